@@ -1,0 +1,139 @@
+//! One field, borrowed from whoever owns its bytes.
+
+use crate::Kind;
+
+/// One field of a tuple, borrowed.
+///
+/// Scalars, text and bytes are themselves; every other kind, and an integer beyond 64 bits, is its
+/// canonical encoding (`docs/encoding.md`).
+#[derive(Clone, Copy, Debug)]
+pub enum Field<'a> {
+    /// The value `null`.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// An integer that fits in 64 bits.
+    Int(i64),
+    /// A binary64 number; its bits are kept.
+    Float(f64),
+    /// Text.
+    Str(&'a str),
+    /// Bytes.
+    Bytes(&'a [u8]),
+    /// Any other value, encoded.
+    Encoded(Encoded<'a>),
+}
+
+/// A field in its canonical encoding, in up to two pieces.
+///
+/// Two pieces so that an array's data can stay in the caller's buffer: `head` is the part of the
+/// encoding before the data, `body` the data itself. The encoding is `head` followed by `body`; the
+/// engine aligns the beginning of `body` to 64 bytes when it stores an array.
+#[derive(Clone, Copy, Debug)]
+pub struct Encoded<'a> {
+    /// The kind of the encoded value; [`Kind::Int`] stands for an integer beyond 64 bits.
+    pub kind: Kind,
+    /// The encoding, or its beginning.
+    pub head: &'a [u8],
+    /// The rest of the encoding; usually empty.
+    pub body: &'a [u8],
+}
+
+impl<'a> Encoded<'a> {
+    /// An encoding in one piece.
+    #[inline]
+    pub const fn whole(kind: Kind, bytes: &'a [u8]) -> Self {
+        Self { kind, head: bytes, body: &[] }
+    }
+
+    /// The size of the encoding, in bytes.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.head.len() + self.body.len()
+    }
+
+    /// Whether the encoding has no bytes; a valid one always has some.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes of the encoding, one after the other.
+    pub fn bytes(&self) -> impl Iterator<Item = u8> + use<'a> {
+        self.head.iter().chain(self.body).copied()
+    }
+}
+
+impl Field<'_> {
+    /// The kind of the field.
+    #[inline]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Null => Kind::Null,
+            Self::Bool(_) => Kind::Bool,
+            Self::Int(_) => Kind::Int,
+            Self::Float(_) => Kind::Float,
+            Self::Str(_) => Kind::Str,
+            Self::Bytes(_) => Kind::Bytes,
+            Self::Encoded(encoded) => encoded.kind,
+        }
+    }
+
+    /// Whether the two fields are the same to a template: same kind, same value (rule M2).
+    ///
+    /// Not `==`: IEEE equality would make a stored NaN impossible to take. NaN matches NaN, and -0.0
+    /// matches 0.0.
+    #[inline]
+    pub fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Null, Self::Null) => true,
+            (Self::Bool(a), Self::Bool(b)) => a == b,
+            (Self::Int(a), Self::Int(b)) => a == b,
+            (Self::Float(a), Self::Float(b)) => folded_bits(*a) == folded_bits(*b),
+            (Self::Str(a), Self::Str(b)) => a == b,
+            (Self::Bytes(a), Self::Bytes(b)) => a == b,
+            (Self::Encoded(a), Self::Encoded(b)) => same_encoded(a, b),
+            _ => false,
+        }
+    }
+}
+
+/// The bits of a float with all NaNs made one and -0.0 made 0.0: what matching and hashing see (M2).
+#[inline]
+pub(crate) fn folded_bits(value: f64) -> u64 {
+    if value.is_nan() {
+        f64::NAN.to_bits()
+    } else if value == 0.0 {
+        0
+    } else {
+        value.to_bits()
+    }
+}
+
+/// Whether two encodings are of the same value by M2.
+fn same_encoded(a: &Encoded<'_>, b: &Encoded<'_>) -> bool {
+    a.kind == b.kind && a.len() == b.len() && a.bytes().eq(b.bytes())
+}
+
+macro_rules! field_from {
+    ($($from:ty => $variant:ident as $to:ty),* $(,)?) => {$(
+        impl From<$from> for Field<'_> {
+            fn from(value: $from) -> Self {
+                Self::$variant(<$to>::from(value))
+            }
+        }
+    )*};
+}
+field_from!(bool => Bool as bool, i64 => Int as i64, i32 => Int as i64, u32 => Int as i64, f64 => Float as f64);
+
+impl<'a> From<&'a str> for Field<'a> {
+    fn from(value: &'a str) -> Self {
+        Self::Str(value)
+    }
+}
+
+impl<'a> From<&'a [u8]> for Field<'a> {
+    fn from(value: &'a [u8]) -> Self {
+        Self::Bytes(value)
+    }
+}

@@ -1,0 +1,99 @@
+//! Hashes of fields, frozen: they stand in segments that processes of different builds share.
+//!
+//! One 64 x 64 -> 128 bit multiply per scalar and per 16 bytes of text, folded by exclusive or. Fields
+//! that match by M2 hash alike: NaNs are folded to one, -0.0 to 0.0.
+
+use crate::field::folded_bits;
+use crate::{Encoded, Field};
+
+/// Odd constants with about as many ones as zeros, one per use, so that equal bits of different kinds
+/// part ways. Any would do; these can no longer change.
+const SEEDS: [u64; 8] = [
+    0x2d35_8dcc_aa6c_78a5,
+    0x8bb8_4b93_962e_acc9,
+    0x4b33_a62e_d433_d4a3,
+    0x4d5a_2da5_1de1_aa47,
+    0xa076_1d64_78bd_642f,
+    0xe703_7ed1_a0b4_28db,
+    0x9e37_79b9_7f4a_7c15,
+    0xd6e8_feb8_6659_fd93,
+];
+
+/// Folds two words into one: the high and the low half of their product, xored.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a call would cost more than the multiplication")]
+#[expect(clippy::cast_possible_truncation, reason = "the two halves of the product are meant")]
+pub const fn fold(a: u64, b: u64) -> u64 {
+    let product = a as u128 * b as u128;
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// The hash of one field.
+#[inline]
+pub fn field(field: &Field<'_>) -> u64 {
+    match field {
+        Field::Null => SEEDS[0],
+        Field::Bool(value) => SEEDS[1].rotate_left(u32::from(*value)),
+        Field::Int(value) => fold(value.cast_unsigned() ^ SEEDS[6], SEEDS[7]),
+        Field::Float(value) => fold(folded_bits(*value) ^ SEEDS[4], SEEDS[5]),
+        Field::Str(value) => bytes(value.as_bytes(), SEEDS[2]),
+        Field::Bytes(value) => bytes(value, SEEDS[3]),
+        Field::Encoded(value) => encoded(value),
+    }
+}
+
+/// The hash of a sequence of field hashes: what an index over several fields is keyed with.
+#[inline]
+pub const fn combine(hash: u64, field_hash: u64) -> u64 {
+    fold(hash ^ field_hash, SEEDS[1])
+}
+
+/// Reads eight bytes at `at`, which the caller has checked.
+#[inline]
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+#[inline]
+fn half_word(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u64::from(u32::from_le_bytes(word))
+}
+
+/// The hash of a run of bytes. Up to 16 bytes are read as two overlapping words, without a loop.
+#[inline]
+fn bytes(bytes: &[u8], seed: u64) -> u64 {
+    let len = bytes.len();
+    let (low, high) = match len {
+        0 => (0, 0),
+        1..4 => (
+            u64::from(bytes[0]) << 16 | u64::from(bytes[len / 2]) << 8 | u64::from(bytes[len - 1]),
+            0,
+        ),
+        4..8 => (half_word(bytes, 0), half_word(bytes, len - 4)),
+        8..=16 => (word(bytes, 0), word(bytes, len - 8)),
+        _ => return long(bytes, seed),
+    };
+    fold(low ^ seed, high ^ SEEDS[4] ^ len as u64)
+}
+
+/// The hash of more than 16 bytes: a multiply per 16, the last 16 read overlapping.
+fn long(bytes: &[u8], seed: u64) -> u64 {
+    let len = bytes.len();
+    let mut hash = seed;
+    let mut at = 0;
+    while at + 16 < len {
+        hash = fold(word(bytes, at) ^ SEEDS[5], word(bytes, at + 8) ^ hash);
+        at += 16;
+    }
+    fold(word(bytes, len - 16) ^ hash, word(bytes, len - 8) ^ SEEDS[4] ^ len as u64)
+}
+
+/// The hash of an encoded field, by its match bytes.
+fn encoded(value: &Encoded<'_>) -> u64 {
+    let seed = SEEDS[0].rotate_left(value.kind as u32);
+    value.bytes().fold(seed, |hash, byte| fold(hash ^ u64::from(byte), SEEDS[6]))
+}

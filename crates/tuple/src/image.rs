@@ -1,0 +1,190 @@
+//! The image of a tuple inside a record: eight bytes per field at fixed places, then the heap.
+//!
+//! Field `i` is the eight bytes at `8 * i`: a scalar by value, anything else as offset and length
+//! (32 bits each, from the start of the image) of its bytes in the heap. The kinds are not in the image
+//! but in the shape, so reading a field is one load. An image with an integer beyond 64 bits has the
+//! flag *wide*: its heap begins with a 64-bit set of the integer fields that are stored as encodings.
+//!
+//! Everything here may read bytes that another process wrote: offsets and lengths are checked, text is
+//! validated, and what does not hold gives `None` (rule C5).
+
+use crate::{Encoded, Field, Kind};
+
+/// Most fields of a tuple: bounds every loop over fields, and the set of wide integers is 64 bits.
+pub const ARITY_MAX: usize = 64;
+
+/// The data of an array begins at a multiple of this, so that vector instructions may read it in place.
+const ARRAY_ALIGN: usize = 64;
+
+/// How large the image of a tuple will be, and whether it is wide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Bytes of the image. Arrays may add padding that depends on `origin`.
+    pub bytes: usize,
+    /// Whether some integer is stored as its encoding.
+    pub wide: bool,
+}
+
+/// The size of the image of `fields` when it begins `origin` bytes after a 64-byte boundary.
+#[inline]
+pub fn size(fields: &[Field<'_>], origin: usize) -> Size {
+    let mut bytes = 8 * fields.len();
+    let wide = fields.iter().any(is_wide);
+    if wide {
+        bytes += 8;
+    }
+    for field in fields {
+        bytes = match field {
+            Field::Str(text) => bytes + text.len(),
+            Field::Bytes(data) => bytes + data.len(),
+            Field::Encoded(encoded) => heap_start(encoded, bytes, origin) + encoded.len(),
+            _ => bytes,
+        };
+    }
+    Size { bytes, wide }
+}
+
+/// Where an encoding begins in the heap, if `at` is the first free byte: arrays are placed such that
+/// their data, not their head, is aligned.
+#[inline]
+fn heap_start(encoded: &Encoded<'_>, at: usize, origin: usize) -> usize {
+    if encoded.kind == Kind::Array && !encoded.body.is_empty() {
+        let body = (at + encoded.head.len() + origin).next_multiple_of(ARRAY_ALIGN) - origin;
+        body - encoded.head.len()
+    } else {
+        at
+    }
+}
+
+#[inline]
+fn is_wide(field: &Field<'_>) -> bool {
+    matches!(field, Field::Encoded(encoded) if encoded.kind == Kind::Int)
+}
+
+/// Receives the pieces of an image, each at its place. Pieces do not overlap; gaps are padding.
+pub trait Write {
+    /// Writes one aligned word of eight bytes at the byte offset `at`.
+    fn word(&mut self, at: usize, word: u64);
+    /// Writes `bytes` at the byte offset `at`.
+    fn bytes(&mut self, at: usize, bytes: &[u8]);
+}
+
+/// Writes the image of `fields`, whose size is `size(fields, origin)`, into `out`.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the engine refuses images over 4 GiB before")]
+pub fn write(fields: &[Field<'_>], origin: usize, wide: bool, out: &mut impl Write) {
+    let mut heap = 8 * fields.len();
+    if wide {
+        let set = fields.iter().enumerate().filter(|(_, field)| is_wide(field));
+        out.word(heap, set.fold(0, |set, (index, _)| set | 1 << index));
+        heap += 8;
+    }
+    for (index, field) in fields.iter().enumerate() {
+        let slot = match field {
+            Field::Null => 0,
+            Field::Bool(value) => u64::from(*value),
+            Field::Int(value) => value.cast_unsigned(),
+            Field::Float(value) => value.to_bits(),
+            Field::Str(text) => {
+                out.bytes(heap, text.as_bytes());
+                let slot = heap as u64 | (text.len() as u64) << 32;
+                heap += text.len();
+                slot
+            }
+            Field::Bytes(data) => {
+                out.bytes(heap, data);
+                let slot = heap as u64 | (data.len() as u64) << 32;
+                heap += data.len();
+                slot
+            }
+            Field::Encoded(encoded) => {
+                let start = heap_start(encoded, heap, origin);
+                out.bytes(start, encoded.head);
+                out.bytes(start + encoded.head.len(), encoded.body);
+                heap = start + encoded.len();
+                start as u64 | (encoded.len() as u64) << 32
+            }
+        };
+        out.word(8 * index, slot);
+    }
+}
+
+/// A tuple in a buffer: its kinds, and the image that they explain.
+#[derive(Clone, Copy, Debug)]
+pub struct TupleView<'a> {
+    kinds: &'a [Kind],
+    image: &'a [u8],
+    wide: bool,
+}
+
+impl<'a> TupleView<'a> {
+    /// A view of `image` as a tuple with these kinds.
+    #[inline]
+    pub const fn new(kinds: &'a [Kind], image: &'a [u8], wide: bool) -> Self {
+        Self { kinds, image, wide }
+    }
+
+    /// The number of fields: the arity.
+    #[inline]
+    pub const fn len(&self) -> usize {
+        self.kinds.len()
+    }
+
+    /// Whether this is the empty tuple.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.kinds.is_empty()
+    }
+
+    /// The kinds of the fields.
+    #[inline]
+    pub const fn kinds(&self) -> &'a [Kind] {
+        self.kinds
+    }
+
+    /// The image itself, without the kinds.
+    #[inline]
+    pub const fn image(&self) -> &'a [u8] {
+        self.image
+    }
+
+    /// Field number `index`, or `None` if there is none or the image is damaged.
+    #[inline]
+    pub fn field(&self, index: usize) -> Option<Field<'a>> {
+        let kind = *self.kinds.get(index)?;
+        let slot = self.word(8 * index)?;
+        Some(match kind {
+            Kind::Null => Field::Null,
+            Kind::Bool => Field::Bool(slot != 0),
+            Kind::Int if !self.is_wide(index) => Field::Int(slot.cast_signed()),
+            Kind::Float => Field::Float(f64::from_bits(slot)),
+            Kind::Str => Field::Str(std::str::from_utf8(self.heap(slot)?).ok()?),
+            Kind::Bytes => Field::Bytes(self.heap(slot)?),
+            kind => Field::Encoded(Encoded::whole(kind, self.heap(slot)?)),
+        })
+    }
+
+    /// The fields in order; stops at the first that is damaged.
+    pub fn fields(&self) -> impl Iterator<Item = Field<'a>> + use<'a> {
+        let view = *self;
+        (0..view.len()).map_while(move |index| view.field(index))
+    }
+
+    #[inline]
+    fn is_wide(&self, index: usize) -> bool {
+        self.wide && self.word(8 * self.kinds.len()).is_some_and(|set| set >> index & 1 == 1)
+    }
+
+    #[inline]
+    fn word(&self, at: usize) -> Option<u64> {
+        let bytes = self.image.get(at..at + 8)?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the low half of the slot is the offset")]
+    fn heap(&self, slot: u64) -> Option<&'a [u8]> {
+        let start = slot as u32 as usize;
+        self.image.get(start..start.checked_add((slot >> 32) as usize)?)
+    }
+}

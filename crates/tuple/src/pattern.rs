@@ -1,0 +1,63 @@
+//! Patterns and templates, borrowed: what an operation of the engine is asked with.
+
+use crate::{Field, KindSet};
+
+/// What one field must look like.
+#[derive(Clone, Copy, Debug)]
+pub enum PatternRef<'a> {
+    /// Exactly this value (rule M2).
+    Actual(Field<'a>),
+    /// Any value of one of these kinds: a formal, a union of formals, or `any` (rules M3, M4).
+    Kinds(KindSet),
+}
+
+impl<'a> PatternRef<'a> {
+    /// Any one field (rule M4).
+    pub const ANY: Self = Self::Kinds(KindSet::ALL);
+
+    /// Whether `field` is what the pattern asks for.
+    #[inline]
+    pub fn matches(&self, field: &Field<'_>) -> bool {
+        match self {
+            Self::Actual(actual) => actual.same(field),
+            Self::Kinds(kinds) => kinds.contains(field.kind()),
+        }
+    }
+
+    /// The kinds that a matching field can have. What the engine selects shapes with.
+    #[inline]
+    pub fn kinds(&self) -> KindSet {
+        match self {
+            Self::Actual(actual) => KindSet::of(actual.kind()),
+            Self::Kinds(kinds) => *kinds,
+        }
+    }
+
+    /// The value, if the pattern is an actual.
+    #[inline]
+    pub fn actual(&self) -> Option<&Field<'a>> {
+        match self {
+            Self::Actual(field) => Some(field),
+            Self::Kinds(_) => None,
+        }
+    }
+}
+
+/// One alternative of a template: a pattern per field.
+///
+/// The engine takes a slice of them: a template is an OR of alternatives (rule M8), nearly always one.
+#[derive(Clone, Copy, Debug)]
+pub struct TemplateRef<'a> {
+    /// One pattern per field, from the first.
+    pub patterns: &'a [PatternRef<'a>],
+    /// Whether any number of further fields may follow (rule M1).
+    pub rest: bool,
+}
+
+impl<'a> TemplateRef<'a> {
+    /// A template for tuples of exactly as many fields as there are patterns.
+    #[inline]
+    pub const fn new(patterns: &'a [PatternRef<'a>]) -> Self {
+        Self { patterns, rest: false }
+    }
+}
