@@ -1,0 +1,93 @@
+# Tupelo: every task of a developer, one word each. `make help` lists them.
+#
+# Needs Rust (the version in Cargo.toml or newer), Python 3.11+ with venv and pip, and make. Python
+# tools go into the private environment .venv, pinned in requirements/; nothing else is touched.
+# A target that is up to date does nothing: the stamps below remember what was built from what.
+
+PYTHON ?= python3
+CARGO ?= cargo
+VENV := .venv
+BIN := $(VENV)/bin
+
+RUST_SOURCES := $(shell find crates python/src -name '*.rs' -o -name '*.md' -path '*/errors/*' 2>/dev/null) \
+	$(wildcard Cargo.toml Cargo.lock crates/*/Cargo.toml python/Cargo.toml)
+PYTHON_SOURCES := python tools examples
+
+.PHONY: help
+help: ## list the targets
+	@echo "Tupelo: make TARGET"
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14 | sed 's/^/  /'
+
+.PHONY: demo
+demo: $(VENV)/.extension ## build what is needed, then show the space at work (about a minute)
+	@$(BIN)/tupelo demo password
+
+.PHONY: build
+build: $(VENV)/.extension ## build the Python extension and the command line into .venv
+
+.PHONY: test
+test: test-rust test-python ## run all tests, Rust and Python
+
+.PHONY: test-rust
+test-rust: ## run the Rust tests
+	$(CARGO) test --workspace --locked
+
+.PHONY: test-python
+test-python: $(VENV)/.extension $(VENV)/.dev ## run the Python tests
+	$(BIN)/pytest
+
+.PHONY: check
+check: check-rust check-python check-tree ## check format, lints, types, layers and file sizes
+
+.PHONY: check-rust
+check-rust: ## format and lints of the Rust code
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+.PHONY: check-python
+check-python: $(VENV)/.extension $(VENV)/.dev ## format, lints and types of the Python code
+	$(BIN)/ruff format --check $(PYTHON_SOURCES)
+	$(BIN)/ruff check $(PYTHON_SOURCES)
+	$(BIN)/mypy
+
+.PHONY: check-tree
+check-tree: ## layers, home of unsafe, file sizes, host names
+	$(PYTHON) tools/check_layers.py
+	$(PYTHON) tools/check_files.py
+
+.PHONY: format
+format: $(VENV)/.dev ## format everything in place
+	$(CARGO) fmt --all
+	$(BIN)/ruff format $(PYTHON_SOURCES)
+	$(BIN)/ruff check --fix $(PYTHON_SOURCES)
+
+.PHONY: clean
+clean: ## remove everything that was built
+	$(CARGO) clean
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find python tools examples -name __pycache__ -prune -exec rm -rf {} +
+	rm -f python/tupelo/*.so
+
+# --- stamps ---
+
+# `maturin develop` leaves a link to python/tupelo in .venv: a change of Python code needs no rebuild.
+$(VENV)/.extension: $(VENV)/.build $(RUST_SOURCES) pyproject.toml
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked
+	@touch $@
+
+$(VENV)/.build: requirements/build.txt | $(VENV)/.python
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.build
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else \
+	  "Python 3.11 or newer is needed, $(PYTHON) is %d.%d: make PYTHON=python3.12 ..." % sys.version_info[:2])'
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) has no venv module; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@command -v $(CARGO) >/dev/null || { echo "cargo is missing: install Rust with rustup" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
