@@ -1,7 +1,8 @@
 //! The image of a tuple inside a record: eight bytes per field at fixed places, then the heap.
 //!
 //! Field `i` is the eight bytes at `8 * i`: a scalar by value, anything else as offset and length
-//! (32 bits each, from the start of the image) of its bytes in the heap. The kinds are not in the image
+//! (32 bits each, from the start of the image) of its bytes in the heap, which begin at a multiple of
+//! eight and are padded with zeros, so that text is compared by words. The kinds are not in the image
 //! but in the shape, so reading a field is one load. An image with an integer beyond 64 bits has the
 //! flag *wide*: its heap begins with a 64-bit set of the integer fields that are stored as encodings.
 //!
@@ -35,13 +36,19 @@ pub fn size(fields: &[Field<'_>], origin: usize) -> Size {
     }
     for field in fields {
         bytes = match field {
-            Field::Str(text) => bytes + text.len(),
-            Field::Bytes(data) => bytes + data.len(),
-            Field::Encoded(encoded) => heap_start(encoded, bytes, origin) + encoded.len(),
+            Field::Str(text) => padded(bytes + text.len()),
+            Field::Bytes(data) => padded(bytes + data.len()),
+            Field::Encoded(encoded) => padded(heap_start(encoded, bytes, origin) + encoded.len()),
             _ => bytes,
         };
     }
     Size { bytes, wide }
+}
+
+/// The next multiple of eight: where the next item of the heap may begin.
+#[inline]
+const fn padded(bytes: usize) -> usize {
+    bytes.next_multiple_of(8)
 }
 
 /// Where an encoding begins in the heap, if `at` is the first free byte: arrays are placed such that
@@ -65,7 +72,8 @@ fn is_wide(field: &Field<'_>) -> bool {
 pub trait Write {
     /// Writes one aligned word of eight bytes at the byte offset `at`.
     fn word(&mut self, at: usize, word: u64);
-    /// Writes `bytes` at the byte offset `at`.
+    /// Writes `bytes` at the byte offset `at`, which is a multiple of eight except after the first
+    /// piece of an encoding, and zeros up to the next multiple of eight.
     fn bytes(&mut self, at: usize, bytes: &[u8]);
 }
 
@@ -88,20 +96,20 @@ pub fn write(fields: &[Field<'_>], origin: usize, wide: bool, out: &mut impl Wri
             Field::Str(text) => {
                 out.bytes(heap, text.as_bytes());
                 let slot = heap as u64 | (text.len() as u64) << 32;
-                heap += text.len();
+                heap = padded(heap + text.len());
                 slot
             }
             Field::Bytes(data) => {
                 out.bytes(heap, data);
                 let slot = heap as u64 | (data.len() as u64) << 32;
-                heap += data.len();
+                heap = padded(heap + data.len());
                 slot
             }
             Field::Encoded(encoded) => {
                 let start = heap_start(encoded, heap, origin);
                 out.bytes(start, encoded.head);
                 out.bytes(start + encoded.head.len(), encoded.body);
-                heap = start + encoded.len();
+                heap = padded(start + encoded.len());
                 start as u64 | (encoded.len() as u64) << 32
             }
         };

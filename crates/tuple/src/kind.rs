@@ -110,6 +110,20 @@ impl KindSet {
         Self(self.0 | other.0)
     }
 
+    /// The kinds that are in both sets.
+    #[inline]
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The kinds that are not in the set.
+    #[inline]
+    #[must_use]
+    pub const fn complement(self) -> Self {
+        Self(!self.0 & Self::ALL.0)
+    }
+
     /// Whether `kind` is in the set.
     #[inline]
     pub const fn contains(self, kind: Kind) -> bool {
@@ -119,7 +133,11 @@ impl KindSet {
     /// The only kind in the set, or `None` if there are several or none.
     #[inline]
     pub const fn single(self) -> Option<Kind> {
-        if self.0.count_ones() == 1 { Kind::from_number(self.0.trailing_zeros() as u8) } else { None }
+        if self.0.count_ones() == 1 {
+            Kind::from_number(self.0.trailing_zeros() as u8)
+        } else {
+            None
+        }
     }
 
     /// The set as bits, bit `n` for kind number `n`.

@@ -11,9 +11,20 @@ mod field;
 pub mod hash;
 pub mod image;
 mod kind;
+mod number;
 mod pattern;
+mod template;
+mod test;
+mod value;
 
 pub use field::{Encoded, Field};
 pub use image::TupleView;
 pub use kind::{Kind, KindSet};
 pub use pattern::{PatternRef, TemplateRef};
+pub use template::Pattern;
+pub use test::{PatternError, Test};
+pub use value::Value;
+
+/// Deepest nesting of values in a value, and of patterns in a pattern, that is accepted anywhere: 128
+/// levels, as in common JSON decoders, fit on every thread's stack.
+pub const DEPTH_MAX: usize = 128;

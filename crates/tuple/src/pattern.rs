@@ -1,6 +1,6 @@
 //! Patterns and templates, borrowed: what an operation of the engine is asked with.
 
-use crate::{Field, KindSet};
+use crate::{Field, KindSet, Test};
 
 /// What one field must look like.
 #[derive(Clone, Copy, Debug)]
@@ -9,6 +9,8 @@ pub enum PatternRef<'a> {
     Actual(Field<'a>),
     /// Any value of one of these kinds: a formal, a union of formals, or `any` (rules M3, M4).
     Kinds(KindSet),
+    /// A predicate: a range, membership, a glob, or a combination of patterns (rule M5).
+    Test(&'a Test),
 }
 
 impl<'a> PatternRef<'a> {
@@ -21,6 +23,7 @@ impl<'a> PatternRef<'a> {
         match self {
             Self::Actual(actual) => actual.same(field),
             Self::Kinds(kinds) => kinds.contains(field.kind()),
+            Self::Test(test) => test.matches(field),
         }
     }
 
@@ -30,6 +33,7 @@ impl<'a> PatternRef<'a> {
         match self {
             Self::Actual(actual) => KindSet::of(actual.kind()),
             Self::Kinds(kinds) => *kinds,
+            Self::Test(test) => test.kinds(),
         }
     }
 
@@ -38,7 +42,7 @@ impl<'a> PatternRef<'a> {
     pub fn actual(&self) -> Option<&Field<'a>> {
         match self {
             Self::Actual(field) => Some(field),
-            Self::Kinds(_) => None,
+            Self::Kinds(_) | Self::Test(_) => None,
         }
     }
 }
