@@ -1,0 +1,74 @@
+"""The command line of the demos: `python3 -m tupelo.demo`, or `tupelo demo`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from tupelo import TupeloError
+from tupelo.demo import password, sort
+from tupelo.demo.terminal import Terminal
+
+EXAMPLES = """examples:
+  tupelo demo password                      a million passwords, four workers, a hundred searches
+  tupelo demo password --pairs 100000       the same, smaller
+  tupelo demo sort numbers.txt              sort a file of your own, one number per line
+  tupelo demo sort numbers.txt --workers 8 --out sorted.txt
+"""
+
+
+def positive(text: str) -> int:
+    """An argument that counts something."""
+    number = int(text)
+    if number < 1:
+        message = f"must be 1 or more, not {number}"
+        raise argparse.ArgumentTypeError(message)
+    return number
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The parser, with one sub-command per demo."""
+    parser = argparse.ArgumentParser(
+        prog="tupelo demo",
+        description="Shows a space at work, with real processes, checked results and a comparison.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    demos = parser.add_subparsers(dest="demo", metavar="DEMO", required=True)
+
+    search = demos.add_parser("password", help="search a database spread over worker processes")
+    search.add_argument("--pairs", type=positive, default=1_000_000, help="size of the database")
+    search.add_argument("--workers", type=positive, default=4, help="worker processes")
+    search.add_argument("--searches", type=positive, default=100, help="passwords to find")
+    search.add_argument("--seed", type=int, default=1, help="chooses what is searched for")
+    search.add_argument("--alone", action="store_true", help="leave out the comparison")
+
+    sorting = demos.add_parser("sort", help="sort a file of numbers with worker processes")
+    sorting.add_argument("file", type=Path, help="one number per line")
+    sorting.add_argument("--workers", type=positive, default=4, help="worker processes")
+    sorting.add_argument("--out", type=Path, help="write the sorted numbers here")
+    sorting.add_argument("--alone", action="store_true", help="leave out the comparison")
+    return parser
+
+
+def main() -> int:
+    """Run the chosen demo; the exit code is 1 if it failed."""
+    options = arguments().parse_args()
+    terminal = Terminal(sys.stdout)
+    try:
+        if options.demo == "password":
+            plan = password.Plan(options.pairs, options.workers, options.searches, options.seed)
+            password.run(plan, terminal, alone=options.alone)
+        else:
+            sort.run(
+                sort.Plan(options.file, options.workers, options.out), terminal, alone=options.alone
+            )
+    except (sort.BadFileError, TupeloError, OSError) as error:
+        sys.stderr.write(f"tupelo demo {options.demo}: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

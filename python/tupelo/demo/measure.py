@@ -1,0 +1,124 @@
+"""The password search as a task: what to do, timed and checked alike for each way of doing it.
+
+A way of doing it is a `Searcher`; there is one with spaces (`password`) and two without (`rivals`).
+A result is checked before its time counts.
+"""
+
+import os
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tupelo.demo import database
+from tupelo.demo.samples import Latency, samples
+from tupelo.demo.terminal import Terminal, count, duration
+
+SINGLES = 1_000  # searches one after the other, for the latency
+
+
+class WrongResultError(Exception):
+    """A result differs from what it has to be; its time does not count."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do, the same for each way of doing it."""
+
+    pairs: int
+    workers: int
+    searches: int
+    seed: int
+    name: str = field(default_factory=lambda: f"demo-{os.getpid()}")
+
+    def part(self, worker: int) -> range:
+        """The indexes of the pairs that a worker holds."""
+        return range(
+            self.pairs * worker // self.workers,
+            self.pairs * (worker + 1) // self.workers,
+        )
+
+    def wanted(self, how_many: int) -> list[str]:
+        """The passwords to search for; the seed decides which ones."""
+        choice = random.Random(self.seed)  # noqa: S311
+        return [database.password(choice.randrange(self.pairs)) for _ in range(how_many)]
+
+
+class Searcher(Protocol):
+    """One way of doing it, with its worker processes started and ready."""
+
+    @property
+    def name(self) -> str:
+        """What it is, in a word or two."""
+
+    def store(self) -> None:
+        """Let every worker make and store its part; return when all have."""
+
+    def search_all(self, digests: Sequence[str]) -> dict[str, str]:
+        """Ask for all digests at once; the passwords by digest."""
+
+    def search(self, digest: str) -> str:
+        """Ask for one digest and wait for its password."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one way cost."""
+
+    name: str
+    store_s: float
+    search_all_s: float
+    single: Latency
+
+
+def measure(searcher: Searcher, plan: Plan, terminal: Terminal) -> Outcome:
+    """Run the task with `searcher`, show each step, check every result."""
+    begin = time.perf_counter()
+    searcher.store()
+    store_s = time.perf_counter() - begin
+    terminal.line(
+        f"  {count(plan.pairs)} pairs made and stored in {duration(store_s)},"
+        f" {count(int(plan.pairs / store_s))} per second"
+    )
+
+    expected = {database.digest(password): password for password in plan.wanted(plan.searches)}
+    begin = time.perf_counter()
+    found = searcher.search_all(list(expected))
+    search_all_s = time.perf_counter() - begin
+    if found != expected:
+        message = f"{searcher.name}: {len(expected.items() - found.items())} searches went wrong"
+        raise WrongResultError(message)
+    terminal.line(
+        f"  {count(len(found))} searches at once in {duration(search_all_s)}, every password right"
+    )
+
+    single_ns = samples()
+    for password in plan.wanted(SINGLES):
+        digest = database.digest(password)
+        begin_ns = time.perf_counter_ns()
+        answer = searcher.search(digest)
+        single_ns.append(time.perf_counter_ns() - begin_ns)
+        if answer != password:
+            message = f"{searcher.name}: {digest} is of {password}, the answer was {answer}"
+            raise WrongResultError(message)
+    single = Latency.of(single_ns)
+    terminal.line(f"  {count(SINGLES)} searches one after the other: {single}")
+    return Outcome(searcher.name, store_s, search_all_s, single)
+
+
+def compare(outcomes: Sequence[Outcome], plan: Plan, terminal: Terminal) -> None:
+    """The outcomes side by side."""
+    terminal.table(
+        ["", *(outcome.name for outcome in outcomes)],
+        [
+            [f"store {count(plan.pairs)} pairs", *(duration(o.store_s) for o in outcomes)],
+            [
+                f"{count(plan.searches)} searches at once",
+                *(duration(o.search_all_s) for o in outcomes),
+            ],
+            ["one search, p50", *(o.single.p50 for o in outcomes)],
+            ["one search, p99", *(o.single.p99 for o in outcomes)],
+            ["one search, max", *(o.single.longest for o in outcomes)],
+        ],
+    )

@@ -1,0 +1,213 @@
+"""The password search: a database spread over worker processes, searched through spaces.
+
+The program is the classic case study of master and workers (Buravlev, De Nicola, Mezzina,
+*Evaluating the efficiency of Linda implementations*, 2018). Each worker fills a space of its own
+with its part:
+
+    ("hash_set", digest, password)
+
+The master puts tasks into a common space. A worker takes one, looks into its own space, then into
+those of the others, and answers:
+
+    ("search_task", digest, "not_processed")  ->  ("found_value", digest, password)
+    ("search_task", None, "finished")             one per worker, at the end
+
+Nobody declares an index: the spaces learn that they are asked for digests.
+"""
+
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+import tupelo as ts
+from tupelo.demo import database, rivals
+from tupelo.demo.measure import Plan, WrongResultError, compare, measure
+from tupelo.demo.samples import Latency, Samples, joined, samples
+from tupelo.demo.terminal import Terminal, count, duration
+
+PAIR_BYTES = 400  # what a pair needs in a space at most, its share of the indexes included
+SPACE_BYTES = 16 << 20  # what a space needs beside the pairs
+SAMPLE_EVERY = 16  # measured puts and takes: a clock read costs as much as half a put
+PATIENCE_S = 120.0  # longer than any step takes; a dead worker must not hang the demo
+
+
+def run(plan: Plan, terminal: Terminal, *, alone: bool) -> None:
+    """The whole demo: with spaces, then (unless `alone`) the same work without."""
+    plan = affordable(plan, terminal)
+    terminal.line(
+        f"Password search: {count(plan.pairs)} (MD5, password) pairs in {plan.workers} worker"
+        " processes"
+    )
+    terminal.line()
+    terminal.line("Tupelo: each worker has a space of its own, and all look into all")
+    with fresh_spaces(plan) as (common, parts), ts.spawn(worker, plan, n=plan.workers):
+        spaces = Spaces(plan, terminal, common, parts)
+        outcomes = [measure(spaces, plan, terminal)]
+        spaces.take_back()
+    if alone:
+        return
+    for title, rival in rivals.ALL:
+        terminal.line()
+        terminal.line(title)
+        with rival(plan) as searcher:
+            outcomes.append(measure(searcher, plan, terminal))
+    terminal.line()
+    compare(outcomes, plan, terminal)
+
+
+# --- the workers ---
+
+
+def worker(plan: Plan) -> None:
+    """One worker: stores its part, searches until told to stop, takes its part back."""
+    with ts.connect(url(plan)) as common:
+        common.put("ready")
+        _, part = common.take("part", int)
+        with ts.connect(url(plan, part)) as own, ExitStack() as stack:
+            put_ns = store(own, plan.part(part))
+            common.put("stored", part, put_ns.tobytes())
+            others = ((part + step) % plan.workers for step in range(1, plan.workers))
+            spaces = [own, *(stack.enter_context(ts.connect(url(plan, n))) for n in others)]
+            search(common, spaces)
+            checksum, taken, take_ns = take_all_back(own)
+            common.put("taken", taken, checksum, take_ns.tobytes())
+
+
+def store(own: ts.Space, part: range) -> Samples:
+    """Put every pair of the part; returns how long some of the puts took."""
+    put_ns = samples()
+    for number, (digest, password) in enumerate(database.pairs(part)):
+        if number % SAMPLE_EVERY:
+            own.put("hash_set", digest, password)
+        else:
+            begin = time.perf_counter_ns()
+            own.put("hash_set", digest, password)
+            put_ns.append(time.perf_counter_ns() - begin)
+    return put_ns
+
+
+def search(common: ts.Space, spaces: Sequence[ts.Space]) -> None:
+    """Serve search tasks until one says that it is finished."""
+    while True:
+        _, digest, _ = common.take("search_task", ..., str)
+        if digest is None:
+            return
+        for space in spaces:
+            pair = space.try_read("hash_set", digest, str)
+            if pair is not None:
+                common.put("found_value", digest, pair[2])
+                break
+
+
+def take_all_back(own: ts.Space) -> tuple[int, int, Samples]:
+    """Take every pair, one by one: the sum of the passwords, their number, some latencies."""
+    checksum = taken = 0
+    take_ns = samples()
+    while True:
+        begin = time.perf_counter_ns()
+        pair = own.try_take("hash_set", str, str)
+        if pair is None:
+            return checksum, taken, take_ns
+        if taken % SAMPLE_EVERY == 0:
+            take_ns.append(time.perf_counter_ns() - begin)
+        checksum += int(pair[2])
+        taken += 1
+
+
+# --- the master ---
+
+
+@dataclass(frozen=True)
+class Spaces:
+    """The master's side: gives out tasks and collects answers through the common space."""
+
+    plan: Plan
+    terminal: Terminal
+    common: ts.Space
+    parts: Sequence[ts.Space]
+    name: str = "Tupelo"
+
+    def store(self) -> None:
+        """Tell each worker its part and wait until all have stored theirs."""
+        self.common.put_all(("part", number) for number in range(self.plan.workers))
+        put_ns = joined([self._wait_stored() for _ in self.parts])
+        self.terminal.line(f"  one put: {Latency.of(put_ns)}")
+
+    def search_all(self, digests: Sequence[str]) -> dict[str, str]:
+        """One task per digest; the answers come in any order."""
+        for digest in digests:
+            self.common.put("search_task", digest, "not_processed")
+        answers = (self.common.take("found_value", str, str, timeout=PATIENCE_S) for _ in digests)
+        return {digest: password for _, digest, password in answers}
+
+    def search(self, digest: str) -> str:
+        """One task, one answer."""
+        self.common.put("search_task", digest, "not_processed")
+        return self.common.take("found_value", digest, str, timeout=PATIENCE_S)[2]
+
+    def take_back(self) -> None:
+        """Let the workers take back what they stored; nothing may be missing."""
+        begin = time.perf_counter()
+        self.common.put_all([("search_task", None, "finished")] * self.plan.workers)
+        taken = [self.common.take("taken", int, int, bytes, timeout=PATIENCE_S) for _ in self.parts]
+        elapsed_s = time.perf_counter() - begin
+        expected = sum(int(database.password(index)) for index in range(self.plan.pairs))
+        if sum(checksum for _, _, checksum, _ in taken) != expected:
+            message = f"{sum(n for _, n, _, _ in taken)} pairs came back, not the ones stored"
+            raise WrongResultError(message)
+        take_ns = joined([packed for _, _, _, packed in taken])
+        self.terminal.line(
+            f"  {count(self.plan.pairs)} pairs taken back in {duration(elapsed_s)}, none missing"
+        )
+        self.terminal.line(f"  one take: {Latency.of(take_ns)}")
+
+    def _wait_stored(self) -> bytes:
+        """Wait until one more worker has stored its part; meanwhile show how far they are."""
+        give_up = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return self.common.take("stored", int, bytes, timeout=0.1)[2]
+            except ts.Timeout:
+                if time.monotonic() > give_up:
+                    raise
+            self.terminal.bars(
+                [
+                    (f"worker {number}", space.stat()["tuples"], len(self.plan.part(number)))
+                    for number, space in enumerate(self.parts)
+                ]
+            )
+
+
+def url(plan: Plan, part: int | None = None) -> str:
+    """The space of one part, or the common one."""
+    return f"shm://{plan.name}" if part is None else f"shm://{plan.name}-{part}"
+
+
+@contextmanager
+def fresh_spaces(plan: Plan) -> Iterator[tuple[ts.Space, list[ts.Space]]]:
+    """The common space and one per worker, empty at first, removed at the end."""
+    part_bytes = SPACE_BYTES + PAIR_BYTES * len(plan.part(plan.workers - 1))
+    with ExitStack() as stack:
+
+        def fresh(address: str, size_bytes: int) -> ts.Space:
+            space = stack.enter_context(ts.connect(address, fresh=True, size=size_bytes))
+            stack.callback(ts.remove, address)
+            return space
+
+        parts = [fresh(url(plan, number), part_bytes) for number in range(plan.workers)]
+        yield fresh(url(plan), SPACE_BYTES), parts
+
+
+def affordable(plan: Plan, terminal: Terminal) -> Plan:
+    """The plan, made smaller if shared memory has no room for it: a container often has 64 MiB."""
+    free_bytes = shutil.disk_usage("/dev/shm").free  # noqa: S108
+    room_bytes = free_bytes * 9 // 10 - SPACE_BYTES * (plan.workers + 1)
+    pairs = min(plan.pairs, database.SIZE_MAX, max(room_bytes // PAIR_BYTES, plan.workers))
+    if pairs < plan.pairs:
+        terminal.line(
+            f"{count(plan.pairs)} pairs are too many for 7 digits or for the"
+            f" {count(free_bytes >> 20)} MiB free in /dev/shm: doing {count(pairs)}"
+        )
+    return replace(plan, pairs=pairs)
