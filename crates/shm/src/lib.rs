@@ -1,0 +1,38 @@
+//! Memory that several processes share, and that survives `kill -9` of any of them at any instruction.
+//!
+//! The mechanism below the engine: it knows bytes, offsets, locks and processes, and has never heard of
+//! a tuple. In two halves:
+//!
+//! - the system: segments that are created whole ([`Segment`]), one range of addresses that grows in
+//!   place ([`Mapping`]), who is alive ([`process`]), sleeping on a word ([`futex`]);
+//! - the memory: checked access by offset, robust locks, and an undo log that makes any change inside a
+//!   lock happen whole or not at all (rule C1).
+#![allow(unsafe_code, reason = "shared memory: every access, and the argument for it, is in this crate")]
+
+mod access;
+mod addresses;
+mod copy;
+mod error;
+pub mod futex;
+mod headroom;
+mod lock;
+mod mapping;
+mod memory;
+mod names;
+pub mod process;
+mod publish;
+mod section;
+mod segment;
+mod superblock;
+mod table;
+mod thread;
+
+pub use access::{GRANULE, Span, View};
+pub use error::{Error, Limit};
+pub use mapping::Mapping;
+pub use memory::Memory;
+pub use names::{NAME_BYTES_MAX, check as check_name};
+pub use section::Section;
+pub use segment::{CreateOptions, Directory, Segment, SegmentEntry};
+pub use superblock::{IDENTITY_BYTES, Identity, LAYOUT_MAJOR, Layout, RESERVE_BYTES_MAX, State};
+pub use thread::{Slot, Thread};

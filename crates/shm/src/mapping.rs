@@ -1,0 +1,207 @@
+//! One reserved range of addresses with memory behind the parts that were committed.
+//!
+//! The whole range is reserved at once and memory is added inside it, so growth moves nothing and needs
+//! no word to the other processes. A store to a committed page never raises SIGBUS: `fallocate` has
+//! fetched the page before anyone touches it, and says so as an error when there is none (rule B1).
+//!
+//! # Invariants
+//!
+//! - P1: from construction until `Drop`, every byte of the range belongs to this mapping.
+//! - P2: a range of addresses that was ever ours is never used for anything else. The kernel may write
+//!   to a robust lock's address until the thread that unlocked it has cleared its pending slot; if other
+//!   memory lay there by then, it would be scribbled on. Nor can what a thread remembers by address
+//!   be taken for another segment.
+//!
+//! Not here: what the bytes mean, and what stands at which offset.
+
+use std::ffi::c_void;
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+use rustix::mm::Advice;
+use rustix::process::{Resource, getrlimit};
+
+use crate::addresses::{self, AddressRange, FileIdentity};
+use crate::error::{Error, Limit};
+use crate::{headroom, process};
+
+/// The most that is asked of one `fallocate`: about a millisecond of work. A signal makes the kernel
+/// undo the whole call, so a large one might never finish under a profiler's timer.
+const COMMIT_STEP_BYTES: usize = 2 << 20;
+
+const _: () = assert!(usize::BITS == 64, "a segment reserves more addresses than 32 bits count");
+
+/// A reserved range of addresses, shared through a file or private to the process.
+///
+/// The memory is raw: other processes, or other threads, write to it at any moment. Access it through
+/// the checked and atomic functions of this crate only.
+#[derive(Debug)]
+pub struct Mapping {
+    range: AddressRange,
+    reserved_bytes: usize,
+    /// `None` if the memory is private to the process.
+    file: Option<File>,
+}
+
+impl Mapping {
+    /// Maps `reserve_bytes` of `file`, shared with every process that maps it. No memory is committed.
+    ///
+    /// The file may be shorter than the range. Mapping the same file again in one process gives the
+    /// same mapping as long as one `Arc` of it lives; it then keeps the size of the first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AddressSpace`] if the process may not reserve as much; [`Error::System`] otherwise.
+    pub fn shared(file: File, reserve_bytes: usize) -> Result<Arc<Self>, Error> {
+        let status =
+            rustix::fs::fstat(&file).map_err(|errno| Error::system("inspect", None, errno))?;
+        let identity = FileIdentity { device: status.st_dev, inode: status.st_ino };
+        let mut held = addresses::held();
+        if let Some(mapping) = held.find(identity) {
+            return Ok(mapping);
+        }
+        let range = addresses::place(reserve_bytes, Some(file.as_fd()))?;
+        let mapping = Arc::new(Self { range, reserved_bytes: reserve_bytes, file: Some(file) });
+        held.remember(identity, &mapping);
+        Ok(mapping)
+    }
+
+    /// Reserves `reserve_bytes` of memory that only this process sees. All of it may be used at once;
+    /// the system provides each page when it is first touched.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AddressSpace`] if the process may not reserve as much; [`Error::System`] otherwise.
+    pub fn private(reserve_bytes: usize) -> Result<Arc<Self>, Error> {
+        process::watch_forks();
+        let range = addresses::place(reserve_bytes, None)?;
+        Ok(Arc::new(Self { range, reserved_bytes: reserve_bytes, file: None }))
+    }
+
+    /// The first address of the range, a multiple of 2 MiB. No other mapping of this process ever has
+    /// the same, even after this one is dropped; then it leads to private zeros.
+    #[inline]
+    pub const fn base(&self) -> *mut u8 {
+        self.range.base()
+    }
+
+    /// The size of the reserved range, in bytes.
+    #[inline]
+    pub const fn reserved_bytes(&self) -> usize {
+        self.reserved_bytes
+    }
+
+    /// The file behind the range; `None` if the memory is private to the process.
+    pub fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.file.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Puts memory behind `range`, in bytes from the beginning; what was committed before stays as it
+    /// is, the rest reads as zero. Afterwards a store to the range can not raise SIGBUS.
+    ///
+    /// For private memory there is nothing to do: the system provides pages as they are touched.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`] with the limit that was hit. Parts of the range may then be committed, which
+    /// costs memory but can not be seen; commit again, or [`release`](Self::release) them.
+    ///
+    /// # Panics
+    ///
+    /// If the range is empty, turned around or not inside the reserved range.
+    pub fn commit(&self, range: Range<usize>) -> Result<(), Error> {
+        self.check(&range);
+        let Some(file) = &self.file else { return Ok(()) };
+        check_file_size_limit(range.end)?;
+        headroom::claim(range.len() as u64)?;
+        let mut step_bytes = COMMIT_STEP_BYTES;
+        let mut next = range.start;
+        while next < range.end {
+            let bytes = step_bytes.min(range.end - next);
+            match rustix::fs::fallocate(file, FallocateFlags::empty(), next as u64, bytes as u64) {
+                Ok(()) => next += bytes,
+                // Signals come faster than the step takes: a smaller one gets through between two.
+                Err(Errno::INTR) => step_bytes = (step_bytes / 2).max(rustix::param::page_size()),
+                Err(errno) => return Err(self.full(file, range.end - next, errno)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the memory behind `range` away; it reads as zero afterwards and must be committed again
+    /// before the next store. The size of the file does not change.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`] if the file system can not punch holes; the memory then stays as it was.
+    ///
+    /// # Panics
+    ///
+    /// If the range is empty, turned around, not inside the reserved range or not whole pages.
+    pub fn release(&self, range: Range<usize>) -> Result<(), Error> {
+        self.check(&range);
+        let page_bytes = rustix::param::page_size();
+        assert!(
+            range.start.is_multiple_of(page_bytes) && range.end.is_multiple_of(page_bytes),
+            "{range:?} is not made of whole pages of {page_bytes} bytes"
+        );
+        let released = if let Some(file) = &self.file {
+            let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            rustix::fs::fallocate(file, how, range.start as u64, range.len() as u64)
+        } else {
+            // SAFETY: `check` has shown that the range begins inside the mapping.
+            let start = unsafe { self.base().add(range.start) };
+            // SAFETY: the pages are ours (P1) and private, and this type hands out no references to
+            // them; to those who access them raw it is a store of zeros, which they allow for.
+            unsafe {
+                rustix::mm::madvise(start.cast::<c_void>(), range.len(), Advice::LinuxDontNeed)
+            }
+        };
+        released.map_err(|errno| Error::system("release memory", None, errno))
+    }
+
+    fn check(&self, range: &Range<usize>) {
+        assert!(
+            range.start < range.end && range.end <= self.reserved_bytes,
+            "{range:?} is not a range within the {} bytes of the mapping",
+            self.reserved_bytes
+        );
+    }
+
+    /// What a failed `fallocate` means, with the figures of the file system.
+    fn full(&self, file: &File, wanted_bytes: usize, errno: Errno) -> Error {
+        let limit = match errno {
+            Errno::NOSPC | Errno::NOMEM => Limit::Filesystem,
+            Errno::DQUOT => Limit::Quota,
+            Errno::FBIG => Limit::FileSize,
+            _ => return Error::system("allocate memory", None, errno),
+        };
+        let (available_bytes, limit_bytes) = rustix::fs::fstatvfs(file).map_or((0, 0), |status| {
+            (status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize)
+        });
+        Error::Full { wanted_bytes: wanted_bytes as u64, available_bytes, limit_bytes, limit }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        addresses::retire(self.range);
+    }
+}
+
+/// Beyond `RLIMIT_FSIZE` the kernel sends SIGXFSZ, which kills; so ask first.
+fn check_file_size_limit(end: usize) -> Result<(), Error> {
+    match getrlimit(Resource::Fsize).current {
+        Some(limit_bytes) if limit_bytes < end as u64 => Err(Error::Full {
+            wanted_bytes: end as u64,
+            available_bytes: limit_bytes,
+            limit_bytes,
+            limit: Limit::FileSize,
+        }),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,171 @@
+//! Files that get their name last.
+//!
+//! A new file has no name (`O_TMPFILE`) until it is complete; a creator that is killed leaves nothing.
+//! Where the file system cannot do that, and for the moment in which one file replaces another, it has a
+//! temporary name. Its maker holds a file lock while it needs that name: the lock ends with the maker, so
+//! whoever can take it may remove what a dead maker left. No process number is looked at, since makers
+//! may live in other pid namespaces.
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::error::Error;
+use crate::names;
+use crate::segment::Directory;
+use crate::superblock::random_word;
+
+/// Tries to make a file under a temporary name that a cleaner does not remove at once.
+const TRIES_MAX: u32 = 100;
+
+/// A file that others can not find yet. Dropped, it is gone.
+#[derive(Debug)]
+pub(crate) struct Unpublished {
+    file: File,
+    /// The temporary name, if the file system insists on one.
+    name: Option<PathBuf>,
+}
+
+impl Unpublished {
+    /// Makes an empty file in the directory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AccessDenied`] if this user can not create files there; [`Error::System`] otherwise.
+    pub(crate) fn new(directory: &Directory, mode: u32) -> Result<Self, Error> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        match rustix::fs::open(directory.path(), flags, Mode::from_raw_mode(mode)) {
+            Ok(file) if has_proc() => Self { file: file.into(), name: None }.with_mode(mode),
+            Ok(_) | Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+                Self::with_temporary_name(directory, mode)
+            }
+            Err(errno) => Err(directory.refused("create a file in", directory.path(), errno)),
+        }
+    }
+
+    /// A second handle of the file, to keep.
+    pub(crate) fn try_clone(&self) -> Result<File, Error> {
+        self.file.try_clone().map_err(|error| {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            Error::system("duplicate a file handle", None, errno)
+        })
+    }
+
+    /// As [`new`](Self::new), for file systems that know no files without names.
+    pub(crate) fn with_temporary_name(directory: &Directory, mode: u32) -> Result<Self, Error> {
+        sweep(directory);
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+        for _ in 0..TRIES_MAX {
+            let name = temporary_name(directory)?;
+            let file = match rustix::fs::open(&name, flags, Mode::from_raw_mode(mode)) {
+                Ok(file) => File::from(file),
+                Err(Errno::EXIST) => continue,
+                Err(errno) => return Err(directory.refused("create", &name, errno)),
+            };
+            let made = Self { file, name: Some(name) };
+            made.hold()?;
+            // Between creation and lock a cleaner may have taken the file for a dead maker's.
+            if rustix::fs::fstat(&made.file).is_ok_and(|status| status.st_nlink > 0) {
+                return made.with_mode(mode);
+            }
+        }
+        Err(Error::system(
+            "create a temporary file in",
+            Some(directory.path().into()),
+            Errno::AGAIN,
+        ))
+    }
+
+    /// Sets the permissions to exactly `mode`: a umask is meant for files people create by hand.
+    fn with_mode(self, mode: u32) -> Result<Self, Error> {
+        match rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode)) {
+            Ok(()) => Ok(self),
+            Err(errno) => Err(Error::system("set the mode of a new file", None, errno)),
+        }
+    }
+
+    /// Locks the file, so that no cleaner removes it.
+    fn hold(&self) -> Result<(), Error> {
+        rustix::io::retry_on_intr(|| rustix::fs::flock(&self.file, FlockOperation::LockExclusive))
+            .map_err(|errno| Error::system("lock a new file", self.name.clone(), errno))
+    }
+
+    /// Gives the file its name. `false`: the name is taken, and nothing happened.
+    pub(crate) fn publish(&self, path: &Path) -> Result<bool, Error> {
+        match self.link(path) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(errno) => Err(Error::system("create", Some(path.into()), errno)),
+        }
+    }
+
+    /// Gives the file its name, in place of a file that had it, in one step.
+    pub(crate) fn replace(&self, directory: &Directory, path: &Path) -> Result<(), Error> {
+        sweep(directory);
+        self.hold()?;
+        let name = temporary_name(directory)?;
+        self.link(&name).map_err(|errno| Error::system("create", Some(name.clone()), errno))?;
+        let renamed = rustix::fs::rename(&name, path);
+        if renamed.is_err() {
+            let _ = rustix::fs::unlink(&name);
+        }
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        renamed.map_err(|errno| Error::system("replace", Some(path.into()), errno))
+    }
+
+    /// Adds a name, which must be free.
+    fn link(&self, path: &Path) -> Result<(), Errno> {
+        match &self.name {
+            Some(name) => rustix::fs::linkat(CWD, name, CWD, path, AtFlags::empty()),
+            None => {
+                let file = descriptor_path(&self.file);
+                rustix::fs::linkat(CWD, file, CWD, path, AtFlags::SYMLINK_FOLLOW)
+            }
+        }
+    }
+}
+
+impl Drop for Unpublished {
+    fn drop(&mut self) {
+        if let Some(name) = &self.name {
+            let _ = rustix::fs::unlink(name);
+            // Others may have the description by a fork; the name is gone, so must be the lock.
+            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        }
+    }
+}
+
+/// Removes temporary names whose makers are dead. Failing costs nothing now: the next one tries again.
+fn sweep(directory: &Directory) {
+    let Ok(entries) = fs::read_dir(directory.path()) else { return };
+    for entry in entries.flatten() {
+        if !entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| names::is_temporary(name, directory.user()))
+        {
+            continue;
+        }
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let Ok(file) = rustix::fs::open(entry.path(), flags, Mode::empty()) else { continue };
+        if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = rustix::fs::unlink(entry.path());
+        }
+    }
+}
+
+fn temporary_name(directory: &Directory) -> Result<PathBuf, Error> {
+    Ok(directory.path().join(names::temporary_name(directory.user(), random_word()?)))
+}
+
+/// The way to name an open file. The direct one (`AT_EMPTY_PATH`) is a privilege on most kernels.
+fn descriptor_path(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+fn has_proc() -> bool {
+    fs::exists("/proc/self/fd").unwrap_or(false)
+}

@@ -1,0 +1,392 @@
+//! Segments by name: created whole or not at all, found, listed, removed.
+//!
+//! A segment gets its memory and its contents while it has no name, and its name in one step that fails
+//! if somebody was faster. So nobody ever meets a half-made one, and a creator killed at any instruction
+//! leaves nothing (rule C1), or at most a file that the next creator removes.
+//!
+//! The trust boundary is the permission to write to the file: who can write can damage (rule C5). Files
+//! of other users are therefore never attached, whatever their name says.
+
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::{Errno, retry_on_intr};
+
+use crate::access::GRANULE;
+use crate::error::Error;
+use crate::mapping::Mapping;
+use crate::publish::Unpublished;
+use crate::superblock::{IDENTITY_BYTES, Identity, Layout, RESERVE_BYTES_MAX, STATE, State};
+use crate::{copy, names, table};
+
+/// Tries to attach or create, when others remove and create the same name meanwhile.
+const TRIES_MAX: u32 = 100;
+
+/// What is read of a file before it is mapped: the identity and the committed size.
+const START_BYTES: usize = table::COMMITTED + 4;
+
+/// Where segments live, and whose.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directory {
+    path: PathBuf,
+    user: u32,
+}
+
+impl Default for Directory {
+    /// `/dev/shm`, for the effective user of the process.
+    fn default() -> Self {
+        Self::new("/dev/shm")
+    }
+}
+
+/// How to make or find a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateOptions {
+    /// The most the segment can grow to, in bytes: addresses, no memory. Rounded up to pages. Whoever
+    /// attaches gets the figure of the creator.
+    pub reserve_bytes: usize,
+    /// The memory a new segment begins with, in bytes.
+    pub initial_commit_bytes: usize,
+    /// Create the segment if there is none.
+    pub create: bool,
+    /// Put a new segment in the place of an old one. Those attached to the old one keep it.
+    pub fresh: bool,
+    /// Permission bits of a new file.
+    pub mode: u32,
+}
+
+/// A segment in use. Dropped, it stays where it is.
+#[derive(Debug)]
+pub struct Segment {
+    mapping: Arc<Mapping>,
+    identity: Identity,
+    path: Option<PathBuf>,
+    created: bool,
+    stale_boot: bool,
+}
+
+/// A segment as a directory shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentEntry {
+    /// Its name.
+    pub name: String,
+    /// The memory it takes, in bytes.
+    pub bytes: u64,
+    /// When it was made or last grew. Stores to memory leave no trace in the file's times.
+    pub modified: SystemTime,
+}
+
+impl Directory {
+    /// Any directory, for the effective user of the process. Memory in it is as fast, and as lasting, as
+    /// its file system.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), user: rustix::process::geteuid().as_raw() }
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whose segments are looked for.
+    pub(crate) const fn user(&self) -> u32 {
+        self.user
+    }
+
+    /// The file of segment `name`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadName`].
+    pub fn path_of(&self, name: &str) -> Result<PathBuf, Error> {
+        names::check(name)?;
+        Ok(self.path.join(names::file_name(name, self.user)))
+    }
+
+    /// The segments of this user, by name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`] or [`Error::AccessDenied`] if the directory can not be read.
+    pub fn list(&self) -> Result<Vec<SegmentEntry>, Error> {
+        let entries = fs::read_dir(&self.path).map_err(|error| {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            self.refused("list", &self.path, errno)
+        })?;
+        let mut segments: Vec<SegmentEntry> = entries
+            .flatten()
+            .filter_map(|entry| {
+                let name = names::space_of(entry.file_name().to_str()?, self.user)?.to_owned();
+                // A file that vanishes meanwhile is not listed.
+                let metadata = entry.metadata().ok().filter(|data| data.is_file())?;
+                // Blocks of 512 bytes, whatever the file system's own are.
+                let bytes = metadata.blocks() * 512;
+                let changed = Duration::from_secs(u64::try_from(metadata.ctime()).unwrap_or(0));
+                let modified = metadata.modified().ok()?.max(SystemTime::UNIX_EPOCH + changed);
+                Some(SegmentEntry { name, bytes, modified })
+            })
+            .collect();
+        segments.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(segments)
+    }
+
+    /// Removes the name of a segment. Those who are attached keep it until they are done; whoever comes
+    /// later finds nothing, or a new one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`], [`Error::AccessDenied`], [`Error::BadName`].
+    pub fn remove(&self, name: &str) -> Result<(), Error> {
+        let path = self.path_of(name)?;
+        rustix::fs::unlink(&path).map_err(|errno| self.refused("remove", &path, errno))
+    }
+
+    /// What a refusal by the system means, with the figures that explain it.
+    pub(crate) fn refused(&self, action: &'static str, path: &Path, errno: Errno) -> Error {
+        match errno {
+            Errno::NOENT => Error::NotFound { path: path.into() },
+            Errno::ACCESS | Errno::PERM => {
+                let metadata = fs::symlink_metadata(path);
+                Error::AccessDenied {
+                    path: path.into(),
+                    mode: metadata.as_ref().map_or(0, |data| data.mode() & 0o7777),
+                    owner: metadata.as_ref().map_or(0, MetadataExt::uid),
+                    user: self.user,
+                }
+            }
+            Errno::LOOP | Errno::ISDIR | Errno::NXIO => not_a_file(path),
+            _ => Error::system(action, Some(path.into()), errno),
+        }
+    }
+
+    /// Opens the file of a segment and checks whose it is.
+    fn open(&self, path: &Path) -> Result<File, Error> {
+        // Nobody's link is followed, and nobody's pipe waited for: the directory is open to all users.
+        let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = rustix::fs::open(path, flags, Mode::empty())
+            .map_err(|errno| self.refused("open", path, errno))?;
+        let file = File::from(file);
+        let metadata = file.metadata().map_err(|error| {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            Error::system("inspect", Some(path.into()), errno)
+        })?;
+        if !metadata.is_file() {
+            return Err(not_a_file(path));
+        }
+        if metadata.uid() != self.user {
+            let (mode, owner) = (metadata.mode() & 0o7777, metadata.uid());
+            return Err(Error::AccessDenied { path: path.into(), mode, owner, user: self.user });
+        }
+        Ok(file)
+    }
+}
+
+fn not_a_file(path: &Path) -> Error {
+    Error::corrupted(format!("{} is not a regular file", path.display()))
+}
+
+impl Default for CreateOptions {
+    /// Creates the segment if need be, for this user only, with room for 256 MiB.
+    fn default() -> Self {
+        Self {
+            reserve_bytes: 256 << 20,
+            initial_commit_bytes: 0,
+            create: true,
+            fresh: false,
+            mode: 0o600,
+        }
+    }
+}
+
+impl Segment {
+    /// Attaches to the segment `name`, or creates it: of any number of racing creators, one wins and the
+    /// others attach to what it made. `initialise` fills a new segment; nobody else sees it meanwhile.
+    /// Its identity stands there already, and [`IDENTITY_BYTES`] are not to be touched.
+    ///
+    /// Attaching again in one process gives the same [`Mapping`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFound`] if there is none and `create` is false. [`Error::Full`] if a new one finds no
+    /// room. [`Error::AccessDenied`], [`Error::Corrupted`], [`Error::VersionMismatch`] and
+    /// [`Error::OtherNamespace`] if there is one that can not be used; it stays as it is. What
+    /// `initialise` says. Nothing was created in any of these cases.
+    pub fn create_or_attach(
+        directory: &Directory,
+        name: &str,
+        options: &CreateOptions,
+        layout: &Layout,
+        initialise: impl FnOnce(&Mapping) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let path = directory.path_of(name)?;
+        let mut initialise = Some(initialise);
+        let mut made: Option<(Unpublished, Self)> = None;
+        for _ in 0..TRIES_MAX {
+            if !options.fresh {
+                match directory.open(&path) {
+                    Ok(file) => return Self::attach(file, path, layout),
+                    Err(Error::NotFound { .. }) if options.create => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            // Made once: if somebody was faster and then removed theirs, ours is still good.
+            if let Some(initialise) = initialise.take() {
+                made = Some(Self::make(directory, &path, options, layout, initialise)?);
+            }
+            let Some((file, segment)) = made.take() else { break };
+            if options.fresh {
+                file.replace(directory, &path)?;
+                return Ok(segment);
+            }
+            if file.publish(&path)? {
+                return Ok(segment);
+            }
+            made = Some((file, segment));
+        }
+        Err(Error::system("settle who creates", Some(path), Errno::AGAIN))
+    }
+
+    /// A segment in memory that only this process sees, and that ends with it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AddressSpace`], and what `initialise` says.
+    pub fn private(
+        options: &CreateOptions,
+        layout: &Layout,
+        initialise: impl FnOnce(&Mapping) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let mapping = Mapping::private(whole_pages(options.reserve_bytes))?;
+        Self::fill(mapping, None, options, layout, initialise)
+    }
+
+    /// Makes a segment without a name.
+    fn make(
+        directory: &Directory,
+        path: &Path,
+        options: &CreateOptions,
+        layout: &Layout,
+        initialise: impl FnOnce(&Mapping) -> Result<(), Error>,
+    ) -> Result<(Unpublished, Self), Error> {
+        let file = Unpublished::new(directory, options.mode)?;
+        let mapping = Mapping::shared(file.try_clone()?, whole_pages(options.reserve_bytes))?;
+        let segment = Self::fill(mapping, Some(path.into()), options, layout, initialise)?;
+        Ok((file, segment))
+    }
+
+    /// Gives a mapping its first memory, its identity and its contents.
+    fn fill(
+        mapping: Arc<Mapping>,
+        path: Option<PathBuf>,
+        options: &CreateOptions,
+        layout: &Layout,
+        initialise: impl FnOnce(&Mapping) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let reserved_bytes = mapping.reserved_bytes();
+        assert!(
+            (START_BYTES..=RESERVE_BYTES_MAX).contains(&reserved_bytes),
+            "a segment reserves at most {RESERVE_BYTES_MAX} bytes, not {reserved_bytes}"
+        );
+        let identity = Identity::new(*layout, reserved_bytes)?;
+        mapping.commit(0..options.initial_commit_bytes.clamp(START_BYTES, reserved_bytes))?;
+        // SAFETY: the first page was committed just now, and nobody else knows the mapping yet.
+        unsafe { copy::copy_in(&identity.encode(), mapping.base()) };
+        initialise(&mapping)?;
+        Ok(Self { mapping, identity, path, created: true, stale_boot: false })
+    }
+
+    /// Attaches to a file, after it was checked from outside: a file that is shorter than it says is
+    /// found here, not by a signal at the first access.
+    fn attach(file: File, path: PathBuf, layout: &Layout) -> Result<Self, Error> {
+        let mut start = [0; START_BYTES];
+        let file_bytes = read_start(&file, &mut start)
+            .map_err(|errno| Error::system("read", Some(path.clone()), errno))?;
+        let Some(identity) = start.first_chunk::<IDENTITY_BYTES>() else { unreachable!() };
+        let identity = Identity::decode(identity, layout)?;
+        let stale_boot = identity.check_surroundings()?;
+        let Some(granules) = start.last_chunk::<4>() else { unreachable!() };
+        let committed_bytes = u32::from_ne_bytes(*granules) as usize * GRANULE;
+        if file_bytes < committed_bytes as u64 || committed_bytes < START_BYTES {
+            return Err(Error::corrupted(format!(
+                "{} has {file_bytes} bytes where its contents take {committed_bytes}",
+                path.display()
+            )));
+        }
+        if file_bytes > identity.reserve_bytes as u64 {
+            return Err(Error::corrupted(format!(
+                "{} has {file_bytes} bytes where at most {} were reserved",
+                path.display(),
+                identity.reserve_bytes
+            )));
+        }
+        let mapping = Mapping::shared(file, identity.reserve_bytes)?;
+        Ok(Self { mapping, identity, path: Some(path), created: false, stale_boot })
+    }
+
+    /// The memory of the segment.
+    pub const fn mapping(&self) -> &Arc<Mapping> {
+        &self.mapping
+    }
+
+    /// What the segment says about itself.
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// Its file, as it was named when we attached; `None` if it is private.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Whether this call made the segment.
+    pub const fn created(&self) -> bool {
+        self.created
+    }
+
+    /// Whether the machine was started anew since the segment was made: all who used it then are dead,
+    /// whatever their process numbers say. Can not happen in `/dev/shm`.
+    pub const fn stale_boot(&self) -> bool {
+        self.stale_boot
+    }
+
+    /// Whether the segment can be used; `None` if the word that says so is damaged itself.
+    pub fn state(&self) -> Option<State> {
+        // Acquire pairs with the Release in `set_state`.
+        State::from_word(self.state_word().load(Ordering::Acquire))
+    }
+
+    /// Tells everybody attached whether the segment can be used.
+    pub fn set_state(&self, state: State) {
+        // Release pairs with the Acquire in `state`: who sees the verdict sees what led to it.
+        self.state_word().store(state as u32, Ordering::Release);
+    }
+
+    fn state_word(&self) -> &AtomicU32 {
+        // SAFETY: inside the first page, which is committed for good.
+        let word = unsafe { self.mapping.base().add(STATE) };
+        // SAFETY: aligned, mapped as long as `self` borrows the mapping, accessed by atomics only.
+        unsafe { AtomicU32::from_ptr(word.cast()) }
+    }
+}
+
+fn whole_pages(bytes: usize) -> usize {
+    bytes.next_multiple_of(rustix::param::page_size())
+}
+
+/// Reads the beginning of a file, zeros where it is too short. Returns the size of the file, in bytes.
+fn read_start(file: &File, start: &mut [u8]) -> Result<u64, Errno> {
+    let mut read_bytes = 0;
+    while read_bytes < start.len() {
+        let rest = &mut start[read_bytes..];
+        match retry_on_intr(|| rustix::io::pread(file, &mut *rest, read_bytes as u64))? {
+            0 => break,
+            bytes => read_bytes += bytes,
+        }
+    }
+    Ok(rustix::fs::fstat(file)?.st_size.cast_unsigned())
+}
