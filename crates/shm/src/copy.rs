@@ -15,7 +15,6 @@
 /// `to.len()` bytes at `from` are mapped readable, do not overlap `to`, and are written concurrently
 /// through atomics, this module or other processes only.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "the length is often a constant; then one move remains")]
 pub(crate) unsafe fn copy_out(from: *const u8, to: &mut [u8]) {
     // SAFETY: `to` is valid for writes and ours alone; the caller vouches for `from`.
     unsafe { copy(from, to.as_mut_ptr(), to.len(), Shared::Source) };
@@ -28,7 +27,6 @@ pub(crate) unsafe fn copy_out(from: *const u8, to: &mut [u8]) {
 /// `from.len()` bytes at `to` are mapped writable, do not overlap `from`, and are accessed concurrently
 /// through atomics, this module or other processes only.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "the length is often a constant; then one move remains")]
 pub(crate) unsafe fn copy_in(from: &[u8], to: *mut u8) {
     // SAFETY: `from` is valid for reads and nobody writes it; the caller vouches for `to`.
     unsafe { copy(from.as_ptr(), to, from.len(), Shared::Target) };
@@ -145,10 +143,11 @@ mod assembly {
         }
     }
 
+    /// Steps of 64 bytes are no faster: 16 bytes are stored per cycle either way (measured).
     #[inline(always)]
     unsafe fn by_32(from: *const u8, to: *mut u8, last: usize) {
-        // SAFETY: steps of 32 bytes begin below `last` and 32 more begin at it, where at least 32 bytes
-        // of the caller's range are left; the last step may overlap the one before.
+        // SAFETY: steps of 32 bytes begin below `last`, and a final one at `last`, where 32 bytes of the
+        // caller's range are left; it may overlap the one before.
         unsafe {
             asm!(
                 "2:",
@@ -271,16 +270,16 @@ mod tests {
 
     /// Copies every size up to 300 bytes and around the limits between methods, at every alignment.
     fn check(copy: Copy) {
-        let from: Vec<u8> =
-            (0..40_000_usize).map(|index| (index * 7 + index / 256) as u8).collect();
+        let from: Vec<u8> = (0..40_000_usize)
+            .map(|index| ((index * 7 + index / 256) % 251).try_into().unwrap())
+            .collect();
         let sizes = (0..300).chain([2046, 2047, 2048, 2049, 4095, 4096, 16_384, 30_000]);
         for (bytes, offset) in sizes.flat_map(|bytes| (0..9).map(move |offset| (bytes, offset))) {
             for shared in [Shared::Source, Shared::Target] {
                 let mut to = vec![0xa5; bytes + 64];
+                let target = to[16 + offset..].as_mut_ptr();
                 // SAFETY: the vectors hold `bytes` bytes from these offsets, and are different ones.
-                unsafe {
-                    copy(from[offset..].as_ptr(), to[16 + offset..].as_mut_ptr(), bytes, shared)
-                };
+                unsafe { copy(from[offset..].as_ptr(), target, bytes, shared) };
                 let (before, rest) = to.split_at(16 + offset);
                 let (copied, after) = rest.split_at(bytes);
                 assert_eq!(copied, &from[offset..offset + bytes]);

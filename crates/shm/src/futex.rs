@@ -12,7 +12,7 @@
 //! call nothing of it.
 
 use std::cell::UnsafeCell;
-use std::ffi::{c_long, c_void};
+use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use std::time::Duration;
@@ -89,8 +89,9 @@ pub fn thread_id() -> u32 {
 pub struct RobustListHead {
     /// The first lock of the list; the head itself if the list is empty.
     list: *mut c_void,
-    /// From a list entry to its futex word, in bytes: one figure for all locks of the thread.
-    futex_offset: c_long,
+    /// From a list entry to its futex word, in bytes: one figure for all locks of the thread
+    /// (a C `long`, which is an `isize` on Linux).
+    futex_offset_bytes: isize,
     /// The entry of a lock that is being taken or released, or null.
     list_op_pending: *mut c_void,
 }
@@ -103,7 +104,7 @@ thread_local! {
     static OWN_HEAD: UnsafeCell<RobustListHead> = const {
         UnsafeCell::new(RobustListHead {
             list: ptr::null_mut(),
-            futex_offset: 0,
+            futex_offset_bytes: 0,
             list_op_pending: ptr::null_mut(),
         })
     };
@@ -141,14 +142,12 @@ pub fn robust_head() -> *mut RobustListHead {
 ///
 /// `head` is what [`robust_head`] returned to this thread in this process, and it lives.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "one store, on the path of every operation")]
 pub unsafe fn set_pending(head: *mut RobustListHead, word: &AtomicU32) {
     // SAFETY: the caller's promise; `futex_offset` is set once, when the head is registered.
-    let futex_offset = unsafe { (*head).futex_offset };
-    let entry = word.as_ptr().cast::<c_void>().wrapping_byte_offset(-(futex_offset as isize));
-    // SAFETY: the caller's promise. Volatile: the reader is the kernel, of which the compiler knows
-    // nothing. Only this thread stores here.
-    unsafe { (&raw mut (*head).list_op_pending).write_volatile(entry) };
+    let futex_offset_bytes = unsafe { (*head).futex_offset_bytes };
+    let entry = word.as_ptr().cast::<c_void>().wrapping_byte_offset(-futex_offset_bytes);
+    // SAFETY: the caller's promise.
+    unsafe { store_pending(head, entry) };
     // The lock word must not be touched before it is named.
     compiler_fence(Ordering::SeqCst);
 }
@@ -159,9 +158,21 @@ pub unsafe fn set_pending(head: *mut RobustListHead, word: &AtomicU32) {
 ///
 /// As for [`set_pending`].
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "one store, on the path of every operation")]
 pub unsafe fn clear_pending(head: *mut RobustListHead) {
+    // Nor after it is no longer.
     compiler_fence(Ordering::SeqCst);
-    // SAFETY: as in `set_pending`.
-    unsafe { (&raw mut (*head).list_op_pending).write_volatile(ptr::null_mut()) };
+    // SAFETY: the caller's promise.
+    unsafe { store_pending(head, ptr::null_mut()) };
+}
+
+/// # Safety
+///
+/// As for [`set_pending`].
+#[inline(always)]
+unsafe fn store_pending(head: *mut RobustListHead, entry: *mut c_void) {
+    // SAFETY: the head lives, by the caller's promise.
+    let slot = unsafe { &raw mut (*head).list_op_pending };
+    // SAFETY: as above, and only this thread stores here. Volatile: the reader is the kernel, of which
+    // the compiler knows nothing.
+    unsafe { slot.write_volatile(entry) };
 }

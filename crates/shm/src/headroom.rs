@@ -45,7 +45,7 @@ pub(crate) fn claim(wanted_bytes: u64) -> Result<(), Error> {
     let read_ns = READ_NS.load(Ordering::Relaxed);
     if read_ns == 0 || now_ns.saturating_sub(read_ns) > READING_NS {
         let tightest =
-            groups().iter().filter_map(|group| group.headroom()).min_by_key(|h| h.available_bytes);
+            groups().iter().filter_map(Group::headroom).min_by_key(|h| h.available_bytes);
         let headroom =
             tightest.unwrap_or(Headroom { limit_bytes: u64::MAX, available_bytes: u64::MAX });
         LIMIT_BYTES.store(headroom.limit_bytes, Ordering::Relaxed);

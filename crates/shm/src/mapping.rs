@@ -126,7 +126,7 @@ impl Mapping {
                 Ok(()) => next += bytes,
                 // Signals come faster than the step takes: a smaller one gets through between two.
                 Err(Errno::INTR) => step_bytes = (step_bytes / 2).max(rustix::param::page_size()),
-                Err(errno) => return Err(self.full(file, range.end - next, errno)),
+                Err(errno) => return Err(full(file, range.end - next, errno)),
             }
         }
         Ok(())
@@ -171,20 +171,6 @@ impl Mapping {
             self.reserved_bytes
         );
     }
-
-    /// What a failed `fallocate` means, with the figures of the file system.
-    fn full(&self, file: &File, wanted_bytes: usize, errno: Errno) -> Error {
-        let limit = match errno {
-            Errno::NOSPC | Errno::NOMEM => Limit::Filesystem,
-            Errno::DQUOT => Limit::Quota,
-            Errno::FBIG => Limit::FileSize,
-            _ => return Error::system("allocate memory", None, errno),
-        };
-        let (available_bytes, limit_bytes) = rustix::fs::fstatvfs(file).map_or((0, 0), |status| {
-            (status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize)
-        });
-        Error::Full { wanted_bytes: wanted_bytes as u64, available_bytes, limit_bytes, limit }
-    }
 }
 
 impl Drop for Mapping {
@@ -204,4 +190,18 @@ fn check_file_size_limit(end: usize) -> Result<(), Error> {
         }),
         _ => Ok(()),
     }
+}
+
+/// What a failed `fallocate` means, with the figures of the file system.
+fn full(file: &File, wanted_bytes: usize, errno: Errno) -> Error {
+    let limit = match errno {
+        Errno::NOSPC | Errno::NOMEM => Limit::Filesystem,
+        Errno::DQUOT => Limit::Quota,
+        Errno::FBIG => Limit::FileSize,
+        _ => return Error::system("allocate memory", None, errno),
+    };
+    let (available_bytes, limit_bytes) = rustix::fs::fstatvfs(file).map_or((0, 0), |status| {
+        (status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize)
+    });
+    Error::Full { wanted_bytes: wanted_bytes as u64, available_bytes, limit_bytes, limit }
 }

@@ -123,6 +123,10 @@ pub fn fork_generation() -> u32 {
 static FORK_GENERATION: AtomicU32 = AtomicU32::new(0);
 
 /// Has forks counted from now on. Every mapping sees to it; further calls do nothing.
+///
+/// # Panics
+///
+/// If there is no memory for a fork handler.
 pub fn watch_forks() {
     static WATCHED: AtomicBool = AtomicBool::new(false);
     // Not `Once`: its lock, held by another thread during a fork, would hang the child. The price is a

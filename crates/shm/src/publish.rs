@@ -65,11 +65,11 @@ impl Unpublished {
                 Err(Errno::EXIST) => continue,
                 Err(errno) => return Err(directory.refused("create", &name, errno)),
             };
-            let made = Self { file, name: Some(name) };
-            made.hold()?;
+            let unpublished = Self { file, name: Some(name) };
+            unpublished.hold()?;
             // Between creation and lock a cleaner may have taken the file for a dead maker's.
-            if rustix::fs::fstat(&made.file).is_ok_and(|status| status.st_nlink > 0) {
-                return made.with_mode(mode);
+            if rustix::fs::fstat(&unpublished.file).is_ok_and(|status| status.st_nlink > 0) {
+                return unpublished.with_mode(mode);
             }
         }
         Err(Error::system(
@@ -118,13 +118,12 @@ impl Unpublished {
 
     /// Adds a name, which must be free.
     fn link(&self, path: &Path) -> Result<(), Errno> {
-        match &self.name {
-            Some(name) => rustix::fs::linkat(CWD, name, CWD, path, AtFlags::empty()),
-            None => {
-                let file = descriptor_path(&self.file);
-                rustix::fs::linkat(CWD, file, CWD, path, AtFlags::SYMLINK_FOLLOW)
-            }
-        }
+        let Some(name) = &self.name else {
+            // The direct way (AT_EMPTY_PATH) is a privilege on most kernels.
+            let file = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            return rustix::fs::linkat(CWD, file, CWD, path, AtFlags::SYMLINK_FOLLOW);
+        };
+        rustix::fs::linkat(CWD, name, CWD, path, AtFlags::empty())
     }
 }
 
@@ -161,11 +160,7 @@ fn temporary_name(directory: &Directory) -> Result<PathBuf, Error> {
     Ok(directory.path().join(names::temporary_name(directory.user(), random_word()?)))
 }
 
-/// The way to name an open file. The direct one (`AT_EMPTY_PATH`) is a privilege on most kernels.
-fn descriptor_path(file: &File) -> String {
-    format!("/proc/self/fd/{}", file.as_raw_fd())
-}
-
+/// Whether a file without a name can be given one.
 fn has_proc() -> bool {
     fs::exists("/proc/self/fd").unwrap_or(false)
 }

@@ -118,21 +118,21 @@ impl Directory {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
             self.refused("list", &self.path, errno)
         })?;
-        let mut segments: Vec<SegmentEntry> = entries
-            .flatten()
-            .filter_map(|entry| {
-                let name = names::space_of(entry.file_name().to_str()?, self.user)?.to_owned();
-                // A file that vanishes meanwhile is not listed.
-                let metadata = entry.metadata().ok().filter(|data| data.is_file())?;
-                // Blocks of 512 bytes, whatever the file system's own are.
-                let bytes = metadata.blocks() * 512;
-                let changed = Duration::from_secs(u64::try_from(metadata.ctime()).unwrap_or(0));
-                let modified = metadata.modified().ok()?.max(SystemTime::UNIX_EPOCH + changed);
-                Some(SegmentEntry { name, bytes, modified })
-            })
-            .collect();
+        let entries = entries.flatten();
+        let mut segments: Vec<_> = entries.filter_map(|entry| self.entry(&entry)).collect();
         segments.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(segments)
+    }
+
+    /// What to list for a file; `None` if it is no segment of this user, or vanished meanwhile.
+    fn entry(&self, entry: &fs::DirEntry) -> Option<SegmentEntry> {
+        let name = names::space_of(entry.file_name().to_str()?, self.user)?.to_owned();
+        let metadata = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+        // Blocks of 512 bytes, whatever the file system's own are.
+        let bytes = metadata.blocks() * 512;
+        let changed = Duration::from_secs(u64::try_from(metadata.ctime()).unwrap_or(0));
+        let modified = metadata.modified().ok()?.max(SystemTime::UNIX_EPOCH + changed);
+        Some(SegmentEntry { name, bytes, modified })
     }
 
     /// Removes the name of a segment. Those who are attached keep it until they are done; whoever comes
