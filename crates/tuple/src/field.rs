@@ -1,6 +1,8 @@
 //! One field, borrowed from whoever owns its bytes.
 
-use crate::Kind;
+use std::borrow::Cow;
+
+use crate::{Kind, encoding};
 
 /// One field of a tuple, borrowed.
 ///
@@ -58,6 +60,26 @@ impl<'a> Encoded<'a> {
         self.len() == 0
     }
 
+    /// The encoding in one piece; copied only if it is in two.
+    pub fn contiguous(&self) -> Cow<'a, [u8]> {
+        match (self.head, self.body) {
+            (head, []) => Cow::Borrowed(head),
+            ([], body) => Cow::Borrowed(body),
+            (head, body) => Cow::Owned([head, body].concat()),
+        }
+    }
+
+    /// Whether the bytes of the two encodings are equal, wherever each of them is split.
+    fn same_bytes(&self, other: &Self) -> bool {
+        let (short, long) =
+            if self.head.len() <= other.head.len() { (self, other) } else { (other, self) };
+        let (start, middle) = long.head.split_at(short.head.len());
+        short.len() == long.len()
+            && short.head == start
+            && short.body[..middle.len()] == *middle
+            && short.body[middle.len()..] == *long.body
+    }
+
     /// The bytes of the encoding, one after the other.
     pub fn bytes(&self) -> impl Iterator<Item = u8> + use<'a> {
         self.head.iter().chain(self.body).copied()
@@ -110,9 +132,18 @@ pub(crate) fn folded_bits(value: f64) -> u64 {
     }
 }
 
-/// Whether two encodings are of the same value by M2.
+/// Whether two encodings are of the same value by M2. Encodings are canonical, so equal bytes decide
+/// for every kind, and unequal ones for all but those that hold floats or decimals.
 fn same_encoded(a: &Encoded<'_>, b: &Encoded<'_>) -> bool {
-    a.kind == b.kind && a.len() == b.len() && a.bytes().eq(b.bytes())
+    if a.kind != b.kind {
+        return false;
+    }
+    if a.same_bytes(b) {
+        return true;
+    }
+    let by_value =
+        matches!(a.kind, Kind::Decimal | Kind::List | Kind::Tuple | Kind::Map | Kind::Entry);
+    by_value && encoding::same(&a.contiguous(), &b.contiguous())
 }
 
 macro_rules! field_from {
@@ -124,16 +155,31 @@ macro_rules! field_from {
         }
     )*};
 }
-field_from!(bool => Bool as bool, i64 => Int as i64, i32 => Int as i64, u32 => Int as i64, f64 => Float as f64);
+field_from!(
+    bool => Bool as bool, f32 => Float as f64, f64 => Float as f64,
+    i8 => Int as i64, i16 => Int as i64, i32 => Int as i64, i64 => Int as i64,
+    u8 => Int as i64, u16 => Int as i64, u32 => Int as i64,
+);
 
-impl<'a> From<&'a str> for Field<'a> {
-    fn from(value: &'a str) -> Self {
-        Self::Str(value)
+macro_rules! field_from_borrowed {
+    ($($from:ty => $variant:ident),* $(,)?) => {$(
+        impl<'a> From<&'a $from> for Field<'a> {
+            fn from(value: &'a $from) -> Self {
+                Self::$variant(value)
+            }
+        }
+    )*};
+}
+field_from_borrowed!(str => Str, String => Str, [u8] => Bytes, Vec<u8> => Bytes);
+
+impl<'a, const N: usize> From<&'a [u8; N]> for Field<'a> {
+    fn from(bytes: &'a [u8; N]) -> Self {
+        Self::Bytes(bytes)
     }
 }
 
-impl<'a> From<&'a [u8]> for Field<'a> {
-    fn from(value: &'a [u8]) -> Self {
-        Self::Bytes(value)
+impl<'a> From<Encoded<'a>> for Field<'a> {
+    fn from(encoded: Encoded<'a>) -> Self {
+        Self::Encoded(encoded)
     }
 }

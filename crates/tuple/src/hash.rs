@@ -1,10 +1,11 @@
 //! Hashes of fields, frozen: they stand in segments that processes of different builds share.
 //!
 //! One 64 x 64 -> 128 bit multiply per scalar and per 16 bytes of text, folded by exclusive or. Fields
-//! that match by M2 hash alike: NaNs are folded to one, -0.0 to 0.0.
+//! that match by M2 hash alike, nested ones too: NaNs are folded to one, -0.0 to 0.0, decimals hash by value.
 
 use crate::field::folded_bits;
-use crate::{Encoded, Field};
+use crate::value::data_offset;
+use crate::{Encoded, Field, Kind, encoding};
 
 /// Odd constants with about as many ones as zeros, one per use, so that equal bits of different kinds
 /// part ways. Any would do; these can no longer change.
@@ -36,8 +37,8 @@ pub fn field(field: &Field<'_>) -> u64 {
         Field::Bool(value) => SEEDS[1].rotate_left(u32::from(*value)),
         Field::Int(value) => fold(value.cast_unsigned() ^ SEEDS[6], SEEDS[7]),
         Field::Float(value) => fold(folded_bits(*value) ^ SEEDS[4], SEEDS[5]),
-        Field::Str(value) => bytes(value.as_bytes(), SEEDS[2]),
-        Field::Bytes(value) => bytes(value, SEEDS[3]),
+        Field::Str(value) => of_bytes(value.as_bytes(), SEEDS[2]),
+        Field::Bytes(value) => of_bytes(value, SEEDS[3]),
         Field::Encoded(value) => encoded(value),
     }
 }
@@ -65,7 +66,7 @@ fn half_word(bytes: &[u8], at: usize) -> u64 {
 
 /// The hash of a run of bytes. Up to 16 bytes are read as two overlapping words, without a loop.
 #[inline]
-fn bytes(bytes: &[u8], seed: u64) -> u64 {
+pub(crate) fn of_bytes(bytes: &[u8], seed: u64) -> u64 {
     let len = bytes.len();
     let (low, high) = match len {
         0 => (0, 0),
@@ -92,8 +93,21 @@ fn long(bytes: &[u8], seed: u64) -> u64 {
     fold(word(bytes, len - 16) ^ hash, word(bytes, len - 8) ^ SEEDS[4] ^ len as u64)
 }
 
-/// The hash of an encoded field, by its match bytes.
+/// The hash of an encoded field: by its value, not by its bytes, where the two differ.
 fn encoded(value: &Encoded<'_>) -> u64 {
-    let seed = SEEDS[0].rotate_left(value.kind as u32);
-    value.bytes().fold(seed, |hash, byte| fold(hash ^ u64::from(byte), SEEDS[6]))
+    // The one case of two pieces that is common, and whose data is worth not copying.
+    if value.kind == Kind::Array && data_offset(value.head) == Some(value.head.len()) {
+        return array(value.head, value.body);
+    }
+    encoding::hash(&value.contiguous())
+}
+
+/// The hash of an array, by the encoding before its data and by the data.
+pub(crate) fn array(head: &[u8], data: &[u8]) -> u64 {
+    combine(of_bytes(head, kind_seed(Kind::Array)), of_bytes(data, kind_seed(Kind::Array)))
+}
+
+/// What the hashes of encoded values of this kind begin with.
+pub(crate) const fn kind_seed(kind: Kind) -> u64 {
+    SEEDS[0].rotate_left(kind as u32)
 }

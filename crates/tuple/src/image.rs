@@ -79,7 +79,6 @@ pub trait Write {
 
 /// Writes the image of `fields`, whose size is `size(fields, origin)`, into `out`.
 #[inline]
-#[expect(clippy::cast_possible_truncation, reason = "the engine refuses images over 4 GiB before")]
 pub fn write(fields: &[Field<'_>], origin: usize, wide: bool, out: &mut impl Write) {
     let mut heap = 8 * fields.len();
     if wide {

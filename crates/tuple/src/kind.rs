@@ -132,8 +132,9 @@ impl KindSet {
 
     /// The only kind in the set, or `None` if there are several or none.
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "a bit of 16 has a number below 16")]
     pub const fn single(self) -> Option<Kind> {
-        if self.0.count_ones() == 1 {
+        if self.0.is_power_of_two() {
             Kind::from_number(self.0.trailing_zeros() as u8)
         } else {
             None

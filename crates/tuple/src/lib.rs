@@ -7,24 +7,28 @@
 //! model and the tests.
 #![forbid(unsafe_code)]
 
+pub mod encoding;
 mod field;
 pub mod hash;
 pub mod image;
 mod kind;
+mod macros;
 mod number;
 mod pattern;
 mod template;
 mod test;
+mod tuple;
 mod value;
 
+pub use encoding::{DEPTH_MAX, DecodeError, EncodeError, encode_template_refs};
 pub use field::{Encoded, Field};
 pub use image::TupleView;
 pub use kind::{Kind, KindSet};
 pub use pattern::{PatternRef, TemplateRef};
-pub use template::Pattern;
+pub use template::{ALTERNATIVES_MAX, Alternative, Pattern, Template};
 pub use test::{PatternError, Test};
-pub use value::Value;
-
-/// Deepest nesting of values in a value, and of patterns in a pattern, that is accepted anywhere: 128
-/// levels, as in common JSON decoders, fit on every thread's stack.
-pub const DEPTH_MAX: usize = 128;
+pub use tuple::Tuple;
+pub use value::{
+    Array, ArrayView, BIG_INT_BYTES_MAX, BigInt, DECIMAL_DIGITS_MAX, DECIMAL_EXPONENT_MAX,
+    DIMENSIONS_MAX, DType, Decimal, Entry, Map, Opaque, Timestamp, Value, ValueError, array_head,
+};

@@ -1,6 +1,6 @@
 //! Patterns and templates, borrowed: what an operation of the engine is asked with.
 
-use crate::{Field, KindSet, Test};
+use crate::{Field, Kind, KindSet, Test, TupleView};
 
 /// What one field must look like.
 #[derive(Clone, Copy, Debug)]
@@ -63,5 +63,49 @@ impl<'a> TemplateRef<'a> {
     #[inline]
     pub const fn new(patterns: &'a [PatternRef<'a>]) -> Self {
         Self { patterns, rest: false }
+    }
+
+    /// Whether a tuple of `arity` fields can match (rule M1).
+    #[inline]
+    pub const fn accepts_arity(&self, arity: usize) -> bool {
+        arity == self.patterns.len() || (self.rest && arity > self.patterns.len())
+    }
+
+    /// Whether the tuple is what the template asks for. One whose fields are damaged is not.
+    pub fn matches(&self, tuple: &TupleView<'_>) -> bool {
+        self.accepts_arity(tuple.len())
+            && self.patterns.iter().enumerate().all(|(index, pattern)| {
+                tuple.field(index).is_some_and(|field| pattern.matches(&field))
+            })
+    }
+
+    /// Whether a tuple of these fields is what the template asks for.
+    pub fn matches_fields(&self, fields: &[Field<'_>]) -> bool {
+        self.accepts_arity(fields.len())
+            && self.patterns.iter().zip(fields).all(|(pattern, field)| pattern.matches(field))
+    }
+}
+
+impl<'a, T: Into<Field<'a>>> From<T> for PatternRef<'a> {
+    fn from(actual: T) -> Self {
+        Self::Actual(actual.into())
+    }
+}
+
+impl From<Kind> for PatternRef<'_> {
+    fn from(kind: Kind) -> Self {
+        Self::Kinds(KindSet::of(kind))
+    }
+}
+
+impl From<KindSet> for PatternRef<'_> {
+    fn from(kinds: KindSet) -> Self {
+        Self::Kinds(kinds)
+    }
+}
+
+impl<'a> From<&'a Test> for PatternRef<'a> {
+    fn from(test: &'a Test) -> Self {
+        Self::Test(test)
     }
 }

@@ -1,6 +1,11 @@
 //! Patterns and templates, owned.
 
-use crate::{KindSet, Test, Value};
+use crate::{
+    DecodeError, EncodeError, Field, Kind, KindSet, PatternRef, TemplateRef, Test, Tuple, Value,
+};
+
+/// Most alternatives of a template: each is asked for by itself, so more would hide a loop.
+pub const ALTERNATIVES_MAX: usize = 256;
 
 /// What one field must look like, owned. Predicates are made by [`Pattern::range`] and its neighbours.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,4 +21,162 @@ pub enum Pattern {
 impl Pattern {
     /// Any one field (rule M4).
     pub const ANY: Self = Self::Kinds(KindSet::ALL);
+
+    /// Whether `value` is what the pattern asks for. One that can not be encoded never is.
+    pub fn matches(&self, value: &Value) -> bool {
+        let Ok(encoding) = self.side_encoding() else { return false };
+        let pattern = self.as_ref(&encoding);
+        value.with_field(|field| pattern.matches(&field)).unwrap_or(false)
+    }
+
+    /// What [`Pattern::as_ref`] needs beside the pattern.
+    fn side_encoding(&self) -> Result<Vec<u8>, EncodeError> {
+        match self {
+            Self::Actual(value) => value.side_encoding(),
+            Self::Kinds(_) | Self::Test(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// The borrowed form, given the pattern's side encoding.
+    fn as_ref<'a>(&'a self, side_encoding: &'a [u8]) -> PatternRef<'a> {
+        match self {
+            Self::Actual(value) => PatternRef::Actual(value.as_field(side_encoding)),
+            Self::Kinds(kinds) => PatternRef::Kinds(*kinds),
+            Self::Test(test) => PatternRef::Test(test),
+        }
+    }
+}
+
+impl<T: Into<Value>> From<T> for Pattern {
+    fn from(value: T) -> Self {
+        Self::Actual(value.into())
+    }
+}
+
+impl From<Kind> for Pattern {
+    fn from(kind: Kind) -> Self {
+        Self::Kinds(KindSet::of(kind))
+    }
+}
+
+impl From<KindSet> for Pattern {
+    fn from(kinds: KindSet) -> Self {
+        Self::Kinds(kinds)
+    }
+}
+
+impl PatternRef<'_> {
+    /// The pattern, owning its value.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if it is an encoded actual that is damaged.
+    pub fn to_pattern(&self) -> Result<Pattern, DecodeError> {
+        Ok(match self {
+            Self::Actual(field) => Pattern::Actual(Value::from_field(field)?),
+            Self::Kinds(kinds) => Pattern::Kinds(*kinds),
+            Self::Test(test) => Pattern::Test((*test).clone()),
+        })
+    }
+}
+
+/// One alternative of a template, owned: a pattern per field.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Alternative {
+    /// One pattern per field, from the first.
+    pub patterns: Vec<Pattern>,
+    /// Whether any number of further fields may follow (rule M1).
+    pub rest: bool,
+}
+
+/// A template, owned: one alternative, or an OR of several (rule M8).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    /// Never empty.
+    alternatives: Vec<Alternative>,
+}
+
+impl Template {
+    /// A template for tuples of exactly as many fields as there are patterns.
+    pub fn new(patterns: Vec<Pattern>) -> Self {
+        Alternative { patterns, rest: false }.into()
+    }
+
+    /// A template that looks exactly like `tuple`.
+    pub fn of_actuals(tuple: &Tuple) -> Self {
+        Self::new(tuple.iter().cloned().map(Pattern::Actual).collect())
+    }
+
+    /// A template that matches what either matches (rule M8). The first that matches counts.
+    #[must_use]
+    pub fn or(mut self, other: Self) -> Self {
+        self.alternatives.extend(other.alternatives);
+        self
+    }
+
+    /// The alternatives; at least one.
+    pub fn alternatives(&self) -> &[Alternative] {
+        &self.alternatives
+    }
+
+    /// Whether `tuple` is what the template asks for. One that can not be encoded never is.
+    pub fn matches(&self, tuple: &Tuple) -> bool {
+        let matches = |fields: &[Field<'_>]| {
+            self.with_refs(|templates| {
+                templates.iter().any(|template| template.matches_fields(fields))
+            })
+        };
+        matches!(tuple.with_fields(matches), Ok(Ok(true)))
+    }
+
+    /// Gives `use_refs` the alternatives in their borrowed form, as a take takes them.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError`] if an actual can not be encoded; `use_refs` was not called.
+    pub fn with_refs<R>(
+        &self,
+        use_refs: impl FnOnce(&[TemplateRef<'_>]) -> R,
+    ) -> Result<R, EncodeError> {
+        let side_encodings = |alternative: &Alternative| {
+            alternative.patterns.iter().map(Pattern::side_encoding).collect()
+        };
+        let encodings: Result<Vec<Vec<_>>, _> =
+            self.alternatives.iter().map(side_encodings).collect();
+        let encodings = encodings?;
+        let patterns: Vec<Vec<_>> = (self.alternatives.iter().zip(&encodings))
+            .map(|(alternative, encodings)| {
+                let patterns = alternative.patterns.iter().zip(encodings);
+                patterns.map(|(pattern, encoding)| pattern.as_ref(encoding)).collect()
+            })
+            .collect();
+        let refs: Vec<_> = (self.alternatives.iter().zip(&patterns))
+            .map(|(alternative, patterns)| TemplateRef { patterns, rest: alternative.rest })
+            .collect();
+        Ok(use_refs(&refs))
+    }
+
+    /// The template with these alternatives, if there are any.
+    pub(crate) fn from_alternatives(alternatives: Vec<Alternative>) -> Option<Self> {
+        (!alternatives.is_empty()).then_some(Self { alternatives })
+    }
+}
+
+impl From<Alternative> for Template {
+    fn from(alternative: Alternative) -> Self {
+        Self { alternatives: vec![alternative] }
+    }
+}
+
+impl TemplateRef<'_> {
+    /// The template, owning its values.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if an encoded actual is damaged.
+    pub fn to_template(&self) -> Result<Template, DecodeError> {
+        let patterns: Result<Vec<_>, _> =
+            self.patterns.iter().map(PatternRef::to_pattern).collect();
+        Ok(Alternative { patterns: patterns?, rest: self.rest }.into())
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{DEPTH_MAX, Kind};
+use crate::{DEPTH_MAX, EncodeError, Kind};
 
 /// Why a predicate can not be made. Nothing was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub enum PatternError {
     },
     /// Combinations are nested too deeply.
     TooDeep,
+    /// A value can not be encoded.
+    Value(EncodeError),
 }
 
 impl fmt::Display for PatternError {
@@ -43,7 +45,7 @@ impl fmt::Display for PatternError {
         match self {
             Self::RangeKind { kind } => write!(
                 out,
-                "{} has no order here: a range is between numbers, texts or bytes",
+                "{} has no order here: a range is between numbers, texts, bytes, decimals or timestamps",
                 kind.name()
             ),
             Self::RangeMixed { low, high } => write!(
@@ -73,6 +75,7 @@ impl fmt::Display for PatternError {
                     "glob {glob:?} has a `[` that is never closed: write [[] for the character itself"
                 )
             }
+            Self::Value(error) => error.fmt(out),
             Self::TooDeep => write!(
                 out,
                 "patterns are nested over {DEPTH_MAX} levels: combine them side by side, in one `all` or `any`"

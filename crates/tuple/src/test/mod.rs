@@ -77,6 +77,11 @@ impl Test {
         &self.node
     }
 
+    /// How many members there are, if the test is of membership.
+    pub(crate) fn members_count(&self) -> usize {
+        if let Node::In(members) = &self.node { members.len() } else { 0 }
+    }
+
     const fn leaf(node: Node, kinds: KindSet) -> Self {
         Self { node, kinds, depth: 1 }
     }

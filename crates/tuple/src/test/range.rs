@@ -1,25 +1,30 @@
 //! Ranges: fields between two bounds of comparable kinds (rule M5).
 
-use std::cmp::Ordering;
+use std::cmp::Ordering::{self, Greater, Less};
 use std::ops::Bound;
 
 use super::PatternError;
+use crate::encoding::{Item, Reader};
 use crate::{Field, Kind, KindSet, Value, number};
 
 /// The kinds that are compared with each other. Never `bool`, although it orders: `true` is no number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Family {
     Number,
+    Decimal,
     Str,
     Bytes,
+    Timestamp,
 }
 
 impl Family {
     const fn of(kind: Kind) -> Option<Self> {
         match kind {
             Kind::Int | Kind::Float => Some(Self::Number),
+            Kind::Decimal => Some(Self::Decimal),
             Kind::Str => Some(Self::Str),
             Kind::Bytes => Some(Self::Bytes),
+            Kind::Timestamp => Some(Self::Timestamp),
             _ => None,
         }
     }
@@ -27,8 +32,10 @@ impl Family {
     const fn kinds(self) -> KindSet {
         match self {
             Self::Number => KindSet::of(Kind::Int).or(KindSet::of(Kind::Float)),
+            Self::Decimal => KindSet::of(Kind::Decimal),
             Self::Str => KindSet::of(Kind::Str),
             Self::Bytes => KindSet::of(Kind::Bytes),
+            Self::Timestamp => KindSet::of(Kind::Timestamp),
         }
     }
 }
@@ -109,6 +116,20 @@ fn compare(field: &Field<'_>, bound: &Value) -> Option<Ordering> {
         // UTF-8 orders as its code points do.
         (Field::Str(a), Value::Str(b)) => Some((*a).cmp(b.as_str())),
         (Field::Bytes(a), Value::Bytes(b)) => Some((*a).cmp(b.as_slice())),
+        (Field::Int(_), Value::BigInt(b)) => Some(if b.is_negative() { Greater } else { Less }),
+        (Field::Float(a), Value::BigInt(b)) => b.as_ref().compare_float(*a).map(Ordering::reverse),
+        (Field::Encoded(encoded), _) => compare_encoded(&encoded.contiguous(), bound),
+        _ => None,
+    }
+}
+
+fn compare_encoded(encoding: &[u8], bound: &Value) -> Option<Ordering> {
+    match (Reader::new(encoding).item().ok()?, bound) {
+        (Item::BigInt(a), Value::BigInt(b)) => Some(a.compare(b.as_ref())),
+        (Item::BigInt(a), Value::Int(_)) => Some(if a.negative { Less } else { Greater }),
+        (Item::BigInt(a), Value::Float(b)) => a.compare_float(*b),
+        (Item::Decimal(a), Value::Decimal(b)) => Some(a.compare(b.as_ref())),
+        (Item::Timestamp(a), Value::Timestamp(b)) => Some(a.cmp(b)),
         _ => None,
     }
 }

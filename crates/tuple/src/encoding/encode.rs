@@ -1,0 +1,116 @@
+//! Encoding values and tuples.
+
+use super::{DEPTH_MAX, EncodeError, extension, write};
+use crate::image::ARITY_MAX;
+use crate::value::{Entry, Opaque, array_head};
+use crate::{Tuple, Value};
+
+impl Value {
+    /// The canonical encoding of the value (rule V4).
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError`] if values are nested over [`DEPTH_MAX`] levels, or a length is over 4 GiB.
+    pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
+        let mut out = Vec::new();
+        self.encode_to(&mut out)?;
+        Ok(out)
+    }
+
+    /// Appends the canonical encoding of the value.
+    pub(crate) fn encode_to(&self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+        value(out, self, DEPTH_MAX)
+    }
+}
+
+impl Tuple {
+    /// The canonical encoding of the tuple: an array of its fields (rule V4).
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError`] if there are too many fields, or one of them can not be encoded.
+    pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
+        if self.len() > ARITY_MAX {
+            return Err(EncodeError::TooManyFields { arity: self.len() });
+        }
+        let mut out = Vec::new();
+        write::array_header(&mut out, self.len())?;
+        for field in self.iter() {
+            field.encode_to(&mut out)?;
+        }
+        Ok(out)
+    }
+}
+
+/// Appends a value that may hold containers `levels` deep.
+fn value(out: &mut Vec<u8>, value: &Value, levels: usize) -> Result<(), EncodeError> {
+    match value {
+        Value::Null => write::null(out),
+        Value::Bool(value) => write::bool(out, *value),
+        Value::Int(value) => write::int(out, *value),
+        Value::Float(value) => write::float(out, *value),
+        Value::Timestamp(value) => write::timestamp(out, *value),
+        Value::Uuid(value) => write::uuid(out, value),
+        Value::BigInt(value) => write::big_int(out, value)?,
+        Value::Str(text) => write::str(out, text)?,
+        Value::Bytes(bytes) => write::bytes(out, bytes)?,
+        Value::Decimal(value) => write::decimal(out, value)?,
+        Value::Array(array) => {
+            out.extend(array_head(array.dtype(), array.shape())?);
+            out.extend(array.data());
+        }
+        Value::Opaque(object) => opaque(out, object)?,
+        Value::List(items) => list(out, items, below(levels)?)?,
+        Value::Tuple(items) => {
+            let levels = below(levels)?;
+            write::extension(out, extension::TUPLE, |out| list(out, items, levels))?;
+        }
+        Value::Map(map) => {
+            let levels = below(levels)?;
+            write::map_header(out, map.pairs().len())?;
+            for (key, item) in map.pairs() {
+                self::value(out, key, levels)?;
+                self::value(out, item, levels)?;
+            }
+        }
+        Value::Entry(record) => {
+            let levels = below(levels)?;
+            write::extension(out, extension::ENTRY, |out| entry(out, record, levels))?;
+        }
+    }
+    Ok(())
+}
+
+/// The levels that are left inside a container.
+fn below(levels: usize) -> Result<usize, EncodeError> {
+    levels.checked_sub(1).ok_or(EncodeError::TooDeep)
+}
+
+fn list(out: &mut Vec<u8>, items: &[Value], levels: usize) -> Result<(), EncodeError> {
+    write::array_header(out, items.len())?;
+    items.iter().try_for_each(|item| value(out, item, levels))
+}
+
+fn entry(out: &mut Vec<u8>, entry: &Entry, levels: usize) -> Result<(), EncodeError> {
+    write::array_header(out, 3)?;
+    write::str(out, entry.name())?;
+    write::array_header(out, entry.bases().len())?;
+    for base in entry.bases() {
+        write::str(out, base)?;
+    }
+    write::map_header(out, entry.fields().len())?;
+    for (name, item) in entry.fields() {
+        write::str(out, name)?;
+        value(out, item, levels)?;
+    }
+    Ok(())
+}
+
+fn opaque(out: &mut Vec<u8>, object: &Opaque) -> Result<(), EncodeError> {
+    write::extension(out, extension::OPAQUE, |out| {
+        write::array_header(out, 3)?;
+        write::str(out, &object.codec)?;
+        write::str(out, &object.type_name)?;
+        write::bytes(out, &object.bytes)
+    })
+}

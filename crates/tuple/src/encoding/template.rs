@@ -1,0 +1,264 @@
+//! Encoding and decoding patterns and templates: what a waiter leaves in shared memory, and what a
+//! client sends.
+
+use std::ops::Bound;
+
+use super::decode::{ascending, value};
+use super::{DEPTH_MAX, DecodeError, EncodeError, Item, Reader, extension, write};
+use crate::image::ARITY_MAX;
+use crate::template::{ALTERNATIVES_MAX, Alternative};
+use crate::test::Node;
+use crate::{
+    Field, KindSet, Pattern, PatternError, PatternRef, Template, TemplateRef, Test, Value,
+};
+
+impl Template {
+    /// The canonical encoding of the template: an array of its alternatives, each an array of patterns.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError`] if there are too many alternatives or patterns, or a value can not be encoded.
+    pub fn encode(&self) -> Result<Vec<u8>, EncodeError> {
+        self.with_refs(encode_template_refs)?
+    }
+
+    /// The template that `bytes` encode.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if they are not exactly one template in its canonical encoding.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let error = reader.error("a template is an array of 1 to 256 alternatives");
+        let Item::List(count) = reader.item()? else { return Err(error) };
+        if count > ALTERNATIVES_MAX {
+            return Err(error);
+        }
+        let alternatives: Result<Vec<_>, _> =
+            (0..count).map(|_| alternative(&mut reader)).collect();
+        let alternatives = alternatives?;
+        reader.finish()?;
+        Self::from_alternatives(alternatives).ok_or(error)
+    }
+}
+
+/// The canonical encoding of a template in its borrowed form: [`Template::decode`] reads it.
+///
+/// # Errors
+///
+/// [`EncodeError`] if there are too many alternatives or patterns, or a length is over 4 GiB.
+pub fn encode_template_refs(templates: &[TemplateRef<'_>]) -> Result<Vec<u8>, EncodeError> {
+    if templates.len() > ALTERNATIVES_MAX {
+        return Err(EncodeError::TooManyAlternatives { alternatives: templates.len() });
+    }
+    let mut out = Vec::new();
+    write::array_header(&mut out, templates.len())?;
+    for template in templates {
+        let arity = template.patterns.len();
+        if arity > ARITY_MAX {
+            return Err(EncodeError::TooManyFields { arity });
+        }
+        write::array_header(&mut out, arity + usize::from(template.rest))?;
+        for pattern in template.patterns {
+            match pattern {
+                PatternRef::Actual(actual) => write_field(&mut out, actual)?,
+                PatternRef::Kinds(kinds) => write_kinds(&mut out, *kinds)?,
+                PatternRef::Test(test) => write_test(&mut out, test)?,
+            }
+        }
+        if template.rest {
+            write::extension_header(&mut out, extension::REST, 0)?;
+        }
+    }
+    Ok(out)
+}
+
+fn write_field(out: &mut Vec<u8>, field: &Field<'_>) -> Result<(), EncodeError> {
+    match field {
+        Field::Null => write::null(out),
+        Field::Bool(value) => write::bool(out, *value),
+        Field::Int(value) => write::int(out, *value),
+        Field::Float(value) => write::float(out, *value),
+        Field::Str(text) => write::str(out, text)?,
+        Field::Bytes(bytes) => write::bytes(out, bytes)?,
+        Field::Encoded(encoded) => {
+            out.extend(encoded.head);
+            out.extend(encoded.body);
+        }
+    }
+    Ok(())
+}
+
+fn write_kinds(out: &mut Vec<u8>, kinds: KindSet) -> Result<(), EncodeError> {
+    write::extension_header(out, extension::KINDS, 2)?;
+    out.extend(kinds.bits().to_be_bytes());
+    Ok(())
+}
+
+fn write_test(out: &mut Vec<u8>, test: &Test) -> Result<(), EncodeError> {
+    match test.node() {
+        Node::Actual(actual) => actual.value().encode_to(out),
+        Node::Kinds(kinds) => write_kinds(out, *kinds),
+        Node::Range(range) => write::extension(out, extension::RANGE, |out| {
+            write::array_header(out, 4)?;
+            write_bound(out, range.low())?;
+            write_bound(out, range.high())
+        }),
+        Node::In(members) => write::extension(out, extension::IN, |out| {
+            let members = members.by_bytes();
+            write::array_header(out, members.len())?;
+            for (encoding, _) in members {
+                out.extend(encoding);
+            }
+            Ok(())
+        }),
+        Node::Prefix(prefix) => {
+            write::extension(out, extension::PREFIX, |out| prefix.value().encode_to(out))
+        }
+        Node::Glob(glob) => {
+            write::extension(out, extension::GLOB, |out| write::str(out, glob.source()))
+        }
+        Node::Not(test) => write::extension(out, extension::NOT, |out| write_test(out, test)),
+        Node::All(tests) => write::extension(out, extension::ALL, |out| write_tests(out, tests)),
+        Node::Any(tests) => write::extension(out, extension::ANY, |out| write_tests(out, tests)),
+    }
+}
+
+fn write_tests(out: &mut Vec<u8>, tests: &[Test]) -> Result<(), EncodeError> {
+    write::array_header(out, tests.len())?;
+    tests.iter().try_for_each(|test| write_test(out, test))
+}
+
+fn write_bound(out: &mut Vec<u8>, bound: &Bound<Value>) -> Result<(), EncodeError> {
+    match bound {
+        Bound::Included(value) | Bound::Excluded(value) => value.encode_to(out)?,
+        Bound::Unbounded => write::null(out),
+    }
+    write::bool(out, matches!(bound, Bound::Included(_)));
+    Ok(())
+}
+
+fn alternative(reader: &mut Reader<'_>) -> Result<Alternative, DecodeError> {
+    let start = reader.at();
+    let count = reader.expect_list("an alternative is an array of patterns")?;
+    let mut alternative = Alternative::default();
+    for index in 0..count {
+        let mut ahead = *reader;
+        if let Item::Pattern(extension::REST, payload) = ahead.item()? {
+            payload.finish()?;
+            if index + 1 < count {
+                return Err(reader.error("the rest of a template stands at its end"));
+            }
+            *reader = ahead;
+            alternative.rest = true;
+        } else {
+            alternative.patterns.push(pattern(reader, DEPTH_MAX)?);
+        }
+    }
+    if alternative.patterns.len() > ARITY_MAX {
+        return Err(DecodeError::new(start, "a template has at most 64 patterns"));
+    }
+    Ok(alternative)
+}
+
+/// Reads one pattern; patterns inside it may be nested `levels` deep.
+fn pattern(reader: &mut Reader<'_>, levels: usize) -> Result<Pattern, DecodeError> {
+    let start = reader.at();
+    let mut ahead = *reader;
+    let Item::Pattern(code, mut payload) = ahead.item()? else {
+        return value(reader).map(Pattern::Actual);
+    };
+    *reader = ahead;
+    let levels = levels
+        .checked_sub(1)
+        .ok_or(DecodeError::new(start, "patterns are nested over 128 levels"))?;
+    let pattern = match code {
+        extension::KINDS => Ok(Pattern::Kinds(kinds(&mut payload)?)),
+        extension::RANGE => range(&mut payload)?,
+        extension::IN => is_in(&mut payload)?,
+        extension::PREFIX => Pattern::prefix(value(&mut payload)?),
+        extension::GLOB => Pattern::glob(payload.expect_str("a glob is text")?),
+        extension::NOT => Pattern::not(self::pattern(&mut payload, levels)?),
+        extension::ALL | extension::ANY => combination(&mut payload, code, levels)?,
+        _ => return Err(DecodeError::new(start, "a rest stands where a pattern must")),
+    };
+    payload.finish()?;
+    pattern.map_err(|_| {
+        DecodeError::new(start, "a predicate that can not be made, such as a range without bounds")
+    })
+}
+
+fn kinds(payload: &mut Reader<'_>) -> Result<KindSet, DecodeError> {
+    let error = payload.error("a set of kinds is 16 bits, one for each kind that there is");
+    let bits = payload.rest().try_into().map_err(|_| error)?;
+    let bits = u16::from_be_bytes(bits);
+    let kinds = KindSet::from_bits(bits);
+    if kinds.bits() == bits { Ok(kinds) } else { Err(error) }
+}
+
+/// A predicate, or why it can not be made; the outer error is of the bytes.
+type Made = Result<Result<Pattern, PatternError>, DecodeError>;
+
+fn range(payload: &mut Reader<'_>) -> Made {
+    let error = payload.error("a range is an array of bound, included, bound, included");
+    if payload.expect_list("a range is an array")? != 4 {
+        return Err(error);
+    }
+    let mut bound = || {
+        let value = value(payload)?;
+        match (payload.item()?, value) {
+            (Item::Bool(false), Value::Null) => Ok(Bound::Unbounded),
+            (Item::Bool(false), value) => Ok(Bound::Excluded(value)),
+            (Item::Bool(true), value) => Ok(Bound::Included(value)),
+            _ => Err(error),
+        }
+    };
+    let (low, high) = (bound()?, bound()?);
+    Ok(Pattern::range(low, high))
+}
+
+fn is_in(payload: &mut Reader<'_>) -> Made {
+    let count = payload.expect_list("a set of members is an array")?;
+    let mut members = Vec::new();
+    let mut previous: &[u8] = &[];
+    for _ in 0..count {
+        let start = payload.at();
+        members.push(value(payload)?);
+        previous = ascending(previous, payload.since(start), start)?;
+    }
+    let error = payload.error("two members of a set match each other");
+    let pattern = Pattern::is_in(members);
+    match &pattern {
+        Ok(Pattern::Test(test)) if test.members_count() < count => Err(error),
+        _ => Ok(pattern),
+    }
+}
+
+fn combination(payload: &mut Reader<'_>, code: i8, levels: usize) -> Made {
+    let count = payload.expect_list("a combination is an array of patterns")?;
+    if count < 2 {
+        return Err(payload.error("a combination is of two patterns or more"));
+    }
+    let mut patterns = Vec::new();
+    for index in 0..count {
+        let error =
+            payload.error("a combination is not flat, or its formals are not one, in front");
+        let pattern = pattern(payload, levels)?;
+        let canonical = match &pattern {
+            Pattern::Actual(_) => true,
+            Pattern::Kinds(kinds) => {
+                code == extension::ALL || (index == 0 && *kinds != KindSet::EMPTY)
+            }
+            Pattern::Test(test) => match test.node() {
+                Node::All(_) => code != extension::ALL,
+                Node::Any(_) => code != extension::ANY,
+                _ => true,
+            },
+        };
+        if !canonical {
+            return Err(error);
+        }
+        patterns.push(pattern);
+    }
+    Ok(if code == extension::ALL { Pattern::all(patterns) } else { Pattern::any_of(patterns) })
+}

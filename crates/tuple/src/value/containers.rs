@@ -1,0 +1,129 @@
+//! Values with parts that must be in order: maps, entries, and languages' own objects.
+
+use super::{Value, ValueError};
+
+/// A map, its pairs sorted by the encoded bytes of their keys (rule V4).
+///
+/// Keys that match each other are one key, so a key is kept *folded*: -0.0 as 0.0, every NaN as one, a
+/// decimal without zeros at its end. Equal maps then have equal bytes, whichever of them came first.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Map {
+    pairs: Vec<(Value, Value)>,
+}
+
+impl Map {
+    /// A map of `pairs`, in any order.
+    ///
+    /// # Errors
+    ///
+    /// [`ValueError::Duplicate`] if two keys match each other, [`ValueError::Key`] if a key is nested too deeply.
+    pub fn new(pairs: impl IntoIterator<Item = (Value, Value)>) -> Result<Self, ValueError> {
+        let mut keyed = Vec::new();
+        for (key, value) in pairs {
+            // Encoded once before folding, which recurses and needs a depth that was checked.
+            key.encode().map_err(ValueError::Key)?;
+            let key = key.into_folded();
+            keyed.push((key.encode().map_err(ValueError::Key)?, key, value));
+        }
+        keyed.sort_by(|(a, ..), (b, ..)| a.cmp(b));
+        if let Some(twice) = keyed.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(ValueError::Duplicate { key: format!("{:?}", twice[0].1) });
+        }
+        Ok(Self { pairs: keyed.into_iter().map(|(_, key, value)| (key, value)).collect() })
+    }
+
+    /// The pairs, sorted.
+    pub fn pairs(&self) -> &[(Value, Value)] {
+        &self.pairs
+    }
+
+    /// The pairs, sorted.
+    pub fn into_pairs(self) -> Vec<(Value, Value)> {
+        self.pairs
+    }
+
+    /// A map of pairs that are known to be sorted, folded and distinct.
+    pub(crate) const fn from_canonical(pairs: Vec<(Value, Value)>) -> Self {
+        Self { pairs }
+    }
+
+    fn folded(self) -> Self {
+        let fold = |(key, value): (Value, Value)| (key, value.into_folded());
+        Self { pairs: self.pairs.into_iter().map(fold).collect() }
+    }
+}
+
+/// A named record with named fields, in no order of their own (rule M7).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    name: String,
+    bases: Vec<String>,
+    /// Sorted by the encoded bytes of the names: shorter names first.
+    fields: Vec<(String, Value)>,
+}
+
+impl Entry {
+    /// A record of the class `name`, which is derived from the classes `bases`.
+    ///
+    /// # Errors
+    ///
+    /// [`ValueError::Duplicate`] if two fields have the same name.
+    pub fn new(
+        name: impl Into<String>,
+        bases: impl IntoIterator<Item = String>,
+        fields: impl IntoIterator<Item = (String, Value)>,
+    ) -> Result<Self, ValueError> {
+        let mut fields: Vec<_> = fields.into_iter().collect();
+        fields.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+        if let Some(twice) = fields.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(ValueError::Duplicate { key: twice[0].0.clone() });
+        }
+        Ok(Self { name: name.into(), bases: bases.into_iter().collect(), fields })
+    }
+
+    /// The name of the class.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The names of the classes it is derived from, nearest first.
+    pub fn bases(&self) -> &[String] {
+        &self.bases
+    }
+
+    /// The fields, sorted: shorter names first.
+    pub fn fields(&self) -> &[(String, Value)] {
+        &self.fields
+    }
+
+    fn folded(self) -> Self {
+        let fold = |(name, value): (String, Value)| (name, value.into_folded());
+        Self { fields: self.fields.into_iter().map(fold).collect(), ..self }
+    }
+}
+
+/// An object of one language, as that language's own bytes. Matched by its kind (rule V1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opaque {
+    /// What can read the bytes, such as `pickle`.
+    pub codec: String,
+    /// The name of the object's type in its language.
+    pub type_name: String,
+    /// The object.
+    pub bytes: Vec<u8>,
+}
+
+impl Value {
+    /// The one value that stands for all that match this one, as a key of a map does.
+    pub(crate) fn into_folded(self) -> Self {
+        match self {
+            Self::Float(value) => Self::Float(f64::from_bits(crate::field::folded_bits(value))),
+            Self::Decimal(value) => Self::Decimal(value.folded()),
+            Self::List(items) => Self::List(items.into_iter().map(Self::into_folded).collect()),
+            Self::Tuple(items) => Self::Tuple(items.into_iter().map(Self::into_folded).collect()),
+            Self::Map(map) => Self::Map(map.folded()),
+            Self::Entry(entry) => Self::Entry(entry.folded()),
+            other => other,
+        }
+    }
+}
