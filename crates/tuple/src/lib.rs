@@ -17,6 +17,7 @@ mod number;
 mod pattern;
 mod template;
 mod test;
+mod text;
 mod tuple;
 mod value;
 
@@ -27,6 +28,7 @@ pub use kind::{Kind, KindSet};
 pub use pattern::{PatternRef, TemplateRef};
 pub use template::{ALTERNATIVES_MAX, Alternative, Pattern, Template};
 pub use test::{PatternError, Test};
+pub use text::{ParseError, TEXT_BYTES_MAX};
 pub use tuple::Tuple;
 pub use value::{
     Array, ArrayView, BIG_INT_BYTES_MAX, BigInt, DECIMAL_DIGITS_MAX, DECIMAL_EXPONENT_MAX,

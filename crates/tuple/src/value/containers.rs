@@ -27,7 +27,7 @@ impl Map {
         }
         keyed.sort_by(|(a, ..), (b, ..)| a.cmp(b));
         if let Some(twice) = keyed.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(ValueError::Duplicate { key: format!("{:?}", twice[0].1) });
+            return Err(ValueError::Duplicate { key: twice[0].1.to_string() });
         }
         Ok(Self { pairs: keyed.into_iter().map(|(_, key, value)| (key, value)).collect() })
     }

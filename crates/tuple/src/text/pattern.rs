@@ -1,0 +1,245 @@
+//! Parsing patterns and templates.
+
+use std::ops::Bound::{self, Excluded, Included, Unbounded};
+
+use super::scan::{Scanner, is_word};
+use super::value::{Literal, literal, value};
+use super::{ParseError, quote, whole};
+use crate::template::{ALTERNATIVES_MAX, Alternative};
+use crate::{Kind, KindSet, Pattern, PatternError, Template, Value};
+
+/// Parses a template. A text that begins with `(` is read as templates in parentheses if it can be; if
+/// not, the parenthesis belongs to the first pattern. Both readings are tried once, at the top only.
+pub(super) fn template(text: &str) -> Result<Template, ParseError> {
+    let in_parentheses = match whole(text, alternatives) {
+        Ok(alternatives) => {
+            let template = Template::from_alternatives(alternatives);
+            return template.ok_or_else(|| ParseError::new(text, 0, "a pattern"));
+        }
+        Err(error) => error,
+    };
+    match whole(text, |scanner| list(scanner, None)) {
+        Ok(alternative) => Ok(alternative.into()),
+        // The reading that got further is the one that was meant.
+        Err(error) if error.at() > in_parentheses.at() => Err(error),
+        Err(error) if !text.trim_start().starts_with('(') => Err(error),
+        Err(_) => Err(in_parentheses),
+    }
+}
+
+fn alternatives(scanner: &mut Scanner<'_>) -> Result<Vec<Alternative>, ParseError> {
+    let mut alternatives = Vec::new();
+    loop {
+        scanner.expect("(")?;
+        alternatives.push(list(scanner, Some(")"))?);
+        if !scanner.eat("|") {
+            return Ok(alternatives);
+        }
+        if alternatives.len() == ALTERNATIVES_MAX {
+            return Err(scanner.error(format!("at most {ALTERNATIVES_MAX} alternatives")));
+        }
+    }
+}
+
+/// Parses patterns joined by commas, up to `close` or to the end of the text.
+fn list(scanner: &mut Scanner<'_>, close: Option<&str>) -> Result<Alternative, ParseError> {
+    let ends = |scanner: &mut Scanner<'_>| match close {
+        Some(close) => scanner.eat(close),
+        None => scanner.finish().is_ok(),
+    };
+    let mut alternative = Alternative::default();
+    loop {
+        // Only in parentheses can there be nothing, or nothing after a comma.
+        if close.is_some() && ends(scanner) {
+            return Ok(alternative);
+        }
+        if scanner.eat("...") {
+            alternative.rest = true;
+        } else {
+            alternative.patterns.push(pattern(scanner)?);
+        }
+        if ends(scanner) {
+            return Ok(alternative);
+        }
+        let end = close.map_or_else(|| "the end".to_owned(), |close| format!("`{close}`"));
+        if alternative.rest {
+            return Err(scanner.error(format!("{end} after `...`, which stands last")));
+        }
+        if !scanner.eat(",") {
+            scanner.skip_blanks();
+            return Err(scanner.error(format!("`,` or {end}")));
+        }
+    }
+}
+
+/// Parses one pattern: alternatives of combinations.
+pub(super) fn pattern(scanner: &mut Scanner<'_>) -> Result<Pattern, ParseError> {
+    joined(scanner, "|", both, Pattern::any_of)
+}
+
+fn both(scanner: &mut Scanner<'_>) -> Result<Pattern, ParseError> {
+    joined(scanner, "&", unary, Pattern::all)
+}
+
+/// Parses one or more of `part` with `operator` between them, and combines them.
+fn joined(
+    scanner: &mut Scanner<'_>,
+    operator: &str,
+    part: fn(&mut Scanner<'_>) -> Result<Pattern, ParseError>,
+    combine: fn(Vec<Pattern>) -> Result<Pattern, PatternError>,
+) -> Result<Pattern, ParseError> {
+    scanner.skip_blanks();
+    let start = scanner.at();
+    let mut parts = vec![part(scanner)?];
+    while scanner.eat(operator) {
+        parts.push(part(scanner)?);
+    }
+    match parts.pop() {
+        Some(only) if parts.is_empty() => Ok(only),
+        last => {
+            parts.extend(last);
+            made(scanner, start, combine(parts))
+        }
+    }
+}
+
+/// A pattern that was made, or an error where it began.
+fn made(
+    scanner: &Scanner<'_>,
+    start: usize,
+    pattern: Result<Pattern, PatternError>,
+) -> Result<Pattern, ParseError> {
+    pattern.map_err(|error| scanner.error_at(start, format!("another pattern ({error})")))
+}
+
+fn unary(scanner: &mut Scanner<'_>) -> Result<Pattern, ParseError> {
+    scanner.skip_blanks();
+    let start = scanner.at();
+    if scanner.eat("(") {
+        return scanner.nested(|scanner| {
+            let inner = pattern(scanner)?;
+            scanner.expect(")")?;
+            Ok(inner)
+        });
+    }
+    if scanner.eat("!=") {
+        let actual = Pattern::Actual(value(scanner)?);
+        return made(scanner, start, Pattern::not(actual));
+    }
+    if scanner.eat("!") {
+        let inner = scanner.nested(unary)?;
+        return made(scanner, start, Pattern::not(inner));
+    }
+    if scanner.eat("==") {
+        return Ok(Pattern::Actual(value(scanner)?));
+    }
+    if scanner.eat(":") {
+        return kind(scanner).map(Pattern::Kinds);
+    }
+    for (operator, range) in COMPARISONS {
+        if scanner.eat(operator) {
+            let (low, high) = range(value(scanner)?);
+            return made(scanner, start, Pattern::range(low, high));
+        }
+    }
+    if scanner.eat("glob:") {
+        let glob = text_or_run(scanner)?;
+        return made(scanner, start, Pattern::glob(&glob));
+    }
+    if scanner.eat("prefix:") {
+        let prefix = if quote::is_bytes(scanner) {
+            Value::Bytes(quote::bytes(scanner)?)
+        } else {
+            Value::Str(text_or_run(scanner)?)
+        };
+        return made(scanner, start, Pattern::prefix(prefix));
+    }
+    if opens_set(scanner) {
+        scanner.expect("in")?;
+        scanner.expect("{")?;
+        let members = scanner.separated("}", value)?;
+        return made(scanner, start, Pattern::is_in(members));
+    }
+    value_or_range(scanner, start)
+}
+
+type Comparison = fn(Value) -> (Bound<Value>, Bound<Value>);
+
+/// The comparisons; those that begin with another come before it.
+const COMPARISONS: [(&str, Comparison); 4] = [
+    ("<=", |value| (Unbounded, Included(value))),
+    ("<", |value| (Unbounded, Excluded(value))),
+    (">=", |value| (Included(value), Unbounded)),
+    (">", |value| (Excluded(value), Unbounded)),
+];
+
+/// The ends of a range, between its bounds: whether the lower, and whether the upper is included. Those
+/// that begin with another come before it.
+const RANGES: [(&str, bool, bool); 4] =
+    [("<..<", false, false), ("<..", false, true), ("..<", true, false), ("..", true, true)];
+
+/// Parses an actual, `any`, or a range between two values.
+fn value_or_range(scanner: &mut Scanner<'_>, start: usize) -> Result<Pattern, ParseError> {
+    let low = match literal(scanner) {
+        Ok(Literal { value: Value::Str(word), bare: true }) if word == "_" => {
+            return Ok(Pattern::ANY);
+        }
+        Ok(Literal { value, bare: true }) => return Ok(Pattern::Actual(value)),
+        Ok(Literal { value, bare: false }) => value,
+        Err(error) if error.at() == scanner.at() && error.expected() == "a value" => {
+            return Err(scanner.error("a pattern"));
+        }
+        Err(error) => return Err(error),
+    };
+    for (operator, low_included, high_included) in RANGES {
+        if scanner.eat(operator) {
+            scanner.skip_blanks();
+            let high_start = scanner.at();
+            let Literal { value: high, bare: false } = literal(scanner)? else {
+                return Err(scanner.error_at(high_start, "a number, or text in quotes"));
+            };
+            let low = if low_included { Included(low) } else { Excluded(low) };
+            let high = if high_included { Included(high) } else { Excluded(high) };
+            return made(scanner, start, Pattern::range(low, high));
+        }
+    }
+    Ok(Pattern::Actual(low))
+}
+
+/// Parses what follows the colon of a formal.
+fn kind(scanner: &mut Scanner<'_>) -> Result<KindSet, ParseError> {
+    let start = scanner.at();
+    let name = scanner.take_while(|character| character.is_ascii_alphanumeric());
+    match name {
+        "any" => return Ok(KindSet::ALL),
+        "none" => return Ok(KindSet::EMPTY),
+        "number" => return Ok(KindSet::of(Kind::Int).or(KindSet::of(Kind::Float))),
+        _ => {}
+    }
+    Kind::ALL.into_iter().find(|kind| kind.name() == name).map(KindSet::of).ok_or_else(|| {
+        let names = Kind::ALL.map(Kind::name).join(", ");
+        scanner.error_at(start, format!("one of {names}, number, any"))
+    })
+}
+
+/// Whether `in {` comes next: without the brace it is a word.
+pub(super) fn opens_set(scanner: &Scanner<'_>) -> bool {
+    let mut ahead = *scanner;
+    ahead.skip_blanks();
+    ahead.take_while(is_word) == "in" && ahead.eat("{")
+}
+
+/// Text in quotes, or everything up to a blank or a sign that ends a pattern.
+fn text_or_run(scanner: &mut Scanner<'_>) -> Result<String, ParseError> {
+    if quote::is_quote(scanner) {
+        return quote::text(scanner);
+    }
+    let run = scanner.take_while(|character| {
+        !character.is_whitespace() && !matches!(character, ',' | '(' | ')' | '|' | '&')
+    });
+    if run.is_empty() {
+        Err(scanner.error("text, in quotes or without blanks"))
+    } else {
+        Ok(run.to_owned())
+    }
+}
