@@ -1,0 +1,255 @@
+//! Kills at every instruction, and kills of those who clean up at every one of theirs.
+
+use std::collections::HashMap;
+
+use crate::child::{Exit, fork};
+use crate::memory::{Region, Snapshot};
+use crate::tracee::{OneProcessor, Stop, Tracee};
+
+/// Longest script, in instructions: about half a minute to note their addresses.
+const INSTRUCTIONS_MAX: usize = 1_000_000;
+/// How often in a row the same instruction counts. One that repeats itself (`rep movsb`) stops after each
+/// byte; killed at the 17th it leaves nothing that it did not leave at the 16th.
+const REPEATS_MAX: usize = 16;
+/// What it costs to pass a breakpoint once more, in steps.
+const PASS_STEPS: usize = 2;
+
+/// What a process does: `prepare` as it likes, then `script` one instruction at a time.
+///
+/// Everything that depends on who does it belongs to `prepare`: attaching, registering, reading files.
+pub struct Script<'a, C> {
+    prepare: Box<dyn Fn() -> C + 'a>,
+    script: Box<dyn Fn(&mut C) + 'a>,
+}
+
+/// Memory, and how densely to kill.
+pub struct Experiment {
+    regions: Vec<Region>,
+    stride: usize,
+}
+
+/// When a process died.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Death {
+    /// The process.
+    pub pid: u32,
+    /// Instructions of the script that it had executed.
+    pub instructions: usize,
+    /// Instructions of the whole script; if it had executed all of them, its work was done.
+    pub of: usize,
+}
+
+/// What an experiment did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The length of the script, in instructions.
+    pub instructions: usize,
+    /// How many processes were killed inside their script, heirs included.
+    pub kills: usize,
+    /// How many heirs were among them.
+    pub heirs: usize,
+    /// How many did not come to the instruction at which they were to be killed, but to their end. None,
+    /// unless the script takes another path each time.
+    pub missed: usize,
+}
+
+impl<'a, C> Script<'a, C> {
+    /// A script with what has to be done before.
+    pub fn new(prepare: impl Fn() -> C + 'a, script: impl Fn(&mut C) + 'a) -> Self {
+        Self { prepare: Box::new(prepare), script: Box::new(script) }
+    }
+
+    fn start(&self) -> Tracee {
+        Tracee::start(&self.prepare, &self.script)
+    }
+
+    /// Runs the script step by step and notes where it was, from its first instruction to its end.
+    fn record(&self) -> Trace {
+        let tracee = self.start();
+        let mut addresses = Vec::new();
+        while let Stop::At(address) = tracee.step() {
+            addresses.push(address);
+            assert!(addresses.len() <= INSTRUCTIONS_MAX, "the script is too long");
+        }
+        tracee.kill();
+        Trace::new(addresses)
+    }
+}
+
+/// The way of a script, and how to get to each of its instructions quickly.
+struct Trace {
+    /// `addresses[n]` is the next instruction after `n + 1` were executed.
+    addresses: Vec<usize>,
+    /// For each of them: the breakpoint to go to, as an index into `addresses`, and the how-manieth
+    /// time it is there. The rest is stepped.
+    anchors: Vec<(usize, usize)>,
+}
+
+impl Trace {
+    fn new(addresses: Vec<usize>) -> Self {
+        let mut passed: HashMap<usize, usize> = HashMap::new();
+        let mut anchors: Vec<(usize, usize)> = Vec::with_capacity(addresses.len());
+        for (index, &address) in addresses.iter().enumerate() {
+            let times = passed.entry(address).or_default();
+            *times += 1;
+            let cost =
+                |&(anchor, times): &(usize, usize)| index - anchor + (times - 1) * PASS_STEPS;
+            let own = (index, *times);
+            let best =
+                anchors.last().copied().filter(|last| cost(last) < cost(&own)).unwrap_or(own);
+            anchors.push(best);
+        }
+        Self { addresses, anchors }
+    }
+
+    /// The index that stands for the end of the script.
+    const fn end(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// The indexes of the instructions at which to kill.
+    fn kill_points(&self, stride: usize) -> impl Iterator<Item = usize> {
+        let mut repeats = 0;
+        let counted = self.addresses.iter().enumerate().filter(move |(index, address)| {
+            let repeated = *index > 0 && self.addresses[index - 1] == **address;
+            repeats = if repeated { repeats + 1 } else { 0 };
+            repeats < REPEATS_MAX
+        });
+        counted.map(|(index, _)| index).step_by(stride)
+    }
+
+    /// Brings a process to the instruction. `false`: it took another way, to its end.
+    fn bring(&self, tracee: &Tracee, index: usize) -> bool {
+        let (anchor, times) = self.anchors[index];
+        let mut stop = tracee.run_to(self.addresses[anchor], times);
+        for _ in anchor..index {
+            if stop == Stop::End {
+                break;
+            }
+            stop = tracee.step();
+        }
+        stop == Stop::At(self.addresses[index])
+    }
+}
+
+impl Experiment {
+    /// An experiment that starts each time with what the region holds when it begins.
+    pub fn new(region: Region) -> Self {
+        Self { regions: vec![region], stride: 1 }
+    }
+
+    /// Kills only at every `stride`-th instruction.
+    ///
+    /// # Panics
+    ///
+    /// If `stride` is 0.
+    #[must_use]
+    pub fn with_stride(mut self, stride: usize) -> Self {
+        assert!(stride > 0, "the stride is at least 1");
+        self.stride = stride;
+        self
+    }
+
+    /// Restores a further region as well.
+    #[must_use]
+    pub fn with_region(mut self, region: Region) -> Self {
+        self.regions.push(region);
+        self
+    }
+
+    /// Kills a process after each instruction of `worker`, and once at its end. Each time `check` runs in
+    /// a process of its own and panics unless what it finds is legal. The memory is as before afterwards.
+    ///
+    /// # Panics
+    ///
+    /// If a check panics or hangs: with its message, and the instruction.
+    pub fn kill_at_every_instruction<C>(
+        &self,
+        worker: &Script<'_, C>,
+        check: impl Fn(Death),
+    ) -> Summary {
+        let _one = OneProcessor::new();
+        let before = self.snapshot();
+        let trace = worker.record();
+        let mut summary = Summary { instructions: trace.addresses.len(), ..Summary::default() };
+        for index in trace.kill_points(self.stride).chain([trace.end()]) {
+            restore(&before);
+            let death = kill(worker, &trace, index, &mut summary);
+            require(|| check(death), &[death]);
+        }
+        restore(&before);
+        summary
+    }
+
+    /// As [`kill_at_every_instruction`](Self::kill_at_every_instruction), but the dead process gets an
+    /// heir, which cleans up and is killed at each of its instructions (not at every `stride`-th) and
+    /// once at its end. `check` runs after both.
+    ///
+    /// `leaves_work` tells, from the memory after the first death, whether the heir has anything to do;
+    /// if not, it only runs to its end.
+    ///
+    /// # Panics
+    ///
+    /// If a check panics or hangs: with its message, and both instructions.
+    pub fn double_kill<C, H>(
+        &self,
+        worker: &Script<'_, C>,
+        heir: &Script<'_, H>,
+        leaves_work: impl Fn() -> bool,
+        check: impl Fn(Death, Death),
+    ) -> Summary {
+        let _one = OneProcessor::new();
+        let before = self.snapshot();
+        let trace = worker.record();
+        let mut summary = Summary { instructions: trace.addresses.len(), ..Summary::default() };
+        for index in trace.kill_points(self.stride).chain([trace.end()]) {
+            restore(&before);
+            let first = kill(worker, &trace, index, &mut summary);
+            let left = self.snapshot();
+            let work = leaves_work();
+            let heir_trace = heir.record();
+            let points = heir_trace.kill_points(1).filter(|_| work).chain([heir_trace.end()]);
+            for heir_index in points {
+                restore(&left);
+                let second = kill(heir, &heir_trace, heir_index, &mut summary);
+                summary.heirs += usize::from(second.instructions < second.of);
+                require(|| check(first, second), &[first, second]);
+            }
+        }
+        restore(&before);
+        summary
+    }
+
+    fn snapshot(&self) -> Vec<Snapshot> {
+        self.regions.iter().map(|region| region.snapshot()).collect()
+    }
+}
+
+fn restore(snapshots: &[Snapshot]) {
+    for snapshot in snapshots {
+        snapshot.restore();
+    }
+}
+
+/// Runs a script to an instruction, or its end, and kills it there.
+fn kill<C>(script: &Script<'_, C>, trace: &Trace, index: usize, summary: &mut Summary) -> Death {
+    let tracee = script.start();
+    let pid = tracee.pid();
+    if index == trace.end() {
+        tracee.run_to_end();
+    } else {
+        summary.missed += usize::from(!trace.bring(&tracee, index));
+        summary.kills += 1;
+    }
+    tracee.kill();
+    Death { pid, instructions: index + 1, of: trace.addresses.len() + 1 }
+}
+
+/// Runs a check in a process of its own: what it remembers of the memory ends with it.
+fn require(check: impl FnOnce(), deaths: &[Death]) {
+    match fork(check).wait() {
+        Exit::Done => {}
+        Exit::Panicked(message) => panic!("after {deaths:?}: {message}"),
+        Exit::Killed(signal) => panic!("after {deaths:?}: the check ended by signal {signal}"),
+    }
+}

@@ -1,0 +1,116 @@
+//! The harness itself: it finds what it is for, and says where.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(unsafe_code, reason = "the memory of an experiment is named by its address")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tupelo_crashtest::{Exit, Experiment, Region, Script, fork, shared_words};
+
+/// A page that all processes of an experiment share.
+fn page() -> (&'static [AtomicU32], Region) {
+    let words = shared_words(1024);
+    // SAFETY: one page, mapped for ever, accessed by atomics only.
+    let region = unsafe { Region::new(words.as_ptr().cast_mut().cast(), 4096) };
+    (words, region)
+}
+
+#[test]
+fn a_process_killed_at_every_instruction_leaves_every_state_it_goes_through() {
+    let (words, region) = page();
+    let seen = shared_words(16);
+    words[0].store(7, Ordering::Relaxed);
+    let script = Script::new(
+        || (),
+        |()| {
+            for value in 8..12 {
+                words[0].store(value, Ordering::Relaxed);
+            }
+        },
+    );
+    let summary = Experiment::new(region).kill_at_every_instruction(&script, |death| {
+        let value = words[0].load(Ordering::Relaxed);
+        assert!((7..12).contains(&value) && (value == 11 || death.instructions < death.of));
+        seen[value as usize].fetch_add(1, Ordering::Relaxed);
+    });
+    assert_eq!((summary.missed, summary.kills), (0, summary.instructions));
+    assert!(seen[7..12].iter().all(|count| count.load(Ordering::Relaxed) > 0));
+    assert_eq!(words[0].load(Ordering::Relaxed), 7, "the memory is as before");
+}
+
+#[test]
+fn a_state_that_lasts_for_one_instruction_is_found_and_named() {
+    let (words, region) = page();
+    let error = catch_unwind(AssertUnwindSafe(|| {
+        let script = Script::new(
+            || (),
+            |()| {
+                words[0].store(1, Ordering::Relaxed);
+                words[1].store(1, Ordering::Relaxed);
+            },
+        );
+        Experiment::new(region).kill_at_every_instruction(&script, |_| {
+            let values = [0, 1].map(|index: usize| words[index].load(Ordering::Relaxed));
+            assert!(values[0] == values[1], "half done");
+        });
+    }))
+    .unwrap_err();
+    let message = error.downcast_ref::<String>().unwrap();
+    assert!(message.contains("half done") && message.contains("instructions: "), "{message}");
+}
+
+#[test]
+fn the_heir_is_killed_at_every_instruction_too() {
+    let (words, region) = page();
+    let seen = shared_words(16);
+    let worker = Script::new(|| (), |()| words[0].store(1, Ordering::Relaxed));
+    let heir = Script::new(
+        || (),
+        |()| {
+            if words[0].load(Ordering::Relaxed) == 1 {
+                words[1].store(1, Ordering::Relaxed);
+                words[0].store(2, Ordering::Relaxed);
+            }
+        },
+    );
+    let leaves_work = || words[0].load(Ordering::Relaxed) == 1;
+    let summary = Experiment::new(region).double_kill(&worker, &heir, leaves_work, |_, second| {
+        let state = words[0].load(Ordering::Relaxed) * 2 + words[1].load(Ordering::Relaxed);
+        assert!(second.instructions < second.of || state == 0 || state == 5, "{state}");
+        seen[state as usize].fetch_add(1, Ordering::Relaxed);
+    });
+    let counts: Vec<u32> = seen.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+    assert!(summary.heirs > 0 && summary.missed == 0);
+    assert!(counts[0] > 0 && counts[2] > 0 && counts[3] > 0 && counts[5] > 0, "{counts:?}");
+    assert_eq!(counts.iter().filter(|&&count| count > 0).count(), 4);
+}
+
+#[test]
+fn each_pass_of_a_loop_is_killed_in_its_turn() {
+    const ROUNDS: u32 = 40;
+    let (words, region) = page();
+    let seen = shared_words(ROUNDS as usize + 1);
+    let script = Script::new(
+        || (),
+        |()| {
+            for _ in 0..ROUNDS {
+                words[0].fetch_add(1, Ordering::Relaxed);
+            }
+        },
+    );
+    let summary = Experiment::new(region).kill_at_every_instruction(&script, |_| {
+        seen[words[0].load(Ordering::Relaxed) as usize].fetch_add(1, Ordering::Relaxed);
+    });
+    assert_eq!((summary.missed, summary.kills), (0, summary.instructions));
+    assert!(seen.iter().all(|count| count.load(Ordering::Relaxed) > 0));
+}
+
+#[test]
+fn a_child_reports_its_panic_and_its_signal() {
+    assert_eq!(fork(|| ()).wait(), Exit::Done);
+    assert_eq!(fork(|| std::process::abort()).wait(), Exit::Killed(6));
+    let Exit::Panicked(message) = fork(|| panic!("for {}", "a reason")).wait() else {
+        panic!("a panic is no other end");
+    };
+    assert!(message.contains("for a reason") && message.contains("harness.rs"), "{message}");
+}
