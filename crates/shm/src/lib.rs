@@ -12,6 +12,7 @@
 
 mod access;
 mod addresses;
+mod buffer;
 mod copy;
 mod error;
 pub mod futex;
@@ -29,6 +30,7 @@ mod table;
 mod thread;
 
 pub use access::{GRANULE, Span, View};
+pub use buffer::CopyBuffer;
 pub use error::{Error, Limit};
 pub use mapping::Mapping;
 pub use memory::Memory;
@@ -36,4 +38,5 @@ pub use names::{NAME_BYTES_MAX, check as check_name};
 pub use section::Section;
 pub use segment::{CreateOptions, Directory, Segment, SegmentEntry};
 pub use superblock::{IDENTITY_BYTES, Identity, LAYOUT_MAJOR, Layout, RESERVE_BYTES_MAX, State};
-pub use thread::{Slot, Thread};
+pub use table::{PARTICIPANTS_MAX, SLOT_BYTES, THREADS_MAX};
+pub use thread::{ENGINE_WORDS, ENGINE_WORDS_COUNT, ParticipantInfo, Slot, Thread, detach_log_run};

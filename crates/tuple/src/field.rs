@@ -101,6 +101,12 @@ impl Field<'_> {
         }
     }
 
+    /// How the two fields order, as ranges do (rule M5): numbers numerically, text by code point, bytes by
+    /// byte. `None` if they are of kinds that do not compare.
+    pub fn order(&self, other: &Field<'_>) -> Option<std::cmp::Ordering> {
+        crate::test::compare(self, &crate::Value::from_field(other).ok()?)
+    }
+
     /// Whether the two fields are the same to a template: same kind, same value (rule M2).
     ///
     /// Not `==`: IEEE equality would make a stored NaN impossible to take. NaN matches NaN, and -0.0

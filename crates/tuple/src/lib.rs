@@ -9,6 +9,7 @@
 
 pub mod encoding;
 mod field;
+pub mod fuzz;
 pub mod hash;
 pub mod image;
 mod kind;

@@ -178,6 +178,10 @@ fn a_mistake_is_told_with_its_place_and_what_was_expected() {
         error_of("\"ö\\q\"".parse::<Value>()),
         r#"expected one of \n \r \t \0 \\ \" \' \u{…} at character 3, found `\\q\"`"#
     );
+}
+
+#[test]
+fn a_mistake_in_meaning_is_told_with_the_way_out() {
     assert!(error_of(Pattern::parse_word("<html>")).contains("(as plain text: s:<html>)"));
     assert!(
         error_of("3..\"x\"".parse::<Pattern>()).contains("a range from int to str can not match")
@@ -185,6 +189,10 @@ fn a_mistake_is_told_with_its_place_and_what_was_expected() {
     assert!(error_of("1e999".parse::<Value>()).contains("a number that a float can hold"));
     assert!(error_of("set(1)".parse::<Value>()).contains("one of float, decimal"));
     assert!(error_of("map(1: 2, 1: 3)".parse::<Value>()).contains("1 is there twice"));
+}
+
+#[test]
+fn depth_and_length_of_a_text_have_limits_b2() {
     let deep = "(".repeat(1000);
     assert!(error_of(deep.parse::<Template>()).contains("at most 128 levels"));
     assert!(error_of("list(".repeat(1000).parse::<Value>()).contains("at most 128 levels"));

@@ -17,6 +17,7 @@ pub(crate) use constant::Constant;
 use glob::Glob;
 use members::Members;
 use range::Range;
+pub(crate) use range::compare;
 
 use crate::{DEPTH_MAX, Field, KindSet, Pattern, Value};
 

@@ -105,7 +105,7 @@ fn family(bound: &Bound<Value>) -> Result<Option<(Family, Kind)>, PatternError> 
 
 /// How `field` orders against a bound: `None` if they are of different families, or for NaN, which
 /// lies in no range.
-fn compare(field: &Field<'_>, bound: &Value) -> Option<Ordering> {
+pub(crate) fn compare(field: &Field<'_>, bound: &Value) -> Option<Ordering> {
     match (field, bound) {
         (Field::Int(a), Value::Int(b)) => Some(a.cmp(b)),
         (Field::Float(a), Value::Float(b)) => a.partial_cmp(b),

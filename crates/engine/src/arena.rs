@@ -1,0 +1,212 @@
+//! The arena: 64 KiB extents, free or owned by a stripe, and their growth.
+//!
+//! A set of bits says which extents are committed and free; lowest first, so that the high ones empty and
+//! can go back to the system. Extents are taken and returned inside the section of whoever needs them,
+//! under the arena's lock, so a killed process leaves no extent between owners.
+
+use tupelo_shm::{Section, Span, View};
+
+use crate::Engine;
+use crate::error::{Error, Need};
+use crate::layout::{CHUNK_EXTENTS, EXTENT_BYTES, EXTENT_ENTRY_BYTES, Layout, PAGE, head};
+
+/// The words of the arena's line.
+type ArenaLine<'m> = Span<'m, 64>;
+/// Extents that were ever committed; those above were never touched.
+pub(crate) const COMMITTED: usize = 0;
+/// Free extents among them.
+pub(crate) const FREE: usize = 4;
+/// No word of the set below this one has a free extent.
+const HINT: usize = 8;
+
+/// The entry of an extent. What it says counts while the extent is owned.
+pub(crate) type Entry<'m> = Span<'m, EXTENT_ENTRY_BYTES>;
+/// What the extent is used for: [`FREE_KIND`], [`BLOCKS`], [`RUN`]; size class in the second byte.
+pub(crate) const KIND: usize = 0;
+/// Scope of the stripe that owns it.
+pub(crate) const OWNER: usize = 4;
+/// Blocks in use; or, for the first extent of a run, how many extents it has.
+pub(crate) const LIVE: usize = 8;
+/// First free block.
+pub(crate) const FREE_LIST: usize = 12;
+/// Blocks that were ever used.
+pub(crate) const BUMP: usize = 16;
+/// Neighbours in the stripe's list of extents with room: number + 1, 0 at the ends.
+pub(crate) const PREVIOUS: usize = 20;
+pub(crate) const NEXT: usize = 24;
+
+pub(crate) const BLOCKS: u32 = 1;
+pub(crate) const RUN: u32 = 2;
+
+/// Where the arena's line is.
+pub(crate) fn line<'m>(view: &View<'m>) -> ArenaLine<'m> {
+    view.span(head::ARENA)
+}
+
+/// The entry of extent `index`.
+#[inline]
+pub(crate) fn entry<'m>(view: &View<'m>, layout: &Layout, index: u32) -> Entry<'m> {
+    if index >= layout.extents_max {
+        view.violate();
+        return view.span(layout.extent_entry(0));
+    }
+    view.span(layout.extent_entry(index))
+}
+
+/// Locks the arena for the rest of the section, unless it holds it already. Returns the scope that
+/// `set` was directed to before.
+fn enter(section: &mut Section<'_>) -> Result<u32, Error> {
+    if section.holds(head::ARENA_SCOPE) {
+        return Ok(section.focus(head::ARENA_SCOPE));
+    }
+    let before = section.focused();
+    section.enter_also(head::ARENA_SCOPE)?;
+    Ok(before)
+}
+
+/// Takes `count` neighbouring extents. Returns the first.
+///
+/// # Errors
+///
+/// [`Need::Extents`] if there are none: the section is to be dropped, the arena grown, and the operation
+/// begun again, so that nobody waits for a lock while the kernel finds pages.
+pub(crate) fn take(section: &mut Section<'_>, layout: &Layout, count: u32) -> Result<u32, Error> {
+    let before = enter(section)?;
+    let first = find(section.view(), layout, count).ok_or(Need::Extents(count))?;
+    mark(section, layout, first, count, false);
+    section.focus(before);
+    Ok(first)
+}
+
+/// Notes that `count` extents from `first`, just taken, are one block of `owner`'s.
+pub(crate) fn mark_run(section: &Section<'_>, layout: &Layout, first: u32, count: u32, owner: u32) {
+    let entry = entry(section.view(), layout, first);
+    // A free extent's entry means nothing: no log (R2).
+    entry.init(KIND, RUN);
+    entry.init(OWNER, owner);
+    entry.init(LIVE, count);
+}
+
+/// Gives `count` extents from `first` back. They are free once the section commits.
+pub(crate) fn give_back(
+    section: &mut Section<'_>,
+    layout: &Layout,
+    first: u32,
+    count: u32,
+) -> Result<(), Error> {
+    let before = enter(section)?;
+    mark(section, layout, first, count, true);
+    section.focus(before);
+    Ok(())
+}
+
+/// The first of `count` neighbouring free extents.
+fn find(view: &View<'_>, layout: &Layout, count: u32) -> Option<u32> {
+    let line = line(view);
+    let committed = line.load(COMMITTED).min(layout.extents_max);
+    let (mut run, mut index) = (0, line.load(HINT).saturating_mul(32));
+    while index < committed {
+        let word = free_word(view, layout, index / 32);
+        if word == 0 {
+            (run, index) = (0, (index / 32 + 1) * 32);
+            continue;
+        }
+        run = if word >> (index % 32) & 1 == 1 { run + 1 } else { 0 };
+        index += 1;
+        if run == count {
+            return Some(index - count);
+        }
+    }
+    None
+}
+
+fn free_word(view: &View<'_>, layout: &Layout, word: u32) -> u32 {
+    let pair: Span<'_, 8> = view.span(layout.free_word(word & !1));
+    pair.load(4 * (word as usize & 1))
+}
+
+/// Marks extents as free or taken, and keeps the count and the hint.
+fn mark(section: &mut Section<'_>, layout: &Layout, first: u32, count: u32, free: bool) {
+    let end = first.saturating_add(count);
+    if end > layout.extents_max {
+        section.view().violate();
+        return;
+    }
+    let mut index = first;
+    while index < end {
+        let word = index / 32;
+        let here = (32 - index % 32).min(end - index);
+        let bits = (u32::MAX >> (32 - here)) << (index % 32);
+        let old = free_word(section.view(), layout, word);
+        let pair: Span<'_, 8> = section.view().span(layout.free_word(word & !1));
+        let at = 4 * (word as usize & 1);
+        section.set(pair, at, if free { old | bits } else { old & !bits });
+        index += here;
+    }
+    let line = line(section.view());
+    let change = count.cast_signed();
+    section.add(line, FREE, if free { change } else { -change });
+    let hint = line.load(HINT);
+    if free && first / 32 < hint {
+        section.set(line, HINT, first / 32);
+    } else if !free && first / 32 == hint && free_word(section.view(), layout, hint) == 0 {
+        section.set(line, HINT, hint + 1);
+    }
+}
+
+impl Engine {
+    /// Commits more of the arena, so that `count` neighbouring extents are free.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceFull`] if the space may not grow that far, or the system has no room.
+    #[cold]
+    pub(crate) fn grow(&self, count: u32) -> Result<(), Error> {
+        let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
+        let layout = &self.layout;
+        if find(section.view(), layout, count).is_some() {
+            return Ok(());
+        }
+        let committed = line(section.view()).load(COMMITTED);
+        let tail = free_tail(section.view(), layout, committed);
+        let missing = count - tail.min(count - 1);
+        let left = layout.extents_max.saturating_sub(committed);
+        if missing > left {
+            return Err(self.full(None));
+        }
+        // A chunk at a time if there is room for one, else what is needed.
+        let extents = missing.next_multiple_of(CHUNK_EXTENTS).min(left);
+        let extents = self.commit_extents(committed, extents).or_else(|error| {
+            if missing == extents { Err(error) } else { self.commit_extents(committed, missing) }
+        })?;
+        let line = line(section.view());
+        section.set(line, COMMITTED, committed + extents);
+        mark(&mut section, layout, committed, extents, true);
+        section.commit()?;
+        Ok(())
+    }
+
+    /// Gets pages for `count` extents from `first` and for their entries.
+    fn commit_extents(&self, first: u32, count: u32) -> Result<u32, Error> {
+        let layout = &self.layout;
+        let mapping = self.memory.mapping();
+        let pages = |from: usize, to: usize| from / PAGE * PAGE..to.next_multiple_of(PAGE);
+        let full = |error| self.full(Some(error));
+        let entries = pages(layout.extent_entry(first), layout.extent_entry(first + count));
+        mapping.commit(entries).map_err(full)?;
+        let words = pages(layout.free_word(first / 32), layout.free_word((first + count) / 32 + 1));
+        mapping.commit(words).map_err(full)?;
+        let start = layout.arena + first as usize * EXTENT_BYTES;
+        let end = start + count as usize * EXTENT_BYTES;
+        mapping.commit(start..end).map_err(full)?;
+        self.memory.raise_committed(end);
+        Ok(count)
+    }
+}
+
+/// How many free extents end the committed part.
+fn free_tail(view: &View<'_>, layout: &Layout, committed: u32) -> u32 {
+    let is_free = |index: u32| free_word(view, layout, index / 32) >> (index % 32) & 1 == 1;
+    let tail = (0..committed).rev().take_while(|index| is_free(*index)).count();
+    u32::try_from(tail).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,233 @@
+//! Blocks: what records and index tables are made of, cut from the extents that a stripe owns.
+//!
+//! Sizes come in classes, so freed blocks are reused as they are: steady traffic touches no new memory.
+//! Allocation and release happen inside the section that needs them and are two or three logged words.
+//! A stripe lists, per class, the extents that have room; an extent that becomes empty goes back to the
+//! arena unless it is the only one of its list. What is larger than half an extent gets whole extents.
+//!
+//! The first granule of every block keeps two words for this file: the state (0 = free, see
+//! [`crate::record`]) and the link of the free list. The link is used for nothing else while the block
+//! is in use, so undoing an allocation finds the free list intact.
+
+use tupelo_shm::{GRANULE, Section, View};
+
+use crate::arena::{self, BLOCKS, BUMP, Entry, FREE_LIST, KIND, LIVE, NEXT, OWNER, PREVIOUS, RUN};
+use crate::error::Error;
+use crate::layout::{EXTENT_BYTES, EXTENT_GRANULES, Layout};
+use crate::record;
+use crate::stripe::{PARTIAL, Stripe};
+
+/// Sizes of the classes, in granules.
+const CLASSES: [u16; 28] = [
+    1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160,
+    192, 256, 512,
+];
+/// How many lists of extents a stripe has.
+pub(crate) const CLASSES_COUNT: usize = CLASSES.len();
+
+/// Largest block that is cut from an extent; beyond it, whole extents.
+pub(crate) const BLOCK_BYTES_MAX: usize = CLASSES[CLASSES.len() - 1] as usize * GRANULE;
+
+/// The class for blocks of this many granules, by table up to 16.
+#[inline]
+fn class_for(granules: usize) -> usize {
+    const SMALL: [u8; 17] = {
+        let mut table = [0; 17];
+        let (mut granules, mut class) = (1, 0);
+        while granules <= 16 {
+            while (CLASSES[class] as usize) < granules {
+                class += 1;
+            }
+            table[granules] = class as u8;
+            granules += 1;
+        }
+        table
+    };
+    if granules <= 16 {
+        SMALL[granules] as usize
+    } else {
+        CLASSES.partition_point(|size| (*size as usize) < granules)
+    }
+}
+
+/// The granules of a block of class `class`.
+#[inline]
+pub(crate) fn class_granules(class: usize) -> u32 {
+    u32::from(CLASSES[class.min(CLASSES_COUNT - 1)])
+}
+
+/// How many blocks of class `class` an extent holds.
+#[inline]
+fn capacity(class: usize) -> u32 {
+    EXTENT_GRANULES / class_granules(class)
+}
+
+/// Allocates a block of at least `bytes` bytes. Its contents are whatever it held before; its state word
+/// is 0, and it is reachable by nobody.
+///
+/// # Errors
+///
+/// [`crate::error::Need::Extents`] if the arena must grow first.
+#[inline]
+pub(crate) fn allocate<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    bytes: usize,
+) -> Result<u32, Error> {
+    if bytes > BLOCK_BYTES_MAX {
+        return allocate_run(section, layout, stripe, bytes);
+    }
+    let class = class_for(bytes.div_ceil(GRANULE));
+    let list = PARTIAL + 4 * class;
+    let mut number = stripe.page().load(list);
+    if number == 0 {
+        number = add_extent(section, layout, stripe, class)?;
+    }
+    let entry = arena::entry(section.view(), layout, number - 1);
+    let free = entry.load(FREE_LIST);
+    let bump = entry.load(BUMP);
+    let block = if free != 0 {
+        let after = record::header(section.view(), free).load(record::FREE_NEXT);
+        section.set(entry, FREE_LIST, after);
+        free
+    } else {
+        section.set(entry, BUMP, bump + 1);
+        layout.extent_granule(number - 1) + bump * class_granules(class)
+    };
+    section.add(entry, LIVE, 1);
+    if !has_room(entry, class) {
+        unlist(section, layout, stripe, number, class);
+    }
+    Ok(block)
+}
+
+#[inline]
+fn has_room(entry: Entry<'_>, class: usize) -> bool {
+    entry.load(FREE_LIST) != 0 || entry.load(BUMP) < capacity(class)
+}
+
+/// Takes an extent from the arena for blocks of `class` and lists it. Returns its number + 1.
+#[cold]
+#[inline(never)]
+fn add_extent<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    class: usize,
+) -> Result<u32, Error> {
+    let index = arena::take(section, layout, 1)?;
+    let entry = arena::entry(section.view(), layout, index);
+    // A free extent's entry means nothing: no log (R2).
+    entry.init(KIND, BLOCKS | u32::try_from(class).unwrap_or(0) << 8);
+    entry.init(OWNER, stripe.scope());
+    entry.init(LIVE, 0);
+    entry.init(FREE_LIST, 0);
+    entry.init(BUMP, 0);
+    entry.init(PREVIOUS, 0);
+    entry.init(NEXT, 0);
+    section.set(stripe.page(), PARTIAL + 4 * class, index + 1);
+    Ok(index + 1)
+}
+
+/// Puts an extent at the front of its list: its free blocks are the warmest.
+fn list<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    number: u32,
+    class: usize,
+) {
+    let at = PARTIAL + 4 * class;
+    let first = stripe.page().load(at);
+    let entry = arena::entry(section.view(), layout, number - 1);
+    section.set(entry, PREVIOUS, 0);
+    section.set(entry, NEXT, first);
+    if first != 0 {
+        let other = arena::entry(section.view(), layout, first - 1);
+        section.set(other, PREVIOUS, number);
+    }
+    section.set(stripe.page(), at, number);
+}
+
+/// Takes an extent out of its list.
+fn unlist<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    number: u32,
+    class: usize,
+) {
+    let entry = arena::entry(section.view(), layout, number - 1);
+    let (previous, next) = (entry.load(PREVIOUS), entry.load(NEXT));
+    if previous == 0 {
+        section.set(stripe.page(), PARTIAL + 4 * class, next);
+    } else {
+        let other = arena::entry(section.view(), layout, previous - 1);
+        section.set(other, NEXT, next);
+    }
+    if next != 0 {
+        let other = arena::entry(section.view(), layout, next - 1);
+        section.set(other, PREVIOUS, previous);
+    }
+}
+
+/// Frees a block that nothing refers to any more.
+#[inline]
+pub(crate) fn free<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    block: u32,
+) -> Result<(), Error> {
+    let index = layout.extent_of(block);
+    let entry = arena::entry(section.view(), layout, index);
+    let kind = entry.load(KIND);
+    if kind & 0xff == RUN {
+        return arena::give_back(section, layout, index, entry.load(LIVE));
+    }
+    let class = (kind >> 8) as usize;
+    if kind & 0xff != BLOCKS || class >= CLASSES_COUNT {
+        section.view().violate();
+        return Ok(());
+    }
+    let had_room = has_room(entry, class);
+    let header = record::header(section.view(), block);
+    header.init(record::FREE_NEXT, entry.load(FREE_LIST));
+    section.set(header, record::STATE, record::FREE);
+    section.set(entry, FREE_LIST, block);
+    section.add(entry, LIVE, -1);
+    if !had_room {
+        list(section, layout, stripe, index + 1, class);
+    }
+    let alone = entry.load(PREVIOUS) == 0 && entry.load(NEXT) == 0;
+    if entry.load(LIVE) == 0 && !alone {
+        unlist(section, layout, stripe, index + 1, class);
+        return arena::give_back(section, layout, index, 1);
+    }
+    Ok(())
+}
+
+/// Allocates whole extents for one large block.
+#[cold]
+#[inline(never)]
+fn allocate_run<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    bytes: usize,
+) -> Result<u32, Error> {
+    let count = u32::try_from(bytes.div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
+    let first = arena::take(section, layout, count)?;
+    arena::mark_run(section, layout, first, count, stripe.scope());
+    Ok(layout.extent_granule(first))
+}
+
+/// The size of the block that begins at `block`, in bytes.
+pub(crate) fn block_bytes(view: &View<'_>, layout: &Layout, block: u32) -> usize {
+    let entry = arena::entry(view, layout, layout.extent_of(block));
+    match entry.load(KIND) & 0xff {
+        RUN => entry.load(LIVE) as usize * EXTENT_BYTES,
+        _ => class_granules((entry.load(KIND) >> 8) as usize) as usize * GRANULE,
+    }
+}

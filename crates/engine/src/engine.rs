@@ -1,0 +1,155 @@
+//! One space in use: its memory, and how operations get what they find missing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tupelo_shm::{Memory, Segment, Span, View};
+use tupelo_tuple::hash;
+
+use crate::arena;
+use crate::error::{Error, Need};
+use crate::layout::{EXTENT_BYTES, Layout, STRIPE_BYTES, head};
+use crate::record;
+use crate::registry::{self, ShapeCache};
+use crate::stripe::{self, Stripe};
+
+/// How large a new space may grow, and how it is found.
+pub use tupelo_shm::CreateOptions;
+
+/// Smallest arena: one chunk.
+const ARENA_BYTES_MIN: u64 = 2 << 20;
+
+/// Words of the head's line for the space.
+type SpaceLine<'m> = Span<'m, 64>;
+/// Extents that the arena may have; set at creation.
+const EXTENTS_MAX: usize = 0;
+/// When the next sweep is due, in coarse monotonic milliseconds modulo 2^32.
+pub(crate) const NEXT_SWEEP_MS: usize = 4;
+/// The ticket of the next waiter (two words).
+const NEXT_TICKET: usize = 8;
+
+/// The engine over one segment, shared by the threads of a process.
+pub struct Engine {
+    pub(crate) memory: Memory,
+    pub(crate) layout: Layout,
+    pub(crate) seed: u64,
+    pub(crate) shape_cache: ShapeCache,
+    random: AtomicU64,
+    segment: Segment,
+}
+
+impl Engine {
+    /// What strangers must know of this build's layout: any difference in it is another format.
+    pub fn segment_layout() -> tupelo_shm::Layout {
+        let sizes = [STRIPE_BYTES as u64, record::HEADER_BYTES as u64, EXTENT_BYTES as u64, FORMAT];
+        tupelo_shm::Layout {
+            minor: 0,
+            abi_hash: sizes.into_iter().fold(0, hash::combine),
+            features_incompatible: 0,
+            features_compatible: 0,
+        }
+    }
+
+    /// The address space that a space of up to `size_bytes` needs.
+    pub fn reserve_bytes(size_bytes: u64) -> usize {
+        layout_for(size_bytes).reserve_bytes()
+    }
+
+    /// Fills a new segment.
+    ///
+    /// # Errors
+    ///
+    /// [`tupelo_shm::Error::Full`] if the first pages cannot be had.
+    pub fn initialise(
+        mapping: &tupelo_shm::Mapping,
+        size_bytes: u64,
+    ) -> Result<(), tupelo_shm::Error> {
+        let layout = layout_for(size_bytes);
+        let view = Memory::initialise(mapping, layout.arena, head::BYTES)?;
+        space_line(&view).init(EXTENTS_MAX, layout.extents_max);
+        Ok(())
+    }
+
+    /// The engine over a segment that [`Engine::initialise`] filled.
+    ///
+    /// # Errors
+    ///
+    /// [`tupelo_shm::Error::Corrupted`] if the sizes in it contradict each other.
+    pub fn new(segment: Segment) -> Result<Self, Error> {
+        let memory = Memory::new(Arc::clone(segment.mapping()));
+        let layout = Layout::new(space_line(&memory.view()).load(EXTENTS_MAX));
+        if layout.reserve_bytes() > segment.mapping().reserved_bytes() {
+            let what = "the arena is larger than the segment";
+            return Err(Error::Memory(tupelo_shm::Error::corrupted(what)));
+        }
+        let seed = segment.identity().hash_seed;
+        let random = AtomicU64::new(seed ^ u64::from(std::process::id()));
+        Ok(Self { memory, layout, seed, shape_cache: ShapeCache::new(), random, segment })
+    }
+
+    /// The segment behind.
+    pub fn segment(&self) -> &Segment {
+        &self.segment
+    }
+
+    /// Runs an operation until it has all that it needs. Whatever it finds missing is got while it holds no
+    /// lock, since the kernel may take a millisecond to find pages.
+    #[inline]
+    pub(crate) fn retry<R>(
+        &self,
+        mut operation: impl FnMut() -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        loop {
+            match operation() {
+                Err(Error::Need(need)) => self.provide(need)?,
+                done => return done,
+            }
+        }
+    }
+
+    #[cold]
+    pub(crate) fn provide(&self, need: Need) -> Result<(), Error> {
+        match need {
+            Need::Extents(count) => self.grow(count),
+            Need::Log => self.lengthen_log(),
+        }
+    }
+
+    /// The error of a space that can not grow, with its figures.
+    #[cold]
+    pub(crate) fn full(&self, system: Option<tupelo_shm::Error>) -> Error {
+        let view = self.memory.view();
+        let line = arena::line(&view);
+        let used = line.load(arena::COMMITTED).saturating_sub(line.load(arena::FREE));
+        let live = |shape| u64::from(Stripe::of_shape(&view, shape).page().load(stripe::LIVE));
+        Error::SpaceFull {
+            tuples: (0..registry::count(&view)).map(live).sum(),
+            used_bytes: u64::from(used) * EXTENT_BYTES as u64,
+            max_bytes: u64::from(self.layout.extents_max) * EXTENT_BYTES as u64,
+            system: system.map(|error| error.to_string()),
+        }
+    }
+
+    /// The next number in the order of waiters' arrival. A number may be skipped.
+    pub(crate) fn next_ticket(&self) -> u64 {
+        space_line(&self.memory.view()).double(NEXT_TICKET).fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A number from this process's own stream (splitmix64); for `order="random"`, not for secrets.
+    pub(crate) fn random(&self) -> u64 {
+        let state = self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+        hash::fold(state ^ 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb)
+    }
+}
+
+/// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
+const FORMAT: u64 = 1;
+
+fn layout_for(size_bytes: u64) -> Layout {
+    let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);
+    Layout::new(u32::try_from(extents).unwrap_or(u32::MAX >> 12))
+}
+
+pub(crate) fn space_line<'m>(view: &View<'m>) -> SpaceLine<'m> {
+    view.span(head::SPACE)
+}

@@ -1,0 +1,224 @@
+//! Finding the records of one stripe that match: by the best index there is, in the order asked for.
+
+use tupelo_shm::View;
+use tupelo_tuple::{Field, Kind, PatternRef};
+
+use crate::index::{self, Index, key, learn, ring, table};
+use crate::record::{self, NEXT, PREVIOUS};
+use crate::stripe::{FIRST, LAST, LIVE, Stripe};
+
+/// Which of several matches is taken (rule T2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Order {
+    /// The oldest.
+    #[default]
+    Fifo,
+    /// The youngest.
+    Lifo,
+    /// Any one, each with the same chance.
+    Random,
+    /// Whichever costs least to find.
+    Any,
+    /// The one whose field of this number is greatest.
+    Max(usize),
+    /// The one whose field of this number is least.
+    Min(usize),
+}
+
+/// What is looked for in one stripe: patterns, and the kinds that the stripe's tuples have.
+#[derive(Clone, Copy)]
+pub(crate) struct Search<'t> {
+    pub(crate) patterns: &'t [PatternRef<'t>],
+    pub(crate) kinds: &'t [Kind],
+    pub(crate) mask: u32,
+    pub(crate) seed: u64,
+}
+
+/// What a search came to.
+pub(crate) struct Found {
+    /// The record, or 0.
+    pub(crate) reference: u32,
+    /// Whether the search has shown that an index over its mask pays.
+    pub(crate) learn: bool,
+}
+
+impl<'t> Search<'t> {
+    /// A search for what `patterns` match among tuples of `kinds`, which fit them.
+    #[inline]
+    pub(crate) fn new(patterns: &'t [PatternRef<'t>], kinds: &'t [Kind], seed: u64) -> Self {
+        Self { patterns, kinds, mask: key::mask_of(patterns), seed }
+    }
+
+    /// Whether the record matches.
+    #[inline]
+    pub(crate) fn accepts(&self, view: &View<'_>, reference: u32) -> bool {
+        record::matches(view, reference, self.kinds, self.patterns)
+    }
+
+    /// The records that can match, oldest first or youngest first; a superset of those that do.
+    #[inline]
+    pub(crate) fn candidates<'v, 'm>(
+        &self,
+        view: &'v View<'m>,
+        stripe: Stripe<'m>,
+        backward: bool,
+    ) -> Walk<'v, 'm> {
+        let mut remaining = stripe.page().load(LIVE);
+        let best = if self.mask == 0 {
+            None
+        } else {
+            learn::best(view, stripe, self.patterns, self.mask, self.seed)
+        };
+        let (index, start) = match best {
+            Some((index, tag)) => {
+                learn::used(index);
+                let leader = table::find(view, index, tag).map_or(0, table::Place::leader);
+                let start = if backward && leader != 0 {
+                    ring::previous(view, index, leader)
+                } else {
+                    leader
+                };
+                (Some(index), start)
+            }
+            None => (None, stripe.page().load(if backward { LAST } else { FIRST })),
+        };
+        if start == 0 {
+            remaining = 0;
+        }
+        Walk { view, index, start, next: start, remaining, backward }
+    }
+
+    /// The first match in the given order, which is not a field's.
+    #[inline]
+    pub(crate) fn first<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, backward: bool) -> Found {
+        let mut walk = self.candidates(view, stripe, backward);
+        let exact = walk.is_exact(self.mask);
+        let mut scanned = 0;
+        let reference = loop {
+            match walk.next() {
+                Some(reference) if self.accepts(view, reference) => break reference,
+                Some(_) => scanned += 1,
+                None => break 0,
+            }
+        };
+        let learn = scanned > 0 && !exact && learn::note(view, stripe, self.mask, scanned);
+        Found { reference, learn }
+    }
+
+    /// The match that `order` asks for.
+    #[inline]
+    pub(crate) fn pick<'m>(
+        &self,
+        view: &View<'m>,
+        stripe: Stripe<'m>,
+        order: Order,
+        random: u64,
+    ) -> Found {
+        match order {
+            Order::Fifo | Order::Any => self.first(view, stripe, false),
+            Order::Lifo => self.first(view, stripe, true),
+            Order::Random => self.random(view, stripe, random),
+            Order::Max(field) => self.extreme(view, stripe, field, true),
+            Order::Min(field) => self.extreme(view, stripe, field, false),
+        }
+    }
+
+    /// Every match, oldest first.
+    pub(crate) fn matches<'v, 'm>(
+        &self,
+        view: &'v View<'m>,
+        stripe: Stripe<'m>,
+    ) -> impl Iterator<Item = u32> + use<'v, 'm, 't> {
+        let search = *self;
+        self.candidates(view, stripe, false)
+            .filter(move |reference| search.accepts(view, *reference))
+    }
+
+    #[cold]
+    fn random<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, random: u64) -> Found {
+        let count = self.matches(view, stripe).count() as u64;
+        // The product's high half is uniform over 0..count to within 2^-64 * count.
+        let chosen = (u128::from(random) * u128::from(count) >> 64) as usize;
+        let reference = self.matches(view, stripe).nth(chosen).unwrap_or(0);
+        Found { reference, learn: false }
+    }
+
+    /// The match with the extreme value in `field`, the oldest among equals. Looks at every match.
+    #[cold]
+    fn extreme<'m>(
+        &self,
+        view: &View<'m>,
+        stripe: Stripe<'m>,
+        field: usize,
+        greatest: bool,
+    ) -> Found {
+        let mut best = 0;
+        for reference in self.matches(view, stripe) {
+            if best == 0 || self.beats(view, (reference, best), field, greatest) {
+                best = reference;
+            }
+        }
+        Found { reference: best, learn: false }
+    }
+
+    fn beats(
+        &self,
+        view: &View<'_>,
+        (one, other): (u32, u32),
+        field: usize,
+        greatest: bool,
+    ) -> bool {
+        let (mut a, mut b) = (record::ImageBuffer::new(), record::ImageBuffer::new());
+        let (a, b) = (a.copy(view, one, self.kinds), b.copy(view, other, self.kinds));
+        let (Some(a), Some(b)) = (a.field(field), b.field(field)) else { return false };
+        let order = Field::order(&a, &b);
+        order.is_some_and(|order| if greatest { order.is_gt() } else { order.is_lt() })
+    }
+}
+
+/// A bounded walk over the base list or one ring.
+pub(crate) struct Walk<'v, 'm> {
+    view: &'v View<'m>,
+    index: Option<Index<'m>>,
+    start: u32,
+    next: u32,
+    remaining: u32,
+    backward: bool,
+}
+
+impl Walk<'_, '_> {
+    /// Whether the walk is over an index of exactly this mask: then a longer one would not help.
+    #[inline]
+    fn is_exact(&self, mask: u32) -> bool {
+        self.index.is_some_and(|index| index.words.load(index::MASK) == mask)
+    }
+}
+
+impl Iterator for Walk<'_, '_> {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        let here = self.next;
+        if here == 0 {
+            return None;
+        }
+        if self.remaining == 0 {
+            // More records than the stripe has: the links contradict the count.
+            self.view.violate();
+            return None;
+        }
+        self.remaining -= 1;
+        self.next = match self.index {
+            None => {
+                record::header(self.view, here).load(if self.backward { PREVIOUS } else { NEXT })
+            }
+            Some(index) => {
+                let step = if self.backward { ring::previous } else { ring::next };
+                let next = step(self.view, index, here);
+                if next == self.start { 0 } else { next }
+            }
+        };
+        Some(here)
+    }
+}

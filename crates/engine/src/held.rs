@@ -1,0 +1,51 @@
+//! Records that are out of the lists but not gone: back into the lists, or freed (rule T5).
+
+use tupelo_shm::Section;
+use tupelo_tuple::{Field, Kind};
+
+use crate::Engine;
+use crate::error::Error;
+use crate::record::ImageBuffer;
+use crate::stripe::{HELD, Stripe};
+use crate::take::count_take;
+use crate::waiters::deliver::Delivery;
+
+impl Engine {
+    /// Puts a held record back to its place, or hands it to a waiter that matches it.
+    pub(crate) fn give_back<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[Kind],
+    ) -> Result<Delivery, Error> {
+        let mut copy = ImageBuffer::new();
+        let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
+        // It leaves one hand; a waiter's hand counts anew.
+        section.add(stripe.page(), HELD, -1);
+        let delivery = self.deliver(section, stripe, reference, (&fields, kinds))?;
+        if !delivery.taken {
+            self.link_back(section, stripe, reference, kinds)?;
+        }
+        Ok(delivery)
+    }
+
+    /// Frees a held record: it was delivered (`taken`), or was a copy.
+    pub(crate) fn free_held<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[Kind],
+        taken: bool,
+    ) -> Result<Delivery, Error> {
+        let mut told = Delivery::default();
+        if taken {
+            told = self.told_of_removal(section, stripe, reference, kinds)?;
+            count_take(stripe);
+        }
+        section.add(stripe.page(), HELD, -1);
+        self.free_record(section, stripe, reference)?;
+        Ok(told)
+    }
+}

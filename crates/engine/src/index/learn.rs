@@ -1,0 +1,296 @@
+//! Which indexes a stripe has: learned from what templates ask for.
+//!
+//! A lookup without an index of its own notes how many records it looked at in vain. When a mask has
+//! cost as many looks as there are records, an index over it is built: rent until the rent paid equals
+//! the price, then buy, which costs at most twice what the best plan in hindsight would (ski rental).
+//! A build goes through the base list in steps and commits often, so others go on meanwhile; a killed
+//! builder leaves its cursor, and the next one that asks for the mask continues. Dropping is the same walk.
+
+use tupelo_shm::{Section, Span, View};
+use tupelo_tuple::{Kind, PatternRef};
+
+use super::{
+    BUCKETS, BUILDING, CURSOR, DROPPING, Index, KEYS, LOOKUPS, MASK, NONE, READY, SEGMENTS,
+    SEGMENTS_MAX, STATE, key, ring, table,
+};
+use crate::Engine;
+use crate::blocks;
+use crate::error::Error;
+use crate::links;
+use crate::record;
+use crate::registry;
+use crate::stripe::{
+    FIRST, INDEX_SET, INDEXES_MAX, LIVE, SHAPE, STATISTICS, STATISTICS_BYTES, STATISTICS_MAX,
+    Stripe,
+};
+use tupelo_shm::GRANULE;
+
+/// Records that a build handles before it lets others in: about 20 us.
+const STEP_RECORDS: u32 = 256;
+/// Log entries that must be left for one more record: a split of a full bucket, and some.
+const STEP_ROOM: usize = 128;
+/// Stripes with fewer records than this are searched as they are.
+const LIVE_MIN: u32 = 64;
+
+/// Words of a mask's statistics.
+type Note<'m> = Span<'m, STATISTICS_BYTES>;
+const NOTE_MASK: usize = 0;
+const NOTE_LOOKUPS: usize = 4;
+const NOTE_SCANNED: usize = 8;
+
+/// Notes that a lookup by `mask` looked at `scanned` records in vain. Returns whether the mask has now
+/// earned an index.
+///
+/// The notes are hints: they are stored without the log, and a killed process may lose one.
+pub(crate) fn note(view: &View<'_>, stripe: Stripe<'_>, mask: u32, scanned: u32) -> bool {
+    if mask == 0 || scanned == 0 {
+        return false;
+    }
+    let notes = (0..STATISTICS_MAX).map(|number| note_at(view, stripe, number));
+    let place = |wanted: u32| notes.clone().find(|note| note.load(NOTE_MASK) == wanted);
+    let note = place(mask).or_else(|| place(0)).unwrap_or_else(|| cheapest(view, stripe));
+    if note.load(NOTE_MASK) != mask {
+        note.init(NOTE_MASK, mask);
+        note.init(NOTE_LOOKUPS, 0);
+        note.init(NOTE_SCANNED, 0);
+    }
+    note.init(NOTE_LOOKUPS, note.load(NOTE_LOOKUPS).saturating_add(1));
+    let total = note.load(NOTE_SCANNED).saturating_add(scanned);
+    note.init(NOTE_SCANNED, total);
+    total >= stripe.page().load(LIVE).max(LIVE_MIN)
+}
+
+fn note_at<'m>(view: &View<'m>, stripe: Stripe<'m>, number: usize) -> Note<'m> {
+    view.span(stripe.page().offset() + STATISTICS + number * STATISTICS_BYTES)
+}
+
+/// The note that matters least.
+fn cheapest<'m>(view: &View<'m>, stripe: Stripe<'m>) -> Note<'m> {
+    let notes = (0..STATISTICS_MAX).map(|number| note_at(view, stripe, number));
+    notes.min_by_key(|note| note.load(NOTE_SCANNED)).unwrap_or_else(|| note_at(view, stripe, 0))
+}
+
+fn forget(view: &View<'_>, stripe: Stripe<'_>, mask: u32) {
+    for number in 0..STATISTICS_MAX {
+        let note = note_at(view, stripe, number);
+        if note.load(NOTE_MASK) == mask {
+            note.init(NOTE_MASK, 0);
+        }
+    }
+}
+
+impl Engine {
+    /// Gives the stripe with lock `scope` an index over `mask`, if it has room for one. Returns when the
+    /// index is ready, or when another process has taken the slot meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says; a space without room for an index keeps working without it.
+    #[cold]
+    pub(crate) fn learn(&self, scope: u32, mask: u32) -> Result<(), Error> {
+        let done = self.retry(|| {
+            while !self.learn_step(scope, mask)? {}
+            Ok(())
+        });
+        match done {
+            Err(Error::SpaceFull { .. }) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// One lock hold of [`Engine::learn`]. Returns whether there is nothing left to do.
+    fn learn_step(&self, scope: u32, mask: u32) -> Result<bool, Error> {
+        let mut section = Section::enter(&self.memory, scope)?;
+        let stripe = Stripe::of_scope(section.view(), scope);
+        let known = (0..INDEXES_MAX)
+            .map(|slot| super::at(section.view(), stripe, slot))
+            .find(|index| index.words.load(STATE) != NONE && index.words.load(MASK) == mask);
+        match known {
+            Some(index) => match index.words.load(STATE) {
+                BUILDING => self.build_step(&mut section, stripe, index),
+                DROPPING => self.drop_step(&mut section, stripe, index),
+                _ => Ok(true),
+            },
+            None => self.begin(&mut section, stripe, mask),
+        }
+    }
+
+    /// Starts an index in a free slot, or the dropping of the least used one.
+    fn begin<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        mask: u32,
+    ) -> Result<bool, Error> {
+        let indexes = (0..INDEXES_MAX).map(|slot| super::at(section.view(), stripe, slot));
+        let all: Vec<Index<'m>> = indexes.collect();
+        if let Some(index) = all.iter().find(|index| index.words.load(STATE) == NONE) {
+            let block = blocks::allocate(
+                section,
+                &self.layout,
+                stripe,
+                table::BUCKETS_MIN as usize * GRANULE,
+            )?;
+            table::clear_first_segment(section, block);
+            for segment in 1..SEGMENTS_MAX {
+                index.words.init(SEGMENTS + 4 * segment, 0);
+            }
+            section.set(index.words, SEGMENTS, block);
+            section.set(index.words, MASK, mask);
+            section.set(index.words, KEYS, 0);
+            section.set(index.words, BUCKETS, table::BUCKETS_MIN);
+            section.set(index.words, LOOKUPS, 0);
+            section.set(index.words, CURSOR, stripe.page().load(FIRST));
+            section.set(index.words, STATE, BUILDING);
+            links::set_walking(section, stripe, index.slot, true);
+            section.commit()?;
+            forget(section.view(), stripe, mask);
+            return Ok(false);
+        }
+        if let Some(index) = all.iter().find(|index| index.words.load(STATE) == DROPPING) {
+            self.drop_step(section, stripe, *index)?;
+            return Ok(false);
+        }
+        let Some(victim) = all
+            .iter()
+            .filter(|index| index.words.load(STATE) == READY)
+            .min_by_key(|index| index.words.load(LOOKUPS))
+        else {
+            return Ok(true);
+        };
+        for index in &all {
+            // What was used long ago must not count for ever.
+            index.words.init(LOOKUPS, index.words.load(LOOKUPS) / 2);
+        }
+        self.retire(section, stripe, *victim)?;
+        Ok(false)
+    }
+
+    /// Frees the table of an index; its marks are cleared by [`Engine::drop_step`].
+    fn retire<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        index: Index<'m>,
+    ) -> Result<(), Error> {
+        section.set(index.words, STATE, DROPPING);
+        section.set(index.words, CURSOR, stripe.page().load(FIRST));
+        let set = stripe.page().load(INDEX_SET);
+        section.set(stripe.page(), INDEX_SET, set & !(1 << index.slot));
+        links::set_walking(section, stripe, index.slot, true);
+        for block in table::segments(index) {
+            blocks::free(section, &self.layout, stripe, block)?;
+        }
+        Ok(section.commit()?)
+    }
+
+    /// Links the next records. Returns whether the index is ready.
+    fn build_step<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        index: Index<'m>,
+    ) -> Result<bool, Error> {
+        let mask = index.words.load(MASK);
+        let Some(kinds) = registry::kinds_of(section.view(), stripe.page().load(SHAPE)) else {
+            return Ok(section.commit().map(|()| true)?);
+        };
+        for _ in 0..STEP_RECORDS {
+            let reference = index.words.load(CURSOR);
+            if reference == 0 {
+                let set = stripe.page().load(INDEX_SET);
+                section.set(stripe.page(), INDEX_SET, set | 1 << index.slot);
+                section.set(index.words, STATE, READY);
+                links::set_walking(section, stripe, index.slot, false);
+                section.commit()?;
+                return Ok(true);
+            }
+            self.build_one(section, stripe, index, (reference, mask), kinds.as_slice())?;
+            if section.room() < STEP_ROOM {
+                section.commit()?;
+            }
+        }
+        section.commit()?;
+        Ok(false)
+    }
+
+    fn build_one<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        index: Index<'m>,
+        (reference, mask): (u32, u32),
+        kinds: &[Kind],
+    ) -> Result<(), Error> {
+        let tag = key::tag_of_record(section.view(), reference, kinds, mask, self.seed);
+        links::ensure_extension(section, &self.layout, stripe, reference, index.slot)?;
+        ring::append(section, &self.layout, stripe, index, (reference, tag))?;
+        links::set_linked(section, reference, index.slot, true);
+        let next = record::header(section.view(), reference).load(record::NEXT);
+        section.set(index.words, CURSOR, next);
+        Ok(())
+    }
+
+    /// Clears the marks of the next records. Returns whether the slot is free.
+    fn drop_step<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        index: Index<'m>,
+    ) -> Result<bool, Error> {
+        for _ in 0..STEP_RECORDS {
+            let reference = index.words.load(CURSOR);
+            if reference == 0 {
+                section.set(index.words, STATE, NONE);
+                section.set(index.words, MASK, 0);
+                links::set_walking(section, stripe, index.slot, false);
+                break;
+            }
+            links::set_linked(section, reference, index.slot, false);
+            let next = record::header(section.view(), reference).load(record::NEXT);
+            section.set(index.words, CURSOR, next);
+            if section.room() < STEP_ROOM {
+                section.commit()?;
+            }
+        }
+        section.commit()?;
+        Ok(false)
+    }
+}
+
+/// Uses beyond this are not counted: a table in steady use costs its readers no store.
+const LOOKUPS_COUNTED: u32 = 1024;
+
+/// Counts a use of an index. A hint: not logged.
+#[inline]
+pub(crate) fn used(index: Index<'_>) {
+    let lookups = index.words.load(LOOKUPS);
+    if lookups < LOOKUPS_COUNTED {
+        index.words.init(LOOKUPS, lookups + 1);
+    }
+}
+
+/// The best index for patterns that fix the fields of `mask`: one over exactly those, or else over the most
+/// of them. Returns it with the tag to look up.
+#[inline]
+pub(crate) fn best<'m>(
+    view: &View<'m>,
+    stripe: Stripe<'m>,
+    patterns: &[PatternRef<'_>],
+    mask: u32,
+    seed: u64,
+) -> Option<(Index<'m>, u32)> {
+    let mut best: Option<Index<'m>> = None;
+    let mut fields_best = 0;
+    for index in super::ready(view, stripe) {
+        let covers = index.words.load(MASK);
+        let fields = covers.count_ones();
+        if covers & !mask == 0 && fields > fields_best {
+            (best, fields_best) = (Some(index), fields);
+            if covers == mask {
+                break;
+            }
+        }
+    }
+    best.map(|index| (index, key::tag_of_patterns(patterns, index.words.load(MASK), seed)))
+}

@@ -1,0 +1,124 @@
+//! Records with the same tag: a ring through the records, oldest first, whose leader is in the table.
+
+use tupelo_shm::{Section, View};
+
+use super::{Index, table};
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::record::{self, BUCKET_NEXT, RING_NEXT, RING_PREVIOUS, SEQUENCE, TAG};
+use crate::stripe::{LIVE, Stripe};
+
+/// Links the youngest record of its tag. Nobody can reach its link yet.
+#[inline]
+pub(crate) fn append<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    index: Index<'m>,
+    (reference, tag): (u32, u32),
+) -> Result<(), Error> {
+    let link = record::link(section.view(), reference, index.slot);
+    link.init(TAG, tag);
+    match table::find(section.view(), index, tag) {
+        None => {
+            link.init(RING_NEXT, reference);
+            link.init(RING_PREVIOUS, reference);
+            table::insert(section, layout, stripe, index, reference)
+        }
+        Some(place) => {
+            insert_before(section, index, reference, place.leader());
+            Ok(())
+        }
+    }
+}
+
+/// Links a record at the place that its sequence number gives it (rule T5).
+pub(crate) fn restore<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    index: Index<'m>,
+    (reference, tag): (u32, u32),
+) -> Result<(), Error> {
+    let Some(place) = table::find(section.view(), index, tag) else {
+        return append(section, layout, stripe, index, (reference, tag));
+    };
+    let link = record::link(section.view(), reference, index.slot);
+    link.init(TAG, tag);
+    let leader = place.leader();
+    let older = |view: &View<'_>, other| sequence(view, other) < sequence(view, reference);
+    if !older(section.view(), leader) {
+        // It becomes the leader.
+        insert_before(section, index, reference, leader);
+        let old = record::link(section.view(), leader, index.slot);
+        let after = old.load(BUCKET_NEXT);
+        link.init(BUCKET_NEXT, after);
+        section.set(old, BUCKET_NEXT, 0);
+        place.set(section, reference);
+        return Ok(());
+    }
+    // Close to the leader, since it was taken as the oldest.
+    let mut at = next(section.view(), index, leader);
+    let mut steps = stripe.page().load(LIVE);
+    while at != leader && older(section.view(), at) && steps > 0 {
+        at = next(section.view(), index, at);
+        steps -= 1;
+    }
+    insert_before(section, index, reference, at);
+    Ok(())
+}
+
+/// Takes a record out of its ring, and out of the table if it was the leader.
+#[inline]
+pub(crate) fn unlink<'m>(section: &mut Section<'m>, index: Index<'m>, reference: u32) {
+    let link = record::link(section.view(), reference, index.slot);
+    let (next, previous) = (link.load(RING_NEXT), link.load(RING_PREVIOUS));
+    let Some(place) = table::find(section.view(), index, link.load(TAG)) else {
+        section.view().violate();
+        return;
+    };
+    if place.leader() == reference {
+        let after = link.load(BUCKET_NEXT);
+        if next == reference {
+            table::remove(section, index, place, after);
+            return;
+        }
+        let heir = record::link(section.view(), next, index.slot);
+        section.set(heir, BUCKET_NEXT, after);
+        place.set(section, next);
+    }
+    let link = record::link(section.view(), previous, index.slot);
+    section.set(link, RING_NEXT, next);
+    let link = record::link(section.view(), next, index.slot);
+    section.set(link, RING_PREVIOUS, previous);
+}
+
+#[inline]
+fn insert_before<'m>(section: &mut Section<'m>, index: Index<'m>, reference: u32, next: u32) {
+    let after = record::link(section.view(), next, index.slot);
+    let previous = after.load(RING_PREVIOUS);
+    let link = record::link(section.view(), reference, index.slot);
+    link.init(BUCKET_NEXT, 0);
+    link.init(RING_NEXT, next);
+    link.init(RING_PREVIOUS, previous);
+    let before = record::link(section.view(), previous, index.slot);
+    section.set(before, RING_NEXT, reference);
+    section.set(after, RING_PREVIOUS, reference);
+}
+
+/// The next record of the ring.
+#[inline]
+pub(crate) fn next(view: &View<'_>, index: Index<'_>, reference: u32) -> u32 {
+    record::link(view, reference, index.slot).load(RING_NEXT)
+}
+
+/// The previous record of the ring.
+#[inline]
+pub(crate) fn previous(view: &View<'_>, index: Index<'_>, reference: u32) -> u32 {
+    record::link(view, reference, index.slot).load(RING_PREVIOUS)
+}
+
+#[inline]
+fn sequence(view: &View<'_>, reference: u32) -> u64 {
+    record::header(view, reference).load64(SEQUENCE)
+}

@@ -1,0 +1,260 @@
+//! The bucket array of an index: one cache line per bucket, growing by one bucket at a time.
+//!
+//! A bucket is seven references to leaders, the head of an overflow chain (through the leaders' links),
+//! and seven tags: a lookup compares the tags of one line and touches no record unless its tag fits. The
+//! references come first, because the second word of a block's first line is the allocator's until it is
+//! stored with the log.
+//!
+//! Growth is linear hashing: when the load passes five in seven, one bucket is split in two, so an
+//! insertion never pauses for the whole table. The array is a few segments of doubling length.
+
+use tupelo_shm::{GRANULE, Section, Span, View};
+
+use super::{BUCKETS, Index, KEYS, SEGMENTS, SEGMENTS_MAX};
+use crate::blocks;
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::record::{self, BUCKET_NEXT, TAG};
+use crate::stripe::Stripe;
+
+type Bucket<'m> = Span<'m, GRANULE>;
+const ENTRIES: usize = 7;
+const OVERFLOW: usize = 4 * ENTRIES;
+const TAGS: usize = 32;
+
+/// Buckets of a new table: 512 bytes.
+pub(crate) const BUCKETS_MIN: u32 = 8;
+/// Keys per bucket beyond which the table grows: five of seven entries.
+const LOAD: u32 = 5;
+/// Longest overflow chain: beyond any that hashing produces, so damage.
+const CHAIN_MAX: usize = 4096;
+
+/// A word that holds the reference of a leader.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'m> {
+    pair: Span<'m, 8>,
+    at: usize,
+}
+
+impl<'m> Place<'m> {
+    #[inline(always)]
+    fn new(view: &View<'m>, offset: usize) -> Self {
+        Self { pair: view.span(offset & !7), at: offset & 4 }
+    }
+
+    /// The leader.
+    #[inline(always)]
+    pub(crate) fn leader(self) -> u32 {
+        self.pair.load(self.at)
+    }
+
+    /// Stores another leader, or what follows in the chain.
+    #[inline(always)]
+    pub(crate) fn set(self, section: &mut Section<'m>, reference: u32) {
+        section.set(self.pair, self.at, reference);
+    }
+}
+
+/// The bucket that `tag` belongs to, among `buckets`.
+#[inline]
+fn bucket_of(tag: u32, buckets: u32) -> u32 {
+    let level = buckets.max(BUCKETS_MIN).ilog2();
+    let low = tag & ((1 << level) - 1);
+    let high = low | tag & 1 << level;
+    if high < buckets { high } else { low }
+}
+
+/// The line of bucket number `bucket`: segment `j` holds buckets `2^(j+2)` to `2^(j+3)`, the first all below.
+#[inline]
+fn line<'m>(view: &View<'m>, index: Index<'m>, bucket: u32) -> Bucket<'m> {
+    let (segment, inside) = if bucket < BUCKETS_MIN {
+        (0, bucket)
+    } else {
+        let level = bucket.ilog2();
+        (level as usize - 2, bucket - (1 << level))
+    };
+    let block = index.words.load(SEGMENTS + 4 * segment.min(SEGMENTS_MAX - 1));
+    if block == 0 {
+        view.violate();
+    }
+    view.span((block as usize + inside as usize) * GRANULE)
+}
+
+/// Asks for the line that `tag` will be looked up in.
+#[inline]
+pub(crate) fn prefetch<'m>(view: &View<'m>, index: Index<'m>, tag: u32) {
+    line(view, index, bucket_of(tag, index.words.load(BUCKETS))).prefetch();
+}
+
+/// Where the leader of `tag` stands, if there is one.
+#[inline]
+pub(crate) fn find<'m>(view: &View<'m>, index: Index<'m>, tag: u32) -> Option<Place<'m>> {
+    let bucket = line(view, index, bucket_of(tag, index.words.load(BUCKETS)));
+    let tags: Span<'m, 32> = view.span(bucket.offset() + TAGS);
+    let mut fitting = tags.equal_words(tag) & ((1 << ENTRIES) - 1);
+    while fitting != 0 {
+        let entry = 4 * fitting.trailing_zeros() as usize;
+        if bucket.load(entry) != 0 {
+            return Some(Place::new(view, bucket.offset() + entry));
+        }
+        fitting &= fitting - 1;
+    }
+    if bucket.load(OVERFLOW) == 0 { None } else { find_in_chain(view, index, bucket, tag) }
+}
+
+#[cold]
+fn find_in_chain<'m>(
+    view: &View<'m>,
+    index: Index<'m>,
+    bucket: Bucket<'m>,
+    tag: u32,
+) -> Option<Place<'m>> {
+    let mut place = Place::new(view, bucket.offset() + OVERFLOW);
+    for _ in 0..CHAIN_MAX {
+        let leader = place.leader();
+        if leader == 0 {
+            return None;
+        }
+        let link = record::link(view, leader, index.slot);
+        if link.load(TAG) == tag {
+            return Some(place);
+        }
+        place = Place::new(view, link.offset() + BUCKET_NEXT);
+    }
+    view.violate();
+    None
+}
+
+/// Enters a leader whose tag the table does not have. Its link is not reachable yet.
+#[inline]
+pub(crate) fn insert<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    index: Index<'m>,
+    leader: u32,
+) -> Result<(), Error> {
+    let link = record::link(section.view(), leader, index.slot);
+    let tag = link.load(TAG);
+    let bucket = line(section.view(), index, bucket_of(tag, index.words.load(BUCKETS)));
+    let free = (0..ENTRIES).find(|entry| bucket.load(4 * entry) == 0);
+    if let Some(entry) = free {
+        // The tag of an empty entry means nothing: no log (R2).
+        bucket.init(TAGS + 4 * entry, tag);
+        link.init(BUCKET_NEXT, 0);
+        section.set(bucket, 4 * entry, leader);
+    } else {
+        link.init(BUCKET_NEXT, bucket.load(OVERFLOW));
+        section.set(bucket, OVERFLOW, leader);
+    }
+    section.add(index.words, KEYS, 1);
+    if index.words.load(KEYS) > index.words.load(BUCKETS) * LOAD {
+        split(section, layout, stripe, index)?;
+    }
+    Ok(())
+}
+
+/// Takes a leader out whose tag has no other record.
+#[inline]
+pub(crate) fn remove<'m>(
+    section: &mut Section<'m>,
+    index: Index<'m>,
+    place: Place<'m>,
+    after: u32,
+) {
+    place.set(section, after);
+    section.add(index.words, KEYS, -1);
+}
+
+/// Splits the bucket whose turn it is in two.
+#[cold]
+#[inline(never)]
+fn split<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    index: Index<'m>,
+) -> Result<(), Error> {
+    let buckets = index.words.load(BUCKETS);
+    if buckets.is_power_of_two() {
+        let segment = buckets.ilog2() as usize - 2;
+        if segment >= SEGMENTS_MAX {
+            return Ok(()); // Full: the chains grow instead.
+        }
+        let block = blocks::allocate(section, layout, stripe, buckets as usize * GRANULE)?;
+        section.set(index.words, SEGMENTS + 4 * segment, block);
+    }
+    let old = line(section.view(), index, bucket_of(buckets, buckets));
+    let new = line(section.view(), index, buckets);
+    let (stay, go): (Vec<_>, Vec<_>) = entries(section.view(), index, old)
+        .into_iter()
+        .partition(|(tag, _)| bucket_of(*tag, buckets + 1) != buckets);
+    clear(section, new);
+    fill(section, index, new, &go);
+    fill(section, index, old, &stay);
+    section.set(index.words, BUCKETS, buckets + 1);
+    Ok(())
+}
+
+/// Tags and leaders of a bucket and its chain.
+fn entries(view: &View<'_>, index: Index<'_>, bucket: Bucket<'_>) -> Vec<(u32, u32)> {
+    let tagged = |entry| (bucket.load(TAGS + 4 * entry), bucket.load(4 * entry));
+    let mut all: Vec<_> = (0..ENTRIES).map(tagged).filter(|(_, leader)| *leader != 0).collect();
+    let mut leader = bucket.load(OVERFLOW);
+    while leader != 0 && all.len() < CHAIN_MAX {
+        let link = record::link(view, leader, index.slot);
+        all.push((link.load(TAG), leader));
+        leader = link.load(BUCKET_NEXT);
+    }
+    all
+}
+
+/// Empties a line that is not in use yet. Its second word may be a free list's link until now.
+pub(crate) fn clear<'m>(section: &mut Section<'m>, bucket: Bucket<'m>) {
+    for word in (0..GRANULE).step_by(4).filter(|word| *word != record::FREE_NEXT) {
+        bucket.init(word, 0);
+    }
+    section.set(bucket, record::FREE_NEXT, 0);
+}
+
+/// Makes `all` the contents of a bucket.
+fn fill<'m>(section: &mut Section<'m>, index: Index<'m>, bucket: Bucket<'m>, all: &[(u32, u32)]) {
+    let (inside, beyond) = all.split_at(all.len().min(ENTRIES));
+    for entry in 0..ENTRIES {
+        let (tag, leader) = inside.get(entry).copied().unwrap_or_default();
+        if bucket.load(4 * entry) != leader || bucket.load(TAGS + 4 * entry) != tag {
+            section.set(bucket, TAGS + 4 * entry, tag);
+            section.set(bucket, 4 * entry, leader);
+        }
+    }
+    let mut next = 0;
+    for (_, leader) in beyond.iter().rev() {
+        let link = record::link(section.view(), *leader, index.slot);
+        section.set(link, BUCKET_NEXT, next);
+        next = *leader;
+    }
+    for (_, leader) in inside {
+        let link = record::link(section.view(), *leader, index.slot);
+        if link.load(BUCKET_NEXT) != 0 {
+            section.set(link, BUCKET_NEXT, 0);
+        }
+    }
+    if bucket.load(OVERFLOW) != next {
+        section.set(bucket, OVERFLOW, next);
+    }
+}
+
+/// The blocks of a table, to be freed.
+pub(crate) fn segments(index: Index<'_>) -> impl Iterator<Item = u32> {
+    (0..SEGMENTS_MAX)
+        .map(move |segment| index.words.load(SEGMENTS + 4 * segment))
+        .filter(|block| *block != 0)
+}
+
+/// The first `BUCKETS_MIN` lines of a new table's block, emptied.
+pub(crate) fn clear_first_segment<'m>(section: &mut Section<'m>, block: u32) {
+    for bucket in 0..BUCKETS_MIN {
+        let line = section.view().at(block + bucket);
+        clear(section, line);
+    }
+}

@@ -1,0 +1,156 @@
+//! Where things are in the engine's part of a segment. Offsets are bytes from the start of the segment.
+//!
+//! | region | what |
+//! |---|---|
+//! | head | the locks and counts of the whole space |
+//! | shapes | one entry per shape (arity and kinds), and a directory by signature |
+//! | stripes | what one lock protects: the tuples of a shape, their indexes, their waiters |
+//! | cells | one per blocked caller |
+//! | extents | who owns each 64 KiB of the arena, and which are free |
+//! | arena | the tuples themselves |
+//!
+//! Every region but the arena has a fixed maximum (rule B2) and is sparse: pages cost memory when used.
+
+use tupelo_shm::{GRANULE, Memory};
+
+/// A page: regions begin at one, and are committed by them.
+pub(crate) const PAGE: usize = 4096;
+
+/// What a stripe, a cell, a run is counted in.
+pub(crate) const EXTENT_BYTES: usize = 64 << 10;
+/// Granules of an extent.
+pub(crate) const EXTENT_GRANULES: u32 = (EXTENT_BYTES / GRANULE) as u32;
+/// Extents by which the arena grows: 2 MiB, half a millisecond of the kernel's time.
+pub(crate) const CHUNK_EXTENTS: u32 = 32;
+
+/// Most shapes in a space (rule B2).
+pub const SHAPES_MAX: usize = 4096;
+/// Most blocked callers in a space (rule B2).
+pub const WAITERS_MAX: usize = 65_536;
+
+/// The head of the space: one line per lock, one per group of words that change together.
+pub(crate) mod head {
+    use super::{GRANULE, Memory};
+
+    const BASE: usize = Memory::engine_base();
+    /// Bytes of the head: one page.
+    pub(crate) const BYTES: usize = super::PAGE;
+
+    const fn line(number: usize) -> usize {
+        BASE + number * GRANULE
+    }
+    const fn scope(number: usize) -> u32 {
+        (line(number) / GRANULE) as u32
+    }
+
+    /// The lock of waiters whose template spans several shapes. Locked after stripes, before the arena.
+    pub(crate) const WIDE_SCOPE: u32 = scope(0);
+    /// Words about wide waiters.
+    pub(crate) const WIDE: usize = line(1);
+    /// The lock of the table of shapes. Held alone.
+    pub(crate) const REGISTRY_SCOPE: u32 = scope(2);
+    /// Words about shapes.
+    pub(crate) const REGISTRY: usize = line(3);
+    /// The lock of the free cells. Held alone.
+    pub(crate) const CELLS_SCOPE: u32 = scope(4);
+    /// Words about cells.
+    pub(crate) const CELLS: usize = line(5);
+    /// The lock of the arena: the last one to take, so that any section may ask for memory.
+    pub(crate) const ARENA_SCOPE: u32 = scope(6);
+    /// Words about the arena.
+    pub(crate) const ARENA: usize = line(7);
+    /// Words that are set at creation, or by atomic operations alone.
+    pub(crate) const SPACE: usize = line(8);
+}
+
+/// Sizes of the entries of the regions.
+pub(crate) const SHAPE_BYTES: usize = 128;
+pub(crate) const DIRECTORY_ENTRIES: usize = 2 * SHAPES_MAX;
+pub(crate) const STRIPE_BYTES: usize = 2048;
+pub(crate) const CELL_BYTES: usize = 256;
+pub(crate) const EXTENT_ENTRY_BYTES: usize = 32;
+
+const SHAPES: usize = Memory::engine_base() + head::BYTES;
+const DIRECTORY: usize = SHAPES + SHAPES_MAX * SHAPE_BYTES;
+const STRIPES: usize = DIRECTORY + DIRECTORY_ENTRIES * 4;
+/// Shapes have one stripe each.
+const STRIPES_MAX: usize = SHAPES_MAX;
+const CELLS: usize = STRIPES + STRIPES_MAX * STRIPE_BYTES;
+const EXTENTS: usize = CELLS + WAITERS_MAX * CELL_BYTES;
+
+const _: () = assert!(SHAPES.is_multiple_of(PAGE) && DIRECTORY.is_multiple_of(PAGE));
+const _: () = assert!(STRIPES.is_multiple_of(PAGE) && CELLS.is_multiple_of(PAGE));
+
+/// Offset of shape number `index`.
+#[inline]
+pub(crate) const fn shape(index: u32) -> usize {
+    SHAPES + index as usize * SHAPE_BYTES
+}
+
+/// Offset of entry `index` of the directory of shapes.
+#[inline]
+pub(crate) const fn directory(index: usize) -> usize {
+    DIRECTORY + index * 4
+}
+
+/// Offset of the stripe of shape `index`.
+#[inline]
+pub(crate) const fn stripe(index: u32) -> usize {
+    STRIPES + index as usize * STRIPE_BYTES
+}
+
+/// Offset of waiter cell `index`.
+#[inline]
+pub(crate) const fn cell(index: u32) -> usize {
+    CELLS + index as usize * CELL_BYTES
+}
+
+/// The places that depend on the size of the arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Extents that the arena can have.
+    pub(crate) extents_max: u32,
+    /// Offset of the arena.
+    pub(crate) arena: usize,
+    bitmap: usize,
+}
+
+impl Layout {
+    /// The layout of a space whose arena may grow to `extents_max` extents.
+    pub(crate) const fn new(extents_max: u32) -> Self {
+        let table_bytes = (extents_max as usize * EXTENT_ENTRY_BYTES).next_multiple_of(PAGE);
+        let bitmap = EXTENTS + table_bytes;
+        let bitmap_bytes = (extents_max as usize).div_ceil(8).next_multiple_of(PAGE);
+        let arena = (bitmap + bitmap_bytes).next_multiple_of(2 << 20);
+        Self { extents_max, arena, bitmap }
+    }
+
+    /// Bytes of address space that the whole segment needs.
+    pub(crate) const fn reserve_bytes(&self) -> usize {
+        self.arena + self.extents_max as usize * EXTENT_BYTES
+    }
+
+    /// Offset of the entry of extent `index`.
+    #[inline]
+    pub(crate) const fn extent_entry(&self, index: u32) -> usize {
+        EXTENTS + index as usize * EXTENT_ENTRY_BYTES
+    }
+
+    /// Offset of word `index` of the set of free extents.
+    #[inline]
+    pub(crate) const fn free_word(&self, index: u32) -> usize {
+        self.bitmap + index as usize * 4
+    }
+
+    /// First granule of extent `index`.
+    #[inline]
+    pub(crate) const fn extent_granule(&self, index: u32) -> u32 {
+        (self.arena / GRANULE) as u32 + index * EXTENT_GRANULES
+    }
+
+    /// The extent that holds granule `granule`; beyond the last one for what is not in the arena.
+    #[inline]
+    pub(crate) const fn extent_of(&self, granule: u32) -> u32 {
+        granule.wrapping_sub((self.arena / GRANULE) as u32) / EXTENT_GRANULES
+    }
+}

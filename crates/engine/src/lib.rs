@@ -1,0 +1,32 @@
+//! The tuple store over one memory: shapes, learned indexes, waiters, recovery.
+//!
+//! One engine serves `mem://` and `shm://`: all it knows of the difference is which memory it was given.
+//! Every operation is a critical section of [`tupelo_shm::Section`] and so happens whole or not at all,
+//! whoever is killed when.
+#![forbid(unsafe_code)]
+
+mod arena;
+mod base;
+mod blocks;
+mod engine;
+mod error;
+mod find;
+mod flight;
+mod held;
+mod index;
+mod layout;
+mod links;
+mod put;
+mod read;
+mod record;
+mod registry;
+mod stripe;
+mod sweep;
+mod take;
+mod waiters;
+
+pub use engine::{CreateOptions, Engine};
+pub use error::{Error, Need};
+pub use find::Order;
+pub use layout::{SHAPES_MAX, WAITERS_MAX};
+pub use waiters::{Want, wait::Waiter};

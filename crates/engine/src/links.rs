@@ -1,0 +1,217 @@
+//! Linking a record into everything that finds it, and out again.
+//!
+//! A record carries a mark per index slot that it is linked in. While an index is being built or dropped
+//! its cursor walks the base list; a record that leaves the list under the cursor moves it on.
+
+use tupelo_shm::{Section, View};
+use tupelo_tuple::{Field, Kind};
+
+use crate::Engine;
+use crate::base;
+use crate::blocks;
+use crate::error::Error;
+use crate::index::{self, BUILDING, CURSOR, DROPPING, Index, MASK, READY, STATE, key, ring};
+use crate::layout::Layout;
+use crate::record::{self, EXTENSION, NEXT, SHAPE, STATE as RECORD_STATE};
+use crate::stripe::{HELD, INDEX_SET, Stripe};
+
+/// Which index slots are being built or dropped, a bit each.
+const WALKING: usize = 88;
+/// Marks of the index slots in the record's shape word.
+const LINKED_SHIFT: u32 = 16;
+
+/// Notes whether the index in `slot` has a walking cursor.
+pub(crate) fn set_walking<'m>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    slot: usize,
+    walks: bool,
+) {
+    let set = stripe.page().load(WALKING);
+    let set = if walks { set | 1 << slot } else { set & !(1 << slot) };
+    section.set(stripe.page(), WALKING, set);
+}
+
+/// Marks whether a record is linked in `slot`.
+pub(crate) fn set_linked(section: &mut Section<'_>, reference: u32, slot: usize, linked: bool) {
+    let header = record::header(section.view(), reference);
+    let bit = 1 << (LINKED_SHIFT + u32::try_from(slot).unwrap_or(0));
+    let word = header.load(SHAPE);
+    section.set(header, SHAPE, if linked { word | bit } else { word & !bit });
+}
+
+/// The slots that a record is linked in.
+#[inline]
+fn linked(view: &View<'_>, reference: u32) -> u32 {
+    record::header(view, reference).load(SHAPE) >> LINKED_SHIFT & 0xff
+}
+
+/// Gives a record room for the links of `slot`, if its header has none.
+pub(crate) fn ensure_extension<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    reference: u32,
+    slot: usize,
+) -> Result<(), Error> {
+    let header = record::header(section.view(), reference);
+    if !record::is_extended(slot) || header.load(EXTENSION) != 0 {
+        return Ok(());
+    }
+    let block = blocks::allocate(section, layout, stripe, record::EXTENSION_BYTES)?;
+    section.set(header, EXTENSION, block);
+    Ok(())
+}
+
+impl Engine {
+    /// Makes a filled record findable: the youngest of its shape.
+    #[inline]
+    pub(crate) fn link_youngest<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        fields: &[Field<'_>],
+    ) -> Result<(), Error> {
+        let set = stripe.page().load(INDEX_SET);
+        for slot in index::slots(set) {
+            let index = index::at(section.view(), stripe, slot);
+            let tag = key::tag_of_fields(fields, index.words.load(MASK), self.seed);
+            ensure_extension(section, &self.layout, stripe, reference, slot)?;
+            ring::append(section, &self.layout, stripe, index, (reference, tag))?;
+        }
+        let header = record::header(section.view(), reference);
+        // Not reachable before the base list has it, below.
+        header.init(SHAPE, header.load(SHAPE) | set << LINKED_SHIFT);
+        base::append(section, stripe, reference);
+        section.set(header, RECORD_STATE, record::LIVE);
+        self.include_in_walks(section, stripe, reference);
+        Ok(())
+    }
+
+    /// Links a record that was held where it was before: same identity, age and place (rule T5).
+    pub(crate) fn link_back<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[Kind],
+    ) -> Result<(), Error> {
+        for slot in index::slots(stripe.page().load(INDEX_SET)) {
+            let index = index::at(section.view(), stripe, slot);
+            self.link_back_in(section, stripe, index, reference, kinds)?;
+        }
+        base::restore(section, stripe, reference);
+        let header = record::header(section.view(), reference);
+        section.set(header, RECORD_STATE, record::LIVE);
+        for slot in index::slots(stripe.page().load(WALKING)) {
+            let index = index::at(section.view(), stripe, slot);
+            let cursor = index.words.load(CURSOR);
+            let passed = cursor == 0 || precedes(section.view(), reference, cursor);
+            if index.words.load(STATE) == BUILDING && passed {
+                self.link_back_in(section, stripe, index, reference, kinds)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn link_back_in<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        index: Index<'m>,
+        reference: u32,
+        kinds: &[Kind],
+    ) -> Result<(), Error> {
+        let mask = index.words.load(MASK);
+        let tag = key::tag_of_record(section.view(), reference, kinds, mask, self.seed);
+        ensure_extension(section, &self.layout, stripe, reference, index.slot)?;
+        ring::restore(section, &self.layout, stripe, index, (reference, tag))?;
+        set_linked(section, reference, index.slot, true);
+        Ok(())
+    }
+
+    /// A build whose cursor had reached the end goes on with the new record.
+    #[inline]
+    fn include_in_walks<'m>(&self, section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
+        for slot in index::slots(stripe.page().load(WALKING)) {
+            let index = index::at(section.view(), stripe, slot);
+            if index.words.load(STATE) == BUILDING && index.words.load(CURSOR) == 0 {
+                section.set(index.words, CURSOR, reference);
+            }
+        }
+    }
+
+    /// Takes a live record out of everything that finds it. Its block stays; the caller frees or holds it.
+    #[inline]
+    pub(crate) fn unlink<'m>(&self, section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
+        let view = section.view();
+        let next = record::header(view, reference).load(NEXT);
+        let linked = linked(view, reference);
+        for slot in index::slots(linked) {
+            let index = index::at(section.view(), stripe, slot);
+            // A dropped index has no table any more; its marks mean nothing.
+            if matches!(index.words.load(STATE), READY | BUILDING) {
+                ring::unlink(section, index, reference);
+            }
+        }
+        let walking = stripe.page().load(WALKING);
+        if walking != 0 {
+            move_cursors(section, stripe, walking, reference, next);
+        }
+        base::unlink(section, stripe, reference);
+    }
+
+    /// Frees the block of a record that is linked nowhere, and its extension.
+    #[inline]
+    pub(crate) fn free_record<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+    ) -> Result<(), Error> {
+        let extension = record::header(section.view(), reference).load(EXTENSION);
+        if extension != 0 {
+            blocks::free(section, &self.layout, stripe, extension)?;
+        }
+        blocks::free(section, &self.layout, stripe, reference)
+    }
+
+    /// Forgets the marks of a record that is held: it is linked nowhere now.
+    pub(crate) fn hold<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        state: u32,
+    ) {
+        let header = record::header(section.view(), reference);
+        let shape = header.load(SHAPE);
+        section.set(header, SHAPE, shape & !(0xff << LINKED_SHIFT));
+        section.set(header, RECORD_STATE, state);
+        section.add(stripe.page(), HELD, 1);
+    }
+}
+
+#[cold]
+fn move_cursors<'m>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    walking: u32,
+    reference: u32,
+    next: u32,
+) {
+    for slot in index::slots(walking) {
+        let index = index::at(section.view(), stripe, slot);
+        if matches!(index.words.load(STATE), BUILDING | DROPPING)
+            && index.words.load(CURSOR) == reference
+        {
+            section.set(index.words, CURSOR, next);
+        }
+    }
+}
+
+fn precedes(view: &View<'_>, reference: u32, other: u32) -> bool {
+    let sequence = |reference| record::header(view, reference).load64(record::SEQUENCE);
+    sequence(reference) < sequence(other)
+}

@@ -1,0 +1,144 @@
+//! `try_read`: copying a match without storing anything in shared memory (rules O1, O4).
+//!
+//! A reader notes the stripe's sequence, finds and copies, and checks that the sequence is the same and
+//! even: then nobody was inside meanwhile and all it saw belongs together. What it sees in a race may be
+//! garbage; views bound every access, walks are bounded by the number of records, and the copy is used
+//! only after the check. After a few failed attempts it takes the lock.
+
+use tupelo_shm::Section;
+use tupelo_tuple::{TemplateRef, TupleView};
+
+use crate::Engine;
+use crate::error::Error;
+use crate::find::{Order, Search};
+use crate::record::{self, ImageBuffer};
+use crate::registry::{self, Kinds};
+use crate::stripe::{self, Stripe};
+
+/// Attempts without the lock. A section is about as long as an attempt: whoever fails more often than this
+/// is among constant writers, and waits less in the queue for the lock.
+const ATTEMPTS: u32 = 4;
+
+impl Engine {
+    /// Copies a match and gives it to `sink`; `None` if nothing matches. Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says, and what `sink` says.
+    #[inline]
+    pub fn try_read<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        if let [one] = template
+            && let Some(kinds) = Kinds::of_template(one)
+        {
+            let Some(shape) = self.find_shape(&self.memory.view(), &kinds) else { return Ok(None) };
+            let search = Search::new(one.patterns, kinds.as_slice(), self.seed);
+            return self.read_from(shape, &search, order, sink);
+        }
+        self.read_wide(template, order, sink)
+    }
+
+    #[inline]
+    fn read_from<R, E: From<Error>>(
+        &self,
+        shape: u32,
+        search: &Search<'_>,
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let view = self.memory.view();
+        let stripe = Stripe::of_shape(&view, shape);
+        let random = if order == Order::Random { self.random() } else { 0 };
+        let mut buffer = ImageBuffer::new();
+        for _ in 0..ATTEMPTS {
+            let Some(sequence) = view.begin_read(stripe.scope()) else {
+                std::hint::spin_loop();
+                continue;
+            };
+            let found = search.pick(&view, stripe, order, random);
+            if found.reference == 0 {
+                if view.unchanged(stripe.scope(), sequence) && !view.violated() {
+                    self.learn_if(found.learn, stripe.scope(), search.mask)?;
+                    return Ok(None);
+                }
+            } else if record::image_bytes(record::header(&view, found.reference))
+                <= ImageBuffer::SHORT_BYTES
+            {
+                let tuple = buffer.copy(&view, found.reference, search.kinds);
+                if view.unchanged(stripe.scope(), sequence) && !view.violated() {
+                    let result = sink(tuple)?;
+                    self.learn_if(found.learn, stripe.scope(), search.mask)?;
+                    return Ok(Some(result));
+                }
+            } else {
+                break;
+            }
+            view.forgive();
+        }
+        self.read_locked(shape, search, order, sink)
+    }
+
+    /// Reads under the lock: after lost races, and what is too large to be copied optimistically.
+    #[cold]
+    #[inline(never)]
+    fn read_locked<R, E: From<Error>>(
+        &self,
+        shape: u32,
+        search: &Search<'_>,
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let scope = stripe::scope_of(shape);
+        let mut section = Section::enter(&self.memory, scope).map_err(Error::from)?;
+        let stripe = Stripe::of_shape(section.view(), shape);
+        let random = if order == Order::Random { self.random() } else { 0 };
+        let found = search.pick(section.view(), stripe, order, random);
+        let mut buffer = ImageBuffer::new();
+        let tuple = (found.reference != 0)
+            .then(|| buffer.copy(section.view(), found.reference, search.kinds));
+        section.commit().map_err(Error::from)?;
+        drop(section);
+        self.learn_if(found.learn, scope, search.mask)?;
+        tuple.map(sink).transpose()
+    }
+
+    #[cold]
+    fn read_wide<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let mut sink = Some(sink);
+        for (alternative, shape) in self.fitting(template) {
+            let Some(kinds) = registry::kinds_of(&self.memory.view(), shape) else { continue };
+            let search = Search::new(alternative.patterns, kinds.as_slice(), self.seed);
+            let pour = |tuple: TupleView<'_>| match sink.take() {
+                Some(sink) => sink(tuple),
+                None => unreachable!("a sink is used for one match"),
+            };
+            if let Some(result) = self.read_from(shape, &search, order, pour)? {
+                return Ok(Some(result));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Every pair of an alternative and a shape that it can match, each shape in the order of its birth.
+    pub(crate) fn fitting<'t>(
+        &self,
+        template: &'t [TemplateRef<'t>],
+    ) -> Vec<(&'t TemplateRef<'t>, u32)> {
+        let view = self.memory.view();
+        let pairs = template.iter().flat_map(|alternative| {
+            self.fitting_shapes(&view, alternative)
+                .into_iter()
+                .map(move |shape| (alternative, shape))
+        });
+        pairs.collect()
+    }
+}

@@ -1,0 +1,317 @@
+//! A record: the block that holds one tuple, its links and its image.
+//!
+//! | bytes | what |
+//! |---:|---|
+//! | 0 | state |
+//! | 4 | link of the free list ([`crate::blocks`]); nothing else |
+//! | 8 | bytes of the image |
+//! | 12 | shape; bits 16 to 23: the index slots that it is linked in; bit 31: the image is wide |
+//! | 16 | sequence number: the order of puts (two words) |
+//! | 24 | block with the index links 2 to 7, 0 if none |
+//! | 28 | who holds it: waiter cell or thread slot |
+//! | 32, 36 | previous and next in the order of puts |
+//! | 40, 56 | index links 0 and 1: tag, next leader in the bucket, next and previous with the same key |
+//! | 72 | the image ([`tupelo_tuple::image`]) |
+
+use tupelo_shm::{CopyBuffer, GRANULE, Span, View};
+use tupelo_tuple::{Field, Kind, PatternRef, TupleView, image};
+
+use crate::stripe::INDEXES_MAX;
+
+/// The fixed part of a record. Every record's block is at least this large.
+pub(crate) type Header<'m> = Span<'m, HEADER_BYTES>;
+pub(crate) const HEADER_BYTES: usize = 72;
+
+pub(crate) const STATE: usize = 0;
+pub(crate) const FREE_NEXT: usize = 4;
+pub(crate) const IMAGE_BYTES: usize = 8;
+pub(crate) const SHAPE: usize = 12;
+pub(crate) const SEQUENCE: usize = 16;
+pub(crate) const EXTENSION: usize = 24;
+pub(crate) const HOLDER: usize = 28;
+pub(crate) const PREVIOUS: usize = 32;
+pub(crate) const NEXT: usize = 36;
+const LINKS: usize = 40;
+
+/// Where the image begins.
+pub(crate) const IMAGE: usize = HEADER_BYTES;
+/// The image's place relative to a cache line, for the alignment of arrays.
+pub(crate) const IMAGE_ORIGIN: usize = IMAGE % GRANULE;
+
+/// The block is free.
+pub(crate) const FREE: u32 = 0;
+/// In the base list and the indexes.
+pub(crate) const LIVE: u32 = 1;
+/// Given to a waiter that has not picked it up.
+pub(crate) const HANDED: u32 = 2;
+/// Being filled by a put; not visible yet.
+pub(crate) const RESERVED: u32 = 3;
+/// Taken out for a take that is still copying it.
+pub(crate) const CLAIMED: u32 = 4;
+
+const WIDE: u32 = 1 << 31;
+const SHAPE_NUMBER: u32 = 0xffff;
+
+/// The fixed part of the block at `reference`.
+#[inline(always)]
+pub(crate) fn header<'m>(view: &View<'m>, reference: u32) -> Header<'m> {
+    view.at(reference)
+}
+
+/// Index links of a record: four words.
+pub(crate) type Link<'m> = Span<'m, LINK_BYTES>;
+pub(crate) const LINK_BYTES: usize = 16;
+/// Hash of the key.
+pub(crate) const TAG: usize = 0;
+/// Next leader in the same bucket's overflow.
+pub(crate) const BUCKET_NEXT: usize = 4;
+/// Neighbours among the records of the same tag, oldest first, in a ring.
+pub(crate) const RING_NEXT: usize = 8;
+pub(crate) const RING_PREVIOUS: usize = 12;
+
+/// Links that fit into the header itself.
+const INLINE_LINKS: usize = 2;
+/// Bytes of the block that holds the others; its first line is the allocator's.
+pub(crate) const EXTENSION_BYTES: usize = GRANULE + (INDEXES_MAX - INLINE_LINKS) * LINK_BYTES;
+
+/// Whether index slot `slot` needs the extension.
+#[inline]
+pub(crate) const fn is_extended(slot: usize) -> bool {
+    slot >= INLINE_LINKS
+}
+
+/// The links of index slot `slot`.
+#[inline(always)]
+pub(crate) fn link<'m>(view: &View<'m>, reference: u32, slot: usize) -> Link<'m> {
+    let start = reference as usize * GRANULE;
+    if !is_extended(slot) {
+        return checked(view, reference, start + LINKS + slot * LINK_BYTES);
+    }
+    let extension = header(view, reference).load(EXTENSION);
+    let inside = GRANULE + (slot - INLINE_LINKS) * LINK_BYTES;
+    checked(view, extension, extension as usize * GRANULE + inside)
+}
+
+#[inline(always)]
+fn checked<'m>(view: &View<'m>, reference: u32, offset: usize) -> Link<'m> {
+    if reference == 0 {
+        view.violate();
+    }
+    view.span(offset)
+}
+
+/// What a record of a tuple takes, in bytes, and whether its image is wide.
+#[inline]
+pub(crate) fn size(fields: &[Field<'_>]) -> image::Size {
+    let mut size = image::size(fields, IMAGE_ORIGIN);
+    size.bytes += HEADER_BYTES;
+    size
+}
+
+/// Fills a fresh block: everything but its links and its state.
+#[inline]
+pub(crate) fn fill(view: &View<'_>, reference: u32, shape: u32, size: image::Size, sequence: u64) {
+    let header = header(view, reference);
+    header.init(IMAGE_BYTES, u32::try_from(size.bytes - HEADER_BYTES).unwrap_or(0));
+    header.init(SHAPE, shape | if size.wide { WIDE } else { 0 });
+    header.init64(SEQUENCE, sequence);
+    header.init(EXTENSION, 0);
+    header.init(HOLDER, 0);
+}
+
+/// Writes the image into a block that only this caller can reach.
+#[inline]
+pub(crate) fn write_image(view: &View<'_>, reference: u32, fields: &[Field<'_>], wide: bool) {
+    let mut place = Place { view, offset: reference as usize * GRANULE + IMAGE };
+    image::write(fields, IMAGE_ORIGIN, wide, &mut place);
+}
+
+/// Writes the image of `fields` at `offset`, a granule, outside of any record.
+pub(crate) fn write_fields(view: &View<'_>, offset: usize, fields: &[Field<'_>], wide: bool) {
+    image::write(fields, 0, wide, &mut Place { view, offset });
+}
+
+/// Where an image is written to.
+struct Place<'v, 'm> {
+    view: &'v View<'m>,
+    offset: usize,
+}
+
+impl image::Write for Place<'_, '_> {
+    #[inline]
+    fn word(&mut self, at: usize, word: u64) {
+        let place: Span<'_, 8> = self.view.span(self.offset + at);
+        place.init64(0, word);
+    }
+
+    #[inline]
+    fn bytes(&mut self, at: usize, bytes: &[u8]) {
+        // Short text goes word by word, which also writes the padding.
+        const SHORT: usize = 64;
+        if bytes.len() > SHORT || !at.is_multiple_of(8) {
+            self.view.copy_in(self.offset + at, bytes);
+            let tail = bytes.len() % 8;
+            if tail != 0 {
+                let padding = [0; 8];
+                self.view.copy_in(self.offset + at + bytes.len(), &padding[tail..]);
+            }
+            return;
+        }
+        for (index, chunk) in bytes.chunks(8).enumerate() {
+            self.word(at + 8 * index, padded_word(chunk));
+        }
+    }
+}
+
+/// Up to eight bytes as a word, the rest zeros.
+#[inline]
+fn padded_word(chunk: &[u8]) -> u64 {
+    if let Ok(whole) = chunk.try_into() {
+        return u64::from_le_bytes(whole);
+    }
+    chunk.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// The shape of a record, and whether its image is wide.
+#[inline]
+pub(crate) fn shape_of(header: Header<'_>) -> (u32, bool) {
+    let word = header.load(SHAPE);
+    (word & SHAPE_NUMBER, word & WIDE != 0)
+}
+
+/// The bytes of the image, bounded by the block it lies in.
+#[inline]
+pub(crate) fn image_bytes(header: Header<'_>) -> usize {
+    header.load(IMAGE_BYTES) as usize
+}
+
+/// Whether the record at `reference` looks like `patterns`. The kinds fit already: the shape was chosen by
+/// them; there may be fewer patterns than fields (rule M1).
+#[inline]
+pub(crate) fn matches(
+    view: &View<'_>,
+    reference: u32,
+    kinds: &[Kind],
+    patterns: &[PatternRef<'_>],
+) -> bool {
+    patterns.iter().enumerate().all(|(index, pattern)| match pattern {
+        PatternRef::Kinds(_) => true,
+        PatternRef::Actual(actual) => is(view, reference, kinds, index, actual),
+        PatternRef::Test(_) => matches_copy(view, reference, kinds, index, pattern),
+    })
+}
+
+/// Whether the fields in `mask` are those of `actuals`, whose kinds they have.
+pub(crate) fn matches_actuals(
+    view: &View<'_>,
+    reference: u32,
+    actuals: &TupleView<'_>,
+    mask: u32,
+) -> bool {
+    slots(mask).all(|index| {
+        let actual = actuals.field(index);
+        actual.is_some_and(|actual| is(view, reference, actuals.kinds(), index, &actual))
+    })
+}
+
+/// The numbers of the bits in `mask`.
+fn slots(mask: u32) -> impl Iterator<Item = usize> {
+    (0..32).filter(move |index| mask >> index & 1 == 1)
+}
+
+/// Whether field `index` is `actual`, whose kind it has.
+#[inline]
+fn is(view: &View<'_>, reference: u32, kinds: &[Kind], index: usize, actual: &Field<'_>) -> bool {
+    let start = reference as usize * GRANULE + IMAGE;
+    let slot: Span<'_, 8> = view.span(start + 8 * index);
+    let slot = slot.load64(0);
+    match actual {
+        Field::Null => true,
+        Field::Bool(value) => slot == u64::from(*value),
+        Field::Int(value) if !shape_of(header(view, reference)).1 => slot == value.cast_unsigned(),
+        Field::Float(value) => Field::Float(f64::from_bits(slot)).same(&Field::Float(*value)),
+        Field::Str(text) => same_bytes(view, start, slot, text.as_bytes()),
+        Field::Bytes(data) => same_bytes(view, start, slot, data),
+        Field::Int(_) | Field::Encoded(_) => {
+            matches_copy(view, reference, kinds, index, &PatternRef::Actual(*actual))
+        }
+    }
+}
+
+/// Compares bytes in the heap with `bytes`, a word at a time; both are padded with zeros.
+#[inline]
+fn same_bytes(view: &View<'_>, start: usize, slot: u64, bytes: &[u8]) -> bool {
+    #[expect(clippy::cast_possible_truncation, reason = "the low half of the slot is the offset")]
+    let offset = slot as u32 as usize;
+    if (slot >> 32) as usize != bytes.len() {
+        return false;
+    }
+    bytes.chunks(8).enumerate().all(|(index, chunk)| {
+        let word: Span<'_, 8> = view.span(start + offset + 8 * index);
+        word.load64(0) == padded_word(chunk)
+    })
+}
+
+/// Whether field `index` fits `pattern`, on a copy: what is compared must not change meanwhile.
+#[cold]
+fn matches_copy(
+    view: &View<'_>,
+    reference: u32,
+    kinds: &[Kind],
+    index: usize,
+    pattern: &PatternRef<'_>,
+) -> bool {
+    let mut copy = ImageBuffer::new();
+    let tuple = copy.copy(view, reference, kinds);
+    tuple.field(index).is_some_and(|field| pattern.matches(&field))
+}
+
+/// A place for a copy of an image.
+pub(crate) struct ImageBuffer(CopyBuffer);
+
+impl ImageBuffer {
+    /// Images up to this size are copied inside the critical section; copying them takes about as long as
+    /// the section itself.
+    pub(crate) const SHORT_BYTES: usize = CopyBuffer::SHORT_BYTES;
+
+    /// An empty buffer.
+    #[inline]
+    pub(crate) const fn new() -> Self {
+        Self(CopyBuffer::new())
+    }
+
+    /// Copies the image of the record at `reference`, whose fields have `kinds`.
+    #[inline]
+    pub(crate) fn copy<'b>(
+        &'b mut self,
+        view: &View<'_>,
+        reference: u32,
+        kinds: &'b [Kind],
+    ) -> TupleView<'b> {
+        let header = header(view, reference);
+        let image = self.0.copy(view, reference as usize * GRANULE + IMAGE, image_bytes(header));
+        TupleView::new(kinds, image, shape_of(header).1)
+    }
+}
+
+/// The image of a record that the caller holds, in place.
+pub(crate) fn in_place<'m>(view: &View<'m>, reference: u32, kinds: &'m [Kind]) -> TupleView<'m> {
+    let header = header(view, reference);
+    let image = view.bytes(reference as usize * GRANULE + IMAGE, image_bytes(header));
+    TupleView::new(kinds, image, shape_of(header).1)
+}
+
+/// Whether a match is read in place rather than copied inside the section: large ones, so that others do
+/// not wait for the copy, and those that the sink may be unable to represent, so that they can go back.
+#[inline]
+pub(crate) fn must_be_held(view: &View<'_>, reference: u32, kinds: &[Kind]) -> bool {
+    image_bytes(header(view, reference)) > ImageBuffer::SHORT_BYTES || kinds.contains(&Kind::Opaque)
+}
+
+/// Copies the image of one record into another that has room for it.
+pub(crate) fn copy_image(view: &View<'_>, from: u32, to: u32) {
+    let bytes = image_bytes(header(view, from));
+    let mut buffer = CopyBuffer::new();
+    let image = buffer.copy(view, from as usize * GRANULE + IMAGE, bytes.next_multiple_of(8));
+    view.copy_in(to as usize * GRANULE + IMAGE, image);
+}

@@ -1,0 +1,264 @@
+//! The shapes of a space: which combinations of arity and kinds have been seen, and where they live.
+//!
+//! A template in which every field has one kind selects one shape, found by its signature. Any other
+//! template selects every shape that fits. Shapes are only ever added: an entry is filled, then published
+//! by one store into the directory, so finding needs no lock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tupelo_shm::{Section, Span, View};
+use tupelo_tuple::{Field, Kind, TemplateRef, hash, image::ARITY_MAX};
+
+use crate::Engine;
+use crate::error::Error;
+use crate::layout::{self, DIRECTORY_ENTRIES, PAGE, SHAPE_BYTES, SHAPES_MAX, head};
+use crate::stripe::{self, Stripe};
+
+/// The entry of a shape.
+type Entry<'m> = Span<'m, SHAPE_BYTES>;
+const ARITY: usize = 0;
+const KINDS: usize = 8;
+const _: () = assert!(KINDS + ARITY_MAX <= SHAPE_BYTES);
+
+/// The number of shapes, in the registry's line.
+const COUNT: usize = 0;
+
+/// The kinds of a shape's fields.
+#[derive(Clone, Copy)]
+pub(crate) struct Kinds {
+    len: usize,
+    kinds: [Kind; ARITY_MAX],
+}
+
+impl Kinds {
+    /// The kinds of `fields`, which are at most `ARITY_MAX`.
+    #[inline]
+    pub(crate) fn of_fields(fields: &[Field<'_>]) -> Self {
+        Self::collect(fields.iter().map(Field::kind))
+    }
+
+    /// The kinds that every match of `template` has, if they are the same for all matches.
+    #[inline]
+    pub(crate) fn of_template(template: &TemplateRef<'_>) -> Option<Self> {
+        let mut kinds = [Kind::Null; ARITY_MAX];
+        if template.rest || template.patterns.len() > ARITY_MAX {
+            return None;
+        }
+        for (kind, pattern) in kinds.iter_mut().zip(template.patterns) {
+            *kind = pattern.kinds().single()?;
+        }
+        Some(Self { len: template.patterns.len(), kinds })
+    }
+
+    fn collect(all: impl Iterator<Item = Kind>) -> Self {
+        let mut kinds = [Kind::Null; ARITY_MAX];
+        let mut len = 0;
+        for (place, kind) in kinds.iter_mut().zip(all) {
+            *place = kind;
+            len += 1;
+        }
+        Self { len, kinds }
+    }
+
+    /// The kinds, one per field.
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[Kind] {
+        &self.kinds[..self.len]
+    }
+
+    /// Whether tuples of these kinds can match `template`, as far as kinds and arity tell (M1, M3).
+    pub(crate) fn fit(&self, template: &TemplateRef<'_>) -> bool {
+        let patterns = template.patterns;
+        let arity_fits =
+            if template.rest { self.len >= patterns.len() } else { self.len == patterns.len() };
+        arity_fits
+            && patterns
+                .iter()
+                .zip(&self.kinds)
+                .all(|(pattern, kind)| pattern.kinds().contains(*kind))
+    }
+
+    /// Arity and kinds in 52 bits, for up to 12 fields: distinct for distinct shapes.
+    #[inline]
+    fn packed(&self) -> Option<u64> {
+        let pack = |packed, kind: &Kind| packed << 4 | *kind as u64;
+        (self.len <= 12).then(|| (self.len as u64) << 48 | self.as_slice().iter().fold(0, pack))
+    }
+
+    fn signature(&self) -> u64 {
+        let step = |hash, kind: &Kind| hash::combine(hash, 1 + *kind as u64);
+        self.as_slice().iter().fold(self.len as u64, step)
+    }
+}
+
+/// What this process found in the directory: packed kinds and shape number in one word, so that a reader
+/// never sees half an entry.
+pub(crate) struct ShapeCache([AtomicU64; Self::ENTRIES]);
+
+impl ShapeCache {
+    const ENTRIES: usize = 256;
+    const NUMBER_BITS: u32 = 12;
+
+    pub(crate) const fn new() -> Self {
+        Self([const { AtomicU64::new(u64::MAX) }; Self::ENTRIES])
+    }
+
+    #[inline]
+    fn place(&self, packed: u64) -> &AtomicU64 {
+        let hash = packed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+        #[expect(clippy::cast_possible_truncation, reason = "eight bits are left")]
+        &self.0[hash as usize]
+    }
+
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "twelve bits are meant")]
+    fn find(&self, packed: u64) -> Option<u32> {
+        // Relaxed: the shape was published before any process could cache it.
+        let entry = self.place(packed).load(Ordering::Relaxed);
+        (entry >> Self::NUMBER_BITS == packed)
+            .then_some(entry as u32 & ((1 << Self::NUMBER_BITS) - 1))
+    }
+
+    fn remember(&self, packed: u64, shape: u32) {
+        let entry = packed << Self::NUMBER_BITS | u64::from(shape);
+        self.place(packed).store(entry, Ordering::Relaxed);
+    }
+}
+
+const _: () = assert!(SHAPES_MAX <= 1 << ShapeCache::NUMBER_BITS);
+
+fn entry<'m>(view: &View<'m>, shape: u32) -> Entry<'m> {
+    view.span(layout::shape(shape))
+}
+
+/// The kinds of shape `shape`, or `None` if its entry is damaged.
+pub(crate) fn kinds_of(view: &View<'_>, shape: u32) -> Option<Kinds> {
+    if shape as usize >= SHAPES_MAX {
+        view.violate();
+        return None;
+    }
+    let entry = entry(view, shape);
+    let len = entry.load(ARITY) as usize;
+    let mut kinds = [Kind::Null; ARITY_MAX];
+    if len > ARITY_MAX {
+        view.violate();
+        return None;
+    }
+    for (index, kind) in kinds[..len].iter_mut().enumerate() {
+        let word = entry.load(KINDS + index / 4 * 4);
+        *kind = Kind::from_number(word.to_le_bytes()[index % 4])?;
+    }
+    Some(Kinds { len, kinds })
+}
+
+/// How many shapes the space has.
+pub(crate) fn count(view: &View<'_>) -> u32 {
+    let line: Span<'_, 64> = view.span(head::REGISTRY);
+    // Acquire pairs with the Release in `publish`: entries below the count are filled.
+    line.word(COUNT).load(Ordering::Acquire).min(SHAPES_MAX as u32)
+}
+
+impl Engine {
+    /// The number of the shape with these kinds, if the space has it.
+    #[inline]
+    pub(crate) fn find_shape(&self, view: &View<'_>, kinds: &Kinds) -> Option<u32> {
+        if let Some(shape) = kinds.packed().and_then(|packed| self.shape_cache.find(packed)) {
+            return Some(shape);
+        }
+        self.find_shape_in_directory(view, kinds)
+    }
+
+    #[cold]
+    fn find_shape_in_directory(&self, view: &View<'_>, kinds: &Kinds) -> Option<u32> {
+        let shape = probe(view, kinds).ok()?;
+        if let Some(packed) = kinds.packed() {
+            self.shape_cache.remember(packed, shape);
+        }
+        Some(shape)
+    }
+
+    /// The number of the shape with these kinds; adds it if it is new.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LimitExceeded`] if the space has its maximum of shapes.
+    #[inline]
+    pub(crate) fn shape(&self, kinds: &Kinds) -> Result<u32, Error> {
+        match self.find_shape(&self.memory.view(), kinds) {
+            Some(shape) => Ok(shape),
+            None => self.add_shape(kinds),
+        }
+    }
+
+    #[cold]
+    fn add_shape(&self, kinds: &Kinds) -> Result<u32, Error> {
+        let mut section = Section::enter(&self.memory, head::REGISTRY_SCOPE)?;
+        let place = match probe(section.view(), kinds) {
+            Ok(shape) => return Ok(shape),
+            Err(place) => place,
+        };
+        let shape = count(section.view());
+        let (Some(place), true) = (place, (shape as usize) < SHAPES_MAX) else {
+            return Err(Error::LimitExceeded {
+                what: "shapes (combinations of kinds)",
+                limit: SHAPES_MAX,
+            });
+        };
+        self.commit_pages(layout::shape(shape), SHAPE_BYTES)?;
+        self.commit_pages(layout::stripe(shape), layout::STRIPE_BYTES)?;
+        let view = section.view();
+        let entry = entry(view, shape);
+        for (index, chunk) in kinds.as_slice().chunks(4).enumerate() {
+            let word = chunk.iter().rev().fold(0, |word, kind| word << 8 | *kind as u32);
+            entry.init(KINDS + 4 * index, word);
+        }
+        entry.init(ARITY, u32::try_from(kinds.len).unwrap_or(0));
+        Stripe::of_shape(view, shape).page().init(stripe::SHAPE, shape);
+        publish(&mut section, place, shape);
+        section.commit()?;
+        Ok(shape)
+    }
+
+    fn commit_pages(&self, offset: usize, bytes: usize) -> Result<(), Error> {
+        let pages = offset / PAGE * PAGE..(offset + bytes).next_multiple_of(PAGE);
+        Ok(self.memory.mapping().commit(pages)?)
+    }
+
+    /// The shapes whose tuples can match `template`, as far as kinds and arity tell.
+    pub(crate) fn fitting_shapes(&self, view: &View<'_>, template: &TemplateRef<'_>) -> Vec<u32> {
+        if let Some(kinds) = Kinds::of_template(template) {
+            return self.find_shape(view, &kinds).into_iter().collect();
+        }
+        let fits = |shape: &u32| kinds_of(view, *shape).is_some_and(|kinds| kinds.fit(template));
+        (0..count(view)).filter(fits).collect()
+    }
+}
+
+/// Looks `kinds` up in the directory: the shape, or else the free place where it belongs, if any.
+fn probe(view: &View<'_>, kinds: &Kinds) -> Result<u32, Option<usize>> {
+    let signature = kinds.signature();
+    #[expect(clippy::cast_possible_truncation, reason = "the low bits are enough for 8192 places")]
+    let start = signature as usize % DIRECTORY_ENTRIES;
+    for step in 0..DIRECTORY_ENTRIES {
+        let place = (start + step) % DIRECTORY_ENTRIES;
+        let pair: Span<'_, 8> = view.span(layout::directory(place & !1));
+        let number = pair.word(4 * (place & 1)).load(Ordering::Acquire);
+        if number == 0 {
+            return Err(Some(place));
+        }
+        let same = |found: Kinds| found.as_slice() == kinds.as_slice();
+        if kinds_of(view, number - 1).is_some_and(same) {
+            return Ok(number - 1);
+        }
+    }
+    Err(None)
+}
+
+/// Makes a filled entry findable.
+fn publish(section: &mut Section<'_>, place: usize, shape: u32) {
+    std::sync::atomic::fence(Ordering::Release);
+    let pair: Span<'_, 8> = section.view().span(layout::directory(place & !1));
+    section.set(pair, 4 * (place & 1), shape + 1);
+    let line: Span<'_, 64> = section.view().span(head::REGISTRY);
+    section.set(line, COUNT, shape + 1);
+}

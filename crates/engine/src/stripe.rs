@@ -1,0 +1,99 @@
+//! The page of a stripe: what one lock protects of a shape.
+//!
+//! | bytes | what |
+//! |---:|---|
+//! | 0 | the lock line |
+//! | 64 | read by every put and take, written seldom: waiters, indexes |
+//! | 128 | written by every put and take: the base list and the counts |
+//! | 192 | extents with room, per size class |
+//! | 320 | masks of the waiters |
+//! | 384 | what templates asked for without finding an index |
+//! | 640 | the indexes |
+
+use tupelo_shm::{GRANULE, Span, View};
+
+use crate::blocks::CLASSES_COUNT;
+use crate::layout::{self, STRIPE_BYTES};
+
+/// The number of the shape.
+pub(crate) const SHAPE: usize = 64;
+/// Blocked callers linked here, of every kind.
+pub(crate) const WAITING: usize = 68;
+/// Those among them that wait for a removal.
+pub(crate) const WATCHING_REMOVALS: usize = 72;
+/// Which index slots are in use, a bit each.
+pub(crate) const INDEX_SET: usize = 76;
+/// The table of waiters: a block, 0 if nobody ever waited.
+pub(crate) const WAITER_TABLE: usize = 80;
+/// Records that are out of the lists but not gone: handed to a waiter, or in a take's hands.
+pub(crate) const HELD: usize = 84;
+
+/// First and last record in the order of their puts.
+pub(crate) const FIRST: usize = 128;
+pub(crate) const LAST: usize = 132;
+/// Records in the base list.
+pub(crate) const LIVE: usize = 136;
+/// The sequence number of the next put (two words). Only grows; a number may be skipped.
+pub(crate) const NEXT_SEQUENCE: usize = 144;
+/// Tuples taken so far (two words). Statistics: not undone.
+pub(crate) const TAKES: usize = 152;
+
+/// Heads of the lists of extents with room: extent number + 1.
+pub(crate) const PARTIAL: usize = 192;
+
+/// Masks of actual fields that waiters here are filed under: mask and count.
+pub(crate) const WAITER_MASKS: usize = 320;
+pub(crate) const WAITER_MASKS_MAX: usize = 8;
+
+/// Masks that were looked up without an index of their own: mask, lookups, records scanned, spare.
+pub(crate) const STATISTICS: usize = 384;
+pub(crate) const STATISTICS_MAX: usize = 16;
+pub(crate) const STATISTICS_BYTES: usize = 16;
+
+/// The descriptors of the indexes.
+pub(crate) const INDEXES: usize = 640;
+pub(crate) const INDEXES_MAX: usize = 8;
+pub(crate) const INDEX_BYTES: usize = 128;
+
+const _: () = assert!(PARTIAL + 4 * CLASSES_COUNT <= WAITER_MASKS);
+const _: () = assert!(STATISTICS + STATISTICS_MAX * STATISTICS_BYTES <= INDEXES);
+const _: () = assert!(INDEXES + INDEXES_MAX * INDEX_BYTES <= STRIPE_BYTES);
+
+/// A stripe, as a window on its page.
+#[derive(Clone, Copy)]
+pub(crate) struct Stripe<'m> {
+    page: Span<'m, STRIPE_BYTES>,
+}
+
+impl<'m> Stripe<'m> {
+    /// The stripe of shape `shape`, which exists.
+    #[inline]
+    pub(crate) fn of_shape(view: &View<'m>, shape: u32) -> Self {
+        Self { page: view.span(layout::stripe(shape)) }
+    }
+
+    /// The stripe that `scope` is the lock of.
+    pub(crate) fn of_scope(view: &View<'m>, scope: u32) -> Self {
+        Self { page: view.span(scope as usize * GRANULE) }
+    }
+
+    /// The page itself.
+    #[inline(always)]
+    pub(crate) fn page(self) -> Span<'m, STRIPE_BYTES> {
+        self.page
+    }
+
+    /// The scope of its lock.
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "stripes lie in the first 100 MiB")]
+    pub(crate) fn scope(self) -> u32 {
+        (self.page.offset() / GRANULE) as u32
+    }
+}
+
+/// The scope of the lock of shape `shape`'s stripe.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "stripes lie in the first 100 MiB")]
+pub(crate) const fn scope_of(shape: u32) -> u32 {
+    (layout::stripe(shape) / GRANULE) as u32
+}

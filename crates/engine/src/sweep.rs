@@ -1,0 +1,169 @@
+//! Cleaning up after the dead (rules C1, L5), by whoever comes by: there is no daemon.
+//!
+//! What a dead thread left inside a lock is undone by the next locker ([`tupelo_shm::Section`]). What it
+//! left between two sections is named in its thread slot or in a waiter's cell: reserved records are freed,
+//! held ones go back to their place. Every step is a small section, so a killed sweeper is just repeated.
+
+use std::sync::atomic::Ordering;
+
+use tupelo_shm::{ENGINE_WORDS, ENGINE_WORDS_COUNT, Section, Slot, detach_log_run, futex};
+
+use crate::Engine;
+use crate::engine::space_line;
+use crate::error::Error;
+use crate::layout::head;
+use crate::record;
+use crate::registry;
+use crate::stripe::{self, Stripe};
+use crate::waiters::{self, Want, cells};
+use crate::{arena, layout::EXTENT_GRANULES};
+
+/// Shortest time between two sweeps of a space, in milliseconds.
+const PERIOD_MS: u32 = 250;
+
+impl Engine {
+    /// Sweeps, unless somebody did so just now.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub(crate) fn sweep_if_due(&self) -> Result<(), Error> {
+        let line = space_line(&self.memory.view()).offset();
+        let view = self.memory.view();
+        let word = view.span::<64>(line).word(crate::engine::NEXT_SWEEP_MS);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "compared as a difference, modulo 2^32"
+        )]
+        let now_ms = (futex::monotonic_coarse_ns() / 1_000_000) as u32;
+        let due_ms = word.load(Ordering::Relaxed);
+        if now_ms.wrapping_sub(due_ms).cast_signed() < 0 {
+            return Ok(());
+        }
+        let next = now_ms.wrapping_add(PERIOD_MS);
+        if word.compare_exchange(due_ms, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            self.sweep()?;
+        }
+        Ok(())
+    }
+
+    /// Cleans up after every process and thread that is dead by now.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says; what was done stays done.
+    pub fn sweep(&self) -> Result<(), Error> {
+        for (slot, scopes) in self.memory.dead_slots() {
+            for scope in scopes {
+                // Locking undoes what the dead thread left there.
+                drop(Section::enter(&self.memory, scope)?);
+            }
+            self.settle_flights(slot)?;
+            self.free_log_run(slot)?;
+            self.memory.free_slot(slot);
+        }
+        for dead in self.memory.participants().iter().filter(|participant| !participant.alive) {
+            self.free_cells_of(dead.number)?;
+            self.memory.free_participant(dead.number);
+        }
+        Ok(())
+    }
+
+    /// Frees or puts back the records that a dead thread had in its hands.
+    fn settle_flights(&self, slot: Slot<'_>) -> Result<(), Error> {
+        for word in (0..ENGINE_WORDS_COUNT).map(|index| ENGINE_WORDS + 4 * index) {
+            let reference = slot.load(word);
+            if reference == 0 {
+                continue;
+            }
+            let (shape, _) = record::shape_of(record::header(&self.memory.view(), reference));
+            let scope = stripe::scope_of(shape);
+            let delivery = self.retry(|| {
+                let mut section = Section::enter(&self.memory, scope)?;
+                let stripe = Stripe::of_shape(section.view(), shape);
+                let mut delivery = waiters::deliver::Delivery::default();
+                match record::header(section.view(), reference).load(record::STATE) {
+                    record::RESERVED => self.free_record(&mut section, stripe, reference)?,
+                    record::CLAIMED => {
+                        if let Some(kinds) = registry::kinds_of(section.view(), shape) {
+                            delivery =
+                                self.give_back(&mut section, stripe, reference, kinds.as_slice())?;
+                        }
+                    }
+                    _ => {}
+                }
+                let slot = section.view().span(slot.offset());
+                section.set::<{ tupelo_shm::SLOT_BYTES }>(slot, word, 0);
+                section.commit()?;
+                Ok(delivery)
+            })?;
+            delivery.wake(self);
+        }
+        Ok(())
+    }
+
+    /// Gives the extents of a dead thread's long log back.
+    fn free_log_run(&self, slot: Slot<'_>) -> Result<(), Error> {
+        let Some(granule) = detach_log_run(slot) else { return Ok(()) };
+        self.give_back_run(granule)
+    }
+
+    /// Gives the extents of a run back that begins at `granule`.
+    pub(crate) fn give_back_run(&self, granule: u32) -> Result<(), Error> {
+        let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
+        let first = self.layout.extent_of(granule);
+        let count = arena::entry(section.view(), &self.layout, first).load(arena::LIVE);
+        arena::give_back(&mut section, &self.layout, first, count)?;
+        section.commit()?;
+        Ok(())
+    }
+
+    /// Gives the cells of a dead process back, and the tuples that it was handed.
+    fn free_cells_of(&self, participant: u32) -> Result<(), Error> {
+        let view = self.memory.view();
+        let used = view.span::<64>(head::CELLS).load(cells::USED);
+        for number in 1..=used {
+            let cell = waiters::cell(&view, number);
+            if cell.load(waiters::OWNER) != participant + 1 {
+                continue;
+            }
+            let want = if cell.load(waiters::WANT) == Want::Read.number() {
+                Want::Read
+            } else {
+                Want::Take
+            };
+            self.withdraw(number, want)?;
+            self.drop_template(cell)?;
+            self.free_cell(number)?;
+        }
+        Ok(())
+    }
+
+    /// Gives this thread a log for long sections, four times as long as the one it has.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TransactionTooBig`] beyond the maximum.
+    #[cold]
+    pub(crate) fn lengthen_log(&self) -> Result<(), Error> {
+        let thread = self.memory.thread()?;
+        let entries = thread.log_capacity() * 4;
+        if entries > LOG_ENTRIES_MAX {
+            return Err(Error::TransactionTooBig { limit: LOG_ENTRIES_MAX as usize });
+        }
+        let extents = entries.div_ceil(EXTENT_GRANULES * 4);
+        let run = self.retry(|| {
+            let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
+            let first = arena::take(&mut section, &self.layout, extents)?;
+            arena::mark_run(&section, &self.layout, first, extents, head::ARENA_SCOPE);
+            section.commit()?;
+            Ok(self.layout.extent_granule(first))
+        })?;
+        let old = thread.detach_log_run();
+        thread.attach_log_run(run, extents as usize * crate::layout::EXTENT_BYTES);
+        old.map_or(Ok(()), |granule| self.give_back_run(granule))
+    }
+}
+
+/// Words that one atomic step may change: about a quarter of a million tuples.
+const LOG_ENTRIES_MAX: u32 = 1 << 22;

@@ -1,0 +1,174 @@
+//! `try_take`: removing the match that the order asks for (rules O4, T1, T2, C3).
+
+use tupelo_shm::Section;
+use tupelo_tuple::{Kind, TemplateRef, TupleView};
+
+use crate::Engine;
+use crate::error::Error;
+use crate::find::{Order, Search};
+use crate::flight::Flight;
+use crate::record::{self, ImageBuffer};
+use crate::registry::{self, Kinds};
+use crate::stripe::{self, Stripe, TAKES};
+use crate::waiters::deliver::Delivery;
+
+impl Engine {
+    /// Removes a match and gives it to `sink`; `None` if nothing matches. Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says, and what `sink` says. If the sink fails on a large tuple or one with an opaque
+    /// field, the tuple is put back (rule V3).
+    #[inline]
+    pub fn try_take<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        if let [one] = template
+            && let Some(kinds) = Kinds::of_template(one)
+        {
+            let Some(shape) = self.find_shape(&self.memory.view(), &kinds) else { return Ok(None) };
+            let search = Search::new(one.patterns, kinds.as_slice(), self.seed);
+            return self.take_from(shape, &search, order, sink);
+        }
+        self.take_wide(template, order, sink)
+    }
+
+    /// Takes from one stripe.
+    #[inline]
+    fn take_from<R, E: From<Error>>(
+        &self,
+        shape: u32,
+        search: &Search<'_>,
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let scope = stripe::scope_of(shape);
+        let mut section = Section::enter(&self.memory, scope).map_err(Error::from)?;
+        let stripe = Stripe::of_shape(section.view(), shape);
+        let random = if order == Order::Random { self.random() } else { 0 };
+        let found = search.pick(section.view(), stripe, order, random);
+        if found.reference == 0 {
+            section.commit().map_err(Error::from)?;
+            drop(section);
+            self.learn_if(found.learn, scope, search.mask)?;
+            return Ok(None);
+        }
+        let result = if record::must_be_held(section.view(), found.reference, search.kinds) {
+            self.take_held(section, stripe, found.reference, search.kinds, sink)
+        } else {
+            let mut buffer = ImageBuffer::new();
+            let tuple = buffer.copy(section.view(), found.reference, search.kinds);
+            let told = self.remove(&mut section, stripe, found.reference, search.kinds)?;
+            section.commit().map_err(Error::from)?;
+            drop(section);
+            told.wake(self);
+            sink(tuple)
+        };
+        self.learn_if(found.learn, scope, search.mask)?;
+        result.map(Some)
+    }
+
+    /// Takes a record out of its stripe and frees it.
+    #[inline]
+    pub(crate) fn remove<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[Kind],
+    ) -> Result<Delivery, Error> {
+        self.unlink(section, stripe, reference);
+        let told = self.told_of_removal(section, stripe, reference, kinds)?;
+        self.free_record(section, stripe, reference)?;
+        count_take(stripe);
+        Ok(told)
+    }
+
+    #[inline]
+    pub(crate) fn learn_if(&self, learn: bool, scope: u32, mask: u32) -> Result<(), Error> {
+        if learn { self.learn(scope, mask) } else { Ok(()) }
+    }
+
+    /// Takes a record out of its stripe, lets the sink read it where it lies, and frees it; or puts it back
+    /// if the sink fails.
+    #[cold]
+    #[inline(never)]
+    fn take_held<'m, R, E: From<Error>>(
+        &'m self,
+        mut section: Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[Kind],
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        self.unlink(&mut section, stripe, reference);
+        self.hold(&mut section, stripe, reference, record::CLAIMED);
+        let flight = Flight::begin(&mut section, reference)?;
+        section.commit().map_err(Error::from)?;
+        drop(section);
+        self.pour(stripe.scope(), reference, (&flight, false), kinds, sink)
+    }
+
+    /// Gives a record that this thread holds to `sink`, then frees it, or puts it back if the sink fails and
+    /// it is no `copy`.
+    pub(crate) fn pour<R, E: From<Error>>(
+        &self,
+        scope: u32,
+        reference: u32,
+        (flight, copy): (&Flight, bool),
+        kinds: &[Kind],
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let result = {
+            let view = self.memory.view();
+            sink(record::in_place(&view, reference, kinds))
+        };
+        let goes_back = result.is_err() && !copy;
+        let delivery = self.retry(|| {
+            let mut section = Section::enter(&self.memory, scope)?;
+            let stripe = Stripe::of_scope(section.view(), scope);
+            flight.end(&mut section);
+            let delivery = if goes_back {
+                self.give_back(&mut section, stripe, reference, kinds)?
+            } else {
+                self.free_held(&mut section, stripe, reference, kinds, !copy)?
+            };
+            section.commit()?;
+            Ok(delivery)
+        })?;
+        delivery.wake(self);
+        result
+    }
+
+    /// Takes from the first shape that has a match, in the order in which the shapes came to be.
+    #[cold]
+    fn take_wide<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let mut sink = Some(sink);
+        for (alternative, shape) in self.fitting(template) {
+            let Some(kinds) = registry::kinds_of(&self.memory.view(), shape) else { continue };
+            let search = Search::new(alternative.patterns, kinds.as_slice(), self.seed);
+            let pour = |tuple: TupleView<'_>| match sink.take() {
+                Some(sink) => sink(tuple),
+                None => unreachable!("a sink is used for one match"),
+            };
+            if let Some(result) = self.take_from(shape, &search, order, pour)? {
+                return Ok(Some(result));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Counts a take. Statistics: not undone.
+#[inline]
+pub(crate) fn count_take(stripe: Stripe<'_>) {
+    stripe.page().init64(TAKES, stripe.page().load64(TAKES) + 1);
+}

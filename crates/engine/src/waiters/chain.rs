@@ -1,0 +1,250 @@
+//! Where cells are linked: per stripe in a table by mask and tag, or in the one list of wide waiters.
+
+use tupelo_shm::{Section, Span, View};
+
+use super::{Cell, LINKED, MASK, NEXT, OWNED, PREVIOUS, SCOPE, STATE, TAG, WANT, Want, cell};
+use crate::Engine;
+use crate::blocks;
+use crate::error::Error;
+use crate::layout::{WAITERS_MAX, head};
+use crate::stripe::{
+    Stripe, WAITER_MASKS, WAITER_MASKS_MAX, WAITER_TABLE, WAITING, WATCHING_REMOVALS,
+};
+
+/// Chains of a stripe's table: short ones with a thousand waiters on distinct keys.
+const CHAINS: u32 = 1024;
+
+/// Words of the line of wide waiters.
+type WideLine<'m> = Span<'m, 64>;
+/// How many there are; those among them that wait for a removal; the first.
+const WIDE_WAITING: usize = 0;
+const WIDE_WATCHING_REMOVALS: usize = 4;
+const WIDE_FIRST: usize = 8;
+
+fn wide_line<'m>(view: &View<'m>) -> WideLine<'m> {
+    view.span(head::WIDE)
+}
+
+/// How many wide waiters there are. Asked inside a section; a wide waiter looks at every stripe under its
+/// lock after it was counted, so one of the two sees the other.
+#[inline]
+pub(crate) fn wide_waiting(view: &View<'_>) -> u32 {
+    wide_line(view).load(WIDE_WAITING)
+}
+
+/// Whether anybody, wide or of this stripe, waits for a removal.
+#[inline]
+pub(crate) fn watching_removals(view: &View<'_>, stripe: Stripe<'_>) -> bool {
+    stripe.page().load(WATCHING_REMOVALS) != 0 || wide_line(view).load(WIDE_WATCHING_REMOVALS) != 0
+}
+
+/// A word that holds the first cell of a chain.
+#[derive(Clone, Copy)]
+struct Head<'m> {
+    pair: Span<'m, 8>,
+    at: usize,
+}
+
+impl<'m> Head<'m> {
+    fn new(view: &View<'m>, offset: usize) -> Self {
+        Self { pair: view.span(offset & !7), at: offset & 4 }
+    }
+
+    fn first(self) -> u32 {
+        self.pair.load(self.at)
+    }
+}
+
+fn head_of<'m>(view: &View<'m>, stripe: Stripe<'m>, tag: u32) -> Head<'m> {
+    let table = stripe.page().load(WAITER_TABLE);
+    if table == 0 {
+        view.violate();
+    }
+    Head::new(view, table as usize * tupelo_shm::GRANULE + 4 * (tag % CHAINS) as usize)
+}
+
+/// Mask and count of entry `number` of the stripe's list of masks. Entry 0 is the empty mask, under which
+/// a template goes whose own mask finds no entry.
+fn mask_entry(number: usize) -> (usize, usize) {
+    let at = WAITER_MASKS + 8 * number;
+    (at, at + 4)
+}
+
+/// The masks under which cells of the stripe are filed.
+#[inline]
+pub(crate) fn masks_in_use(stripe: Stripe<'_>) -> impl Iterator<Item = u32> {
+    (0..WAITER_MASKS_MAX).map(mask_entry).filter_map(move |(mask, count)| {
+        (stripe.page().load(count) != 0).then(|| stripe.page().load(mask))
+    })
+}
+
+/// The cells filed under `mask` and `tag` (and others of the same chain).
+pub(crate) fn filed<'v, 'm>(view: &'v View<'m>, stripe: Stripe<'m>, tag: u32) -> Chain<'v, 'm> {
+    Chain { view, next: head_of(view, stripe, tag).first(), remaining: WAITERS_MAX }
+}
+
+/// The wide waiters.
+pub(crate) fn wide<'v, 'm>(view: &'v View<'m>) -> Chain<'v, 'm> {
+    Chain { view, next: wide_line(view).load(WIDE_FIRST), remaining: WAITERS_MAX }
+}
+
+/// A bounded walk over a chain.
+pub(crate) struct Chain<'v, 'm> {
+    view: &'v View<'m>,
+    next: u32,
+    remaining: usize,
+}
+
+impl<'m> Iterator for Chain<'_, 'm> {
+    type Item = (u32, Cell<'m>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let number = self.next;
+        if number == 0 {
+            return None;
+        }
+        if self.remaining == 0 {
+            self.view.violate();
+            return None;
+        }
+        self.remaining -= 1;
+        let cell = cell(self.view, number);
+        self.next = cell.load(NEXT);
+        Some((number, cell))
+    }
+}
+
+impl Engine {
+    /// Links a filled cell into `stripe`, whose lock the section holds. `tag_of` gives the tag of its
+    /// template under a mask.
+    pub(crate) fn file<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        number: u32,
+        mask: u32,
+        tag_of: impl Fn(u32) -> u32,
+    ) -> Result<(), Error> {
+        if stripe.page().load(WAITER_TABLE) == 0 {
+            let table = self.new_table(section, stripe)?;
+            section.set(stripe.page(), WAITER_TABLE, table);
+        }
+        let mask = count_mask(section, stripe, mask);
+        let tag = tag_of(mask);
+        let cell = cell(section.view(), number);
+        cell.init(SCOPE, stripe.scope());
+        cell.init(MASK, mask);
+        cell.init(TAG, tag);
+        let head = head_of(section.view(), stripe, tag);
+        link(section, head, number);
+        section.add(stripe.page(), WAITING, 1);
+        if cell.load(WANT) == Want::Removal.number() {
+            section.add(stripe.page(), WATCHING_REMOVALS, 1);
+        }
+        Ok(())
+    }
+
+    fn new_table<'m>(&self, section: &mut Section<'m>, stripe: Stripe<'m>) -> Result<u32, Error> {
+        let block = blocks::allocate(section, &self.layout, stripe, 4 * CHAINS as usize)?;
+        let table: Span<'m, { 4 * CHAINS as usize }> = section.view().at(block);
+        for word in
+            (0..4 * CHAINS as usize).step_by(4).filter(|word| *word != crate::record::FREE_NEXT)
+        {
+            table.init(word, 0);
+        }
+        // The allocator's link until now: with the log.
+        section.set(table, crate::record::FREE_NEXT, 0);
+        Ok(block)
+    }
+}
+
+/// Links a filled cell into the list of wide waiters, whose lock the section holds.
+pub(crate) fn file_wide(section: &mut Section<'_>, number: u32) {
+    let cell = cell(section.view(), number);
+    cell.init(SCOPE, head::WIDE_SCOPE);
+    cell.init(MASK, 0);
+    cell.init(TAG, 0);
+    let line = wide_line(section.view());
+    let head = Head::new(section.view(), line.offset() + WIDE_FIRST);
+    link(section, head, number);
+    section.add(line, WIDE_WAITING, 1);
+    if cell.load(WANT) == Want::Removal.number() {
+        section.add(line, WIDE_WATCHING_REMOVALS, 1);
+    }
+}
+
+/// Takes a linked cell out of its chain; the section holds the lock that the cell names.
+pub(crate) fn unfile(section: &mut Section<'_>, number: u32) {
+    let cell = cell(section.view(), number);
+    let scope = cell.load(SCOPE);
+    let removal = cell.load(WANT) == Want::Removal.number();
+    if scope == head::WIDE_SCOPE {
+        let line = wide_line(section.view());
+        let head = Head::new(section.view(), line.offset() + WIDE_FIRST);
+        unlink(section, head, number);
+        section.add(line, WIDE_WAITING, -1);
+        if removal {
+            section.add(line, WIDE_WATCHING_REMOVALS, -1);
+        }
+        return;
+    }
+    let stripe = Stripe::of_scope(section.view(), scope);
+    let head = head_of(section.view(), stripe, cell.load(TAG));
+    unlink(section, head, number);
+    section.add(stripe.page(), WAITING, -1);
+    let mask = cell.load(MASK);
+    let entries = (0..WAITER_MASKS_MAX).map(mask_entry);
+    let entry = entries
+        .into_iter()
+        .find(|(at, count)| stripe.page().load(*at) == mask && stripe.page().load(*count) != 0);
+    if let Some((_, count)) = entry {
+        section.add(stripe.page(), count, -1);
+    }
+    if removal {
+        section.add(stripe.page(), WATCHING_REMOVALS, -1);
+    }
+}
+
+/// Counts one more cell under `mask`, or under the empty mask if there are too many masks. Returns which.
+fn count_mask<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, mask: u32) -> u32 {
+    let page = stripe.page();
+    let in_use = |number: &usize| page.load(mask_entry(*number).1) != 0;
+    let same = (1..WAITER_MASKS_MAX)
+        .find(|number| in_use(number) && page.load(mask_entry(*number).0) == mask);
+    let unused = || (1..WAITER_MASKS_MAX).find(|number| !in_use(number));
+    let number = if mask == 0 { 0 } else { same.or_else(unused).unwrap_or(0) };
+    let (at, count) = mask_entry(number);
+    let filed_under = if number == 0 { 0 } else { mask };
+    section.set(page, at, filed_under);
+    section.add(page, count, 1);
+    filed_under
+}
+
+fn link<'m>(section: &mut Section<'m>, head: Head<'m>, number: u32) {
+    let first = head.first();
+    let this = cell(section.view(), number);
+    this.init(NEXT, first);
+    this.init(PREVIOUS, 0);
+    if first != 0 {
+        let other = cell(section.view(), first);
+        section.set(other, PREVIOUS, number);
+    }
+    section.set(head.pair, head.at, number);
+    section.set(this, STATE, LINKED);
+}
+
+fn unlink<'m>(section: &mut Section<'m>, head: Head<'m>, number: u32) {
+    let this = cell(section.view(), number);
+    let (previous, next) = (this.load(PREVIOUS), this.load(NEXT));
+    if previous == 0 {
+        section.set(head.pair, head.at, next);
+    } else {
+        let other = cell(section.view(), previous);
+        section.set(other, NEXT, next);
+    }
+    if next != 0 {
+        let other = cell(section.view(), next);
+        section.set(other, PREVIOUS, previous);
+    }
+    section.set(this, STATE, OWNED);
+}

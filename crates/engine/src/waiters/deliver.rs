@@ -1,0 +1,247 @@
+//! The put side of waiting: who gets a new tuple, and who is woken (rules T3, T4).
+
+use std::sync::atomic::Ordering;
+
+use tupelo_shm::{Section, View, futex};
+use tupelo_tuple::{Field, Kind};
+
+use super::{ASLEEP, RECORD, SIGNAL, SIGNALLED, TICKET, WAKES, WANT, Want, cell, chain, stored};
+use crate::Engine;
+use crate::blocks;
+use crate::error::Error;
+use crate::index::key;
+use crate::layout::head;
+use crate::record::{self, HOLDER, IMAGE_BYTES, SEQUENCE, SHAPE};
+use crate::stripe::{Stripe, WAITING};
+
+/// What became of a tuple on its way in.
+#[derive(Default)]
+pub(crate) struct Delivery {
+    /// A waiting take has it; it is in no list.
+    pub(crate) taken: bool,
+    wakes: Vec<u32>,
+}
+
+impl Delivery {
+    /// Wakes those who got something. Called after the section, so that they find its lock free.
+    #[inline]
+    pub(crate) fn wake(&self, engine: &Engine) {
+        for number in &self.wakes {
+            wake(&engine.memory.view(), *number);
+        }
+    }
+
+    /// Both deliveries' wake-ups in one.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.wakes.extend(other.wakes);
+    }
+}
+
+/// Tells the owner of a cell to look.
+#[cold]
+fn wake(view: &View<'_>, number: u32) {
+    let named = cell(view, number).load(WAKES);
+    let cell = cell(view, if named == 0 { number } else { named });
+    // AcqRel pairs with the owner's exchanges: whoever sees the signal sees what was committed before it.
+    if cell.word(SIGNAL).swap(SIGNALLED, Ordering::AcqRel) == ASLEEP {
+        futex::wake(cell.word(SIGNAL), 1);
+    }
+}
+
+/// The cells that match a tuple: everyone to be told, and the first in line to take it.
+#[derive(Default)]
+struct Matching {
+    readers: Vec<u32>,
+    told: Vec<u32>,
+    /// Ticket and cell.
+    taker: Option<(u64, u32)>,
+}
+
+impl Matching {
+    fn add(&mut self, view: &View<'_>, number: u32) {
+        let cell = cell(view, number);
+        let want = cell.load(WANT);
+        if want == Want::Read.number() {
+            self.readers.push(number);
+        } else if want == Want::Put.number() {
+            self.told.push(number);
+        } else if want == Want::Take.number() {
+            let candidate = (cell.load64(TICKET), number);
+            self.taker = Some(self.taker.map_or(candidate, |first| first.min(candidate)));
+        }
+    }
+}
+
+impl Engine {
+    /// Gives a filled record that is in no list to the waiters that match it.
+    #[inline]
+    pub(crate) fn deliver<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        (fields, kinds): (&[Field<'_>], &[Kind]),
+    ) -> Result<Delivery, Error> {
+        let wide = chain::wide_waiting(section.view()) != 0;
+        if stripe.page().load(WAITING) == 0 && !wide {
+            return Ok(Delivery::default());
+        }
+        self.deliver_to_some(section, stripe, reference, (fields, kinds), wide)
+    }
+
+    #[inline(never)]
+    fn deliver_to_some<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        (fields, kinds): (&[Field<'_>], &[Kind]),
+        wide: bool,
+    ) -> Result<Delivery, Error> {
+        let mut matching = self.matching(section.view(), stripe, reference, (fields, kinds));
+        if wide {
+            if !section.holds(head::WIDE_SCOPE) {
+                let before = section.focused();
+                section.enter_also(head::WIDE_SCOPE)?;
+                section.focus(before);
+            }
+            for (number, cell) in chain::wide(section.view()) {
+                if stored::matches(section.view(), cell, reference, kinds) {
+                    matching.add(section.view(), number);
+                }
+            }
+        }
+        let mut delivery = Delivery { taken: false, wakes: matching.told };
+        for number in matching.readers {
+            let copy = self.copy_record(section, stripe, reference)?;
+            self.hand_over(section, stripe, number, copy);
+            delivery.wakes.push(number);
+        }
+        if let Some((_, number)) = matching.taker {
+            self.hand_over(section, stripe, number, reference);
+            delivery.wakes.push(number);
+            delivery.taken = true;
+        }
+        Ok(delivery)
+    }
+
+    /// The waiters of the stripe that match: one chain per mask in use is looked at.
+    fn matching<'m>(
+        &self,
+        view: &View<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        (fields, kinds): (&[Field<'_>], &[Kind]),
+    ) -> Matching {
+        let mut matching = Matching::default();
+        if stripe.page().load(WAITING) == 0 {
+            return matching;
+        }
+        for mask in chain::masks_in_use(stripe) {
+            let tag = key::tag_of_fields(fields, mask, self.seed);
+            for (number, cell) in chain::filed(view, stripe, tag) {
+                let filed_here = cell.load(super::MASK) == mask && cell.load(super::TAG) == tag;
+                if filed_here && stored::matches(view, cell, reference, kinds) {
+                    matching.add(view, number);
+                }
+            }
+        }
+        matching
+    }
+
+    /// Makes a record, linked nowhere, a waiter's.
+    pub(crate) fn hand_over<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        number: u32,
+        reference: u32,
+    ) {
+        self.hold(section, stripe, reference, record::HANDED);
+        let header = record::header(section.view(), reference);
+        section.set(header, HOLDER, number);
+        let cell = cell(section.view(), number);
+        // The words of a wide cell belong to the wide waiters' lock.
+        let before = section.focus(cell.load(super::SCOPE));
+        if cell.load(super::STATE) == super::LINKED {
+            chain::unfile(section, number);
+        }
+        section.set(cell, RECORD, reference);
+        section.focus(before);
+    }
+
+    /// A copy of a record, for a reader that waited.
+    pub(crate) fn copy_record<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+    ) -> Result<u32, Error> {
+        let header = record::header(section.view(), reference);
+        let bytes = record::HEADER_BYTES + record::image_bytes(header);
+        let copy = blocks::allocate(section, &self.layout, stripe, bytes)?;
+        let target = record::header(section.view(), copy);
+        target.init(IMAGE_BYTES, header.load(IMAGE_BYTES));
+        target.init(SHAPE, header.load(SHAPE));
+        target.init64(SEQUENCE, header.load64(SEQUENCE));
+        target.init(record::EXTENSION, 0);
+        record::copy_image(section.view(), reference, copy);
+        Ok(copy)
+    }
+
+    /// Tells those who wait for the removal of such a tuple. Called inside the section that removes it;
+    /// the wake-ups follow after the section.
+    #[inline]
+    pub(crate) fn told_of_removal<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[Kind],
+    ) -> Result<Delivery, Error> {
+        if !chain::watching_removals(section.view(), stripe) {
+            return Ok(Delivery::default());
+        }
+        self.tell_of_removal(section, stripe, reference, kinds)
+    }
+
+    #[cold]
+    fn tell_of_removal<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[Kind],
+    ) -> Result<Delivery, Error> {
+        let mut copy = record::ImageBuffer::new();
+        let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
+        let mut wakes = Vec::new();
+        let waits = |view: &View<'_>, cell: super::Cell<'_>| {
+            cell.load(WANT) == Want::Removal.number()
+                && stored::matches(view, cell, reference, kinds)
+        };
+        if stripe.page().load(WAITING) != 0 {
+            for mask in chain::masks_in_use(stripe) {
+                let tag = key::tag_of_fields(&fields, mask, self.seed);
+                let filed = chain::filed(section.view(), stripe, tag);
+                wakes.extend(
+                    filed
+                        .filter(|(_, cell)| waits(section.view(), *cell))
+                        .map(|(number, _)| number),
+                );
+            }
+        }
+        if chain::wide_waiting(section.view()) != 0 {
+            if !section.holds(head::WIDE_SCOPE) {
+                let before = section.focused();
+                section.enter_also(head::WIDE_SCOPE)?;
+                section.focus(before);
+            }
+            let wide = chain::wide(section.view());
+            wakes.extend(
+                wide.filter(|(_, cell)| waits(section.view(), *cell)).map(|(number, _)| number),
+            );
+        }
+        Ok(Delivery { taken: false, wakes })
+    }
+}

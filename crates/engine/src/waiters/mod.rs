@@ -1,0 +1,102 @@
+//! Blocked callers: a put hands the tuple straight to the one that has waited longest (rules T3 to T6).
+//!
+//! A blocked caller owns a *cell*. The cell of a template that selects one shape is linked into that
+//! shape's stripe, in a table by the mask and tag of the template's actual fields, so that a put looks
+//! only at cells that could match. The cell of any other template stands in the list of *wide* waiters.
+//! A put that finds a waiter stores the tuple's reference in the cell, in the section that stores the
+//! tuple, and never links it anywhere else; after the section it wakes the waiter if that sleeps.
+//!
+//! | word | cell |
+//! |---:|---|
+//! | 0 | state |
+//! | 4 | the record that was handed over, 0 if none |
+//! | 8 | signal: awake, asleep, or something happened. A futex; written without the log |
+//! | 12 | participant that owns it, + 1 |
+//! | 16 | what it waits for |
+//! | 20 | scope of the lock that its links belong to |
+//! | 24, 28 | mask and tag that it is filed under |
+//! | 32, 36 | next and previous in its chain: cell number + 1 |
+//! | 40 | ticket: the order of arrival (two words) |
+//! | 48, 52 | form and bytes of the stored template |
+//! | 56 | link of the free list |
+//! | 60 | cell whose owner is woken instead, + 1; 0: this one |
+//! | 64.. | the template, or the granule of the extents that hold it |
+
+pub(crate) mod cells;
+pub(crate) mod chain;
+pub(crate) mod deliver;
+pub(crate) mod stored;
+pub(crate) mod wait;
+
+use tupelo_shm::{Span, View};
+
+use crate::layout::{self, CELL_BYTES, WAITERS_MAX};
+
+pub(crate) type Cell<'m> = Span<'m, CELL_BYTES>;
+
+pub(crate) const STATE: usize = 0;
+pub(crate) const RECORD: usize = 4;
+pub(crate) const SIGNAL: usize = 8;
+pub(crate) const OWNER: usize = 12;
+pub(crate) const WANT: usize = 16;
+pub(crate) const SCOPE: usize = 20;
+pub(crate) const MASK: usize = 24;
+pub(crate) const TAG: usize = 28;
+pub(crate) const NEXT: usize = 32;
+pub(crate) const PREVIOUS: usize = 36;
+pub(crate) const TICKET: usize = 40;
+pub(crate) const FORM: usize = 48;
+pub(crate) const TEMPLATE_BYTES: usize = 52;
+pub(crate) const FREE_NEXT: usize = 56;
+pub(crate) const WAKES: usize = 60;
+pub(crate) const TEMPLATE: usize = 64;
+/// Bytes of a template that fit into the cell.
+pub(crate) const TEMPLATE_INLINE: usize = CELL_BYTES - TEMPLATE;
+
+/// Nobody's.
+pub(crate) const FREE: u32 = 0;
+/// Somebody's, linked nowhere: before waiting, or after a tuple was handed over.
+pub(crate) const OWNED: u32 = 1;
+/// In a chain.
+pub(crate) const LINKED: u32 = 2;
+
+/// The owner runs, and looks at the signal before it sleeps.
+pub(crate) const AWAKE: u32 = 0;
+/// The owner sleeps on the signal.
+pub(crate) const ASLEEP: u32 = 1;
+/// Something happened: look.
+pub(crate) const SIGNALLED: u32 = 2;
+
+/// What a blocked caller waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// To take a match: of all that wait for one tuple, the first in line gets it.
+    Take,
+    /// To read a match: everyone who waits for it gets a copy.
+    Read,
+    /// To be told that a match was put. The tuple goes its way.
+    Put,
+    /// To be told that a match was removed.
+    Removal,
+}
+
+impl Want {
+    pub(crate) const fn number(self) -> u32 {
+        match self {
+            Self::Take => 0,
+            Self::Read => 1,
+            Self::Put => 2,
+            Self::Removal => 3,
+        }
+    }
+}
+
+/// The cell of number `number`, from 1.
+#[inline]
+pub(crate) fn cell<'m>(view: &View<'m>, number: u32) -> Cell<'m> {
+    if number == 0 || number as usize > WAITERS_MAX {
+        view.violate();
+        return view.span(layout::cell(0));
+    }
+    view.span(layout::cell(number - 1))
+}

@@ -1,0 +1,158 @@
+//! Templates in cells: what a put, perhaps of another process, compares its tuple with.
+//!
+//! A template whose fields are all actuals and formals of one kind is stored as the image of its actuals,
+//! and compared field by field without decoding; any other in its encoding.
+
+use tupelo_shm::{CopyBuffer, GRANULE, Section, View};
+use tupelo_tuple::{
+    Field, Kind, PatternRef, Template, TemplateRef, TupleView, encode_template_refs, image,
+};
+
+use super::{Cell, FORM, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE};
+use crate::Engine;
+use crate::arena;
+use crate::error::Error;
+use crate::index::key;
+use crate::layout::{CELL_BYTES, EXTENT_BYTES, EXTENT_GRANULES, head};
+use crate::record::{self, ImageBuffer};
+
+/// The image of the actuals; formals are null.
+const ACTUALS: u32 = 0;
+/// As `ACTUALS`, and some integer is beyond 64 bits.
+const ACTUALS_WIDE: u32 = 1;
+/// The encoding, in the cell.
+const ENCODED: u32 = 2;
+/// The encoding, in extents whose first granule stands in the cell.
+const ENCODED_APART: u32 = 3;
+
+/// The form is the low byte of its word; above it stands the set of fields that are actuals.
+const FORM_BITS: u32 = 8;
+/// Fields of a template that is stored as its actuals.
+const FIELDS_MAX: usize = 16;
+
+impl Engine {
+    /// Stores a template in a cell that only this caller knows.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceFull`] if a long template finds no room; what cannot be encoded.
+    pub(crate) fn store_template(
+        &self,
+        cell: Cell<'_>,
+        template: &[TemplateRef<'_>],
+    ) -> Result<(), Error> {
+        let view = self.memory.view();
+        if let [one] = template
+            && store_actuals(&view, cell, one)
+        {
+            return Ok(());
+        }
+        let encoded =
+            encode_template_refs(template).map_err(|error| Error::Template(error.to_string()))?;
+        cell.init(TEMPLATE_BYTES, u32::try_from(encoded.len()).unwrap_or(u32::MAX));
+        if encoded.len() <= TEMPLATE_INLINE {
+            view.copy_in(cell.offset() + TEMPLATE, &encoded);
+            cell.init(FORM, ENCODED);
+            return Ok(());
+        }
+        self.retry(|| self.store_apart(cell, &encoded))
+    }
+
+    fn store_apart(&self, cell: Cell<'_>, encoded: &[u8]) -> Result<(), Error> {
+        let count = u32::try_from(encoded.len().div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
+        let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
+        let cell = section.view().span(cell.offset());
+        let first = arena::take(&mut section, &self.layout, count)?;
+        arena::mark_run(&section, &self.layout, first, count, head::CELLS_SCOPE);
+        let granule = self.layout.extent_granule(first);
+        section.view().copy_in(granule as usize * GRANULE, encoded);
+        section.set::<CELL_BYTES>(cell, TEMPLATE, granule);
+        section.set(cell, FORM, ENCODED_APART);
+        section.commit()?;
+        Ok(())
+    }
+
+    /// Frees what a cell's template has outside of the cell.
+    pub(crate) fn drop_template(&self, cell: Cell<'_>) -> Result<(), Error> {
+        if cell.load(FORM) != ENCODED_APART {
+            return Ok(());
+        }
+        let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
+        let cell = section.view().span::<CELL_BYTES>(cell.offset());
+        let count = cell.load(TEMPLATE_BYTES).div_ceil(EXTENT_GRANULES * GRANULE as u32);
+        let first = self.layout.extent_of(cell.load(TEMPLATE));
+        section.set(cell, FORM, ACTUALS);
+        section.set(cell, TEMPLATE_BYTES, 0);
+        arena::give_back(&mut section, &self.layout, first, count)?;
+        section.commit()?;
+        Ok(())
+    }
+}
+
+/// Stores `template` as its actuals, if it is of that form and they fit.
+fn store_actuals(view: &View<'_>, cell: Cell<'_>, template: &TemplateRef<'_>) -> bool {
+    let patterns = template.patterns;
+    let simple = |pattern: &PatternRef<'_>| match pattern {
+        PatternRef::Actual(_) => true,
+        PatternRef::Kinds(kinds) => kinds.single().is_some(),
+        PatternRef::Test(_) => false,
+    };
+    if template.rest || patterns.len() > FIELDS_MAX || !patterns.iter().all(simple) {
+        return false;
+    }
+    let mut fields = [Field::Null; FIELDS_MAX];
+    for (field, pattern) in fields.iter_mut().zip(patterns) {
+        *field = pattern.actual().copied().unwrap_or(Field::Null);
+    }
+    let fields = &fields[..patterns.len()];
+    let size = image::size(fields, 0);
+    if size.bytes > TEMPLATE_INLINE {
+        return false;
+    }
+    record::write_fields(view, cell.offset() + TEMPLATE, fields, size.wide);
+    cell.init(TEMPLATE_BYTES, u32::try_from(size.bytes).unwrap_or(0));
+    let form = if size.wide { ACTUALS_WIDE } else { ACTUALS };
+    cell.init(FORM, form | key::mask_of(patterns) << FORM_BITS);
+    true
+}
+
+/// Whether the record at `reference`, whose fields have `kinds`, matches the template of `cell`.
+pub(crate) fn matches(view: &View<'_>, cell: Cell<'_>, reference: u32, kinds: &[Kind]) -> bool {
+    let bytes = cell.load(TEMPLATE_BYTES) as usize;
+    match cell.load(FORM) & ((1 << FORM_BITS) - 1) {
+        form @ (ACTUALS | ACTUALS_WIDE) => {
+            let mut buffer = CopyBuffer::new();
+            let image = buffer.copy(view, cell.offset() + TEMPLATE, bytes.min(TEMPLATE_INLINE));
+            let actuals = TupleView::new(kinds, image, form == ACTUALS_WIDE);
+            record::matches_actuals(view, reference, &actuals, cell.load(FORM) >> FORM_BITS)
+        }
+        ENCODED => matches_encoded(view, cell.offset() + TEMPLATE, bytes, reference, kinds),
+        ENCODED_APART => {
+            let start = cell.load(TEMPLATE) as usize * GRANULE;
+            matches_encoded(view, start, bytes, reference, kinds)
+        }
+        _ => {
+            view.violate();
+            false
+        }
+    }
+}
+
+#[cold]
+fn matches_encoded(
+    view: &View<'_>,
+    start: usize,
+    bytes: usize,
+    reference: u32,
+    kinds: &[Kind],
+) -> bool {
+    let (mut buffer, mut copy) = (CopyBuffer::new(), ImageBuffer::new());
+    let tuple = copy.copy(view, reference, kinds);
+    // Another process wrote it: what does not decode matches nothing.
+    let Ok(template) = Template::decode(buffer.copy(view, start, bytes)) else {
+        view.violate();
+        return false;
+    };
+    let fits = |refs: &[TemplateRef<'_>]| refs.iter().any(|one| one.matches(&tuple));
+    template.with_refs(fits).unwrap_or(false)
+}

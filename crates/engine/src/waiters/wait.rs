@@ -1,0 +1,418 @@
+//! The waiting side: registering, sleeping, picking up, giving up (rules O3, T3, T5, T6).
+
+use std::cell::Cell as LocalCell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tupelo_shm::{Section, Span, futex};
+use tupelo_tuple::{TemplateRef, TupleView};
+
+use super::{
+    ASLEEP, AWAKE, LINKED, RECORD, SCOPE, SIGNAL, SIGNALLED, STATE, TICKET, WANT, Want, cell, chain,
+};
+use crate::Engine;
+use crate::error::Error;
+use crate::find::{Order, Search};
+use crate::flight::Flight;
+use crate::index::key;
+use crate::layout::head;
+use crate::record::{self, ImageBuffer};
+use crate::registry::{self, Kinds};
+use crate::stripe::{self, Stripe};
+
+/// Longest sleep without looking around: a put that died between its commit and its wake-up, or a dead
+/// process, is noticed after this (rule L5).
+const SLICE: Duration = Duration::from_millis(100);
+/// Longest spin before a sleep. A sleeper's wake-up costs the waker 7 us and comes 20 us later (measured),
+/// so a wait that ends within this is cheaper spun.
+const SPIN_NS_MAX: u64 = 25_000;
+/// Spins between looks at the clock.
+const SPINS_PER_LOOK: u32 = 32;
+
+thread_local! {
+    /// How long this thread's waits last, as a moving average: long waits are not spun for.
+    static USUAL_WAIT_NS: LocalCell<u64> = const { LocalCell::new(SPIN_NS_MAX / 2) };
+}
+
+/// A blocked caller's place in line. Dropped, it gives up: a tuple already handed over goes back with its
+/// identity, age and place (rule T5).
+pub struct Waiter {
+    engine: Arc<Engine>,
+    number: u32,
+    want: Want,
+    done: bool,
+}
+
+impl std::fmt::Debug for Waiter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waiter")
+            .field("number", &self.number)
+            .field("want", &self.want)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Gets in line for a match. If there is one already, it is handed over at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LimitExceeded`] at the maximum of waiters or shapes; what the memory says.
+    pub fn waiter(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        want: Want,
+    ) -> Result<Waiter, Error> {
+        let number = self.claim_cell()?;
+        // From here on, dropping it gives the cell back.
+        let waiter = Waiter { engine: Arc::clone(self), number, want, done: false };
+        let view = self.memory.view();
+        let cell = cell(&view, number);
+        cell.init(WANT, want.number());
+        cell.init64(TICKET, self.next_ticket());
+        self.store_template(cell, template)?;
+        match template {
+            [one] if let Some(kinds) = Kinds::of_template(one) => waiter.register(one, &kinds)?,
+            _ => waiter.register_wide(template)?,
+        }
+        Ok(waiter)
+    }
+}
+
+impl Waiter {
+    /// What it waits for.
+    pub fn want(&self) -> Want {
+        self.want
+    }
+
+    fn register(&self, template: &TemplateRef<'_>, kinds: &Kinds) -> Result<(), Error> {
+        let engine = &*self.engine;
+        let shape = engine.shape(kinds)?;
+        let scope = stripe::scope_of(shape);
+        let search = Search::new(template.patterns, kinds.as_slice(), engine.seed);
+        let learn = engine.retry(|| {
+            let mut section = Section::enter(&engine.memory, scope)?;
+            let stripe = Stripe::of_shape(section.view(), shape);
+            let learn = self.register_in(&mut section, stripe, &search)?;
+            section.commit()?;
+            Ok(learn)
+        })?;
+        engine.learn_if(learn, scope, search.mask)
+    }
+
+    /// Takes what there is, or links the cell: in one section, so no put comes between.
+    fn register_in<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        search: &Search<'_>,
+    ) -> Result<bool, Error> {
+        let found = self.find(section, stripe, search)?;
+        if found.is_none() {
+            let tag_of = |mask| key::tag_of_patterns(search.patterns, mask, self.engine.seed);
+            self.engine.file(section, stripe, self.number, search.mask, tag_of)?;
+        }
+        Ok(found == Some(true))
+    }
+
+    /// Hands a match over to this waiter's own cell. `None`: there is none. Else whether to learn.
+    fn find<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        search: &Search<'_>,
+    ) -> Result<Option<bool>, Error> {
+        if !matches!(self.want, Want::Take | Want::Read) {
+            return Ok(None);
+        }
+        let found = search.pick(section.view(), stripe, Order::Fifo, 0);
+        if found.reference == 0 {
+            return Ok(None);
+        }
+        let reference = if self.want == Want::Take {
+            self.engine.unlink(section, stripe, found.reference);
+            found.reference
+        } else {
+            self.engine.copy_record(section, stripe, found.reference)?
+        };
+        self.engine.hand_over(section, stripe, self.number, reference);
+        Ok(Some(found.learn))
+    }
+
+    /// Links the cell first and looks afterwards: a put that does not see it was there before the look.
+    fn register_wide(&self, template: &[TemplateRef<'_>]) -> Result<(), Error> {
+        let engine = &*self.engine;
+        {
+            let mut section = Section::enter(&engine.memory, head::WIDE_SCOPE)?;
+            chain::file_wide(&mut section, self.number);
+            section.commit()?;
+        }
+        if !matches!(self.want, Want::Take | Want::Read) {
+            return Ok(());
+        }
+        for (alternative, shape) in engine.fitting(template) {
+            let Some(kinds) = registry::kinds_of(&engine.memory.view(), shape) else { continue };
+            let search = Search::new(alternative.patterns, kinds.as_slice(), engine.seed);
+            let handed = engine.retry(|| {
+                let mut section = Section::enter(&engine.memory, stripe::scope_of(shape))?;
+                section.enter_also(head::WIDE_SCOPE)?;
+                section.focus(stripe::scope_of(shape));
+                let stripe = Stripe::of_shape(section.view(), shape);
+                // A put may have been faster.
+                let waits = cell(section.view(), self.number).load(STATE) == LINKED;
+                let handed = !waits || self.find(&mut section, stripe, &search)?.is_some();
+                section.commit()?;
+                Ok(handed)
+            })?;
+            if handed {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a tuple is this waiter's, or what it watches for happened, or `timeout` passed (`None`:
+    /// for ever). Returns whether it happened; if not, the place in line is kept.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says; the waiter stays registered.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+        if self.happened() {
+            return Ok(true);
+        }
+        let begin_ns = futex::monotonic_ns();
+        let deadline_ns = timeout.map(|timeout| begin_ns.saturating_add(nanoseconds(timeout)));
+        let happened = self.spin(begin_ns, deadline_ns) || self.sleep(deadline_ns)?;
+        let waited_ns = futex::monotonic_ns() - begin_ns;
+        USUAL_WAIT_NS.set((USUAL_WAIT_NS.get() * 7 + waited_ns.min(4 * SPIN_NS_MAX)) / 8);
+        Ok(happened)
+    }
+
+    fn spin(&self, begin_ns: u64, deadline_ns: Option<u64>) -> bool {
+        let usual_ns = USUAL_WAIT_NS.get();
+        // Who waits long as a rule gains nothing by spinning first.
+        let budget_ns =
+            if usual_ns > SPIN_NS_MAX { 0 } else { (2 * usual_ns).clamp(1_000, SPIN_NS_MAX) };
+        let end_ns = deadline_ns.map_or(u64::MAX, |deadline| deadline).min(begin_ns + budget_ns);
+        if std::thread::available_parallelism().is_ok_and(|cores| cores.get() == 1) {
+            return self.happened();
+        }
+        loop {
+            for _ in 0..SPINS_PER_LOOK {
+                if self.signal().load(Ordering::Relaxed) == SIGNALLED && self.happened() {
+                    return true;
+                }
+                std::hint::spin_loop();
+            }
+            if futex::monotonic_ns() >= end_ns {
+                return false;
+            }
+        }
+    }
+
+    fn sleep(&self, deadline_ns: Option<u64>) -> Result<bool, Error> {
+        loop {
+            let now_ns = futex::monotonic_ns();
+            let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(now_ns));
+            if left_ns == Some(0) {
+                return self.look();
+            }
+            let slice = left_ns.map_or(SLICE, |left| SLICE.min(Duration::from_nanos(left)));
+            let word = self.signal();
+            // AcqRel pairs with the exchange of `wake`: it sees us asleep, or we see its signal.
+            let asleep = word.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
+            if asleep.is_ok() || asleep == Err(ASLEEP) {
+                futex::wait(word, ASLEEP, Some(slice));
+            }
+            let slept_out =
+                word.compare_exchange(ASLEEP, AWAKE, Ordering::AcqRel, Ordering::Acquire).is_ok();
+            if self.happened() {
+                return Ok(true);
+            }
+            if slept_out {
+                if self.look()? {
+                    return Ok(true);
+                }
+                self.engine.sweep_if_due()?;
+            }
+        }
+    }
+
+    /// Whether a signal is there, and not one that was meant for the cell's last owner.
+    fn happened(&self) -> bool {
+        if self.signal().load(Ordering::Acquire) != SIGNALLED {
+            return false;
+        }
+        self.signal().swap(AWAKE, Ordering::AcqRel);
+        self.is_watch() || self.record() != 0
+    }
+
+    fn is_watch(&self) -> bool {
+        matches!(self.want, Want::Put | Want::Removal)
+    }
+
+    /// Looks for a tuple under the lock: one whose put died before it could signal, or is about to.
+    fn look(&self) -> Result<bool, Error> {
+        if self.is_watch() {
+            return Ok(self.happened());
+        }
+        let scope = self.cell().load(SCOPE);
+        if scope != 0 {
+            // Locking settles what a dead put left behind.
+            drop(Section::enter(&self.engine.memory, scope)?);
+        }
+        Ok(self.record() != 0)
+    }
+
+    fn cell(&self) -> Span<'_, { crate::layout::CELL_BYTES }> {
+        cell(&self.engine.memory.view(), self.number)
+    }
+
+    fn signal(&self) -> &std::sync::atomic::AtomicU32 {
+        self.cell().word(SIGNAL)
+    }
+
+    fn record(&self) -> u32 {
+        self.cell().load(RECORD)
+    }
+
+    /// Makes a signal for this waiter wake `other`'s owner: one caller then sleeps on several waiters.
+    pub fn wakes(&self, other: &Self) {
+        self.cell().init(super::WAKES, other.number);
+    }
+
+    /// Picks up what [`Waiter::wait`] announced.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says, and what `sink` says; for a take whose sink fails as in
+    /// [`Engine::try_take`], the tuple goes back.
+    pub fn finish<R, E: From<Error>>(
+        mut self,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let engine = Arc::clone(&self.engine);
+        loop {
+            while self.record() == 0 {
+                self.wait(None)?;
+            }
+            let (shape, _) = record::shape_of(record::header(&engine.memory.view(), self.record()));
+            let scope = stripe::scope_of(shape);
+            let mut section = Section::enter(&engine.memory, scope).map_err(Error::from)?;
+            let reference = cell(section.view(), self.number).load(RECORD);
+            if reference == 0 {
+                // The put that handed it over died and was undone.
+                continue;
+            }
+            let kinds = registry::kinds_of(section.view(), shape).ok_or_else(damaged_shape)?;
+            let kinds = kinds.as_slice();
+            let cell = cell(section.view(), self.number);
+            section.set(cell, RECORD, 0);
+            let stripe = Stripe::of_shape(section.view(), shape);
+            if record::must_be_held(section.view(), reference, kinds) {
+                let flight = Flight::begin(&mut section, reference)?;
+                let header = record::header(section.view(), reference);
+                section.set(header, record::STATE, record::CLAIMED);
+                section.commit().map_err(Error::from)?;
+                drop(section);
+                self.release()?;
+                let copy = self.want == Want::Read;
+                return engine.pour(scope, reference, (&flight, copy), kinds, sink);
+            }
+            let mut buffer = ImageBuffer::new();
+            let tuple = buffer.copy(section.view(), reference, kinds);
+            let told = self.settle(&mut section, stripe, reference, tuple.kinds())?;
+            section.commit().map_err(Error::from)?;
+            drop(section);
+            told.wake(&engine);
+            self.release()?;
+            return sink(tuple);
+        }
+    }
+
+    /// Frees the record that was picked up.
+    fn settle<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[tupelo_tuple::Kind],
+    ) -> Result<super::deliver::Delivery, Error> {
+        let taken = self.want == Want::Take;
+        self.engine.free_held(section, stripe, reference, kinds, taken)
+    }
+
+    /// Gives the cell back.
+    fn release(&mut self) -> Result<(), Error> {
+        self.done = true;
+        let view = self.engine.memory.view();
+        self.engine.drop_template(cell(&view, self.number))?;
+        self.engine.free_cell(self.number)
+    }
+
+    /// Leaves the line.
+    fn cancel(&mut self) -> Result<(), Error> {
+        let engine = Arc::clone(&self.engine);
+        engine.withdraw(self.number, self.want)?;
+        self.release()
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        if !self.done {
+            // A failure here means that the space is damaged or stalled; the next call on it says so.
+            let _ = self.cancel();
+        }
+    }
+}
+
+impl Engine {
+    /// Takes a cell out of line, and puts back what it was handed.
+    pub(crate) fn withdraw(&self, number: u32, want: Want) -> Result<(), Error> {
+        let state = cell(&self.memory.view(), number).load(STATE);
+        if state == LINKED {
+            let scope = cell(&self.memory.view(), number).load(SCOPE);
+            let mut section = Section::enter(&self.memory, scope)?;
+            if cell(section.view(), number).load(STATE) == LINKED {
+                chain::unfile(&mut section, number);
+            }
+            section.commit()?;
+        }
+        let reference = cell(&self.memory.view(), number).load(RECORD);
+        if reference == 0 {
+            return Ok(());
+        }
+        let (shape, _) = record::shape_of(record::header(&self.memory.view(), reference));
+        let delivery = self.retry(|| {
+            let mut section = Section::enter(&self.memory, stripe::scope_of(shape))?;
+            let stripe = Stripe::of_shape(section.view(), shape);
+            let cell = cell(section.view(), number);
+            let reference = cell.load(RECORD);
+            if reference == 0 {
+                return Ok(super::deliver::Delivery::default());
+            }
+            let kinds = registry::kinds_of(section.view(), shape).ok_or_else(damaged_shape)?;
+            section.set(cell, RECORD, 0);
+            let delivery = if want == Want::Read {
+                self.free_held(&mut section, stripe, reference, kinds.as_slice(), false)?
+            } else {
+                self.give_back(&mut section, stripe, reference, kinds.as_slice())?
+            };
+            section.commit()?;
+            Ok(delivery)
+        })?;
+        delivery.wake(self);
+        Ok(())
+    }
+}
+
+fn damaged_shape() -> Error {
+    Error::Memory(tupelo_shm::Error::corrupted("a record names a shape that does not exist"))
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

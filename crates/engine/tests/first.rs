@@ -1,0 +1,102 @@
+//! Put, take and read on one engine over private memory.
+use std::sync::Arc;
+use std::time::Duration;
+use tupelo_engine::{CreateOptions, Engine, Error, Order, Want};
+use tupelo_shm::Segment;
+use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef};
+
+fn engine(size_bytes: u64) -> Arc<Engine> {
+    let options = CreateOptions {
+        reserve_bytes: Engine::reserve_bytes(size_bytes),
+        initial_commit_bytes: 4096,
+        create: true,
+        fresh: false,
+        mode: 0o600,
+    };
+    let segment = Segment::private(&options, &Engine::segment_layout(), |mapping| {
+        Engine::initialise(mapping, size_bytes)
+    });
+    Arc::new(Engine::new(segment.unwrap()).unwrap())
+}
+
+fn int(engine: &Engine, patterns: &[PatternRef<'_>], index: usize, take: bool) -> Option<i64> {
+    let template = [TemplateRef::new(patterns)];
+    let sink = |tuple: tupelo_tuple::TupleView<'_>| match tuple.field(index) {
+        Some(Field::Int(value)) => Ok::<i64, Error>(value),
+        other => panic!("{other:?}"),
+    };
+    if take {
+        engine.try_take(&template, Order::Fifo, sink)
+    } else {
+        engine.try_read(&template, Order::Fifo, sink)
+    }
+    .unwrap()
+}
+
+#[test]
+fn what_was_put_is_read_and_taken_once() {
+    let engine = engine(16 << 20);
+    let job = |k: i64| [Field::Str("job"), Field::Int(k), Field::Float(3.5)];
+    for k in 0..20_000 {
+        engine.put(&job(k)).unwrap();
+    }
+    let any_int = PatternRef::Kinds(KindSet::of(Kind::Int));
+    let any_float = PatternRef::Kinds(KindSet::of(Kind::Float));
+    let name = PatternRef::Actual(Field::Str("job"));
+    for k in (0..20_000).rev().step_by(2) {
+        let t = [name, PatternRef::Actual(Field::Int(k)), any_float];
+        assert_eq!(int(&engine, &t, 1, false), Some(k));
+        assert_eq!(int(&engine, &t, 1, true), Some(k));
+        assert_eq!(int(&engine, &t, 1, true), None);
+    }
+    for k in (0..20_000).step_by(2) {
+        assert_eq!(int(&engine, &[name, any_int, any_float], 1, true), Some(k));
+    }
+    assert_eq!(int(&engine, &[name, any_int, any_float], 1, true), None);
+}
+
+#[test]
+fn a_put_hands_its_tuple_to_the_first_in_line() {
+    let engine = engine(16 << 20);
+    let any_int = PatternRef::Kinds(KindSet::of(Kind::Int));
+    let patterns = [any_int];
+    let template = [TemplateRef::new(&patterns)];
+    let first = engine.waiter(&template, Want::Take).unwrap();
+    let second = engine.waiter(&template, Want::Take).unwrap();
+    let reader = engine.waiter(&template, Want::Read).unwrap();
+    engine.put(&[Field::Int(7)]).unwrap();
+    assert!(first.wait(None).unwrap());
+    assert!(reader.wait(None).unwrap());
+    assert!(!second.wait(Some(Duration::ZERO)).unwrap());
+    drop(first);
+    assert!(second.wait(None).unwrap());
+    let get = |waiter: tupelo_engine::Waiter| {
+        waiter
+            .finish(|t| match t.field(0) {
+                Some(Field::Int(v)) => Ok::<_, Error>(v),
+                _ => panic!(),
+            })
+            .unwrap()
+    };
+    assert_eq!(get(second), 7);
+    assert_eq!(get(reader), 7);
+    assert_eq!(int(&engine, &patterns, 0, true), None);
+}
+#[test]
+fn large() {
+    let engine = engine(64 << 20);
+    let big = vec![7u8; 5_000_000];
+    let any = PatternRef::Kinds(KindSet::of(Kind::Bytes));
+    for round in 0..20 {
+        engine.put(&[Field::Int(round), Field::Bytes(&big)]).unwrap();
+        assert_eq!(
+            int(&engine, &[PatternRef::Actual(Field::Int(round)), any], 0, true),
+            Some(round)
+        );
+    }
+    for round in 0..13 {
+        engine.put(&[Field::Int(round), Field::Bytes(&big)]).unwrap();
+    }
+    let error = engine.put(&[Field::Int(0), Field::Bytes(&big)]);
+    assert!(matches!(error, Err(Error::SpaceFull { tuples: 13, .. })), "{error:?}");
+}

@@ -1,0 +1,263 @@
+//! Checked access to shared memory by offset: the only way anything above this crate touches a segment.
+//!
+//! Nothing in a segment is a pointer: addresses differ per process, offsets do not. What an offset says
+//! was written by some process, perhaps a damaged one, so it is input (rule C5): a [`View`] checks it
+//! against the committed size before it becomes an address. An offset that does not hold is answered
+//! with a page of zeros, and the view remembers the violation. So the code that walks a structure
+//! needs no error path at each step: zeros end every walk, and whoever opened the view asks once, at the
+//! end, whether what it saw was real.
+//!
+//! Racing accesses are part of the design (optimistic readers), so every load and store is atomic.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::copy;
+
+/// Bytes of a granule: the unit in which blocks are addressed, and a cache line.
+pub const GRANULE: usize = 64;
+
+/// Largest window that a violating offset can be answered with.
+const ZEROS_BYTES: usize = 4096;
+
+#[repr(align(4096))]
+struct Zeros([AtomicU64; ZEROS_BYTES / 8]);
+
+/// What a violating offset reads. Stores that land here are lost: their operation ends with an error.
+/// Per process, so no other process can fill it.
+static ZEROS: Zeros = Zeros([const { AtomicU64::new(0) }; ZEROS_BYTES / 8]);
+
+/// A window of `N` bytes into a segment, known to lie inside it. Offsets into it that are constants cost
+/// no check at run time.
+#[derive(Clone, Copy)]
+pub struct Span<'m, const N: usize> {
+    base: *const u8,
+    offset: usize,
+    mapping: PhantomData<&'m AtomicU32>,
+}
+
+impl<'m, const N: usize> Span<'m, N> {
+    /// Where the window begins, as an offset in the segment.
+    #[inline(always)]
+    pub fn offset(self) -> usize {
+        self.offset
+    }
+
+    /// The word at `at`, for operations that need more than a load or a store.
+    ///
+    /// # Panics
+    ///
+    /// If the word is not aligned or not inside the window: a bug of the caller, not of the data.
+    #[inline(always)]
+    pub fn word(self, at: usize) -> &'m AtomicU32 {
+        assert!(at.is_multiple_of(4) && at + 4 <= N, "word outside of its window");
+        // SAFETY: the constructor checked that N bytes from `base + offset`, which is 8-aligned, lie in
+        // memory that stays mapped for 'm; `at` is inside and aligned. Atomic, so races are defined.
+        unsafe { &*self.base.add(self.offset + at).cast::<AtomicU32>() }
+    }
+
+    /// The double word at `at`.
+    ///
+    /// # Panics
+    ///
+    /// If it is not aligned or not inside the window.
+    #[inline(always)]
+    pub fn double(self, at: usize) -> &'m AtomicU64 {
+        assert!(at.is_multiple_of(8) && at + 8 <= N, "double word outside of its window");
+        // SAFETY: as in `word`; spans begin 8-aligned, so the double word is aligned too.
+        unsafe { &*self.base.add(self.offset + at).cast::<AtomicU64>() }
+    }
+
+    /// Loads the word at `at`. No ordering: the lock or the sequence check around it orders.
+    #[inline(always)]
+    pub fn load(self, at: usize) -> u32 {
+        self.word(at).load(Ordering::Relaxed)
+    }
+
+    /// Loads the double word at `at`.
+    #[inline(always)]
+    pub fn load64(self, at: usize) -> u64 {
+        self.double(at).load(Ordering::Relaxed)
+    }
+
+    /// Stores a word that means nothing yet: the body of a free block, a field of an unlinked record.
+    /// What others can reach is stored with [`crate::Section::set`] instead.
+    #[inline(always)]
+    pub fn init(self, at: usize, value: u32) {
+        self.word(at).store(value, Ordering::Relaxed);
+    }
+
+    /// Stores a double word that means nothing yet.
+    #[inline(always)]
+    pub fn init64(self, at: usize, value: u64) {
+        self.double(at).store(value, Ordering::Relaxed);
+    }
+
+    /// Asks the processor to fetch the window's first line, to write it soon.
+    #[inline(always)]
+    pub fn prefetch(self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a prefetch is a hint and faults nowhere.
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_ET0>(self.base.wrapping_add(self.offset).cast());
+        }
+    }
+
+    /// Which of the first eight words equal `value`: bit `i` for word `i`. The window is 16-aligned.
+    #[inline(always)]
+    pub fn equal_words(self, value: u32) -> u32 {
+        assert!(N >= 32, "fewer than eight words");
+        #[cfg(target_arch = "x86_64")]
+        {
+            let set: u32;
+            // SAFETY: reads 32 bytes of the window, which is 16-aligned (callers pass whole granules).
+            // Assembly, since other processes may write meanwhile: a racing vector load in Rust would
+            // be undefined, one that the compiler does not see into is a plain load.
+            unsafe {
+                std::arch::asm!(
+                    "movd {t}, {value:e}",
+                    "pshufd {t}, {t}, 0",
+                    "movdqa {x}, {t}",
+                    "pcmpeqd {x}, [{p}]",
+                    "pcmpeqd {t}, [{p} + 16]",
+                    "packssdw {x}, {t}",
+                    "packsswb {x}, {x}",
+                    "pmovmskb {set:e}, {x}",
+                    value = in(reg) value,
+                    p = in(reg) self.base.add(self.offset),
+                    t = out(xmm_reg) _,
+                    x = out(xmm_reg) _,
+                    set = lateout(reg) set,
+                    options(readonly, nostack, preserves_flags),
+                );
+            }
+            set & 0xff
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        (0..8).fold(0, |set, i| set | u32::from(self.load(4 * i) == value) << i)
+    }
+}
+
+/// Access to one segment during one operation: base, committed size, and whether an offset failed.
+pub struct View<'m> {
+    base: *const u8,
+    limit: usize,
+    violated: Cell<bool>,
+    mapping: PhantomData<&'m AtomicU32>,
+}
+
+impl<'m> View<'m> {
+    /// A view of the first `limit` bytes from `base`.
+    ///
+    /// # Safety
+    ///
+    /// `limit` bytes from `base`, which is page-aligned, are mapped readable and writable, stay so for
+    /// `'m`, and are accessed by nobody in this process but through views.
+    #[inline(always)]
+    pub(crate) const unsafe fn new(base: *const u8, limit: usize) -> Self {
+        Self { base, limit, violated: Cell::new(false), mapping: PhantomData }
+    }
+
+    /// The window of `N` bytes at `offset`. Outside of the segment: zeros, and the view is violated.
+    #[inline(always)]
+    pub fn span<const N: usize>(&self, offset: usize) -> Span<'m, N> {
+        const { assert!(N <= ZEROS_BYTES) };
+        // One comparison for the end is enough: offsets come from u32 granules and cannot wrap.
+        if offset % 8 != 0 || offset.wrapping_add(N) > self.limit || offset > self.limit {
+            return self.violation();
+        }
+        Span { base: self.base, offset, mapping: PhantomData }
+    }
+
+    /// The window of `N` bytes at granule `granule`; 0 is the null reference and a violation.
+    #[inline(always)]
+    pub fn at<const N: usize>(&self, granule: u32) -> Span<'m, N> {
+        const { assert!(N <= ZEROS_BYTES) };
+        let offset = granule as usize * GRANULE;
+        if granule == 0 || offset + N > self.limit {
+            return self.violation();
+        }
+        Span { base: self.base, offset, mapping: PhantomData }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn violation<const N: usize>(&self) -> Span<'m, N> {
+        self.violated.set(true);
+        Span { base: ZEROS.0.as_ptr().cast(), offset: 0, mapping: PhantomData }
+    }
+
+    /// Whether some offset lay outside of the segment, or a walk found what cannot be.
+    #[inline(always)]
+    pub fn violated(&self) -> bool {
+        self.violated.get()
+    }
+
+    /// Notes that the structure contradicts itself (a walk longer than the segment can hold, a state
+    /// that does not exist).
+    #[cold]
+    #[inline(never)]
+    pub fn violate(&self) {
+        self.violated.set(true);
+    }
+
+    /// Forgets violations: an optimistic reader that raced with a writer saw garbage, not damage.
+    #[inline]
+    pub fn forgive(&self) {
+        self.violated.set(false);
+    }
+
+    /// Copies `out.len()` bytes at `offset` out of the segment; zeros if they are not inside.
+    #[inline(always)]
+    pub fn copy_out(&self, offset: usize, out: &mut [u8]) {
+        if !self.holds(offset, out.len()) {
+            self.violated.set(true);
+            out.fill(0);
+            return;
+        }
+        // SAFETY: `holds` checked the range; `copy_out` tolerates concurrent writers.
+        unsafe { copy::copy_out(self.base.add(offset), out) };
+    }
+
+    /// Copies `bytes` into the segment at `offset`, where nobody else can reach yet.
+    #[inline(always)]
+    pub fn copy_in(&self, offset: usize, bytes: &[u8]) {
+        if !self.holds(offset, bytes.len()) {
+            self.violated.set(true);
+            return;
+        }
+        // SAFETY: `holds` checked the range; `copy_in` tolerates concurrent readers.
+        unsafe { copy::copy_in(bytes, self.base.add(offset).cast_mut()) };
+    }
+
+    /// The bytes at `offset`, in place.
+    ///
+    /// For records that only this caller holds (taken out of every structure, not yet freed): no honest
+    /// process writes them until they are freed, which needs the caller again.
+    #[inline]
+    pub fn bytes(&self, offset: usize, len: usize) -> &'m [u8] {
+        if !self.holds(offset, len) {
+            self.violated.set(true);
+            return &[];
+        }
+        // SAFETY: in range by `holds`, mapped for 'm, and unwritten while held (see above).
+        unsafe { std::slice::from_raw_parts(self.base.add(offset), len) }
+    }
+
+    /// Whether `len` bytes at `offset` lie inside; notes a violation if not.
+    #[inline]
+    pub fn reaches(&self, offset: usize, len: usize) -> bool {
+        let holds = self.holds(offset, len);
+        if !holds {
+            self.violated.set(true);
+        }
+        holds
+    }
+
+    #[inline(always)]
+    fn holds(&self, offset: usize, len: usize) -> bool {
+        offset <= self.limit && len <= self.limit - offset
+    }
+}

@@ -1,0 +1,56 @@
+//! A place for what is copied out of a segment: on the stack if it is short.
+
+use std::mem::MaybeUninit;
+
+use crate::access::{Span, View};
+
+/// Room for a copy of bytes of a segment. Not cleared between uses: [`CopyBuffer::copy`] returns just what
+/// it filled.
+pub struct CopyBuffer {
+    short: [MaybeUninit<u64>; Self::SHORT_BYTES / 8],
+    long: Vec<u8>,
+}
+
+impl Default for CopyBuffer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CopyBuffer {
+    /// Up to this size, a copy needs no allocation.
+    pub const SHORT_BYTES: usize = 512;
+
+    /// An empty buffer; costs nothing.
+    #[inline(always)]
+    pub const fn new() -> Self {
+        Self { short: [const { MaybeUninit::uninit() }; Self::SHORT_BYTES / 8], long: Vec::new() }
+    }
+
+    /// Copies `bytes` bytes at `offset`, a multiple of eight, and returns them. Nothing, and a violation,
+    /// if they are not inside the segment: the size is another process's word, so it is checked before
+    /// anything is allocated for it.
+    #[inline(always)]
+    pub fn copy(&mut self, view: &View<'_>, offset: usize, bytes: usize) -> &[u8] {
+        if bytes > Self::SHORT_BYTES {
+            return self.copy_long(view, offset, bytes);
+        }
+        let words = bytes.div_ceil(8);
+        for (index, word) in self.short[..words].iter_mut().enumerate() {
+            let place: Span<'_, 8> = view.span(offset + 8 * index);
+            word.write(place.load64(0).to_le());
+        }
+        // SAFETY: the first `words` words, which are at least `bytes` bytes, were written just now.
+        unsafe { std::slice::from_raw_parts(self.short.as_ptr().cast(), bytes) }
+    }
+
+    #[cold]
+    fn copy_long(&mut self, view: &View<'_>, offset: usize, bytes: usize) -> &[u8] {
+        if !view.reaches(offset, bytes) {
+            return &[];
+        }
+        self.long.resize(bytes, 0);
+        view.copy_out(offset, &mut self.long);
+        &self.long
+    }
+}

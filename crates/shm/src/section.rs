@@ -1,0 +1,201 @@
+//! A critical section whose changes happen all or not at all, whoever is killed when (rule C1).
+//!
+//! Every store to a word that others can reach goes through [`Section::set`], which first writes the old
+//! value to the log of this thread:
+//!
+//! ```text
+//! set:     entry[n] = (offset, scope, old);  n = n + 1;  *offset = new
+//! commit:  n = 0
+//! heir:    restore the entries of this scope, newest first
+//! ```
+//!
+//! SIGKILL arrives between two instructions with all earlier stores done and no later one, so program
+//! order is all that is needed; the compiler fences keep it. Killed before the entry counts: nothing
+//! changed. After it counts: the old value is restored, over itself or over the new one. After `n = 0`,
+//! which commits the changes in all locked scopes with one store: nothing to restore. Every case is run,
+//! instruction by instruction, by the crash tests.
+//!
+//! Two rules keep the argument short. R1: what others can reach is stored by `set`. R2: what is stored
+//! without the log (`Span::init`) means nothing in the state that an undo would restore: the body of a
+//! free block, the tag of an empty index entry.
+
+use std::sync::atomic::{Ordering, compiler_fence};
+
+use crate::access::{Span, View};
+use crate::error::Error;
+use crate::lock;
+use crate::memory::Memory;
+use crate::thread::{LogEntry, Thread, put_back};
+
+/// A locked scope (or several), and what was changed in it so far. Dropped without [`Section::commit`],
+/// it puts everything back.
+pub struct Section<'m> {
+    view: View<'m>,
+    thread: Thread<'m>,
+    /// The scope that `set` files its entries under.
+    focus: u32,
+    first: u32,
+    /// Locked after `first`, in ascending order.
+    others: Vec<u32>,
+    count: u32,
+    capacity: u32,
+    overflow: bool,
+}
+
+impl<'m> Section<'m> {
+    /// Locks `scope` for the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Stalled`] if its owner lives but does not leave; [`Error::Reentrant`] if the owner is
+    /// this very thread (a signal handler); what [`Memory::thread`] says if this thread has no slot yet.
+    #[inline(always)]
+    pub fn enter(memory: &'m Memory, scope: u32) -> Result<Self, Error> {
+        let thread = memory.thread()?;
+        let view = memory.view();
+        lock::acquire(&view, &thread, scope)?;
+        Ok(Self {
+            view,
+            thread,
+            focus: scope,
+            first: scope,
+            others: Vec::new(),
+            count: 0,
+            capacity: thread.log_capacity(),
+            overflow: false,
+        })
+    }
+
+    /// Locks a further scope and directs `set` to it. To rule out deadlock, callers lock scopes in
+    /// ascending order.
+    ///
+    /// # Errors
+    ///
+    /// As [`Section::enter`]; the section stays as it was.
+    pub fn enter_also(&mut self, scope: u32) -> Result<(), Error> {
+        debug_assert!(!self.holds(scope), "a scope is locked once");
+        lock::acquire(&self.view, &self.thread, scope)?;
+        self.others.push(scope);
+        self.focus = scope;
+        Ok(())
+    }
+
+    /// Whether the section holds `scope`.
+    #[inline]
+    pub fn holds(&self, scope: u32) -> bool {
+        self.first == scope || self.others.contains(&scope)
+    }
+
+    /// Directs `set` to `scope`, which the section holds. Returns the scope it was directed to.
+    #[inline(always)]
+    pub fn focus(&mut self, scope: u32) -> u32 {
+        debug_assert!(self.holds(scope), "focus on a scope that is not locked");
+        std::mem::replace(&mut self.focus, scope)
+    }
+
+    /// The scope that `set` is directed to.
+    #[inline(always)]
+    pub fn focused(&self) -> u32 {
+        self.focus
+    }
+
+    /// The view through which this section sees the segment.
+    #[inline(always)]
+    pub fn view(&self) -> &View<'m> {
+        &self.view
+    }
+
+    /// The calling thread's slot number: names it in the segment.
+    #[inline(always)]
+    pub fn thread(&self) -> &Thread<'m> {
+        &self.thread
+    }
+
+    /// Stores a word that others can reach (rule R1). Undone unless the section commits.
+    #[inline(always)]
+    pub fn set<const N: usize>(&mut self, span: Span<'m, N>, at: usize, value: u32) {
+        let word = span.word(at);
+        let entry = LogEntry { offset: span.offset() + at, scope: self.focus, old: word.load(Ordering::Relaxed) };
+        if self.count >= self.capacity {
+            // Nothing more is stored; the section can only be rolled back.
+            self.overflow = true;
+            return;
+        }
+        self.thread.log(&self.view, self.count, &entry);
+        compiler_fence(Ordering::SeqCst);
+        self.count += 1;
+        self.thread.set_log_count(self.count);
+        compiler_fence(Ordering::SeqCst);
+        word.store(value, Ordering::Relaxed);
+    }
+
+    /// Adds to a word that others can reach, wrapping.
+    #[inline(always)]
+    pub fn add<const N: usize>(&mut self, span: Span<'m, N>, at: usize, change: i32) {
+        let value = span.load(at).wrapping_add_signed(change);
+        self.set(span, at, value);
+    }
+
+    /// Whether the section still can commit: its log had room and everything it saw was inside the
+    /// segment.
+    #[inline(always)]
+    pub fn sound(&self) -> bool {
+        !self.overflow && !self.view.violated()
+    }
+
+    /// How many more words the log has room for: long jobs commit before it is full.
+    #[inline]
+    pub fn room(&self) -> usize {
+        (self.capacity - self.count) as usize
+    }
+
+    /// Makes the changes final, in all locked scopes at once, and leaves the scopes locked for more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupted`] if the section met damage, [`Error::LogFull`] if it changed more words than
+    /// the log holds. Everything is rolled back then.
+    #[inline(always)]
+    pub fn commit(&mut self) -> Result<(), Error> {
+        if !self.sound() {
+            return Err(self.refuse());
+        }
+        compiler_fence(Ordering::SeqCst);
+        self.thread.set_log_count(0);
+        compiler_fence(Ordering::SeqCst);
+        self.count = 0;
+        Ok(())
+    }
+
+    #[cold]
+    fn refuse(&mut self) -> Error {
+        self.roll_back();
+        if self.view.violated() { Error::corrupted("a reference points outside of the segment") } else { Error::LogFull }
+    }
+
+    /// Puts back what was changed since the last commit.
+    #[cold]
+    #[inline(never)]
+    pub fn roll_back(&mut self) {
+        for index in (0..self.count).rev() {
+            put_back(&self.view, &self.thread.logged(&self.view, index));
+        }
+        compiler_fence(Ordering::SeqCst);
+        self.thread.set_log_count(0);
+        self.count = 0;
+        self.overflow = false;
+    }
+}
+
+impl Drop for Section<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.count != 0 {
+            self.roll_back();
+        }
+        while let Some(scope) = self.others.pop() {
+            lock::release(&self.view, &self.thread, scope);
+        }
+        lock::release(&self.view, &self.thread, self.first);
+    }
+}

@@ -1,0 +1,444 @@
+//! Who works in a segment: a participant per process, a slot per thread.
+//!
+//! A thread slot is a page: the identity of the thread, what it has in flight, and its undo log. The log
+//! is per thread, not per scope, so that it stays in the thread's own cache. Slots of the dead are
+//! recycled by the engine's sweeper, after every scope that their log mentions was inherited.
+//!
+//! | word | participant | | word | thread slot |
+//! |---:|---|---|---:|---|
+//! | 0 | pid, 0 if free | | 0 | number of log entries |
+//! | 8 | start time (two words) | | 4 | thread id, 0 if free |
+//! | | | | 8 | participant number |
+//! | | | | 12 | start of the log's run: granule, 0 if none |
+//! | | | | 16 | start time (two words) |
+//! | | | | 24 | entries that the run holds |
+//! | | | | 32..64 | the engine's: what this thread has in flight |
+//! | | | | 64.. | log entries of 16 bytes |
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::access::{GRANULE, Span, View};
+use crate::error::Error;
+use crate::memory::Memory;
+use crate::process::{self, ProcessId};
+use crate::table::{
+    self, PARTICIPANT_BYTES, PARTICIPANTS_MAX, SLOT_BYTES, THREADS_MAX,
+};
+use crate::futex::{self, RobustListHead};
+
+const COUNT: usize = 0;
+const TID: usize = 4;
+const PARTICIPANT: usize = 8;
+const RUN: usize = 12;
+const START_TIME: usize = 16;
+const RUN_ENTRIES: usize = 24;
+/// Where the engine's eight words in a slot begin.
+pub const ENGINE_WORDS: usize = 32;
+/// How many of them there are.
+pub const ENGINE_WORDS_COUNT: usize = 8;
+const ENTRIES: usize = ENGINE_WORDS + 4 * ENGINE_WORDS_COUNT;
+const ENTRY_BYTES: usize = 16;
+/// Entries inside the slot: eight times what a put with eight indexes changes.
+const INLINE_ENTRIES: u32 = ((SLOT_BYTES - ENTRIES) / ENTRY_BYTES) as u32;
+
+/// The slot of one thread, as a window.
+pub type Slot<'m> = Span<'m, SLOT_BYTES>;
+
+/// One logged store: `old` stood at `offset`, which `scope` protects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogEntry {
+    pub(crate) offset: usize,
+    pub(crate) scope: u32,
+    pub(crate) old: u32,
+}
+
+/// The calling thread in one segment.
+#[derive(Clone, Copy)]
+pub struct Thread<'m> {
+    pub(crate) tid: u32,
+    number: u32,
+    slot: Slot<'m>,
+    robust: *mut RobustListHead,
+}
+
+impl<'m> Thread<'m> {
+    /// The number of the slot, from 1: how locks and records name a thread.
+    #[inline(always)]
+    pub fn slot_number(&self) -> u32 {
+        self.number
+    }
+
+    /// The slot itself.
+    #[inline(always)]
+    pub fn slot(&self) -> Slot<'m> {
+        self.slot
+    }
+
+    /// The number of the participant (process) that the thread belongs to.
+    #[inline]
+    pub fn participant(&self) -> u32 {
+        self.slot.load(PARTICIPANT)
+    }
+
+    /// Tells the kernel which lock this thread is about to take or release.
+    #[inline(always)]
+    pub(crate) fn set_pending(&self, word: &AtomicU32) {
+        // SAFETY: the head is this thread's own, valid until it ends; only the kernel reads it, after.
+        unsafe { futex::set_pending(self.robust, word) };
+    }
+
+    /// Tells the kernel that no lock is in transition.
+    #[inline(always)]
+    pub(crate) fn clear_pending(&self) {
+        // SAFETY: as in `set_pending`.
+        unsafe { futex::clear_pending(self.robust) };
+    }
+
+    /// How many entries the log holds at most.
+    #[inline(always)]
+    pub fn log_capacity(&self) -> u32 {
+        INLINE_ENTRIES + self.slot.load(RUN_ENTRIES)
+    }
+
+    /// Writes entry number `index`; it counts only after [`Self::set_log_count`].
+    #[inline(always)]
+    pub(crate) fn log(&self, view: &View<'m>, index: u32, entry: &LogEntry) {
+        let tag = u64::from(entry.scope) << 32 | u64::from(entry.old);
+        if index < INLINE_ENTRIES {
+            let at = ENTRIES + index as usize * ENTRY_BYTES;
+            self.slot.init64(at, entry.offset as u64);
+            self.slot.init64(at + 8, tag);
+        } else {
+            let place = run_entry(view, self.slot, index);
+            place.init64(0, entry.offset as u64);
+            place.init64(8, tag);
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_log_count(&self, count: u32) {
+        self.slot.init(COUNT, count);
+    }
+
+    pub(crate) fn logged(&self, view: &View<'m>, index: u32) -> LogEntry {
+        logged(view, self.slot, index)
+    }
+
+    /// Gives the log a run of `bytes` bytes from `granule` for long sections. The caller owns the run
+    /// and has no section open.
+    pub fn attach_log_run(&self, granule: u32, bytes: usize) {
+        self.slot.init(RUN, granule);
+        self.slot.init(RUN_ENTRIES, u32::try_from(bytes / ENTRY_BYTES).unwrap_or(u32::MAX / 2));
+    }
+
+    /// Takes the run back: its first granule, or `None` if there is none.
+    pub fn detach_log_run(&self) -> Option<u32> {
+        detach_log_run(self.slot)
+    }
+}
+
+/// Takes the log's run from a slot that is the caller's own, or a dead thread's.
+pub fn detach_log_run(slot: Slot<'_>) -> Option<u32> {
+    let granule = slot.load(RUN);
+    slot.init(RUN_ENTRIES, 0);
+    slot.init(RUN, 0);
+    (granule != 0).then_some(granule)
+}
+
+fn run_entry<'m>(view: &View<'m>, slot: Slot<'m>, index: u32) -> Span<'m, ENTRY_BYTES> {
+    let run = slot.load(RUN) as usize * GRANULE;
+    view.span(run + (index - INLINE_ENTRIES) as usize * ENTRY_BYTES)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the two halves of the tag are meant")]
+fn logged<'m>(view: &View<'m>, slot: Slot<'m>, index: u32) -> LogEntry {
+    let (offset, tag) = if index < INLINE_ENTRIES {
+        let at = ENTRIES + index as usize * ENTRY_BYTES;
+        (slot.load64(at), slot.load64(at + 8))
+    } else {
+        let place = run_entry(view, slot, index);
+        (place.load64(0), place.load64(8))
+    };
+    LogEntry { offset: offset as usize, scope: (tag >> 32) as u32, old: tag as u32 }
+}
+
+/// The slot with this number, or `None` for 0 and numbers that cannot be.
+fn slot_of<'m>(view: &View<'m>, number: u32) -> Option<Slot<'m>> {
+    let index = (number as usize).checked_sub(1)?;
+    (index < THREADS_MAX).then(|| view.span(table::slot(index)))
+}
+
+/// Restores what the thread with slot `number` left uncommitted in `scope`, newest first.
+pub(crate) fn restore(view: &View<'_>, number: u32, scope: u32) {
+    let Some(slot) = slot_of(view, number) else { return };
+    let entries_max = INLINE_ENTRIES.saturating_add(slot.load(RUN_ENTRIES));
+    for index in (0..slot.load(COUNT).min(entries_max)).rev() {
+        let entry = logged(view, slot, index);
+        if entry.scope == scope {
+            put_back(view, &entry);
+        }
+    }
+}
+
+/// Stores the old value where it stood.
+pub(crate) fn put_back(view: &View<'_>, entry: &LogEntry) {
+    let pair: Span<'_, 8> = view.span(entry.offset & !7);
+    pair.init(entry.offset & 4, entry.old);
+}
+
+/// The process behind slot `number`; 0 if unknown.
+pub(crate) fn pid_of(view: &View<'_>, number: u32) -> u32 {
+    slot_of(view, number).map_or(0, |slot| participant_pid(view, slot.load(PARTICIPANT)))
+}
+
+/// The start time of the thread with slot `number`, if the slot is thread `tid`'s; else 0: unknown.
+pub(crate) fn start_time_of(view: &View<'_>, number: u32, tid: u32) -> u64 {
+    slot_of(view, number)
+        .filter(|slot| slot.load(TID) == tid)
+        .map_or(0, |slot| slot.load64(START_TIME))
+}
+
+// --- finding this thread's slot ---------------------------------------------------------------------
+
+fn nothing_in_flight(slot: Slot<'_>) -> bool {
+    (0..ENGINE_WORDS_COUNT).all(|word| slot.load(ENGINE_WORDS + 4 * word) == 0)
+}
+
+#[derive(Clone, Copy)]
+struct Registered {
+    base: *const u8,
+    fork_generation: u32,
+    tid: u32,
+    number: u32,
+    robust: *mut RobustListHead,
+}
+
+/// The slots that this thread holds, given back when it ends.
+struct Registrations(RefCell<Vec<Registered>>);
+
+impl Drop for Registrations {
+    fn drop(&mut self) {
+        for held in self.0.borrow_mut().drain(..) {
+            if held.fork_generation == process::fork_generation() {
+                // SAFETY: mappings are never unmapped, and `base` is one; the slot's page is committed.
+                let view = unsafe { View::new(held.base, table::slot(held.number as usize)) };
+                if let Some(slot) = slot_of(&view, held.number) {
+                    // Keeps the slot if something is in flight: the sweeper then sees a dead thread.
+                    if slot.load(COUNT) == 0 && slot.load(RUN) == 0 && nothing_in_flight(slot) {
+                        slot.word(TID).store(0, Ordering::Release);
+                    }
+                }
+            }
+        }
+    }
+}
+
+const NOBODY: Registered = Registered {
+    base: std::ptr::null(),
+    fork_generation: 0,
+    tid: 0,
+    number: 0,
+    robust: std::ptr::null_mut(),
+};
+
+thread_local! {
+    /// The slot used last: nearly always the one that is wanted.
+    static LAST: Cell<Registered> = const { Cell::new(NOBODY) };
+    static ALL: Registrations = const { Registrations(RefCell::new(Vec::new())) };
+}
+
+/// The calling thread's slot in `memory`.
+#[inline(always)]
+pub(crate) fn current(memory: &Memory) -> Result<Thread<'_>, Error> {
+    let base: *const u8 = memory.mapping().base();
+    let last = LAST.get();
+    if last.base == base && last.fork_generation == process::fork_generation() {
+        return Ok(thread_from(memory, last));
+    }
+    other(memory)
+}
+
+#[inline(always)]
+fn thread_from(memory: &Memory, held: Registered) -> Thread<'_> {
+    // SAFETY: slots lie in the fixed part, and this one's page was committed when it was taken.
+    let view = unsafe { View::new(memory.mapping().base(), table::slot(held.number as usize)) };
+    let slot = view.span(table::slot(held.number as usize - 1));
+    Thread { tid: held.tid, number: held.number, slot, robust: held.robust }
+}
+
+#[cold]
+#[inline(never)]
+fn other(memory: &Memory) -> Result<Thread<'_>, Error> {
+    let base: *const u8 = memory.mapping().base();
+    let fork_generation = process::fork_generation();
+    let held = ALL.with(|all| {
+        let mut all = all.0.borrow_mut();
+        // After a fork these are the parent's.
+        all.retain(|held| held.fork_generation == fork_generation);
+        if let Some(held) = all.iter().find(|held| held.base == base) {
+            return Ok(*held);
+        }
+        let held = register(memory, fork_generation)?;
+        all.push(held);
+        Ok(held)
+    })?;
+    LAST.set(held);
+    Ok(thread_from(memory, held))
+}
+
+fn register(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> {
+    let base: *const u8 = memory.mapping().base();
+    let tid = futex::thread_id();
+    let participant = participant(memory, fork_generation)?;
+    for index in 0..THREADS_MAX {
+        let offset = table::slot(index);
+        if index >= memory.slots_used() {
+            memory.mapping().commit(offset..offset + SLOT_BYTES)?;
+            memory.raise_slots_used(index + 1);
+        }
+        // SAFETY: the page was committed just now.
+        let view = unsafe { View::new(base, offset + SLOT_BYTES) };
+        let slot: Slot<'_> = view.span(offset);
+        if slot.word(TID).compare_exchange(0, tid, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            slot.init(PARTICIPANT, participant);
+            slot.init64(START_TIME, process::thread_start_time(tid));
+            let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
+            return Ok(Registered { base, fork_generation, tid, number, robust: futex::robust_head() });
+        }
+    }
+    Err(Error::LimitExceeded { what: "threads in one space", limit: THREADS_MAX })
+}
+
+// --- participants ------------------------------------------------------------------------------------
+
+/// The bytes that every segment commits at once: identity and participants.
+pub(crate) const fn fixed_bytes() -> usize {
+    table::participant(PARTICIPANTS_MAX)
+}
+
+type Participant<'m> = Span<'m, PARTICIPANT_BYTES>;
+const PID: usize = 0;
+const PROCESS_START: usize = 8;
+
+/// The participant numbers of this process, per segment.
+static PARTICIPANTS: Mutex<Option<HashMap<(usize, u32), u32>>> = Mutex::new(None);
+
+fn participant(memory: &Memory, fork_generation: u32) -> Result<u32, Error> {
+    let key = (memory.mapping().base() as usize, fork_generation);
+    let mut known = PARTICIPANTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let known = known.get_or_insert_default();
+    if let Some(number) = known.get(&key) {
+        return Ok(*number);
+    }
+    let me = ProcessId::current();
+    let view = memory.view();
+    for number in 0..PARTICIPANTS_MAX {
+        let entry: Participant<'_> = view.span(table::participant(number));
+        let free = entry.word(PID).compare_exchange(0, me.pid, Ordering::AcqRel, Ordering::Relaxed);
+        if free.is_ok() {
+            entry.init64(PROCESS_START, me.start_time);
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            known.insert(key, number);
+            return Ok(number);
+        }
+    }
+    Err(Error::LimitExceeded { what: "processes in one space", limit: PARTICIPANTS_MAX })
+}
+
+fn participant_pid(view: &View<'_>, number: u32) -> u32 {
+    if number as usize >= PARTICIPANTS_MAX {
+        return 0;
+    }
+    let entry: Participant<'_> = view.span(table::participant(number as usize));
+    entry.load(PID)
+}
+
+/// A process that uses the segment, or did until it died.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParticipantInfo {
+    /// Its number in the segment.
+    pub number: u32,
+    /// Its process id.
+    pub pid: u32,
+    /// Whether it still runs.
+    pub alive: bool,
+}
+
+impl Memory {
+    /// The processes that use the segment, and those that died without being swept yet.
+    pub fn participants(&self) -> Vec<ParticipantInfo> {
+        let view = self.view();
+        (0..PARTICIPANTS_MAX).filter_map(|number| self.participant_info(&view, number)).collect()
+    }
+
+    /// Whether participant `number` is a living process.
+    pub fn participant_is_alive(&self, number: u32) -> bool {
+        self.participant_info(&self.view(), number as usize).is_some_and(|info| info.alive)
+    }
+
+    fn participant_info(&self, view: &View<'_>, number: usize) -> Option<ParticipantInfo> {
+        if number >= PARTICIPANTS_MAX {
+            return None;
+        }
+        let entry: Participant<'_> = view.span(table::participant(number));
+        let pid = entry.load(PID);
+        let alive = || process::is_alive(pid, entry.load64(PROCESS_START));
+        let number = u32::try_from(number).ok()?;
+        (pid != 0).then(|| ParticipantInfo { number, pid, alive: alive() })
+    }
+
+    /// The slots whose thread or process is dead, with the scopes that their logs mention.
+    ///
+    /// Whoever wants to recycle one locks each of the scopes once (which rolls it back), settles what
+    /// the slot's engine words say, and calls [`Memory::free_slot`].
+    pub fn dead_slots(&self) -> Vec<(Slot<'_>, Vec<u32>)> {
+        let view = self.view();
+        let slots = (1..=self.slots_used()).filter_map(|number| {
+            let slot = slot_of(&view, u32::try_from(number).ok()?)?;
+            let tid = slot.load(TID);
+            let dead = tid != 0
+                && (!self.participant_is_alive(slot.load(PARTICIPANT))
+                    || !process::thread_is_alive(tid, slot.load64(START_TIME)));
+            dead.then(|| (slot, mentioned_scopes(&view, slot)))
+        });
+        slots.collect()
+    }
+
+    fn slots_used(&self) -> usize {
+        let header: Span<'_, 16> = self.view().span(table::COMMITTED);
+        (header.load(table::SLOTS_USED - table::COMMITTED) as usize).min(THREADS_MAX)
+    }
+
+    fn raise_slots_used(&self, count: usize) {
+        let header: Span<'_, 16> = self.view().span(table::COMMITTED);
+        let used = header.word(table::SLOTS_USED - table::COMMITTED);
+        used.fetch_max(u32::try_from(count).unwrap_or(u32::MAX), Ordering::Release);
+    }
+
+    /// Makes the slot of a dead thread free for another. Its log is empty by now, or void.
+    pub fn free_slot(&self, slot: Slot<'_>) {
+        slot.init(COUNT, 0);
+        slot.word(TID).store(0, Ordering::Release);
+    }
+
+    /// Makes the number of a dead process free for another.
+    pub fn free_participant(&self, number: u32) {
+        if (number as usize) < PARTICIPANTS_MAX {
+            let view = self.view();
+            let entry: Participant<'_> = view.span(table::participant(number as usize));
+            entry.word(PID).store(0, Ordering::Release);
+        }
+    }
+}
+
+fn mentioned_scopes(view: &View<'_>, slot: Slot<'_>) -> Vec<u32> {
+    let entries_max = INLINE_ENTRIES.saturating_add(slot.load(RUN_ENTRIES));
+    let count = slot.load(COUNT).min(entries_max);
+    let mut scopes: Vec<u32> = (0..count).map(|index| logged(view, slot, index).scope).collect();
+    scopes.sort_unstable();
+    scopes.dedup();
+    scopes
+}

@@ -1,0 +1,166 @@
+//! Hostile bytes and texts: a seeded mutator over a small corpus drives the functions of `fuzz`.
+//!
+//! Runs a fixed number of cases, or for `TUPELO_TORTURE_SECONDS`. Every run prints its seed; with
+//! `TUPELO_TORTURE_SEED` set to it, the same cases come in the same order.
+
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+use std::env;
+use std::time::{Duration, Instant, SystemTime};
+
+use tupelo_tuple::{Template, Tuple, fuzz};
+
+/// Cases without a time limit: about a second.
+const CASES: u64 = 30_000;
+
+/// Texts from which the corpus is made; the encodings of what they say are in it too.
+const TUPLES: &[&str] = &[
+    r#"("job", 7, 3.5, true, null, b"\x00\xff", -129, 70000, 5000000000, -40000, -3000000000)"#,
+    r#"(18446744073709551615, -9223372036854775809, 340282366920938463463374607431768211456)"#,
+    r#"(decimal("-12.50"), decimal("5E-20"), uuid("0f8fad5b-d9cb-469f-a165-70867728950e"))"#,
+    r#"(timestamp("1970-01-01T00:00:01Z"), timestamp("2031-05-04T16:20:00.5Z"), timestamp("0001-01-01T00:00:00Z"))"#,
+    r#"(list(1, list(2.0, tuple(-0.0, float("nan"))), map("a": 1, "b": list(), 0.0: null)))"#,
+    r#"(array("i2", list(2, 1), b"\x01\x00\x02\x00"), array("f8", list(0), b""))"#,
+    r#"(entry("Job", list("Base"), map("id": 7, "name": "x")), opaque("pickle", "t", b"\x80"))"#,
+    "()",
+];
+
+const TEMPLATES: &[&str] = &[
+    r#"("job", :int, _, ...)"#,
+    r#"(3..9, 3<..9.5, "a"..<"b", > 3, <= decimal("1.0"), != "x")"#,
+    r#"(in {1, "two", list(3)}, glob:"img/[a-z]*.?", prefix:b"\x00", !(:int|:str))"#,
+    r#"(> 3 & < 9 & != 5 | "x" | :null) | ("stop") | ()"#,
+];
+
+/// A generator of random numbers (splitmix64): a handful of lines, the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.0;
+        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ word >> 31
+    }
+
+    /// A number below `bound`, or 0 if that is 0.
+    fn below(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next() % bound.max(1) as u64).unwrap()
+    }
+}
+
+fn corpus() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    let mut encodings = Vec::new();
+    for text in TUPLES {
+        let tuple: Tuple = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+        encodings.push(tuple.encode().unwrap());
+        encodings.extend(tuple.iter().map(|field| field.encode().unwrap()));
+    }
+    for text in TEMPLATES {
+        let template: Template = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+        encodings.push(template.encode().unwrap());
+    }
+    let texts = TUPLES.iter().chain(TEMPLATES).map(|text| text.as_bytes().to_vec()).collect();
+    (encodings, texts)
+}
+
+/// One to four small changes, the kinds that decoders trip over.
+fn mutate(case: &mut Vec<u8>, corpus: &[Vec<u8>], tokens: &[&[u8]], random: &mut Random) {
+    for _ in 0..=random.below(4) {
+        let at = random.below(case.len() + 1);
+        let length = random.below(case.len() - at + 1).min(16);
+        match random.below(7) {
+            0 if at < case.len() => case[at] ^= 1 << random.below(8),
+            1 if at < case.len() => case[at] = random.next().to_le_bytes()[0],
+            2 => drop(case.drain(at..at + length)),
+            3 => {
+                let again = case[at..at + length].to_vec();
+                case.splice(at..at, again);
+            }
+            4 => case.truncate(at),
+            5 => {
+                let token = tokens[random.below(tokens.len())];
+                case.splice(at..at, token.iter().copied());
+            }
+            _ => {
+                let other = &corpus[random.below(corpus.len())];
+                let from = random.below(other.len());
+                case.splice(at..at + length, other[from..].iter().copied());
+            }
+        }
+    }
+}
+
+/// Runs `check` on mutants of `corpus` until the cases or the time are used up.
+fn torture(corpus: &[Vec<u8>], tokens: &[&[u8]], check: fn(&[u8])) {
+    let seconds = env::var("TUPELO_TORTURE_SECONDS").ok().map(|seconds| seconds.parse().unwrap());
+    let seed = env::var("TUPELO_TORTURE_SEED").map_or_else(
+        |_| SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64,
+        |seed| seed.parse().unwrap(),
+    );
+    eprintln!("run again with TUPELO_TORTURE_SEED={seed}");
+    let begin = Instant::now();
+    let mut random = Random(seed);
+    for number in 0.. {
+        let over = match seconds {
+            Some(seconds) => begin.elapsed() >= Duration::from_secs(seconds),
+            None => number >= CASES,
+        };
+        if over {
+            eprintln!("{number} cases");
+            return;
+        }
+        let mut case = corpus[random.below(corpus.len())].clone();
+        mutate(&mut case, corpus, tokens, &mut random);
+        check(&case);
+    }
+}
+
+#[test]
+fn no_bytes_make_the_decoder_panic_and_what_it_accepts_is_canonical_v4_c5() {
+    let (encodings, _) = corpus();
+    encodings.iter().for_each(|encoding| fuzz::decode(encoding));
+    let tokens: &[&[u8]] = &[
+        &[0xc6, 0xff, 0xff, 0xff, 0xff],
+        &[0xdd, 0xff, 0xff, 0xff, 0xff],
+        &[0xdf, 0x7f, 0xff, 0xff, 0xff],
+        &[0xc7, 12, 0xff],
+        &[0xc8, 0x01, 0x00, 23],
+        &[0xd4, 5, 0x90],
+        &[0x91; 200],
+        &[0xcb, 0x80, 0, 0, 0, 0, 0, 0, 0],
+        &[0xca, 0, 0, 0, 0],
+    ];
+    torture(&encodings, tokens, fuzz::decode);
+}
+
+#[test]
+fn no_text_makes_the_parser_panic_and_what_it_accepts_survives_printing() {
+    let (_, texts) = corpus();
+    texts.iter().for_each(|text| fuzz::parse(text));
+    let tokens: &[&[u8]] = &[
+        b"(",
+        b")",
+        b"|",
+        b" & ",
+        b"!",
+        b"...",
+        b"..<",
+        b"<..",
+        b"\"",
+        b"\\u{",
+        b"list(",
+        b"map(",
+        b":int",
+        b"in {",
+        b"glob:",
+        b"1e",
+        b"-",
+        b"decimal(\"",
+        "\u{2028}é".as_bytes(),
+        b"!!!!!!!!!!!!",
+        b"((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((",
+    ];
+    torture(&texts, tokens, fuzz::parse);
+}
