@@ -1,0 +1,309 @@
+//! What can be typed: the commands, their options and their help, examples first.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use tupelo::Order;
+
+/// Examples come before usage and options: that is what help is opened for.
+const HELP: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}\n";
+
+#[derive(Parser)]
+#[command(
+    name = "tupelo",
+    version,
+    about = "A shared bag of tuples for programs that work together.",
+    before_help = "\
+Examples:
+  tupelo put shm://jobs job 7 cat.png       put the tuple (\"job\", 7, \"cat.png\")
+  tupelo take shm://jobs job :int _         take the oldest job, wait for one if there is none
+  tupelo ls                                 the spaces of this machine
+  tupelo top shm://jobs                     watch a space live
+  tupelo doctor                             why is it slow or stuck?
+  tupelo demo password                      a million tuples, four workers",
+    help_template = HELP,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Args)]
+#[command(next_help_heading = "Options of every command")]
+pub(crate) struct Common {
+    /// The space, instead of the first word; `$TUPELO_URL` if neither is given
+    #[arg(long, short, global = true, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Print one JSON object per line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print no results; the exit code tells
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Print without colors; `$NO_COLOR` does the same
+    #[arg(long, global = true)]
+    pub(crate) no_color: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    Put(Put),
+    #[command(about = "Copy a tuple that matches; wait until there is one.")]
+    Read(Find),
+    #[command(about = "Remove and print a tuple that matches; wait until there is one.")]
+    Take(Find),
+    Ls(Ls),
+    Stat(Stat),
+    Top(Top),
+    Rm(Rm),
+    #[command(
+        about = "Check this machine and its spaces; each line is ok, warn or fix.",
+        before_help = "Examples:\n  tupelo doctor\n  tupelo doctor --json",
+        help_template = HELP
+    )]
+    Doctor,
+    Demo(Demo),
+    Explain(Explain),
+    Completion(Completion),
+}
+
+const WORDS: &str = "\
+Words: 7 is an int, 3.5 a float, true a bool, null; anything else is text, and s:7 makes any word text.
+In a template also: _ is anything, :int a type, :int|:str two, 3..9 a range, '> 3', glob:img/*, and
+... at the end any further fields. Words that begin with a dash come after --.";
+
+#[derive(Args)]
+#[command(
+    about = "Put a tuple into a space, which is made if it does not exist.",
+    before_help = "\
+Examples:
+  tupelo put shm://jobs job 7 cat.png                the tuple (\"job\", 7, \"cat.png\")
+  tupelo put shm://jobs s:7 -3.5 true null           text, float, bool and null
+  cat rows.jsonl | tupelo put shm://jobs -           one tuple per line, as [\"job\", 7, \"cat.png\"]",
+    after_help = WORDS,
+    help_template = HELP
+)]
+pub(crate) struct Put {
+    /// The space, then a word per field; `-` reads JSON lines from standard input
+    #[arg(value_names = ["URL", "FIELD"], allow_negative_numbers = true)]
+    pub(crate) words: Vec<String>,
+}
+
+#[derive(Args)]
+#[command(
+    before_help = "\
+Examples:
+  tupelo take shm://jobs job :int _              the oldest job; waits if there is none
+  tupelo read shm://jobs job 7 _ --timeout 2s    waits two seconds at most (exit code 3)
+  tupelo take shm://jobs job :int _ --try        does not wait (exit code 3 if there is none)
+  tupelo read shm://jobs job ... --all --json    all there are, as JSON lines",
+    after_help = WORDS,
+    help_template = HELP
+)]
+pub(crate) struct Find {
+    /// The space, then a pattern per field
+    #[arg(value_names = ["URL", "PATTERN"], allow_negative_numbers = true)]
+    pub(crate) words: Vec<String>,
+    /// Do not wait; exit with 3 if nothing matches
+    #[arg(long = "try", conflicts_with_all = ["all", "timeout"])]
+    pub(crate) now: bool,
+    /// Everything that matches now, which may be nothing; does not wait
+    #[arg(long, conflicts_with_all = ["timeout", "order"])]
+    pub(crate) all: bool,
+    /// With --all, at most this many
+    #[arg(long, value_name = "COUNT", requires = "all")]
+    pub(crate) limit: Option<usize>,
+    /// Wait at most this long, as in 5s, 200ms, 2min; exit with 3 after it
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Which of several: fifo (the oldest), lifo, random, any, max:FIELD, min:FIELD (counted from 0)
+    #[arg(long, value_name = "ORDER", value_parser = order)]
+    pub(crate) order: Option<Order>,
+}
+
+#[derive(Args)]
+#[command(
+    about = "List the spaces of this machine, or the shapes of tuples in one.",
+    before_help = "\
+Examples:
+  tupelo ls                        every space, its size and when it last changed
+  tupelo ls shm://jobs             the shapes in it, with counts
+  tupelo ls shm://jobs --json      the same for programs",
+    help_template = HELP
+)]
+pub(crate) struct Ls {
+    /// The space to look into
+    #[arg(value_name = "URL")]
+    pub(crate) space: Option<String>,
+}
+
+#[derive(Args)]
+#[command(
+    about = "Show one page about a space: tuples, memory, processes, shapes, indexes.",
+    before_help = "Examples:\n  tupelo stat shm://jobs\n  tupelo stat shm://jobs --json",
+    help_template = HELP
+)]
+pub(crate) struct Stat {
+    /// The space to look into
+    #[arg(value_name = "URL")]
+    pub(crate) space: Option<String>,
+}
+
+#[derive(Args)]
+#[command(
+    about = "Watch spaces live: counts, rates and waiters per shape; q or Ctrl-C ends it.",
+    before_help = "\
+Examples:
+  tupelo top shm://jobs                        redraws every second
+  tupelo top                                   all spaces of this machine
+  tupelo top shm://jobs --interval 5s --json   one object per shape and interval",
+    help_template = HELP
+)]
+pub(crate) struct Top {
+    /// The spaces to watch; all of this machine if none is given
+    #[arg(value_name = "URL")]
+    pub(crate) spaces: Vec<String>,
+    /// Time between two looks
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    pub(crate) interval: Duration,
+    /// End after this many looks
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) count: Option<u64>,
+}
+
+#[derive(Args)]
+#[command(
+    about = "Remove a space, or the tuples in it that match. Asks first.",
+    before_help = "\
+Examples:
+  tupelo rm shm://jobs                     the whole space
+  tupelo rm shm://jobs job :int _ --yes    the jobs in it, without asking",
+    after_help = WORDS,
+    help_template = HELP
+)]
+pub(crate) struct Rm {
+    /// The space, then perhaps a pattern per field
+    #[arg(value_names = ["URL", "PATTERN"], allow_negative_numbers = true)]
+    pub(crate) words: Vec<String>,
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Args)]
+#[command(
+    about = "Explain an error, or why a template matches nothing.",
+    before_help = "\
+Examples:
+  tupelo explain TUP-003                 the page of an error
+  tupelo explain                         the list of errors
+  tupelo explain shm://jobs job :str     what is there, and which field differs",
+    after_help = WORDS,
+    help_template = HELP
+)]
+pub(crate) struct Explain {
+    /// A code, or a space and a pattern per field
+    #[arg(value_names = ["CODE or URL", "PATTERN"], allow_negative_numbers = true)]
+    pub(crate) words: Vec<String>,
+}
+
+#[derive(Args)]
+#[command(
+    about = "Show a space at work, with real processes and checked results.",
+    before_help = "\
+Examples:
+  tupelo demo password                   a million passwords, four workers, a hundred searches
+  tupelo demo sort numbers.txt           sort a file of your own
+  tupelo demo --help                     all of them, with their options",
+    help_template = HELP,
+    disable_help_flag = true
+)]
+pub(crate) struct Demo {
+    /// Passed on to `python3 -m tupelo.demo`
+    #[arg(value_name = "WORD", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<OsString>,
+}
+
+#[derive(Args)]
+#[command(
+    about = "Print a script that teaches a shell to complete `tupelo`.",
+    before_help = "\
+Examples:
+  tupelo completion bash > ~/.local/share/bash-completion/completions/tupelo
+  tupelo completion zsh > ~/.zfunc/_tupelo
+  tupelo completion fish > ~/.config/fish/completions/tupelo.fish",
+    help_template = HELP
+)]
+pub(crate) struct Completion {
+    /// bash, zsh, fish, powershell or elvish
+    pub(crate) shell: Shell,
+}
+
+/// `5s`, `200ms`, `2min`, `1.5h`; a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let factor = match unit.trim() {
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "us" => 1e-6,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("{unit:?} is no unit of time: us, ms, s, min or h")),
+    };
+    let number: f64 =
+        number.trim().parse().map_err(|_| "write a time like 5s or 200ms".to_owned())?;
+    Duration::try_from_secs_f64(number * factor).map_err(|_| "a time is 0 or more".to_owned())
+}
+
+/// `fifo`, `max:2` and the like.
+fn order(text: &str) -> Result<Order, String> {
+    let field = |digits: &str| {
+        digits.parse().map_err(|_| format!("{digits:?} is no field number, counted from 0"))
+    };
+    match text.split_once(':').unwrap_or((text, "")) {
+        ("fifo", "") => Ok(Order::Fifo),
+        ("lifo", "") => Ok(Order::Lifo),
+        ("random", "") => Ok(Order::Random),
+        ("any", "") => Ok(Order::Any),
+        ("max", digits) => Ok(Order::Max(field(digits)?)),
+        ("min", digits) => Ok(Order::Min(field(digits)?)),
+        _ => Err("one of fifo, lifo, random, any, max:FIELD, min:FIELD".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_duration_has_a_unit_or_is_in_seconds() {
+        assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("200ms"), Ok(Duration::from_millis(200)));
+        assert_eq!(duration("2min"), Ok(Duration::from_secs(120)));
+    }
+
+    #[test]
+    fn a_duration_that_makes_no_sense_says_what_would() {
+        assert_eq!(duration("-1s"), Err("a time is 0 or more".to_owned()));
+        assert_eq!(
+            duration("soon"),
+            Err("\"soon\" is no unit of time: us, ms, s, min or h".to_owned())
+        );
+        assert_eq!(duration("s"), Err("write a time like 5s or 200ms".to_owned()));
+    }
+}

@@ -1,0 +1,37 @@
+//! `tupelo demo`: runs the demos of the Python package.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::arguments::Demo;
+use crate::failure::Failure;
+
+/// `program` is how this program was called: an environment's Python lies beside its `tupelo`.
+pub(crate) fn run(options: Demo, program: Option<&Path>) -> Result<(), Failure> {
+    let python = python_beside(program).unwrap_or_else(|| PathBuf::from("python3"));
+    let installed = Command::new(&python)
+        .args(["-c", "import tupelo.demo"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if !installed.is_ok_and(|status| status.success()) {
+        return Err(Failure::Other(format!(
+            "the demos are Python programs, and {} has no package tupelo\n  \
+             Install it with `pip install tupelo`; in a checkout, `make demo` does it all.",
+            python.display()
+        )));
+    }
+    let status = Command::new(&python).args(["-m", "tupelo.demo"]).args(options.words).status();
+    match status.map(|status| status.code()) {
+        Ok(Some(0)) => Ok(()),
+        Ok(Some(2)) => Err(Failure::Told(2)),
+        Ok(_) => Err(Failure::Told(1)),
+        Err(error) => Err(Failure::Other(format!("cannot run {}: {error}", python.display()))),
+    }
+}
+
+fn python_beside(program: Option<&Path>) -> Option<PathBuf> {
+    let python = program?.parent()?.join("python3");
+    // `tupelo` found on the path comes without a folder: then the `python3` on the path it is.
+    (python.components().count() > 1 && python.exists()).then_some(python)
+}

@@ -1,0 +1,101 @@
+//! `tupelo ls`: the spaces of this machine, or the shapes in one.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::json;
+use tupelo::ShapeStat;
+
+use super::connect_existing;
+use crate::arguments::Ls;
+use crate::failure::Failure;
+use crate::format;
+use crate::output::Output;
+use crate::words;
+
+pub(crate) fn run(options: Ls, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
+    match options.space.or(url) {
+        Some(url) => shapes(&url, output),
+        None => spaces(output),
+    }
+}
+
+fn spaces(output: &mut Output) -> Result<(), Failure> {
+    let spaces = tupelo::spaces()?;
+    if output.json {
+        return spaces.iter().try_for_each(|space| {
+            let since_epoch = space.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+            output.object(&json!({
+                "url": format!("shm://{}", space.name),
+                "bytes": space.bytes,
+                "modified": since_epoch.as_secs_f64(),
+            }))
+        });
+    }
+    if spaces.is_empty() {
+        return output.line("no spaces here; `tupelo put shm://NAME hello world` makes one");
+    }
+    let now = SystemTime::now();
+    let rows: Vec<Vec<String>> = spaces
+        .iter()
+        .map(|space| {
+            let age = now.duration_since(space.modified).unwrap_or_default();
+            let age = format!("{} ago", format::seconds(age));
+            vec![format!("shm://{}", space.name), format::bytes(space.bytes), age]
+        })
+        .collect();
+    format::table(&["SPACE", "MEMORY", "CHANGED"], &rows)
+        .iter()
+        .try_for_each(|line| output.line(line))
+}
+
+fn shapes(url: &str, output: &mut Output) -> Result<(), Failure> {
+    let shapes = connect_existing(url)?.stat()?.shapes;
+    if output.json {
+        return shapes.iter().try_for_each(|shape| output.object(&shape_json(shape)));
+    }
+    if shapes.is_empty() {
+        return output.line(format!("{url} is empty"));
+    }
+    shape_table(&shapes).iter().try_for_each(|line| output.line(line))
+}
+
+/// The shapes with what is in them and how much went through them.
+pub(super) fn shape_table(shapes: &[ShapeStat]) -> Vec<String> {
+    let rows: Vec<Vec<String>> = shapes
+        .iter()
+        .map(|shape| {
+            vec![
+                words::shape_text(&shape.kinds),
+                format::count(shape.count),
+                format::bytes(shape.bytes),
+                oldest(shape),
+                format::count(shape.waiting),
+                format::count(shape.puts),
+                format::count(shape.takes),
+            ]
+        })
+        .collect();
+    format::table(&["SHAPE", "COUNT", "BYTES", "OLDEST", "WAITING", "PUTS", "TAKES"], &rows)
+}
+
+/// How long the oldest tuple has been there.
+pub(super) fn oldest(shape: &ShapeStat) -> String {
+    let age = shape.oldest_age_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    age.map_or_else(|| "-".to_owned(), format::seconds)
+}
+
+/// A shape for programs.
+pub(super) fn shape_json(shape: &ShapeStat) -> serde_json::Value {
+    let kinds: Vec<&str> = shape.kinds.iter().map(|kind| kind.name()).collect();
+    json!({
+        "shape": kinds,
+        "count": shape.count,
+        "bytes": shape.bytes,
+        "oldest_age_s": shape.oldest_age_s,
+        "waiting": shape.waiting,
+        "puts": shape.puts,
+        "takes": shape.takes,
+        "indexes": shape.indexes,
+        "stripes": shape.stripes,
+    })
+}

@@ -1,0 +1,27 @@
+//! The commands, one file each. A command takes its options, the `--url`, and where to print.
+
+pub(crate) mod completion;
+pub(crate) mod demo;
+pub(crate) mod doctor;
+pub(crate) mod explain;
+pub(crate) mod find;
+pub(crate) mod ls;
+pub(crate) mod put;
+pub(crate) mod rm;
+pub(crate) mod stat;
+pub(crate) mod top;
+
+use tupelo::{ConnectOptions, Space};
+
+use crate::failure::Failure;
+
+/// Connects to a space that has to exist: to look into nothing would make it.
+fn connect_existing(url: &str) -> Result<Space, Failure> {
+    let options = ConnectOptions { create: false, ..ConnectOptions::default() };
+    Ok(Space::connect(url, &options)?)
+}
+
+/// Connects to a space and makes it if need be: who puts, or waits for who puts, may come first.
+fn connect(url: &str) -> Result<Space, Failure> {
+    Ok(Space::connect(url, &ConnectOptions::default())?)
+}

@@ -1,0 +1,54 @@
+//! `tupelo put`: one tuple from words, or one per line of standard input.
+
+use std::io::{self, BufRead};
+
+use tupelo::{Space, Tuple};
+
+use super::connect;
+use crate::arguments::Put;
+use crate::failure::Failure;
+use crate::format;
+use crate::json;
+use crate::output::Output;
+use crate::words;
+
+pub(crate) fn run(options: Put, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
+    let (url, words) = words::space_and_words(options.words, url)?;
+    let space = connect(&url)?;
+    if words != ["-"] {
+        return put(&space, &words::tuple(&words)?);
+    }
+    let count = put_lines(&space, io::stdin().lock())?;
+    if output.json {
+        output.object(&serde_json::json!({ "put": count }))
+    } else {
+        output.line(format::plural(count, "tuple put", "tuples put"))
+    }
+}
+
+fn put(space: &Space, tuple: &Tuple) -> Result<(), Failure> {
+    tuple
+        .with_fields(|fields| space.put(fields).map_err(Failure::from))
+        .map_err(|error| Failure::Usage(error.to_string()))?
+}
+
+/// Puts the tuple of each line as soon as it is read, so that the input may be a pipe that goes on.
+fn put_lines(space: &Space, input: impl BufRead) -> Result<u64, Failure> {
+    let mut count = 0;
+    for (line, number) in input.lines().zip(1_u64..) {
+        let stopped = |why: String| {
+            let done = format::plural(count, "tuple", "tuples");
+            Failure::Other(format!(
+                "line {number}: {why}\n  {done} of the lines before it were put"
+            ))
+        };
+        let line = line.map_err(|error| stopped(format!("cannot read it: {error}")))?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let tuple = json::tuple(&line).map_err(stopped)?;
+        put(space, &tuple)?;
+        count += 1;
+    }
+    Ok(count)
+}

@@ -1,0 +1,73 @@
+//! `tupelo stat`: one page about a space.
+
+use serde_json::json;
+use tupelo::{ShapeStat, Stat};
+
+use super::connect_existing;
+use super::ls::{shape_json, shape_table};
+use crate::arguments;
+use crate::failure::Failure;
+use crate::format;
+use crate::output::Output;
+use crate::words;
+
+pub(crate) fn run(
+    options: arguments::Stat,
+    url: Option<String>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let url = words::space(options.space, url)?;
+    let stat = connect_existing(&url)?.stat()?;
+    if output.json { output.object(&stat_json(&url, &stat)) } else { page(&url, &stat, output) }
+}
+
+fn page(url: &str, stat: &Stat, output: &mut Output) -> Result<(), Failure> {
+    let pids: Vec<String> = stat.processes.iter().map(|process| process.pid.to_string()).collect();
+    let of_max = 100 * stat.bytes_used / stat.bytes_max.max(1);
+    output.line(url)?;
+    output.line(format!("  tuples      {}", format::count(stat.tuples)))?;
+    output.line(format!(
+        "  memory      {} in use, {} at most ({of_max} %), {} taken from the machine",
+        format::bytes(stat.bytes_used),
+        format::bytes(stat.bytes_max),
+        format::bytes(stat.bytes_committed),
+    ))?;
+    output.line(format!("  waiting     {}", format::plural(stat.waiters, "call", "calls")))?;
+    output.line(format!(
+        "  processes   {} (this one included): {}",
+        stat.processes.len(),
+        pids.join(" ")
+    ))?;
+    if stat.shapes.is_empty() {
+        return Ok(());
+    }
+    output.line("")?;
+    shape_table(&stat.shapes).iter().try_for_each(|line| output.line(format!("  {line}")))?;
+    let indexed: Vec<&ShapeStat> =
+        stat.shapes.iter().filter(|shape| !shape.indexes.is_empty()).collect();
+    if !indexed.is_empty() {
+        output.line("\n  learned indexes, by field counted from 0")?;
+    }
+    indexed.into_iter().try_for_each(|shape| {
+        let lists: Vec<String> = shape.indexes.iter().map(|fields| field_list(fields)).collect();
+        output.line(format!("  {}   {}", words::shape_text(&shape.kinds), lists.join(" ")))
+    })
+}
+
+fn field_list(fields: &[usize]) -> String {
+    let numbers: Vec<String> = fields.iter().map(ToString::to_string).collect();
+    format!("({})", numbers.join(", "))
+}
+
+fn stat_json(url: &str, stat: &Stat) -> serde_json::Value {
+    json!({
+        "url": url,
+        "tuples": stat.tuples,
+        "bytes_used": stat.bytes_used,
+        "bytes_committed": stat.bytes_committed,
+        "bytes_max": stat.bytes_max,
+        "waiters": stat.waiters,
+        "pids": stat.processes.iter().map(|process| process.pid).collect::<Vec<_>>(),
+        "shapes": stat.shapes.iter().map(shape_json).collect::<Vec<_>>(),
+    })
+}

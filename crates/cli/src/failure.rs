@@ -1,0 +1,75 @@
+//! What can go wrong in a command, as a message and an exit code.
+
+use std::io;
+
+use tupelo::Error;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line makes no sense; nothing was done.
+    Usage(String),
+    /// Nothing matched and the command was told not to wait.
+    NoMatch,
+    /// The space refused.
+    Space(Error),
+    /// Something outside the space refused.
+    Other(String),
+    /// Nobody reads what is printed, as in `tupelo ls | head -1`.
+    Closed,
+    /// A program that was run for the user has said what went wrong; its exit code.
+    Told(i32),
+}
+
+impl Failure {
+    /// Why printing failed.
+    pub(crate) fn output(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Self::Closed
+        } else {
+            Self::Other(format!("cannot print: {error}"))
+        }
+    }
+
+    /// What the program ends with.
+    pub(crate) fn exit_code(&self) -> i32 {
+        match self {
+            Self::Usage(_) => 2,
+            Self::NoMatch => 3,
+            Self::Space(error) => match error {
+                Error::Timeout { .. } => 3,
+                Error::AccessDenied { .. } => 4,
+                Error::SpaceNotFound { .. } => 5,
+                Error::Template { .. } | Error::Misuse { .. } | Error::NotEncodable { .. } => 2,
+                _ => 1,
+            },
+            Self::Other(_) | Self::Closed => 1,
+            Self::Told(code) => *code,
+        }
+    }
+
+    /// What to tell the user; `None` where the exit code says it all.
+    pub(crate) fn message(&self) -> Option<String> {
+        match self {
+            Self::Usage(message) | Self::Other(message) => Some(message.clone()),
+            Self::NoMatch | Self::Closed | Self::Told(_) => None,
+            Self::Space(error) => Some(told(error)),
+        }
+    }
+}
+
+/// A refusal of the space: its code and message, then the way out, indented.
+fn told(error: &Error) -> String {
+    let mut text = format!("{}: {}", error.code(), error.message());
+    for line in error.hint().iter().flat_map(|hint| hint.lines()) {
+        text.push_str("\n  ");
+        text.push_str(line);
+    }
+    text
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Space(error)
+    }
+}

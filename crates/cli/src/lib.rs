@@ -1,0 +1,78 @@
+//! The command line of Tupelo, as a library with a `main`.
+//!
+//! The binary `tupelo` and the wheel's console script both call [`main`]. A command is a file in
+//! `commands`; around them: `arguments` (what can be typed), `words` (shell words to fields and
+//! templates), `json` (values to JSON and back), `output` (what is printed, and how), `failure` (what
+//! went wrong, and the exit code for it).
+//!
+//! Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing matched, 4 denied, 5 the space cannot be
+//! reached.
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod commands;
+mod failure;
+mod format;
+mod json;
+mod output;
+mod terminal;
+mod words;
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::{ColorChoice, CommandFactory, FromArgMatches};
+
+use arguments::{Arguments, Command};
+use failure::Failure;
+use output::Output;
+use tupelo::Want;
+
+/// Runs the command line `words`, the program's own name first, and returns its exit code.
+///
+/// Writes to standard output and standard error, reads standard input, waits as long as the command
+/// waits. It ends no process and changes no signal handler: an interrupt is the caller's to keep at
+/// its default, so that Ctrl-C ends a waiting command.
+pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let colorless = words.iter().any(|word| word == "--no-color");
+    let choice = if colorless { ColorChoice::Never } else { ColorChoice::Auto };
+    let parsed = Arguments::command()
+        .color(choice)
+        .try_get_matches_from(&words)
+        .and_then(|matches| Arguments::from_arg_matches(&matches));
+    let arguments = match parsed {
+        Ok(arguments) => arguments,
+        Err(answer) => {
+            // Help and version come this way too; a closed pipe is no reason to complain.
+            let _ = answer.print();
+            return answer.exit_code();
+        }
+    };
+    let mut output = Output::new(&arguments.common);
+    let result = run(arguments, words.first().map(Path::new), &mut output);
+    match result.and_then(|()| output.flush()) {
+        Ok(()) => 0,
+        Err(failure) => {
+            output.failure(&failure);
+            failure.exit_code()
+        }
+    }
+}
+
+fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Result<(), Failure> {
+    let url = arguments.common.url;
+    match arguments.command {
+        Command::Put(options) => commands::put::run(options, url, output),
+        Command::Read(options) => commands::find::run(Want::Read, options, url, output),
+        Command::Take(options) => commands::find::run(Want::Take, options, url, output),
+        Command::Ls(options) => commands::ls::run(options, url, output),
+        Command::Stat(options) => commands::stat::run(options, url, output),
+        Command::Top(options) => commands::top::run(options, url, output),
+        Command::Rm(options) => commands::rm::run(options, url, output),
+        Command::Doctor => commands::doctor::run(output),
+        Command::Demo(options) => commands::demo::run(options, program),
+        Command::Explain(options) => commands::explain::run(options, url, output),
+        Command::Completion(options) => commands::completion::run(&options, output),
+    }
+}

@@ -1,0 +1,85 @@
+//! What is printed: results on standard output, everything else on standard error.
+
+use std::env;
+use std::fmt::Display;
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+
+use crate::arguments::Common;
+use crate::failure::Failure;
+
+/// The streams of one command and how it was asked to use them.
+pub(crate) struct Output {
+    out: BufWriter<StdoutLock<'static>>,
+    pub(crate) json: bool,
+    pub(crate) quiet: bool,
+    colors_wanted: bool,
+}
+
+/// The colors in use; a color always goes with a word that says the same.
+#[derive(Clone, Copy)]
+pub(crate) enum Color {
+    Red,
+    Green,
+    Yellow,
+}
+
+impl Output {
+    pub(crate) fn new(common: &Common) -> Self {
+        let wanted =
+            !common.no_color && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self {
+            out: BufWriter::new(io::stdout().lock()),
+            json: common.json,
+            quiet: common.quiet,
+            colors_wanted: wanted,
+        }
+    }
+
+    /// One line of result.
+    pub(crate) fn line(&mut self, line: impl Display) -> Result<(), Failure> {
+        if self.quiet {
+            return Ok(());
+        }
+        writeln!(self.out, "{line}").map_err(|error| Failure::output(&error))
+    }
+
+    /// One JSON object as a line of result.
+    pub(crate) fn object(&mut self, object: &serde_json::Value) -> Result<(), Failure> {
+        self.line(object)
+    }
+
+    /// Text that is no line: what a redrawn screen or a generated script is made of.
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        self.out.write_all(text.as_bytes()).map_err(|error| Failure::output(&error))
+    }
+
+    /// Makes everything printed so far visible; a command that goes on waiting calls it.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        self.out.flush().map_err(|error| Failure::output(&error))
+    }
+
+    /// `text` in a color, if standard output shows colors.
+    pub(crate) fn colored(&self, text: &str, color: Color) -> String {
+        paint(text, color, self.colors_wanted && io::stdout().is_terminal())
+    }
+
+    /// Tells on standard error what went wrong and what to type next.
+    pub(crate) fn failure(&mut self, failure: &Failure) {
+        let _ = self.out.flush();
+        if let Some(message) = failure.message() {
+            let colored = self.colors_wanted && io::stderr().is_terminal();
+            let name = paint("tupelo:", Color::Red, colored);
+            // There is nobody left to tell if this fails too.
+            let _ = writeln!(io::stderr(), "{name} {message}");
+        }
+    }
+}
+
+fn paint(text: &str, color: Color, wanted: bool) -> String {
+    let code = match color {
+        Color::Red => 31,
+        Color::Green => 32,
+        Color::Yellow => 33,
+    };
+    if wanted { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+}

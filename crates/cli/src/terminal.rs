@@ -1,0 +1,98 @@
+//! The terminal as a screen that is redrawn: for `tupelo top`.
+//!
+//! Plain ANSI sequences, understood by every terminal since the VT100 but for the alternate screen,
+//! which the others ignore. Ctrl-C arrives as a key, so that the terminal is always put back.
+
+use std::io::{self, IsTerminal, Stdin, Stdout, Write};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+
+const ENTER: &str = "\x1b[?1049h\x1b[?25l"; // alternate screen, no cursor
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+const CTRL_C: u8 = 0x03;
+const CTRL_D: u8 = 0x04;
+const SIZE_UNKNOWN: (u16, u16) = (24, 80); // of the VT100
+
+/// The whole terminal; closing it (dropping) shows what was there before.
+pub(crate) struct Screen {
+    keys: Stdin,
+    out: Stdout,
+    before: Termios,
+}
+
+impl Screen {
+    /// The screen, or `None` if input or output is no terminal.
+    pub(crate) fn open() -> Option<Self> {
+        let (keys, out) = (io::stdin(), io::stdout());
+        if !out.is_terminal() {
+            return None;
+        }
+        let before = tcgetattr(&keys).ok()?;
+        let mut each_key = before.clone();
+        each_key.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
+        tcsetattr(&keys, OptionalActions::Now, &each_key).ok()?;
+        let mut screen = Self { keys, out, before };
+        screen.write(ENTER).ok()?;
+        Some(screen)
+    }
+
+    /// Shows the lines that fit; those that begin at the margin are headings.
+    pub(crate) fn draw(&mut self, lines: &[String]) -> io::Result<()> {
+        let (rows, columns) = tcgetwinsize(&self.out)
+            .map(|size| (size.ws_row, size.ws_col))
+            .ok()
+            .filter(|(rows, columns)| *rows > 0 && *columns > 0)
+            .unwrap_or(SIZE_UNKNOWN);
+        let mut frame = String::from("\x1b[H");
+        for line in lines.iter().take(usize::from(rows) - 1) {
+            let shown: String = line.chars().take(usize::from(columns)).collect();
+            let (before, after) =
+                if line.starts_with(' ') { ("", "") } else { ("\x1b[1m", "\x1b[0m") };
+            frame.extend([before, &shown, after, "\x1b[K\r\n"]);
+        }
+        frame.push_str("\x1b[J");
+        self.write(&frame)
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// Waits; `false` if the user wants to end it (q, Ctrl-C, Ctrl-D or a closed terminal).
+    pub(crate) fn wait(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let mut keys = [PollFd::new(&self.keys, PollFlags::IN)];
+            let left = Timespec::try_from(left).ok();
+            match poll(&mut keys, left.as_ref()) {
+                Ok(0) | Err(Errno::INTR) => return true, // time is up, or the window changed its size
+                Ok(_) => {}
+                Err(_) => return false,
+            }
+            let mut typed = [0; 64];
+            match rustix::io::read(&self.keys, &mut typed) {
+                Ok(0) | Err(_) => return false,
+                Ok(count) if typed[..count].iter().any(|key| ends(*key)) => return false,
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+/// Whether a key means that the user has seen enough.
+fn ends(key: u8) -> bool {
+    matches!(key, b'q' | b'Q' | CTRL_C | CTRL_D)
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // Both are best effort: the terminal may be gone.
+        let _ = self.write(LEAVE);
+        let _ = tcsetattr(&self.keys, OptionalActions::Now, &self.before);
+    }
+}

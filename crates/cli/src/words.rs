@@ -1,0 +1,137 @@
+//! Shell words: which one is the space, and what fields and patterns the others are.
+//!
+//! How a word is read is `tupelo`'s text notation; here is only which words are read.
+
+use std::env;
+use std::fmt;
+
+use tupelo::{Kind, ParseError, Pattern, Template, TemplateRef, Tuple, TupleView, Value};
+
+use crate::failure::Failure;
+
+/// Words that begin with one of these and `://` are spaces; `http://…` is a field like any other.
+const SCHEMES: [&str; 7] = ["mem", "shm", "file", "unix", "tcp", "tls", "cluster"];
+/// The environment variable that names the space where no word does.
+const URL_VARIABLE: &str = "TUPELO_URL";
+
+/// The space and the other words. `url` is the option `--url`; with it all words are fields.
+pub(crate) fn space_and_words(
+    mut words: Vec<String>,
+    url: Option<String>,
+) -> Result<(String, Vec<String>), Failure> {
+    let first = if url.is_none() && words.first().is_some_and(|word| is_space(word)) {
+        Some(words.remove(0))
+    } else {
+        None
+    };
+    Ok((space(first, url)?, words))
+}
+
+/// The space: the word for it, else the option, else the environment.
+pub(crate) fn space(word: Option<String>, url: Option<String>) -> Result<String, Failure> {
+    word.or(url).or_else(|| env::var(URL_VARIABLE).ok().filter(|url| !url.is_empty())).ok_or_else(
+        || {
+            Failure::Usage(format!(
+                "which space?\n  Name it first, as in shm://jobs, or with --url, or in ${URL_VARIABLE}. \
+                 `tupelo ls` lists those there are."
+            ))
+        },
+    )
+}
+
+fn is_space(word: &str) -> bool {
+    word.split_once("://").is_some_and(|(scheme, _)| SCHEMES.contains(&scheme))
+}
+
+/// The tuple that the words are, each one field in the text notation.
+pub(crate) fn tuple(words: &[String]) -> Result<Tuple, Failure> {
+    let tuple = Tuple::parse_words(words.iter().map(String::as_str));
+    tuple.map_err(|error| wrong(words, &error, |word| Value::parse_word(word).is_err()))
+}
+
+/// The template that the words are, each one pattern in the text notation.
+pub(crate) struct Asked(Template);
+
+impl Asked {
+    pub(crate) fn parse(words: &[String]) -> Result<Self, Failure> {
+        let template = Template::parse_words(words.iter().map(String::as_str));
+        template
+            .map(Self)
+            .map_err(|error| wrong(words, &error, |word| Pattern::parse_word(word).is_err()))
+    }
+
+    /// Gives `ask` the template as the operations of a space take it.
+    pub(crate) fn with<R, E>(
+        &self,
+        ask: impl FnOnce(&[TemplateRef<'_>]) -> Result<R, E>,
+    ) -> Result<R, Failure>
+    where
+        Failure: From<E>,
+    {
+        let answer = self.0.with_refs(ask).map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(answer?)
+    }
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Names the first word that is `refused`; without one the words are wrong together.
+fn wrong(words: &[String], error: &ParseError, refused: impl Fn(&str) -> bool) -> Failure {
+    let word = words.iter().find(|word| refused(word));
+    Failure::Usage(word.map_or_else(|| error.to_string(), |word| format!("{word:?}: {error}")))
+}
+
+/// A tuple that was found, with bytes of its own: what the operations of a space hand out.
+pub(crate) fn owned(found: TupleView<'_>) -> Result<Tuple, Failure> {
+    found.to_tuple().map_err(|error| Failure::Other(format!("a tuple can not be read: {error}")))
+}
+
+/// `(str, int, float)`.
+pub(crate) fn shape_text(kinds: &[Kind]) -> String {
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    format!("({})", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(words: &[&str], url: Option<&str>) -> (String, Vec<String>) {
+        let words = words.iter().map(|&word| word.to_owned()).collect();
+        space_and_words(words, url.map(str::to_owned)).unwrap()
+    }
+
+    #[test]
+    fn the_first_word_is_the_space_if_it_looks_like_one() {
+        let (space, words) = split(&["shm://jobs", "job", "7"], None);
+        assert_eq!((space.as_str(), words.len()), ("shm://jobs", 2));
+    }
+
+    #[test]
+    fn an_address_of_another_kind_is_a_field() {
+        let (space, words) = split(&["shm://links", "http://x"], None);
+        assert_eq!(
+            (space.as_str(), words.as_slice()),
+            ("shm://links", &["http://x".to_owned()][..])
+        );
+    }
+
+    #[test]
+    fn an_error_names_the_word() {
+        let words = ["job", ":integer"].map(str::to_owned);
+        let Err(Failure::Usage(message)) = Asked::parse(&words) else {
+            panic!("`:integer` was read as a pattern");
+        };
+        assert!(message.starts_with("\":integer\": expected "), "{message}");
+    }
+
+    #[test]
+    fn with_the_option_every_word_is_a_field() {
+        let (space, words) = split(&["shm://jobs", "http://x"], Some("shm://links"));
+        assert_eq!((space.as_str(), words.len()), ("shm://links", 2));
+    }
+}

@@ -1,0 +1,214 @@
+//! `tupelo ls`, `stat`, `top`, `rm`, `doctor`, `explain`, `completion`, `demo`: looking and tidying up.
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use support::{TestSpace, command, run, run_with_input};
+
+/// A space with three tuples of two shapes.
+fn filled(test: &str) -> TestSpace {
+    let space = TestSpace::new(test);
+    run(&["put", &space.url, "job", "1"]);
+    run(&["put", &space.url, "job", "2"]);
+    run(&["put", &space.url, "result", "2.5"]);
+    space
+}
+
+#[test]
+fn ls_lists_the_spaces_of_the_machine() {
+    let space = filled("ls");
+    let listed = run(&["ls", "--json"]).objects();
+    let own: Vec<_> = listed.iter().filter(|object| object["url"] == *space.url).collect();
+    assert_eq!(own.len(), 1);
+    assert!(own[0]["bytes"].as_u64().unwrap() > 0);
+    assert!(own[0]["modified"].as_f64().unwrap() > 0.0);
+    assert!(run(&["ls"]).out.contains(&space.url));
+}
+
+#[test]
+fn ls_of_a_space_counts_its_shapes() {
+    let space = filled("ls-space");
+    let mut shapes = run(&["ls", &space.url, "--json"]).objects();
+    shapes.sort_by_key(|shape| shape["shape"].to_string());
+    let told: Vec<_> = shapes.iter().map(|shape| (&shape["shape"], &shape["count"])).collect();
+    let (float, int) = (serde_json::json!(["str", "float"]), serde_json::json!(["str", "int"]));
+    assert_eq!(told, [(&float, &1.into()), (&int, &2.into())]);
+    for key in ["bytes", "oldest_age_s", "waiting", "puts", "takes", "indexes", "stripes"] {
+        assert!(!shapes[0][key].is_null(), "no {key}");
+    }
+    let table = run(&["ls", &space.url]).out;
+    assert!(table.starts_with("SHAPE "), "{table}");
+    assert!(table.contains("(str, int) "), "{table}");
+}
+
+#[test]
+fn stat_is_one_page_or_one_object() {
+    let space = filled("stat");
+    let object = &run(&["stat", &space.url, "--json"]).objects()[0];
+    assert_eq!(object["tuples"], 3);
+    assert_eq!(object["url"], *space.url);
+    assert_eq!(object["bytes_max"], 256 << 20);
+    for key in ["bytes_used", "bytes_committed", "waiters"] {
+        assert!(object[key].is_u64(), "no {key}");
+    }
+    assert_eq!(object["shapes"].as_array().unwrap().len(), 2);
+    assert_eq!(object["pids"].as_array().unwrap().len(), 1);
+    assert!(run(&["stat", &space.url]).out.contains("tuples      3\n"));
+}
+
+#[test]
+fn top_counts_per_second_from_the_second_look_on() {
+    let space = filled("top");
+    let looks = run(&["top", &space.url, "--count", "2", "--interval", "50ms", "--json"]).objects();
+    assert_eq!(looks.len(), 4, "two shapes, two looks");
+    assert!(looks[0]["puts_per_s"].is_null());
+    assert_eq!(looks[3]["puts_per_s"], 0.0);
+    assert_eq!(looks[3]["takes_per_s"], 0.0);
+    let tables = run(&["top", &space.url, "--count", "2", "--interval", "50ms"]).out;
+    assert_eq!(tables.matches("SHAPE").count(), 2, "{tables}");
+}
+
+#[test]
+fn top_gives_the_terminal_back() {
+    let space = filled("terminal");
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let theirs = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let before = rustix::termios::tcgetattr(&theirs).unwrap();
+
+    let mut top = command(&["top", &space.url])
+        .stdin(theirs.try_clone().unwrap())
+        .stdout(theirs.try_clone().unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut ours = File::from(ours);
+    let mut shown = Vec::new();
+    let mut bytes = [0; 4096];
+    while !String::from_utf8_lossy(&shown).contains("(str, float)") {
+        let count = ours.read(&mut bytes).unwrap();
+        shown.extend_from_slice(&bytes[..count]);
+    }
+    ours.write_all(b"q").unwrap();
+    assert!(top.wait().unwrap().success());
+
+    let count = ours.read(&mut bytes).unwrap();
+    let last = String::from_utf8_lossy(&bytes[..count]).into_owned();
+    assert!(last.ends_with("\x1b[?25h\x1b[?1049l"), "{last:?}");
+    let after = rustix::termios::tcgetattr(&theirs).unwrap();
+    assert_eq!(before.local_modes, after.local_modes);
+}
+
+#[test]
+fn rm_removes_what_matches() {
+    let space = filled("rm-some");
+    let removed = run(&["rm", &space.url, "job", ":int", "--yes"]);
+    assert_eq!(removed.out, format!("2 tuples removed from {}\n", space.url));
+    assert_eq!(run(&["read", &space.url, "...", "--all"]).out, "(\"result\", 2.5)\n");
+}
+
+#[test]
+fn rm_removes_a_space_and_names_it() {
+    let space = filled("rm-all");
+    let removed = &run(&["rm", &space.url, "--yes", "--json"]).objects()[0];
+    assert_eq!((&removed["url"], &removed["removed"]), (&space.url.as_str().into(), &3.into()));
+    assert_eq!(run(&["stat", &space.url]).code, 5);
+}
+
+#[test]
+fn rm_without_a_terminal_asks_for_yes() {
+    let space = filled("rm-asks");
+    let refused = run_with_input(&["rm", &space.url], "y\n");
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("--yes"), "{}", refused.err);
+    assert_eq!(run(&["stat", &space.url]).code, 0);
+}
+
+#[test]
+fn doctor_names_every_space() {
+    let space = filled("doctor");
+    let report = run(&["doctor", "--json"]).objects();
+    let subjects: Vec<_> = report.iter().filter_map(|line| line["subject"].as_str()).collect();
+    for subject in
+        ["shared memory", "address space", "open files", "cores", "clock", "pid namespace"]
+    {
+        assert!(subjects.contains(&subject), "no {subject}");
+    }
+    let own: Vec<_> =
+        report.iter().filter(|line| line["text"].as_str().unwrap().contains(&space.url)).collect();
+    assert_eq!(own.len(), 1);
+    assert_eq!((&own[0]["level"], &own[0]["subject"]), (&"ok".into(), &"space".into()));
+}
+
+#[test]
+fn doctor_ends_with_1_if_there_is_something_to_fix() {
+    let doctor = std::process::Command::new("sh")
+        .args(["-c", "ulimit -f 1000; exec \"$0\" doctor", env!("CARGO_BIN_EXE_tupelo")])
+        .output()
+        .unwrap();
+    assert_eq!(doctor.status.code(), Some(1));
+    let report = String::from_utf8(doctor.stdout).unwrap();
+    assert!(report.contains("fix   file size"), "{report}");
+}
+
+#[test]
+fn explain_tells_which_field_differs() {
+    let space = filled("explain");
+    let told = run(&["explain", &space.url, "job", ":str"]);
+    assert_eq!(told.code, 0);
+    assert!(told.out.contains("int"), "{}", told.out);
+}
+
+#[test]
+fn explain_has_a_page_for_an_error() {
+    let page = run(&["explain", "tup-3"]);
+    assert!(page.out.starts_with("# TUP-003 Timeout"), "{}", page.out);
+    assert_eq!(run(&["explain", "TUP-999"]).code, 2);
+    assert!(run(&["explain"]).out.contains("TUP-003 Timeout"));
+}
+
+#[test]
+fn completion_knows_the_commands() {
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        let script = run(&["completion", shell]);
+        assert_eq!(script.code, 0);
+        assert!(script.out.contains("doctor"), "{shell}");
+    }
+}
+
+#[test]
+fn demo_without_its_python_says_what_to_do() {
+    let demo = command(&["demo", "password"]).env("PATH", "/nonexistent").output().unwrap();
+    assert_eq!(demo.status.code(), Some(1));
+    let told = String::from_utf8(demo.stderr).unwrap();
+    assert!(told.contains("pip install tupelo"), "{told}");
+}
+
+#[test]
+fn help_begins_with_examples() {
+    for verb in
+        ["put", "read", "take", "ls", "stat", "top", "rm", "doctor", "explain", "completion"]
+    {
+        let help = run(&[verb, "--help"]).out;
+        let (examples, usage) = (help.find("Examples:"), help.find("Usage:"));
+        assert!(examples.is_some() && examples < usage, "{verb}: {help}");
+    }
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let space = filled("pipe");
+    let mut reader = command(&["read", &space.url, "...", "--all"]).spawn().unwrap();
+    drop(reader.stdout.take());
+    let mut told = String::new();
+    reader.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    reader.wait().unwrap();
+    assert_eq!(told, "");
+}

@@ -1,0 +1,73 @@
+//! Runs the real binary, as a shell would.
+
+use std::io::Write;
+use std::process::{Child, Command, Output, Stdio};
+
+/// A space for one test, removed at the end.
+pub(crate) struct TestSpace {
+    pub(crate) url: String,
+}
+
+impl TestSpace {
+    /// `test` names the test, so that tests that run at the same time do not meet.
+    pub(crate) fn new(test: &str) -> Self {
+        Self { url: format!("shm://cli-test-{}-{test}", std::process::id()) }
+    }
+}
+
+impl Drop for TestSpace {
+    fn drop(&mut self) {
+        // A test that never made it has nothing to remove.
+        let _ = tupelo::remove(&self.url);
+    }
+}
+
+/// What a run of `tupelo` printed and how it ended.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Run {
+    /// The lines of standard output as JSON.
+    pub(crate) fn objects(&self) -> Vec<serde_json::Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// The command line `tupelo WORDS…`, not started yet, in an environment of its own.
+pub(crate) fn command(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tupelo"));
+    command.args(words).env_remove("TUPELO_URL").env_remove("NO_COLOR");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Runs `tupelo WORDS…` to its end.
+pub(crate) fn run(words: &[&str]) -> Run {
+    Run::of(command(words).output().unwrap())
+}
+
+/// Runs `tupelo WORDS…` with something on its standard input.
+#[allow(dead_code, reason = "each test file is a program of its own and uses what it needs")]
+pub(crate) fn run_with_input(words: &[&str], input: &str) -> Run {
+    let mut child = command(words).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    finish(child)
+}
+
+/// Waits for a program that was started.
+#[allow(dead_code, reason = "each test file is a program of its own and uses what it needs")]
+pub(crate) fn finish(child: Child) -> Run {
+    Run::of(child.wait_with_output().unwrap())
+}
