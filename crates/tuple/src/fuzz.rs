@@ -1,10 +1,6 @@
 //! Functions for fuzzers: any bytes go in, and what must hold for all of them is asserted.
 //!
 //! The tests drive them with a seeded mutator; a coverage-guided fuzzer can call them as they are.
-//!
-//! # Panics
-//!
-//! When a promise of this crate is broken, and only then.
 
 use std::fmt::{Debug, Display};
 use std::ops::Bound::{Included, Unbounded};
@@ -17,6 +13,10 @@ use crate::{
 
 /// Reads `bytes` as every kind of encoding. What is accepted is canonical (V4), is the same as itself
 /// (M2), and is printed such that it can be parsed back.
+///
+/// # Panics
+///
+/// If one of that does not hold, and only then.
 pub fn decode(bytes: &[u8]) {
     if let Ok(value) = Value::decode(bytes) {
         assert_eq!(value.encode().as_deref(), Ok(bytes), "{value:?} has two encodings");
@@ -38,6 +38,10 @@ pub fn decode(bytes: &[u8]) {
 
 /// Reads `bytes`, if they are text, as every form of the notation. What is accepted is printed such that
 /// it is parsed to the same again, and encoded such that it is decoded to the same.
+///
+/// # Panics
+///
+/// If one of that does not hold, and only then.
 pub fn parse(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     for value in [text.parse(), Value::parse_word(text)].into_iter().flatten() {
