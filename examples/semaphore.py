@@ -34,7 +34,7 @@ def main() -> None:
 
     most = max(users for _, users in seen)
     assert most <= PERMITS
-    print(f"{USERS} processes shared {PERMITS} permits, at most {most} at once")
+    print(f"{USERS} processes shared {PERMITS} permits, never more at once")
 
 
 if __name__ == "__main__":

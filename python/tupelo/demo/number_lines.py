@@ -65,14 +65,14 @@ def unpack(packed: Any) -> Numbers:
     return array("d" if view.format == "d" else "q", view.tobytes())
 
 
-def merged(parts: Sequence[Numbers]) -> Iterator[list[Number]]:
-    """The numbers of all sorted parts in order, block by block.
+def merged(parts: Sequence[Numbers], block_numbers: int = MERGE_NUMBERS) -> Iterator[list[Number]]:
+    """The numbers of all sorted parts in order, in blocks of about so many.
 
     A block takes from each part what is not above a common bound, then sorts: on a few runs that
     are in order already, `sort` merges them, and faster than `heapq.merge` by far.
     """
     starts = [0] * len(parts)
-    step = max(MERGE_NUMBERS // max(len(parts), 1), 1)
+    step = max(block_numbers // max(len(parts), 1), 1)
     while True:
         ahead = [
             part[s + step] for part, s in zip(parts, starts, strict=True) if s + step < len(part)
