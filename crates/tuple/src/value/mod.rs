@@ -83,18 +83,22 @@ impl Value {
         }
     }
 
-    /// What [`Value::as_field`] needs beside the value: its encoding, or nothing for the kinds that are
-    /// fields as they are.
-    pub(crate) fn side_encoding(&self) -> Result<Vec<u8>, EncodeError> {
-        match self {
+    /// Whether the value is a field as it is, without an encoding.
+    const fn is_plain(&self) -> bool {
+        matches!(
+            self,
             Self::Null
-            | Self::Bool(_)
-            | Self::Int(_)
-            | Self::Float(_)
-            | Self::Str(_)
-            | Self::Bytes(_) => Ok(Vec::new()),
-            _ => self.encode(),
-        }
+                | Self::Bool(_)
+                | Self::Int(_)
+                | Self::Float(_)
+                | Self::Str(_)
+                | Self::Bytes(_)
+        )
+    }
+
+    /// What [`Value::as_field`] needs beside the value: its encoding, or nothing for plain values.
+    pub(crate) fn side_encoding(&self) -> Result<Vec<u8>, EncodeError> {
+        if self.is_plain() { Ok(Vec::new()) } else { self.encode() }
     }
 
     /// The value as a field, given its [`Value::side_encoding`].
@@ -135,11 +139,10 @@ impl Value {
             Field::Bytes(bytes) => Self::from(*bytes),
             Field::Encoded(encoded) => {
                 let value = Self::decode(&encoded.contiguous())?;
-                if value.kind() != encoded.kind {
-                    return Err(DecodeError::new(
-                        0,
-                        "the value is not of the kind it is said to be",
-                    ));
+                if value.kind() != encoded.kind || value.is_plain() {
+                    let reason =
+                        "the value is of another kind than its field, or needs no encoding";
+                    return Err(DecodeError::new(0, reason));
                 }
                 value
             }
