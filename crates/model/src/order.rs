@@ -1,0 +1,92 @@
+//! Which of several matches an operation gets (T2).
+//!
+//! A rule can leave a choice: between shapes there is no order, and `any` means any. So the answer is a
+//! list of the matches that an operation may get; the model's own operations take the first of them,
+//! and a checker that watches an engine accepts each.
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+use tupelo_tuple::{Kind, Pattern, Value};
+
+use crate::space::Stored;
+use crate::{Space, Template, Tuple};
+
+/// In which order matches are preferred (T2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// The oldest of a shape.
+    #[default]
+    Fifo,
+    /// The youngest of a shape.
+    Lifo,
+    /// One by chance.
+    Random,
+    /// Whichever is cheapest for the engine.
+    Any,
+    /// One with the greatest field of this number.
+    Max(usize),
+    /// One with the least field of this number.
+    Min(usize),
+}
+
+impl Space {
+    /// The matches that an operation with this order may get.
+    pub(crate) fn choices(&self, template: &Template, order: Order) -> Vec<&Stored> {
+        let oldest_first: Vec<&Stored> = self.found(template).collect();
+        match order {
+            Order::Random | Order::Any => oldest_first,
+            Order::Fifo => first_of_each_shape(oldest_first),
+            Order::Lifo => first_of_each_shape(oldest_first.into_iter().rev().collect()),
+            Order::Max(index) => {
+                first_of_each_shape(extreme(oldest_first, index, Ordering::Greater))
+            }
+            Order::Min(index) => first_of_each_shape(extreme(oldest_first, index, Ordering::Less)),
+        }
+    }
+}
+
+/// The shape of a tuple: its arity and the kinds of its fields. Only tuples of one shape have an order
+/// among each other.
+pub(crate) fn shape(tuple: &Tuple) -> Vec<Kind> {
+    tuple.iter().map(Value::kind).collect()
+}
+
+fn first_of_each_shape(matches: Vec<&Stored>) -> Vec<&Stored> {
+    let mut first: Vec<&Stored> = Vec::new();
+    for stored in matches {
+        if first.iter().all(|other| shape(&other.tuple) != shape(&stored.tuple)) {
+            first.push(stored);
+        }
+    }
+    first
+}
+
+/// The matches whose field number `index` is not beaten by another, the oldest first. Fields compare as
+/// in ranges (M5): numbers with numbers, text with text, bytes with bytes. A tuple whose field has no
+/// order (NaN, `null`, no such field) comes after all that have one.
+fn extreme(matches: Vec<&Stored>, index: usize, wanted: Ordering) -> Vec<&Stored> {
+    let field =
+        |stored: &&Stored| stored.tuple.get(index).filter(|field| has_order(field)).cloned();
+    let ordered: Vec<Value> = matches.iter().filter_map(field).collect();
+    if ordered.is_empty() {
+        return matches;
+    }
+    let beats = |other: &Value, own: &Value| match wanted {
+        Ordering::Greater => is_less(own, other),
+        _ => is_less(other, own),
+    };
+    let unbeaten = |stored: &&Stored| {
+        field(stored).is_some_and(|own| !ordered.iter().any(|other| beats(other, &own)))
+    };
+    matches.into_iter().filter(unbeaten).collect()
+}
+
+fn is_less(a: &Value, b: &Value) -> bool {
+    let below = Pattern::range(Bound::Unbounded, Bound::Excluded(b.clone()));
+    below.is_ok_and(|below| below.matches(a))
+}
+
+fn has_order(value: &Value) -> bool {
+    Pattern::range(Bound::Included(value.clone()), Bound::Unbounded).is_ok()
+}

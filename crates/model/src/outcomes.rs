@@ -1,0 +1,295 @@
+//! Everything that a space may answer to an operation, and what the space is like afterwards.
+//!
+//! The methods of [`Space`] do one of the things that the rules allow. Who watches an engine needs all
+//! of them: [`State::outcomes`] lists each allowed answer with the state that goes with it. Where the
+//! rules leave no choice, the list has one entry.
+
+use std::collections::BTreeMap;
+
+use crate::operation::{Answer, Operation, Place};
+use crate::order::shape;
+use crate::scan::ScanTicket;
+use crate::space::Stored;
+use crate::waiting::{Ticket, Want};
+use crate::{Order, Refusal, Space, Template, Tuple};
+
+/// The code of a blocking call whose time is over.
+const TIMEOUT: &str = "TUP-003";
+
+/// Two spaces, and the calls and scans under way in them by their labels.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    /// [`Place::Main`].
+    pub main: Space,
+    /// [`Place::Other`].
+    pub other: Space,
+    pub(crate) calls: BTreeMap<String, (Place, Ticket)>,
+    pub(crate) scans: BTreeMap<String, (Place, ScanTicket)>,
+}
+
+/// What may come of an operation: an answer, and the state after it.
+pub type Outcome = (Answer, State);
+
+impl State {
+    /// Two spaces to begin with.
+    pub fn new(main: Space, other: Space) -> Self {
+        Self { main, other, ..Self::default() }
+    }
+
+    /// Every allowed outcome of an operation in the space `at`. None at all means that the operation makes
+    /// no sense now, such as the return of a call that was not served.
+    pub fn outcomes(&self, at: Place, operation: &Operation) -> Vec<Outcome> {
+        match operation {
+            Operation::TryTake { template, order } => {
+                self.per_choice(at, self.choices(at, template, *order), Answer::Nothing, remove)
+            }
+            Operation::TryRead { template, order } => {
+                self.per_choice(at, self.choices(at, template, *order), Answer::Nothing, copy)
+            }
+            Operation::TakeNoWait { template, order } => {
+                self.per_choice(at, self.choices(at, template, *order), timeout(), remove)
+            }
+            Operation::ReadNoWait { template, order } => {
+                self.per_choice(at, self.choices(at, template, *order), timeout(), copy)
+            }
+            Operation::TrySwap { template, to } => {
+                let choices = self.choices(at, template, Order::Fifo);
+                self.per_choice(at, choices, Answer::Nothing, |space, place| {
+                    answer(space.swap_at(place, to.clone()), Answer::Tuple)
+                })
+            }
+            Operation::ReadAll { template, limit } => {
+                self.per_selection(at, template, limit.unwrap_or(usize::MAX), copy)
+            }
+            Operation::TakeAll { template, limit } => {
+                self.per_selection(at, template, limit.unwrap_or(usize::MAX), remove)
+            }
+            Operation::TryTakeMany { template, at_least, at_most } => {
+                if self.space(at).found(template).count() < *at_least {
+                    return vec![(Answer::Nothing, self.clone())];
+                }
+                self.per_selection(at, template, *at_most, remove)
+            }
+            Operation::MoveTo { template } => self.transfers(at, template, true),
+            Operation::CopyTo { template } => self.transfers(at, template, false),
+            Operation::Start { label, want, template } => self.starts(at, label, *want, template),
+            _ => self.only_outcome(at, operation).into_iter().collect(),
+        }
+    }
+
+    /// The outcome of an operation that leaves no choice.
+    fn only_outcome(&self, at: Place, operation: &Operation) -> Option<Outcome> {
+        let mut after = self.clone();
+        let space = after.space_mut(at);
+        let answer = match operation {
+            Operation::Put { tuple } => answer(space.put(tuple.clone()), |()| Answer::Done),
+            Operation::PutAll { tuples } => {
+                answer(space.put_all(tuples.clone()), |count| Answer::Count(count as u64))
+            }
+            Operation::PutIfAbsent { tuple, unless } => {
+                answer(space.put_if_absent(tuple.clone(), unless), Answer::Flag)
+            }
+            Operation::Count { template } => Answer::Count(space.count(template)),
+            Operation::Present { template } => Answer::Flag(space.present(template)),
+            Operation::BeginScan { label, template } => {
+                let ticket = space.begin_scan(template.clone());
+                after.scans.insert(label.clone(), (at, ticket));
+                Answer::Done
+            }
+            Operation::ContinueScan { .. } => Answer::Done,
+            Operation::EndScan { label } => {
+                let (at, ticket) = after.scans.remove(label)?;
+                Answer::Scanned(after.space_mut(at).end_scan(ticket))
+            }
+            Operation::Served { label } => {
+                let (at, ticket) = *after.calls.get(label)?;
+                Answer::Flag(after.space_mut(at).served(ticket))
+            }
+            Operation::Finish { label } => {
+                let (at, ticket) = after.calls.remove(label)?;
+                let space = after.space_mut(at);
+                Answer::Tuple(space.served(ticket).then(|| space.finish(ticket))?)
+            }
+            Operation::Cancel { label } => {
+                let (at, ticket) = after.calls.remove(label)?;
+                after.space_mut(at).cancel(ticket);
+                Answer::Done
+            }
+            _ => return None,
+        };
+        Some((answer, after))
+    }
+
+    /// One outcome per match that the operation may get, or `otherwise` if there is none.
+    fn per_choice(
+        &self,
+        at: Place,
+        places: Vec<u64>,
+        otherwise: Answer,
+        change: impl Fn(&mut Space, u64) -> Answer,
+    ) -> Vec<Outcome> {
+        if places.is_empty() {
+            return vec![(otherwise, self.clone())];
+        }
+        places.into_iter().map(|place| self.after(at, |space| change(space, place))).collect()
+    }
+
+    /// One outcome per way to choose the oldest `limit` matches: how many there are of each shape is open.
+    fn per_selection(
+        &self,
+        at: Place,
+        template: &Template,
+        limit: usize,
+        change: impl Fn(&mut Space, u64) -> Answer,
+    ) -> Vec<Outcome> {
+        let shapes = self.matches_by_shape(at, template);
+        let outcome = |places: Vec<u64>| {
+            self.after(at, |space| {
+                let answers = places.into_iter().map(|place| change(space, place));
+                Answer::Tuples(answers.filter_map(Answer::into_tuple).collect())
+            })
+        };
+        selections(&shapes, limit).into_iter().map(outcome).collect()
+    }
+
+    /// One outcome per match that serves the call at once; else it waits.
+    fn starts(&self, at: Place, label: &str, want: Want, template: &Template) -> Vec<Outcome> {
+        let mut places: Vec<Option<u64>> =
+            self.choices(at, template, Order::Fifo).into_iter().map(Some).collect();
+        if places.is_empty() {
+            places.push(None);
+        }
+        let outcome = |place| {
+            let mut after = self.clone();
+            let ticket = after.space_mut(at).wait_for(want, template.clone(), place);
+            let answer = answer(ticket, |ticket| {
+                after.calls.insert(label.to_owned(), (at, ticket));
+                Answer::Done
+            });
+            (answer, after)
+        };
+        places.into_iter().map(outcome).collect()
+    }
+
+    /// One outcome per way in which the tuples of several shapes may reach those who wait in the other
+    /// space.
+    fn transfers(&self, from: Place, template: &Template, moves: bool) -> Vec<Outcome> {
+        let shapes = self.matches_by_shape(from, template);
+        let source = self.space(from);
+        let queues: Vec<Vec<Tuple>> = shapes
+            .iter()
+            .map(|places| places.iter().map(|place| source.at(*place).tuple.clone()).collect())
+            .collect();
+        let tuples: Vec<&Tuple> = queues.iter().flatten().collect();
+        let target = self.space(from.opposite());
+        if let Err(refusal) = target.admit(&tuples, 0) {
+            return vec![(Answer::Refused(refusal.code().to_owned()), self.clone())];
+        }
+        let outcome = |arrived: Space| {
+            let mut after = self.clone();
+            *after.space_mut(from.opposite()) = arrived;
+            for place in shapes.iter().flatten().filter(|_| moves) {
+                after.space_mut(from).remove(*place);
+            }
+            (Answer::Count(tuples.len() as u64), after)
+        };
+        target.after_arrivals(&queues).into_iter().map(outcome).collect()
+    }
+
+    fn choices(&self, at: Place, template: &Template, order: Order) -> Vec<u64> {
+        let choices = self.space(at).choices(template, order);
+        choices.into_iter().map(|choice| choice.place).collect()
+    }
+
+    fn after(&self, at: Place, change: impl FnOnce(&mut Space) -> Answer) -> Outcome {
+        let mut after = self.clone();
+        let answer = change(after.space_mut(at));
+        (answer, after)
+    }
+
+    /// The places of the matches, oldest first, one list per shape.
+    fn matches_by_shape(&self, at: Place, template: &Template) -> Vec<Vec<u64>> {
+        let mut shapes = BTreeMap::<_, Vec<u64>>::new();
+        for stored in self.space(at).found(template) {
+            shapes.entry(shape(&stored.tuple)).or_default().push(stored.place);
+        }
+        shapes.into_values().collect()
+    }
+
+    fn space(&self, at: Place) -> &Space {
+        match at {
+            Place::Main => &self.main,
+            Place::Other => &self.other,
+        }
+    }
+
+    fn space_mut(&mut self, at: Place) -> &mut Space {
+        match at {
+            Place::Main => &mut self.main,
+            Place::Other => &mut self.other,
+        }
+    }
+}
+
+fn remove(space: &mut Space, place: u64) -> Answer {
+    Answer::Tuple(space.remove(place).tuple)
+}
+
+fn copy(space: &mut Space, place: u64) -> Answer {
+    Answer::Tuple(space.at(place).tuple.clone())
+}
+
+fn timeout() -> Answer {
+    Answer::Refused(TIMEOUT.to_owned())
+}
+
+fn answer<T>(result: Result<T, Refusal>, answer: impl FnOnce(T) -> Answer) -> Answer {
+    result.map_or_else(|refusal| Answer::Refused(refusal.code().to_owned()), answer)
+}
+
+/// The ways to choose `limit` places, the first of each list first; all of them, if there are no more.
+fn selections(shapes: &[Vec<u64>], limit: usize) -> Vec<Vec<u64>> {
+    let Some((shape, others)) = shapes.split_first() else { return vec![Vec::new()] };
+    let elsewhere: usize = others.iter().map(Vec::len).sum();
+    let least = limit.saturating_sub(elsewhere).min(shape.len());
+    let most = limit.min(shape.len());
+    let with = |count: usize| {
+        selections(others, limit - count)
+            .into_iter()
+            .map(move |chosen| [&shape[..count], &chosen].concat())
+    };
+    (least..=most).flat_map(with).collect()
+}
+
+impl Space {
+    /// The spaces that this one may be after the tuples of several queues have arrived, each queue in its
+    /// order. It matters only while somebody waits for the head of a queue.
+    fn after_arrivals(&self, queues: &[Vec<Tuple>]) -> Vec<Self> {
+        let awaited = |tuple: &Tuple| {
+            [Want::Take, Want::Read]
+                .iter()
+                .any(|want| self.waits.iter().any(|wait| wait.waits_for(*want, tuple)))
+        };
+        let heads: Vec<(usize, &Tuple)> = queues
+            .iter()
+            .enumerate()
+            .filter_map(|(index, queue)| Some((index, queue.first()?)))
+            .collect();
+        if heads.is_empty() {
+            return vec![self.clone()];
+        }
+        let next = match heads.iter().find(|(_, tuple)| !awaited(tuple)) {
+            Some(indifferent) => vec![*indifferent],
+            None => heads,
+        };
+        let arrived = |(index, tuple): (usize, &Tuple)| {
+            let mut after = self.clone();
+            let place = after.next_place();
+            after.arrive(Stored { place, tuple: tuple.clone() });
+            let mut queues = queues.to_vec();
+            queues[index].remove(0);
+            after.after_arrivals(&queues)
+        };
+        next.into_iter().flat_map(arrived).collect()
+    }
+}

@@ -1,0 +1,195 @@
+//! Random operations over a small domain: so small that templates match, tuples are equal and waiters
+//! compete all the time.
+//!
+//! The values that break naive code come up by name; chance alone rarely draws a NaN.
+
+use std::hash::{BuildHasher, RandomState};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use proptest::test_runner::{Config, RngSeed, TestRunner};
+
+use crate::operation::{Operation, Place};
+use crate::waiting::Want;
+use crate::{Limits, Order, Template, Tuple, template, tuple};
+
+/// The environment variable that makes random tests use a seed again.
+const SEED_VARIABLE: &str = "TUPELO_SEED";
+
+/// Runs a property on random inputs, and looks for a small one if it fails. What it prints says how to
+/// run it again.
+///
+/// # Panics
+///
+/// If the property fails for an input: the message has the input, the reason and the seed.
+pub fn check<S: Strategy>(
+    cases: u32,
+    inputs: &S,
+    property: impl Fn(S::Value) -> Result<(), String>,
+) {
+    let given = std::env::var(SEED_VARIABLE).ok().and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| RandomState::new().hash_one(SEED_VARIABLE));
+    let config = Config {
+        cases,
+        rng_seed: RngSeed::Fixed(seed),
+        failure_persistence: None,
+        max_shrink_iters: 4096,
+        ..Config::default()
+    };
+    let run = |input| property(input).map_err(TestCaseError::fail);
+    if let Err(error) = TestRunner::new(config).run(inputs, run) {
+        panic!("{error}\nto run it again: {SEED_VARIABLE}={seed}");
+    }
+}
+
+/// Fields in the text notation. What comes first comes often.
+const TAGS: &[&str] = &["a", "b"];
+const NUMBERS: &[&str] = &["0", "1", "2"];
+const ODDITIES: &[&str] = &[
+    "null",
+    "true",
+    "false",
+    "0.0",
+    "-0.0",
+    "1.0",
+    "2.5",
+    "float(\"nan\")",
+    "9223372036854775807",
+    "9223372036854775808",
+    "-9223372036854775809",
+    "\"\"",
+    "\"a\\0b\"",
+    "\"😀\"",
+    "b\"\"",
+    "b\"a\"",
+    "decimal(\"1.0\")",
+    "decimal(\"1.00\")",
+];
+
+/// Patterns that are neither values nor the formal of one.
+const PATTERNS: &[&str] =
+    &["_", "_", ":int|:str", ":int|:float", "0..1", "> 0", "<= 1", "glob:\"*a*\"", "in {1, \"a\"}"];
+
+fn field() -> impl Strategy<Value = &'static str> {
+    prop_oneof![4 => select(TAGS), 4 => select(NUMBERS), 2 => select(ODDITIES)]
+}
+
+/// The fields of a tuple. Most are of a few shapes, where they meet.
+fn fields() -> impl Strategy<Value = Vec<&'static str>> {
+    prop_oneof![
+        4 => (select(TAGS), select(NUMBERS)).prop_map(|(a, b)| vec![a, b]),
+        2 => (select(TAGS), select(NUMBERS), select(TAGS)).prop_map(|(a, b, c)| vec![a, b, c]),
+        2 => (select(TAGS), field()).prop_map(|(a, b)| vec![a, b]),
+        1 => vec(field(), 0..4),
+    ]
+}
+
+/// A tuple.
+pub fn tuples() -> impl Strategy<Value = Tuple> {
+    fields().prop_map(|fields| tuple(&text(&fields)))
+}
+
+/// A tuple with some of its fields weakened (M3-M5), and perhaps with its end left open (M1).
+fn alternative() -> impl Strategy<Value = Template> {
+    let weakenings = vec((0..10_u8, select(PATTERNS)), 4);
+    (fields(), weakenings, prop::bool::weighted(0.1)).prop_map(|(fields, weakenings, rest)| {
+        let weaken = |(field, (how, pattern)): (&str, &(u8, &str))| match how {
+            0..=4 => field.to_owned(),
+            5..=6 => format!(":{}", tuple(field)[0].kind().name()),
+            _ => (*pattern).to_owned(),
+        };
+        let mut patterns: Vec<String> = fields.into_iter().zip(&weakenings).map(weaken).collect();
+        if rest {
+            patterns.push("...".to_owned());
+        }
+        template(&text(&patterns))
+    })
+}
+
+/// A template, now and then of two alternatives (M8).
+pub fn templates() -> impl Strategy<Value = Template> {
+    let either = (alternative(), alternative()).prop_map(|(one, other)| one.or(other));
+    prop_oneof![9 => alternative(), 1 => either]
+}
+
+fn text<T: AsRef<str>>(fields: &[T]) -> String {
+    let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
+    format!("({})", fields.join(", "))
+}
+
+fn orders() -> impl Strategy<Value = Order> {
+    prop_oneof![
+        6 => Just(Order::Fifo),
+        2 => Just(Order::Lifo),
+        1 => Just(Order::Random),
+        1 => Just(Order::Any),
+        1 => (0..3_usize).prop_map(Order::Max),
+        1 => (0..3_usize).prop_map(Order::Min),
+    ]
+}
+
+fn labels() -> impl Strategy<Value = String> {
+    (0..4_u8).prop_map(|label| label.to_string())
+}
+
+/// Operations that answer at once.
+pub fn plain_operations() -> impl Strategy<Value = Operation> {
+    let limit = || prop::option::of(0..4_usize);
+    prop_oneof![
+        12 => tuples().prop_map(|tuple| Operation::Put { tuple }),
+        2 => vec(tuples(), 0..4).prop_map(|tuples| Operation::PutAll { tuples }),
+        2 => (tuples(), templates())
+            .prop_map(|(tuple, unless)| Operation::PutIfAbsent { tuple, unless }),
+        6 => (templates(), orders())
+            .prop_map(|(template, order)| Operation::TryTake { template, order }),
+        3 => (templates(), orders())
+            .prop_map(|(template, order)| Operation::TryRead { template, order }),
+        1 => (templates(), orders())
+            .prop_map(|(template, order)| Operation::TakeNoWait { template, order }),
+        1 => (templates(), orders())
+            .prop_map(|(template, order)| Operation::ReadNoWait { template, order }),
+        2 => templates().prop_map(|template| Operation::Count { template }),
+        1 => templates().prop_map(|template| Operation::Present { template }),
+        2 => (templates(), limit())
+            .prop_map(|(template, limit)| Operation::ReadAll { template, limit }),
+        1 => (templates(), limit())
+            .prop_map(|(template, limit)| Operation::TakeAll { template, limit }),
+        1 => (templates(), 0..4_usize, 0..3_usize).prop_map(|(template, at_least, more)| {
+            Operation::TryTakeMany { template, at_least, at_most: at_least + more }
+        }),
+        2 => (templates(), tuples()).prop_map(|(template, to)| Operation::TrySwap { template, to }),
+        1 => templates().prop_map(|template| Operation::MoveTo { template }),
+        1 => templates().prop_map(|template| Operation::CopyTo { template }),
+    ]
+}
+
+/// Operations on calls and scans that are under way while others come in between.
+fn labelled_operations() -> impl Strategy<Value = Operation> {
+    let want = || select(&[Want::Take, Want::Take, Want::Read][..]);
+    prop_oneof![
+        6 => (labels(), want(), templates())
+            .prop_map(|(label, want, template)| Operation::Start { label, want, template }),
+        4 => labels().prop_map(|label| Operation::Finish { label }),
+        2 => labels().prop_map(|label| Operation::Cancel { label }),
+        1 => (labels(), templates())
+            .prop_map(|(label, template)| Operation::BeginScan { label, template }),
+        1 => (labels(), 1..3_usize)
+            .prop_map(|(label, at_most)| Operation::ContinueScan { label, at_most }),
+        1 => labels().prop_map(|label| Operation::EndScan { label }),
+    ]
+}
+
+/// A list of operations on two spaces, mostly on one.
+pub fn operations(count_max: usize) -> impl Strategy<Value = Vec<(Place, Operation)>> {
+    let place = prop_oneof![4 => Just(Place::Main), 1 => Just(Place::Other)];
+    let operation = prop_oneof![3 => plain_operations(), 1 => labelled_operations()];
+    vec((place, operation), 1..count_max)
+}
+
+/// No limit, or one that is soon reached.
+pub fn limits() -> impl Strategy<Value = Limits> {
+    let tuples_max = prop_oneof![3 => Just(None), 1 => (1..6_usize).prop_map(Some)];
+    tuples_max.prop_map(|tuples_max| Limits { tuples_max })
+}

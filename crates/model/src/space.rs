@@ -1,0 +1,133 @@
+//! The list, and the loop: a space with its tuples, and what happens when a tuple arrives.
+//!
+//! Everything else in this crate is said in terms of the three private steps at the end of this file:
+//! a tuple *arrives* (at its place, or in the hands of who waits for it), a tuple is *found*, a tuple
+//! is *removed*.
+
+use crate::bounds::{Limits, Refusal};
+use crate::scan::OpenScan;
+use crate::waiting::{Wait, Want};
+use crate::{Template, Tuple};
+
+/// A space: a multiset of tuples, and the calls that wait for one.
+///
+/// There is one caller and there are no threads, so every operation happens at one moment (O1), and
+/// what it returns is the space's own copy, given away (V2).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Space {
+    /// The tuples that anybody may have, the oldest first (T2). Equal tuples are two tuples.
+    pub(crate) tuples: Vec<Stored>,
+    /// The calls that have not returned yet, in the order in which they came (T3).
+    pub(crate) waits: Vec<Wait>,
+    /// The scans that are under way (O6).
+    pub(crate) scans: Vec<OpenScan>,
+    pub(crate) limits: Limits,
+    /// How many tuples and calls there have been: the next one's place.
+    pub(crate) arrivals: u64,
+}
+
+/// A tuple in the space, with its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored {
+    /// Identity and age in one: a smaller place is an older tuple, and no two tuples of a space ever
+    /// have the same. A tuple that goes back to the space goes back to this place (T5).
+    pub place: u64,
+    /// The tuple.
+    pub tuple: Tuple,
+}
+
+impl Space {
+    /// An empty space with the default limits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// An empty space with these limits (B1).
+    pub fn with_limits(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// Adds a tuple as the youngest (O2). Equal tuples are kept side by side.
+    ///
+    /// ```
+    /// use tupelo_model::{Order, Space, template, tuple};
+    ///
+    /// let mut space = Space::new();
+    /// space.put(tuple("job, 7"))?;
+    /// assert_eq!(space.count(&template("job, :int")), 1);
+    /// assert_eq!(space.try_take(&template("job, :int"), Order::Fifo), Some(tuple("job, 7")));
+    /// assert_eq!(space.count(&template("job, :int")), 0);
+    /// # Ok::<(), tupelo_model::Refusal>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A [`Refusal`] if a limit is reached; the space is as it was.
+    pub fn put(&mut self, tuple: Tuple) -> Result<(), Refusal> {
+        self.admit(&[&tuple], 0)?;
+        let place = self.next_place();
+        self.arrive(Stored { place, tuple });
+        Ok(())
+    }
+
+    /// Adds several tuples at one moment, in their order: all of them, or none (O5). Returns how many.
+    ///
+    /// # Errors
+    ///
+    /// A [`Refusal`] if a limit does not admit them all; the space is as it was.
+    pub fn put_all(&mut self, tuples: Vec<Tuple>) -> Result<usize, Refusal> {
+        self.admit(&tuples.iter().collect::<Vec<_>>(), 0)?;
+        let count = tuples.len();
+        for tuple in tuples {
+            let place = self.next_place();
+            self.arrive(Stored { place, tuple });
+        }
+        Ok(count)
+    }
+
+    /// The place behind all others.
+    pub(crate) fn next_place(&mut self) -> u64 {
+        self.arrivals += 1;
+        self.arrivals
+    }
+
+    /// A tuple comes to its place, or into the hands of who waits for it (T3): every matching waiting
+    /// read gets a copy, the oldest matching waiting take gets the tuple.
+    pub(crate) fn arrive(&mut self, stored: Stored) {
+        self.tell_scans(&stored);
+        for read in self.waits.iter_mut().filter(|wait| wait.waits_for(Want::Read, &stored.tuple)) {
+            read.served = Some(stored.clone());
+        }
+        let take = self.waits.iter_mut().find(|wait| wait.waits_for(Want::Take, &stored.tuple));
+        if let Some(take) = take {
+            take.served = Some(stored);
+        } else {
+            let index = self.tuples.partition_point(|older| older.place < stored.place);
+            self.tuples.insert(index, stored);
+        }
+    }
+
+    /// The tuples that match, the oldest first. The loop. (Whether a tuple matches is said by the template
+    /// itself, which has never heard of a space: M1-M8.)
+    pub(crate) fn found(&self, template: &Template) -> impl Iterator<Item = &Stored> {
+        self.tuples.iter().filter(|stored| template.matches(&stored.tuple))
+    }
+
+    /// Removes the tuple at a place, where one was found before.
+    pub(crate) fn remove(&mut self, place: u64) -> Stored {
+        let index = self.index_of(place);
+        let stored = self.tuples.remove(index);
+        self.tell_scans(&stored);
+        stored
+    }
+
+    /// The tuple at a place, where one was found before.
+    pub(crate) fn at(&self, place: u64) -> &Stored {
+        &self.tuples[self.index_of(place)]
+    }
+
+    fn index_of(&self, place: u64) -> usize {
+        let index = self.tuples.iter().position(|stored| stored.place == place);
+        index.expect("the place was found in the same operation")
+    }
+}

@@ -1,0 +1,60 @@
+//! The cases of `conformance/` hold for the model, and cover every delivered rule.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use tupelo_model::State;
+use tupelo_model::conformance::{read_folder, run_folder};
+use tupelo_model::{Limits, Space};
+
+/// The families whose rules one caller can see. C is shown by killing processes, in the engine's tests.
+const FAMILIES: [char; 5] = ['V', 'M', 'O', 'T', 'B'];
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn empty_spaces(limits: Limits) -> State {
+    State::new(Space::with_limits(limits), Space::with_limits(limits))
+}
+
+#[test]
+fn the_model_keeps_every_rule_of_the_cases() {
+    run_folder(&repository().join("conformance"), |case| empty_spaces(case.limits));
+}
+
+#[test]
+fn every_delivered_rule_has_a_case_and_every_case_a_delivered_rule() {
+    let contract = std::fs::read_to_string(repository().join("docs/semantics.md")).unwrap();
+    let delivered: BTreeSet<String> = delivered_rules(&contract)
+        .filter(|rule| rule.starts_with(FAMILIES))
+        .map(str::to_owned)
+        .collect();
+    assert!(delivered.len() > 25, "docs/semantics.md was not understood: {delivered:?}");
+
+    let cases = read_folder(&repository().join("conformance"));
+    let cited: BTreeSet<String> = cases.iter().flat_map(|case| case.rules.clone()).collect();
+    assert_eq!(delivered, cited, "left: delivered rules; right: rules that cases cite");
+}
+
+/// The numbers of the rules that are not marked as not delivered, nor in a family that is.
+fn delivered_rules(contract: &str) -> impl Iterator<Item = &str> {
+    let mut family_delivered = true;
+    contract.lines().filter_map(move |line| {
+        if line.starts_with("## ") {
+            family_delivered = !line.contains("(not delivered yet)");
+        }
+        let (number, rest) = line.strip_prefix("- ")?.split_once(' ')?;
+        let digits = number.strip_prefix(|letter: char| letter.is_ascii_uppercase())?;
+        let is_rule = !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit());
+        (is_rule && family_delivered && !rest.starts_with("*(not delivered yet)*"))
+            .then_some(number)
+    })
+}
+
+#[test]
+fn the_names_of_the_cases_differ() {
+    let cases = read_folder(&repository().join("conformance"));
+    let names: BTreeSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+    assert_eq!(names.len(), cases.len());
+}
