@@ -27,6 +27,20 @@ pub(crate) fn space_and_words(
     Ok((space(first, url)?, words))
 }
 
+/// As [`space_and_words`], for commands that need a word per field. The empty tuple has none; it can be
+/// had from programs, but on a command line it is a forgotten word nearly always.
+pub(crate) fn space_and_fields(
+    words: Vec<String>,
+    url: Option<String>,
+) -> Result<(String, Vec<String>), Failure> {
+    let (url, words) = space_and_words(words, url)?;
+    if words.is_empty() {
+        let fields = "one word per field, as in `job 7`; in a template `...` is any fields";
+        return Err(Failure::Usage(format!("which tuple of {url}?\n  Add {fields}.")));
+    }
+    Ok((url, words))
+}
+
 /// The space: the word for it, else the option, else the environment.
 pub(crate) fn space(word: Option<String>, url: Option<String>) -> Result<String, Failure> {
     word.or(url).or_else(|| env::var(URL_VARIABLE).ok().filter(|url| !url.is_empty())).ok_or_else(

@@ -160,5 +160,8 @@ fn words_that_make_no_sense_end_with_2() {
     assert!(read.err.starts_with("tupelo: \":integer\": "), "{}", read.err);
     assert_eq!(run(&["read", url, "job", "--timeout", "-1s"]).code, 2);
     assert_eq!(run(&["reed", url]).code, 2);
+    let forgotten = run(&["read", url]);
+    assert_eq!(forgotten.code, 2);
+    assert!(forgotten.err.contains("which tuple"), "{}", forgotten.err);
     assert_eq!(run(&["read", "smh://typo", "_", "--try"]).code, 2);
 }

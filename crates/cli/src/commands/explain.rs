@@ -56,7 +56,7 @@ fn page(code: &str, output: &mut Output) -> Result<(), Failure> {
 }
 
 fn no_match(words: Vec<String>, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
-    let (url, words) = words::space_and_words(words, url)?;
+    let (url, words) = words::space_and_fields(words, url)?;
     let asked = Asked::parse(&words)?;
     let space = connect_existing(&url)?;
     let explanation = asked.with(|template| space.explain(template))?;

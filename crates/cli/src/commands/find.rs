@@ -15,7 +15,7 @@ pub(crate) fn run(
     url: Option<String>,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let (url, words) = words::space_and_words(options.words, url)?;
+    let (url, words) = words::space_and_fields(options.words, url)?;
     let asked = Asked::parse(&words)?;
     if options.all {
         let space = connect_existing(&url)?;

@@ -13,7 +13,7 @@ use crate::output::Output;
 use crate::words;
 
 pub(crate) fn run(options: Put, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
-    let (url, words) = words::space_and_words(options.words, url)?;
+    let (url, words) = words::space_and_fields(options.words, url)?;
     let space = connect(&url)?;
     if words != ["-"] {
         return put(&space, &words::tuple(&words)?);
