@@ -204,6 +204,20 @@ impl Engine {
     }
 }
 
+/// The scope that owns extent `index` and the extents of the block or run that begins there; `None` for a
+/// free one, and inside of a run.
+pub(crate) fn owner(view: &View<'_>, layout: &Layout, index: u32) -> Option<(u32, u32)> {
+    if free_word(view, layout, index / 32) >> (index % 32) & 1 == 1 {
+        return None;
+    }
+    let entry = entry(view, layout, index);
+    match entry.load(KIND) & 0xff {
+        BLOCKS => Some((entry.load(OWNER), 1)),
+        RUN => Some((entry.load(OWNER), entry.load(LIVE))),
+        _ => None,
+    }
+}
+
 /// How many free extents end the committed part.
 fn free_tail(view: &View<'_>, layout: &Layout, committed: u32) -> u32 {
     let is_free = |index: u32| free_word(view, layout, index / 32) >> (index % 32) & 1 == 1;

@@ -27,11 +27,15 @@ const EXTENTS_MAX: usize = 0;
 pub(crate) const NEXT_SWEEP_MS: usize = 4;
 /// The ticket of the next waiter (two words).
 const NEXT_TICKET: usize = 8;
+/// Tuples that the space may hold (two words); 0: as many as fit. Set at creation.
+const TUPLES_MAX: usize = 16;
 
 /// The engine over one segment, shared by the threads of a process.
 pub struct Engine {
     pub(crate) memory: Memory,
     pub(crate) layout: Layout,
+    /// Tuples that the space may hold; 0: as many as fit.
+    pub(crate) tuples_max: u64,
     pub(crate) seed: u64,
     pub(crate) shape_cache: ShapeCache,
     random: AtomicU64,
@@ -63,10 +67,12 @@ impl Engine {
     pub fn initialise(
         mapping: &tupelo_shm::Mapping,
         size_bytes: u64,
+        tuples_max: Option<u64>,
     ) -> Result<(), tupelo_shm::Error> {
         let layout = layout_for(size_bytes);
         let view = Memory::initialise(mapping, layout.arena, head::BYTES)?;
         space_line(&view).init(EXTENTS_MAX, layout.extents_max);
+        space_line(&view).init64(TUPLES_MAX, tuples_max.unwrap_or(0));
         Ok(())
     }
 
@@ -84,7 +90,16 @@ impl Engine {
         }
         let seed = segment.identity().hash_seed;
         let random = AtomicU64::new(seed ^ u64::from(std::process::id()));
-        Ok(Self { memory, layout, seed, shape_cache: ShapeCache::new(), random, segment })
+        let tuples_max = space_line(&memory.view()).load64(TUPLES_MAX);
+        Ok(Self {
+            memory,
+            layout,
+            tuples_max,
+            seed,
+            shape_cache: ShapeCache::new(),
+            random,
+            segment,
+        })
     }
 
     /// The segment behind.
@@ -121,9 +136,9 @@ impl Engine {
         let view = self.memory.view();
         let line = arena::line(&view);
         let used = line.load(arena::COMMITTED).saturating_sub(line.load(arena::FREE));
-        let live = |shape| u64::from(Stripe::of_shape(&view, shape).page().load(stripe::LIVE));
         Error::SpaceFull {
-            tuples: (0..registry::count(&view)).map(live).sum(),
+            tuples: tuples(&view),
+            tuples_max: (self.tuples_max != 0).then_some(self.tuples_max),
             used_bytes: u64::from(used) * EXTENT_BYTES as u64,
             max_bytes: u64::from(self.layout.extents_max) * EXTENT_BYTES as u64,
             system: system.map(|error| error.to_string()),
@@ -148,6 +163,15 @@ const FORMAT: u64 = 1;
 fn layout_for(size_bytes: u64) -> Layout {
     let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);
     Layout::new(u32::try_from(extents).unwrap_or(u32::MAX >> 12))
+}
+
+/// Tuples in the space: in the lists, or held.
+pub(crate) fn tuples(view: &View<'_>) -> u64 {
+    let of = |shape| {
+        let page = Stripe::of_shape(view, shape).page();
+        u64::from(page.load(stripe::LIVE)) + u64::from(page.load(stripe::HELD))
+    };
+    (0..registry::count(view)).map(of).sum()
 }
 
 pub(crate) fn space_line<'m>(view: &View<'m>) -> SpaceLine<'m> {

@@ -10,6 +10,8 @@ pub enum Error {
     SpaceFull {
         /// Tuples in the space.
         tuples: u64,
+        /// Tuples that it may hold, if that is limited.
+        tuples_max: Option<u64>,
         /// Bytes of the arena in use.
         used_bytes: u64,
         /// Bytes that the arena may have.
@@ -78,7 +80,10 @@ impl std::error::Error for Error {}
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::SpaceFull { tuples, used_bytes, max_bytes, system } => {
+            Self::SpaceFull { tuples, tuples_max: Some(max), .. } if tuples >= max => {
+                write!(f, "space is full: {tuples} tuples, and it was created for {max}")
+            }
+            Self::SpaceFull { tuples, used_bytes, max_bytes, system, .. } => {
                 write!(f, "space is full: {tuples} tuples in {used_bytes} of {max_bytes} bytes")?;
                 system.as_ref().map_or(Ok(()), |said| write!(f, " ({said})"))
             }

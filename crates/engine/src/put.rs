@@ -5,9 +5,10 @@ use tupelo_tuple::{Field, image, image::ARITY_MAX};
 
 use crate::Engine;
 use crate::blocks;
+use crate::engine;
 use crate::error::Error;
 use crate::flight::Flight;
-use crate::layout::EXTENT_BYTES;
+use crate::layout::{EXTENT_BYTES, head};
 use crate::record::{self, ImageBuffer};
 use crate::registry::Kinds;
 use crate::stripe::{self, NEXT_SEQUENCE, Stripe};
@@ -77,9 +78,28 @@ impl Engine {
         shape: u32,
     ) -> Result<Delivery, Error> {
         let stripe = Stripe::of_shape(section.view(), shape);
+        if self.tuples_max != 0 {
+            self.respect_limit(section)?;
+        }
         let reference = self.fill(section, stripe, incoming, shape)?;
         record::write_image(section.view(), reference, incoming.fields, incoming.size.wide);
         self.publish(section, stripe, reference, incoming)
+    }
+
+    /// Refuses one more tuple in a space that has its maximum. Puts queue up here, so that no two of them
+    /// see the same last place.
+    #[cold]
+    fn respect_limit<'m>(&'m self, section: &mut Section<'m>) -> Result<(), Error> {
+        if !section.holds(head::QUOTA_SCOPE) {
+            let before = section.focused();
+            section.enter_also(head::QUOTA_SCOPE)?;
+            section.focus(before);
+        }
+        if engine::tuples(section.view()) >= self.tuples_max {
+            Err(self.full(None))
+        } else {
+            Ok(())
+        }
     }
 
     /// Allocates a record and fills all but its image.
@@ -125,6 +145,9 @@ impl Engine {
         let (reference, flight) = self.retry(|| {
             let mut section = Section::enter(&self.memory, scope)?;
             let stripe = Stripe::of_shape(section.view(), shape);
+            if self.tuples_max != 0 {
+                self.respect_limit(&mut section)?;
+            }
             let reference = self.fill(&mut section, stripe, incoming, shape)?;
             let header = record::header(section.view(), reference);
             section.set(header, record::STATE, record::RESERVED);

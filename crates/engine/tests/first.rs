@@ -14,7 +14,7 @@ fn engine(size_bytes: u64) -> Arc<Engine> {
         mode: 0o600,
     };
     let segment = Segment::private(&options, &Engine::segment_layout(), |mapping| {
-        Engine::initialise(mapping, size_bytes)
+        Engine::initialise(mapping, size_bytes, None)
     });
     Arc::new(Engine::new(segment.unwrap()).unwrap())
 }

@@ -1,14 +1,16 @@
 //! The ranges of addresses this process holds, found by the file they map.
 //!
 //! A range comes from the system once and never goes back, nor to another mapping (`mapping.rs`, P2). A
-//! retired one gives up its memory and its file: a process that opens and closes spaces all day spends
-//! addresses, of which it has 128 TiB, but no memory.
+//! mapped file is kept when its last user is gone, since most come back: the same address, the same
+//! thread slots. When its last name is gone too, or too many are idle, the range is retired: it gives up
+//! its memory and its file and becomes one with the retired ranges beside it. So a process that makes and
+//! removes spaces all day spends addresses, of which it has 128 TiB, but no memory and no mappings.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
@@ -20,6 +22,9 @@ use crate::process;
 
 /// Every range begins at a multiple of this, so that huge pages fit where the system grants them.
 const ALIGN_BYTES: usize = 2 << 20;
+
+/// How many mapped files without users are kept; each costs a file handle.
+const IDLE_MAX: usize = 64;
 
 /// A file whatever it is called: neither part is given to another file while a mapping holds it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +53,7 @@ impl AddressRange {
 
 /// The mapped files of the process.
 pub(crate) struct Held {
-    mapped: Vec<(FileIdentity, Weak<Mapping>)>,
+    mapped: Vec<(FileIdentity, Arc<Mapping>)>,
 }
 
 static HELD: Mutex<Held> = Mutex::new(Held { mapped: Vec::new() });
@@ -85,13 +90,23 @@ impl Held {
     /// The mapping of a file, if this process has one.
     pub(crate) fn find(&self, identity: FileIdentity) -> Option<Arc<Mapping>> {
         let (_, mapping) = self.mapped.iter().find(|(other, _)| *other == identity)?;
-        mapping.upgrade()
+        Some(Arc::clone(mapping))
     }
 
-    /// Makes a mapping known, and forgets those that are gone.
-    pub(crate) fn remember(&mut self, identity: FileIdentity, mapping: &Arc<Mapping>) {
-        self.mapped.retain(|(_, known)| known.strong_count() > 0);
-        self.mapped.push((identity, Arc::downgrade(mapping)));
+    /// Keeps a mapping, and lets go of those that nobody here uses or can find any more.
+    pub(crate) fn keep(&mut self, identity: FileIdentity, mapping: &Arc<Mapping>) {
+        // Only `find` makes a user where there is none, and it needs the lock that we hold.
+        let idle = |mapping: &Arc<Mapping>| Arc::strong_count(mapping) == 1;
+        self.mapped.retain(|(_, mapping)| !idle(mapping) || mapping.file_has_a_name());
+        let idle_count = self.mapped.iter().filter(|(_, mapping)| idle(mapping)).count();
+        let mut excess_count = idle_count.saturating_sub(IDLE_MAX);
+        // The oldest go first.
+        self.mapped.retain(|(_, mapping)| {
+            let goes = excess_count > 0 && idle(mapping);
+            excess_count -= usize::from(goes);
+            !goes
+        });
+        self.mapped.push((identity, Arc::clone(mapping)));
     }
 }
 
@@ -101,7 +116,7 @@ pub(crate) fn place(bytes: usize, file: Option<BorrowedFd<'_>>) -> Result<Addres
     let address = range.base.cast::<c_void>();
     let mapped = match file {
         // SAFETY: the range was reserved just now and nothing uses it; `bytes` fit in it. To map over
-        // it replaces inaccessible pages only.
+        // it replaces untouched pages only.
         Some(file) => unsafe { rustix::mm::mmap(address, bytes, ACCESS, SHARED, file, 0) },
         // SAFETY: as above.
         None => unsafe { rustix::mm::mmap_anonymous(address, bytes, ACCESS, PRIVATE) },
@@ -125,31 +140,20 @@ const ACCESS: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 const SHARED: MapFlags = MapFlags::FIXED.union(MapFlags::NORESERVE).union(MapFlags::SHARED);
 const PRIVATE: MapFlags = MapFlags::FIXED.union(MapFlags::NORESERVE).union(MapFlags::PRIVATE);
 
-/// Reserves addresses, aligned and inaccessible.
+/// Reserves addresses, aligned. What alignment leaves over at both ends stays with the process, and has
+/// the properties of a retired range: so the system can make neighbours one mapping, of which a process
+/// may have 65 530.
 fn reserve(bytes: usize) -> Result<AddressRange, Error> {
     assert!(bytes > 0, "a mapping has at least one byte");
-    let range_bytes =
-        bytes.checked_next_multiple_of(ALIGN_BYTES).ok_or_else(|| refused(bytes, Errno::NOMEM))?;
-    let padded_bytes = range_bytes.saturating_add(ALIGN_BYTES);
-    let how = MapFlags::NORESERVE | MapFlags::PRIVATE;
+    let too_many = || refused(bytes, Errno::NOMEM);
+    let range_bytes = bytes.checked_next_multiple_of(ALIGN_BYTES).ok_or_else(too_many)?;
+    let padded_bytes = range_bytes.checked_add(ALIGN_BYTES).ok_or_else(too_many)?;
+    let how = PRIVATE.difference(MapFlags::FIXED);
     // SAFETY: without FIXED the system chooses addresses that nobody uses.
-    let reserved = unsafe {
-        rustix::mm::mmap_anonymous(ptr::null_mut(), padded_bytes, ProtFlags::empty(), how)
-    };
-    let start = reserved.map_err(|errno| refused(bytes, errno))?.cast::<u8>();
-    let before_bytes = start.align_offset(ALIGN_BYTES);
+    let start = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), padded_bytes, ACCESS, how) };
+    let start = start.map_err(|errno| refused(bytes, errno))?.cast::<u8>();
     // SAFETY: alignment skips less than ALIGN_BYTES, and the reservation is longer than that.
-    let base = unsafe { start.add(before_bytes) };
-    // SAFETY: `range_bytes` begin at `base` within the reservation, see the sizes above.
-    let end = unsafe { base.add(range_bytes) };
-    let after_bytes = padded_bytes - before_bytes - range_bytes;
-    for (edge, edge_bytes) in [(start, before_bytes), (end, after_bytes)] {
-        if edge_bytes > 0 {
-            // SAFETY: the edge is part of the reservation above and outside the range we keep; no lock
-            // was ever there (P2). Failing costs up to ALIGN_BYTES of addresses.
-            let _ = unsafe { rustix::mm::munmap(edge.cast(), edge_bytes) };
-        }
-    }
+    let base = unsafe { start.add(start.align_offset(ALIGN_BYTES)) };
     Ok(AddressRange { base, bytes: range_bytes })
 }
 

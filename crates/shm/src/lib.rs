@@ -7,8 +7,14 @@
 //!   place ([`Mapping`]), who is alive ([`process`]), sleeping on a word ([`futex`]);
 //! - the memory: checked access by offset, robust locks, and an undo log that makes any change inside a
 //!   lock happen whole or not at all (rule C1).
-#![allow(unsafe_code, reason = "shared memory: every access, and the argument for it, is in this crate")]
-#![allow(clippy::inline_always, reason = "on the path of every operation a call costs a tenth of it")]
+#![allow(
+    unsafe_code,
+    reason = "shared memory: every access, and the argument for it, is in this crate"
+)]
+#![allow(
+    clippy::inline_always,
+    reason = "on the path of every operation a call costs a tenth of it"
+)]
 
 mod access;
 mod addresses;

@@ -51,7 +51,8 @@ pub(crate) fn acquire<'m>(view: &View<'m>, thread: &Thread<'m>, scope: u32) -> R
     let line: LockLine<'m> = view.at(scope);
     thread.set_pending(line.word(WORD));
     // Acquire pairs with the Release in `release`: we see all that the last owner stored.
-    let free = line.word(WORD).compare_exchange(0, thread.tid, Ordering::Acquire, Ordering::Relaxed);
+    let free =
+        line.word(WORD).compare_exchange(0, thread.tid, Ordering::Acquire, Ordering::Relaxed);
     if free.is_err() {
         acquire_contended(view, line, thread, scope).inspect_err(|_| thread.clear_pending())?;
     }

@@ -51,7 +51,9 @@ impl Mapping {
     /// Maps `reserve_bytes` of `file`, shared with every process that maps it. No memory is committed.
     ///
     /// The file may be shorter than the range. Mapping the same file again in one process gives the
-    /// same mapping as long as one `Arc` of it lives; it then keeps the size of the first.
+    /// same mapping, with the size of the first. It is kept while it has no users, as long as the file
+    /// has a name and no more than 64 others are kept; memory of a removed file goes back at the next
+    /// call.
     ///
     /// # Errors
     ///
@@ -66,7 +68,7 @@ impl Mapping {
         }
         let range = addresses::place(reserve_bytes, Some(file.as_fd()))?;
         let mapping = Arc::new(Self { range, reserved_bytes: reserve_bytes, file: Some(file) });
-        held.remember(identity, &mapping);
+        held.keep(identity, &mapping);
         Ok(mapping)
     }
 
@@ -98,6 +100,12 @@ impl Mapping {
     /// The file behind the range; `None` if the memory is private to the process.
     pub fn file(&self) -> Option<BorrowedFd<'_>> {
         self.file.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Whether somebody else could still open the file.
+    pub(crate) fn file_has_a_name(&self) -> bool {
+        let status = self.file.as_ref().map(rustix::fs::fstat);
+        status.is_some_and(|status| status.is_ok_and(|status| status.st_nlink > 0))
     }
 
     /// Puts memory behind `range`, in bytes from the beginning; what was committed before stays as it

@@ -27,7 +27,11 @@ impl Memory {
     /// # Errors
     ///
     /// [`Error::Full`] if the first pages cannot be had.
-    pub fn initialise(mapping: &Mapping, end: usize, engine_bytes: usize) -> Result<View<'_>, Error> {
+    pub fn initialise(
+        mapping: &Mapping,
+        end: usize,
+        engine_bytes: usize,
+    ) -> Result<View<'_>, Error> {
         mapping.commit(0..thread::fixed_bytes())?;
         mapping.commit(ENGINE_BASE..ENGINE_BASE + engine_bytes)?;
         // SAFETY: the pages that are touched now were committed above; nobody else knows the segment.

@@ -115,7 +115,11 @@ impl<'m> Section<'m> {
     #[inline(always)]
     pub fn set<const N: usize>(&mut self, span: Span<'m, N>, at: usize, value: u32) {
         let word = span.word(at);
-        let entry = LogEntry { offset: span.offset() + at, scope: self.focus, old: word.load(Ordering::Relaxed) };
+        let entry = LogEntry {
+            offset: span.offset() + at,
+            scope: self.focus,
+            old: word.load(Ordering::Relaxed),
+        };
         if self.count >= self.capacity {
             // Nothing more is stored; the section can only be rolled back.
             self.overflow = true;
@@ -170,7 +174,11 @@ impl<'m> Section<'m> {
     #[cold]
     fn refuse(&mut self) -> Error {
         self.roll_back();
-        if self.view.violated() { Error::corrupted("a reference points outside of the segment") } else { Error::LogFull }
+        if self.view.violated() {
+            Error::corrupted("a reference points outside of the segment")
+        } else {
+            Error::LogFull
+        }
     }
 
     /// Puts back what was changed since the last commit.

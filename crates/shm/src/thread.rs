@@ -22,12 +22,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::access::{GRANULE, Span, View};
 use crate::error::Error;
+use crate::futex::{self, RobustListHead};
 use crate::memory::Memory;
 use crate::process::{self, ProcessId};
-use crate::table::{
-    self, PARTICIPANT_BYTES, PARTICIPANTS_MAX, SLOT_BYTES, THREADS_MAX,
-};
-use crate::futex::{self, RobustListHead};
+use crate::table::{self, PARTICIPANT_BYTES, PARTICIPANTS_MAX, SLOT_BYTES, THREADS_MAX};
 
 const COUNT: usize = 0;
 const TID: usize = 4;
@@ -306,7 +304,13 @@ fn register(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> 
             slot.init(PARTICIPANT, participant);
             slot.init64(START_TIME, process::thread_start_time(tid));
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
-            return Ok(Registered { base, fork_generation, tid, number, robust: futex::robust_head() });
+            return Ok(Registered {
+                base,
+                fork_generation,
+                tid,
+                number,
+                robust: futex::robust_head(),
+            });
         }
     }
     Err(Error::LimitExceeded { what: "threads in one space", limit: THREADS_MAX })
@@ -388,6 +392,14 @@ impl Memory {
         let alive = || process::is_alive(pid, entry.load64(PROCESS_START));
         let number = u32::try_from(number).ok()?;
         (pid != 0).then(|| ParticipantInfo { number, pid, alive: alive() })
+    }
+
+    /// Every slot that was ever used.
+    pub fn slots(&self) -> Vec<Slot<'_>> {
+        let view = self.view();
+        (1..=self.slots_used())
+            .filter_map(|number| slot_of(&view, u32::try_from(number).ok()?))
+            .collect()
     }
 
     /// The slots whose thread or process is dead, with the scopes that their logs mention.

@@ -1,0 +1,224 @@
+//! Operations on many tuples at one moment (rules O5, O6): all stripes concerned are locked together, and
+//! one store commits everything.
+
+use tupelo_shm::Section;
+use tupelo_tuple::{Field, TemplateRef, TupleView};
+
+use crate::Engine;
+use crate::error::Error;
+use crate::put::Incoming;
+use crate::stripe::Stripe;
+use crate::targets::{Target, TupleCopy};
+use crate::waiters::deliver::Delivery;
+
+impl Engine {
+    /// Stores all tuples, or none; they become visible together (rule O5). Returns how many.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::put`], and [`Error::TransactionTooBig`] for more than one step can change: nothing was
+    /// stored.
+    pub fn put_all(&self, tuples: &[&[Field<'_>]]) -> Result<usize, Error> {
+        let mut incoming = Vec::with_capacity(tuples.len());
+        for fields in tuples {
+            let one = self.incoming(fields)?;
+            let shape = self.shape(&one.kinds)?;
+            incoming.push((one, shape));
+        }
+        self.retry(|| self.put_all_once(&incoming))?;
+        Ok(tuples.len())
+    }
+
+    fn put_all_once(&self, incoming: &[(Incoming<'_>, u32)]) -> Result<(), Error> {
+        let mut shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
+        shapes.sort_unstable();
+        shapes.dedup();
+        let Some(mut section) = self.lock_all(shapes)? else { return Ok(()) };
+        let mut wakes = Delivery::default();
+        for (one, shape) in incoming {
+            section.focus(Stripe::of_shape(section.view(), *shape).scope());
+            wakes.join(self.store(&mut section, one, *shape)?);
+        }
+        section.commit()?;
+        drop(section);
+        wakes.wake(self);
+        Ok(())
+    }
+
+    /// The number of matches at one moment.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub fn count(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        let counted = self.at_one_moment(template, |section, targets| {
+            let matches =
+                |target: &Target<'_>| target.matches(section.view(), self.seed).len() as u64;
+            Ok(targets.iter().map(matches).sum())
+        });
+        Ok(counted?.unwrap_or(0))
+    }
+
+    /// Whether a match is in the space, or held by somebody who may give it back (rule O9).
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub fn present(&self, template: &[TemplateRef<'_>]) -> Result<bool, Error> {
+        let present = self.at_one_moment(template, |section, targets| {
+            Ok(targets.iter().any(|target| self.has_match(section, target)))
+        });
+        Ok(present?.unwrap_or(false))
+    }
+
+    /// Whether a match of `target` is in its stripe, or held.
+    pub(crate) fn has_match(&self, section: &Section<'_>, target: &Target<'_>) -> bool {
+        !target.matches(section.view(), self.seed).is_empty() || self.holds_match(section, target)
+    }
+
+    /// Copies matches of one moment, up to `limit`, the oldest of each shape first.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says, and what `sink` says.
+    pub fn read_all<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        limit: Option<usize>,
+        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Vec<R>, E> {
+        let limit = limit.unwrap_or(usize::MAX);
+        let copies = self.at_one_moment(template, |section, targets| {
+            let matches = found(section, targets, self.seed).take(limit);
+            Ok(matches.map(|found| found.copy(section)).collect::<Vec<TupleCopy>>())
+        });
+        let copies: Vec<TupleCopy> = copies?.unwrap_or_default();
+        pour(&copies, sink)
+    }
+
+    /// Removes the matches of one moment, up to `limit`, the oldest of each shape first.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says, [`Error::TransactionTooBig`]: nothing was removed. What `sink` says: the tuples
+    /// were put back, as new ones.
+    pub fn take_all<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        limit: Option<usize>,
+        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Vec<R>, E> {
+        let taken = self.try_take_many(template, 0, limit.unwrap_or(usize::MAX), sink)?;
+        Ok(taken.unwrap_or_default())
+    }
+
+    /// Removes between `at_least` and `at_most` matches of one moment; `None`, and nothing removed, if there
+    /// are fewer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::take_all`].
+    pub fn try_take_many<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        at_least: usize,
+        at_most: usize,
+        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<Vec<R>>, E> {
+        let taken = self.at_one_moment(template, |section, targets| {
+            let matches: Vec<Found<'_>> =
+                found(section, targets, self.seed).take(at_most).collect();
+            if matches.len() < at_least {
+                return Ok(None);
+            }
+            let mut wakes = Delivery::default();
+            let copies: Vec<TupleCopy> = matches.iter().map(|found| found.copy(section)).collect();
+            for found in &matches {
+                wakes.join(self.remove_found(section, found)?);
+            }
+            section.commit()?;
+            Ok(Some((copies, wakes)))
+        });
+        let Some((copies, wakes)) = taken?.flatten() else {
+            return Ok((at_least == 0).then(Vec::new));
+        };
+        wakes.wake(self);
+        let results = pour(&copies, sink);
+        if results.is_err() {
+            self.put_copies(&copies)?;
+        }
+        results.map(Some)
+    }
+
+    fn remove_found<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        found: &Found<'_>,
+    ) -> Result<Delivery, Error> {
+        let stripe = Stripe::of_shape(section.view(), found.target.shape);
+        section.focus(stripe.scope());
+        self.remove(section, stripe, found.reference, found.target.kinds.as_slice())
+    }
+
+    /// Stores copies as new tuples.
+    pub(crate) fn put_copies(&self, copies: &[TupleCopy]) -> Result<(), Error> {
+        let fields: Vec<Vec<Field<'_>>> =
+            copies.iter().map(|copy| copy.view().fields().collect()).collect();
+        let slices: Vec<&[Field<'_>]> = fields.iter().map(Vec::as_slice).collect();
+        self.put_all(&slices).map(|_| ())
+    }
+
+    /// Runs `operation` while every stripe that `template` concerns is locked. `None` if there is none.
+    fn at_one_moment<'e, R>(
+        &'e self,
+        template: &[TemplateRef<'_>],
+        mut operation: impl FnMut(&mut Section<'e>, &[Target<'_>]) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        self.retry(|| {
+            loop {
+                let targets = self.targets(template);
+                let section = self.lock_all(targets.all.iter().map(|target| target.shape))?;
+                let Some(mut section) = section else { return Ok(None) };
+                // A shape that came meanwhile may hold matches that are older than this moment.
+                if self.outdated(&targets) {
+                    continue;
+                }
+                let result = operation(&mut section, &targets.all)?;
+                section.commit()?;
+                return Ok(Some(result));
+            }
+        })
+    }
+}
+
+/// A match, and the target that it was found in.
+struct Found<'t> {
+    target: &'t Target<'t>,
+    reference: u32,
+}
+
+impl Found<'_> {
+    fn copy(&self, section: &Section<'_>) -> TupleCopy {
+        TupleCopy::new(section.view(), self.reference, self.target.kinds)
+    }
+}
+
+/// Every match, shape by shape, oldest first.
+fn found<'t>(
+    section: &Section<'_>,
+    targets: &'t [Target<'t>],
+    seed: u64,
+) -> impl Iterator<Item = Found<'t>> {
+    let of = |target: &'t Target<'t>| {
+        let matches = target.matches(section.view(), seed);
+        matches.into_iter().map(move |reference| Found { target, reference })
+    };
+    targets.iter().flat_map(of).collect::<Vec<_>>().into_iter()
+}
+
+fn pour<R, E>(
+    copies: &[TupleCopy],
+    mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+) -> Result<Vec<R>, E> {
+    copies.iter().map(|copy| sink(copy.view())).collect()
+}

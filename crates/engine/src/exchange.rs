@@ -1,0 +1,108 @@
+//! Atomic check-and-change: `swap` and `put_if_absent` (rule O8).
+
+use tupelo_shm::Section;
+use tupelo_tuple::{Field, TemplateRef, TupleView};
+
+use crate::Engine;
+use crate::error::Error;
+use crate::put::Incoming;
+use crate::stripe::{self, Stripe};
+use crate::targets::{Targets, TupleCopy};
+use crate::waiters::deliver::Delivery;
+
+impl Engine {
+    /// Stores a tuple unless something matches `unless`; held tuples count as present (rule O9). Returns
+    /// whether it was stored: of any number of racing callers, one is told so.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::put`].
+    pub fn put_if_absent(
+        &self,
+        fields: &[Field<'_>],
+        unless: &[TemplateRef<'_>],
+    ) -> Result<bool, Error> {
+        let incoming = self.incoming(fields)?;
+        let shape = self.shape(&incoming.kinds)?;
+        let stored = self.with_targets(unless, shape, |section, targets| {
+            if targets.all.iter().any(|target| self.has_match(section, target)) {
+                return Ok(None);
+            }
+            self.store_here(section, &incoming, shape).map(Some)
+        })?;
+        if let Some(delivery) = &stored {
+            delivery.wake(self);
+        }
+        Ok(stored.is_some())
+    }
+
+    /// Replaces the oldest match of the first shape that has one, and gives the old tuple to `sink`; `None`
+    /// if nothing matches. Nobody sees a moment with both or neither.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::put`]: nothing changed. What `sink` says: the swap has happened.
+    pub fn try_swap<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        to: &[Field<'_>],
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let incoming = self.incoming(to)?;
+        let shape = self.shape(&incoming.kinds)?;
+        let swapped = self.with_targets(template, shape, |section, targets| {
+            let first = targets.all.iter().find_map(|target| {
+                target
+                    .matches(section.view(), self.seed)
+                    .first()
+                    .map(|reference| (target, *reference))
+            });
+            let Some((target, reference)) = first else { return Ok(None) };
+            let copy = TupleCopy::new(section.view(), reference, target.kinds);
+            // Stores first: a block that this section frees must not be filled in it again.
+            let mut wakes = self.store_here(section, &incoming, shape)?;
+            let stripe = Stripe::of_shape(section.view(), target.shape);
+            section.focus(stripe.scope());
+            wakes.join(self.remove(section, stripe, reference, target.kinds.as_slice())?);
+            Ok(Some((copy, wakes)))
+        })?;
+        let Some((copy, wakes)) = swapped else { return Ok(None) };
+        wakes.wake(self);
+        sink(copy.view()).map(Some)
+    }
+
+    fn store_here<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        incoming: &Incoming<'_>,
+        shape: u32,
+    ) -> Result<Delivery, Error> {
+        section.focus(stripe::scope_of(shape));
+        self.store(section, incoming, shape)
+    }
+
+    /// Runs `operation` while the stripes that `template` concerns, and that of `shape`, are locked.
+    fn with_targets<'e, R>(
+        &'e self,
+        template: &[TemplateRef<'_>],
+        shape: u32,
+        mut operation: impl FnMut(&mut Section<'e>, &Targets<'_>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        self.retry(|| {
+            loop {
+                let targets = self.targets(template);
+                let mut shapes: Vec<u32> = targets.all.iter().map(|target| target.shape).collect();
+                shapes.push(shape);
+                shapes.sort_unstable();
+                shapes.dedup();
+                let Some(mut section) = self.lock_all(shapes)? else { continue };
+                if self.outdated(&targets) {
+                    continue;
+                }
+                let result = operation(&mut section, &targets)?;
+                section.commit()?;
+                return Ok(result);
+            }
+        })
+    }
+}

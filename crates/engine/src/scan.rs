@@ -1,0 +1,132 @@
+//! `scan`: every match, lazily, in bounded memory (rule O6).
+
+use std::sync::Arc;
+
+use tupelo_shm::{Section, View};
+use tupelo_tuple::{EncodeError, Template, TemplateRef, TupleView};
+
+use crate::Engine;
+use crate::error::Error;
+use crate::record::{self, NEXT};
+use crate::registry::{self, Kinds};
+use crate::stripe::{self, FIRST, LIVE, Stripe};
+use crate::targets::TupleCopy;
+
+/// A walk through the space that holds no lock between its steps. A tuple that is present throughout is
+/// returned exactly once; one that comes or goes meanwhile may be returned or not, but never twice.
+pub struct Scan {
+    engine: Arc<Engine>,
+    template: Template,
+    /// The shape that is being walked.
+    shape: u32,
+    /// Where the walk is: the last record that was looked at, and its sequence number.
+    last: Option<(u32, u64)>,
+}
+
+/// Records that are looked at while the lock is held: about 20 us.
+const STEP_RECORDS: usize = 256;
+
+impl Engine {
+    /// Begins a scan.
+    pub fn scan(self: &Arc<Self>, template: Template) -> Scan {
+        Scan { engine: Arc::clone(self), template, shape: 0, last: None }
+    }
+}
+
+impl Scan {
+    /// The next matches, up to `at_most`; none at the end.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says, and what `sink` says; the scan then goes on behind the tuple that failed.
+    pub fn next_batch<R, E: From<Error>>(
+        &mut self,
+        at_most: usize,
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Vec<R>, E> {
+        let mut results = Vec::new();
+        while results.is_empty() {
+            let Some(copies) = self.step(at_most.max(1))? else { break };
+            for copy in &copies {
+                results.push(sink(copy.view())?);
+            }
+        }
+        Ok(results)
+    }
+
+    /// One lock hold; `None` behind the last shape.
+    fn step(&mut self, at_most: usize) -> Result<Option<Vec<TupleCopy>>, Error> {
+        let engine = Arc::clone(&self.engine);
+        let template = self.template.clone();
+        let step = template.with_refs(|refs| self.step_with(&engine, refs, at_most));
+        step.map_err(|error: EncodeError| Error::Template(error.to_string()))?
+    }
+
+    fn step_with(
+        &mut self,
+        engine: &Engine,
+        template: &[TemplateRef<'_>],
+        at_most: usize,
+    ) -> Result<Option<Vec<TupleCopy>>, Error> {
+        let view = engine.memory.view();
+        let Some(kinds) = self.next_shape(&view, template) else { return Ok(None) };
+        let mut section = Section::enter(&engine.memory, stripe::scope_of(self.shape))?;
+        let stripe = Stripe::of_shape(section.view(), self.shape);
+        let mut at = self.resume(section.view(), stripe);
+        let mut copies = Vec::new();
+        for _ in 0..STEP_RECORDS {
+            if at == 0 || copies.len() == at_most {
+                break;
+            }
+            let header = record::header(section.view(), at);
+            self.last = Some((at, header.load64(record::SEQUENCE)));
+            let copy = TupleCopy::new(section.view(), at, kinds);
+            if template.iter().any(|one| one.matches(&copy.view())) {
+                copies.push(copy);
+            }
+            at = header.load(NEXT);
+        }
+        section.commit()?;
+        if at == 0 {
+            (self.shape, self.last) = (self.shape + 1, None);
+        }
+        Ok(Some(copies))
+    }
+
+    /// Moves on to the next shape that can match, and returns its kinds.
+    fn next_shape(&mut self, view: &View<'_>, template: &[TemplateRef<'_>]) -> Option<Kinds> {
+        while self.shape < registry::count(view) {
+            let kinds = registry::kinds_of(view, self.shape)?;
+            if template.iter().any(|one| kinds.fit(one)) {
+                return Some(kinds);
+            }
+            (self.shape, self.last) = (self.shape + 1, None);
+        }
+        None
+    }
+
+    /// The first record behind the last one that was looked at.
+    fn resume(&self, view: &View<'_>, stripe: Stripe<'_>) -> u32 {
+        let first = stripe.page().load(FIRST);
+        let Some((reference, sequence)) = self.last else { return first };
+        let sequence_of = |reference| record::header(view, reference).load64(record::SEQUENCE);
+        let header = record::header(view, reference);
+        let (shape, _) = record::shape_of(header);
+        let still_there = header.load(record::STATE) == record::LIVE
+            && shape == self.shape
+            && sequence_of(reference) == sequence;
+        if still_there {
+            return header.load(NEXT);
+        }
+        // It was taken: find the place again by its number.
+        let mut at = first;
+        for _ in 0..=stripe.page().load(LIVE) {
+            if at == 0 || sequence_of(at) > sequence {
+                return at;
+            }
+            at = record::header(view, at).load(NEXT);
+        }
+        view.violate();
+        0
+    }
+}

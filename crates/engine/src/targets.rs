@@ -1,0 +1,145 @@
+//! The shapes that an operation over all matches concerns, and locking them together (rules O5, O6).
+
+use tupelo_shm::{Section, View};
+use tupelo_tuple::TemplateRef;
+
+use crate::Engine;
+use crate::error::Error;
+use crate::find::Search;
+use crate::layout::head;
+use crate::record::{self, ImageBuffer};
+use crate::registry::{self, Kinds};
+use crate::stripe::{self, HELD, Stripe};
+use crate::waiters::{self, Want, cells};
+use tupelo_shm::{ENGINE_WORDS, ENGINE_WORDS_COUNT};
+
+/// A shape, and the alternatives of a template that can match its tuples.
+pub(crate) struct Target<'t> {
+    pub(crate) shape: u32,
+    pub(crate) kinds: Kinds,
+    alternatives: Vec<&'t TemplateRef<'t>>,
+}
+
+/// The targets of one template, by shape number: the order in which locks are taken.
+pub(crate) struct Targets<'t> {
+    pub(crate) all: Vec<Target<'t>>,
+    /// How many shapes there were: a new one since then may be a target too.
+    shapes: u32,
+}
+
+impl<'t> Target<'t> {
+    /// The matches in the stripe, oldest first, each once.
+    pub(crate) fn matches(&self, view: &View<'_>, seed: u64) -> Vec<u32> {
+        let stripe = Stripe::of_shape(view, self.shape);
+        let of = |alternative: &TemplateRef<'_>| -> Vec<u32> {
+            Search::new(alternative.patterns, self.kinds.as_slice(), seed)
+                .matches(view, stripe)
+                .collect()
+        };
+        if let [one] = self.alternatives[..] {
+            return of(one);
+        }
+        let mut all: Vec<u32> =
+            self.alternatives.iter().flat_map(|alternative| of(alternative)).collect();
+        all.sort_unstable_by_key(|reference| {
+            (record::header(view, *reference).load64(record::SEQUENCE), *reference)
+        });
+        all.dedup();
+        all
+    }
+
+    fn accepts(&self, view: &View<'_>, reference: u32, seed: u64) -> bool {
+        self.alternatives.iter().any(|alternative| {
+            Search::new(alternative.patterns, self.kinds.as_slice(), seed).accepts(view, reference)
+        })
+    }
+}
+
+/// A copy of a tuple: what bulk operations carry from the critical section to the sink.
+pub(crate) struct TupleCopy {
+    kinds: Kinds,
+    image: Vec<u8>,
+    wide: bool,
+}
+
+impl TupleCopy {
+    pub(crate) fn new(view: &View<'_>, reference: u32, kinds: Kinds) -> Self {
+        let mut buffer = ImageBuffer::new();
+        let image = buffer.copy(view, reference, kinds.as_slice()).image().to_vec();
+        let (_, wide) = record::shape_of(record::header(view, reference));
+        Self { kinds, image, wide }
+    }
+
+    pub(crate) fn view(&self) -> tupelo_tuple::TupleView<'_> {
+        tupelo_tuple::TupleView::new(self.kinds.as_slice(), &self.image, self.wide)
+    }
+}
+
+impl Engine {
+    /// The shapes that `template` can match.
+    pub(crate) fn targets<'t>(&self, template: &'t [TemplateRef<'t>]) -> Targets<'t> {
+        let view = self.memory.view();
+        let shapes = registry::count(&view);
+        let mut pairs = self.fitting(template);
+        pairs.sort_by_key(|(_, shape)| *shape);
+        let mut all: Vec<Target<'t>> = Vec::new();
+        for (alternative, shape) in pairs {
+            match all.last_mut().filter(|last| last.shape == shape) {
+                Some(last) => last.alternatives.push(alternative),
+                None => {
+                    let Some(kinds) = registry::kinds_of(&view, shape) else { continue };
+                    all.push(Target { shape, kinds, alternatives: vec![alternative] });
+                }
+            }
+        }
+        Targets { all, shapes }
+    }
+
+    /// Locks the stripes of `shapes`, ascending; `None` if there are none.
+    pub(crate) fn lock_all(
+        &self,
+        shapes: impl IntoIterator<Item = u32>,
+    ) -> Result<Option<Section<'_>>, Error> {
+        let mut section: Option<Section<'_>> = None;
+        for shape in shapes {
+            match &mut section {
+                Some(section) => section.enter_also(stripe::scope_of(shape))?,
+                None => section = Some(Section::enter(&self.memory, stripe::scope_of(shape))?),
+            }
+        }
+        Ok(section)
+    }
+
+    /// Whether shapes were added since `targets` were listed.
+    pub(crate) fn outdated(&self, targets: &Targets<'_>) -> bool {
+        registry::count(&self.memory.view()) != targets.shapes
+    }
+
+    /// Whether a match of `target` is held by somebody: handed to a waiter that has not picked it up, or in
+    /// the hands of a take. The section holds the stripe.
+    pub(crate) fn holds_match(&self, section: &Section<'_>, target: &Target<'_>) -> bool {
+        let view = section.view();
+        if Stripe::of_shape(view, target.shape).page().load(HELD) == 0 {
+            return false;
+        }
+        let is_match = |reference: u32| {
+            reference != 0
+                && record::shape_of(record::header(view, reference)).0 == target.shape
+                && target.accepts(view, reference, self.seed)
+        };
+        let used = view.span::<64>(head::CELLS).load(cells::USED);
+        let handed = (1..=used).any(|number| {
+            let cell = waiters::cell(view, number);
+            cell.load(waiters::WANT) == Want::Take.number() && is_match(cell.load(waiters::RECORD))
+        });
+        handed
+            || self.memory.slots().into_iter().any(|slot| {
+                (0..ENGINE_WORDS_COUNT).any(|word| {
+                    let reference = slot.load(ENGINE_WORDS + 4 * word);
+                    reference != 0
+                        && record::header(view, reference).load(record::STATE) == record::CLAIMED
+                        && is_match(reference)
+                })
+            })
+    }
+}

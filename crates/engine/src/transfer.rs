@@ -1,0 +1,169 @@
+//! `move_to` and `copy_to`: all matches from one space into another at one moment (rule O7).
+//!
+//! Both spaces are locked until both have changed, so nobody sees a tuple in both or in neither. The spaces
+//! have a log each: a process that is killed between the two commits leaves the moved tuples in both.
+
+use std::sync::Arc;
+
+use tupelo_shm::Section;
+use tupelo_tuple::{Field, TemplateRef};
+
+use crate::Engine;
+use crate::error::{Error, Need};
+use crate::stripe::{self, Stripe};
+use crate::targets::{Targets, TupleCopy};
+use crate::waiters::deliver::Delivery;
+
+/// Whose resources a transfer found missing.
+enum Missing {
+    Source(Need),
+    Target(Need),
+}
+
+impl Engine {
+    /// Moves every match into `other`. Returns how many. Into the space itself: nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::put`] of `other` and [`Engine::take_all`] of this space: nothing was moved.
+    pub fn move_to(&self, other: &Self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        if self.is_same_space(other) {
+            return self.count(template);
+        }
+        self.transfer(other, template, true)
+    }
+
+    /// Copies every match into `other`. Returns how many.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::put`] of `other`: nothing was copied.
+    pub fn copy_to(&self, other: &Self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        if !self.is_same_space(other) {
+            return self.transfer(other, template, false);
+        }
+        let mut copies = 0;
+        let fields = self.read_all(template, None, |tuple| {
+            tuple.to_tuple().map_err(|error| Error::Template(error.to_string()))
+        })?;
+        for tuple in &fields {
+            let put = tuple.with_fields(|fields| self.put(fields));
+            put.map_err(|error| Error::Template(error.to_string()))??;
+            copies += 1;
+        }
+        Ok(copies)
+    }
+
+    fn is_same_space(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.segment().mapping(), other.segment().mapping())
+    }
+
+    fn transfer(
+        &self,
+        other: &Self,
+        template: &[TemplateRef<'_>],
+        remove: bool,
+    ) -> Result<u64, Error> {
+        loop {
+            match self.transfer_once(other, template, remove) {
+                Ok(Some(count)) => return Ok(count),
+                Ok(None) => {}
+                Err((Error::Need(_), Some(Missing::Source(need)))) => self.provide(need)?,
+                Err((Error::Need(_), Some(Missing::Target(need)))) => other.provide(need)?,
+                Err((error, _)) => return Err(error),
+            }
+        }
+    }
+
+    /// One attempt; `None` if the shapes changed meanwhile.
+    fn transfer_once(
+        &self,
+        other: &Self,
+        template: &[TemplateRef<'_>],
+        remove: bool,
+    ) -> Result<Option<u64>, (Error, Option<Missing>)> {
+        let targets = self.targets(template);
+        let kinds = targets.all.iter().map(|target| other.shape(&target.kinds));
+        let mut shapes = kinds.collect::<Result<Vec<u32>, _>>().map_err(in_target)?;
+        shapes.sort_unstable();
+        let (from, into) =
+            self.lock_both(other, &targets, &shapes).map_err(|error| (error, None))?;
+        let (Some(mut from), Some(mut into)) = (from, into) else { return Ok(Some(0)) };
+        if self.outdated(&targets) {
+            return Ok(None);
+        }
+        let (copies, removed) = self.collect(&mut from, &targets, remove).map_err(in_source)?;
+        let stored = other.store_copies(&mut into, &copies).map_err(in_target)?;
+        into.commit().map_err(Error::from).map_err(in_target)?;
+        from.commit().map_err(Error::from).map_err(in_source)?;
+        drop((from, into));
+        removed.wake(self);
+        stored.wake(other);
+        Ok(Some(copies.len() as u64))
+    }
+
+    /// Locks both spaces, always in the same order, whichever way the transfer goes.
+    #[expect(clippy::type_complexity, reason = "the two sections, in the order of the arguments")]
+    fn lock_both<'a>(
+        &'a self,
+        other: &'a Self,
+        targets: &Targets<'_>,
+        shapes: &[u32],
+    ) -> Result<(Option<Section<'a>>, Option<Section<'a>>), Error> {
+        let own = || self.lock_all(targets.all.iter().map(|target| target.shape));
+        let others = || other.lock_all(shapes.iter().copied());
+        if self.segment().identity().uuid < other.segment().identity().uuid {
+            let own = own()?;
+            Ok((own, others()?))
+        } else {
+            let others = others()?;
+            Ok((own()?, others))
+        }
+    }
+
+    fn collect<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        targets: &Targets<'_>,
+        remove: bool,
+    ) -> Result<(Vec<TupleCopy>, Delivery), Error> {
+        let (mut copies, mut wakes) = (Vec::new(), Delivery::default());
+        for target in &targets.all {
+            let stripe = Stripe::of_shape(section.view(), target.shape);
+            section.focus(stripe.scope());
+            for reference in target.matches(section.view(), self.seed) {
+                copies.push(TupleCopy::new(section.view(), reference, target.kinds));
+                if remove {
+                    wakes.join(self.remove(section, stripe, reference, target.kinds.as_slice())?);
+                }
+            }
+        }
+        Ok((copies, wakes))
+    }
+
+    fn store_copies<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        copies: &[TupleCopy],
+    ) -> Result<Delivery, Error> {
+        let mut wakes = Delivery::default();
+        for copy in copies {
+            let fields: Vec<Field<'_>> = copy.view().fields().collect();
+            let incoming = self.incoming(&fields)?;
+            let shape = self.shape(&incoming.kinds)?;
+            section.focus(stripe::scope_of(shape));
+            wakes.join(self.store(section, &incoming, shape)?);
+        }
+        Ok(wakes)
+    }
+}
+
+fn in_source(error: Error) -> (Error, Option<Missing>) {
+    let missing = if let Error::Need(need) = error { Some(Missing::Source(need)) } else { None };
+    (error, missing)
+}
+
+fn in_target(error: Error) -> (Error, Option<Missing>) {
+    let missing = if let Error::Need(need) = error { Some(Missing::Target(need)) } else { None };
+    (error, missing)
+}

@@ -1,0 +1,201 @@
+//! Opening a space by its URL.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use tupelo_engine::{CreateOptions, Engine};
+use tupelo_shm::{Directory, Segment};
+
+use crate::error::Error;
+use crate::url::Place;
+
+/// How a space is opened, and what a new one may hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectOptions {
+    /// Create the space if there is none. Default: true.
+    pub create: bool,
+    /// Begin with an empty space, whatever was there. Processes that use the old one keep it. Default:
+    /// false.
+    pub fresh: bool,
+    /// The most memory that a new space may use for tuples, in bytes. Default: 256 MiB.
+    pub size_bytes: u64,
+    /// The most tuples that a new space may hold. Default: `None`, as many as fit.
+    pub tuples_max: Option<u64>,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        Self { create: true, fresh: false, size_bytes: 256 << 20, tuples_max: None }
+    }
+}
+
+/// A handle of a space. Clones share it; threads may share it too.
+#[derive(Clone)]
+pub struct Space {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) url: String,
+    place: Place,
+    closed: AtomicBool,
+}
+
+impl std::fmt::Debug for Space {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Space").field(&self.inner.url).finish()
+    }
+}
+
+/// The `mem://` spaces of this process, by name. They live as long as the process, or until removed.
+static PRIVATE: Mutex<Option<HashMap<String, Arc<Engine>>>> = Mutex::new(None);
+
+fn private() -> MutexGuard<'static, Option<HashMap<String, Arc<Engine>>>> {
+    // A panic elsewhere leaves the map whole: each change is one insertion or removal.
+    PRIVATE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Space {
+    /// Opens the space at `url`: `mem://NAME` or `shm://NAME`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`] for what is no such URL, [`Error::SpaceNotFound`] if there is none and `create` is
+    /// false, [`Error::AccessDenied`], [`Error::VersionMismatch`] and [`Error::SpaceCorrupted`] for one that
+    /// can not be used, [`Error::SpaceFull`] if a new one finds no room.
+    pub fn connect(url: &str, options: &ConnectOptions) -> Result<Self, Error> {
+        let place = Place::parse(url)?;
+        let engine = match &place {
+            Place::Memory(name) => connect_private(name, url, options)?,
+            Place::SharedMemory(name) => Arc::new(attach(name, url, options)?),
+        };
+        let inner = Inner { engine, url: url.into(), place, closed: AtomicBool::new(false) };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The URL that the space was opened with.
+    pub fn url(&self) -> &str {
+        &self.inner.url
+    }
+
+    /// The name of the space.
+    pub fn name(&self) -> &str {
+        self.inner.place.name()
+    }
+
+    /// Ends the use of this handle and its clones: later calls are refused. The space stays.
+    pub fn close(&self) {
+        self.inner.closed.store(true, Ordering::Release);
+    }
+
+    /// The engine, unless the handle was closed.
+    #[inline]
+    pub(crate) fn engine(&self) -> Result<&Arc<Engine>, Error> {
+        if self.inner.closed.load(Ordering::Acquire) {
+            return Err(self.closed_error());
+        }
+        Ok(&self.inner.engine)
+    }
+
+    #[cold]
+    fn closed_error(&self) -> Error {
+        Error::SpaceClosed { url: self.inner.url.clone() }
+    }
+}
+
+fn create_options(options: &ConnectOptions) -> Result<CreateOptions, Error> {
+    let reserve_bytes = Engine::reserve_bytes(options.size_bytes);
+    if reserve_bytes > tupelo_shm::RESERVE_BYTES_MAX {
+        let limit = tupelo_shm::RESERVE_BYTES_MAX >> 30;
+        let problem =
+            format!("a space of {} bytes is over the maximum of {limit} GiB", options.size_bytes);
+        return Err(Error::Misuse { problem, hint: Some("create it with a smaller size".into()) });
+    }
+    Ok(CreateOptions {
+        reserve_bytes,
+        initial_commit_bytes: 0,
+        create: options.create,
+        fresh: options.fresh,
+        mode: 0o600,
+    })
+}
+
+fn connect_private(name: &str, url: &str, options: &ConnectOptions) -> Result<Arc<Engine>, Error> {
+    let mut spaces = private();
+    let spaces = spaces.get_or_insert_default();
+    if let Some(engine) = spaces.get(name).filter(|_| !options.fresh) {
+        return Ok(Arc::clone(engine));
+    }
+    if !options.create {
+        return Err(Error::SpaceNotFound { url: url.into() });
+    }
+    let segment =
+        Segment::private(&create_options(options)?, &Engine::segment_layout(), |mapping| {
+            Engine::initialise(mapping, options.size_bytes, options.tuples_max)
+        })?;
+    let engine = Arc::new(Engine::new(segment)?);
+    spaces.insert(name.into(), Arc::clone(&engine));
+    Ok(engine)
+}
+
+fn attach(name: &str, url: &str, options: &ConnectOptions) -> Result<Engine, Error> {
+    let create = create_options(options)?;
+    let layout = Engine::segment_layout();
+    let segment =
+        Segment::create_or_attach(&Directory::default(), name, &create, &layout, |mapping| {
+            Engine::initialise(mapping, options.size_bytes, options.tuples_max)
+        });
+    let segment = segment.map_err(|error| named(error, url))?;
+    Ok(Engine::new(segment)?)
+}
+
+fn named(error: tupelo_shm::Error, url: &str) -> Error {
+    match error {
+        tupelo_shm::Error::NotFound { .. } => Error::SpaceNotFound { url: url.into() },
+        error => error.into(),
+    }
+}
+
+/// Removes a space. Processes that use it keep what they have until they close it; whoever connects next
+/// finds a new one.
+///
+/// # Errors
+///
+/// [`Error::SpaceNotFound`], [`Error::AccessDenied`], [`Error::Misuse`] for what is no URL.
+pub fn remove(url: &str) -> Result<(), Error> {
+    match Place::parse(url)? {
+        Place::Memory(name) => {
+            let removed = private().get_or_insert_default().remove(&name);
+            removed.map(|_| ()).ok_or_else(|| Error::SpaceNotFound { url: url.into() })
+        }
+        Place::SharedMemory(name) => {
+            Directory::default().remove(&name).map_err(|error| named(error, url))
+        }
+    }
+}
+
+/// A shared-memory space of this user, as a listing shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpaceEntry {
+    /// Its name: it opens as `shm://` and this.
+    pub name: String,
+    /// The memory that it uses, in bytes.
+    pub bytes: u64,
+    /// When it was made or last grew.
+    pub modified: SystemTime,
+}
+
+/// The shared-memory spaces of this user, by name.
+///
+/// # Errors
+///
+/// [`Error::System`] if the directory of shared memory can not be read.
+pub fn spaces() -> Result<Vec<SpaceEntry>, Error> {
+    let entries = Directory::default().list()?.into_iter();
+    Ok(entries
+        .map(|entry| SpaceEntry { name: entry.name, bytes: entry.bytes, modified: entry.modified })
+        .collect())
+}

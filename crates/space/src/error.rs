@@ -1,0 +1,226 @@
+//! Every refusal, with its code, its figures, and what to type next.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::explain::Explanation;
+
+/// Why a call was refused. It had no effect, unless the variant says otherwise.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing matched in time (rule O3).
+    Timeout {
+        /// What was done: `take`, `read`, ….
+        verb: &'static str,
+        /// The template, in the text notation.
+        template: String,
+        /// How long was waited.
+        timeout: Duration,
+        /// The space.
+        url: String,
+        /// What is there instead.
+        explanation: Box<Explanation>,
+    },
+    /// The space may not, or the system can not, hold more (rule B1).
+    SpaceFull {
+        /// The figures.
+        problem: String,
+    },
+    /// There is no such space, and it was not to be created.
+    SpaceNotFound {
+        /// The space.
+        url: String,
+    },
+    /// This handle was closed.
+    SpaceClosed {
+        /// The space.
+        url: String,
+    },
+    /// The space belongs to somebody else.
+    AccessDenied {
+        /// Whose it is.
+        problem: String,
+    },
+    /// The memory of the space is damaged (rule C5).
+    SpaceCorrupted {
+        /// What was found.
+        problem: String,
+    },
+    /// A process that is stopped holds a lock.
+    Stalled {
+        /// The process; 0 if unknown.
+        pid: u32,
+    },
+    /// A stated maximum was reached (rule B2).
+    LimitExceeded {
+        /// What there are too many of, and the maximum.
+        problem: String,
+    },
+    /// More than one atomic step can change.
+    TransactionTooBig {
+        /// The figures.
+        problem: String,
+    },
+    /// The space was made by a build with another memory layout.
+    VersionMismatch {
+        /// Both layouts.
+        problem: String,
+    },
+    /// A value that no field can hold.
+    NotEncodable {
+        /// Which one, and what would be right.
+        problem: String,
+    },
+    /// A template that makes no sense.
+    Template {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A call that makes no sense.
+    Misuse {
+        /// What is wrong.
+        problem: String,
+        /// What would be right.
+        hint: Option<String>,
+    },
+    /// The system refused something.
+    System {
+        /// What it said.
+        problem: String,
+    },
+}
+
+impl Error {
+    /// The code, as in `TUP-003`: the same in every language.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Timeout { .. } => "TUP-003",
+            Self::NotEncodable { .. } => "TUP-004",
+            Self::SpaceFull { .. } => "TUP-005",
+            Self::AccessDenied { .. } => "TUP-006",
+            Self::VersionMismatch { .. } => "TUP-012",
+            Self::SpaceNotFound { .. } => "TUP-013",
+            Self::SpaceClosed { .. } => "TUP-014",
+            Self::SpaceCorrupted { .. } => "TUP-015",
+            Self::Stalled { .. } => "TUP-016",
+            Self::LimitExceeded { .. } => "TUP-017",
+            Self::TransactionTooBig { .. } => "TUP-018",
+            Self::Template { .. } => "TUP-001",
+            Self::Misuse { .. } => "TUP-019",
+            Self::System { .. } => "TUP-020",
+        }
+    }
+
+    /// What happened, with the values; no code, no way out.
+    pub fn message(&self) -> String {
+        match self {
+            Self::Timeout { verb: _, template, timeout, url, .. } => {
+                format!("nothing matched {template} within {} s in {url}", timeout.as_secs_f64())
+            }
+            Self::SpaceNotFound { url } => format!("there is no space {url}"),
+            Self::SpaceClosed { url } => format!("this handle of {url} was closed"),
+            Self::Stalled { pid } => {
+                format!("process {pid} holds a lock of the space and does not run (stopped?)")
+            }
+            Self::SpaceFull { problem }
+            | Self::AccessDenied { problem }
+            | Self::SpaceCorrupted { problem }
+            | Self::LimitExceeded { problem }
+            | Self::TransactionTooBig { problem }
+            | Self::VersionMismatch { problem }
+            | Self::NotEncodable { problem }
+            | Self::Template { problem }
+            | Self::Misuse { problem, .. }
+            | Self::System { problem } => problem.clone(),
+        }
+    }
+
+    /// The nearest thing that would have worked, or what to type next.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Timeout { explanation, .. } => explanation.to_string(),
+            Self::SpaceFull { .. } => {
+                "are the takers running? take some tuples, or create the space with a larger size".into()
+            }
+            Self::SpaceNotFound { .. } => {
+                "connect creates it unless create is false; `tupelo ls` lists the spaces that are there".into()
+            }
+            Self::SpaceClosed { .. } => "connect again".into(),
+            Self::AccessDenied { .. } => {
+                "ask its owner for the permission, or use a space of your own under another name".into()
+            }
+            Self::SpaceCorrupted { .. } => {
+                "save what `tupelo read --all` still shows, then remove the space with `tupelo rm`".into()
+            }
+            Self::Stalled { pid } => format!("let it go on with `kill -CONT {pid}`, or end it with `kill -9 {pid}`"),
+            Self::TransactionTooBig { .. } => "do it in smaller steps, or with a limit".into(),
+            Self::VersionMismatch { .. } => {
+                "use the same version everywhere, or another name for the new version's space".into()
+            }
+            Self::Misuse { hint, .. } => return hint.clone(),
+            Self::LimitExceeded { .. } | Self::NotEncodable { .. } | Self::Template { .. } | Self::System { .. } => {
+                return None;
+            }
+        })
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code(), self.message())?;
+        let Some(hint) = self.hint() else { return Ok(()) };
+        hint.lines().try_for_each(|line| write!(f, "\n  {line}"))
+    }
+}
+
+impl From<tupelo_engine::Error> for Error {
+    #[cold]
+    fn from(error: tupelo_engine::Error) -> Self {
+        use tupelo_engine::Error as Engine;
+        match error {
+            Engine::SpaceFull { .. } => Self::SpaceFull { problem: error.to_string() },
+            Engine::TooLarge { .. } => Self::SpaceFull { problem: error.to_string() },
+            Engine::LimitExceeded { .. } => Self::LimitExceeded { problem: error.to_string() },
+            Engine::TransactionTooBig { .. } => {
+                Self::TransactionTooBig { problem: error.to_string() }
+            }
+            Engine::Template(problem) => Self::Template { problem },
+            Engine::Memory(error) => error.into(),
+            error => Self::System { problem: error.to_string() },
+        }
+    }
+}
+
+impl From<tupelo_shm::Error> for Error {
+    #[cold]
+    fn from(error: tupelo_shm::Error) -> Self {
+        use tupelo_shm::Error as Memory;
+        let problem = error.to_string();
+        match error {
+            Memory::Full { .. } => Self::SpaceFull { problem },
+            Memory::NotFound { path } => Self::SpaceNotFound { url: path.display().to_string() },
+            Memory::AccessDenied { .. } => Self::AccessDenied { problem },
+            Memory::Corrupted { .. } => Self::SpaceCorrupted { problem },
+            Memory::VersionMismatch { .. } => Self::VersionMismatch { problem },
+            Memory::Stalled { pid } => Self::Stalled { pid },
+            Memory::LimitExceeded { .. } => Self::LimitExceeded { problem },
+            Memory::BadName { .. } => Self::Misuse { problem, hint: None },
+            _ => Self::System { problem },
+        }
+    }
+}
+
+impl From<tupelo_tuple::DecodeError> for Error {
+    fn from(error: tupelo_tuple::DecodeError) -> Self {
+        Self::SpaceCorrupted { problem: format!("a field does not decode: {error}") }
+    }
+}
+
+impl From<tupelo_tuple::EncodeError> for Error {
+    fn from(error: tupelo_tuple::EncodeError) -> Self {
+        Self::NotEncodable { problem: error.to_string() }
+    }
+}

@@ -1,0 +1,39 @@
+//! Tupelo: a shared bag of tuples for programs that work together.
+//!
+//! Put a tuple in, and any process on this machine can read it or take it by describing what it looks
+//! like. A space opens by URL: `shm://name` is shared memory, without a daemon; `mem://name` is for the
+//! threads of one process.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tupelo::{ConnectOptions, Error, Order, Space, fields, template};
+//!
+//! let space = Space::connect("mem://squares", &ConnectOptions::default())?;
+//! space.put(&fields!["square", 7])?;
+//! let squared = template!["square", Kind::Int].with_refs(|template| {
+//!     space.take(template, Order::Fifo, Some(Duration::from_secs(1)), |tuple| tuple.to_tuple().map_err(Error::from))
+//! });
+//! # use tupelo::Kind;
+//! assert_eq!(squared.unwrap()?.to_string(), r#"("square", 7)"#);
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! What every operation promises is in `docs/semantics.md`, rule by rule.
+#![forbid(unsafe_code)]
+
+mod connect;
+mod error;
+mod explain;
+mod operations;
+mod stat;
+mod url;
+mod wait;
+
+pub use connect::{ConnectOptions, Space, SpaceEntry, remove, spaces};
+pub use error::Error;
+pub use explain::Explanation;
+pub use operations::Scan;
+pub use stat::{ProcessStat, ShapeStat, Stat};
+pub use tupelo_engine::{Order, SHAPES_MAX, WAITERS_MAX};
+pub use tupelo_tuple::*;
+pub use wait::{Waiter, Want, Watch};

@@ -1,0 +1,296 @@
+//! The verbs (rules O1 to O9).
+
+use std::time::Duration;
+
+use tupelo_tuple::{Field, Template, TemplateRef, TupleView};
+
+use crate::connect::Space;
+use crate::error::Error;
+use crate::wait::{Lifted, Want, lift};
+use tupelo_engine::Order;
+
+impl Space {
+    /// Stores a tuple. When it returns, every later operation sees the tuple (rule O2).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceFull`] and [`Error::LimitExceeded`]: nothing was stored.
+    #[inline]
+    pub fn put(&self, fields: &[Field<'_>]) -> Result<(), Error> {
+        self.engine()?.put(fields).map_err(Error::from)
+    }
+
+    /// Stores all tuples, or none; they become visible together (rule O5). Returns how many.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::put`], and [`Error::TransactionTooBig`]: nothing was stored.
+    pub fn put_all(&self, tuples: &[&[Field<'_>]]) -> Result<usize, Error> {
+        Ok(self.engine()?.put_all(tuples)?)
+    }
+
+    /// Stores a tuple unless something matches `unless`, also something that is held (rules O8, O9).
+    /// Returns whether it did: of any number of racing callers, one is told so.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::put`].
+    pub fn put_if_absent(
+        &self,
+        fields: &[Field<'_>],
+        unless: &[TemplateRef<'_>],
+    ) -> Result<bool, Error> {
+        Ok(self.engine()?.put_if_absent(fields, unless)?)
+    }
+
+    /// Removes a match, if there is one, and gives it to `sink`. Does not wait (rule O4). The sink runs
+    /// outside of every lock.
+    ///
+    /// # Errors
+    ///
+    /// What `sink` says; a tuple that it can not represent goes back (rule V3).
+    #[inline]
+    pub fn try_take<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let engine = self.engine()?;
+        lift(|| engine.try_take(template, order, |tuple| sink(tuple).map_err(Lifted::Caller)))
+    }
+
+    /// Copies a match, if there is one, and gives it to `sink`. Does not wait (rule O4).
+    ///
+    /// # Errors
+    ///
+    /// What `sink` says.
+    #[inline]
+    pub fn try_read<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let engine = self.engine()?;
+        lift(|| engine.try_read(template, order, |tuple| sink(tuple).map_err(Lifted::Caller)))
+    }
+
+    /// Removes a match, waiting for one up to `timeout` (`None`: for ever; zero: not at all) (rule O3).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]: the call had no effect. What `sink` says.
+    pub fn take<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        timeout: Option<Duration>,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let mut sink = Some(sink);
+        let mut once = |tuple: TupleView<'_>| match sink.take() {
+            Some(sink) => sink(tuple),
+            None => unreachable!("a sink is used for one match"),
+        };
+        match self.try_take(template, order, &mut once)? {
+            Some(result) => Ok(result),
+            None => self.wait_for(template, Want::Take, timeout, once),
+        }
+    }
+
+    /// Copies a match, waiting for one up to `timeout` (rule O3).
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::take`].
+    pub fn read<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        timeout: Option<Duration>,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let mut sink = Some(sink);
+        let mut once = |tuple: TupleView<'_>| match sink.take() {
+            Some(sink) => sink(tuple),
+            None => unreachable!("a sink is used for one match"),
+        };
+        match self.try_read(template, order, &mut once)? {
+            Some(result) => Ok(result),
+            None => self.wait_for(template, Want::Read, timeout, once),
+        }
+    }
+
+    fn wait_for<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        want: Want,
+        timeout: Option<Duration>,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        if timeout != Some(Duration::ZERO) {
+            let waiter = self.waiter(template, want)?;
+            if waiter.wait(timeout)? {
+                return waiter.finish(sink);
+            }
+        }
+        let verb = if want == Want::Take { "take" } else { "read" };
+        Err(self.timeout(verb, template, timeout.unwrap_or_default()).into())
+    }
+
+    /// The error of a call that waited in vain.
+    #[cold]
+    pub fn timeout(
+        &self,
+        verb: &'static str,
+        template: &[TemplateRef<'_>],
+        timeout: Duration,
+    ) -> Error {
+        match self.explain(template) {
+            Ok(explanation) => Error::Timeout {
+                verb,
+                template: explanation.template().to_owned(),
+                timeout,
+                url: self.url().to_owned(),
+                explanation: Box::new(explanation),
+            },
+            Err(error) => error,
+        }
+    }
+
+    /// The number of matches at one moment (rule O6).
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub fn count(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        Ok(self.engine()?.count(template)?)
+    }
+
+    /// Whether a match is there, or held by somebody who may give it back (rule O9).
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub fn present(&self, template: &[TemplateRef<'_>]) -> Result<bool, Error> {
+        Ok(self.engine()?.present(template)?)
+    }
+
+    /// Copies the matches of one moment, up to `limit` (rule O6). Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// What `sink` says.
+    pub fn read_all<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        limit: Option<usize>,
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Vec<R>, E> {
+        let engine = self.engine()?;
+        lift(|| engine.read_all(template, limit, |tuple| sink(tuple).map_err(Lifted::Caller)))
+    }
+
+    /// Removes the matches of one moment, up to `limit` (rule O6). Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TransactionTooBig`]: nothing was removed. What `sink` says: the tuples are back, as new ones.
+    pub fn take_all<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        limit: Option<usize>,
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Vec<R>, E> {
+        let engine = self.engine()?;
+        lift(|| engine.take_all(template, limit, |tuple| sink(tuple).map_err(Lifted::Caller)))
+    }
+
+    /// Removes between `at_least` and `at_most` matches of one moment; `None`, and nothing removed, if there
+    /// are fewer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::take_all`].
+    pub fn try_take_many<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        at_least: usize,
+        at_most: usize,
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<Vec<R>>, E> {
+        let engine = self.engine()?;
+        lift(|| {
+            engine.try_take_many(template, at_least, at_most, |tuple| {
+                sink(tuple).map_err(Lifted::Caller)
+            })
+        })
+    }
+
+    /// Replaces the oldest match by `to`, and gives the old tuple to `sink`; `None` if there is none (rule
+    /// O8). Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::put`]: nothing changed. What `sink` says: the swap has happened.
+    pub fn try_swap<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        to: &[Field<'_>],
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let engine = self.engine()?;
+        lift(|| engine.try_swap(template, to, |tuple| sink(tuple).map_err(Lifted::Caller)))
+    }
+
+    /// Moves the matches of one moment into `other` (rule O7). Returns how many.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::put`] of `other`: nothing was moved.
+    pub fn move_to(&self, other: &Self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        Ok(self.engine()?.move_to(other.engine()?, template)?)
+    }
+
+    /// Copies the matches of one moment into `other` (rule O7). Returns how many.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::put`] of `other`: nothing was copied.
+    pub fn copy_to(&self, other: &Self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        Ok(self.engine()?.copy_to(other.engine()?, template)?)
+    }
+
+    /// Begins to go through all matches, lazily and in no particular order (rule O6).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceClosed`].
+    pub fn scan(&self, template: &Template) -> Result<Scan, Error> {
+        let scan = self.engine()?.scan(template.clone());
+        Ok(Scan { space: self.clone(), scan })
+    }
+}
+
+/// A walk through the matches of a space. A tuple that is present throughout is returned exactly once.
+pub struct Scan {
+    space: Space,
+    scan: tupelo_engine::Scan,
+}
+
+impl Scan {
+    /// The next matches, up to `at_most`; none at the end.
+    ///
+    /// # Errors
+    ///
+    /// What `sink` says; the scan goes on behind the tuple that failed.
+    pub fn next_batch<R, E: From<Error>>(
+        &mut self,
+        at_most: usize,
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Vec<R>, E> {
+        self.space.engine()?;
+        lift(|| self.scan.next_batch(at_most, |tuple| sink(tuple).map_err(Lifted::Caller)))
+    }
+}

@@ -1,0 +1,84 @@
+//! What is in a space, for people and programs.
+
+use tupelo_tuple::Kind;
+
+use crate::connect::Space;
+use crate::error::Error;
+
+/// Figures of a space. Each is right at some moment of the call; together they belong to no one moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stat {
+    /// Tuples in the space.
+    pub tuples: u64,
+    /// Bytes in use for tuples and their indexes.
+    pub bytes_used: u64,
+    /// Bytes of memory that the space has.
+    pub bytes_committed: u64,
+    /// Bytes that the space may have.
+    pub bytes_max: u64,
+    /// Blocked callers.
+    pub waiters: u64,
+    /// The processes that use the space.
+    pub processes: Vec<ProcessStat>,
+    /// One entry per shape, in the order of their first use.
+    pub shapes: Vec<ShapeStat>,
+}
+
+/// A process that uses a space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProcessStat {
+    /// Its process id.
+    pub pid: u32,
+    /// Whether it still runs; if not, nobody has cleaned up after it yet.
+    pub alive: bool,
+}
+
+/// Figures of one shape: arity and kinds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShapeStat {
+    /// The kinds of the fields.
+    pub kinds: Vec<Kind>,
+    /// Tuples of this shape.
+    pub count: u64,
+    /// Bytes of memory that its tuples and indexes have.
+    pub bytes: u64,
+    /// Blocked callers whose template selects this shape alone.
+    pub waiting: u64,
+    /// Tuples put so far.
+    pub puts: u64,
+    /// Tuples taken so far.
+    pub takes: u64,
+    /// The fields of each learned index.
+    pub indexes: Vec<Vec<usize>>,
+}
+
+impl Space {
+    /// What is in the space.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceCorrupted`].
+    pub fn stat(&self) -> Result<Stat, Error> {
+        let stat = self.engine()?.stat()?;
+        let process = |alive| move |pid| ProcessStat { pid, alive };
+        let alive = stat.pids.into_iter().map(process(true));
+        let shape = |shape: tupelo_engine::ShapeStat| ShapeStat {
+            kinds: shape.kinds,
+            count: shape.count,
+            bytes: shape.bytes,
+            waiting: shape.waiting,
+            puts: shape.puts,
+            takes: shape.takes,
+            indexes: shape.indexes,
+        };
+        Ok(Stat {
+            tuples: stat.tuples,
+            bytes_used: stat.bytes_used,
+            bytes_committed: stat.bytes_committed,
+            bytes_max: stat.bytes_max,
+            waiters: stat.waiters,
+            processes: alive.chain(stat.pids_dead.into_iter().map(process(false))).collect(),
+            shapes: stat.shapes.into_iter().map(shape).collect(),
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! Waiting: blocked takes and reads, and watching for events.
+
+use std::time::Duration;
+
+use tupelo_engine::Want as EngineWant;
+use tupelo_tuple::{TemplateRef, TupleView};
+
+use crate::connect::Space;
+use crate::error::Error;
+
+/// What a blocked caller wants with the match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// Remove it: of all who wait for one tuple, the first in line gets it (rule T3).
+    Take,
+    /// Copy it: everyone who waits gets a copy.
+    Read,
+}
+
+/// What a watcher is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watch {
+    /// A match was put.
+    Put,
+    /// A match was removed.
+    Removal,
+}
+
+/// A place in line for a match, or a watch. Dropped, it gives up without effect: a tuple that was handed
+/// over already goes back with its identity, age and place (rule T5).
+#[derive(Debug)]
+pub struct Waiter {
+    space: Space,
+    waiter: tupelo_engine::Waiter,
+}
+
+impl Space {
+    /// Gets in line for a match. If there is one, it is handed over at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LimitExceeded`] at the maximum of blocked callers (rule B2).
+    pub fn waiter(&self, template: &[TemplateRef<'_>], want: Want) -> Result<Waiter, Error> {
+        let want = match want {
+            Want::Take => EngineWant::Take,
+            Want::Read => EngineWant::Read,
+        };
+        self.register(template, want)
+    }
+
+    /// Watches for events: [`Waiter::wait`] returns true after each since the registration or the last wait
+    /// (several may count as one). Nothing is handed over.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::waiter`].
+    pub fn watch(&self, template: &[TemplateRef<'_>], on: Watch) -> Result<Waiter, Error> {
+        let want = match on {
+            Watch::Put => EngineWant::Put,
+            Watch::Removal => EngineWant::Removal,
+        };
+        self.register(template, want)
+    }
+
+    fn register(&self, template: &[TemplateRef<'_>], want: EngineWant) -> Result<Waiter, Error> {
+        let waiter = self.engine()?.waiter(template, want)?;
+        Ok(Waiter { space: self.clone(), waiter })
+    }
+}
+
+impl Waiter {
+    /// Waits until there is something, or `timeout` has passed (`None`: for ever). Returns whether there is;
+    /// if not, the place in line is kept, and the call may be repeated.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceClosed`] if the handle was closed meanwhile; what the memory says.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+        self.space.engine()?;
+        Ok(self.waiter.wait(timeout)?)
+    }
+
+    /// Picks up the tuple that [`Waiter::wait`] announced.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says, and what `sink` says; a tuple that the sink can not represent goes back.
+    pub fn finish<R, E: From<Error>>(
+        self,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        lift(|| self.waiter.finish(|tuple| sink(tuple).map_err(Lifted::Caller)))
+    }
+
+    /// Lets what happens here also end a wait of `other`: one caller sleeps on several waiters.
+    pub fn wakes(&self, other: &Self) {
+        self.waiter.wakes(&other.waiter);
+    }
+}
+
+/// An error of the engine, or one of the caller's sink on its way through the engine.
+pub(crate) enum Lifted<E> {
+    Engine(tupelo_engine::Error),
+    Caller(E),
+}
+
+impl<E> From<tupelo_engine::Error> for Lifted<E> {
+    fn from(error: tupelo_engine::Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+/// Runs a call of the engine whose sink may fail with the caller's own error.
+#[inline]
+pub(crate) fn lift<R, E: From<Error>>(call: impl FnOnce() -> Result<R, Lifted<E>>) -> Result<R, E> {
+    call().map_err(|error| match error {
+        Lifted::Engine(error) => Error::from(error).into(),
+        Lifted::Caller(error) => error,
+    })
+}
