@@ -38,7 +38,7 @@ fn ls_of_a_space_counts_its_shapes() {
     let told: Vec<_> = shapes.iter().map(|shape| (&shape["shape"], &shape["count"])).collect();
     let (float, int) = (serde_json::json!(["str", "float"]), serde_json::json!(["str", "int"]));
     assert_eq!(told, [(&float, &1.into()), (&int, &2.into())]);
-    for key in ["bytes", "oldest_age_s", "waiting", "puts", "takes", "indexes", "stripes"] {
+    for key in ["bytes", "waiting", "puts", "takes", "indexes"] {
         assert!(!shapes[0][key].is_null(), "no {key}");
     }
     let table = run(&["ls", &space.url]).out;

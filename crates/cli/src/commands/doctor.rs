@@ -4,7 +4,6 @@
 //! the line says what to do). It ends with 1 if there is anything to fix.
 
 use std::fs;
-use std::path::Path;
 use std::thread;
 
 use rustix::fs::statvfs;
@@ -217,7 +216,7 @@ fn space(entry: &SpaceEntry) -> Finding {
     let dead: Vec<String> = stat
         .processes
         .iter()
-        .filter(|process| !Path::new("/proc").join(process.pid.to_string()).exists())
+        .filter(|process| !process.alive)
         .map(|process| process.pid.to_string())
         .collect();
     let used_percent = 100 * stat.bytes_used / stat.bytes_max.max(1);

@@ -7,7 +7,22 @@ use crate::output::Output;
 use crate::words::{self, Asked};
 
 /// The pages, by code. A test checks that every error of the library has one.
-const PAGES: &[(&str, &str)] = &[];
+const PAGES: &[(&str, &str)] = &[
+    ("TUP-001", include_str!("../../errors/TUP-001.md")),
+    ("TUP-003", include_str!("../../errors/TUP-003.md")),
+    ("TUP-004", include_str!("../../errors/TUP-004.md")),
+    ("TUP-005", include_str!("../../errors/TUP-005.md")),
+    ("TUP-006", include_str!("../../errors/TUP-006.md")),
+    ("TUP-012", include_str!("../../errors/TUP-012.md")),
+    ("TUP-013", include_str!("../../errors/TUP-013.md")),
+    ("TUP-014", include_str!("../../errors/TUP-014.md")),
+    ("TUP-015", include_str!("../../errors/TUP-015.md")),
+    ("TUP-016", include_str!("../../errors/TUP-016.md")),
+    ("TUP-017", include_str!("../../errors/TUP-017.md")),
+    ("TUP-018", include_str!("../../errors/TUP-018.md")),
+    ("TUP-019", include_str!("../../errors/TUP-019.md")),
+    ("TUP-020", include_str!("../../errors/TUP-020.md")),
+];
 
 pub(crate) fn run(
     options: Explain,
@@ -64,5 +79,30 @@ fn no_match(words: Vec<String>, url: Option<String>, output: &mut Output) -> Res
         output.object(&serde_json::json!({ "url": url, "explanation": explanation.to_string() }))
     } else {
         output.line(explanation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_begins_with_its_code_and_stays_within_a_screen() {
+        for (code, page) in PAGES {
+            assert!(page.starts_with(&format!("# {code} ")), "{code}");
+            assert!(page.lines().all(|line| line.chars().count() <= 110), "{code}");
+        }
+    }
+
+    /// The library's codes are in its source alone; nothing there lists them.
+    #[test]
+    fn every_error_of_the_library_has_a_page() {
+        let source = include_str!("../../../space/src/error.rs");
+        let codes: Vec<&str> =
+            source.match_indices("\"TUP-").map(|(at, _)| &source[at + 1..at + 8]).collect();
+        assert!(!codes.is_empty());
+        for code in codes {
+            assert!(PAGES.iter().any(|(known, _)| *known == code), "{code} has no page");
+        }
     }
 }

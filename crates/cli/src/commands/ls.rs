@@ -1,6 +1,6 @@
 //! `tupelo ls`: the spaces of this machine, or the shapes in one.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
 use tupelo::ShapeStat;
@@ -68,20 +68,13 @@ pub(super) fn shape_table(shapes: &[ShapeStat]) -> Vec<String> {
                 words::shape_text(&shape.kinds),
                 format::count(shape.count),
                 format::bytes(shape.bytes),
-                oldest(shape),
                 format::count(shape.waiting),
                 format::count(shape.puts),
                 format::count(shape.takes),
             ]
         })
         .collect();
-    format::table(&["SHAPE", "COUNT", "BYTES", "OLDEST", "WAITING", "PUTS", "TAKES"], &rows)
-}
-
-/// How long the oldest tuple has been there.
-pub(super) fn oldest(shape: &ShapeStat) -> String {
-    let age = shape.oldest_age_s.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    age.map_or_else(|| "-".to_owned(), format::seconds)
+    format::table(&["SHAPE", "COUNT", "BYTES", "WAITING", "PUTS", "TAKES"], &rows)
 }
 
 /// A shape for programs.
@@ -91,11 +84,9 @@ pub(super) fn shape_json(shape: &ShapeStat) -> serde_json::Value {
         "shape": kinds,
         "count": shape.count,
         "bytes": shape.bytes,
-        "oldest_age_s": shape.oldest_age_s,
         "waiting": shape.waiting,
         "puts": shape.puts,
         "takes": shape.takes,
         "indexes": shape.indexes,
-        "stripes": shape.stripes,
     })
 }

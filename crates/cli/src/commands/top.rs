@@ -11,7 +11,7 @@ use serde_json::json;
 use tupelo::{Kind, ShapeStat, Space, Stat};
 
 use super::connect_existing;
-use super::ls::{oldest, shape_json};
+use super::ls::shape_json;
 use crate::arguments::Top;
 use crate::failure::Failure;
 use crate::format;
@@ -172,14 +172,13 @@ fn table(look: &Look) -> Vec<String> {
             words::shape_text(&shape.kinds),
             format::count(shape.count),
             format::bytes(shape.bytes),
-            oldest(shape),
             format::count(shape.waiting),
             rate(rates.puts_per_s),
             rate(rates.takes_per_s),
         ]
     };
     let rows: Vec<Vec<String>> = stat.shapes.iter().zip(&look.rates).map(row).collect();
-    let heads = ["SHAPE", "COUNT", "BYTES", "OLDEST", "WAITING", "put/s", "take/s"];
+    let heads = ["SHAPE", "COUNT", "BYTES", "WAITING", "put/s", "take/s"];
     lines.extend(format::table(&heads, &rows).into_iter().map(|line| format!("  {line}")));
     lines
 }
