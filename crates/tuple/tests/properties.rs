@@ -10,8 +10,8 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use common::{pattern, template, tuple, value};
 use proptest::prelude::*;
 use tupelo_tuple::{
-    Decimal, Encoded, Field, Map, Pattern, Template, Tuple, TupleView, Value, encode_template_refs,
-    hash, image,
+    Decimal, Encoded, Field, Kind, Map, Pattern, Template, Tuple, TupleView, Value,
+    encode_template_refs, hash, image,
 };
 
 /// M2, as slowly as possible: on the values themselves, without encodings.
@@ -158,6 +158,22 @@ proptest! {
         prop_assert!(split.same(&whole) && whole.same(&split));
         prop_assert_eq!(hash::field(&split), hash::field(&whole));
         prop_assert_eq!(Value::from_field(&split), Ok(value));
+    }
+
+    #[test]
+    fn one_other_byte_is_another_value_wherever_the_encodings_are_split(
+        uuid in any::<[u8; 16]>(),
+        other in 2..18_usize,
+        splits in (0..=18_usize, 0..=18_usize),
+    ) {
+        let bytes = Value::Uuid(uuid).encode().unwrap();
+        let mut changed = bytes.clone();
+        changed[other] ^= 1;
+        let (head, body) = bytes.split_at(splits.0);
+        let a = Field::Encoded(Encoded { kind: Kind::Uuid, head, body });
+        let (head, body) = changed.split_at(splits.1);
+        let b = Field::Encoded(Encoded { kind: Kind::Uuid, head, body });
+        prop_assert!(!a.same(&b) && !b.same(&a));
     }
 
     /// Start from the strictest template that matches (all actuals) and weaken random fields; each
