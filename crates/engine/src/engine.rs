@@ -8,7 +8,7 @@ use tupelo_tuple::hash;
 
 use crate::arena;
 use crate::error::{Error, Need};
-use crate::layout::{EXTENT_BYTES, Layout, STRIPE_BYTES, head};
+use crate::layout::{self, EXTENT_BYTES, Layout, STRIPE_BYTES, head};
 use crate::record;
 use crate::registry::{self, ShapeCache};
 use crate::stripe::{self, Stripe};
@@ -70,7 +70,7 @@ impl Engine {
         tuples_max: Option<u64>,
     ) -> Result<(), tupelo_shm::Error> {
         let layout = layout_for(size_bytes);
-        let view = Memory::initialise(mapping, layout.arena, head::BYTES)?;
+        let view = Memory::initialise(mapping, layout.arena, layout::INITIAL_BYTES)?;
         space_line(&view).init(EXTENTS_MAX, layout.extents_max);
         space_line(&view).init64(TUPLES_MAX, tuples_max.unwrap_or(0));
         Ok(())

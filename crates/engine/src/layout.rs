@@ -3,7 +3,8 @@
 //! | region | what |
 //! |---|---|
 //! | head | the locks and counts of the whole space |
-//! | shapes | one entry per shape (arity and kinds), and a directory by signature |
+//! | directory | shapes by signature |
+//! | shapes | one entry per shape: arity and kinds |
 //! | stripes | what one lock protects: the tuples of a shape, their indexes, their waiters |
 //! | cells | one per blocked caller |
 //! | extents | who owns each 64 KiB of the arena, and which are free |
@@ -73,9 +74,11 @@ pub(crate) const STRIPE_BYTES: usize = 2048;
 pub(crate) const CELL_BYTES: usize = 256;
 pub(crate) const EXTENT_ENTRY_BYTES: usize = 32;
 
-const SHAPES: usize = Memory::engine_base() + head::BYTES;
-const DIRECTORY: usize = SHAPES + SHAPES_MAX * SHAPE_BYTES;
-const STRIPES: usize = DIRECTORY + DIRECTORY_ENTRIES * 4;
+const DIRECTORY: usize = Memory::engine_base() + head::BYTES;
+/// What a new space has at once: the head, and the directory of shapes.
+pub(crate) const INITIAL_BYTES: usize = head::BYTES + DIRECTORY_ENTRIES * 4;
+const SHAPES: usize = DIRECTORY + DIRECTORY_ENTRIES * 4;
+const STRIPES: usize = SHAPES + SHAPES_MAX * SHAPE_BYTES;
 /// Shapes have one stripe each.
 const STRIPES_MAX: usize = SHAPES_MAX;
 const CELLS: usize = STRIPES + STRIPES_MAX * STRIPE_BYTES;
