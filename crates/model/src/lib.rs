@@ -59,6 +59,7 @@ mod order;
 mod outcomes;
 pub mod random;
 mod scan;
+mod show;
 mod space;
 mod transfer;
 mod waiting;

@@ -29,7 +29,7 @@ impl Place {
 /// An operation with its arguments, which are those of the method of [`crate::Space`] that is named.
 ///
 /// What takes time is several operations that share a label, so that others can come in between.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[expect(missing_docs, reason = "the fields are the arguments of the methods")]
 pub enum Operation {
     /// `put`.

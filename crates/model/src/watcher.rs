@@ -85,8 +85,10 @@ impl Watcher {
 impl fmt::Display for Disagreement {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Details { operation, answer, allowed } = &*self.0;
-        writeln!(out, "{operation:?}\n  was answered {answer:?}\n  the rules allow:")?;
-        allowed.iter().try_for_each(|answer| writeln!(out, "    {answer:?}"))
+        let mut allowed: Vec<String> = allowed.iter().map(Answer::to_string).collect();
+        allowed.dedup();
+        writeln!(out, "{operation}\n  was answered {answer}\n  the rules allow:")?;
+        allowed.iter().try_for_each(|answer| writeln!(out, "    {answer}"))
     }
 }
 

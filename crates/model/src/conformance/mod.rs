@@ -8,6 +8,7 @@ mod case;
 mod step;
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 pub use case::{Case, read_folder};
@@ -48,9 +49,10 @@ impl fmt::Display for Failure {
         let Self { case, probe, answer } = self;
         writeln!(out, "{case}")?;
         writeln!(out, "  step {}: {}", probe.number, probe.text)?;
-        writeln!(out, "  {:?} in {:?}", probe.operation, probe.at)?;
-        writeln!(out, "  expected {:?}", probe.expected)?;
-        write!(out, "  answered {answer:?}")
+        let expected: Vec<String> = probe.expected.iter().map(Answer::to_string).collect();
+        writeln!(out, "  {}", probe.operation)?;
+        writeln!(out, "  expected {}", expected.join(" or "))?;
+        write!(out, "  answered {answer}")
     }
 }
 
@@ -76,14 +78,15 @@ impl Case {
 ///
 /// # Panics
 ///
-/// If a case fails, after all have run: the message has every failure.
+/// If a case fails or the subject panics, after all have run: the message has every failure.
 pub fn run_folder<S: Subject>(folder: &Path, mut subject: impl FnMut(&Case) -> S) {
     let cases = read_folder(folder);
-    let failures: Vec<String> = cases
-        .iter()
-        .filter_map(|case| case.run(&mut subject(case)).err())
-        .map(|failure| failure.to_string())
-        .collect();
+    let mut run =
+        |case: &Case| match catch_unwind(AssertUnwindSafe(|| case.run(&mut subject(case)))) {
+            Ok(result) => result.err().map(|failure| failure.to_string()),
+            Err(_) => Some(format!("{}: {}\n  panicked, as said above", case.file, case.name)),
+        };
+    let failures: Vec<String> = cases.iter().filter_map(&mut run).collect();
     let (failed, count) = (failures.len(), cases.len());
     assert!(
         failures.is_empty(),

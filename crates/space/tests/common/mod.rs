@@ -1,0 +1,263 @@
+//! The facade as something that answers the model's operations, on each engine.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tupelo::{ConnectOptions, Error, Order, Scan, Space, Template, TemplateRef, Tuple, TupleView};
+use tupelo::{Waiter, Want};
+use tupelo_model::conformance::Subject;
+use tupelo_model::{Answer, Limits, Operation, Place};
+
+/// The engines that the same program runs on, by the scheme of their URL.
+pub(crate) const ENGINES: [&str; 2] = ["mem", "shm"];
+
+/// A space of its own that is removed when the test is over, also when it fails.
+pub(crate) struct Temporary {
+    /// The space.
+    pub(crate) space: Space,
+    url: String,
+}
+
+impl Temporary {
+    /// A new space of this engine.
+    pub(crate) fn new(engine: &str, limits: Limits) -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let url = format!("{engine}://test-{}-{count}", std::process::id());
+        let options = ConnectOptions {
+            fresh: true,
+            tuples_max: limits.tuples_max.map(|tuples_max| tuples_max as u64),
+            ..ConnectOptions::default()
+        };
+        let space = Space::connect(&url, &options).unwrap();
+        Self { space, url }
+    }
+
+    /// A second connection to the space.
+    pub(crate) fn connect_again(&self) -> Space {
+        Space::connect(&self.url, &ConnectOptions::default()).unwrap()
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // Not unwrapped: the test may be failing already, and says more than this would.
+        let _ = tupelo::remove(&self.url);
+    }
+}
+
+/// Two spaces of an engine, and the calls and scans under way in them.
+pub(crate) struct Facade {
+    main: Temporary,
+    other: Temporary,
+    calls: HashMap<String, Waiter>,
+    scans: HashMap<String, (Scan, Vec<Tuple>)>,
+}
+
+impl Facade {
+    /// Two new spaces.
+    pub(crate) fn new(engine: &str, limits: Limits) -> Self {
+        Self {
+            main: Temporary::new(engine, limits),
+            other: Temporary::new(engine, limits),
+            calls: HashMap::new(),
+            scans: HashMap::new(),
+        }
+    }
+
+    fn space(&self, at: Place) -> &Space {
+        match at {
+            Place::Main => &self.main.space,
+            Place::Other => &self.other.space,
+        }
+    }
+
+    fn labelled(&mut self, at: Place, operation: &Operation) -> Result<Answer, Error> {
+        Ok(match operation {
+            Operation::Start { label, want, template } => {
+                let want = match want {
+                    tupelo_model::Want::Take => Want::Take,
+                    tupelo_model::Want::Read => Want::Read,
+                };
+                let waiter = with_refs(template, |template| self.space(at).waiter(template, want))?;
+                self.calls.insert(label.clone(), waiter);
+                Answer::Done
+            }
+            Operation::Served { label } => {
+                Answer::Flag(self.calls[label].wait(Some(Duration::ZERO))?)
+            }
+            Operation::Finish { label } => {
+                let waiter = self.calls.remove(label).expect("the call was started");
+                Answer::Tuple(waiter.finish(keep)?)
+            }
+            Operation::Cancel { label } => {
+                self.calls.remove(label);
+                Answer::Done
+            }
+            Operation::BeginScan { label, template } => {
+                let scan = self.space(at).scan(template)?;
+                self.scans.insert(label.clone(), (scan, Vec::new()));
+                Answer::Done
+            }
+            Operation::ContinueScan { label, at_most } => {
+                let (scan, seen) = self.scans.get_mut(label).expect("the scan was begun");
+                seen.extend(scan.next_batch(*at_most, keep)?);
+                Answer::Done
+            }
+            Operation::EndScan { label } => {
+                let (mut scan, mut seen) = self.scans.remove(label).expect("the scan was begun");
+                loop {
+                    let batch = scan.next_batch(3, keep)?;
+                    if batch.is_empty() {
+                        break Answer::Unordered(seen);
+                    }
+                    seen.extend(batch);
+                }
+            }
+            _ => plain(self.space(at), self.space(at.opposite()), operation)?,
+        })
+    }
+}
+
+impl Subject for Facade {
+    fn perform(&mut self, at: Place, operation: &Operation) -> Answer {
+        self.labelled(at, operation).unwrap_or_else(|error| refused(&error))
+    }
+}
+
+/// Does an operation that answers at once.
+pub(crate) fn perform(space: &Space, other: &Space, operation: &Operation) -> Answer {
+    plain(space, other, operation).unwrap_or_else(|error| refused(&error))
+}
+
+fn refused(error: &Error) -> Answer {
+    Answer::Refused(error.code().to_owned())
+}
+
+fn plain(space: &Space, other: &Space, operation: &Operation) -> Result<Answer, Error> {
+    let found = |tuple: Option<Tuple>| tuple.map_or(Answer::Nothing, Answer::Tuple);
+    let none_at_all = Some(Duration::ZERO);
+    Ok(match operation {
+        Operation::Put { tuple } => {
+            with_fields(tuple, |fields| space.put(fields))?;
+            Answer::Done
+        }
+        Operation::PutAll { tuples } => Answer::Count(put_all(space, tuples)? as u64),
+        Operation::PutIfAbsent { tuple, unless } => Answer::Flag(with_fields(tuple, |fields| {
+            with_refs(unless, |unless| space.put_if_absent(fields, unless))
+        })?),
+        Operation::TryTake { template, order } => {
+            found(with_refs(template, |template| space.try_take(template, ordered(*order), keep))?)
+        }
+        Operation::TryRead { template, order } => {
+            found(with_refs(template, |template| space.try_read(template, ordered(*order), keep))?)
+        }
+        Operation::TakeNoWait { template, order } => {
+            Answer::Tuple(with_refs(template, |template| {
+                space.take(template, ordered(*order), none_at_all, keep)
+            })?)
+        }
+        Operation::ReadNoWait { template, order } => {
+            Answer::Tuple(with_refs(template, |template| {
+                space.read(template, ordered(*order), none_at_all, keep)
+            })?)
+        }
+        Operation::Count { template } => {
+            Answer::Count(with_refs(template, |template| space.count(template))?)
+        }
+        Operation::Present { template } => {
+            Answer::Flag(with_refs(template, |template| space.present(template))?)
+        }
+        Operation::ReadAll { template, limit } => {
+            Answer::Tuples(with_refs(template, |template| space.read_all(template, *limit, keep))?)
+        }
+        Operation::TakeAll { template, limit } => {
+            Answer::Tuples(with_refs(template, |template| space.take_all(template, *limit, keep))?)
+        }
+        Operation::TryTakeMany { template, at_least, at_most } => {
+            let taken = with_refs(template, |template| {
+                space.try_take_many(template, *at_least, *at_most, keep)
+            })?;
+            taken.map_or(Answer::Nothing, Answer::Tuples)
+        }
+        Operation::TrySwap { template, to } => found(with_fields(to, |to| {
+            with_refs(template, |template| space.try_swap(template, to, keep))
+        })?),
+        Operation::MoveTo { template } => {
+            Answer::Count(with_refs(template, |template| space.move_to(other, template))?)
+        }
+        Operation::CopyTo { template } => {
+            Answer::Count(with_refs(template, |template| space.copy_to(other, template))?)
+        }
+        operation => unreachable!("{operation:?} has a label"),
+    })
+}
+
+fn put_all(space: &Space, tuples: &[Tuple]) -> Result<usize, Error> {
+    /// Borrows the fields of one tuple after the other, then puts them all.
+    fn borrowing<'a>(
+        space: &Space,
+        rest: &'a [Tuple],
+        borrowed: &mut Vec<&'a [tupelo::Field<'a>]>,
+    ) -> Result<usize, Error> {
+        match rest.split_first() {
+            None => space.put_all(borrowed),
+            Some((tuple, rest)) => with_fields(tuple, |fields| {
+                let mut borrowed: Vec<&[tupelo::Field<'_>]> = borrowed.clone();
+                borrowed.push(fields);
+                borrowing(space, rest, &mut borrowed)
+            }),
+        }
+    }
+    borrowing(space, tuples, &mut Vec::new())
+}
+
+/// What a sink does here: it keeps the tuple.
+pub(crate) fn keep(tuple: TupleView<'_>) -> Result<Tuple, Error> {
+    Ok(tuple.to_tuple().expect("what was put can be read"))
+}
+
+/// The fields of a tuple, borrowed.
+pub(crate) fn with_fields<R>(
+    tuple: &Tuple,
+    act: impl FnOnce(&[tupelo::Field<'_>]) -> Result<R, Error>,
+) -> Result<R, Error> {
+    tuple.with_fields(act).expect("the values of the tests can be encoded")
+}
+
+/// The alternatives of a template, borrowed.
+pub(crate) fn with_refs<R>(
+    template: &Template,
+    act: impl FnOnce(&[TemplateRef<'_>]) -> Result<R, Error>,
+) -> Result<R, Error> {
+    template.with_refs(act).expect("the values of the tests can be encoded")
+}
+
+fn ordered(order: tupelo_model::Order) -> Order {
+    match order {
+        tupelo_model::Order::Fifo => Order::Fifo,
+        tupelo_model::Order::Lifo => Order::Lifo,
+        tupelo_model::Order::Random => Order::Random,
+        tupelo_model::Order::Any => Order::Any,
+        tupelo_model::Order::Max(field) => Order::Max(field),
+        tupelo_model::Order::Min(field) => Order::Min(field),
+    }
+}
+
+/// Runs a round once, or as long as `TUPELO_TORTURE_SECONDS` says, each with another seed; a round that
+/// fails has printed its own.
+pub(crate) fn rounds(mut round: impl FnMut(u64)) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let end = Instant::now() + Duration::from_secs(number("TUPELO_TORTURE_SECONDS").unwrap_or(0));
+    loop {
+        let seed = number("TUPELO_SEED").unwrap_or_else(|| RandomState::new().hash_one("tupelo"));
+        eprintln!("TUPELO_SEED={seed}");
+        round(seed);
+        if Instant::now() >= end {
+            return;
+        }
+    }
+}

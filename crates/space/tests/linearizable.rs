@@ -1,0 +1,101 @@
+//! Several threads at once: every answer must be explained by some order of the calls (O1, O4-O6, O8, T1).
+//!
+//! Short histories on a space with few tuples, many times: the search is exhaustive, so a history either
+//! has an order that the model agrees with, or the engine is wrong. The clock is a counter that all
+//! threads share; nothing sleeps.
+
+mod common;
+
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+
+use common::{ENGINES, Temporary, perform, rounds};
+use proptest::collection::vec;
+use proptest::strategy::Strategy;
+use tupelo::{Space, Tuple};
+use tupelo_model::{Call, Limits, Operation, Place, State, linearization, random, template};
+
+/// Histories per engine and round.
+const HISTORIES: u32 = 60;
+/// How often the same scripts run: where threads meet is chance.
+const REPETITIONS: usize = 20;
+
+const THREADS: usize = 4;
+
+/// What is there at first, and what each thread does.
+type Scripts = (Vec<Tuple>, Vec<Vec<Operation>>);
+
+fn scripts() -> impl Strategy<Value = Scripts> {
+    let operation = random::plain_operations()
+        .prop_filter("two spaces are two steps", |operation| {
+            !matches!(operation, Operation::MoveTo { .. } | Operation::CopyTo { .. })
+        });
+    (vec(random::tuples(), 0..4), vec(vec(operation, 1..5), 2..=THREADS))
+}
+
+#[test]
+fn every_history_of_several_threads_can_be_put_in_an_order_o1() {
+    rounds(|_| {
+        for engine in ENGINES {
+            let target = Temporary::new(engine, Limits::default());
+            let connections: Vec<Space> = (0..THREADS).map(|_| target.connect_again()).collect();
+            random::check(HISTORIES, &scripts(), |(first, scripts)| {
+                (0..REPETITIONS).try_for_each(|_| {
+                    prepare(&target.space, &first);
+                    let calls = history(&connections, &scripts);
+                    match linearization(&calls, &start(&first)) {
+                        Some(_) => Ok(()),
+                        None => {
+                            let calls: Vec<String> = calls.iter().map(Call::to_string).collect();
+                            Err(format!("{engine}: nothing explains\n{}", calls.join("\n")))
+                        }
+                    }
+                })
+            });
+        }
+    });
+}
+
+/// Leaves nothing in the space but these tuples.
+fn prepare(space: &Space, first: &[Tuple]) {
+    let everything = Operation::TakeAll { template: template("..."), limit: None };
+    perform(space, space, &everything);
+    perform(space, space, &Operation::PutAll { tuples: first.to_vec() });
+}
+
+fn start(first: &[Tuple]) -> State {
+    let mut space = tupelo_model::Space::new();
+    space.put_all(first.to_vec()).expect("there is no limit");
+    State::new(space, tupelo_model::Space::new())
+}
+
+/// Runs the scripts at once, each in a thread with its own connection.
+fn history(connections: &[Space], scripts: &[Vec<Operation>]) -> Vec<Call> {
+    let clock = AtomicU64::new(0);
+    let ready = AtomicUsize::new(0);
+    let run = |space: &Space, script: &[Operation]| {
+        ready.fetch_add(1, Ordering::SeqCst);
+        while ready.load(Ordering::SeqCst) < scripts.len() {
+            thread::yield_now(); // there may be fewer processors than threads
+        }
+        script.iter().map(|operation| timed(&clock, space, operation)).collect::<Vec<_>>()
+    };
+    thread::scope(|scope| {
+        let runs = connections.iter().zip(scripts);
+        let threads: Vec<_> =
+            runs.map(|(space, script)| scope.spawn(|| run(space, script))).collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    })
+}
+
+/// One call, between two moments of the clock.
+fn timed(clock: &AtomicU64, space: &Space, operation: &Operation) -> Call {
+    let invoked = clock.fetch_add(1, Ordering::SeqCst);
+    let answer = perform(space, space, operation);
+    let returned = clock.fetch_add(1, Ordering::SeqCst);
+    Call { at: Place::Main, operation: operation.clone(), answer, invoked, returned }
+}

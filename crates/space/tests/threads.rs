@@ -1,0 +1,219 @@
+//! Many threads on one space: every tuple that was put is taken by exactly one of them or is still there,
+//! nobody who waits is forgotten, and of the racers one wins (O2, O7, O8, T1, T5, T6).
+
+mod common;
+
+use std::panic::resume_unwind;
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use common::{ENGINES, Temporary, keep, rounds};
+use tupelo::{Error, Kind, Order, Space, Value, Want, fields, template};
+use tupelo_model::Limits;
+
+const THREADS: i64 = 4;
+const TUPLES_PER_THREAD: i64 = 1_500;
+/// Few keys, so that takers meet.
+const KEYS: u64 = 7;
+
+/// Far beyond what any of these waits needs: who waits so long was forgotten.
+const FORGOTTEN: Option<Duration> = Some(Duration::from_secs(60));
+
+/// A small generator (SplitMix64): what a thread does follows from its seed alone.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % bound
+    }
+
+    fn key(&mut self) -> i64 {
+        self.below(KEYS).cast_signed()
+    }
+}
+
+/// Runs `act` in as many threads as there are, at once, each with its number and its own connection.
+fn in_threads<R: Send>(target: &Temporary, act: impl Fn(i64, Space) -> R + Sync) -> Vec<R> {
+    let together = Barrier::new(usize::try_from(THREADS).unwrap());
+    let run = |number| {
+        let space = target.connect_again();
+        together.wait();
+        act(number, space)
+    };
+    thread::scope(|scope| {
+        let run = &run;
+        let threads: Vec<_> = (0..THREADS).map(|number| scope.spawn(move || run(number))).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    })
+}
+
+/// The number that makes a tuple the only one of its kind.
+fn identity(tuple: &tupelo::Tuple) -> i64 {
+    match tuple[2] {
+        Value::Int(identity) => identity,
+        ref other => panic!("{other:?} is no identity"),
+    }
+}
+
+fn assert_each_once(mut identities: Vec<i64>) {
+    identities.sort_unstable();
+    let all: Vec<i64> = (0..THREADS * TUPLES_PER_THREAD).collect();
+    assert_eq!(identities.len(), all.len(), "lost or doubled");
+    assert!(identities == all, "some tuple was lost and another doubled");
+}
+
+/// One attempt to take a tuple, in one of the ways there are to take or to give up.
+fn attempt(space: &Space, chance: &mut Chance) -> Result<Option<i64>, Error> {
+    let key = chance.key();
+    let by_key = [template!["job", key, _]];
+    let any = [template!["job", Kind::Int, Kind::Int]];
+    let wide = [template!["job", ..]];
+    let template = match chance.below(4) {
+        0 => &wide,
+        1 => &any,
+        _ => &by_key,
+    };
+    let order = [Order::Fifo, Order::Lifo, Order::Any, Order::Random][chance.below(4) as usize];
+    match chance.below(3) {
+        0 => Ok(space.try_take(template, order, keep)?.map(|tuple| identity(&tuple))),
+        1 => {
+            // Gives up at once or a moment later: a tuple that came meanwhile must go back (T5).
+            let waiter = space.waiter(template, Want::Take)?;
+            for _ in 0..chance.below(50) {
+                std::hint::spin_loop();
+            }
+            Ok(None)
+        }
+        _ => {
+            let waiter = space.waiter(template, Want::Take)?;
+            let served = waiter.wait(Some(Duration::from_micros(chance.below(30))))?;
+            Ok(if served { Some(identity(&waiter.finish(keep)?)) } else { None })
+        }
+    }
+}
+
+#[test]
+fn every_tuple_is_taken_once_or_still_there_t1_t5() {
+    rounds(|seed| {
+        for engine in ENGINES {
+            let target = Temporary::new(engine, Limits::default());
+            let other = Temporary::new(engine, Limits::default());
+            let taken = in_threads(&target, |number, space| {
+                let mut chance = Chance(seed ^ number.cast_unsigned());
+                let mut taken = Vec::new();
+                for index in 0..TUPLES_PER_THREAD {
+                    let identity = number * TUPLES_PER_THREAD + index;
+                    space.put(&fields!["job", chance.key(), identity]).unwrap();
+                    taken.extend(attempt(&space, &mut chance).unwrap());
+                    match chance.below(40) {
+                        0 => {
+                            _ = space
+                                .move_to(&other.space, &[template!["job", chance.key(), _]])
+                                .unwrap()
+                        }
+                        1 => _ = other.space.move_to(&space, &[template![..]]).unwrap(),
+                        _ => {}
+                    }
+                }
+                taken
+            });
+            let mut identities: Vec<i64> = taken.into_iter().flatten().collect();
+            for rest in [&target.space, &other.space] {
+                let rest = rest.take_all(&[template![..]], None, keep).unwrap();
+                identities.extend(rest.iter().map(identity));
+            }
+            assert_each_once(identities);
+        }
+    });
+}
+
+#[test]
+fn everybody_who_waits_is_served_also_while_nothing_else_happens_t6() {
+    rounds(|seed| {
+        for engine in ENGINES {
+            let target = Temporary::new(engine, Limits::default());
+            let taken = in_threads(&target, |number, space| {
+                if number % 2 == 0 {
+                    let mut chance = Chance(seed ^ number.cast_unsigned());
+                    for index in 0..2 * TUPLES_PER_THREAD {
+                        let identity = number * TUPLES_PER_THREAD + index;
+                        space.put(&fields!["job", chance.key(), identity]).unwrap();
+                    }
+                    return Vec::new();
+                }
+                let job = [template!["job", Kind::Int, Kind::Int]];
+                let take = |_| space.take(&job, Order::Fifo, FORGOTTEN, keep).unwrap();
+                (0..2 * TUPLES_PER_THREAD).map(take).map(|tuple| identity(&tuple)).collect()
+            });
+            assert_eq!(target.space.count(&[template![..]]).unwrap(), 0);
+            assert_each_once(taken.into_iter().flatten().collect());
+        }
+    });
+}
+
+#[test]
+fn two_threads_that_wait_for_each_other_take_turns_t6() {
+    for engine in ENGINES {
+        let target = Temporary::new(engine, Limits::default());
+        let turns = in_threads(&target, |number, space| {
+            // Two pairs of players, each with its own ball.
+            let (pair, side) = (number / 2, number % 2);
+            for turn in 0..500 {
+                if turn > 0 || side == 1 {
+                    let ball = [template!["ball", pair, side]];
+                    space.take(&ball, Order::Fifo, FORGOTTEN, keep).unwrap();
+                }
+                space.put(&fields!["ball", pair, 1 - side]).unwrap();
+            }
+            500
+        });
+        assert_eq!(turns, [500; 4]);
+        // The last put of the second player of each pair has no taker.
+        assert_eq!(target.space.count(&[template![..]]).unwrap(), 2);
+    }
+}
+
+#[test]
+fn of_several_racers_one_puts_and_no_swap_is_lost_o8() {
+    for engine in ENGINES {
+        let target = Temporary::new(engine, Limits::default());
+        target.space.put(&fields!["counter", 0]).unwrap();
+        let wins = in_threads(&target, |number, space| {
+            let mut wins = 0;
+            for race in 0..300_i64 {
+                let unless = [template!["leader", race, _]];
+                wins += i64::from(
+                    space.put_if_absent(&fields!["leader", race, number], &unless).unwrap(),
+                );
+                increment(&space);
+            }
+            wins
+        });
+        assert_eq!(wins.iter().sum::<i64>(), 300);
+        assert_eq!(target.space.count(&[template!["leader", Kind::Int, _]]).unwrap(), 300);
+        let counter = target.space.read_all(&[template!["counter", _]], None, keep).unwrap();
+        assert_eq!(counter, [tupelo::tuple!["counter", 300 * THREADS]]);
+    }
+}
+
+/// Adds one to the counter: reads it, and swaps it if it is still what was read.
+fn increment(space: &Space) {
+    loop {
+        let seen = space.try_read(&[template!["counter", Kind::Int]], Order::Fifo, keep).unwrap();
+        let seen = seen.expect("a swap leaves no moment without a counter");
+        let Value::Int(count) = seen[1] else { panic!("{seen:?} is no counter") };
+        let swapped =
+            space.try_swap(&[template!["counter", count]], &fields!["counter", count + 1], keep);
+        if swapped.unwrap().is_some() {
+            return;
+        }
+    }
+}
