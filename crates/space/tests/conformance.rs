@@ -1,4 +1,5 @@
 //! The cases of `conformance/` hold on every engine.
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod common;
 

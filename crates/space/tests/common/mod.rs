@@ -217,7 +217,7 @@ fn put_all(space: &Space, tuples: &[Tuple]) -> Result<usize, Error> {
 
 /// What a sink does here: it keeps the tuple.
 pub(crate) fn keep(tuple: TupleView<'_>) -> Result<Tuple, Error> {
-    Ok(tuple.to_tuple().expect("what was put can be read"))
+    tuple.to_tuple().map_err(Error::from)
 }
 
 /// The fields of a tuple, borrowed.
