@@ -8,7 +8,6 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Limit};
@@ -78,15 +77,12 @@ struct Group {
     prefix: &'static str,
 }
 
-/// The groups whose limits hold for this process: its own and those around it. Found once; a process
-/// that is moved to another group goes by the old one's limits.
-fn groups() -> &'static [Group] {
-    static GROUPS: OnceLock<Vec<Group>> = OnceLock::new();
-    GROUPS.get_or_init(|| {
-        let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-        find_groups(&membership, &mounts)
-    })
+/// The groups whose limits hold for this process: its own and those around it. Not kept: what is
+/// computed once under a lock could be half computed in the child of a fork, for ever.
+fn groups() -> Vec<Group> {
+    let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    find_groups(&membership, &mounts)
 }
 
 /// Finds the groups from the texts of `/proc/self/cgroup` and `/proc/self/mountinfo`.

@@ -159,3 +159,45 @@ extern "C" fn after_fork_in_child() {
     OWN_START_TIME.store(0, Ordering::Relaxed);
     addresses::after_fork();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(name: &str, state: &str) -> Vec<u8> {
+        // Fields 4 to 21, then the start time and what follows.
+        let between = (4..=21).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
+        format!("1234 ({name}) {state} {between} 987654321 23 24\n").into_bytes()
+    }
+
+    #[test]
+    fn a_start_time_is_found_whatever_the_program_is_called() {
+        for name in ["cat", "a b", ") Z 1", "((", "a)\nR 0 0", ""] {
+            let found = parse_stat(&line(name, "S"));
+            assert_eq!(found, Found::Alive { start_time: 987_654_321 }, "{name:?}");
+        }
+        let not_text = [b"1 (\xff\xfe) ".as_slice(), &line("x", "R")[9..]].concat();
+        assert_eq!(parse_stat(&not_text), Found::Alive { start_time: 987_654_321 });
+    }
+
+    #[test]
+    fn zombies_are_dead_and_the_stopped_are_not() {
+        for state in ["Z", "X", "x"] {
+            assert_eq!(parse_stat(&line("a", state)), Found::Dead);
+        }
+        for state in ["R", "S", "D", "T", "t", "I"] {
+            assert_ne!(parse_stat(&line("a", state)), Found::Dead);
+        }
+    }
+
+    #[test]
+    fn what_can_not_be_read_is_taken_for_alive() {
+        for text in ["", "1234", "1234 (a", "1234 (a) ", "1234 (a) S 1 2 3", "1 (a) S 4 5 x"] {
+            let found = parse_stat(text.as_bytes());
+            assert_eq!(found, Found::Unknown, "{text:?}");
+            assert!(same_and_alive(found, 7));
+        }
+        assert!(same_and_alive(Found::Alive { start_time: 5 }, 0), "start time unknown");
+        assert!(!same_and_alive(Found::Alive { start_time: 5 }, 7), "a later process");
+    }
+}

@@ -164,3 +164,73 @@ fn temporary_name(directory: &Directory) -> Result<PathBuf, Error> {
 fn has_proc() -> bool {
     fs::exists("/proc/self/fd").unwrap_or(false)
 }
+
+#[cfg(test)]
+mod tests {
+    use tupelo_crashtest::{Exit, fork, shared_words};
+
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    /// A directory of its own in shared memory, removed at the end.
+    fn in_scratch(name: &str, test: impl FnOnce(&Directory)) {
+        let path = PathBuf::from(format!("/dev/shm/tupelo-publish-{name}-{}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        test(&Directory::new(&path));
+        fs::remove_dir_all(path).unwrap();
+    }
+
+    fn files(directory: &Directory) -> Vec<String> {
+        let entries = fs::read_dir(directory.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_file_with_a_temporary_name_is_published_and_replaces_like_one_without() {
+        in_scratch("both", |directory| {
+            let path = directory.path().join("final");
+            for make in [Unpublished::new, Unpublished::with_temporary_name] {
+                let (first, second) =
+                    (make(directory, 0o640).unwrap(), make(directory, 0o600).unwrap());
+                assert_eq!(first.publish(&path), Ok(true));
+                assert_eq!(second.publish(&path), Ok(false), "the name is taken");
+                second.replace(directory, &path).unwrap();
+                drop((first, second));
+                assert_eq!(files(directory), ["final"]);
+                fs::remove_file(&path).unwrap();
+            }
+        });
+    }
+
+    #[test]
+    fn a_file_that_is_not_published_leaves_nothing() {
+        in_scratch("dropped", |directory| {
+            drop(Unpublished::new(directory, 0o600).unwrap());
+            drop(Unpublished::with_temporary_name(directory, 0o600).unwrap());
+            assert_eq!(files(directory), [""; 0]);
+        });
+    }
+
+    #[test]
+    fn what_a_dead_maker_left_is_swept_and_what_a_living_one_needs_is_not() {
+        in_scratch("swept", |directory| {
+            let ready = shared_words(1);
+            let maker = fork(|| {
+                let file = Unpublished::with_temporary_name(directory, 0o600).unwrap();
+                ready[0].store(1, Ordering::Release);
+                loop {
+                    std::hint::black_box(&file);
+                    std::thread::park();
+                }
+            });
+            while ready[0].load(Ordering::Acquire) == 0 {
+                std::thread::yield_now();
+            }
+            sweep(directory);
+            assert_eq!(files(directory).len(), 1);
+            assert_eq!(maker.kill(), Exit::Killed(9));
+            sweep(directory);
+            assert_eq!(files(directory).len(), 0);
+        });
+    }
+}

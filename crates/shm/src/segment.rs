@@ -306,6 +306,12 @@ impl Segment {
         let mut start = [0; START_BYTES];
         let file_bytes = read_start(&file, &mut start)
             .map_err(|errno| Error::system("read", Some(path.clone()), errno))?;
+        if file_bytes < START_BYTES as u64 {
+            return Err(Error::corrupted(format!(
+                "{} has {file_bytes} bytes where the beginning of a space takes {START_BYTES}",
+                path.display()
+            )));
+        }
         let Some(identity) = start.first_chunk::<IDENTITY_BYTES>() else { unreachable!() };
         let identity = Identity::decode(identity, layout)?;
         let stale_boot = identity.check_surroundings()?;

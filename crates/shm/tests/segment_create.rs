@@ -1,5 +1,6 @@
 //! Segments are created whole or not at all, and there is one of each name.
 #![allow(unsafe_code, reason = "the test looks at the memory itself")]
+#![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
 
 mod common;
 
@@ -12,6 +13,7 @@ use std::time::{Duration, SystemTime};
 
 use common::{LAYOUT, OPTIONS, Scratch, fill, open, open_with, value, word};
 use tupelo_crashtest::{Exit, fork, shared_words};
+use tupelo_shm::process::fork_generation;
 use tupelo_shm::{CreateOptions, Directory, Error, Segment, State};
 
 /// C1: one wins, and nobody ever meets a half-made segment.
@@ -262,26 +264,31 @@ fn a_poisoned_segment_is_poisoned_for_all() {
     assert_eq!(segment.state(), Some(State::Poisoned));
 }
 
-/// A fork while another thread is opening segments must not leave the child with a lock that nobody holds.
+/// A fork while another thread is opening segments must not leave the child with a lock that nobody
+/// holds.
 #[test]
 fn a_child_forked_while_segments_are_opened_can_open_them_too() {
     let scratch = Scratch::new();
     let directory = scratch.directory();
+    open(&directory, "busy", 1).unwrap();
     let stop = shared_words(1);
-    std::thread::scope(|scope| {
+    let exits: Vec<Exit> = std::thread::scope(|scope| {
         scope.spawn(|| {
             while stop[0].load(Ordering::Relaxed) == 0 {
                 open(&directory, "busy", 1).unwrap();
             }
         });
-        for _ in 0..100 {
-            let generation = tupelo_shm::process::fork_generation();
+        let fork_one = |_| {
+            let generation = fork_generation();
             let child = fork(|| {
-                assert_eq!(tupelo_shm::process::fork_generation(), generation + 1);
+                assert_eq!(fork_generation(), generation + 1);
                 assert_eq!(value(&open(&directory, "busy", 1).unwrap()), 1);
             });
-            assert_eq!(child.wait(), Exit::Done);
-        }
+            child.wait()
+        };
+        let exits = (0..100).map(fork_one).collect();
         stop[0].store(1, Ordering::Relaxed);
+        exits
     });
+    assert!(exits.iter().all(|exit| *exit == Exit::Done), "{exits:?}");
 }

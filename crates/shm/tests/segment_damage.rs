@@ -1,5 +1,6 @@
 //! What stands in a file is input: whatever it is, attaching answers with an error that says so (rule C5).
 #![allow(unsafe_code, reason = "the test looks at the memory itself")]
+#![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
 
 mod common;
 
@@ -85,7 +86,7 @@ fn a_file_cut_at_any_length_is_refused() {
         let victim = Victim::new();
         victim.file().set_len(bytes).unwrap();
         let what = victim.damage();
-        assert!(bytes < 260 || what.contains(&format!("has {bytes} bytes where")), "{what}");
+        assert!(what.contains(&format!("has {bytes} bytes where")), "{what}");
     }
 }
 

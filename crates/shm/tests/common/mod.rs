@@ -76,6 +76,7 @@ pub(crate) fn open_with(
 pub(crate) const COMMITTED: usize = 256;
 
 /// Fills a new segment as far as strangers look at it, and puts `value` at the second page.
+#[expect(clippy::unnecessary_wraps, reason = "this is what a segment is initialised with")]
 pub(crate) fn fill(mapping: &Mapping, value: u64) -> Result<(), Error> {
     word(mapping, COMMITTED).store((1 << 20) / 64, Ordering::Relaxed);
     word(mapping, 4096).store(value, Ordering::Relaxed);

@@ -1,0 +1,124 @@
+//! When there is no room, the answer is an error with figures: never a signal, never a killed process
+//! (rule B1).
+#![allow(
+    unsafe_code,
+    reason = "the test looks at the memory itself, mounts file systems and sets limits"
+)]
+#![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
+
+mod common;
+
+use std::ffi::CString;
+use std::path::Path;
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use common::{OPTIONS, Scratch, open, open_with, value, word};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use tupelo_crashtest::{Exit, fork};
+use tupelo_shm::{CreateOptions, Error, Limit, Mapping};
+
+/// Runs `work` in a process of its own, with a file system of `bytes` bytes over `path`.
+fn with_tiny_file_system(path: &Path, bytes: u64, work: impl FnOnce()) {
+    let child = fork(|| {
+        // In a user namespace of its own, anybody may mount; the superuser needs none.
+        let own_users = if rustix::process::geteuid().is_root() { 0 } else { libc::CLONE_NEWUSER };
+        // SAFETY: no memory is involved.
+        let code = unsafe { libc::unshare(libc::CLONE_NEWNS | own_users) };
+        assert!(code == 0, "unshare: {}", std::io::Error::last_os_error());
+        mount(None, c"/", libc::MS_REC | libc::MS_PRIVATE, &CString::default());
+        let options = CString::new(format!("size={bytes}")).unwrap();
+        let target = CString::new(path.to_str().unwrap()).unwrap();
+        mount(Some(c"tmpfs"), &target, 0, &options);
+        work();
+    });
+    assert_eq!(child.wait(), Exit::Done);
+}
+
+fn mount(
+    kind: Option<&std::ffi::CStr>,
+    target: &std::ffi::CStr,
+    how: u64,
+    options: &std::ffi::CStr,
+) {
+    let kind = kind.map_or(ptr::null(), std::ffi::CStr::as_ptr);
+    // SAFETY: all pointers are null where that is allowed, or to strings that live until the return.
+    let code = unsafe {
+        libc::mount(c"tupelo-test".as_ptr(), target.as_ptr(), kind, how, options.as_ptr().cast())
+    };
+    assert!(code == 0, "mount: {}", std::io::Error::last_os_error());
+}
+
+#[test]
+fn growth_beyond_the_file_system_is_refused_with_figures_and_changes_nothing() {
+    let scratch = Scratch::new();
+    with_tiny_file_system(scratch.path(), 4 << 20, || {
+        let segment = open(&scratch.directory(), "a", 7).unwrap();
+        let mapping = segment.mapping();
+        mapping.commit(1 << 20..3 << 20).unwrap();
+        let error = mapping.commit(3 << 20..64 << 20).unwrap_err();
+        let Error::Full { wanted_bytes, available_bytes, limit_bytes, limit } = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!((wanted_bytes, limit_bytes, limit), (61 << 20, 4 << 20, Limit::Filesystem));
+        assert!(available_bytes <= 1 << 20);
+        let message = error.to_string();
+        assert!(message.starts_with("no room for 61 MiB more: "), "{message}");
+        assert!(message.contains("left of 4 MiB on the file system") && message.contains("Docker"));
+        // Every committed page can be written, and the next one that fits can be had.
+        for page in (8192..3 << 20).step_by(4096) {
+            word(mapping, page).store(1, Ordering::Relaxed);
+        }
+        mapping.commit(3 << 20..(3 << 20) + 4096).unwrap();
+        assert_eq!(value(&segment), 7);
+    });
+}
+
+#[test]
+fn a_segment_that_does_not_fit_is_not_created() {
+    let scratch = Scratch::new();
+    with_tiny_file_system(scratch.path(), 512 << 10, || {
+        let error = open(&scratch.directory(), "a", 7).unwrap_err();
+        assert!(matches!(error, Error::Full { limit: Limit::Filesystem, .. }), "{error:?}");
+        assert!(scratch.files().is_empty());
+        let status = rustix::fs::statvfs(scratch.path()).unwrap();
+        assert_eq!(status.f_bavail, status.f_blocks, "its memory went back");
+    });
+}
+
+#[test]
+fn a_file_size_limit_is_an_error_and_no_signal() {
+    let scratch = Scratch::new();
+    let child = fork(|| {
+        let segment = open(&scratch.directory(), "a", 7).unwrap();
+        let limit = Rlimit { current: Some(2 << 20), maximum: None };
+        setrlimit(Resource::Fsize, limit).unwrap();
+        segment.mapping().commit(1 << 20..2 << 20).unwrap();
+        let error = segment.mapping().commit(2 << 20..3 << 20).unwrap_err();
+        assert!(matches!(error, Error::Full { limit: Limit::FileSize, .. }), "{error:?}");
+        assert!(error.to_string().ends_with("of 2 MiB per file: raise `ulimit -f`"), "{error}");
+    });
+    assert_eq!(child.wait(), Exit::Done);
+}
+
+#[test]
+fn too_little_address_space_is_an_error_with_figures() {
+    let child = fork(|| {
+        let limit = Rlimit { current: Some(2 << 30), maximum: None };
+        setrlimit(Resource::As, limit).unwrap();
+        let error = Mapping::private(64 << 30).unwrap_err();
+        let expected = Error::AddressSpace { wanted_bytes: 64 << 30, limit_bytes: Some(2 << 30) };
+        assert_eq!(error, expected);
+        let scratch = Scratch::new();
+        let options = CreateOptions { reserve_bytes: 64 << 30, ..OPTIONS };
+        let error = open_with(&scratch.directory(), "a", &options, 1).unwrap_err();
+        assert_eq!(error, expected);
+        assert_eq!(
+            error.to_string(),
+            "can not reserve 64 GiB of address space under the limit of 2 GiB: raise `ulimit -v`, or \
+             create the space with a smaller size"
+        );
+        assert!(scratch.files().is_empty());
+    });
+    assert_eq!(child.wait(), Exit::Done);
+}
