@@ -29,10 +29,6 @@ use crate::addresses::{self, AddressRange, FileIdentity};
 use crate::error::{Error, Limit};
 use crate::{headroom, process};
 
-/// The most that is asked of one `fallocate`: about a millisecond of work. A signal makes the kernel
-/// undo the whole call, so a large one might never finish under a profiler's timer.
-const COMMIT_STEP_BYTES: usize = 2 << 20;
-
 const _: () = assert!(usize::BITS == 64, "a segment reserves more addresses than 32 bits count");
 
 /// A reserved range of addresses, shared through a file or private to the process.
@@ -126,13 +122,15 @@ impl Mapping {
         let Some(file) = &self.file else { return Ok(()) };
         check_file_size_limit(range.end)?;
         headroom::claim(range.len() as u64)?;
-        let mut step_bytes = COMMIT_STEP_BYTES;
+        // All at once: then the kernel refuses what can not fit before it takes any of it.
+        let mut step_bytes = range.len();
         let mut next = range.start;
         while next < range.end {
             let bytes = step_bytes.min(range.end - next);
             match rustix::fs::fallocate(file, FallocateFlags::empty(), next as u64, bytes as u64) {
                 Ok(()) => next += bytes,
-                // Signals come faster than the step takes: a smaller one gets through between two.
+                // A signal made the kernel undo the call. Under a profiler's timer a large one would
+                // never finish; a smaller one gets through between two signals.
                 Err(Errno::INTR) => step_bytes = (step_bytes / 2).max(rustix::param::page_size()),
                 Err(errno) => return Err(full(file, range.end - next, errno)),
             }

@@ -396,3 +396,27 @@ fn read_start(file: &File, start: &mut [u8]) -> Result<u64, Errno> {
     }
     Ok(rustix::fs::fstat(file)?.st_size.cast_unsigned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_another_user_is_refused_with_its_owner_and_mode() {
+        let here = std::env::temp_dir().join(format!("tupelo-owner-{}", std::process::id()));
+        fs::create_dir(&here).unwrap();
+        let ours = Directory::new(&here);
+        // What somebody else would see of a file that we plant under their name.
+        let theirs = Directory { user: ours.user + 1, ..ours.clone() };
+        let path = theirs.path_of("planted").unwrap();
+        fs::write(&path, "whatever").unwrap();
+        let mode = fs::metadata(&path).unwrap().mode() & 0o7777;
+        let error = theirs.open(&path).unwrap_err();
+        let (owner, user) = (ours.user, theirs.user);
+        assert_eq!(error, Error::AccessDenied { path: path.clone(), mode, owner, user });
+        let message = error.to_string();
+        assert!(message.contains(&format!("belongs to user {owner} with mode {mode:04o}")));
+        assert!(ours.open(&path).is_ok());
+        fs::remove_dir_all(here).unwrap();
+    }
+}

@@ -9,6 +9,8 @@
 mod common;
 
 use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::ptr;
 use std::sync::atomic::Ordering;
@@ -25,7 +27,11 @@ fn with_tiny_file_system(path: &Path, bytes: u64, work: impl FnOnce()) {
         let own_users = if rustix::process::geteuid().is_root() { 0 } else { libc::CLONE_NEWUSER };
         // SAFETY: no memory is involved.
         let code = unsafe { libc::unshare(libc::CLONE_NEWNS | own_users) };
-        assert!(code == 0, "unshare: {}", std::io::Error::last_os_error());
+        assert!(
+            code == 0,
+            "a test must mount a file system ({}): run as root, or allow user namespaces",
+            std::io::Error::last_os_error()
+        );
         mount(None, c"/", libc::MS_REC | libc::MS_PRIVATE, &CString::default());
         let options = CString::new(format!("size={bytes}")).unwrap();
         let target = CString::new(path.to_str().unwrap()).unwrap();
@@ -72,6 +78,42 @@ fn growth_beyond_the_file_system_is_refused_with_figures_and_changes_nothing() {
         mapping.commit(3 << 20..(3 << 20) + 4096).unwrap();
         assert_eq!(value(&segment), 7);
     });
+}
+
+/// Nothing is taken before the refusal: this test would need all memory of the machine.
+#[test]
+fn growth_by_more_than_the_whole_file_system_is_refused_at_once() {
+    let scratch = Scratch::new();
+    let status = rustix::fs::statvfs(scratch.path()).unwrap();
+    let total_bytes = status.f_blocks * status.f_frsize;
+    let file = File::create_new(scratch.path().join("file")).unwrap();
+    let reader =
+        OpenOptions::new().read(true).write(true).open(scratch.path().join("file")).unwrap();
+    let range = 0..usize::try_from(total_bytes).unwrap() + (1 << 20);
+    let mapping = Mapping::shared(reader, range.end).unwrap();
+    let error = mapping.commit(range).unwrap_err();
+    assert!(matches!(error, Error::Full { limit: Limit::Filesystem, .. }), "{error:?}");
+    assert_eq!(file.metadata().unwrap().blocks(), 0);
+}
+
+/// A profiler's timer interrupts every long call; growth goes on in smaller steps.
+#[test]
+fn growth_gets_done_between_signals() {
+    extern "C" fn ignore(_: libc::c_int) {}
+    let scratch = Scratch::new();
+    let child = fork(|| {
+        // SAFETY: the handler does nothing, which is safe at any moment.
+        unsafe { libc::signal(libc::SIGALRM, ignore as *const () as libc::sighandler_t) };
+        let period = libc::timeval { tv_sec: 0, tv_usec: 1000 };
+        let timer = libc::itimerval { it_interval: period, it_value: period };
+        // SAFETY: the timer is a local variable, and the old one is not asked for.
+        unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, ptr::null_mut()) };
+        let segment = open(&scratch.directory(), "a", 7).unwrap();
+        segment.mapping().commit(1 << 20..64 << 20).unwrap();
+        let metadata = std::fs::metadata(segment.path().unwrap()).unwrap();
+        assert_eq!(metadata.blocks() * 512, 64 << 20);
+    });
+    assert_eq!(child.wait(), Exit::Done);
 }
 
 #[test]
