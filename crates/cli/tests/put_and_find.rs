@@ -60,7 +60,7 @@ fn a_bad_line_is_named_and_those_before_it_are_put() {
     let put = run_with_input(&["put", &space.url, "-"], "[\"a\"]\n\n{\"job\": 1}\n[\"b\"]\n");
     assert_eq!(put.code, 1);
     assert!(put.err.starts_with("tupelo: line 3: a tuple is a list"), "{}", put.err);
-    assert!(put.err.contains("1 tuple of the lines before it was put"), "{}", put.err);
+    assert!(put.err.ends_with("Put before it: 1 tuple.\n"), "{}", put.err);
     assert_eq!(run(&["read", &space.url, "_", "--all"]).out, "(\"a\")\n");
 }
 
@@ -123,7 +123,13 @@ fn a_killed_take_takes_nothing() {
     let url = space.url.as_str();
     run(&["put", url, "other"]);
     let mut waiting = command(&["take", url, "job"]).spawn().unwrap();
-    while run(&["stat", url, "--json"]).objects()[0]["waiters"] != 1 {}
+    let stat = loop {
+        let stat = run(&["stat", url, "--json"]).objects().remove(0);
+        if stat["waiters"] == 1 {
+            break stat;
+        }
+    };
+    assert_eq!(stat["pids"], json!([waiting.id()]));
     waiting.kill().unwrap();
     waiting.wait().unwrap();
     run(&["put", url, "job"]);

@@ -11,7 +11,7 @@ use rustix::process::{Resource, getrlimit};
 use serde_json::json;
 use tupelo::{ConnectOptions, Space, SpaceEntry};
 
-use super::connect_existing;
+use super::{connect_existing, pids};
 use crate::failure::Failure;
 use crate::format;
 use crate::output::{Color, Output};
@@ -213,25 +213,19 @@ fn space(entry: &SpaceEntry) -> Finding {
             return Finding::fix(SUBJECT, format!("{url}: {why}"));
         }
     };
-    let dead: Vec<String> = stat
-        .processes
-        .iter()
-        .filter(|process| !process.alive)
-        .map(|process| process.pid.to_string())
-        .collect();
     let used_percent = 100 * stat.bytes_used / stat.bytes_max.max(1);
+    let ended = stat.processes.iter().filter(|process| !process.alive).count() as u64;
+    let ended = match ended {
+        0 => String::new(),
+        ended => format!(" (and {} ended, to be cleaned up after)", format::count(ended)),
+    };
     let text = format!(
-        "{url}: {}, {} ({used_percent} % full), {}",
+        "{url}: {}, {} ({used_percent} % full), {}{ended}",
         format::plural(stat.tuples, "tuple", "tuples"),
         format::bytes(stat.bytes_used),
-        format::plural(stat.processes.len() as u64, "process", "processes"),
+        format::plural(pids(&stat).len() as u64, "process", "processes"),
     );
-    if !dead.is_empty() {
-        Finding::warn(
-            SUBJECT,
-            format!("{text}; dead, to be cleared by the next call: {}", dead.join(" ")),
-        )
-    } else if used_percent >= FULL_PERCENT {
+    if used_percent >= FULL_PERCENT {
         Finding::warn(SUBJECT, format!("{text}: almost full; are the takers running?"))
     } else {
         Finding::ok(SUBJECT, text)

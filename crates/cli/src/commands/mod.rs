@@ -11,7 +11,7 @@ pub(crate) mod rm;
 pub(crate) mod stat;
 pub(crate) mod top;
 
-use tupelo::{ConnectOptions, Space};
+use tupelo::{ConnectOptions, Space, Stat};
 
 use crate::failure::Failure;
 
@@ -24,4 +24,10 @@ fn connect_existing(url: &str) -> Result<Space, Failure> {
 /// Connects to a space and makes it if need be: who puts, or waits for who puts, may come first.
 fn connect(url: &str) -> Result<Space, Failure> {
     Ok(Space::connect(url, &ConnectOptions::default())?)
+}
+
+/// The processes that work in a space now; to look is not to work. Those that ended are in its list too,
+/// until somebody cleans up.
+fn pids(stat: &Stat) -> Vec<u32> {
+    stat.processes.iter().filter(|process| process.alive).map(|process| process.pid).collect()
 }

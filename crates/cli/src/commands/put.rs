@@ -38,9 +38,7 @@ fn put_lines(space: &Space, input: impl BufRead) -> Result<u64, Failure> {
     for (line, number) in input.lines().zip(1_u64..) {
         let stopped = |why: String| {
             let done = format::plural(count, "tuple", "tuples");
-            Failure::Other(format!(
-                "line {number}: {why}\n  {done} of the lines before it were put"
-            ))
+            Failure::Other(format!("line {number}: {why}\n  Put before it: {done}."))
         };
         let line = line.map_err(|error| stopped(format!("cannot read it: {error}")))?;
         if line.trim().is_empty() {

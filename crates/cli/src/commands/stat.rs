@@ -3,8 +3,8 @@
 use serde_json::json;
 use tupelo::{ShapeStat, Stat};
 
-use super::connect_existing;
 use super::ls::{shape_json, shape_table};
+use super::{connect_existing, pids};
 use crate::arguments;
 use crate::failure::Failure;
 use crate::format;
@@ -22,7 +22,7 @@ pub(crate) fn run(
 }
 
 fn page(url: &str, stat: &Stat, output: &mut Output) -> Result<(), Failure> {
-    let pids: Vec<String> = stat.processes.iter().map(|process| process.pid.to_string()).collect();
+    let pids: Vec<String> = pids(stat).iter().map(ToString::to_string).collect();
     let of_max = 100 * stat.bytes_used / stat.bytes_max.max(1);
     output.line(url)?;
     output.line(format!("  tuples      {}", format::count(stat.tuples)))?;
@@ -33,11 +33,8 @@ fn page(url: &str, stat: &Stat, output: &mut Output) -> Result<(), Failure> {
         format::bytes(stat.bytes_committed),
     ))?;
     output.line(format!("  waiting     {}", format::plural(stat.waiters, "call", "calls")))?;
-    output.line(format!(
-        "  processes   {} (this one included): {}",
-        stat.processes.len(),
-        pids.join(" ")
-    ))?;
+    let processes = if pids.is_empty() { "none now".to_owned() } else { pids.join(" ") };
+    output.line(format!("  processes   {processes}"))?;
     if stat.shapes.is_empty() {
         return Ok(());
     }
@@ -67,7 +64,7 @@ fn stat_json(url: &str, stat: &Stat) -> serde_json::Value {
         "bytes_committed": stat.bytes_committed,
         "bytes_max": stat.bytes_max,
         "waiters": stat.waiters,
-        "pids": stat.processes.iter().map(|process| process.pid).collect::<Vec<_>>(),
+        "pids": pids(stat),
         "shapes": stat.shapes.iter().map(shape_json).collect::<Vec<_>>(),
     })
 }

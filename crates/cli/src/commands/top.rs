@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tupelo::{Kind, ShapeStat, Space, Stat};
 
-use super::connect_existing;
 use super::ls::shape_json;
+use super::{connect_existing, pids};
 use crate::arguments::Top;
 use crate::failure::Failure;
 use crate::format;
@@ -164,7 +164,7 @@ fn table(look: &Look) -> Vec<String> {
         format::plural(stat.tuples, "tuple", "tuples"),
         format::bytes(stat.bytes_used),
         format::bytes(stat.bytes_max),
-        format::plural(stat.processes.len() as u64, "process", "processes"),
+        format::plural(pids(stat).len() as u64, "process", "processes"),
         format::count(stat.waiters),
     )];
     let row = |(shape, rates): (&ShapeStat, &Rates)| {
