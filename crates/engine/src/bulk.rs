@@ -6,6 +6,7 @@ use tupelo_tuple::{Field, TemplateRef, TupleView};
 
 use crate::Engine;
 use crate::error::Error;
+use crate::find::{Order, beats};
 use crate::put::Incoming;
 use crate::stripe::Stripe;
 use crate::targets::{Target, TupleCopy};
@@ -57,6 +58,14 @@ impl Engine {
             Ok(targets.iter().map(matches).sum())
         });
         Ok(counted?.unwrap_or(0))
+    }
+
+    /// Whether anything matches at one moment.
+    pub(crate) fn matches_now(&self, template: &[TemplateRef<'_>]) -> Result<bool, Error> {
+        let found = self.at_one_moment(template, |section, targets| {
+            Ok(targets.iter().any(|target| !target.matches(section.view(), self.seed).is_empty()))
+        });
+        Ok(found?.unwrap_or(false))
     }
 
     /// Whether a match is in the space, or held by somebody who may give it back (rule O9).
@@ -150,6 +159,43 @@ impl Engine {
         results.map(Some)
     }
 
+    /// Removes the match of all shapes with the extreme value in a field.
+    pub(crate) fn take_extreme<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let taken = self.at_one_moment(template, |section, targets| {
+            let Some((found, copy)) = furthest(section, targets, self.seed, order) else {
+                return Ok(None);
+            };
+            let wakes = self.remove_found(section, &found)?;
+            Ok(Some((copy, wakes)))
+        });
+        let Some((copy, wakes)) = taken?.flatten() else { return Ok(None) };
+        wakes.wake(self);
+        let result = sink(copy.view());
+        if result.is_err() {
+            self.put_copies(&[copy])?;
+        }
+        result.map(Some)
+    }
+
+    /// Copies the match of all shapes with the extreme value in a field.
+    pub(crate) fn read_extreme<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let read = self.at_one_moment(template, |section, targets| {
+            Ok(furthest(section, targets, self.seed, order).map(|(_, copy)| copy))
+        });
+        let copy = read?.flatten();
+        copy.map(|copy| sink(copy.view())).transpose()
+    }
+
     fn remove_found<'m>(
         &'m self,
         section: &mut Section<'m>,
@@ -201,6 +247,28 @@ impl Found<'_> {
     fn copy(&self, section: &Section<'_>) -> TupleCopy {
         TupleCopy::new(section.view(), self.reference, self.target.kinds)
     }
+}
+
+/// The match that a field order asks for, among the shapes' own such matches.
+fn furthest<'t>(
+    section: &Section<'_>,
+    targets: &'t [Target<'t>],
+    seed: u64,
+    order: Order,
+) -> Option<(Found<'t>, TupleCopy)> {
+    let (Order::Max(field) | Order::Min(field)) = order else { return None };
+    let greatest = matches!(order, Order::Max(_));
+    let candidates = targets.iter().filter_map(|target| {
+        let reference = target.pick(section.view(), order, 0, seed);
+        let found = Found { target, reference };
+        (reference != 0).then(|| {
+            let copy = found.copy(section);
+            (found, copy)
+        })
+    });
+    candidates.reduce(|best, one| {
+        if beats(&one.1.view(), &best.1.view(), field, greatest) { one } else { best }
+    })
 }
 
 /// Every match, shape by shape, oldest first.

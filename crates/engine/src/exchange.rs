@@ -59,11 +59,13 @@ impl Engine {
             });
             let Some((target, reference)) = first else { return Ok(None) };
             let copy = TupleCopy::new(section.view(), reference, target.kinds);
-            // Stores first: a block that this section frees must not be filled in it again.
-            let mut wakes = self.store_here(section, &incoming, shape)?;
             let stripe = Stripe::of_shape(section.view(), target.shape);
             section.focus(stripe.scope());
-            wakes.join(self.remove(section, stripe, reference, target.kinds.as_slice())?);
+            self.unlink(section, stripe, reference);
+            // Frees last: a block that this section frees must not be filled in it again.
+            let mut wakes = self.store_here(section, &incoming, shape)?;
+            section.focus(stripe.scope());
+            wakes.join(self.free_taken(section, stripe, reference, target.kinds.as_slice())?);
             Ok(Some((copy, wakes)))
         })?;
         let Some((copy, wakes)) = swapped else { return Ok(None) };

@@ -1,7 +1,7 @@
 //! Finding the records of one stripe that match: by the best index there is, in the order asked for.
 
 use tupelo_shm::View;
-use tupelo_tuple::{Field, Kind, PatternRef};
+use tupelo_tuple::{Kind, PatternRef, TupleView};
 
 use crate::index::{self, Index, key, learn, ring, table};
 use crate::record::{self, NEXT, PREVIOUS};
@@ -136,14 +136,11 @@ impl<'t> Search<'t> {
 
     #[cold]
     fn random<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, random: u64) -> Found {
-        let count = self.matches(view, stripe).count() as u64;
-        // The product's high half is uniform over 0..count to within 2^-64 * count.
-        let chosen = (u128::from(random) * u128::from(count) >> 64) as usize;
-        let reference = self.matches(view, stripe).nth(chosen).unwrap_or(0);
+        let chosen = chosen(self.matches(view, stripe).count(), random);
+        let reference = chosen.and_then(|index| self.matches(view, stripe).nth(index)).unwrap_or(0);
         Found { reference, learn: false }
     }
 
-    /// The match with the extreme value in `field`, the oldest among equals. Looks at every match.
     #[cold]
     fn extreme<'m>(
         &self,
@@ -152,28 +149,44 @@ impl<'t> Search<'t> {
         field: usize,
         greatest: bool,
     ) -> Found {
-        let mut best = 0;
-        for reference in self.matches(view, stripe) {
-            if best == 0 || self.beats(view, (reference, best), field, greatest) {
-                best = reference;
-            }
-        }
-        Found { reference: best, learn: false }
+        let reference = extreme(view, self.kinds, self.matches(view, stripe), field, greatest);
+        Found { reference, learn: false }
     }
+}
 
-    fn beats(
-        &self,
-        view: &View<'_>,
-        (one, other): (u32, u32),
-        field: usize,
-        greatest: bool,
-    ) -> bool {
+/// One of `count`, each with the same chance; `None` of none.
+pub(crate) fn chosen(count: usize, random: u64) -> Option<usize> {
+    // The product's high half is uniform over 0..count to within count in 2^64.
+    let product = u128::from(random) * count as u128;
+    (count != 0).then_some((product >> 64) as usize)
+}
+
+/// The record with the extreme value in `field`, the first among equals, or 0. Looks at all.
+pub(crate) fn extreme(
+    view: &View<'_>,
+    kinds: &[Kind],
+    all: impl IntoIterator<Item = u32>,
+    field: usize,
+    greatest: bool,
+) -> u32 {
+    let beats = |one, best| {
         let (mut a, mut b) = (record::ImageBuffer::new(), record::ImageBuffer::new());
-        let (a, b) = (a.copy(view, one, self.kinds), b.copy(view, other, self.kinds));
-        let (Some(a), Some(b)) = (a.field(field), b.field(field)) else { return false };
-        let order = Field::order(&a, &b);
-        order.is_some_and(|order| if greatest { order.is_gt() } else { order.is_lt() })
-    }
+        beats(&a.copy(view, one, kinds), &b.copy(view, best, kinds), field, greatest)
+    };
+    let better = |best, one| if best == 0 || beats(one, best) { one } else { best };
+    all.into_iter().fold(0, better)
+}
+
+/// Whether `one` is further out than `best` in `field`. Values that do not compare are not.
+pub(crate) fn beats(
+    one: &TupleView<'_>,
+    best: &TupleView<'_>,
+    field: usize,
+    greatest: bool,
+) -> bool {
+    let (Some(one), Some(best)) = (one.field(field), best.field(field)) else { return false };
+    let order = one.order(&best);
+    order.is_some_and(|order| if greatest { order.is_gt() } else { order.is_lt() })
 }
 
 /// A bounded walk over the base list or one ring.

@@ -43,8 +43,8 @@ impl Engine {
         if taken {
             told = self.told_of_removal(section, stripe, reference, kinds)?;
             count_take(stripe);
+            section.add(stripe.page(), HELD, -1);
         }
-        section.add(stripe.page(), HELD, -1);
         self.free_record(section, stripe, reference)?;
         Ok(told)
     }

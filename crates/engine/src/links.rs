@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::index::{self, BUILDING, CURSOR, DROPPING, Index, MASK, READY, STATE, key, ring};
 use crate::layout::Layout;
 use crate::record::{self, EXTENSION, NEXT, SHAPE, STATE as RECORD_STATE};
-use crate::stripe::{HELD, INDEX_SET, Stripe};
+use crate::stripe::{INDEX_SET, Stripe};
 
 /// Which index slots are being built or dropped, a bit each.
 const WALKING: usize = 88;
@@ -178,18 +178,11 @@ impl Engine {
     }
 
     /// Forgets the marks of a record that is held: it is linked nowhere now.
-    pub(crate) fn hold<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-        state: u32,
-    ) {
+    pub(crate) fn hold<'m>(&self, section: &mut Section<'m>, reference: u32, state: u32) {
         let header = record::header(section.view(), reference);
         let shape = header.load(SHAPE);
         section.set(header, SHAPE, shape & !(0xff << LINKED_SHIFT));
         section.set(header, RECORD_STATE, state);
-        section.add(stripe.page(), HELD, 1);
     }
 }
 

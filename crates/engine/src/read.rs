@@ -12,8 +12,9 @@ use crate::Engine;
 use crate::error::Error;
 use crate::find::{Order, Search};
 use crate::record::{self, ImageBuffer};
-use crate::registry::{self, Kinds};
+use crate::registry::Kinds;
 use crate::stripe::{self, Stripe};
+use crate::targets::{Target, TupleCopy};
 
 /// Attempts without the lock. A section is about as long as an attempt: whoever fails more often than this
 /// is among constant writers, and waits less in the queue for the lock.
@@ -106,6 +107,7 @@ impl Engine {
         tuple.map(sink).transpose()
     }
 
+    /// Reads from the first shape that has a match; a miss is confirmed as in `take_wide`.
     #[cold]
     fn read_wide<R, E: From<Error>>(
         &self,
@@ -114,18 +116,44 @@ impl Engine {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let mut sink = Some(sink);
-        for (alternative, shape) in self.fitting(template) {
-            let Some(kinds) = registry::kinds_of(&self.memory.view(), shape) else { continue };
-            let search = Search::new(alternative.patterns, kinds.as_slice(), self.seed);
-            let pour = |tuple: TupleView<'_>| match sink.take() {
-                Some(sink) => sink(tuple),
-                None => unreachable!("a sink is used for one match"),
-            };
-            if let Some(result) = self.read_from(shape, &search, order, pour)? {
-                return Ok(Some(result));
+        let mut pour = |tuple: TupleView<'_>| match sink.take() {
+            Some(sink) => sink(tuple),
+            None => unreachable!("a sink is used for one match"),
+        };
+        if matches!(order, Order::Max(_) | Order::Min(_)) {
+            return self.read_extreme(template, order, pour);
+        }
+        loop {
+            for target in &self.targets(template).all {
+                let read = match target.search(self.seed) {
+                    Some(search) => self.read_from(target.shape, &search, order, &mut pour)?,
+                    None => self.read_from_union(target, order, &mut pour)?,
+                };
+                if read.is_some() {
+                    return Ok(read);
+                }
+            }
+            if !self.matches_now(template)? {
+                return Ok(None);
             }
         }
-        Ok(None)
+    }
+
+    /// Reads from a shape that several alternatives of a template can match.
+    fn read_from_union<R, E: From<Error>>(
+        &self,
+        target: &Target<'_>,
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let mut section =
+            Section::enter(&self.memory, stripe::scope_of(target.shape)).map_err(Error::from)?;
+        let reference = target.pick(section.view(), order, self.random(), self.seed);
+        let copy =
+            (reference != 0).then(|| TupleCopy::new(section.view(), reference, target.kinds));
+        section.commit().map_err(Error::from)?;
+        drop(section);
+        copy.map(|copy| sink(copy.view())).transpose()
     }
 
     /// Every pair of an alternative and a shape that it can match, each shape in the order of its birth.

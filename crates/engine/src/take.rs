@@ -8,8 +8,9 @@ use crate::error::Error;
 use crate::find::{Order, Search};
 use crate::flight::Flight;
 use crate::record::{self, ImageBuffer};
-use crate::registry::{self, Kinds};
+use crate::registry::Kinds;
 use crate::stripe::{self, Stripe, TAKES};
+use crate::targets::Target;
 use crate::waiters::deliver::Delivery;
 
 impl Engine {
@@ -81,6 +82,18 @@ impl Engine {
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
         self.unlink(section, stripe, reference);
+        self.free_taken(section, stripe, reference, kinds)
+    }
+
+    /// Frees a record that was taken out of every list.
+    #[inline]
+    pub(crate) fn free_taken<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[Kind],
+    ) -> Result<Delivery, Error> {
         let told = self.told_of_removal(section, stripe, reference, kinds)?;
         self.free_record(section, stripe, reference)?;
         count_take(stripe);
@@ -105,7 +118,8 @@ impl Engine {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         self.unlink(&mut section, stripe, reference);
-        self.hold(&mut section, stripe, reference, record::CLAIMED);
+        self.hold(&mut section, reference, record::CLAIMED);
+        section.add(stripe.page(), stripe::HELD, 1);
         let flight = Flight::begin(&mut section, reference)?;
         section.commit().map_err(Error::from)?;
         drop(section);
@@ -144,6 +158,9 @@ impl Engine {
     }
 
     /// Takes from the first shape that has a match, in the order in which the shapes came to be.
+    ///
+    /// The shapes are looked at one after the other. That none had a match is true of no one moment, so a
+    /// miss is confirmed with all of them locked.
     #[cold]
     fn take_wide<R, E: From<Error>>(
         &self,
@@ -152,18 +169,46 @@ impl Engine {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let mut sink = Some(sink);
-        for (alternative, shape) in self.fitting(template) {
-            let Some(kinds) = registry::kinds_of(&self.memory.view(), shape) else { continue };
-            let search = Search::new(alternative.patterns, kinds.as_slice(), self.seed);
-            let pour = |tuple: TupleView<'_>| match sink.take() {
-                Some(sink) => sink(tuple),
-                None => unreachable!("a sink is used for one match"),
-            };
-            if let Some(result) = self.take_from(shape, &search, order, pour)? {
-                return Ok(Some(result));
+        let mut pour = |tuple: TupleView<'_>| match sink.take() {
+            Some(sink) => sink(tuple),
+            None => unreachable!("a sink is used for one match"),
+        };
+        if matches!(order, Order::Max(_) | Order::Min(_)) {
+            // Values compare across shapes: an int with a float.
+            return self.take_extreme(template, order, pour);
+        }
+        loop {
+            for target in &self.targets(template).all {
+                let taken = match target.search(self.seed) {
+                    Some(search) => self.take_from(target.shape, &search, order, &mut pour)?,
+                    None => self.take_from_union(target, order, &mut pour)?,
+                };
+                if taken.is_some() {
+                    return Ok(taken);
+                }
+            }
+            if !self.matches_now(template)? {
+                return Ok(None);
             }
         }
-        Ok(None)
+    }
+
+    /// Takes from a shape that several alternatives of a template can match.
+    fn take_from_union<R, E: From<Error>>(
+        &self,
+        target: &Target<'_>,
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let mut section =
+            Section::enter(&self.memory, stripe::scope_of(target.shape)).map_err(Error::from)?;
+        let stripe = Stripe::of_shape(section.view(), target.shape);
+        let reference = target.pick(section.view(), order, self.random(), self.seed);
+        if reference == 0 {
+            section.commit().map_err(Error::from)?;
+            return Ok(None);
+        }
+        self.take_held(section, stripe, reference, target.kinds.as_slice(), sink).map(Some)
     }
 }
 

@@ -5,7 +5,7 @@ use tupelo_tuple::TemplateRef;
 
 use crate::Engine;
 use crate::error::Error;
-use crate::find::Search;
+use crate::find::{Order, Search, chosen, extreme};
 use crate::layout::head;
 use crate::record::{self, ImageBuffer};
 use crate::registry::{self, Kinds};
@@ -46,6 +46,26 @@ impl<'t> Target<'t> {
         });
         all.dedup();
         all
+    }
+
+    /// The search for the only alternative; `None` if there are several.
+    pub(crate) fn search(&self, seed: u64) -> Option<Search<'_>> {
+        let [one] = self.alternatives[..] else { return None };
+        Some(Search::new(one.patterns, self.kinds.as_slice(), seed))
+    }
+
+    /// The match that `order` asks for among those of all alternatives, or 0.
+    pub(crate) fn pick(&self, view: &View<'_>, order: Order, random: u64, seed: u64) -> u32 {
+        let all = self.matches(view, seed);
+        match order {
+            Order::Fifo | Order::Any => all.first().copied().unwrap_or(0),
+            Order::Lifo => all.last().copied().unwrap_or(0),
+            Order::Random => {
+                chosen(all.len(), random).and_then(|index| all.get(index).copied()).unwrap_or(0)
+            }
+            Order::Max(field) => extreme(view, self.kinds.as_slice(), all, field, true),
+            Order::Min(field) => extreme(view, self.kinds.as_slice(), all, field, false),
+        }
     }
 
     fn accepts(&self, view: &View<'_>, reference: u32, seed: u64) -> bool {

@@ -28,11 +28,15 @@ struct Zeros([AtomicU64; ZEROS_BYTES / 8]);
 /// Per process, so no other process can fill it.
 static ZEROS: Zeros = Zeros([const { AtomicU64::new(0) }; ZEROS_BYTES / 8]);
 
-/// A window of `N` bytes into a segment, known to lie inside it. Offsets into it that are constants cost
-/// no check at run time.
+/// The offset that a violating window says it has: beyond every segment, so that it is refused again
+/// wherever it comes back from, the undo log for one.
+const NOWHERE: usize = usize::MAX - (2 * ZEROS_BYTES - 1);
+
+/// A window of `N` bytes into a segment, known to lie inside it and to begin at a multiple of eight.
+/// Offsets into it that are constants cost no check at run time.
 #[derive(Clone, Copy)]
 pub struct Span<'m, const N: usize> {
-    base: *const u8,
+    start: *const u8,
     offset: usize,
     mapping: PhantomData<&'m AtomicU32>,
 }
@@ -52,9 +56,9 @@ impl<'m, const N: usize> Span<'m, N> {
     #[inline(always)]
     pub fn word(self, at: usize) -> &'m AtomicU32 {
         assert!(at.is_multiple_of(4) && at + 4 <= N, "word outside of its window");
-        // SAFETY: the constructor checked that N bytes from `base + offset`, which is 8-aligned, lie in
-        // memory that stays mapped for 'm; `at` is inside and aligned. Atomic, so races are defined.
-        unsafe { &*self.base.add(self.offset + at).cast::<AtomicU32>() }
+        // SAFETY: the constructor checked that N bytes from `start`, which is 8-aligned, lie in memory that
+        // stays mapped for 'm; `at` is inside and aligned. Atomic, so races are defined.
+        unsafe { &*self.start.add(at).cast::<AtomicU32>() }
     }
 
     /// The double word at `at`.
@@ -66,7 +70,23 @@ impl<'m, const N: usize> Span<'m, N> {
     pub fn double(self, at: usize) -> &'m AtomicU64 {
         assert!(at.is_multiple_of(8) && at + 8 <= N, "double word outside of its window");
         // SAFETY: as in `word`; spans begin 8-aligned, so the double word is aligned too.
-        unsafe { &*self.base.add(self.offset + at).cast::<AtomicU64>() }
+        unsafe { &*self.start.add(at).cast::<AtomicU64>() }
+    }
+
+    /// The window of `M` bytes that begins at `at` inside of this one. Checked against this window, not
+    /// against the segment: nothing at run time if `at` is a constant.
+    ///
+    /// # Panics
+    ///
+    /// If it is not aligned to eight or does not end inside: a bug of the caller, not of the data.
+    #[inline(always)]
+    pub fn part<const M: usize>(self, at: usize) -> Span<'m, M> {
+        assert!(
+            at.is_multiple_of(8) && at <= N && M <= N - at,
+            "part outside of its window"
+        );
+        // Inside of a window that was checked, and aligned as it is. Cannot wrap: NOWHERE leaves room.
+        Span { start: self.start.wrapping_add(at), offset: self.offset + at, mapping: PhantomData }
     }
 
     /// Loads the word at `at`. No ordering: the lock or the sequence check around it orders.
@@ -101,34 +121,36 @@ impl<'m, const N: usize> Span<'m, N> {
         // SAFETY: a prefetch is a hint and faults nowhere.
         unsafe {
             use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_ET0>(self.base.wrapping_add(self.offset).cast());
+            _mm_prefetch::<_MM_HINT_ET0>(self.start.cast());
         }
     }
 
-    /// Which of the first eight words equal `value`: bit `i` for word `i`. The window is 16-aligned.
+    /// Which of the first eight words equal `value`: bit `i` for word `i`.
     #[inline(always)]
     pub fn equal_words(self, value: u32) -> u32 {
         assert!(N >= 32, "fewer than eight words");
         #[cfg(target_arch = "x86_64")]
         {
             let set: u32;
-            // SAFETY: reads 32 bytes of the window, which is 16-aligned (callers pass whole granules).
-            // Assembly, since other processes may write meanwhile: a racing vector load in Rust would
-            // be undefined, one that the compiler does not see into is a plain load.
+            // SAFETY: reads 32 bytes of the window, with loads that need no alignment. Assembly, since
+            // other processes may write meanwhile: a racing vector load in Rust would be undefined, one
+            // that the compiler does not see into is a plain load.
             unsafe {
                 std::arch::asm!(
                     "movd {t}, {value:e}",
                     "pshufd {t}, {t}, 0",
-                    "movdqa {x}, {t}",
-                    "pcmpeqd {x}, [{p}]",
-                    "pcmpeqd {t}, [{p} + 16]",
-                    "packssdw {x}, {t}",
+                    "movdqu {x}, [{p}]",
+                    "movdqu {y}, [{p} + 16]",
+                    "pcmpeqd {x}, {t}",
+                    "pcmpeqd {y}, {t}",
+                    "packssdw {x}, {y}",
                     "packsswb {x}, {x}",
                     "pmovmskb {set:e}, {x}",
                     value = in(reg) value,
-                    p = in(reg) self.base.add(self.offset),
+                    p = in(reg) self.start,
                     t = out(xmm_reg) _,
                     x = out(xmm_reg) _,
+                    y = out(xmm_reg) _,
                     set = lateout(reg) set,
                     options(readonly, nostack, preserves_flags),
                 );
@@ -149,14 +171,20 @@ pub struct View<'m> {
 }
 
 impl<'m> View<'m> {
+    /// The least that a view shows: as much as the largest window, so that the last place where a window
+    /// may begin is never negative and one comparison checks it.
+    pub(crate) const BYTES_MIN: usize = ZEROS_BYTES;
+
     /// A view of the first `limit` bytes from `base`.
     ///
     /// # Safety
     ///
     /// `limit` bytes from `base`, which is page-aligned, are mapped readable and writable, stay so for
-    /// `'m`, and are accessed by nobody in this process but through views.
+    /// `'m`, and are accessed by nobody in this process but through views. `limit` is at least
+    /// [`View::BYTES_MIN`].
     #[inline(always)]
     pub(crate) const unsafe fn new(base: *const u8, limit: usize) -> Self {
+        debug_assert!(limit >= Self::BYTES_MIN, "a view is larger than any window");
         Self { base, limit, violated: Cell::new(false), mapping: PhantomData }
     }
 
@@ -164,11 +192,11 @@ impl<'m> View<'m> {
     #[inline(always)]
     pub fn span<const N: usize>(&self, offset: usize) -> Span<'m, N> {
         const { assert!(N <= ZEROS_BYTES) };
-        // One comparison for the end is enough: offsets come from u32 granules and cannot wrap.
-        if offset % 8 != 0 || offset.wrapping_add(N) > self.limit || offset > self.limit {
+        // The first test vanishes where the compiler sees that the offset is made of granules.
+        if !offset.is_multiple_of(8) || offset > self.limit - N {
             return self.violation();
         }
-        Span { base: self.base, offset, mapping: PhantomData }
+        self.window(offset)
     }
 
     /// The window of `N` bytes at granule `granule`; 0 is the null reference and a violation.
@@ -176,17 +204,23 @@ impl<'m> View<'m> {
     pub fn at<const N: usize>(&self, granule: u32) -> Span<'m, N> {
         const { assert!(N <= ZEROS_BYTES) };
         let offset = granule as usize * GRANULE;
-        if granule == 0 || offset + N > self.limit {
+        if granule == 0 || offset > self.limit - N {
             return self.violation();
         }
-        Span { base: self.base, offset, mapping: PhantomData }
+        self.window(offset)
+    }
+
+    /// The window at `offset`, which was checked.
+    #[inline(always)]
+    fn window<const N: usize>(&self, offset: usize) -> Span<'m, N> {
+        Span { start: self.base.wrapping_add(offset), offset, mapping: PhantomData }
     }
 
     #[cold]
     #[inline(never)]
     fn violation<const N: usize>(&self) -> Span<'m, N> {
         self.violated.set(true);
-        Span { base: ZEROS.0.as_ptr().cast(), offset: 0, mapping: PhantomData }
+        Span { start: ZEROS.0.as_ptr().cast(), offset: NOWHERE, mapping: PhantomData }
     }
 
     /// Whether some offset lay outside of the segment, or a walk found what cannot be.

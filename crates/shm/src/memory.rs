@@ -9,6 +9,8 @@ use crate::mapping::Mapping;
 use crate::table::{COMMITTED, ENGINE_BASE};
 use crate::thread::{self, Thread};
 
+const PAGE_BYTES: usize = 4096;
+
 /// Shared (or private) memory with participants, thread slots, locks and logs.
 #[derive(Clone)]
 pub struct Memory {
@@ -17,7 +19,12 @@ pub struct Memory {
 
 impl Memory {
     /// Memory over a mapping whose fixed part is initialised.
+    ///
+    /// # Panics
+    ///
+    /// If the mapping is too short to have one.
     pub fn new(mapping: Arc<Mapping>) -> Self {
+        assert!(mapping.reserved_bytes() >= ENGINE_BASE, "a mapping without a fixed part");
         Self { mapping }
     }
 
@@ -27,13 +34,21 @@ impl Memory {
     /// # Errors
     ///
     /// [`Error::Full`] if the first pages cannot be had.
+    ///
+    /// # Panics
+    ///
+    /// If `end` is not inside the mapping, behind the fixed part.
     pub fn initialise(
         mapping: &Mapping,
         end: usize,
         engine_bytes: usize,
     ) -> Result<View<'_>, Error> {
+        let ends = ENGINE_BASE..=mapping.reserved_bytes();
+        assert!(ends.contains(&end), "views reach from {ENGINE_BASE} to the mapping's end, not {end}");
         mapping.commit(0..thread::fixed_bytes())?;
         mapping.commit(ENGINE_BASE..ENGINE_BASE + engine_bytes)?;
+        // The last page makes a file as long as views reach; what lies between is sparse.
+        mapping.commit(end - PAGE_BYTES..end)?;
         // SAFETY: the pages that are touched now were committed above; nobody else knows the segment.
         let view = unsafe { View::new(mapping.base(), end) };
         view.span::<8>(COMMITTED).init(0, granules(end));
@@ -59,9 +74,10 @@ impl Memory {
         let committed = unsafe { &*base.add(COMMITTED).cast::<std::sync::atomic::AtomicU32>() };
         // Acquire pairs with the Release in `raise_committed`: the pages behind are there.
         let committed = committed.load(Ordering::Acquire) as usize * GRANULE;
-        // SAFETY: mappings are never unmapped while the process lives; the size is clamped to the
-        // mapping, since the word is another process's to write.
-        unsafe { View::new(base, committed.min(self.mapping.reserved_bytes())) }
+        let limit = committed.min(self.mapping.reserved_bytes()).max(thread::fixed_bytes());
+        // SAFETY: mappings are never unmapped while the process lives; the size is clamped to what is
+        // always committed and to the mapping, since the word is another process's to write.
+        unsafe { View::new(base, limit) }
     }
 
     /// Lets views reach up to `end`, which the caller has committed. Never lowers the mark.

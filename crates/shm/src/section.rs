@@ -25,7 +25,7 @@ use crate::access::{Span, View};
 use crate::error::Error;
 use crate::lock;
 use crate::memory::Memory;
-use crate::thread::{LogEntry, Thread, put_back};
+use crate::thread::{INLINE_ENTRIES, LogEntry, Thread, put_back};
 
 /// A locked scope (or several), and what was changed in it so far. Dropped without [`Section::commit`],
 /// it puts everything back.
@@ -38,7 +38,6 @@ pub struct Section<'m> {
     /// Locked after `first`, in ascending order.
     others: Vec<u32>,
     count: u32,
-    capacity: u32,
     overflow: bool,
 }
 
@@ -61,7 +60,6 @@ impl<'m> Section<'m> {
             first: scope,
             others: Vec::new(),
             count: 0,
-            capacity: thread.log_capacity(),
             overflow: false,
         })
     }
@@ -120,12 +118,13 @@ impl<'m> Section<'m> {
             scope: self.focus,
             old: word.load(Ordering::Relaxed),
         };
-        if self.count >= self.capacity {
+        if self.count < INLINE_ENTRIES {
+            self.thread.log(self.count, &entry);
+        } else if !self.thread.log_in_run(&self.view, self.count, &entry) {
             // Nothing more is stored; the section can only be rolled back.
             self.overflow = true;
             return;
         }
-        self.thread.log(&self.view, self.count, &entry);
         compiler_fence(Ordering::SeqCst);
         self.count += 1;
         self.thread.set_log_count(self.count);
@@ -150,7 +149,7 @@ impl<'m> Section<'m> {
     /// How many more words the log has room for: long jobs commit before it is full.
     #[inline]
     pub fn room(&self) -> usize {
-        (self.capacity - self.count) as usize
+        self.thread.log_capacity().saturating_sub(self.count) as usize
     }
 
     /// Makes the changes final, in all locked scopes at once, and leaves the scopes locked for more.

@@ -40,7 +40,7 @@ pub const ENGINE_WORDS_COUNT: usize = 8;
 const ENTRIES: usize = ENGINE_WORDS + 4 * ENGINE_WORDS_COUNT;
 const ENTRY_BYTES: usize = 16;
 /// Entries inside the slot: eight times what a put with eight indexes changes.
-const INLINE_ENTRIES: u32 = ((SLOT_BYTES - ENTRIES) / ENTRY_BYTES) as u32;
+pub(crate) const INLINE_ENTRIES: u32 = ((SLOT_BYTES - ENTRIES) / ENTRY_BYTES) as u32;
 
 /// The slot of one thread, as a window.
 pub type Slot<'m> = Span<'m, SLOT_BYTES>;
@@ -51,6 +51,14 @@ pub(crate) struct LogEntry {
     pub(crate) offset: usize,
     pub(crate) scope: u32,
     pub(crate) old: u32,
+}
+
+impl LogEntry {
+    #[inline(always)]
+    fn write(&self, place: Span<'_, ENTRY_BYTES>) {
+        place.init64(0, self.offset as u64);
+        place.init64(8, u64::from(self.scope) << 32 | u64::from(self.old));
+    }
 }
 
 /// The calling thread in one segment.
@@ -101,19 +109,22 @@ impl<'m> Thread<'m> {
         INLINE_ENTRIES + self.slot.load(RUN_ENTRIES)
     }
 
-    /// Writes entry number `index`; it counts only after [`Self::set_log_count`].
+    /// Writes entry number `index`, which is below [`INLINE_ENTRIES`]; it counts only after
+    /// [`Self::set_log_count`].
     #[inline(always)]
-    pub(crate) fn log(&self, view: &View<'m>, index: u32, entry: &LogEntry) {
-        let tag = u64::from(entry.scope) << 32 | u64::from(entry.old);
-        if index < INLINE_ENTRIES {
-            let at = ENTRIES + index as usize * ENTRY_BYTES;
-            self.slot.init64(at, entry.offset as u64);
-            self.slot.init64(at + 8, tag);
-        } else {
-            let place = run_entry(view, self.slot, index);
-            place.init64(0, entry.offset as u64);
-            place.init64(8, tag);
+    pub(crate) fn log(&self, index: u32, entry: &LogEntry) {
+        entry.write(self.slot.part(ENTRIES + index as usize * ENTRY_BYTES));
+    }
+
+    /// Writes entry number `index` into the log's run. Returns whether it had room.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn log_in_run(&self, view: &View<'m>, index: u32, entry: &LogEntry) -> bool {
+        let has_room = index < self.log_capacity();
+        if has_room {
+            entry.write(run_entry(view, self.slot, index));
         }
+        has_room
     }
 
     #[inline(always)]

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::index::key;
 use crate::layout::head;
 use crate::record::{self, HOLDER, IMAGE_BYTES, SEQUENCE, SHAPE};
-use crate::stripe::{Stripe, WAITING};
+use crate::stripe::{HELD, Stripe, WAITING};
 
 /// What became of a tuple on its way in.
 #[derive(Default)]
@@ -157,13 +157,18 @@ impl Engine {
         number: u32,
         reference: u32,
     ) {
-        self.hold(section, stripe, reference, record::HANDED);
+        self.hold(section, reference, record::HANDED);
         let header = record::header(section.view(), reference);
         section.set(header, HOLDER, number);
         let cell = cell(section.view(), number);
-        // The words of a wide cell belong to the wide waiters' lock.
-        let before = section.focus(cell.load(super::SCOPE));
+        if cell.load(WANT) == Want::Take.number() {
+            // A reader holds a copy, which is no tuple of the space.
+            section.add(stripe.page(), HELD, 1);
+        }
+        // The words of a linked cell belong to the lock that its links name: the wide waiters', or this one.
+        let before = section.focused();
         if cell.load(super::STATE) == super::LINKED {
+            section.focus(cell.load(super::SCOPE));
             chain::unfile(section, number);
         }
         section.set(cell, RECORD, reference);
