@@ -138,7 +138,8 @@ impl Experiment {
         Self { regions: vec![region], stride: 1 }
     }
 
-    /// Kills only at every `stride`-th instruction.
+    /// Kills only at every `stride`-th instruction, unless the environment variable
+    /// `TUPELO_EVERY_INSTRUCTION` is set: a shorter run for every day, the long one for every night.
     ///
     /// # Panics
     ///
@@ -146,7 +147,8 @@ impl Experiment {
     #[must_use]
     pub fn with_stride(mut self, stride: usize) -> Self {
         assert!(stride > 0, "the stride is at least 1");
-        self.stride = stride;
+        let thorough = std::env::var_os("TUPELO_EVERY_INSTRUCTION").is_some();
+        self.stride = if thorough { 1 } else { stride };
         self
     }
 
