@@ -94,6 +94,7 @@ impl Engine {
         }
         let (copies, removed) = self.collect(&mut from, &targets, remove).map_err(in_source)?;
         let stored = other.store_copies(&mut into, &copies).map_err(in_target)?;
+        from.check().map_err(Error::from).map_err(in_source)?;
         into.commit().map_err(Error::from).map_err(in_target)?;
         from.commit().map_err(Error::from).map_err(in_source)?;
         drop((from, into));

@@ -81,12 +81,19 @@ impl<'m, const N: usize> Span<'m, N> {
     /// If it is not aligned to eight or does not end inside: a bug of the caller, not of the data.
     #[inline(always)]
     pub fn part<const M: usize>(self, at: usize) -> Span<'m, M> {
-        assert!(
-            at.is_multiple_of(8) && at <= N && M <= N - at,
-            "part outside of its window"
-        );
+        assert!(at.is_multiple_of(8) && at <= N && M <= N - at, "part outside of its window");
         // Inside of a window that was checked, and aligned as it is. Cannot wrap: NOWHERE leaves room.
         Span { start: self.start.wrapping_add(at), offset: self.offset + at, mapping: PhantomData }
+    }
+
+    /// The word at `at`, to be kept: what [`crate::Section::set_word`] stores into.
+    ///
+    /// # Panics
+    ///
+    /// As [`Span::word`].
+    #[inline(always)]
+    pub fn place(self, at: usize) -> Word<'m> {
+        Word { word: self.word(at), offset: self.offset + at }
     }
 
     /// Loads the word at `at`. No ordering: the lock or the sequence check around it orders.
@@ -162,6 +169,58 @@ impl<'m, const N: usize> Span<'m, N> {
     }
 }
 
+/// One word of a segment, known to lie inside it.
+#[derive(Clone, Copy)]
+pub struct Word<'m> {
+    pub(crate) word: &'m AtomicU32,
+    pub(crate) offset: usize,
+}
+
+impl Word<'_> {
+    /// Loads the word, without ordering.
+    #[inline(always)]
+    pub fn load(self) -> u32 {
+        self.word.load(Ordering::Relaxed)
+    }
+}
+
+/// A window whose length is known at run time only: so many double words, which nobody else can reach yet.
+#[derive(Clone, Copy)]
+pub struct Fresh<'m> {
+    start: *const u8,
+    doubles: usize,
+    mapping: PhantomData<&'m AtomicU64>,
+}
+
+impl Fresh<'_> {
+    /// Stores double word number `index`.
+    ///
+    /// # Panics
+    ///
+    /// If it is not inside the window: a bug of the caller, not of the data.
+    #[inline(always)]
+    pub fn init(self, index: usize, value: u64) {
+        assert!(index < self.doubles, "double word outside of its window");
+        // SAFETY: the constructor checked that so many double words from `start`, which is 8-aligned, lie in
+        // memory that stays mapped for 'm; `index` is one of them. Atomic, so races are defined.
+        let double = unsafe { &*self.start.cast::<AtomicU64>().add(index) };
+        double.store(value, Ordering::Relaxed);
+    }
+
+    /// Copies `bytes` to the beginning of double word number `index`.
+    ///
+    /// # Panics
+    ///
+    /// If they do not end inside the window.
+    #[inline]
+    pub fn copy_in(self, index: usize, bytes: &[u8]) {
+        let end = index.checked_add(bytes.len().div_ceil(8));
+        assert!(end.is_some_and(|end| end <= self.doubles), "bytes outside of their window");
+        // SAFETY: all of `bytes` end inside the window, which is mapped; `copy_in` tolerates readers.
+        unsafe { copy::copy_in(bytes, self.start.add(8 * index).cast_mut()) };
+    }
+}
+
 /// Access to one segment during one operation: base, committed size, and whether an offset failed.
 pub struct View<'m> {
     base: *const u8,
@@ -223,6 +282,18 @@ impl<'m> View<'m> {
         Span { start: ZEROS.0.as_ptr().cast(), offset: NOWHERE, mapping: PhantomData }
     }
 
+    /// The window of `bytes` bytes at `offset`, rounded up to double words, for what nobody can reach yet.
+    /// Outside of the segment: none, and the view is violated.
+    #[inline(always)]
+    pub fn fresh(&self, offset: usize, bytes: usize) -> Option<Fresh<'m>> {
+        let doubles = bytes.div_ceil(8);
+        if !offset.is_multiple_of(8) || !self.holds(offset, 8 * doubles) {
+            self.violate();
+            return None;
+        }
+        Some(Fresh { start: self.base.wrapping_add(offset), doubles, mapping: PhantomData })
+    }
+
     /// Whether some offset lay outside of the segment, or a walk found what cannot be.
     #[inline(always)]
     pub fn violated(&self) -> bool {
@@ -253,6 +324,17 @@ impl<'m> View<'m> {
         }
         // SAFETY: `holds` checked the range; `copy_out` tolerates concurrent writers.
         unsafe { copy::copy_out(self.base.add(offset), out) };
+    }
+
+    /// Copies `bytes` bytes at `offset` to `to`.
+    ///
+    /// # Safety
+    ///
+    /// The view [`reaches`](Self::reaches) them, and `to` is the caller's and has room for as many.
+    #[inline(always)]
+    pub(crate) unsafe fn copy_to(&self, offset: usize, to: *mut u8, bytes: usize) {
+        // SAFETY: both by the caller's promise; `copy_raw` tolerates concurrent writers.
+        unsafe { copy::copy_raw(self.base.wrapping_add(offset), to, bytes) };
     }
 
     /// Copies `bytes` into the segment at `offset`, where nobody else can reach yet.

@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::access::{Span, View};
+use crate::access::View;
 
 /// Room for a copy of bytes of a segment. Not cleared between uses: [`CopyBuffer::copy`] returns just what
 /// it filled.
@@ -27,7 +27,7 @@ impl CopyBuffer {
         Self { short: [const { MaybeUninit::uninit() }; Self::SHORT_BYTES / 8], long: Vec::new() }
     }
 
-    /// Copies `bytes` bytes at `offset`, a multiple of eight, and returns them. Nothing, and a violation,
+    /// Copies `bytes` bytes at `offset` and returns them. Nothing, and a violation,
     /// if they are not inside the segment: the size is another process's word, so it is checked before
     /// anything is allocated for it.
     #[inline(always)]
@@ -35,13 +35,14 @@ impl CopyBuffer {
         if bytes > Self::SHORT_BYTES {
             return self.copy_long(view, offset, bytes);
         }
-        let words = bytes.div_ceil(8);
-        for (index, word) in self.short[..words].iter_mut().enumerate() {
-            let place: Span<'_, 8> = view.span(offset + 8 * index);
-            word.write(place.load64(0).to_le());
+        if !view.reaches(offset, bytes) {
+            return &[];
         }
-        // SAFETY: the first `words` words, which are at least `bytes` bytes, were written just now.
-        unsafe { std::slice::from_raw_parts(self.short.as_ptr().cast(), bytes) }
+        let short = self.short.as_mut_ptr().cast();
+        // SAFETY: `bytes` are no more than `short` has; the view checked where they come from.
+        unsafe { view.copy_to(offset, short, bytes) };
+        // SAFETY: the first `bytes` bytes were written just now.
+        unsafe { std::slice::from_raw_parts(short, bytes) }
     }
 
     #[cold]

@@ -17,7 +17,18 @@
 #[inline(always)]
 pub(crate) unsafe fn copy_out(from: *const u8, to: &mut [u8]) {
     // SAFETY: `to` is valid for writes and ours alone; the caller vouches for `from`.
-    unsafe { copy(from, to.as_mut_ptr(), to.len(), Shared::Source) };
+    unsafe { copy_raw(from, to.as_mut_ptr(), to.len()) };
+}
+
+/// As [`copy_out`], to memory that may not be initialised yet.
+///
+/// # Safety
+///
+/// As for [`copy_out`]; `to` is valid for writes of `bytes` bytes, which are the caller's alone.
+#[inline(always)]
+pub(crate) unsafe fn copy_raw(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { copy(from, to, bytes, Shared::Source) };
 }
 
 /// Copies private bytes to `to`, which others may read meanwhile.

@@ -35,7 +35,7 @@ mod superblock;
 mod table;
 mod thread;
 
-pub use access::{GRANULE, Span, View};
+pub use access::{Fresh, GRANULE, Span, View, Word};
 pub use buffer::CopyBuffer;
 pub use error::{Error, Limit};
 pub use mapping::Mapping;

@@ -44,7 +44,10 @@ impl Memory {
         engine_bytes: usize,
     ) -> Result<View<'_>, Error> {
         let ends = ENGINE_BASE..=mapping.reserved_bytes();
-        assert!(ends.contains(&end), "views reach from {ENGINE_BASE} to the mapping's end, not {end}");
+        assert!(
+            ends.contains(&end),
+            "views reach from {ENGINE_BASE} to the mapping's end, not {end}"
+        );
         mapping.commit(0..thread::fixed_bytes())?;
         mapping.commit(ENGINE_BASE..ENGINE_BASE + engine_bytes)?;
         // The last page makes a file as long as views reach; what lies between is sparse.

@@ -21,7 +21,7 @@
 
 use std::sync::atomic::{Ordering, compiler_fence};
 
-use crate::access::{Span, View};
+use crate::access::{Span, View, Word};
 use crate::error::Error;
 use crate::lock;
 use crate::memory::Memory;
@@ -112,12 +112,13 @@ impl<'m> Section<'m> {
     /// Stores a word that others can reach (rule R1). Undone unless the section commits.
     #[inline(always)]
     pub fn set<const N: usize>(&mut self, span: Span<'m, N>, at: usize, value: u32) {
-        let word = span.word(at);
-        let entry = LogEntry {
-            offset: span.offset() + at,
-            scope: self.focus,
-            old: word.load(Ordering::Relaxed),
-        };
+        self.set_word(span.place(at), value);
+    }
+
+    /// Stores a word that others can reach (rule R1). Undone unless the section commits.
+    #[inline(always)]
+    pub fn set_word(&mut self, word: Word<'m>, value: u32) {
+        let entry = LogEntry { offset: word.offset, scope: self.focus, old: word.load() };
         if self.count < INLINE_ENTRIES {
             self.thread.log(self.count, &entry);
         } else if !self.thread.log_in_run(&self.view, self.count, &entry) {
@@ -129,7 +130,7 @@ impl<'m> Section<'m> {
         self.count += 1;
         self.thread.set_log_count(self.count);
         compiler_fence(Ordering::SeqCst);
-        word.store(value, Ordering::Relaxed);
+        word.word.store(value, Ordering::Relaxed);
     }
 
     /// Adds to a word that others can reach, wrapping.
@@ -168,6 +169,16 @@ impl<'m> Section<'m> {
         compiler_fence(Ordering::SeqCst);
         self.count = 0;
         Ok(())
+    }
+
+    /// Checks that [`Section::commit`] would not refuse. For a step over two memories, which must both be
+    /// sure before the first commits.
+    ///
+    /// # Errors
+    ///
+    /// As [`Section::commit`]; everything is rolled back then.
+    pub fn check(&mut self) -> Result<(), Error> {
+        if self.sound() { Ok(()) } else { Err(self.refuse()) }
     }
 
     #[cold]
