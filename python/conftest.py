@@ -1,0 +1,69 @@
+"""Spaces for tests and for the examples in docstrings."""
+
+import os
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pytest
+
+import tupelo as ts
+
+NUMBERS = count()
+
+
+@pytest.fixture
+def new_url() -> Iterator[Callable[[str], str]]:
+    """Return a function that makes up URLs; what was made there is removed at the end."""
+    urls = []
+
+    def new_url(scheme: str) -> str:
+        url = f"{scheme}://test-{os.getpid()}-{next(NUMBERS)}"
+        urls.append(url)
+        return url
+
+    yield new_url
+    for url in urls:
+        try:
+            ts.remove(url)
+        except ts.SpaceNotFound:
+            pass
+
+
+@pytest.fixture(params=["mem", "shm"])
+def url(request: pytest.FixtureRequest, new_url: Callable[[str], str]) -> str:
+    """Return the URL of a space that does not exist yet, of each kind."""
+    return new_url(request.param)
+
+
+@pytest.fixture
+def space(url: str) -> Iterator[ts.Space]:
+    """Open an empty space of each kind."""
+    with ts.connect(url, size="64M") as space:
+        yield space
+
+
+@pytest.fixture
+def shm_url(new_url: Callable[[str], str]) -> str:
+    """Return the URL of a space that other processes can connect to."""
+    return new_url("shm")
+
+
+@pytest.fixture
+def shm(shm_url: str) -> Iterator[ts.Space]:
+    """Open an empty space that other processes can connect to."""
+    with ts.connect(shm_url, size="64M") as space:
+        yield space
+
+
+@pytest.fixture(autouse=True)
+def names_for_examples(
+    request: pytest.FixtureRequest, new_url: Callable[[str], str]
+) -> Iterator[None]:
+    """Give the examples in docstrings a space, and the package under its usual name."""
+    if not isinstance(request.node, pytest.DoctestItem):
+        yield
+        return
+    names = request.getfixturevalue("doctest_namespace")
+    with ts.connect(new_url("mem")) as space:
+        names.update(ts=ts, F=ts.F, space=space)
+        yield

@@ -1,0 +1,289 @@
+//! Arguments to fields and patterns.
+//!
+//! Nearly every call has only plain values and types, which borrow from the caller's own objects and
+//! need no memory of ours: the first pass. Whatever else occurs sends the whole call down the second,
+//! which owns what it makes. Both hand the result to a closure, so that neither outlives its memory.
+
+use std::ffi::c_int;
+
+use arrayvec::ArrayVec;
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyEllipsis, PyFloat, PyInt, PyString, PyTuple, PyType};
+
+use tupelo::image::ARITY_MAX;
+use tupelo::{EncodeError, Encoded, Field, KindSet, Pattern, PatternRef, TemplateRef, Value};
+
+use crate::arrays::{self, ArrayArgument};
+use crate::call::Argument;
+use crate::errors::{self, Failure};
+use crate::formals::{Formal, Rest};
+use crate::known;
+use crate::objects::Objects;
+use crate::patterns;
+use crate::refusal::Refusal;
+use crate::template::{self, Template};
+use crate::values;
+
+/// Gives `use_fields` the arguments as the fields of a tuple to put.
+///
+/// # Errors
+///
+/// `NotEncodable` naming the field that can not be stored, `TypeError` for a sole plain tuple, or
+/// what `use_fields` fails with.
+#[inline]
+pub(crate) fn with_fields<'a, R>(
+    py: Python<'_>,
+    arguments: &'a [Argument<'a, '_>],
+    objects: Objects,
+    use_fields: impl FnOnce(&[Field<'_>]) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    // Filled in place: it is 3 KiB, and moving it would cost more than filling it.
+    let mut fields = ArrayVec::<Field<'a>, ARITY_MAX>::new();
+    if arguments.len() <= ARITY_MAX
+        && arguments.iter().all(|argument| plain(argument, |field| fields.push(field)))
+    {
+        return use_fields(&fields);
+    }
+    let owned = owned_fields(py, arguments, objects)?;
+    let fields: Vec<_> = owned.iter().map(OwnedField::field).collect();
+    use_fields(&fields)
+}
+
+/// Gives `use_tuples` several tuples, each as its fields.
+///
+/// # Errors
+///
+/// `NotEncodable` naming the tuple and the field that can not be stored, or what `use_tuples` fails with.
+pub(crate) fn with_tuples<R>(
+    py: Python<'_>,
+    tuples: &[Bound<'_, PyTuple>],
+    objects: Objects,
+    use_tuples: impl FnOnce(&[&[Field<'_>]]) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let arguments: Vec<_> = tuples.iter().flat_map(|tuple| tuple.iter_borrowed()).collect();
+    // First what needs memory, so that then everything can be borrowed.
+    let mut owned = Vec::new();
+    let mut first = 0;
+    for (number, tuple) in tuples.iter().enumerate() {
+        for (index, argument) in arguments[first..first + tuple.len()].iter().enumerate() {
+            if !plain(argument, |_| ()) {
+                let place = format_args!("tuple {number}, field {index}");
+                owned.push(
+                    OwnedField::new(argument, objects)
+                        .map_err(|why| why.into_exception(py, place))?,
+                );
+            }
+        }
+        first += tuple.len();
+    }
+    let mut fields = Vec::with_capacity(arguments.len());
+    let mut others = owned.iter();
+    for argument in &arguments {
+        if !plain(argument, |field| fields.push(field)) {
+            fields.extend(others.next().map(OwnedField::field));
+        }
+    }
+    let mut rest = fields.as_slice();
+    let tuples: Vec<&[Field<'_>]> = tuples
+        .iter()
+        .map(|tuple| {
+            let (fields, behind) = rest.split_at(tuple.len());
+            rest = behind;
+            fields
+        })
+        .collect();
+    use_tuples(&tuples)
+}
+
+/// Gives `use_template` the arguments as a template: its alternatives, nearly always one.
+///
+/// # Errors
+///
+/// `TemplateError` or `NotEncodable` naming the field that is no pattern, `TypeError` for a sole plain
+/// tuple, or what `use_template` fails with.
+#[inline]
+pub(crate) fn with_template<'a, R>(
+    py: Python<'_>,
+    arguments: &'a [Argument<'a, '_>],
+    use_template: impl FnOnce(&[TemplateRef<'_>]) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let mut patterns = ArrayVec::<PatternRef<'a>, ARITY_MAX>::new();
+    if arguments.len() <= ARITY_MAX
+        && arguments.iter().all(|argument| {
+            plain(argument, |field| patterns.push(PatternRef::Actual(field)))
+                || push_formal(argument, &mut patterns)
+        })
+    {
+        return use_template(&[TemplateRef::new(&patterns)]);
+    }
+    let template = owned_template(py, arguments)?;
+    template.with_refs(use_template).map_err(|why| not_encodable(py, why))?
+}
+
+/// Gives `push` the field for an object that is stored as it is. `false`, and no field, for any other.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "the field is built in its place: moving it costs 10 ns each"
+)]
+fn plain<'a>(object: &'a Bound<'_, PyAny>, mut push: impl FnMut(Field<'a>)) -> bool {
+    if let Ok(text) = object.cast_exact::<PyString>() {
+        let Ok(text) = text.to_str() else { return false };
+        push(Field::Str(text));
+    } else if let Ok(int) = object.cast_exact::<PyInt>() {
+        let Some(int) = int64(int) else { return false };
+        push(Field::Int(int));
+    } else if let Ok(float) = object.cast_exact::<PyFloat>() {
+        push(Field::Float(float.value()));
+    } else if let Ok(bytes) = object.cast_exact::<PyBytes>() {
+        push(Field::Bytes(bytes.as_bytes()));
+    } else if object.is_none() {
+        push(Field::Null);
+    } else if let Ok(truth) = object.cast_exact::<PyBool>() {
+        push(Field::Bool(truth.is_true()));
+    } else {
+        return false;
+    }
+    true
+}
+
+/// Appends the pattern for a built-in type, `...`, or what `F` makes. `false` for any other.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the pattern is built in its place, not moved there")]
+fn push_formal<'a>(
+    object: &'a Bound<'_, PyAny>,
+    patterns: &mut ArrayVec<PatternRef<'a>, ARITY_MAX>,
+) -> bool {
+    if let Ok(class) = object.cast_exact::<PyType>() {
+        let Some(kind) = patterns::builtin_kind(class) else { return false };
+        patterns.push(PatternRef::Kinds(KindSet::of(kind)));
+    } else if object.is_exact_instance_of::<PyEllipsis>() {
+        patterns.push(PatternRef::ANY);
+    } else if let Ok(formal) = object.cast_exact::<Formal>() {
+        match formal.get().pattern() {
+            Pattern::Kinds(kinds) => patterns.push(PatternRef::Kinds(*kinds)),
+            Pattern::Test(test) => patterns.push(PatternRef::Test(test)),
+            // `F == value`, which needs an encoding.
+            Pattern::Actual(_) => return false,
+        }
+    } else {
+        return false;
+    }
+    true
+}
+
+/// The integer, or `None` if it does not fit in 64 bits.
+#[inline]
+fn int64(int: &Bound<'_, PyInt>) -> Option<i64> {
+    let mut overflow: c_int = 0;
+    // SAFETY: the object is an `int`, so no exception can be raised.
+    let value = unsafe { ffi::PyLong_AsLongLongAndOverflow(int.as_ptr(), &raw mut overflow) };
+    (overflow == 0).then_some(value)
+}
+
+/// A field with what it points at.
+enum OwnedField {
+    /// A value that is a field as it is.
+    Plain(Value),
+    /// A value that is stored as its encoding.
+    Encoded(tupelo::Kind, Vec<u8>),
+    /// An array, its data still with the caller.
+    Array(ArrayArgument),
+}
+
+impl OwnedField {
+    /// The field for `object`.
+    fn new(object: &Bound<'_, PyAny>, objects: Objects) -> Result<Self, Refusal> {
+        // First, and not by way of a value: that would copy the data.
+        if known::NDARRAY.is_class_of(object)?
+            && let Some(array) = arrays::array(object)?
+        {
+            return Ok(Self::Array(array));
+        }
+        let value = values::value(object, objects)?;
+        Ok(match value {
+            Value::Null
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::Str(_)
+            | Value::Bytes(_) => Self::Plain(value),
+            _ => Self::Encoded(value.kind(), value.encode().map_err(Refusal::from_message)?),
+        })
+    }
+
+    /// The field itself.
+    fn field(&self) -> Field<'_> {
+        match self {
+            Self::Plain(Value::Bool(value)) => Field::Bool(*value),
+            Self::Plain(Value::Int(value)) => Field::Int(*value),
+            Self::Plain(Value::Float(value)) => Field::Float(*value),
+            Self::Plain(Value::Str(text)) => Field::Str(text),
+            Self::Plain(Value::Bytes(bytes)) => Field::Bytes(bytes),
+            Self::Plain(_) => Field::Null,
+            Self::Encoded(kind, bytes) => Field::Encoded(Encoded::whole(*kind, bytes)),
+            Self::Array(array) => array.field(),
+        }
+    }
+}
+
+/// The fields for arguments that are not all plain.
+#[cold]
+fn owned_fields(
+    py: Python<'_>,
+    arguments: &[Argument<'_, '_>],
+    objects: Objects,
+) -> PyResult<Vec<OwnedField>> {
+    refuse_sole_tuple(arguments, SOLE_FIELD)?;
+    let field = |(index, argument): (usize, &Argument<'_, '_>)| {
+        OwnedField::new(argument, objects)
+            .map_err(|why| why.into_exception(py, format_args!("field {index}")))
+    };
+    arguments.iter().enumerate().map(field).collect()
+}
+
+/// The template for arguments that are not all plain.
+#[cold]
+pub(crate) fn owned_template(
+    py: Python<'_>,
+    arguments: &[Argument<'_, '_>],
+) -> PyResult<tupelo::Template> {
+    refuse_sole_tuple(arguments, SOLE_PATTERN)?;
+    if let [sole] = arguments
+        && let Ok(template) = sole.cast::<Template>()
+    {
+        return Ok(template.get().template().clone());
+    }
+    let (fields, rest) = match arguments {
+        [fields @ .., last] if last.is_instance_of::<Rest>() => (fields, true),
+        fields => (fields, false),
+    };
+    let patterns = fields.iter().enumerate();
+    let patterns: Vec<_> = patterns
+        .map(|(index, field)| patterns::pattern_at(field, index))
+        .collect::<PyResult<_>>()?;
+    let template = template::alternative(patterns, rest);
+    // Refused here, so that a template that exists can be used.
+    template.with_refs(|_| ()).map_err(|why| not_encodable(py, why))?;
+    Ok(template)
+}
+
+const SOLE_FIELD: &str =
+    "give its fields, as in put(*t); a tuple whose one field is t goes in by put_all([(t,)])";
+const SOLE_PATTERN: &str = "give its patterns, as in take(*t)";
+
+/// `put(t)` is nearly always meant as `put(*t)`, and would quietly store something else.
+fn refuse_sole_tuple(arguments: &[Argument<'_, '_>], advice: &str) -> PyResult<()> {
+    match arguments {
+        [sole] if sole.is_exact_instance_of::<PyTuple>() => {
+            Err(PyTypeError::new_err(format!("the only argument is a tuple: {advice}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn not_encodable(py: Python<'_>, why: EncodeError) -> PyErr {
+    errors::not_encodable(py, &why.to_string(), None)
+}

@@ -1,0 +1,248 @@
+//! How a verb is called: the arguments as borrowed slices, without a tuple or a dict in between.
+//!
+//! `PyO3` passes `*fields` as a tuple that it builds for each call, and collects keywords by name: 25 ns
+//! more per call than the fast calling convention of `CPython` (measured: docs/decisions/python-boundary.md). A put
+//! and take of a small tuple cost about 130 ns together, so the verbs are plain C functions behind one
+//! trampoline. It is the only place where pointers that Python passed are trusted.
+
+use std::any::Any;
+use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::panic::PanicException;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple, PyType};
+
+use tupelo::{Space, TemplateRef, TupleView};
+
+use crate::errors::{self, Failure};
+use crate::space::Handle;
+use crate::{arguments, results};
+
+/// A borrowed argument. It lives as long as the call.
+pub(crate) type Argument<'a, 'py> = Borrowed<'a, 'py, PyAny>;
+
+/// An operation of a space as Python sees it.
+pub(crate) trait Verb {
+    /// The name of the method.
+    const NAME: &'static CStr;
+    /// Its help text, which begins with the signature in the form that `inspect` reads.
+    const DOC: &'static CStr;
+
+    /// Does it.
+    ///
+    /// # Errors
+    ///
+    /// What the space refuses, or an exception of Python; both reach the caller as an exception.
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure>;
+}
+
+/// The arguments of one call.
+pub(crate) struct Call<'a, 'py> {
+    pub(crate) py: Python<'py>,
+    /// The space as Python has it.
+    pub(crate) object: Argument<'a, 'py>,
+    /// What is behind it.
+    pub(crate) handle: &'a Handle,
+    /// The positional arguments.
+    pub(crate) fields: &'a [Argument<'a, 'py>],
+    keyword_names: Option<Borrowed<'a, 'py, PyTuple>>,
+    keyword_values: &'a [Argument<'a, 'py>],
+    verb: &'static CStr,
+}
+
+impl<'a, 'py> Call<'a, 'py> {
+    /// The space.
+    #[inline]
+    pub(crate) fn space(&self) -> &'a Space {
+        self.handle.space()
+    }
+
+    /// Gives `use_template` the positional arguments as a template.
+    ///
+    /// # Errors
+    ///
+    /// As [`arguments::with_template`].
+    #[inline]
+    pub(crate) fn with_template<R>(
+        &self,
+        use_template: impl FnOnce(&[TemplateRef<'_>]) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        arguments::with_template(self.py, self.fields, use_template)
+    }
+
+    /// A matching tuple as the caller gets it.
+    ///
+    /// # Errors
+    ///
+    /// As [`results::tuple`].
+    #[inline]
+    pub(crate) fn tuple(&self, view: TupleView<'_>) -> Result<Bound<'py, PyAny>, Failure> {
+        results::tuple(self.py, view, self.fields, self.handle.objects())
+    }
+
+    /// `None`.
+    #[inline]
+    pub(crate) fn none(&self) -> Bound<'py, PyAny> {
+        self.py.None().into_bound(self.py)
+    }
+
+    /// The values of the keyword arguments `names`, in that order; `None` for one that was not given.
+    ///
+    /// # Errors
+    ///
+    /// `TypeError` for any other keyword, naming it and the nearest one that exists.
+    #[inline]
+    pub(crate) fn keywords<const N: usize>(
+        &self,
+        names: [&str; N],
+    ) -> PyResult<[Option<&'a Argument<'a, 'py>>; N]> {
+        let mut values = [None; N];
+        if let Some(given) = self.keyword_names {
+            self.sort_keywords(given, &names, &mut values)?;
+        }
+        Ok(values)
+    }
+
+    /// Refuses keyword arguments, for verbs that take none.
+    #[inline]
+    pub(crate) fn no_keywords(&self) -> PyResult<()> {
+        self.keywords([]).map(|[]| ())
+    }
+
+    /// Refuses positional arguments, for verbs that take none.
+    pub(crate) fn no_fields(&self) -> PyResult<()> {
+        if self.fields.is_empty() {
+            return Ok(());
+        }
+        let (verb, count) = (self.verb.to_string_lossy(), self.fields.len());
+        Err(PyTypeError::new_err(format!("{verb}() takes no arguments, got {count}")))
+    }
+
+    #[cold]
+    fn sort_keywords(
+        &self,
+        given: Borrowed<'a, 'py, PyTuple>,
+        names: &[&str],
+        values: &mut [Option<&'a Argument<'a, 'py>>],
+    ) -> PyResult<()> {
+        for (name, value) in given.iter_borrowed().zip(self.keyword_values) {
+            let name = name.cast::<PyString>()?;
+            let name = name.to_str()?;
+            match names.iter().position(|known| *known == name) {
+                Some(index) => values[index] = Some(value),
+                None => return Err(self.unknown_keyword(name, names)),
+            }
+        }
+        Ok(())
+    }
+
+    fn unknown_keyword(&self, name: &str, names: &[&str]) -> PyErr {
+        let verb = self.verb.to_string_lossy();
+        if names.is_empty() {
+            return PyTypeError::new_err(format!(
+                "{verb}() takes no keyword arguments, so not {name:?} either"
+            ));
+        }
+        let known = names.join(", ");
+        let nearest = errors::nearest(self.py, name, names)
+            .map_or_else(String::new, |nearest| format!("; did you mean {nearest:?}?"));
+        PyTypeError::new_err(format!(
+            "{verb}() has no keyword argument {name:?}{nearest} (it takes: {known})"
+        ))
+    }
+}
+
+/// Puts the method for `V` on `class`, which must be that of [`Handle`].
+///
+/// On that class itself: `CPython` 3.11 and later call a method without any detour only when the class
+/// that defines it is exactly the class of the object.
+pub(crate) fn define<V: Verb>(class: &Bound<'_, PyType>) -> PyResult<()> {
+    // Python keeps the pointer for as long as the type lives, that is for ever.
+    let definition = Box::leak(Box::new(ffi::PyMethodDef {
+        ml_name: V::NAME.as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: trampoline::<V> },
+        ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+        ml_doc: V::DOC.as_ptr(),
+    }));
+    // SAFETY: the type is a type, and the definition is complete and lives for ever. The method checks
+    // that its first argument is an instance of `class`, so that `trampoline` gets a `Handle`.
+    let method = unsafe { ffi::PyDescr_NewMethod(class.as_type_ptr(), definition) };
+    // SAFETY: the call above returned a new reference, or null with an exception set.
+    let method = unsafe { Bound::from_owned_ptr_or_err(class.py(), method) }?;
+    class.setattr(PyString::new(class.py(), &V::NAME.to_string_lossy()), method)
+}
+
+/// The C function behind the method for `V`: borrows the arguments, calls, turns failures into exceptions.
+unsafe extern "C" fn trampoline<V: Verb>(
+    space: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    positional: ffi::Py_ssize_t,
+    keyword_names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls its methods attached, and stays attached until they return.
+    let py = unsafe { Python::assume_attached() };
+    // A panic must not unwind into C.
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        // SAFETY: the pointers are those of the running call.
+        let call = unsafe { borrow::<V>(py, space, arguments, positional, keyword_names) };
+        V::call(&call).map_err(|failure| (failure, call.handle))
+    }));
+    match outcome {
+        Ok(Ok(object)) => object.into_ptr(),
+        Ok(Err((failure, handle))) => raise(|| failure.into_exception(py, handle.space().url())),
+        Err(panic) => raise(|| panic_exception(panic.as_ref())),
+    }
+}
+
+/// The arguments of the running call.
+///
+/// # Safety
+///
+/// The pointers must be those that Python passed to a method put up by [`define`]: `space` an instance of
+/// [`Handle`], `arguments` an array of `positional` objects and as many more as there are names. All
+/// are kept alive by the caller until the method returns, and `'a` must end before that.
+#[inline]
+unsafe fn borrow<'a, 'py, V: Verb>(
+    py: Python<'py>,
+    space: *mut ffi::PyObject,
+    arguments: *const *mut ffi::PyObject,
+    positional: ffi::Py_ssize_t,
+    keyword_names: *mut ffi::PyObject,
+) -> Call<'a, 'py> {
+    // SAFETY: not null, and alive during the call, by the contract of this function.
+    let object = unsafe { Borrowed::from_ptr(py, space) };
+    // SAFETY: an instance of `Handle`, which the method descriptor has checked.
+    let handle = unsafe { object.cast_unchecked::<Handle>() }.get();
+    // SAFETY: null or a tuple that is alive during the call.
+    let keyword_names = unsafe { Borrowed::from_ptr_or_opt(py, keyword_names) };
+    // SAFETY: Python passes the names as a tuple.
+    let keyword_names = keyword_names.map(|names| unsafe { names.cast_unchecked::<PyTuple>() });
+    let positional = positional.cast_unsigned();
+    let count = positional + keyword_names.map_or(0, |names| names.len());
+    // Without arguments the pointer may be null, which a slice must not be.
+    let arguments = if count == 0 { ptr::NonNull::dangling().as_ptr() } else { arguments.cast() };
+    // SAFETY: `Borrowed` is a transparent pointer to an object; there are `count` of them, alive during
+    // the call.
+    let arguments = unsafe { std::slice::from_raw_parts::<Argument<'a, 'py>>(arguments, count) };
+    let (fields, keyword_values) = arguments.split_at(positional);
+    Call { py, object, handle, fields, keyword_names, keyword_values, verb: V::NAME }
+}
+
+/// Sets the exception. Attached by the book, since making it runs Python code.
+#[cold]
+fn raise(exception: impl FnOnce() -> PyErr) -> *mut ffi::PyObject {
+    Python::attach(|py| exception().restore(py));
+    ptr::null_mut()
+}
+
+fn panic_exception(panic: &(dyn Any + Send)) -> PyErr {
+    let message = panic
+        .downcast_ref::<String>()
+        .cloned()
+        .or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string));
+    PanicException::new_err(message.unwrap_or_else(|| "panic without a message".to_owned()))
+}

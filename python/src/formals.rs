@@ -1,0 +1,280 @@
+//! `F` and what it makes: formals beyond a type, the order of a take, and `REST`.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Bound as End;
+
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+
+use tupelo::{Kind, KindSet, Order, Pattern, PatternError};
+
+use crate::errors;
+use crate::objects::Objects;
+use crate::patterns;
+use crate::refusal::Refusal;
+use crate::values;
+
+/// A predicate on one field, such as `F > 3` (rule M5).
+#[pyclass(frozen, generic, module = "tupelo", name = "Formal")]
+pub(crate) struct Formal {
+    pattern: Pattern,
+}
+
+impl Formal {
+    /// What the field must look like.
+    #[inline]
+    pub(crate) const fn pattern(&self) -> &Pattern {
+        &self.pattern
+    }
+
+    fn new(pattern: Result<Pattern, PatternError>, py: Python<'_>) -> PyResult<Self> {
+        Ok(Self { pattern: pattern.map_err(|why| template_error(py, &why.to_string(), None))? })
+    }
+}
+
+/// A template that can not be made.
+pub(crate) fn template_error(py: Python<'_>, message: &str, hint: Option<&str>) -> PyErr {
+    errors::make(py, "TemplateError", message, hint, None)
+}
+
+fn no_truth(py: Python<'_>) -> PyErr {
+    template_error(
+        py,
+        "F cannot be used as true or false, which is what `0 < F < 10` and `F > 3 and F < 9` do",
+        Some("write F.between(0, 10, ends=\"()\") or (F > 3) & (F < 9)"),
+    )
+}
+
+#[pymethods]
+#[expect(clippy::unused_self, reason = "methods of Python objects have one")]
+impl Formal {
+    /// Fields that both match.
+    fn __and__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let both = [self.pattern.clone(), patterns::pattern(other)?];
+        Self::new(Pattern::all(both), other.py())
+    }
+
+    fn __rand__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.__and__(other)
+    }
+
+    /// Fields that either matches.
+    fn __or__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let either = [self.pattern.clone(), patterns::pattern(other)?];
+        Self::new(Pattern::any_of(either), other.py())
+    }
+
+    fn __ror__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.__or__(other)
+    }
+
+    /// Fields of any kind that this does not match.
+    fn __invert__(&self, py: Python<'_>) -> PyResult<Self> {
+        Self::new(Pattern::not(self.pattern.clone()), py)
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        Err(no_truth(py))
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| other.get().pattern == self.pattern)
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash_of(&self.pattern.to_string())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Formal {}>", self.pattern)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        let parse = py.import("tupelo._native")?.getattr("parse_formal")?;
+        Ok((parse, (self.pattern.to_string(),)))
+    }
+}
+
+/// The hash of a text, for objects that are equal when their texts are.
+pub(crate) fn hash_of(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The formal that one pattern of the text notation stands for, as in `parse_formal("> 3")`.
+#[pyfunction]
+pub(crate) fn parse_formal(py: Python<'_>, text: &str) -> PyResult<Formal> {
+    let pattern = text.parse().map_err(|why| template_error(py, &format!("{why}"), None))?;
+    Ok(Formal { pattern })
+}
+
+/// The class of `F`, which stands for the field: compare it to get a formal.
+#[pyclass(frozen, module = "tupelo", name = "FieldProxy")]
+pub(crate) struct FieldProxy;
+
+#[pymethods]
+#[expect(clippy::unused_self, reason = "methods of Python objects have one")]
+impl FieldProxy {
+    #[new]
+    const fn new() -> Self {
+        Self
+    }
+
+    fn __richcmp__(&self, other: &Bound<'_, PyAny>, operator: CompareOp) -> PyResult<Formal> {
+        let py = other.py();
+        let value = operand(other)?;
+        let pattern = match operator {
+            CompareOp::Eq => Ok(Pattern::Actual(value)),
+            CompareOp::Ne => Pattern::not(Pattern::Actual(value)),
+            CompareOp::Lt => Pattern::range(End::Unbounded, End::Excluded(value)),
+            CompareOp::Le => Pattern::range(End::Unbounded, End::Included(value)),
+            CompareOp::Gt => Pattern::range(End::Excluded(value), End::Unbounded),
+            CompareOp::Ge => Pattern::range(End::Included(value), End::Unbounded),
+        };
+        Formal::new(pattern, py)
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash_of("F")
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        Err(no_truth(py))
+    }
+
+    fn __repr__(&self) -> &'static str {
+        "F"
+    }
+
+    fn __reduce__(&self) -> &'static str {
+        "F"
+    }
+
+    /// Fields from `low` to `high`. `ends` says with `[` or `]` that an end is included, with `(` or `)`
+    /// that it is not.
+    #[pyo3(signature = (low, high, /, *, ends = "[]"))]
+    fn between(
+        &self,
+        low: &Bound<'_, PyAny>,
+        high: &Bound<'_, PyAny>,
+        ends: &str,
+    ) -> PyResult<Formal> {
+        let (low_value, high_value) = (operand(low)?, operand(high)?);
+        let (low_end, high_end) = match ends {
+            "[]" => (End::Included(low_value), End::Included(high_value)),
+            "[)" => (End::Included(low_value), End::Excluded(high_value)),
+            "(]" => (End::Excluded(low_value), End::Included(high_value)),
+            "()" => (End::Excluded(low_value), End::Excluded(high_value)),
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "ends is {other:?}: give \"[]\", \"[)\", \"(]\" or \"()\""
+                )));
+            }
+        };
+        Formal::new(Pattern::range(low_end, high_end), low.py())
+    }
+
+    /// Fields that are equal to one of `values`, as actuals are.
+    fn in_(&self, values: &Bound<'_, PyAny>) -> PyResult<Formal> {
+        let values: Vec<_> =
+            values.try_iter()?.map(|value| operand(&value?)).collect::<PyResult<_>>()?;
+        Ok(Formal {
+            pattern: Pattern::is_in(values)
+                .map_err(|why| PyValueError::new_err(why.to_string()))?,
+        })
+    }
+
+    /// Text that matches a glob: `*` is any run of characters, `?` any one, `[a-z]` one of those.
+    fn glob(&self, py: Python<'_>, pattern: &str) -> PyResult<Formal> {
+        Formal::new(Pattern::glob(pattern), py)
+    }
+
+    /// Text or bytes that begin with `start`.
+    fn prefix(&self, start: &Bound<'_, PyAny>) -> PyResult<Formal> {
+        Formal::new(Pattern::prefix(operand(start)?), start.py())
+    }
+
+    /// Any `int` or `float`.
+    #[getter]
+    fn number(&self) -> Formal {
+        let numbers = KindSet::of(Kind::Int).or(KindSet::of(Kind::Float));
+        Formal { pattern: Pattern::Kinds(numbers) }
+    }
+
+    /// Any object that is stored as a pickle, or as the like of it in another language.
+    #[getter]
+    fn opaque(&self) -> Formal {
+        Formal { pattern: Pattern::Kinds(KindSet::of(Kind::Opaque)) }
+    }
+
+    /// For `order=`: the tuple with the largest value in field number `index` first.
+    fn max(&self, index: i64) -> PyResult<FieldOrder> {
+        Ok(FieldOrder { order: Order::Max(field_index(index)?), text: format!("F.max({index})") })
+    }
+
+    /// For `order=`: the tuple with the smallest value in field number `index` first.
+    fn min(&self, index: i64) -> PyResult<FieldOrder> {
+        Ok(FieldOrder { order: Order::Min(field_index(index)?), text: format!("F.min({index})") })
+    }
+}
+
+/// A value that a formal compares with.
+fn operand(object: &Bound<'_, PyAny>) -> PyResult<tupelo::Value> {
+    values::value(object, Objects::Compared).map_err(|why| match why {
+        Refusal::Raised(exception) => exception,
+        Refusal::Unstorable { what, hint, .. } => {
+            let message = format!("the value to compare with is {what}");
+            template_error(object.py(), &message, hint.as_deref())
+        }
+    })
+}
+
+fn field_index(index: i64) -> PyResult<usize> {
+    usize::try_from(index).map_err(|_| {
+        PyIndexError::new_err(format!("field {index} does not exist: fields count from 0"))
+    })
+}
+
+/// An order by a field, made by `F.max` and `F.min`.
+#[pyclass(frozen, module = "tupelo", name = "FieldOrder")]
+pub(crate) struct FieldOrder {
+    order: Order,
+    text: String,
+}
+
+impl FieldOrder {
+    /// The order.
+    pub(crate) const fn order(&self) -> Order {
+        self.order
+    }
+}
+
+#[pymethods]
+impl FieldOrder {
+    fn __repr__(&self) -> &str {
+        &self.text
+    }
+}
+
+/// The class of `REST`: as the last of a template, any number of further fields (rule M1).
+#[pyclass(frozen, module = "tupelo", name = "Rest")]
+pub(crate) struct Rest;
+
+#[pymethods]
+#[expect(clippy::unused_self, reason = "methods of Python objects have one")]
+impl Rest {
+    #[new]
+    const fn new() -> Self {
+        Self
+    }
+
+    fn __repr__(&self) -> &'static str {
+        "REST"
+    }
+
+    fn __reduce__(&self) -> &'static str {
+        "REST"
+    }
+}

@@ -1,0 +1,121 @@
+//! Classes of the standard library and of numpy, looked up without importing what the program did not.
+//!
+//! An object of such a class can only exist when its module is loaded, so a class whose module is not
+//! loaded matches nothing, and `import tupelo` stays cheap.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+
+/// A class of a module that may not be loaded.
+pub(crate) struct KnownClass {
+    module: &'static str,
+    name: &'static str,
+    class: PyOnceLock<Py<PyType>>,
+}
+
+pub(crate) static DECIMAL: KnownClass = KnownClass::new("decimal", "Decimal");
+pub(crate) static DATETIME: KnownClass = KnownClass::new("datetime", "datetime");
+pub(crate) static UUID: KnownClass = KnownClass::new("uuid", "UUID");
+pub(crate) static NDARRAY: KnownClass = KnownClass::new("numpy", "ndarray");
+static NUMPY_GENERIC: KnownClass = KnownClass::new("numpy", "generic");
+static ENUM: KnownClass = KnownClass::new("enum", "Enum");
+static UNION: KnownClass = KnownClass::new("types", "UnionType");
+
+impl KnownClass {
+    const fn new(module: &'static str, name: &'static str) -> Self {
+        Self { module, name, class: PyOnceLock::new() }
+    }
+
+    /// The class, if its module is loaded.
+    pub(crate) fn get<'py>(&self, py: Python<'py>) -> PyResult<Option<&Bound<'py, PyType>>> {
+        if let Some(class) = self.class.get(py) {
+            return Ok(Some(class.bind(py)));
+        }
+        let modules = py.import("sys")?.getattr("modules")?;
+        // Not `import`: a module that is only half loaded, or blocked by None, counts as absent.
+        let Some(module) = modules.cast::<PyDict>()?.get_item(self.module)? else {
+            return Ok(None);
+        };
+        match module.getattr(self.name).map(Bound::cast_into::<PyType>) {
+            Ok(Ok(class)) => Ok(Some(self.class.get_or_init(py, || class.unbind()).bind(py))),
+            _ => Ok(None),
+        }
+    }
+
+    /// The class, its module imported if need be.
+    pub(crate) fn import<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyType>> {
+        let class = self.class.get_or_try_init(py, || {
+            let class = py.import(self.module)?.getattr(self.name)?.cast_into::<PyType>();
+            class.map(Bound::unbind).map_err(PyErr::from)
+        })?;
+        Ok(class.bind(py))
+    }
+
+    /// Whether `object` is of exactly this class.
+    pub(crate) fn is_class_of(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.get(object.py())?.is_some_and(|class| object.get_type().is(class)))
+    }
+
+    /// Whether `object` is this class.
+    pub(crate) fn is(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.get(object.py())?.is_some_and(|class| object.is(class)))
+    }
+
+    fn is_instance(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+        self.get(object.py())?.map_or(Ok(false), |class| object.is_instance(class))
+    }
+}
+
+/// Whether `object` is a member of an `Enum`.
+pub(crate) fn is_enum(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    ENUM.is_instance(object)
+}
+
+/// Whether `object` is a scalar of numpy, such as `numpy.int64(3)`.
+pub(crate) fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    NUMPY_GENERIC.is_instance(object)
+}
+
+/// The types in a union such as `int | str` or `typing.Optional[int]`; `None` if it is no union.
+pub(crate) fn union_members<'py>(
+    object: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let py = object.py();
+    let is_union = object.get_type().is(UNION.import(py)?)
+        // Before Python 3.14 the forms of `typing` are objects of a private class.
+        || (is_typing(object)
+            && object
+                .getattr("__origin__")
+                .is_ok_and(|origin| py.import("typing").is_ok_and(|typing| {
+                    typing.getattr("Union").is_ok_and(|union| origin.is(&union))
+                })));
+    if is_union { Ok(Some(object.getattr("__args__")?.cast_into()?)) } else { Ok(None) }
+}
+
+/// Whether `object` is `typing.Any`.
+pub(crate) fn is_typing_any(object: &Bound<'_, PyAny>) -> bool {
+    is_typing(object) && object.repr().is_ok_and(|text| text == "typing.Any")
+}
+
+/// Whether `object` says that it comes from the module `typing`.
+fn is_typing(object: &Bound<'_, PyAny>) -> bool {
+    object
+        .getattr("__module__")
+        .is_ok_and(|module| module.cast::<PyString>().is_ok_and(|module| module == "typing"))
+}
+
+/// 1970-01-01 in UTC, from which moments are counted.
+pub(crate) fn epoch(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static EPOCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let epoch = EPOCH.get_or_try_init(py, || {
+        let utc = py.import("datetime")?.getattr("timezone")?.getattr("utc")?;
+        DATETIME.import(py)?.call1((1970, 1, 1, 0, 0, 0, 0, utc)).map(Bound::unbind)
+    })?;
+    Ok(epoch.bind(py))
+}
+
+/// The name of the class of `object`.
+pub(crate) fn class_name(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string())
+}

@@ -1,0 +1,61 @@
+//! The native half of the Python package `tupelo`: argument conversion and errors, no logic.
+//!
+//! Every verb of a space is one call into the facade crate. What a verb needs from Python is turned
+//! into borrowed fields and patterns that point into the caller's own objects; what comes back is built
+//! as Python objects straight from the stored bytes. Rules and engines live below, in `crates/`;
+//! `consume`, `finish`, `spawn` and other compositions live above, in `python/tupelo/`.
+//!
+//! * `call`: how a verb gets its arguments; the one place where raw pointers from Python come in.
+//! * `arguments`, `values`, `arrays`, `objects`: Python objects to fields; `results`: and back.
+//! * `patterns`, `formals`, `template`: what a field must look like; `F`, `like` and `parse`.
+//! * `verbs`: one file per family of operations; `waiting`: how the blocking ones wait.
+//! * `errors`, `refusal`: what goes wrong, as exceptions.
+//! * `command_line`: the program `tupelo`, for the wheel's console script.
+#![allow(unsafe_code, reason = "the boundary to the C interface of Python")]
+
+use pyo3::prelude::*;
+
+mod arguments;
+mod arrays;
+mod call;
+mod command_line;
+mod errors;
+mod formals;
+mod known;
+mod objects;
+mod order;
+mod patterns;
+mod refusal;
+mod results;
+mod space;
+mod template;
+mod timeout;
+mod values;
+mod verbs;
+mod waiting;
+
+/// The module `tupelo._native`.
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use super::command_line::command_line;
+    #[pymodule_export]
+    use super::formals::{FieldOrder, FieldProxy, Formal, Rest, parse_formal};
+    #[pymodule_export]
+    use super::space::{Handle, remove, spaces};
+    #[pymodule_export]
+    use super::template::{Template, like, parse};
+    #[pymodule_export]
+    use super::verbs::look::Explanation;
+    #[pymodule_export]
+    use super::verbs::scan::ScanIterator;
+    #[pymodule_export]
+    use super::verbs::waiter::{WaiterObject, waiter};
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::verbs::define_all(&module.py().get_type::<Handle>())
+    }
+}

@@ -1,0 +1,165 @@
+//! Python objects to patterns: what stands in one place of a template.
+//!
+//! A type is a formal, `...` and `typing.Any` match anything, a union of types is a union of formals,
+//! what `F` makes is itself, and any other object is an actual (rules M2 to M5).
+
+use pyo3::prelude::*;
+use pyo3::type_object::PyTypeInfo;
+use pyo3::types::{
+    PyBool, PyBytes, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PyMemoryView, PyNone, PyString,
+    PyTuple, PyType,
+};
+
+use tupelo::{Kind, KindSet, Pattern};
+
+use crate::formals::{self, FieldProxy, Formal, Rest};
+use crate::known;
+use crate::objects::Objects;
+use crate::refusal::Refusal;
+use crate::template::Template;
+use crate::values;
+
+/// The pattern for `object`.
+///
+/// # Errors
+///
+/// `TemplateError` or `NotEncodable` if it is none; without a place, which [`pattern_at`] adds.
+pub(crate) fn pattern(object: &Bound<'_, PyAny>) -> PyResult<Pattern> {
+    convert(object).map_err(|why| exception(object.py(), why, None))
+}
+
+/// The pattern for `object`, which is field number `index` of a template.
+///
+/// # Errors
+///
+/// `TemplateError` or `NotEncodable` if it is none, naming the field.
+pub(crate) fn pattern_at(object: &Bound<'_, PyAny>, index: usize) -> PyResult<Pattern> {
+    convert(object).map_err(|why| exception(object.py(), why, Some(index)))
+}
+
+/// Why an object is no pattern.
+enum Misfit {
+    /// It is an actual that can not be stored, so that nothing stored could match it.
+    Value(Refusal),
+    /// It makes no sense in this place.
+    Pattern { what: String, hint: &'static str },
+}
+
+impl From<Refusal> for Misfit {
+    fn from(refusal: Refusal) -> Self {
+        Self::Value(refusal)
+    }
+}
+
+impl From<PyErr> for Misfit {
+    fn from(exception: PyErr) -> Self {
+        Self::Value(exception.into())
+    }
+}
+
+fn exception(py: Python<'_>, misfit: Misfit, index: Option<usize>) -> PyErr {
+    match misfit {
+        Misfit::Value(refusal) => match index {
+            Some(index) => refusal.into_exception(py, format_args!("field {index}")),
+            None => refusal.into_exception(py, format_args!("the operand")),
+        },
+        Misfit::Pattern { what, hint } => {
+            let place =
+                index.map_or_else(|| "the operand".to_owned(), |index| format!("field {index}"));
+            formals::template_error(py, &format!("{place} is {what}"), Some(hint))
+        }
+    }
+}
+
+fn convert(object: &Bound<'_, PyAny>) -> Result<Pattern, Misfit> {
+    if let Ok(class) = object.cast::<PyType>() {
+        return class_kinds(class).map(Pattern::Kinds);
+    }
+    if object.is_instance_of::<PyEllipsis>() || known::is_typing_any(object) {
+        return Ok(Pattern::ANY);
+    }
+    if let Ok(formal) = object.cast::<Formal>() {
+        return Ok(formal.get().pattern().clone());
+    }
+    if let Some(members) = known::union_members(object)? {
+        let patterns =
+            members.iter().map(|member| convert(&member)).collect::<Result<Vec<_>, _>>()?;
+        return Pattern::any_of(patterns)
+            .map_err(|why| Misfit::Pattern { what: why.to_string(), hint: "use fewer types" });
+    }
+    refuse_misplaced(object)?;
+    Ok(Pattern::Actual(values::value(object, Objects::Compared)?))
+}
+
+/// Refuses what has a place in a template, but not this one.
+fn refuse_misplaced(object: &Bound<'_, PyAny>) -> Result<(), Misfit> {
+    let (what, hint) = if object.is_instance_of::<Template>() {
+        ("a whole template", "give it as the only argument, or write its patterns here")
+    } else if object.is_instance_of::<Rest>() {
+        (
+            "REST before the end",
+            "REST stands for all further fields: write it last, or ... for one field",
+        )
+    } else if object.is_instance_of::<FieldProxy>() {
+        ("F without a comparison", "write a condition such as F > 3, or ... for any value")
+    } else {
+        return Ok(());
+    };
+    Err(Misfit::Pattern { what: what.to_owned(), hint })
+}
+
+/// The kinds that the formal `class` accepts (rule M3).
+fn class_kinds(class: &Bound<'_, PyType>) -> Result<KindSet, Misfit> {
+    if let Some(kind) = builtin_kind(class) {
+        return Ok(KindSet::of(kind));
+    }
+    if known::is_typing_any(class) {
+        return Ok(KindSet::ALL);
+    }
+    for (known, kind) in [
+        (&known::DATETIME, Kind::Timestamp),
+        (&known::DECIMAL, Kind::Decimal),
+        (&known::UUID, Kind::Uuid),
+        (&known::NDARRAY, Kind::Array),
+    ] {
+        if known.is(class)? {
+            return Ok(KindSet::of(kind));
+        }
+    }
+    Err(Misfit::Pattern {
+        what: format!("the class {}, which is no kind of field", values::shown(class)),
+        hint: "formals are int, float, str, bytes, bool, type(None), list, tuple, dict, datetime, \
+               Decimal, UUID, numpy.ndarray, F.number, F.opaque (any pickled object), or ... (anything)",
+    })
+}
+
+/// The kind that a built-in class stands for, if it is one.
+#[inline]
+pub(crate) fn builtin_kind(class: &Bound<'_, PyType>) -> Option<Kind> {
+    let py = class.py();
+    let class = class.as_type_ptr();
+    // The most frequent ones first: this is a chain of comparisons of addresses.
+    Some(if class == PyInt::type_object_raw(py) {
+        Kind::Int
+    } else if class == PyFloat::type_object_raw(py) {
+        Kind::Float
+    } else if class == PyString::type_object_raw(py) {
+        Kind::Str
+    } else if class == PyBytes::type_object_raw(py) {
+        Kind::Bytes
+    } else if class == PyBool::type_object_raw(py) {
+        Kind::Bool
+    } else if class == PyNone::type_object_raw(py) {
+        Kind::Null
+    } else if class == PyList::type_object_raw(py) {
+        Kind::List
+    } else if class == PyTuple::type_object_raw(py) {
+        Kind::Tuple
+    } else if class == PyDict::type_object_raw(py) {
+        Kind::Map
+    } else if class == PyMemoryView::type_object_raw(py) {
+        Kind::Array
+    } else {
+        return None;
+    })
+}

@@ -1,0 +1,197 @@
+//! Stored tuples to Python tuples.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
+
+use tupelo::{ArrayView, BigInt, Encoded, Field, Kind, Map, Timestamp, TupleView, Value};
+
+use crate::call::Argument;
+use crate::errors::Failure;
+use crate::objects::{self, Objects};
+use crate::refusal::Refusal;
+use crate::{arrays, known};
+
+/// The tuple in `view` as a Python tuple.
+///
+/// `template` is what the caller asked with. A `str`, `int` or `bytes` in it is an actual, so the field
+/// that it matched is equal to it, and the caller's own object serves as the copy: they are immutable
+/// (V2), and passing one on costs a tenth of making one.
+///
+/// # Errors
+///
+/// `NotEncodable` naming the field that Python can not represent (V3).
+#[inline]
+pub(crate) fn tuple<'py>(
+    py: Python<'py>,
+    view: TupleView<'_>,
+    template: &[Argument<'_, 'py>],
+    objects: Objects,
+) -> Result<Bound<'py, PyAny>, Failure> {
+    let fields = (0..view.len()).map(|index| match template.get(index) {
+        Some(actual) if is_immutable(actual) => Converted::Given(actual),
+        _ => Converted::Stored { view, index, objects },
+    });
+    Ok(PyTuple::new(py, fields)?.into_any())
+}
+
+#[inline]
+fn is_immutable(object: &Bound<'_, PyAny>) -> bool {
+    object.is_exact_instance_of::<PyString>()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyBytes>()
+}
+
+/// A field of the result, converted when its place in the tuple is filled.
+enum Converted<'a, 'py> {
+    Given(&'a Bound<'py, PyAny>),
+    Stored { view: TupleView<'a>, index: usize, objects: Objects },
+}
+
+impl<'py> IntoPyObject<'py> for Converted<'_, 'py> {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    #[inline]
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::Given(object) => Ok(object.clone()),
+            Self::Stored { view, index, objects } => match view.field(index) {
+                Some(Field::Int(value)) => Ok(value.into_pyobject(py)?.into_any()),
+                Some(Field::Float(value)) => Ok(value.into_pyobject(py)?.into_any()),
+                Some(Field::Str(text)) => Ok(PyString::new(py, text).into_any()),
+                Some(Field::Bytes(bytes)) => Ok(PyBytes::new(py, bytes).into_any()),
+                Some(Field::Null) => Ok(py.None().into_bound(py)),
+                Some(Field::Bool(value)) => Ok(value.into_pyobject(py)?.to_owned().into_any()),
+                Some(Field::Encoded(encoded)) => decoded(py, &encoded, objects)
+                    .map_err(|why| why.into_exception(py, format_args!("field {index}"))),
+                None => Err(damaged().into_exception(py, format_args!("field {index}"))),
+            },
+        }
+    }
+}
+
+fn damaged() -> Refusal {
+    Refusal::new("damaged", "tell us how this space came about: it should be impossible")
+}
+
+/// The object for a field that is stored as its encoding.
+#[cold]
+fn decoded<'py>(
+    py: Python<'py>,
+    encoded: &Encoded<'_>,
+    objects: Objects,
+) -> Result<Bound<'py, PyAny>, Refusal> {
+    if encoded.kind == Kind::Array && encoded.body.is_empty() {
+        // Without the copy that a value would own.
+        let array = ArrayView::parse(encoded.head).ok_or_else(damaged)?;
+        return arrays::to_python(py, &array);
+    }
+    let value = Value::from_field(&Field::Encoded(*encoded)).map_err(|_| damaged())?;
+    object(py, &value, objects)
+}
+
+/// The object for a value.
+///
+/// # Errors
+///
+/// What it is (as in "field 2 is …") if Python can not represent it, or a part of it.
+pub(crate) fn object<'py>(
+    py: Python<'py>,
+    value: &Value,
+    objects: Objects,
+) -> Result<Bound<'py, PyAny>, Refusal> {
+    Ok(match value {
+        Value::Null => py.None().into_bound(py),
+        Value::Bool(value) => value.into_pyobject(py).map_err(PyErr::from)?.to_owned().into_any(),
+        Value::Int(value) => value.into_pyobject(py).map_err(PyErr::from)?.into_any(),
+        Value::BigInt(value) => big_int(py, value)?,
+        Value::Float(value) => value.into_pyobject(py).map_err(PyErr::from)?.into_any(),
+        Value::Str(text) => PyString::new(py, text).into_any(),
+        Value::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
+        Value::Decimal(value) => known::DECIMAL.import(py)?.call1((value.to_string(),))?,
+        Value::Timestamp(value) => datetime(py, *value)?,
+        Value::Uuid(bytes) => {
+            let arguments = PyDict::new(py);
+            arguments.set_item("bytes", PyBytes::new(py, bytes))?;
+            known::UUID.import(py)?.call((), Some(&arguments))?
+        }
+        Value::Array(_) => {
+            let encoding = value.encode().map_err(Refusal::from_message)?;
+            arrays::to_python(py, &ArrayView::parse(&encoding).ok_or_else(damaged)?)?
+        }
+        Value::List(items) => PyList::new(py, objects_of(py, items, objects)?)?.into_any(),
+        Value::Tuple(items) => PyTuple::new(py, objects_of(py, items, objects)?)?.into_any(),
+        Value::Map(map) => dict(py, map, objects)?.into_any(),
+        Value::Opaque(stored) => objects::to_python(py, stored, objects)?,
+        other => {
+            let kind = other.kind().name();
+            return Err(Refusal::new(
+                format!("{kind} {other}, which this version can not return"),
+                "read it on the command line, with `tupelo read`",
+            ));
+        }
+    })
+}
+
+fn objects_of<'py>(
+    py: Python<'py>,
+    items: &[Value],
+    objects: Objects,
+) -> Result<Vec<Bound<'py, PyAny>>, Refusal> {
+    let items = items.iter().enumerate();
+    items
+        .map(|(index, item)| {
+            object(py, item, objects).map_err(|why| why.within(|| format!("[{index}]")))
+        })
+        .collect()
+}
+
+fn dict<'py>(py: Python<'py>, map: &Map, objects: Objects) -> Result<Bound<'py, PyDict>, Refusal> {
+    let dict = PyDict::new(py);
+    for (key, item) in map.pairs() {
+        let step = || format!("[{key}]");
+        let item = object(py, item, objects).map_err(|why| why.within(step))?;
+        let key_object = object(py, key, objects)?;
+        dict.set_item(key_object, item).map_err(|why| {
+            if why.is_instance_of::<PyTypeError>(py) {
+                let kind = key.kind().name();
+                Refusal::new(
+                    format!("a map with the key {key}, a {kind}, which no dict can have"),
+                    "read it on the command line, with `tupelo read`",
+                )
+            } else {
+                why.into()
+            }
+        })?;
+    }
+    if dict.len() < map.pairs().len() {
+        return Err(Refusal::new(
+            "a map with keys that Python calls equal, such as 1 and 1.0",
+            "read it on the command line, with `tupelo read`",
+        ));
+    }
+    Ok(dict)
+}
+
+fn big_int<'py>(py: Python<'py>, value: &BigInt) -> PyResult<Bound<'py, PyAny>> {
+    let bytes = PyBytes::new(py, value.magnitude());
+    let magnitude = py.get_type::<PyInt>().call_method1("from_bytes", (bytes, "big"))?;
+    if value.is_negative() { magnitude.neg() } else { Ok(magnitude) }
+}
+
+/// The moment as a `datetime` in UTC, which has microseconds; finer ones are refused, not rounded (V3).
+fn datetime(py: Python<'_>, moment: Timestamp) -> Result<Bound<'_, PyAny>, Refusal> {
+    let ns = moment.ns();
+    if ns % 1_000 != 0 {
+        return Err(Refusal::new(
+            format!("the timestamp {moment}, whose nanoseconds a datetime can not hold"),
+            "put whole microseconds, or the nanoseconds as an int",
+        ));
+    }
+    let microseconds = ns / 1_000;
+    let timedelta = py.import("datetime")?.getattr("timedelta")?;
+    let since_epoch = timedelta.call1((0, 0, microseconds))?;
+    Ok(known::epoch(py)?.add(since_epoch)?)
+}

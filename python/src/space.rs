@@ -1,0 +1,137 @@
+//! The class `Space`, without its verbs: opening, closing, listing, removing.
+
+use std::time::UNIX_EPOCH;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+
+use tupelo::{ConnectOptions, Space};
+
+use crate::errors;
+use crate::objects::Objects;
+
+/// A connection to a space. Threads may share it; the child of a fork connects anew by itself.
+///
+/// Made by `connect`. As a context manager it closes itself; the tuples stay in the space.
+#[pyclass(frozen, subclass, weakref, module = "tupelo", name = "Space")]
+pub(crate) struct Handle {
+    space: Space,
+    /// What becomes of objects of no other kind.
+    objects: Objects,
+}
+
+/// The class, the URL and whether objects are pickled.
+type Reconnect<'py> = (Bound<'py, PyType>, String, bool);
+
+impl Handle {
+    /// The space itself.
+    #[inline]
+    pub(crate) const fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// What becomes of objects of no other kind.
+    #[inline]
+    pub(crate) const fn objects(&self) -> Objects {
+        self.objects
+    }
+}
+
+#[pymethods]
+impl Handle {
+    #[new]
+    #[expect(clippy::too_many_arguments, reason = "keyword-only options of the public API")]
+    #[pyo3(signature = (url, *, create, fresh, size_bytes, tuples_max, pickle))]
+    fn new(
+        py: Python<'_>,
+        url: &str,
+        create: bool,
+        fresh: bool,
+        size_bytes: u64,
+        tuples_max: Option<u64>,
+        pickle: bool,
+    ) -> PyResult<Self> {
+        let options = ConnectOptions { create, fresh, size_bytes, tuples_max };
+        let space = py
+            .detach(|| Space::connect(url, &options))
+            .map_err(|error| errors::from_space(py, &error, url))?;
+        let objects = if pickle { Objects::Pickled } else { Objects::Refused };
+        Ok(Self { space, objects })
+    }
+
+    /// Where the space is, as given to `connect`.
+    #[getter]
+    fn url(&self) -> &str {
+        self.space.url()
+    }
+
+    /// The name of the space, without the scheme and the options of its URL.
+    #[getter]
+    fn name(&self) -> &str {
+        self.space.name()
+    }
+
+    /// Ends the connection. Calls that wait, and later calls, raise `SpaceClosed`; the tuples stay.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.space.close());
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyAny>) {
+        self.close(py);
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Space {}>", self.space.url())
+    }
+
+    /// What a pickle keeps: where the space is, so that another process connects to it.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Reconnect<'py>)> {
+        let py = slf.py();
+        let handle = slf.get();
+        let url = handle.space.url();
+        if url.starts_with("mem://") {
+            return Err(PyTypeError::new_err(format!(
+                "{url} lives in this process and can not be sent to another: use shm://{}",
+                handle.space.name()
+            )));
+        }
+        let reconnect = py.import("tupelo.space")?.getattr("reconnect")?;
+        Ok((reconnect, (slf.get_type(), url.to_owned(), handle.objects == Objects::Pickled)))
+    }
+}
+
+/// Remove the space at `url` with everything in it.
+///
+/// Programs that are connected keep what they have until they close it; whoever connects next finds a
+/// new, empty space.
+///
+/// Raises:
+///     `SpaceNotFound`: there is none.
+#[pyfunction]
+pub(crate) fn remove(py: Python<'_>, url: &str) -> PyResult<()> {
+    py.detach(|| tupelo::remove(url)).map_err(|error| errors::from_space(py, &error, url))
+}
+
+/// The spaces in shared memory that belong to this user: a list of dicts (name, bytes, modified).
+///
+/// Each opens as `shm://` and its name; `modified` is in seconds since 1970, as from `time.time()`.
+#[pyfunction]
+pub(crate) fn spaces(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let entries = py.detach(tupelo::spaces);
+    let entries = entries.map_err(|error| errors::from_space(py, &error, "shm://"))?;
+    let entry = |entry: tupelo::SpaceEntry| {
+        let since_1970 = entry.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let dict = PyDict::new(py);
+        dict.set_item("name", entry.name)?;
+        dict.set_item("bytes", entry.bytes)?;
+        dict.set_item("modified", since_1970.as_secs_f64())?;
+        Ok(dict)
+    };
+    entries.into_iter().map(entry).collect()
+}

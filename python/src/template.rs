@@ -1,0 +1,93 @@
+//! Templates that are objects: what `like` and `parse` make. Immutable, hashable, usable any number of
+//! times and in any process.
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use tupelo::Alternative;
+
+use crate::arguments;
+use crate::call::Argument;
+use crate::formals::{hash_of, template_error};
+
+/// What tuples must look like: one alternative, or an OR of several (rule M8).
+#[pyclass(frozen, generic, module = "tupelo", name = "Template")]
+pub(crate) struct Template {
+    template: tupelo::Template,
+}
+
+impl Template {
+    /// The template itself.
+    pub(crate) const fn template(&self) -> &tupelo::Template {
+        &self.template
+    }
+}
+
+#[pymethods]
+impl Template {
+    /// A template that matches what either matches.
+    fn __or__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let Ok(other) = other.cast::<Self>() else {
+            return Err(template_error(
+                other.py(),
+                "only a template can follow `|` here",
+                Some("write like(…) | like(…)"),
+            ));
+        };
+        Ok(Self { template: self.template.clone().or(other.get().template.clone()) })
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| other.get().template == self.template)
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash_of(&self.template.to_string())
+    }
+
+    fn __str__(&self) -> String {
+        self.template.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Template {}>", self.template)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        let parse = py.import("tupelo")?.getattr("parse")?;
+        Ok((parse, (self.template.to_string(),)))
+    }
+}
+
+/// Make a template of the patterns that a take or a read would be given.
+///
+/// `like("job", int) | like("stop")` matches either; a take with it removes exactly one tuple.
+#[pyfunction]
+#[pyo3(signature = (*template))]
+pub(crate) fn like(template: &Bound<'_, PyTuple>) -> PyResult<Template> {
+    let fields: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
+    of_arguments(template.py(), &fields)
+}
+
+/// The template that these arguments of a verb make.
+pub(crate) fn of_arguments(py: Python<'_>, fields: &[Argument<'_, '_>]) -> PyResult<Template> {
+    Ok(Template { template: arguments::owned_template(py, fields)? })
+}
+
+/// Make a template of its text form, as the command line reads it: `parse('"job", :int, _')`.
+#[pyfunction]
+pub(crate) fn parse(py: Python<'_>, text: &str) -> PyResult<Template> {
+    let template: tupelo::Template = text.parse().map_err(|why| {
+        template_error(
+            py,
+            &format!("{text:?} is no template: {why}"),
+            Some("an example: \"job\", :int, _, 3..9"),
+        )
+    })?;
+    Ok(Template { template })
+}
+
+/// The one alternative of these patterns.
+pub(crate) fn alternative(patterns: Vec<tupelo::Pattern>, rest: bool) -> tupelo::Template {
+    Alternative { patterns, rest }.into()
+}

@@ -1,0 +1,226 @@
+//! Several matches at once: `take_all`, `read_all`, `take_many`, `count`.
+
+use std::ffi::CStr;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use tupelo::{TemplateRef, Watch};
+
+use crate::call::{Call, Verb};
+use crate::errors::{self, Failure};
+use crate::timeout;
+use crate::values;
+use crate::waiting::{self, Deadline};
+
+/// `take_all(*template, limit=None)`
+pub(crate) struct TakeAll;
+
+impl Verb for TakeAll {
+    const NAME: &'static CStr = c"take_all";
+    const DOC: &'static CStr = c"take_all($self, /, *template, limit=None)
+--
+
+Remove and return the tuples that match now, in one step (rule O6). Does not wait.
+
+Args:
+    template: as for `take`.
+    limit: how many at most; the oldest of a shape go first. None for all.
+
+Returns:
+    A list of tuples, perhaps empty.
+
+>>> space.put_all((\"job\", n) for n in range(3))
+3
+>>> space.take_all(\"job\", int, limit=2)
+[('job', 0), ('job', 1)]
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [limit] = call.keywords(["limit"])?;
+        let limit = limit.map_or(Ok(None), |limit| optional_count("limit", limit))?;
+        let taken = call.with_template(|template| {
+            call.space().take_all(template, limit, |view| call.tuple(view))
+        })?;
+        Ok(PyList::new(call.py, taken)?.into_any())
+    }
+}
+
+/// `read_all(*template, limit=None)`
+pub(crate) struct ReadAll;
+
+impl Verb for ReadAll {
+    const NAME: &'static CStr = c"read_all";
+    const DOC: &'static CStr = c"read_all($self, /, *template, limit=None)
+--
+
+Return copies of the tuples that match now, as they were at one moment (rule O6). Does not wait.
+
+The arguments are those of `take_all`.
+
+>>> space.put_all((\"job\", n) for n in range(3))
+3
+>>> space.read_all(\"job\", int)
+[('job', 0), ('job', 1), ('job', 2)]
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [limit] = call.keywords(["limit"])?;
+        let limit = limit.map_or(Ok(None), |limit| optional_count("limit", limit))?;
+        let read = call.with_template(|template| {
+            call.space().read_all(template, limit, |view| call.tuple(view))
+        })?;
+        Ok(PyList::new(call.py, read)?.into_any())
+    }
+}
+
+/// `take_many(*template, n, at_least=None, timeout=None)`
+pub(crate) struct TakeMany;
+
+impl Verb for TakeMany {
+    const NAME: &'static CStr = c"take_many";
+    const DOC: &'static CStr = c"take_many($self, /, *template, n, at_least=None, timeout=None)
+--
+
+Wait until enough tuples match, then remove and return them in one step.
+
+Args:
+    template: as for `take`.
+    n: how many to take at most.
+    at_least: how many must be there. By default n.
+    timeout: longest wait, in seconds. None waits for ever; 0 does not wait.
+
+Returns:
+    A list of at_least to n tuples.
+
+Raises:
+    Timeout: there were not enough in time; the message says how many. Nothing was removed.
+
+>>> space.put_all((\"squared\", n, n * n) for n in range(3))
+3
+>>> space.take_many(\"squared\", int, int, n=3, timeout=1.0)
+[('squared', 0, 0), ('squared', 1, 1), ('squared', 2, 4)]
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [at_most, at_least, timeout] = call.keywords(["n", "at_least", "timeout"])?;
+        let Some(at_most) = at_most else {
+            return Err(PyTypeError::new_err(
+                "take_many() needs n, the number of tuples, as in take_many(\"squared\", int, n=10)",
+            )
+            .into());
+        };
+        let at_most = count("n", at_most)?;
+        let at_least = at_least.map_or(Ok(None), |least| optional_count("at_least", least))?;
+        let at_least = at_least.unwrap_or(at_most);
+        if at_least > at_most {
+            return Err(PyValueError::new_err(format!(
+                "at_least is {at_least}, more than n, which is {at_most}"
+            ))
+            .into());
+        }
+        let timeout = timeout::seconds("timeout", timeout)?;
+        let taken = call.with_template(|template| {
+            take_many(call, template, (at_least, at_most), Deadline::after(timeout))
+        })?;
+        Ok(PyList::new(call.py, taken)?.into_any())
+    }
+}
+
+fn take_many<'py>(
+    call: &Call<'_, 'py>,
+    template: &[TemplateRef<'_>],
+    (at_least, at_most): (usize, usize),
+    deadline: Deadline,
+) -> Result<Vec<Bound<'py, PyAny>>, Failure> {
+    let take = || call.space().try_take_many(template, at_least, at_most, |view| call.tuple(view));
+    if let Some(taken) = take()? {
+        return Ok(taken);
+    }
+    if !deadline.is_now() {
+        // Watching begins before the next look, so that no put in between is missed.
+        let puts = call.space().watch(template, Watch::Put)?;
+        loop {
+            if let Some(taken) = take()? {
+                return Ok(taken);
+            }
+            if !waiting::wait(call.py, &puts, &deadline)? {
+                break;
+            }
+        }
+    }
+    Err(too_few(call, template, at_least, &deadline)?.into())
+}
+
+/// `Timeout`, with how many there were: the caller's first question.
+#[cold]
+fn too_few(
+    call: &Call<'_, '_>,
+    template: &[TemplateRef<'_>],
+    at_least: usize,
+    deadline: &Deadline,
+) -> Result<PyErr, Failure> {
+    let explanation = call.space().explain(template)?;
+    let (found, wanted) = (grouped(explanation.matches), grouped(at_least as u64));
+    let (template, url) = (explanation.template(), call.space().url());
+    let seconds = deadline.timeout().as_secs_f64();
+    let message =
+        format!("{found} of {wanted} tuples matched {template} within {seconds} s in {url}");
+    let hint = if explanation.matches == 0 {
+        explanation.to_string()
+    } else {
+        "nothing was removed; did a worker stop with a tuple in its hands?".to_owned()
+    };
+    Ok(errors::make(call.py, "Timeout", &message, Some(&hint), Some(url)))
+}
+
+/// A count with its thousands apart: `1 000`.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `count(*template)`
+pub(crate) struct Count;
+
+impl Verb for Count {
+    const NAME: &'static CStr = c"count";
+    const DOC: &'static CStr = c"count($self, /, *template)
+--
+
+Return how many tuples match, at one moment (rule O6).
+
+>>> space.put_all((\"job\", n) for n in range(3))
+3
+>>> space.count(\"job\", int)
+3
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        call.no_keywords()?;
+        let count = call.with_template(|template| Ok(call.space().count(template)?))?;
+        Ok(count.into_pyobject(call.py).map_err(PyErr::from)?.into_any())
+    }
+}
+
+fn optional_count(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+    if argument.is_none() { Ok(None) } else { count(name, argument).map(Some) }
+}
+
+/// The number in the argument `name`.
+fn count(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let shown = values::shown(argument);
+    let number: i128 = argument.extract().map_err(|_| {
+        PyTypeError::new_err(format!("{name} is {shown}: give how many, as an int"))
+    })?;
+    usize::try_from(number)
+        .map_err(|_| PyValueError::new_err(format!("{name} is {shown}: give a number from 0 on")))
+}

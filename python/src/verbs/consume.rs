@@ -1,0 +1,73 @@
+//! `consume` and `finish`: typed and named here, composed of other verbs in `tupelo/consuming.py`.
+
+use std::ffi::CStr;
+
+use pyo3::prelude::*;
+
+use crate::call::{Call, Verb};
+use crate::errors::Failure;
+use crate::template;
+use crate::timeout;
+
+/// `consume(*template, idle=None)`
+pub(crate) struct Consume;
+
+impl Verb for Consume {
+    const NAME: &'static CStr = c"consume";
+    const DOC: &'static CStr = c"consume($self, /, *template, idle=None)
+--
+
+Take one match after the other, waiting for more, until `finish` was called and none is left.
+
+Any number of processes may consume the same template; each tuple goes to one of them. The end is
+seen by all of them, also by those that begin after `finish`.
+
+Args:
+    template: as for `take`; `finish` is called with an equal one.
+    idle: also end when nothing came for so many seconds. None waits for ever.
+
+Returns:
+    An iterator of tuples.
+
+>>> space.put_all((\"square\", n) for n in range(3))
+3
+>>> space.finish(\"square\", int)
+>>> [n * n for _, n in space.consume(\"square\", int)]
+[0, 1, 4]
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [idle] = call.keywords(["idle"])?;
+        // Here, so that a mistake shows at the call and not at the first step of the iterator.
+        let idle_s = timeout::seconds("idle", idle)?.map(|idle| idle.as_secs_f64());
+        let template = template::of_arguments(call.py, call.fields)?;
+        let consume = call.py.import("tupelo.consuming")?.getattr("consume")?;
+        Ok(consume.call1((call.object, template, idle_s))?)
+    }
+}
+
+/// `finish(*template)`
+pub(crate) struct Finish;
+
+impl Verb for Finish {
+    const NAME: &'static CStr = c"finish";
+    const DOC: &'static CStr = c"finish($self, /, *template)
+--
+
+End every `consume` of an equal template, in all processes, once nothing matches any more.
+
+It puts a mark that stays in the space: the tuple ((\"tupelo.finish\",), text of the template). Take
+the mark away to consume this template again: `space.take((\"tupelo.finish\",), str)`.
+
+>>> space.finish(\"square\", int)
+>>> list(space.consume(\"square\", int))
+[]
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        call.no_keywords()?;
+        let template = template::of_arguments(call.py, call.fields)?;
+        let finish = call.py.import("tupelo.consuming")?.getattr("finish")?;
+        Ok(finish.call1((call.object, template))?)
+    }
+}

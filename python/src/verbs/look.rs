@@ -1,0 +1,155 @@
+//! For people and tools: `stat` and `explain`.
+
+use std::ffi::CStr;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use tupelo::{Kind, ShapeStat, Stat as Figures};
+
+use crate::call::{Call, Verb};
+use crate::errors::Failure;
+
+/// `stat()`
+pub(crate) struct Stat;
+
+impl Verb for Stat {
+    const NAME: &'static CStr = c"stat";
+    const DOC: &'static CStr = c"stat($self, /)
+--
+
+Return figures of the space as a dict, each as it was at some moment of the call.
+
+Keys: tuples, bytes_used, bytes_committed, bytes_max, waiters (blocked callers), processes (a list
+of dicts: pid, alive) and shapes (a list of dicts: kinds, count, bytes, waiting, puts, takes,
+indexes; an index is the list of the fields that it is over).
+
+>>> space.put(\"job\", 17)
+>>> space.stat()[\"shapes\"][0][\"kinds\"]
+('str', 'int')
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        call.no_keywords()?;
+        call.no_fields()?;
+        Ok(figures(call.py, &call.space().stat()?)?.into_any())
+    }
+}
+
+fn figures<'py>(py: Python<'py>, stat: &Figures) -> PyResult<Bound<'py, PyDict>> {
+    let processes: Vec<_> = stat
+        .processes
+        .iter()
+        .map(|process| {
+            let dict = PyDict::new(py);
+            dict.set_item("pid", process.pid)?;
+            dict.set_item("alive", process.alive)?;
+            Ok(dict)
+        })
+        .collect::<PyResult<_>>()?;
+    let shapes: Vec<_> =
+        stat.shapes.iter().map(|shape| shape_figures(py, shape)).collect::<PyResult<_>>()?;
+    let dict = PyDict::new(py);
+    dict.set_item("tuples", stat.tuples)?;
+    dict.set_item("bytes_used", stat.bytes_used)?;
+    dict.set_item("bytes_committed", stat.bytes_committed)?;
+    dict.set_item("bytes_max", stat.bytes_max)?;
+    dict.set_item("waiters", stat.waiters)?;
+    dict.set_item("processes", processes)?;
+    dict.set_item("shapes", shapes)?;
+    Ok(dict)
+}
+
+fn shape_figures<'py>(py: Python<'py>, shape: &ShapeStat) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("kinds", kinds(py, &shape.kinds)?)?;
+    dict.set_item("count", shape.count)?;
+    dict.set_item("bytes", shape.bytes)?;
+    dict.set_item("waiting", shape.waiting)?;
+    dict.set_item("puts", shape.puts)?;
+    dict.set_item("takes", shape.takes)?;
+    dict.set_item("indexes", PyList::new(py, &shape.indexes)?)?;
+    Ok(dict)
+}
+
+fn kinds<'py>(py: Python<'py>, kinds: &[Kind]) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, kinds.iter().map(|kind| kind.name()))
+}
+
+/// `explain(*template)`
+pub(crate) struct Explain;
+
+impl Verb for Explain {
+    const NAME: &'static CStr = c"explain";
+    const DOC: &'static CStr = c"explain($self, /, *template)
+--
+
+Say why nothing matches: what is there, the nearest shape, and the field that differs.
+
+Returns:
+    An `Explanation`: print it, or use its attributes `template`, `matches`, `shapes` (pairs of
+    kinds and count) and `differences` (field, what is there, what the template wants) of the
+    nearest shape, whose kinds are `nearest`.
+
+>>> space.put(\"job\", \"17\")
+>>> explanation = space.explain(\"job\", int)
+>>> explanation.nearest, explanation.differences
+(('str', 'str'), [(1, 'str', ':int')])
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        call.no_keywords()?;
+        let explanation = call.with_template(|template| Ok(call.space().explain(template)?))?;
+        Ok(Bound::new(call.py, Explanation { explanation })?.into_any())
+    }
+}
+
+/// Why nothing matches, or how much does.
+#[pyclass(frozen, module = "tupelo", name = "Explanation")]
+pub(crate) struct Explanation {
+    explanation: tupelo::Explanation,
+}
+
+#[pymethods]
+impl Explanation {
+    /// The template, in the text notation.
+    #[getter]
+    fn template(&self) -> &str {
+        self.explanation.template()
+    }
+
+    /// How many tuples match now.
+    #[getter]
+    const fn matches(&self) -> u64 {
+        self.explanation.matches
+    }
+
+    /// The shapes that have tuples, most first: pairs of kinds and count.
+    #[getter]
+    fn shapes<'py>(&self, py: Python<'py>) -> PyResult<Vec<(Bound<'py, PyTuple>, u64)>> {
+        let shapes = self.explanation.shapes.iter();
+        shapes.map(|(shape, count)| Ok((kinds(py, shape)?, *count))).collect()
+    }
+
+    /// The kinds of the nearest shape; None if something matches, or nothing is there.
+    #[getter]
+    fn nearest<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.explanation.nearest.as_ref().map(|nearest| kinds(py, &nearest.kinds)).transpose()
+    }
+
+    /// What differs in the nearest shape: triples of field, what is there, what the template wants.
+    #[getter]
+    fn differences(&self) -> Vec<(usize, &str, &str)> {
+        let nearest = self.explanation.nearest.iter();
+        let differences = nearest.flat_map(|nearest| &nearest.differences);
+        differences.map(|one| (one.field, one.found.as_str(), one.wanted.as_str())).collect()
+    }
+
+    fn __str__(&self) -> String {
+        self.explanation.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Explanation {}>", self.explanation)
+    }
+}

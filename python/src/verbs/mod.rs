@@ -1,0 +1,43 @@
+//! The verbs of a space, one file per family.
+
+pub(crate) mod bulk;
+pub(crate) mod consume;
+pub(crate) mod look;
+pub(crate) mod put;
+pub(crate) mod scan;
+pub(crate) mod swap;
+pub(crate) mod take;
+pub(crate) mod transfer;
+pub(crate) mod wait_none;
+pub(crate) mod waiter;
+
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+use crate::call::define;
+
+/// Puts the verbs on `class`, the class `Space`.
+pub(crate) fn define_all(class: &Bound<'_, PyType>) -> PyResult<()> {
+    define::<put::Put>(class)?;
+    define::<put::PutAll>(class)?;
+    define::<put::PutIfAbsent>(class)?;
+    define::<take::Take>(class)?;
+    define::<take::Read>(class)?;
+    define::<take::TryTake>(class)?;
+    define::<take::TryRead>(class)?;
+    define::<bulk::TakeAll>(class)?;
+    define::<bulk::ReadAll>(class)?;
+    define::<bulk::TakeMany>(class)?;
+    define::<bulk::Count>(class)?;
+    define::<scan::Scan>(class)?;
+    define::<swap::Swap>(class)?;
+    define::<swap::TrySwap>(class)?;
+    define::<wait_none::WaitNone>(class)?;
+    define::<transfer::MoveTo>(class)?;
+    define::<transfer::CopyTo>(class)?;
+    define::<consume::Consume>(class)?;
+    define::<consume::Finish>(class)?;
+    define::<look::Stat>(class)?;
+    define::<look::Explain>(class)?;
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! `swap` and `try_swap`.
+
+use std::ffi::CStr;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use tupelo::{Field, TemplateRef, Watch};
+
+use crate::arguments;
+use crate::call::{Argument, Call, Verb};
+use crate::errors::Failure;
+use crate::known;
+use crate::timeout;
+use crate::waiting::{self, Deadline};
+
+/// `swap(*template, to, timeout=None)`
+pub(crate) struct Swap;
+
+impl Verb for Swap {
+    const NAME: &'static CStr = c"swap";
+    const DOC: &'static CStr = c"swap($self, /, *template, to, timeout=None)
+--
+
+Replace a tuple that matches by another, in one step, waiting for one if there is none (rule O8).
+
+Args:
+    template: as for `take`.
+    to: the new tuple.
+    timeout: longest wait, in seconds. None waits for ever; 0 does not wait.
+
+Returns:
+    The old tuple.
+
+Raises:
+    Timeout: nothing matched in time. Nothing was changed.
+
+>>> space.put(\"state\", \"idle\")
+>>> space.swap(\"state\", \"idle\", to=(\"state\", \"busy\"))
+('state', 'idle')
+>>> space.read(\"state\", str)
+('state', 'busy')
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [to, timeout] = call.keywords(["to", "timeout"])?;
+        let to = new_fields("swap", to)?;
+        let timeout = timeout::seconds("timeout", timeout)?;
+        call.with_template(|template| {
+            arguments::with_fields(call.py, &to, call.handle.objects(), |fields| {
+                swap(call, template, fields, Deadline::after(timeout))
+            })
+        })
+    }
+}
+
+fn swap<'py>(
+    call: &Call<'_, 'py>,
+    template: &[TemplateRef<'_>],
+    to: &[Field<'_>],
+    deadline: Deadline,
+) -> Result<Bound<'py, PyAny>, Failure> {
+    if let Some(old) = try_swap(call, template, to)? {
+        return Ok(old);
+    }
+    if !deadline.is_now() {
+        // Watching begins before the next look, so that no put in between is missed.
+        let puts = call.space().watch(template, Watch::Put)?;
+        loop {
+            if let Some(old) = try_swap(call, template, to)? {
+                return Ok(old);
+            }
+            if !waiting::wait(call.py, &puts, &deadline)? {
+                break;
+            }
+        }
+    }
+    Err(call.space().timeout("swap", template, deadline.timeout()).into())
+}
+
+/// `try_swap(*template, to)`
+pub(crate) struct TrySwap;
+
+impl Verb for TrySwap {
+    const NAME: &'static CStr = c"try_swap";
+    const DOC: &'static CStr = c"try_swap($self, /, *template, to)
+--
+
+Replace a tuple that matches by another, in one step, or return None at once if there is none.
+
+The arguments are those of `swap`.
+
+>>> space.try_swap(\"state\", \"idle\", to=(\"state\", \"busy\")) is None
+True
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [to] = call.keywords(["to"])?;
+        let to = new_fields("try_swap", to)?;
+        let old = call.with_template(|template| {
+            arguments::with_fields(call.py, &to, call.handle.objects(), |fields| {
+                try_swap(call, template, fields)
+            })
+        })?;
+        Ok(old.unwrap_or_else(|| call.none()))
+    }
+}
+
+fn try_swap<'py>(
+    call: &Call<'_, 'py>,
+    template: &[TemplateRef<'_>],
+    to: &[Field<'_>],
+) -> Result<Option<Bound<'py, PyAny>>, Failure> {
+    call.space().try_swap(template, to, |view| call.tuple(view))
+}
+
+/// The fields of the new tuple.
+fn new_fields<'a, 'py>(
+    verb: &str,
+    to: Option<&'a Argument<'a, 'py>>,
+) -> PyResult<Vec<Argument<'a, 'py>>> {
+    let Some(to) = to else {
+        return Err(PyTypeError::new_err(format!(
+            "{verb}() needs to, the new tuple, as in {verb}(\"state\", str, to=(\"state\", \"busy\"))"
+        )));
+    };
+    let to: &'a Bound<'py, PyAny> = to;
+    let Ok(tuple) = to.cast_exact::<PyTuple>() else {
+        let class = known::class_name(to);
+        return Err(PyTypeError::new_err(format!(
+            "to has the type {class}: give the new tuple, as in to=(\"state\", \"busy\")"
+        )));
+    };
+    Ok(tuple.iter_borrowed().collect())
+}

@@ -1,0 +1,178 @@
+//! The single-match verbs: `take`, `read`, `try_take`, `try_read`.
+
+use std::ffi::CStr;
+
+use pyo3::prelude::*;
+
+use tupelo::{Order, TemplateRef, Want};
+
+use crate::call::{Call, Verb};
+use crate::errors::Failure;
+use crate::order;
+use crate::timeout;
+use crate::waiting::{self, Deadline};
+
+/// `take(*template, timeout=None, order="fifo")`
+pub(crate) struct Take;
+
+impl Verb for Take {
+    const NAME: &'static CStr = c"take";
+    const DOC: &'static CStr = c"take($self, /, *template, timeout=None, order='fifo')
+--
+
+Remove and return a tuple that matches, waiting for one if there is none.
+
+Each tuple is taken by exactly one caller, in any process (rule T1). By default the oldest match
+goes first (T2), and of several callers that wait the one that came first is served first (T3).
+
+Args:
+    template: one pattern per field. A value matches itself; a type (int, str, ...) matches any
+        value of exactly that type; `...` matches anything; `F` makes conditions. Or one template,
+        made by `like` or `parse`.
+    timeout: longest wait, in seconds. None waits for ever; 0 does not wait.
+    order: \"fifo\", \"lifo\", \"random\", \"any\", F.max(i) or F.min(i).
+
+Returns:
+    The tuple as it was put.
+
+Raises:
+    Timeout: nothing matched in time. No tuple was removed, also if the call was interrupted (T5).
+
+>>> space.put(\"job\", 17, b\"resize\")
+>>> space.take(\"job\", int, ..., timeout=1.0)
+('job', 17, b'resize')
+";
+
+    #[inline]
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [timeout, order] = call.keywords(["timeout", "order"])?;
+        let order = order::order(order)?;
+        let deadline = timeout::seconds("timeout", timeout)?;
+        call.with_template(|template| match try_take(call, template, order)? {
+            Some(tuple) => Ok(tuple),
+            None => wait(call, template, Want::Take, Deadline::after(deadline)),
+        })
+    }
+}
+
+/// `read(*template, timeout=None, order="fifo")`
+pub(crate) struct Read;
+
+impl Verb for Read {
+    const NAME: &'static CStr = c"read";
+    const DOC: &'static CStr = c"read($self, /, *template, timeout=None, order='fifo')
+--
+
+Return a copy of a tuple that matches, waiting for one if there is none. It stays in the space.
+
+The arguments are those of `take`.
+
+Raises:
+    Timeout: nothing matched in time.
+
+>>> space.put(\"rate\", 0.01)
+>>> space.read(\"rate\", float)
+('rate', 0.01)
+>>> space.count(\"rate\", float)
+1
+";
+
+    #[inline]
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [timeout, order] = call.keywords(["timeout", "order"])?;
+        let order = order::order(order)?;
+        let deadline = timeout::seconds("timeout", timeout)?;
+        call.with_template(|template| match try_read(call, template, order)? {
+            Some(tuple) => Ok(tuple),
+            None => wait(call, template, Want::Read, Deadline::after(deadline)),
+        })
+    }
+}
+
+/// `try_take(*template, order="fifo")`
+pub(crate) struct TryTake;
+
+impl Verb for TryTake {
+    const NAME: &'static CStr = c"try_take";
+    const DOC: &'static CStr = c"try_take($self, /, *template, order='fifo')
+--
+
+Remove and return a tuple that matches, or return None at once if there is none (rule O4).
+
+>>> space.put(\"job\", 17)
+>>> space.try_take(\"job\", int)
+('job', 17)
+>>> space.try_take(\"job\", int) is None
+True
+";
+
+    #[inline]
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [order] = call.keywords(["order"])?;
+        let order = order::order(order)?;
+        let found = call.with_template(|template| try_take(call, template, order))?;
+        Ok(found.unwrap_or_else(|| call.none()))
+    }
+}
+
+/// `try_read(*template, order="fifo")`
+pub(crate) struct TryRead;
+
+impl Verb for TryRead {
+    const NAME: &'static CStr = c"try_read";
+    const DOC: &'static CStr = c"try_read($self, /, *template, order='fifo')
+--
+
+Return a copy of a tuple that matches, or None at once if there is none (rule O4).
+
+>>> space.put(\"job\", 17)
+>>> space.try_read(\"job\", int)
+('job', 17)
+>>> space.try_read(\"stop\") is None
+True
+";
+
+    #[inline]
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [order] = call.keywords(["order"])?;
+        let order = order::order(order)?;
+        let found = call.with_template(|template| try_read(call, template, order))?;
+        Ok(found.unwrap_or_else(|| call.none()))
+    }
+}
+
+#[inline]
+fn try_take<'py>(
+    call: &Call<'_, 'py>,
+    template: &[TemplateRef<'_>],
+    order: Order,
+) -> Result<Option<Bound<'py, PyAny>>, Failure> {
+    call.space().try_take(template, order, |view| call.tuple(view))
+}
+
+#[inline]
+fn try_read<'py>(
+    call: &Call<'_, 'py>,
+    template: &[TemplateRef<'_>],
+    order: Order,
+) -> Result<Option<Bound<'py, PyAny>>, Failure> {
+    call.space().try_read(template, order, |view| call.tuple(view))
+}
+
+/// Waits for a match, after a first look found none.
+#[cold]
+fn wait<'py>(
+    call: &Call<'_, 'py>,
+    template: &[TemplateRef<'_>],
+    want: Want,
+    deadline: Deadline,
+) -> Result<Bound<'py, PyAny>, Failure> {
+    if !deadline.is_now() {
+        let waiter = call.space().waiter(template, want)?;
+        if waiting::wait(call.py, &waiter, &deadline)? {
+            return waiter.finish(|view| call.tuple(view));
+        }
+    }
+    let verb = if want == Want::Take { "take" } else { "read" };
+    Err(call.space().timeout(verb, template, deadline.timeout()).into())
+}

@@ -1,0 +1,69 @@
+//! `wait_none`.
+
+use std::ffi::CStr;
+
+use pyo3::prelude::*;
+
+use tupelo::{TemplateRef, Watch};
+
+use crate::call::{Call, Verb};
+use crate::errors::{self, Failure};
+use crate::timeout;
+use crate::waiting::{self, Deadline};
+
+/// `wait_none(*template, timeout=None)`
+pub(crate) struct WaitNone;
+
+impl Verb for WaitNone {
+    const NAME: &'static CStr = c"wait_none";
+    const DOC: &'static CStr = c"wait_none($self, /, *template, timeout=None)
+--
+
+Wait until no tuple matches (rule O9). One that somebody holds and may give back counts as there.
+
+Args:
+    template: as for `take`.
+    timeout: longest wait, in seconds. None waits for ever; 0 does not wait.
+
+Raises:
+    Timeout: there was always a match; the message says how many there are now.
+
+>>> space.wait_none(\"job\", ...)
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [timeout] = call.keywords(["timeout"])?;
+        let timeout = timeout::seconds("timeout", timeout)?;
+        call.with_template(|template| wait_none(call, template, Deadline::after(timeout)))?;
+        Ok(call.none())
+    }
+}
+
+fn wait_none(
+    call: &Call<'_, '_>,
+    template: &[TemplateRef<'_>],
+    deadline: Deadline,
+) -> Result<(), Failure> {
+    let space = call.space();
+    if !space.present(template)? {
+        return Ok(());
+    }
+    if !deadline.is_now() {
+        // Watching begins before the next look, so that no removal in between is missed.
+        let removals = space.watch(template, Watch::Removal)?;
+        loop {
+            if !space.present(template)? {
+                return Ok(());
+            }
+            if !waiting::wait(call.py, &removals, &deadline)? {
+                break;
+            }
+        }
+    }
+    let explanation = space.explain(template)?;
+    let (template, url) = (explanation.template(), space.url());
+    let seconds = deadline.timeout().as_secs_f64();
+    let message = format!("{template} still matched after {seconds} s in {url}");
+    let hint = format!("{} of them are there now", explanation.matches);
+    Err(errors::make(call.py, "Timeout", &message, Some(&hint), Some(url)).into())
+}

@@ -1,0 +1,83 @@
+"""Tupelo: a shared bag of tuples for programs that work together.
+
+Put a tuple in, and any process of this machine can read it or take it by describing what it looks
+like.
+
+>>> import tupelo as ts
+>>> with ts.connect("mem://readme") as space:
+...     space.put("job", 7, "cat.png")
+...     space.take("job", int, ...)
+('job', 7, 'cat.png')
+"""
+
+from tupelo._native import (
+    Explanation,
+    FieldOrder,
+    FieldProxy,
+    Formal,
+    Rest,
+    Space,
+    Template,
+    like,
+    parse,
+    remove,
+    spaces,
+)
+from tupelo.errors import (
+    AccessDenied,
+    LimitExceeded,
+    NotEncodable,
+    RemoteError,
+    SpaceClosed,
+    SpaceCorrupted,
+    SpaceFull,
+    SpaceNotFound,
+    Stalled,
+    TemplateError,
+    Timeout,
+    TransactionTooBig,
+    TupeloError,
+    VersionMismatch,
+)
+from tupelo.space import connect
+from tupelo.spawn import spawn
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "REST",
+    "AccessDenied",
+    "Explanation",
+    "F",
+    "FieldOrder",
+    "FieldProxy",
+    "Formal",
+    "LimitExceeded",
+    "NotEncodable",
+    "RemoteError",
+    "Rest",
+    "Space",
+    "SpaceClosed",
+    "SpaceCorrupted",
+    "SpaceFull",
+    "SpaceNotFound",
+    "Stalled",
+    "Template",
+    "TemplateError",
+    "Timeout",
+    "TransactionTooBig",
+    "TupeloError",
+    "VersionMismatch",
+    "connect",
+    "like",
+    "parse",
+    "remove",
+    "spaces",
+    "spawn",
+]
+
+F = FieldProxy()
+"""The field here: `F > 3`, `F.between(0, 63)`, `F.in_({2, 3})`, `F.glob("img/*")`, `F != "x"`."""
+
+REST = Rest()
+"""As the last of a template: any number of further fields."""

@@ -1,0 +1,14 @@
+"""The console script `tupelo`: the command line is Rust, and lives in the native module."""
+
+import signal
+import sys
+
+from tupelo._native import command_line
+
+
+def main() -> None:
+    """Run the command line and exit with its code."""
+    # A waiting command does not run Python code, so the handler that Python installs would never
+    # get to run: Ctrl-C ends the program as it ends any other.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(command_line(sys.argv))

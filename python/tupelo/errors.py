@@ -1,0 +1,158 @@
+"""Every exception the package raises, in one tree.
+
+* TupeloError
+    - Timeout (also a built-in TimeoutError)
+    - SpaceFull
+    - SpaceNotFound (also a LookupError)
+    - SpaceClosed
+    - SpaceCorrupted
+    - AccessDenied (also a PermissionError)
+    - VersionMismatch
+    - Stalled
+    - LimitExceeded
+    - TransactionTooBig
+    - TemplateError (also a TypeError)
+    - NotEncodable (also a TypeError)
+    - RemoteError
+
+A program that only wants "did the space refuse me?" catches `TupeloError`. A wrong argument is not
+the space's refusal: it raises the built-in `TypeError` or `ValueError`, and where a class above is
+one of those too, both ways to catch it work.
+
+Each exception has `code` (as in "TUP-003": the same in every language, and what `tupelo explain`
+takes), `hint` (what to type next, or None) and `space` (the URL, or None).
+"""
+
+__all__ = [
+    "AccessDenied",
+    "LimitExceeded",
+    "NotEncodable",
+    "RemoteError",
+    "SpaceClosed",
+    "SpaceCorrupted",
+    "SpaceFull",
+    "SpaceNotFound",
+    "Stalled",
+    "TemplateError",
+    "Timeout",
+    "TransactionTooBig",
+    "TupeloError",
+    "VersionMismatch",
+]
+
+
+class TupeloError(Exception):
+    """The root of the exceptions of this package."""
+
+    code: str = "TUP-020"
+    """The same in every language."""
+    hint: str | None = None
+    """What to type next."""
+    space: str | None = None
+    """The URL of the space."""
+
+    def __str__(self) -> str:
+        """Code, message and hint, as the command line prints them."""
+        message = f"{self.code}: {self.args[0] if self.args else type(self).__name__}"
+        if self.hint is None:
+            return message
+        return message + "".join(f"\n  {line}" for line in self.hint.splitlines())
+
+
+class Timeout(TupeloError, TimeoutError):
+    """Nothing matched in time. The call had no effect."""
+
+    code = "TUP-003"
+
+
+class SpaceFull(TupeloError):
+    """The space holds as much as it may. Nothing was stored."""
+
+    code = "TUP-005"
+
+
+class SpaceNotFound(TupeloError, LookupError):
+    """There is no such space, and it was not to be created."""
+
+    code = "TUP-013"
+
+
+class SpaceClosed(TupeloError):
+    """This connection was closed."""
+
+    code = "TUP-014"
+
+
+class SpaceCorrupted(TupeloError):
+    """The memory of the space is damaged."""
+
+    code = "TUP-015"
+
+
+class AccessDenied(TupeloError, PermissionError):
+    """The space belongs to somebody else."""
+
+    code = "TUP-006"
+
+
+class VersionMismatch(TupeloError):
+    """The space was made by a build with another memory layout."""
+
+    code = "TUP-012"
+
+
+class Stalled(TupeloError):
+    """A process that does not run holds a lock of the space; the message names it."""
+
+    code = "TUP-016"
+
+
+class LimitExceeded(TupeloError):
+    """A stated maximum was reached."""
+
+    code = "TUP-017"
+
+
+class TransactionTooBig(TupeloError):
+    """More than one atomic step can change."""
+
+    code = "TUP-018"
+
+
+class TemplateError(TupeloError, TypeError):
+    """A template, or a part of one, that makes no sense."""
+
+    code = "TUP-001"
+
+
+class NotEncodable(TupeloError, TypeError):
+    """A value that no field can hold, or a field that Python can not represent."""
+
+    code = "TUP-004"
+
+
+class RemoteError(TupeloError):
+    """A worker process failed; the message has its traceback."""
+
+    code = "TUP-011"
+
+
+def make(name: str, message: str, hint: str | None = None, space: str | None = None) -> TupeloError:
+    """Make an exception of the class called `name`. For the native module.
+
+    Args:
+        name: the name of a class in this module.
+        message: what happened, with the values.
+        hint: what to type next.
+        space: the URL of the space.
+    """
+    error: TupeloError = globals()[name](message)
+    error.hint = hint
+    error.space = space
+    return error
+
+
+for _name in __all__:
+    # A traceback then says `tupelo.Timeout`, which is what a program catches.
+    globals()[_name].__module__ = "tupelo"
+del _name

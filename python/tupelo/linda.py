@@ -1,0 +1,63 @@
+"""Linda's own names for the verbs, for programs and readers who know them.
+
+| Linda | here |
+|---|---|
+| `out`, `rd`, `in_` | `put`, `read`, `take` |
+| `rdp`, `inp` | `try_read`, `try_take` |
+| `rdg`, `ing` | `read_all`, `take_all` |
+| `collect`, `copy_collect` | `move_to`, `copy_to` |
+
+>>> from tupelo import linda
+>>> with linda.connect("mem://linda") as space:
+...     space.out("job", 7)
+...     space.in_("job", int)
+('job', 7)
+"""
+
+from __future__ import annotations
+
+import tupelo.space
+from tupelo._native import Space as _Space
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+__all__ = ["Space", "connect"]
+
+
+class Space(_Space):
+    """A space with Linda's names beside ours."""
+
+    __slots__ = ()
+
+    out = _Space.put
+    rd = _Space.read
+    in_ = _Space.take
+    rdp = _Space.try_read
+    inp = _Space.try_take
+    rdg = _Space.read_all
+    ing = _Space.take_all
+    collect = _Space.move_to
+    copy_collect = _Space.copy_to
+
+
+def connect(
+    url: str | None = None,
+    *,
+    create: bool = True,
+    fresh: bool = False,
+    size: int | str = "256M",
+    tuples_max: int | None = None,
+    objects: Literal["strict", "pickle"] = "pickle",
+) -> Space:
+    """Open a space as `tupelo.connect` does, with Linda's names for its verbs."""
+    return tupelo.space.open_as(
+        Space,
+        url,
+        create=create,
+        fresh=fresh,
+        size=size,
+        tuples_max=tuples_max,
+        objects=objects,
+    )

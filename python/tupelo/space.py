@@ -1,0 +1,132 @@
+"""Opening a space: `connect`, and how a connection reaches another process."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from tupelo._native import Space
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal, TypeVar
+
+    SpaceT = TypeVar("SpaceT", bound=Space)
+
+__all__ = ["connect"]
+
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def connect(
+    url: str | None = None,
+    *,
+    create: bool = True,
+    fresh: bool = False,
+    size: int | str = "256M",
+    tuples_max: int | None = None,
+    objects: Literal["strict", "pickle"] = "pickle",
+) -> Space:
+    """Open a space, by default creating it if there is none.
+
+    Args:
+        url: `shm://name` for all processes of this machine and user, or `mem://name` for the
+            threads of this one. By default `$TUPELO_URL`, or else `shm://default`.
+        create: whether to create the space if there is none.
+        fresh: begin with an empty space, whatever was there. Programs that use the old one keep
+            it until they close it.
+        size: the most memory that a new space may use, in bytes or as "512K", "256M", "4G". It
+            is used only as tuples come. A space that is there keeps its size.
+        tuples_max: the most tuples that a new space may hold. None for as many as fit.
+        objects: what becomes of objects that other languages have no like of: "pickle" stores
+            them as pickles, which may run code of their writer when they are read; "strict"
+            refuses them, both ways.
+
+    Returns:
+        The space; a context manager that closes the connection.
+
+    Raises:
+        SpaceNotFound: there is none, and `create` is false.
+        AccessDenied: it belongs to another user.
+        ValueError: the URL or another argument makes no sense.
+
+    >>> import tupelo as ts
+    >>> with ts.connect("mem://example", size="16M") as space:
+    ...     space.put("job", 1)
+    ...     space.take("job", int)
+    ('job', 1)
+    """
+    return open_as(
+        Space,
+        url,
+        create=create,
+        fresh=fresh,
+        size=size,
+        tuples_max=tuples_max,
+        objects=objects,
+    )
+
+
+def open_as(
+    space_class: type[SpaceT],
+    url: str | None,
+    *,
+    create: bool,
+    fresh: bool,
+    size: int | str,
+    tuples_max: int | None,
+    objects: str,
+) -> SpaceT:
+    """Open a space as an instance of `space_class`. The other arguments are those of `connect`."""
+    if url is None:
+        url = os.environ.get("TUPELO_URL") or "shm://default"
+    if not isinstance(url, str):
+        message = f"url has the type {type(url).__name__}: give a str such as 'shm://jobs'"
+        raise TypeError(message)
+    if objects not in ("strict", "pickle"):
+        message = f"objects is {objects!r}: give 'strict' or 'pickle'"
+        raise ValueError(message)
+    if tuples_max is not None:
+        tuples_max = _at_least_one("tuples_max", tuples_max)
+    return space_class(
+        url,
+        create=create,
+        fresh=fresh,
+        size_bytes=_size_bytes(size),
+        tuples_max=tuples_max,
+        pickle=objects == "pickle",
+    )
+
+
+def reconnect(space_class: type[SpaceT], url: str, pickle: bool) -> SpaceT:  # noqa: FBT001
+    """Open the space that a pickled connection was to; it must still be there."""
+    objects = "pickle" if pickle else "strict"
+    return open_as(
+        space_class,
+        url,
+        create=False,
+        fresh=False,
+        size="256M",
+        tuples_max=None,
+        objects=objects,
+    )
+
+
+def _size_bytes(size: int | str) -> int:
+    if not isinstance(size, str):
+        return _at_least_one("size", size)
+    match = re.fullmatch(r"([0-9]+)([KMGT]?)", size)
+    if match is None:
+        message = f"size is {size!r}: give bytes, or a number with K, M, G or T such as '256M'"
+        raise ValueError(message)
+    return _at_least_one("size", int(match[1]) * _UNITS[match[2]])
+
+
+def _at_least_one(name: str, value: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        message = f"{name} has the type {type(value).__name__}: give an int"
+        raise TypeError(message)
+    if not 1 <= value < 1 << 63:
+        message = f"{name} is {value}: give a number from 1 on"
+        raise ValueError(message)
+    return value

@@ -1,0 +1,195 @@
+"""`spawn`: worker processes for the length of a `with` block.
+
+The processes start fresh (the "spawn" start method): they inherit no lock, no thread and no open
+space of this one, and find the worker function by importing its module. So a program that is run as
+a script needs `if __name__ == "__main__":` around what only the first process shall do.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tupelo.errors import RemoteError, make
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
+    from types import TracebackType
+    from typing import Any, Self
+
+__all__ = ["spawn"]
+
+INTERRUPTED = 130
+"""Exit code of a worker that Ctrl-C ended: what a shell reports for it."""
+
+
+def spawn(function: Callable[..., Any], *args: Any, n: int = 1) -> Workers:
+    """Run `function(*args)` in `n` new processes; a context manager.
+
+    Leaving the block waits for all of them. An exception in the block, also Ctrl-C, terminates
+    them.
+
+    Args:
+        function: a function of a module, or of the script that is run. Not a lambda.
+        args: its arguments. A space may be one of them if it is `shm://`.
+        n: how many processes.
+
+    Raises:
+        RemoteError: at the end of the block, if a worker failed; with its traceback.
+        TypeError: the function or an argument can not be sent to another process.
+    """
+    if not callable(function):
+        message = (
+            f"function has the type {type(function).__name__}: give a function, then its arguments"
+        )
+        raise TypeError(message)
+    if not isinstance(n, int) or isinstance(n, bool):
+        message = f"n has the type {type(n).__name__}: give the number of processes, as an int"
+        raise TypeError(message)
+    if n < 1:
+        message = f"n is {n}: give a number of processes from 1 on"
+        raise ValueError(message)
+    return Workers(function, args, n)
+
+
+class Workers:
+    """The worker processes of one `with` block."""
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], n: int) -> None:
+        """Note what to run; the block starts it."""
+        self._function = function
+        self._args = args
+        self._n = n
+        self._processes: list[SpawnProcess] = []
+        self._reports: list[Connection] = []
+
+    @property
+    def pids(self) -> list[int]:
+        """The process ids, in the order of the start."""
+        return [process.pid for process in self._processes if process.pid is not None]
+
+    def __enter__(self) -> Self:
+        """Start the processes."""
+        if self._processes:
+            message = "these workers were started already: call spawn(...) again"
+            raise RuntimeError(message)
+        # Only here: importing it takes longer than importing all of tupelo.
+        from multiprocessing import get_context  # noqa: PLC0415
+
+        context = get_context("spawn")
+        try:
+            for number in range(self._n):
+                ours, theirs = context.Pipe(duplex=False)
+                process = context.Process(
+                    target=_work,
+                    args=(theirs, self._function, self._args),
+                    name=f"{_name(self._function)}-{number}",
+                )
+                self._reports.append(ours)
+                with theirs:
+                    process.start()
+                self._processes.append(process)
+        except BaseException as error:
+            self._terminate()
+            if isinstance(error, (AttributeError, TypeError)) or _is_pickling_error(error):
+                message = f"a worker needs a function and arguments that can be pickled: {error}"
+                raise TypeError(message) from error
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Wait for the processes, or terminate them if the block failed."""
+        if error is not None:
+            for failure in self._failures_so_far():
+                error.add_note(failure)
+            self._terminate()
+            return
+        try:
+            failures = self._wait()
+        except BaseException:
+            self._terminate()
+            raise
+        if failures:
+            raise make(RemoteError.__name__, failures[0], _others(failures[1:]))
+
+    def _wait(self) -> list[str]:
+        failures = []
+        for process, report in zip(self._processes, self._reports, strict=True):
+            failure = _read(report)
+            process.join()
+            if failure is None and process.exitcode != 0:
+                failure = _killed(process)
+            if failure is not None:
+                failures.append(failure)
+            report.close()
+            process.close()
+        return failures
+
+    def _failures_so_far(self) -> list[str]:
+        return [
+            failure
+            for report in self._reports
+            if report.poll() and (failure := _read(report)) is not None
+        ]
+
+    def _terminate(self) -> None:
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.join()
+            process.close()
+        for report in self._reports:
+            report.close()
+
+
+def _work(report: Connection, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Run in the worker process: call the function, report how it failed."""
+    try:
+        function(*args)
+    except KeyboardInterrupt:
+        # The first process got the same signal and says what there is to say.
+        sys.exit(INTERRUPTED)
+    except Exception as error:  # noqa: BLE001
+        import os  # noqa: PLC0415
+        import traceback  # noqa: PLC0415
+
+        trace = "".join(traceback.format_exception(error)).rstrip()
+        report.send(f"{_name(function)} failed in process {os.getpid()}\n{trace}")
+        report.close()
+        sys.exit(1)
+
+
+def _read(report: Connection) -> str | None:
+    """Wait for what a worker has to report; None if it ended without."""
+    try:
+        failure: str = report.recv()
+    except EOFError:
+        return None
+    return failure
+
+
+def _killed(process: SpawnProcess) -> str:
+    code = process.exitcode
+    how = f"was ended by signal {-code}" if code is not None and code < 0 else f"exited with {code}"
+    return f"worker process {process.pid} {how}"
+
+
+def _others(failures: list[str]) -> str | None:
+    return None if not failures else "\n".join(["other workers failed too:", *failures])
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__qualname__", type(function).__name__)
+
+
+def _is_pickling_error(error: BaseException) -> bool:
+    from pickle import PicklingError  # noqa: PLC0415
+
+    return isinstance(error, PicklingError)
