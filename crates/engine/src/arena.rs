@@ -17,7 +17,7 @@ pub(crate) const COMMITTED: usize = 0;
 /// Free extents among them.
 pub(crate) const FREE: usize = 4;
 /// No word of the set below this one has a free extent.
-const HINT: usize = 8;
+pub(crate) const HINT: usize = 8;
 
 /// The entry of an extent. What it says counts while the extent is owned.
 pub(crate) type Entry<'m> = Span<'m, EXTENT_ENTRY_BYTES>;
@@ -204,10 +204,15 @@ impl Engine {
     }
 }
 
+/// Whether extent `index` is committed and free.
+pub(crate) fn is_free(view: &View<'_>, layout: &Layout, index: u32) -> bool {
+    free_word(view, layout, index / 32) >> (index % 32) & 1 == 1
+}
+
 /// The scope that owns extent `index` and the extents of the block or run that begins there; `None` for a
 /// free one, and inside of a run.
 pub(crate) fn owner(view: &View<'_>, layout: &Layout, index: u32) -> Option<(u32, u32)> {
-    if free_word(view, layout, index / 32) >> (index % 32) & 1 == 1 {
+    if is_free(view, layout, index) {
         return None;
     }
     let entry = entry(view, layout, index);
@@ -220,7 +225,6 @@ pub(crate) fn owner(view: &View<'_>, layout: &Layout, index: u32) -> Option<(u32
 
 /// How many free extents end the committed part.
 fn free_tail(view: &View<'_>, layout: &Layout, committed: u32) -> u32 {
-    let is_free = |index: u32| free_word(view, layout, index / 32) >> (index % 32) & 1 == 1;
-    let tail = (0..committed).rev().take_while(|index| is_free(*index)).count();
+    let tail = (0..committed).rev().take_while(|index| is_free(view, layout, *index)).count();
     u32::try_from(tail).unwrap_or(u32::MAX)
 }

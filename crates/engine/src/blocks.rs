@@ -102,8 +102,9 @@ pub(crate) fn allocate<'m>(
     Ok(block)
 }
 
+/// Whether an extent for blocks of `class` has one that is not in use.
 #[inline]
-fn has_room(entry: Entry<'_>, class: usize) -> bool {
+pub(crate) fn has_room(entry: Entry<'_>, class: usize) -> bool {
     entry.load(FREE_LIST) != 0 || entry.load(BUMP) < capacity(class)
 }
 

@@ -9,6 +9,7 @@ mod arena;
 mod base;
 mod blocks;
 mod bulk;
+mod check;
 mod engine;
 mod error;
 mod exchange;
@@ -31,6 +32,7 @@ mod targets;
 mod transfer;
 mod waiters;
 
+pub use check::{Report, ShapeReport};
 pub use engine::{CreateOptions, Engine};
 pub use error::{Error, Need};
 pub use find::Order;

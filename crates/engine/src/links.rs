@@ -16,7 +16,7 @@ use crate::record::{self, EXTENSION, NEXT, SHAPE, STATE as RECORD_STATE};
 use crate::stripe::{INDEX_SET, Stripe};
 
 /// Which index slots are being built or dropped, a bit each.
-const WALKING: usize = 88;
+pub(crate) const WALKING: usize = 88;
 /// Marks of the index slots in the record's shape word.
 const LINKED_SHIFT: u32 = 16;
 
@@ -42,7 +42,7 @@ pub(crate) fn set_linked(section: &mut Section<'_>, reference: u32, slot: usize,
 
 /// The slots that a record is linked in.
 #[inline]
-fn linked(view: &View<'_>, reference: u32) -> u32 {
+pub(crate) fn linked(view: &View<'_>, reference: u32) -> u32 {
     record::header(view, reference).load(SHAPE) >> LINKED_SHIFT & 0xff
 }
 

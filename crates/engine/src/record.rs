@@ -48,6 +48,8 @@ pub(crate) const HANDED: u32 = 2;
 pub(crate) const RESERVED: u32 = 3;
 /// Taken out for a take that is still copying it.
 pub(crate) const CLAIMED: u32 = 4;
+/// A copy that a reader is picking up: freed, not put back, if its owner dies.
+pub(crate) const COPIED: u32 = 5;
 
 const WIDE: u32 = 1 << 31;
 const SHAPE_NUMBER: u32 = 0xffff;

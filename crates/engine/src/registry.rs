@@ -262,3 +262,17 @@ fn publish(section: &mut Section<'_>, place: usize, shape: u32) {
     let line: Span<'_, 64> = section.view().span(head::REGISTRY);
     section.set(line, COUNT, shape + 1);
 }
+
+/// The shape with these kinds, as the directory has it.
+pub(crate) fn number_of(view: &View<'_>, kinds: &Kinds) -> Option<u32> {
+    probe(view, kinds).ok()
+}
+
+/// How many shapes the directory has.
+pub(crate) fn listed(view: &View<'_>) -> u32 {
+    let is_taken = |place: &usize| {
+        let pair: Span<'_, 8> = view.span(layout::directory(place & !1));
+        pair.load(4 * (place & 1)) != 0
+    };
+    u32::try_from((0..DIRECTORY_ENTRIES).filter(is_taken).count()).unwrap_or(u32::MAX)
+}

@@ -149,6 +149,12 @@ impl<'m> Thread<'m> {
     }
 }
 
+/// Where the log's run in `slot` begins, if it has one.
+pub fn log_run(slot: Slot<'_>) -> Option<u32> {
+    let granule = slot.load(RUN);
+    (granule != 0).then_some(granule)
+}
+
 /// Takes the log's run from a slot that is the caller's own, or a dead thread's.
 pub fn detach_log_run(slot: Slot<'_>) -> Option<u32> {
     let granule = slot.load(RUN);

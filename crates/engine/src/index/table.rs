@@ -258,3 +258,13 @@ pub(crate) fn clear_first_segment<'m>(section: &mut Section<'m>, block: u32) {
         clear(section, line);
     }
 }
+
+/// Tags and leaders in bucket number `bucket`.
+pub(crate) fn entries_of(view: &View<'_>, index: Index<'_>, bucket: u32) -> Vec<(u32, u32)> {
+    entries(view, index, line(view, index, bucket))
+}
+
+/// Whether bucket number `bucket` is where `tag` belongs.
+pub(crate) fn is_in_bucket(index: Index<'_>, tag: u32, bucket: u32) -> bool {
+    bucket_of(tag, index.words.load(BUCKETS)) == bucket
+}

@@ -10,7 +10,7 @@ use crate::layout::{self, CELL_BYTES, PAGE, WAITERS_MAX, head};
 /// Words of the cells' line: cells ever used, first free one.
 type CellsLine<'m> = Span<'m, 64>;
 pub(crate) const USED: usize = 0;
-const FIRST_FREE: usize = 4;
+pub(crate) const FIRST_FREE: usize = 4;
 
 pub(crate) fn line<'m>(section: &Section<'m>) -> CellsLine<'m> {
     section.view().span(head::CELLS)

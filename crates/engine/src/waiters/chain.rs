@@ -12,7 +12,9 @@ use crate::stripe::{
 };
 
 /// Chains of a stripe's table: short ones with a thousand waiters on distinct keys.
-const CHAINS: u32 = 1024;
+pub(crate) const CHAINS: u32 = 1024;
+/// Bytes of the table.
+pub(crate) const TABLE_BYTES: usize = 4 * CHAINS as usize;
 
 /// Words of the line of wide waiters.
 type WideLine<'m> = Span<'m, 64>;
@@ -30,6 +32,12 @@ fn wide_line<'m>(view: &View<'m>) -> WideLine<'m> {
 #[inline]
 pub(crate) fn wide_waiting(view: &View<'_>) -> u32 {
     wide_line(view).load(WIDE_WAITING)
+}
+
+/// How many wide waiters there are, and how many of them wait for a removal.
+pub(crate) fn wide_counts(view: &View<'_>) -> (u32, u32) {
+    let line = wide_line(view);
+    (line.load(WIDE_WAITING), line.load(WIDE_WATCHING_REMOVALS))
 }
 
 /// Whether anybody, wide or of this stripe, waits for a removal.
@@ -65,7 +73,7 @@ fn head_of<'m>(view: &View<'m>, stripe: Stripe<'m>, tag: u32) -> Head<'m> {
 
 /// Mask and count of entry `number` of the stripe's list of masks. Entry 0 is the empty mask, under which
 /// a template goes whose own mask finds no entry.
-fn mask_entry(number: usize) -> (usize, usize) {
+pub(crate) fn mask_entry(number: usize) -> (usize, usize) {
     let at = WAITER_MASKS + 8 * number;
     (at, at + 4)
 }

@@ -116,6 +116,12 @@ fn store_actuals(view: &View<'_>, cell: Cell<'_>, template: &TemplateRef<'_>) ->
     true
 }
 
+/// The granule of the extents that hold a long template, and its size in bytes.
+pub(crate) fn apart(cell: Cell<'_>) -> Option<(u32, usize)> {
+    (cell.load(FORM) == ENCODED_APART)
+        .then(|| (cell.load(TEMPLATE), cell.load(TEMPLATE_BYTES) as usize))
+}
+
 /// Whether the record at `reference`, whose fields have `kinds`, matches the template of `cell`.
 pub(crate) fn matches(view: &View<'_>, cell: Cell<'_>, reference: u32, kinds: &[Kind]) -> bool {
     let bytes = cell.load(TEMPLATE_BYTES) as usize;

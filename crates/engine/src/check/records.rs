@@ -1,0 +1,147 @@
+//! Records: the ones in the base list, in the order of their puts, and the ones in somebody's hands.
+
+use std::collections::BTreeMap;
+
+use tupelo_shm::{ENGINE_WORDS, ENGINE_WORDS_COUNT, log_run};
+
+use super::{Check, contradiction, memory::Blocks, require};
+use crate::error::Error;
+use crate::layout::head;
+use crate::record::{self, HEADER_BYTES, ImageBuffer};
+use crate::registry::Kinds;
+use crate::stripe::{self, FIRST, LAST, NEXT_SEQUENCE, Stripe};
+use crate::waiters::{self, cells};
+
+impl Check<'_, '_> {
+    /// Walks the base list of `shape`. Returns its records, oldest first.
+    pub(super) fn check_records(
+        &self,
+        blocks: &mut Blocks,
+        shape: u32,
+        kinds: &Kinds,
+    ) -> Result<Vec<u32>, Error> {
+        let stripe = Stripe::of_shape(self.view, shape);
+        let mut records = Vec::new();
+        let (mut previous, mut at, mut sequence) = (0, stripe.page().load(FIRST), None);
+        while at != 0 {
+            // Claiming each block once also ends a list that leads back into itself.
+            self.claim_record(blocks, at, shape, kinds, "a record")?;
+            let header = record::header(self.view, at);
+            let state = header.load(record::STATE);
+            require(state == record::LIVE, || {
+                format!("record {at} of shape {shape} is in the base list in state {state}")
+            })?;
+            require(header.load(record::PREVIOUS) == previous, || {
+                format!("record {at} of shape {shape} does not lead back to {previous}")
+            })?;
+            let own = header.load64(record::SEQUENCE);
+            require(Some(own) > sequence && own < stripe.page().load64(NEXT_SEQUENCE), || {
+                format!("record {at} of shape {shape} has number {own} after {sequence:?}")
+            })?;
+            records.push(at);
+            (previous, at, sequence) = (at, header.load(record::NEXT), Some(own));
+        }
+        require(stripe.page().load(LAST) == previous, || {
+            format!("the base list of shape {shape} ends at {previous}, not where it says")
+        })?;
+        let live = stripe.page().load(stripe::LIVE);
+        require(live as usize == records.len(), || {
+            format!("shape {shape} counts {live} records, its base list has {}", records.len())
+        })?;
+        Ok(records)
+    }
+
+    /// A record's block, extension and image are sound.
+    fn claim_record(
+        &self,
+        blocks: &mut Blocks,
+        reference: u32,
+        shape: u32,
+        kinds: &Kinds,
+        what: &str,
+    ) -> Result<(), Error> {
+        let header = record::header(self.view, reference);
+        let scope = stripe::scope_of(shape);
+        let bytes = HEADER_BYTES + record::image_bytes(header);
+        blocks.claim(reference, scope, bytes, || format!("{what} of shape {shape}"))?;
+        let (own, _) = record::shape_of(header);
+        require(own == shape, || format!("record {reference} of shape {shape} says shape {own}"))?;
+        let extension = header.load(record::EXTENSION);
+        if extension != 0 {
+            let user = || format!("the extension of record {reference}");
+            blocks.claim(extension, scope, record::EXTENSION_BYTES, user)?;
+        }
+        if header.load(record::STATE) == record::RESERVED {
+            return Ok(()); // Its image is not written yet.
+        }
+        let mut copy = ImageBuffer::new();
+        let tuple = copy.copy(self.view, reference, kinds.as_slice());
+        let readable = (0..kinds.as_slice().len()).all(|index| tuple.field(index).is_some());
+        require(readable, || format!("record {reference} of shape {shape} has a damaged image"))
+    }
+
+    /// Records in the hands of waiters and threads, and what else threads have. Returns how many per shape
+    /// count as held.
+    pub(super) fn check_held(&self, blocks: &mut Blocks) -> Result<BTreeMap<u32, u32>, Error> {
+        let mut held = BTreeMap::new();
+        for number in 1..=self.view.span::<64>(head::CELLS).load(cells::USED) {
+            let cell = waiters::cell(self.view, number);
+            let reference = cell.load(waiters::RECORD);
+            if cell.load(waiters::STATE) == waiters::FREE || reference == 0 {
+                continue;
+            }
+            let state = record::header(self.view, reference).load(record::STATE);
+            require(state == record::HANDED, || {
+                format!("waiter {number} was handed record {reference} in state {state}")
+            })?;
+            self.claim_held(blocks, reference, &mut held)?;
+        }
+        for slot in self.engine.memory.slots() {
+            for word in (0..ENGINE_WORDS_COUNT).map(|index| ENGINE_WORDS + 4 * index) {
+                match slot.load(word) {
+                    0 => {}
+                    reference => self.check_flight(blocks, reference, &mut held)?,
+                }
+            }
+            if let Some(granule) = log_run(slot) {
+                blocks.claim(granule, head::ARENA_SCOPE, 0, || "a thread's log".into())?;
+            }
+        }
+        Ok(held)
+    }
+
+    fn check_flight(
+        &self,
+        blocks: &mut Blocks,
+        reference: u32,
+        held: &mut BTreeMap<u32, u32>,
+    ) -> Result<(), Error> {
+        match record::header(self.view, reference).load(record::STATE) {
+            record::CLAIMED | record::COPIED => self.claim_held(blocks, reference, held),
+            // On its way in: not held, since it was never there.
+            record::RESERVED => self.claim_held(blocks, reference, &mut BTreeMap::new()),
+            state => Err(contradiction(format!(
+                "a thread has record {reference} in its hands in state {state}"
+            ))),
+        }
+    }
+
+    fn claim_held(
+        &self,
+        blocks: &mut Blocks,
+        reference: u32,
+        held: &mut BTreeMap<u32, u32>,
+    ) -> Result<(), Error> {
+        let (shape, _) = record::shape_of(record::header(self.view, reference));
+        require(shape < self.shapes, || {
+            format!("record {reference} in somebody's hands says shape {shape}")
+        })?;
+        let marks = crate::links::linked(self.view, reference);
+        require(marks == 0, || {
+            format!("record {reference} in somebody's hands is marked as indexed: {marks:#b}")
+        })?;
+        self.claim_record(blocks, reference, shape, &self.kinds(shape)?, "a held record")?;
+        *held.entry(shape).or_default() += 1;
+        Ok(())
+    }
+}
