@@ -8,7 +8,7 @@ use tupelo_shm::{Section, Span, View};
 
 use crate::Engine;
 use crate::error::{Error, Need};
-use crate::layout::{CHUNK_EXTENTS, EXTENT_BYTES, EXTENT_ENTRY_BYTES, Layout, PAGE, head};
+use crate::layout::{self, CHUNK_EXTENTS, EXTENT_BYTES, EXTENT_ENTRY_BYTES, Layout, PAGE, head};
 
 /// The words of the arena's line.
 type ArenaLine<'m> = Span<'m, 64>;
@@ -48,9 +48,9 @@ pub(crate) fn line<'m>(view: &View<'m>) -> ArenaLine<'m> {
 pub(crate) fn entry<'m>(view: &View<'m>, layout: &Layout, index: u32) -> Entry<'m> {
     if index >= layout.extents_max {
         view.violate();
-        return view.span(layout.extent_entry(0));
+        return view.span(layout::extent_entry(0));
     }
-    view.span(layout.extent_entry(index))
+    view.span(layout::extent_entry(index))
 }
 
 /// Locks the arena for the rest of the section, unless it holds it already. Returns the scope that
@@ -192,7 +192,7 @@ impl Engine {
         let mapping = self.memory.mapping();
         let pages = |from: usize, to: usize| from / PAGE * PAGE..to.next_multiple_of(PAGE);
         let full = |error| self.full(Some(error));
-        let entries = pages(layout.extent_entry(first), layout.extent_entry(first + count));
+        let entries = pages(layout::extent_entry(first), layout::extent_entry(first + count));
         mapping.commit(entries).map_err(full)?;
         let words = pages(layout.free_word(first / 32), layout.free_word((first + count) / 32 + 1));
         mapping.commit(words).map_err(full)?;

@@ -9,7 +9,7 @@
 //! [`crate::record`]) and the link of the free list. The link is used for nothing else while the block
 //! is in use, so undoing an allocation finds the free list intact.
 
-use tupelo_shm::{GRANULE, Section, View};
+use tupelo_shm::{GRANULE, Section};
 
 use crate::arena::{self, BLOCKS, BUMP, Entry, FREE_LIST, KIND, LIVE, NEXT, OWNER, PREVIOUS, RUN};
 use crate::error::Error;
@@ -31,20 +31,20 @@ pub(crate) const BLOCK_BYTES_MAX: usize = CLASSES[CLASSES.len() - 1] as usize * 
 /// The class for blocks of this many granules, by table up to 16.
 #[inline]
 fn class_for(granules: usize) -> usize {
-    const SMALL: [u8; 17] = {
+    const SMALL: [usize; 17] = {
         let mut table = [0; 17];
         let (mut granules, mut class) = (1, 0);
         while granules <= 16 {
             while (CLASSES[class] as usize) < granules {
                 class += 1;
             }
-            table[granules] = class as u8;
+            table[granules] = class;
             granules += 1;
         }
         table
     };
     if granules <= 16 {
-        SMALL[granules] as usize
+        SMALL[granules]
     } else {
         CLASSES.partition_point(|size| (*size as usize) < granules)
     }
@@ -102,8 +102,8 @@ pub(crate) fn allocate<'m>(
     Ok(block)
 }
 
-/// Whether an extent for blocks of `class` has one that is not in use.
 #[inline]
+/// Whether an extent for blocks of `class` has one that is not in use.
 pub(crate) fn has_room(entry: Entry<'_>, class: usize) -> bool {
     entry.load(FREE_LIST) != 0 || entry.load(BUMP) < capacity(class)
 }
@@ -222,13 +222,4 @@ fn allocate_run<'m>(
     let first = arena::take(section, layout, count)?;
     arena::mark_run(section, layout, first, count, stripe.scope());
     Ok(layout.extent_granule(first))
-}
-
-/// The size of the block that begins at `block`, in bytes.
-pub(crate) fn block_bytes(view: &View<'_>, layout: &Layout, block: u32) -> usize {
-    let entry = arena::entry(view, layout, layout.extent_of(block));
-    match entry.load(KIND) & 0xff {
-        RUN => entry.load(LIVE) as usize * EXTENT_BYTES,
-        _ => class_granules((entry.load(KIND) >> 8) as usize) as usize * GRANULE,
-    }
 }

@@ -3,7 +3,8 @@
 use tupelo_shm::View;
 use tupelo_tuple::{Kind, PatternRef, TupleView};
 
-use crate::index::{self, Index, key, learn, ring, table};
+use crate::index::table::{self, Place};
+use crate::index::{self, Index, key, learn, ring};
 use crate::record::{self, NEXT, PREVIOUS};
 use crate::stripe::{FIRST, LAST, LIVE, Stripe};
 
@@ -31,22 +32,30 @@ pub(crate) struct Search<'t> {
     pub(crate) patterns: &'t [PatternRef<'t>],
     pub(crate) kinds: &'t [Kind],
     pub(crate) mask: u32,
+    /// The tag under `mask`. Computed before the lock is taken.
+    tag: u32,
     pub(crate) seed: u64,
 }
 
 /// What a search came to.
-pub(crate) struct Found {
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Found<'m> {
     /// The record, or 0.
     pub(crate) reference: u32,
     /// Whether the search has shown that an index over its mask pays.
     pub(crate) learn: bool,
+    /// The index slot that led to the record, and where the leader of its tag stands: who takes the record
+    /// out in the same section need not look again.
+    pub(crate) place: Option<(usize, Place<'m>)>,
 }
 
 impl<'t> Search<'t> {
     /// A search for what `patterns` match among tuples of `kinds`, which fit them.
     #[inline]
     pub(crate) fn new(patterns: &'t [PatternRef<'t>], kinds: &'t [Kind], seed: u64) -> Self {
-        Self { patterns, kinds, mask: key::mask_of(patterns), seed }
+        let mask = key::mask_of(patterns);
+        let tag = if mask == 0 { 0 } else { key::tag_of_patterns(patterns, mask, seed) };
+        Self { patterns, kinds, mask, tag, seed }
     }
 
     /// Whether the record matches.
@@ -67,12 +76,12 @@ impl<'t> Search<'t> {
         let best = if self.mask == 0 {
             None
         } else {
-            learn::best(view, stripe, self.patterns, self.mask, self.seed)
+            learn::best(stripe, self.patterns, self.mask, self.seed)
         };
         let (index, start) = match best {
             Some((index, tag)) => {
                 learn::used(index);
-                let leader = table::find(view, index, tag).map_or(0, table::Place::leader);
+                let leader = table::find(view, index, tag).map_or(0, Place::leader);
                 let start = if backward && leader != 0 {
                     ring::previous(view, index, leader)
                 } else {
@@ -88,9 +97,31 @@ impl<'t> Search<'t> {
         Walk { view, index, start, next: start, remaining, backward }
     }
 
-    /// The first match in the given order, which is not a field's.
+    /// The oldest match.
     #[inline]
-    pub(crate) fn first<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, backward: bool) -> Found {
+    fn oldest<'m>(&self, view: &View<'m>, stripe: Stripe<'m>) -> Found<'m> {
+        match learn::exact(stripe, self.mask) {
+            Some(index) => self.oldest_in(view, stripe, index),
+            None => self.first(view, stripe, false),
+        }
+    }
+
+    /// The oldest match, by the index over exactly the fields that the patterns fix: nearly always the
+    /// leader of the tag.
+    #[inline]
+    fn oldest_in<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, index: Index<'m>) -> Found<'m> {
+        learn::used(index);
+        let Some(place) = table::find(view, index, self.tag) else { return Found::default() };
+        let reference = place.leader();
+        if !self.accepts(view, reference) {
+            return self.first(view, stripe, false);
+        }
+        Found { reference, learn: false, place: Some((index.slot, place)) }
+    }
+
+    /// The first match in the given order, which is not a field's.
+    #[inline(never)]
+    fn first<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, backward: bool) -> Found<'m> {
         let mut walk = self.candidates(view, stripe, backward);
         let exact = walk.is_exact(self.mask);
         let mut scanned = 0;
@@ -101,8 +132,8 @@ impl<'t> Search<'t> {
                 None => break 0,
             }
         };
-        let learn = scanned > 0 && !exact && learn::note(view, stripe, self.mask, scanned);
-        Found { reference, learn }
+        let learn = scanned > 0 && !exact && learn::note(stripe, self.mask, scanned);
+        Found { reference, learn, place: None }
     }
 
     /// The match that `order` asks for.
@@ -113,9 +144,9 @@ impl<'t> Search<'t> {
         stripe: Stripe<'m>,
         order: Order,
         random: u64,
-    ) -> Found {
+    ) -> Found<'m> {
         match order {
-            Order::Fifo | Order::Any => self.first(view, stripe, false),
+            Order::Fifo | Order::Any => self.oldest(view, stripe),
             Order::Lifo => self.first(view, stripe, true),
             Order::Random => self.random(view, stripe, random),
             Order::Max(field) => self.extreme(view, stripe, field, true),
@@ -135,10 +166,10 @@ impl<'t> Search<'t> {
     }
 
     #[cold]
-    fn random<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, random: u64) -> Found {
+    fn random<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, random: u64) -> Found<'m> {
         let chosen = chosen(self.matches(view, stripe).count(), random);
         let reference = chosen.and_then(|index| self.matches(view, stripe).nth(index)).unwrap_or(0);
-        Found { reference, learn: false }
+        Found { reference, ..Found::default() }
     }
 
     #[cold]
@@ -148,9 +179,9 @@ impl<'t> Search<'t> {
         stripe: Stripe<'m>,
         field: usize,
         greatest: bool,
-    ) -> Found {
+    ) -> Found<'m> {
         let reference = extreme(view, self.kinds, self.matches(view, stripe), field, greatest);
-        Found { reference, learn: false }
+        Found { reference, ..Found::default() }
     }
 }
 
@@ -158,7 +189,7 @@ impl<'t> Search<'t> {
 pub(crate) fn chosen(count: usize, random: u64) -> Option<usize> {
     // The product's high half is uniform over 0..count to within count in 2^64.
     let product = u128::from(random) * count as u128;
-    (count != 0).then_some((product >> 64) as usize)
+    (count != 0).then(|| usize::try_from(product >> 64).unwrap_or(0))
 }
 
 /// The record with the extreme value in `field`, the first among equals, or 0. Looks at all.

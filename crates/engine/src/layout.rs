@@ -11,6 +11,7 @@
 //! | arena | the tuples themselves |
 //!
 //! Every region but the arena has a fixed maximum (rule B2) and is sparse: pages cost memory when used.
+#![allow(clippy::cast_possible_truncation, reason = "a segment has at most 2^32 granules")]
 
 use tupelo_shm::{GRANULE, Memory};
 
@@ -26,6 +27,8 @@ pub(crate) const CHUNK_EXTENTS: u32 = 32;
 
 /// Most shapes in a space (rule B2).
 pub const SHAPES_MAX: usize = 4096;
+/// The same, as shapes are counted.
+pub(crate) const SHAPES_COUNT_MAX: u32 = SHAPES_MAX as u32;
 /// Most blocked callers in a space (rule B2).
 pub const WAITERS_MAX: usize = 65_536;
 
@@ -111,6 +114,12 @@ pub(crate) const fn cell(index: u32) -> usize {
     CELLS + index as usize * CELL_BYTES
 }
 
+/// Offset of the entry of extent `index`.
+#[inline]
+pub(crate) const fn extent_entry(index: u32) -> usize {
+    EXTENTS + index as usize * EXTENT_ENTRY_BYTES
+}
+
 /// The places that depend on the size of the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
@@ -134,12 +143,6 @@ impl Layout {
     /// Bytes of address space that the whole segment needs.
     pub(crate) const fn reserve_bytes(&self) -> usize {
         self.arena + self.extents_max as usize * EXTENT_BYTES
-    }
-
-    /// Offset of the entry of extent `index`.
-    #[inline]
-    pub(crate) const fn extent_entry(&self, index: u32) -> usize {
-        EXTENTS + index as usize * EXTENT_ENTRY_BYTES
     }
 
     /// Offset of word `index` of the set of free extents.

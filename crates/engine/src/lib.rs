@@ -4,6 +4,10 @@
 //! Every operation is a critical section of [`tupelo_shm::Section`] and so happens whole or not at all,
 //! whoever is killed when.
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::inline_always,
+    reason = "on the path of every operation a call costs a tenth of it"
+)]
 
 mod arena;
 mod base;

@@ -75,7 +75,7 @@ impl Engine {
     ) -> Result<(), Error> {
         let set = stripe.page().load(INDEX_SET);
         for slot in index::slots(set) {
-            let index = index::at(section.view(), stripe, slot);
+            let index = index::at(stripe, slot);
             let tag = key::tag_of_fields(fields, index.words.load(MASK), self.seed);
             ensure_extension(section, &self.layout, stripe, reference, slot)?;
             ring::append(section, &self.layout, stripe, index, (reference, tag))?;
@@ -98,14 +98,14 @@ impl Engine {
         kinds: &[Kind],
     ) -> Result<(), Error> {
         for slot in index::slots(stripe.page().load(INDEX_SET)) {
-            let index = index::at(section.view(), stripe, slot);
+            let index = index::at(stripe, slot);
             self.link_back_in(section, stripe, index, reference, kinds)?;
         }
         base::restore(section, stripe, reference);
         let header = record::header(section.view(), reference);
         section.set(header, RECORD_STATE, record::LIVE);
         for slot in index::slots(stripe.page().load(WALKING)) {
-            let index = index::at(section.view(), stripe, slot);
+            let index = index::at(stripe, slot);
             let cursor = index.words.load(CURSOR);
             let passed = cursor == 0 || precedes(section.view(), reference, cursor);
             if index.words.load(STATE) == BUILDING && passed {
@@ -135,7 +135,7 @@ impl Engine {
     #[inline]
     fn include_in_walks<'m>(&self, section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
         for slot in index::slots(stripe.page().load(WALKING)) {
-            let index = index::at(section.view(), stripe, slot);
+            let index = index::at(stripe, slot);
             if index.words.load(STATE) == BUILDING && index.words.load(CURSOR) == 0 {
                 section.set(index.words, CURSOR, reference);
             }
@@ -149,7 +149,7 @@ impl Engine {
         let next = record::header(view, reference).load(NEXT);
         let linked = linked(view, reference);
         for slot in index::slots(linked) {
-            let index = index::at(section.view(), stripe, slot);
+            let index = index::at(stripe, slot);
             // A dropped index has no table any more; its marks mean nothing.
             if matches!(index.words.load(STATE), READY | BUILDING) {
                 ring::unlink(section, index, reference);
@@ -178,7 +178,7 @@ impl Engine {
     }
 
     /// Forgets the marks of a record that is held: it is linked nowhere now.
-    pub(crate) fn hold<'m>(&self, section: &mut Section<'m>, reference: u32, state: u32) {
+    pub(crate) fn hold(&self, section: &mut Section<'_>, reference: u32, state: u32) {
         let header = record::header(section.view(), reference);
         let shape = header.load(SHAPE);
         section.set(header, SHAPE, shape & !(0xff << LINKED_SHIFT));
@@ -195,7 +195,7 @@ fn move_cursors<'m>(
     next: u32,
 ) {
     for slot in index::slots(walking) {
-        let index = index::at(section.view(), stripe, slot);
+        let index = index::at(stripe, slot);
         if matches!(index.words.load(STATE), BUILDING | DROPPING)
             && index.words.load(CURSOR) == reference
         {

@@ -82,7 +82,7 @@ impl Engine {
             self.respect_limit(section)?;
         }
         let reference = self.fill(section, stripe, incoming, shape)?;
-        record::write_image(section.view(), reference, incoming.fields, incoming.size.wide);
+        record::write_image(section.view(), reference, incoming.fields, incoming.size);
         self.publish(section, stripe, reference, incoming)
     }
 
@@ -156,7 +156,7 @@ impl Engine {
             Ok((reference, flight))
         })?;
         // Reserved for this thread: if it dies here, the sweeper frees the block.
-        record::write_image(&self.memory.view(), reference, incoming.fields, incoming.size.wide);
+        record::write_image(&self.memory.view(), reference, incoming.fields, incoming.size);
         let published = self.retry(|| {
             let mut section = Section::enter(&self.memory, scope)?;
             let stripe = Stripe::of_shape(section.view(), shape);

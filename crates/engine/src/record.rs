@@ -13,14 +13,18 @@
 //! | 40, 56 | index links 0 and 1: tag, next leader in the bucket, next and previous with the same key |
 //! | 72 | the image ([`tupelo_tuple::image`]) |
 
-use tupelo_shm::{CopyBuffer, GRANULE, Span, View};
+use tupelo_shm::{CopyBuffer, Fresh, GRANULE, Span, View};
 use tupelo_tuple::{Field, Kind, PatternRef, TupleView, image};
 
 use crate::stripe::INDEXES_MAX;
 
-/// The fixed part of a record. Every record's block is at least this large.
-pub(crate) type Header<'m> = Span<'m, HEADER_BYTES>;
+/// The first two granules of a record: the fixed part, and the beginning of the image. Every record has
+/// them, since the fixed part alone needs a second granule.
+pub(crate) type Header<'m> = Span<'m, WINDOW_BYTES>;
+const WINDOW_BYTES: usize = 2 * GRANULE;
+/// Bytes of the fixed part.
 pub(crate) const HEADER_BYTES: usize = 72;
+const _: () = assert!(GRANULE < HEADER_BYTES && HEADER_BYTES < WINDOW_BYTES);
 
 pub(crate) const STATE: usize = 0;
 pub(crate) const FREE_NEXT: usize = 4;
@@ -83,23 +87,26 @@ pub(crate) const fn is_extended(slot: usize) -> bool {
 }
 
 /// The links of index slot `slot`.
-#[inline(always)]
+#[inline]
 pub(crate) fn link<'m>(view: &View<'m>, reference: u32, slot: usize) -> Link<'m> {
-    let start = reference as usize * GRANULE;
-    if !is_extended(slot) {
-        return checked(view, reference, start + LINKS + slot * LINK_BYTES);
-    }
-    let extension = header(view, reference).load(EXTENSION);
-    let inside = GRANULE + (slot - INLINE_LINKS) * LINK_BYTES;
-    checked(view, extension, extension as usize * GRANULE + inside)
+    link_of(view, header(view, reference), slot)
 }
 
-#[inline(always)]
-fn checked<'m>(view: &View<'m>, reference: u32, offset: usize) -> Link<'m> {
-    if reference == 0 {
-        view.violate();
+/// The links of index slot `slot` of the record with this header.
+#[inline]
+pub(crate) fn link_of<'m>(view: &View<'m>, header: Header<'m>, slot: usize) -> Link<'m> {
+    match slot {
+        0 => header.part(LINKS),
+        1 => header.part(LINKS + LINK_BYTES),
+        _ => extended_link(view, header.load(EXTENSION), slot),
     }
-    view.span(offset)
+}
+
+#[cold]
+#[inline(never)]
+fn extended_link<'m>(view: &View<'m>, extension: u32, slot: usize) -> Link<'m> {
+    let block: Span<'m, EXTENSION_BYTES> = view.at(extension);
+    block.part(GRANULE + (slot - INLINE_LINKS) * LINK_BYTES)
 }
 
 /// What a record of a tuple takes, in bytes, and whether its image is wide.
@@ -121,57 +128,87 @@ pub(crate) fn fill(view: &View<'_>, reference: u32, shape: u32, size: image::Siz
     header.init(HOLDER, 0);
 }
 
-/// Writes the image into a block that only this caller can reach.
+/// Writes the image of `fields`, whose size is `size`, into a block that only this caller can reach.
 #[inline]
-pub(crate) fn write_image(view: &View<'_>, reference: u32, fields: &[Field<'_>], wide: bool) {
-    let mut place = Place { view, offset: reference as usize * GRANULE + IMAGE };
-    image::write(fields, IMAGE_ORIGIN, wide, &mut place);
+pub(crate) fn write_image(
+    view: &View<'_>,
+    reference: u32,
+    fields: &[Field<'_>],
+    size: image::Size,
+) {
+    let start = reference as usize * GRANULE + IMAGE;
+    if let Some(target) = view.fresh(start, size.bytes - HEADER_BYTES) {
+        image::write(fields, IMAGE_ORIGIN, size.wide, &mut Target(target));
+    }
 }
 
-/// Writes the image of `fields` at `offset`, a granule, outside of any record.
-pub(crate) fn write_fields(view: &View<'_>, offset: usize, fields: &[Field<'_>], wide: bool) {
-    image::write(fields, 0, wide, &mut Place { view, offset });
+/// Writes the image of `fields`, whose size is `size`, at `offset`, a granule, outside of any record.
+pub(crate) fn write_fields(
+    view: &View<'_>,
+    offset: usize,
+    fields: &[Field<'_>],
+    size: image::Size,
+) {
+    if let Some(target) = view.fresh(offset, size.bytes) {
+        image::write(fields, 0, size.wide, &mut Target(target));
+    }
 }
 
 /// Where an image is written to.
-struct Place<'v, 'm> {
-    view: &'v View<'m>,
-    offset: usize,
-}
+struct Target<'m>(Fresh<'m>);
 
-impl image::Write for Place<'_, '_> {
+impl image::Write for Target<'_> {
     #[inline]
     fn word(&mut self, at: usize, word: u64) {
-        let place: Span<'_, 8> = self.view.span(self.offset + at);
-        place.init64(0, word);
+        self.0.init(at / 8, word);
     }
 
     #[inline]
     fn bytes(&mut self, at: usize, bytes: &[u8]) {
-        // Short text goes word by word, which also writes the padding.
-        const SHORT: usize = 64;
-        if bytes.len() > SHORT || !at.is_multiple_of(8) {
-            self.view.copy_in(self.offset + at, bytes);
-            let tail = bytes.len() % 8;
-            if tail != 0 {
-                let padding = [0; 8];
-                self.view.copy_in(self.offset + at + bytes.len(), &padding[tail..]);
+        if bytes.len() <= 8 && at.is_multiple_of(8) {
+            if !bytes.is_empty() {
+                self.word(at, padded_word(bytes));
             }
-            return;
-        }
-        for (index, chunk) in bytes.chunks(8).enumerate() {
-            self.word(at + 8 * index, padded_word(chunk));
+        } else {
+            self.long(at, bytes);
         }
     }
 }
 
-/// Up to eight bytes as a word, the rest zeros.
+impl Target<'_> {
+    /// What is no single word: the words, then the padding with the last bytes in it.
+    #[inline(never)]
+    fn long(&self, at: usize, bytes: &[u8]) {
+        if !at.is_multiple_of(8) {
+            // The second piece of an encoding.
+            self.0.copy_in_at(at, bytes);
+            let end = at + bytes.len();
+            self.0.copy_in_at(end, &[0; 8][..end.next_multiple_of(8) - end]);
+            return;
+        }
+        let (words, rest) = bytes.split_at(bytes.len() / 8 * 8);
+        self.0.copy_in_at(at, words);
+        if !rest.is_empty() {
+            self.0.init((at + words.len()) / 8, padded_word(rest));
+        }
+    }
+}
+
+/// Up to eight bytes as a word, the rest zeros. Reads no byte by itself: two loads that may overlap
+/// cover any length, and where they do they agree.
 #[inline]
 fn padded_word(chunk: &[u8]) -> u64 {
-    if let Ok(whole) = chunk.try_into() {
-        return u64::from_le_bytes(whole);
+    match *chunk {
+        [] => 0,
+        [only] => u64::from(only),
+        [first, second] => u64::from(u16::from_le_bytes([first, second])),
+        [first, second, third] => u64::from(u32::from_le_bytes([first, second, third, 0])),
+        [a, b, c, d, ref rest @ ..] => {
+            let low = u64::from(u32::from_le_bytes([a, b, c, d]));
+            let last = chunk.last_chunk::<4>().map_or(0, |last| u32::from_le_bytes(*last));
+            low | u64::from(last) << (8 * rest.len().min(4))
+        }
     }
-    chunk.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
 /// The shape of a record, and whether its image is wide.
@@ -187,7 +224,7 @@ pub(crate) fn image_bytes(header: Header<'_>) -> usize {
     header.load(IMAGE_BYTES) as usize
 }
 
-/// Whether the record at `reference` looks like `patterns`. The kinds fit already: the shape was chosen by
+/// Whether the record looks like `patterns`. The kinds fit already: the shape was chosen by
 /// them; there may be fewer patterns than fields (rule M1).
 #[inline]
 pub(crate) fn matches(
@@ -196,9 +233,10 @@ pub(crate) fn matches(
     kinds: &[Kind],
     patterns: &[PatternRef<'_>],
 ) -> bool {
+    let header = header(view, reference);
     patterns.iter().enumerate().all(|(index, pattern)| match pattern {
         PatternRef::Kinds(_) => true,
-        PatternRef::Actual(actual) => is(view, reference, kinds, index, actual),
+        PatternRef::Actual(actual) => is(view, (reference, header), kinds, index, actual),
         PatternRef::Test(_) => matches_copy(view, reference, kinds, index, pattern),
     })
 }
@@ -210,9 +248,10 @@ pub(crate) fn matches_actuals(
     actuals: &TupleView<'_>,
     mask: u32,
 ) -> bool {
+    let record = (reference, header(view, reference));
     slots(mask).all(|index| {
         let actual = actuals.field(index);
-        actual.is_some_and(|actual| is(view, reference, actuals.kinds(), index, &actual))
+        actual.is_some_and(|actual| is(view, record, actuals.kinds(), index, &actual))
     })
 }
 
@@ -223,17 +262,21 @@ fn slots(mask: u32) -> impl Iterator<Item = usize> {
 
 /// Whether field `index` is `actual`, whose kind it has.
 #[inline]
-fn is(view: &View<'_>, reference: u32, kinds: &[Kind], index: usize, actual: &Field<'_>) -> bool {
-    let start = reference as usize * GRANULE + IMAGE;
-    let slot: Span<'_, 8> = view.span(start + 8 * index);
-    let slot = slot.load64(0);
+fn is(
+    view: &View<'_>,
+    (reference, header): (u32, Header<'_>),
+    kinds: &[Kind],
+    index: usize,
+    actual: &Field<'_>,
+) -> bool {
+    let slot = image_word(view, (reference, header), index);
     match actual {
         Field::Null => true,
         Field::Bool(value) => slot == u64::from(*value),
-        Field::Int(value) if !shape_of(header(view, reference)).1 => slot == value.cast_unsigned(),
+        Field::Int(value) if !shape_of(header).1 => slot == value.cast_unsigned(),
         Field::Float(value) => Field::Float(f64::from_bits(slot)).same(&Field::Float(*value)),
-        Field::Str(text) => same_bytes(view, start, slot, text.as_bytes()),
-        Field::Bytes(data) => same_bytes(view, start, slot, data),
+        Field::Str(text) => same_bytes(view, (reference, header), slot, text.as_bytes()),
+        Field::Bytes(data) => same_bytes(view, (reference, header), slot, data),
         Field::Int(_) | Field::Encoded(_) => {
             matches_copy(view, reference, kinds, index, &PatternRef::Actual(*actual))
         }
@@ -242,16 +285,30 @@ fn is(view: &View<'_>, reference: u32, kinds: &[Kind], index: usize, actual: &Fi
 
 /// Compares bytes in the heap with `bytes`, a word at a time; both are padded with zeros.
 #[inline]
-fn same_bytes(view: &View<'_>, start: usize, slot: u64, bytes: &[u8]) -> bool {
+fn same_bytes(view: &View<'_>, record: (u32, Header<'_>), slot: u64, bytes: &[u8]) -> bool {
     #[expect(clippy::cast_possible_truncation, reason = "the low half of the slot is the offset")]
-    let offset = slot as u32 as usize;
+    let first = slot as u32 as usize / 8;
     if (slot >> 32) as usize != bytes.len() {
         return false;
     }
-    bytes.chunks(8).enumerate().all(|(index, chunk)| {
-        let word: Span<'_, 8> = view.span(start + offset + 8 * index);
-        word.load64(0) == padded_word(chunk)
-    })
+    if bytes.len() <= 8 {
+        return bytes.is_empty() || image_word(view, record, first) == padded_word(bytes);
+    }
+    bytes
+        .chunks(8)
+        .enumerate()
+        .all(|(index, chunk)| image_word(view, record, first + index) == padded_word(chunk))
+}
+
+/// Double word number `index` of the image: in the window that is there already, or beyond it.
+#[inline]
+fn image_word(view: &View<'_>, (reference, header): (u32, Header<'_>), index: usize) -> u64 {
+    if index < (WINDOW_BYTES - IMAGE) / 8 {
+        return header.load64(IMAGE + 8 * index);
+    }
+    let start = reference as usize * GRANULE + IMAGE;
+    let word: Span<'_, 8> = view.span(start + 8 * index);
+    word.load64(0)
 }
 
 /// Whether field `index` fits `pattern`, on a copy: what is compared must not change meanwhile.

@@ -11,7 +11,9 @@ use tupelo_tuple::{Field, Kind, TemplateRef, hash, image::ARITY_MAX};
 
 use crate::Engine;
 use crate::error::Error;
-use crate::layout::{self, DIRECTORY_ENTRIES, PAGE, SHAPE_BYTES, SHAPES_MAX, head};
+use crate::layout::{
+    self, DIRECTORY_ENTRIES, PAGE, SHAPE_BYTES, SHAPES_COUNT_MAX, SHAPES_MAX, head,
+};
 use crate::stripe::{self, Stripe};
 
 /// The entry of a shape.
@@ -106,7 +108,6 @@ impl ShapeCache {
     #[inline]
     fn place(&self, packed: u64) -> &AtomicU64 {
         let hash = packed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
-        #[expect(clippy::cast_possible_truncation, reason = "eight bits are left")]
         &self.0[hash as usize]
     }
 
@@ -155,7 +156,7 @@ pub(crate) fn kinds_of(view: &View<'_>, shape: u32) -> Option<Kinds> {
 pub(crate) fn count(view: &View<'_>) -> u32 {
     let line: Span<'_, 64> = view.span(head::REGISTRY);
     // Acquire pairs with the Release in `publish`: entries below the count are filled.
-    line.word(COUNT).load(Ordering::Acquire).min(SHAPES_MAX as u32)
+    line.word(COUNT).load(Ordering::Acquire).min(SHAPES_COUNT_MAX)
 }
 
 impl Engine {

@@ -62,15 +62,15 @@ impl Engine {
         let line = arena::line(&view);
         let committed = line.load(arena::COMMITTED);
         let bytes = |extents: u32| u64::from(extents) * EXTENT_BYTES as u64;
-        let mut owned = std::collections::HashMap::<u32, u64>::new();
+        let mut bytes_by_owner = std::collections::HashMap::<u32, u64>::new();
         let mut extent = 0;
         while extent < committed.min(self.layout.extents_max) {
             let (owner, extents) = arena::owner(&view, &self.layout, extent).unwrap_or((0, 1));
-            *owned.entry(owner).or_default() += bytes(extents);
+            *bytes_by_owner.entry(owner).or_default() += bytes(extents);
             extent += extents.max(1);
         }
         let shape = |number| {
-            let bytes = owned.get(&stripe::scope_of(number)).copied().unwrap_or(0);
+            let bytes = bytes_by_owner.get(&stripe::scope_of(number)).copied().unwrap_or(0);
             self.shape_stat(number, bytes)
         };
         let shapes: Vec<ShapeStat> = (0..registry::count(&view)).filter_map(shape).collect();

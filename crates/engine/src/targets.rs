@@ -27,7 +27,7 @@ pub(crate) struct Targets<'t> {
     shapes: u32,
 }
 
-impl<'t> Target<'t> {
+impl Target<'_> {
     /// The matches in the stripe, oldest first, each once.
     pub(crate) fn matches(&self, view: &View<'_>, seed: u64) -> Vec<u32> {
         let stripe = Stripe::of_shape(view, self.shape);
@@ -104,12 +104,10 @@ impl Engine {
         pairs.sort_by_key(|(_, shape)| *shape);
         let mut all: Vec<Target<'t>> = Vec::new();
         for (alternative, shape) in pairs {
-            match all.last_mut().filter(|last| last.shape == shape) {
-                Some(last) => last.alternatives.push(alternative),
-                None => {
-                    let Some(kinds) = registry::kinds_of(&view, shape) else { continue };
-                    all.push(Target { shape, kinds, alternatives: vec![alternative] });
-                }
+            if let Some(last) = all.last_mut().filter(|last| last.shape == shape) {
+                last.alternatives.push(alternative);
+            } else if let Some(kinds) = registry::kinds_of(&view, shape) {
+                all.push(Target { shape, kinds, alternatives: vec![alternative] });
             }
         }
         Targets { all, shapes }

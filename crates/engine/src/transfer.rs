@@ -104,7 +104,6 @@ impl Engine {
     }
 
     /// Locks both spaces, always in the same order, whichever way the transfer goes.
-    #[expect(clippy::type_complexity, reason = "the two sections, in the order of the arguments")]
     fn lock_both<'a>(
         &'a self,
         other: &'a Self,

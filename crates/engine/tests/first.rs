@@ -1,4 +1,6 @@
-//! Put, take and read on one engine over private memory.
+//! Put, take, read and wait on one engine over private memory.
+#![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
+
 use std::sync::Arc;
 use std::time::Duration;
 use tupelo_engine::{CreateOptions, Engine, Error, Order, Want};

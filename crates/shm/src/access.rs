@@ -207,17 +207,19 @@ impl Fresh<'_> {
         double.store(value, Ordering::Relaxed);
     }
 
-    /// Copies `bytes` to the beginning of double word number `index`.
+    /// Copies `bytes` to the byte offset `at`.
     ///
     /// # Panics
     ///
     /// If they do not end inside the window.
     #[inline]
-    pub fn copy_in(self, index: usize, bytes: &[u8]) {
-        let end = index.checked_add(bytes.len().div_ceil(8));
-        assert!(end.is_some_and(|end| end <= self.doubles), "bytes outside of their window");
+    pub fn copy_in_at(self, at: usize, bytes: &[u8]) {
+        let end = at.checked_add(bytes.len());
+        assert!(end.is_some_and(|end| end <= 8 * self.doubles), "bytes outside of their window");
+        // SAFETY: `at` is inside the window, as is the end.
+        let to = unsafe { self.start.add(at).cast_mut() };
         // SAFETY: all of `bytes` end inside the window, which is mapped; `copy_in` tolerates readers.
-        unsafe { copy::copy_in(bytes, self.start.add(8 * index).cast_mut()) };
+        unsafe { copy::copy_in(bytes, to) };
     }
 }
 

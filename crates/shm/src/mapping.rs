@@ -107,7 +107,7 @@ impl Mapping {
     /// Puts memory behind `range`, in bytes from the beginning; what was committed before stays as it
     /// is, the rest reads as zero. Afterwards a store to the range can not raise SIGBUS.
     ///
-    /// For private memory there is nothing to do: the system provides pages as they are touched.
+    /// Private memory is only counted: the system provides its pages as they are touched.
     ///
     /// # Errors
     ///
@@ -119,9 +119,9 @@ impl Mapping {
     /// If the range is empty, turned around or not inside the reserved range.
     pub fn commit(&self, range: Range<usize>) -> Result<(), Error> {
         self.check(&range);
+        headroom::claim(range.len() as u64)?;
         let Some(file) = &self.file else { return Ok(()) };
         check_file_size_limit(range.end)?;
-        headroom::claim(range.len() as u64)?;
         // All at once: then the kernel refuses what can not fit before it takes any of it.
         let mut step_bytes = range.len();
         let mut next = range.start;

@@ -1,7 +1,7 @@
 //! A segment in use: its mapping, and the right of this process's threads to work in it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::access::{GRANULE, View};
 use crate::error::Error;
@@ -74,7 +74,7 @@ impl Memory {
     pub fn view(&self) -> View<'_> {
         let base = self.mapping.base();
         // SAFETY: the fixed part is always committed and holds this word.
-        let committed = unsafe { &*base.add(COMMITTED).cast::<std::sync::atomic::AtomicU32>() };
+        let committed = unsafe { &*base.wrapping_add(COMMITTED).cast::<AtomicU32>() };
         // Acquire pairs with the Release in `raise_committed`: the pages behind are there.
         let committed = committed.load(Ordering::Acquire) as usize * GRANULE;
         let limit = committed.min(self.mapping.reserved_bytes()).max(thread::fixed_bytes());

@@ -3,11 +3,21 @@
 //! Question: how much dearer is a crash-safe tuple in shared memory than an entry of a private table?
 //! Ratios count; absolute times are for orientation, since machines differ and drift.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and stops at a refusal"
+)]
+#![allow(clippy::cast_precision_loss, reason = "nanoseconds and counts are far below 2^52")]
+#![allow(clippy::unnecessary_wraps, reason = "the sink's signature")]
+
 use std::hint::black_box;
 use std::time::Instant;
 
 use hashbrown::HashMap;
-use tupelo::{ConnectOptions, Error, Field, Kind, KindSet, Order, PatternRef, Space, TemplateRef, TupleView};
+use tupelo::{
+    ConnectOptions, Error, Field, Kind, KindSet, Order, PatternRef, Space, TemplateRef, TupleView,
+};
 
 /// Runs of each measurement; the median is printed.
 const RUNS: usize = 11;
@@ -36,7 +46,10 @@ fn measure(calls: u64, mut call: impl FnMut()) -> (f64, f64, f64) {
 
 fn report(name: &str, measured: (f64, f64, f64), yardstick: f64) -> f64 {
     let (median, least, greatest) = measured;
-    println!("{name:<58} {median:>8.1} ns  ({least:.1} to {greatest:.1})  {:>5.2} x", median / yardstick);
+    println!(
+        "{name:<58} {median:>8.1} ns  ({least:.1} to {greatest:.1})  {:>5.2} x",
+        median / yardstick
+    );
     median
 }
 
@@ -63,13 +76,23 @@ fn yardstick(resident: i64) -> f64 {
 
 fn engine(url: &str, resident: i64) {
     let yardstick = yardstick(resident);
-    let space = Space::connect(url, &ConnectOptions { fresh: true, size_bytes: 1 << 30, ..Default::default() }).unwrap();
+    let space = Space::connect(
+        url,
+        &ConnectOptions { fresh: true, size_bytes: 1 << 30, ..Default::default() },
+    )
+    .unwrap();
     let name = PatternRef::Actual(Field::Str("job"));
     let float = PatternRef::Kinds(KindSet::of(Kind::Float));
     let int = PatternRef::Kinds(KindSet::of(Kind::Int));
-    let put = |k: i64| space.put(&[Field::Str(black_box("job")), Field::Int(k), Field::Float(3.5)]).unwrap();
-    let take = |patterns: &[PatternRef<'_>]| space.try_take(&[TemplateRef::new(patterns)], Order::Fifo, field).unwrap();
-    let read = |patterns: &[PatternRef<'_>]| space.try_read(&[TemplateRef::new(patterns)], Order::Fifo, field).unwrap();
+    let put = |k: i64| {
+        space.put(&[Field::Str(black_box("job")), Field::Int(k), Field::Float(3.5)]).unwrap()
+    };
+    let take = |patterns: &[PatternRef<'_>]| {
+        space.try_take(&[TemplateRef::new(patterns)], Order::Fifo, field).unwrap()
+    };
+    let read = |patterns: &[PatternRef<'_>]| {
+        space.try_read(&[TemplateRef::new(patterns)], Order::Fifo, field).unwrap()
+    };
     for k in 0..resident {
         put(key(-1 - k));
     }
@@ -87,7 +110,11 @@ fn engine(url: &str, resident: i64) {
         let taken = take(&[name, PatternRef::Actual(Field::Int(key(k))), float]);
         assert!(taken.is_some());
     });
-    let pair = report(&format!("{url}: put + take by (\"job\", k, ?), {resident} resident"), pair, yardstick);
+    let pair = report(
+        &format!("{url}: put + take by (\"job\", k, ?), {resident} resident"),
+        pair,
+        yardstick,
+    );
     let fifo = measure(300_000, || {
         k += 1;
         put(key(k));
@@ -104,7 +131,10 @@ fn engine(url: &str, resident: i64) {
     });
     report("    take that misses, in pairs", misses, pair);
     let stat = space.stat().unwrap();
-    println!("    {} bytes used, {} tuples: {:?}", stat.bytes_used, stat.tuples, stat.shapes[0].indexes);
+    println!(
+        "    {} bytes used, {} tuples: {:?}",
+        stat.bytes_used, stat.tuples, stat.shapes[0].indexes
+    );
     let _ = tupelo::remove(url);
 }
 

@@ -181,8 +181,9 @@ impl From<tupelo_engine::Error> for Error {
     fn from(error: tupelo_engine::Error) -> Self {
         use tupelo_engine::Error as Engine;
         match error {
-            Engine::SpaceFull { .. } => Self::SpaceFull { problem: error.to_string() },
-            Engine::TooLarge { .. } => Self::SpaceFull { problem: error.to_string() },
+            Engine::SpaceFull { .. } | Engine::TooLarge { .. } => {
+                Self::SpaceFull { problem: error.to_string() }
+            }
             Engine::LimitExceeded { .. } => Self::LimitExceeded { problem: error.to_string() },
             Engine::TransactionTooBig { .. } => {
                 Self::TransactionTooBig { problem: error.to_string() }

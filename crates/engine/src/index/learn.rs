@@ -6,7 +6,7 @@
 //! A build goes through the base list in steps and commits often, so others go on meanwhile; a killed
 //! builder leaves its cursor, and the next one that asks for the mask continues. Dropping is the same walk.
 
-use tupelo_shm::{Section, Span, View};
+use tupelo_shm::{Section, Span};
 use tupelo_tuple::{Kind, PatternRef};
 
 use super::{
@@ -42,13 +42,13 @@ const NOTE_SCANNED: usize = 8;
 /// earned an index.
 ///
 /// The notes are hints: they are stored without the log, and a killed process may lose one.
-pub(crate) fn note(view: &View<'_>, stripe: Stripe<'_>, mask: u32, scanned: u32) -> bool {
+pub(crate) fn note(stripe: Stripe<'_>, mask: u32, scanned: u32) -> bool {
     if mask == 0 || scanned == 0 {
         return false;
     }
-    let notes = (0..STATISTICS_MAX).map(|number| note_at(view, stripe, number));
+    let notes = (0..STATISTICS_MAX).map(|number| note_at(stripe, number));
     let place = |wanted: u32| notes.clone().find(|note| note.load(NOTE_MASK) == wanted);
-    let note = place(mask).or_else(|| place(0)).unwrap_or_else(|| cheapest(view, stripe));
+    let note = place(mask).or_else(|| place(0)).unwrap_or_else(|| cheapest(stripe));
     if note.load(NOTE_MASK) != mask {
         note.init(NOTE_MASK, mask);
         note.init(NOTE_LOOKUPS, 0);
@@ -60,19 +60,19 @@ pub(crate) fn note(view: &View<'_>, stripe: Stripe<'_>, mask: u32, scanned: u32)
     total >= stripe.page().load(LIVE).max(LIVE_MIN)
 }
 
-fn note_at<'m>(view: &View<'m>, stripe: Stripe<'m>, number: usize) -> Note<'m> {
-    view.span(stripe.page().offset() + STATISTICS + number * STATISTICS_BYTES)
+fn note_at(stripe: Stripe<'_>, number: usize) -> Note<'_> {
+    stripe.page().part(STATISTICS + number % STATISTICS_MAX * STATISTICS_BYTES)
 }
 
 /// The note that matters least.
-fn cheapest<'m>(view: &View<'m>, stripe: Stripe<'m>) -> Note<'m> {
-    let notes = (0..STATISTICS_MAX).map(|number| note_at(view, stripe, number));
-    notes.min_by_key(|note| note.load(NOTE_SCANNED)).unwrap_or_else(|| note_at(view, stripe, 0))
+fn cheapest(stripe: Stripe<'_>) -> Note<'_> {
+    let notes = (0..STATISTICS_MAX).map(|number| note_at(stripe, number));
+    notes.min_by_key(|note| note.load(NOTE_SCANNED)).unwrap_or_else(|| note_at(stripe, 0))
 }
 
-fn forget(view: &View<'_>, stripe: Stripe<'_>, mask: u32) {
+fn forget(stripe: Stripe<'_>, mask: u32) {
     for number in 0..STATISTICS_MAX {
-        let note = note_at(view, stripe, number);
+        let note = note_at(stripe, number);
         if note.load(NOTE_MASK) == mask {
             note.init(NOTE_MASK, 0);
         }
@@ -103,7 +103,7 @@ impl Engine {
         let mut section = Section::enter(&self.memory, scope)?;
         let stripe = Stripe::of_scope(section.view(), scope);
         let known = (0..INDEXES_MAX)
-            .map(|slot| super::at(section.view(), stripe, slot))
+            .map(|slot| super::at(stripe, slot))
             .find(|index| index.words.load(STATE) != NONE && index.words.load(MASK) == mask);
         match known {
             Some(index) => match index.words.load(STATE) {
@@ -122,7 +122,7 @@ impl Engine {
         stripe: Stripe<'m>,
         mask: u32,
     ) -> Result<bool, Error> {
-        let indexes = (0..INDEXES_MAX).map(|slot| super::at(section.view(), stripe, slot));
+        let indexes = (0..INDEXES_MAX).map(|slot| super::at(stripe, slot));
         let all: Vec<Index<'m>> = indexes.collect();
         if let Some(index) = all.iter().find(|index| index.words.load(STATE) == NONE) {
             let block = blocks::allocate(
@@ -144,7 +144,7 @@ impl Engine {
             section.set(index.words, STATE, BUILDING);
             links::set_walking(section, stripe, index.slot, true);
             section.commit()?;
-            forget(section.view(), stripe, mask);
+            forget(stripe, mask);
             return Ok(false);
         }
         if let Some(index) = all.iter().find(|index| index.words.load(STATE) == DROPPING) {
@@ -270,11 +270,15 @@ pub(crate) fn used(index: Index<'_>) {
     }
 }
 
+/// The index over exactly the fields of `mask`.
+#[inline]
+pub(crate) fn exact(stripe: Stripe<'_>, mask: u32) -> Option<Index<'_>> {
+    super::ready(stripe).find(|index| index.words.load(MASK) == mask)
+}
+
 /// The best index for patterns that fix the fields of `mask`: one over exactly those, or else over the most
 /// of them. Returns it with the tag to look up.
-#[inline]
 pub(crate) fn best<'m>(
-    view: &View<'m>,
     stripe: Stripe<'m>,
     patterns: &[PatternRef<'_>],
     mask: u32,
@@ -282,7 +286,7 @@ pub(crate) fn best<'m>(
 ) -> Option<(Index<'m>, u32)> {
     let mut best: Option<Index<'m>> = None;
     let mut fields_best = 0;
-    for index in super::ready(view, stripe) {
+    for index in super::ready(stripe) {
         let covers = index.words.load(MASK);
         let fields = covers.count_ones();
         if covers & !mask == 0 && fields > fields_best {

@@ -22,7 +22,7 @@ pub(crate) mod learn;
 pub(crate) mod ring;
 pub(crate) mod table;
 
-use tupelo_shm::{Span, View};
+use tupelo_shm::Span;
 
 use crate::stripe::{INDEX_BYTES, INDEX_SET, INDEXES, INDEXES_MAX, Stripe};
 
@@ -54,17 +54,14 @@ pub(crate) struct Index<'m> {
 
 /// The index in `slot` of `stripe`.
 #[inline]
-pub(crate) fn at<'m>(view: &View<'m>, stripe: Stripe<'m>, slot: usize) -> Index<'m> {
-    Index { slot, words: view.span(stripe.page().offset() + INDEXES + slot * INDEX_BYTES) }
+pub(crate) fn at(stripe: Stripe<'_>, slot: usize) -> Index<'_> {
+    Index { slot, words: stripe.page().part(INDEXES + (slot % INDEXES_MAX) * INDEX_BYTES) }
 }
 
 /// The indexes that are ready, and so hold every record.
 #[inline]
-pub(crate) fn ready<'v, 'm>(
-    view: &'v View<'m>,
-    stripe: Stripe<'m>,
-) -> impl Iterator<Item = Index<'m>> + use<'v, 'm> {
-    slots(stripe.page().load(INDEX_SET)).map(move |slot| at(view, stripe, slot))
+pub(crate) fn ready(stripe: Stripe<'_>) -> impl Iterator<Item = Index<'_>> {
+    slots(stripe.page().load(INDEX_SET)).map(move |slot| at(stripe, slot))
 }
 
 /// The numbers of the bits that are set, among the slots that exist.

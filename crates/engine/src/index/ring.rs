@@ -2,10 +2,11 @@
 
 use tupelo_shm::{Section, View};
 
-use super::{Index, table};
+use super::table::{self, Place};
+use super::Index;
 use crate::error::Error;
 use crate::layout::Layout;
-use crate::record::{self, BUCKET_NEXT, RING_NEXT, RING_PREVIOUS, SEQUENCE, TAG};
+use crate::record::{self, BUCKET_NEXT, Header, RING_NEXT, RING_PREVIOUS, SEQUENCE, TAG};
 use crate::stripe::{LIVE, Stripe};
 
 /// Links the youngest record of its tag. Nobody can reach its link yet.
@@ -19,11 +20,13 @@ pub(crate) fn append<'m>(
 ) -> Result<(), Error> {
     let link = record::link(section.view(), reference, index.slot);
     link.init(TAG, tag);
-    match table::find(section.view(), index, tag) {
+    let bucket = table::bucket(section.view(), index, tag);
+    match table::find_in(section.view(), index, bucket, tag) {
         None => {
             link.init(RING_NEXT, reference);
             link.init(RING_PREVIOUS, reference);
-            table::insert(section, layout, stripe, index, reference)
+            table::insert(section, index, bucket, (reference, link));
+            table::grow(section, layout, stripe, index)
         }
         Some(place) => {
             insert_before(section, index, reference, place.leader());
@@ -68,14 +71,23 @@ pub(crate) fn restore<'m>(
     Ok(())
 }
 
-/// Takes a record out of its ring, and out of the table if it was the leader.
+/// Takes a record out of its ring, and out of the table if it was the leader. `place` is where the search
+/// that found the record in this section saw the leader of its tag, if it came by this index.
 #[inline]
-pub(crate) fn unlink<'m>(section: &mut Section<'m>, index: Index<'m>, reference: u32) {
-    let link = record::link(section.view(), reference, index.slot);
+pub(crate) fn unlink<'m>(
+    section: &mut Section<'m>,
+    index: Index<'m>,
+    (reference, header): (u32, Header<'m>),
+    place: Option<Place<'m>>,
+) {
+    let link = record::link_of(section.view(), header, index.slot);
     let (next, previous) = (link.load(RING_NEXT), link.load(RING_PREVIOUS));
-    let Some(place) = table::find(section.view(), index, link.load(TAG)) else {
-        section.view().violate();
-        return;
+    let place = match place {
+        Some(place) => place,
+        None => match table::find(section.view(), index, link.load(TAG)) {
+            Some(place) => place,
+            None => return section.view().violate(),
+        },
     };
     if place.leader() == reference {
         let after = link.load(BUCKET_NEXT);

@@ -8,16 +8,16 @@
 //! Growth is linear hashing: when the load passes five in seven, one bucket is split in two, so an
 //! insertion never pauses for the whole table. The array is a few segments of doubling length.
 
-use tupelo_shm::{GRANULE, Section, Span, View};
+use tupelo_shm::{GRANULE, Section, Span, View, Word};
 
 use super::{BUCKETS, Index, KEYS, SEGMENTS, SEGMENTS_MAX};
 use crate::blocks;
 use crate::error::Error;
 use crate::layout::Layout;
-use crate::record::{self, BUCKET_NEXT, TAG};
+use crate::record::{self, BUCKET_NEXT, Link, TAG};
 use crate::stripe::Stripe;
 
-type Bucket<'m> = Span<'m, GRANULE>;
+pub(crate) type Bucket<'m> = Span<'m, GRANULE>;
 const ENTRIES: usize = 7;
 const OVERFLOW: usize = 4 * ENTRIES;
 const TAGS: usize = 32;
@@ -29,39 +29,34 @@ const LOAD: u32 = 5;
 /// Longest overflow chain: beyond any that hashing produces, so damage.
 const CHAIN_MAX: usize = 4096;
 
+/// Those of the first eight words of a bucket, or of its tags, that are entries.
+const ENTRIES_SET: u32 = (1 << ENTRIES) - 1;
+
 /// A word that holds the reference of a leader.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'m> {
-    pair: Span<'m, 8>,
-    at: usize,
-}
+pub(crate) struct Place<'m>(Word<'m>);
 
 impl<'m> Place<'m> {
-    #[inline(always)]
-    fn new(view: &View<'m>, offset: usize) -> Self {
-        Self { pair: view.span(offset & !7), at: offset & 4 }
-    }
-
     /// The leader.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn leader(self) -> u32 {
-        self.pair.load(self.at)
+        self.0.load()
     }
 
     /// Stores another leader, or what follows in the chain.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn set(self, section: &mut Section<'m>, reference: u32) {
-        section.set(self.pair, self.at, reference);
+        section.set_word(self.0, reference);
     }
 }
 
 /// The bucket that `tag` belongs to, among `buckets`.
 #[inline]
 fn bucket_of(tag: u32, buckets: u32) -> u32 {
-    let level = buckets.max(BUCKETS_MIN).ilog2();
-    let low = tag & ((1 << level) - 1);
-    let high = low | tag & 1 << level;
-    if high < buckets { high } else { low }
+    // Ones up to the highest bit of `buckets`, which is at least `BUCKETS_MIN` in a sound table.
+    let mask = u32::MAX >> (buckets | BUCKETS_MIN).leading_zeros();
+    let high = tag & mask;
+    if high < buckets { high } else { tag & mask >> 1 }
 }
 
 /// The line of bucket number `bucket`: segment `j` holds buckets `2^(j+2)` to `2^(j+3)`, the first all below.
@@ -80,26 +75,42 @@ fn line<'m>(view: &View<'m>, index: Index<'m>, bucket: u32) -> Bucket<'m> {
     view.span((block as usize + inside as usize) * GRANULE)
 }
 
-/// Asks for the line that `tag` will be looked up in.
+/// The bucket that `tag` belongs to.
 #[inline]
-pub(crate) fn prefetch<'m>(view: &View<'m>, index: Index<'m>, tag: u32) {
-    line(view, index, bucket_of(tag, index.words.load(BUCKETS))).prefetch();
+pub(crate) fn bucket<'m>(view: &View<'m>, index: Index<'m>, tag: u32) -> Bucket<'m> {
+    line(view, index, bucket_of(tag, index.words.load(BUCKETS)))
 }
 
 /// Where the leader of `tag` stands, if there is one.
 #[inline]
 pub(crate) fn find<'m>(view: &View<'m>, index: Index<'m>, tag: u32) -> Option<Place<'m>> {
-    let bucket = line(view, index, bucket_of(tag, index.words.load(BUCKETS)));
-    let tags: Span<'m, 32> = view.span(bucket.offset() + TAGS);
-    let mut fitting = tags.equal_words(tag) & ((1 << ENTRIES) - 1);
+    find_in(view, index, bucket(view, index, tag), tag)
+}
+
+/// Where the leader of `tag` stands in its bucket, if there is one.
+#[inline]
+pub(crate) fn find_in<'m>(
+    view: &View<'m>,
+    index: Index<'m>,
+    bucket: Bucket<'m>,
+    tag: u32,
+) -> Option<Place<'m>> {
+    let tags: Span<'m, 32> = bucket.part(TAGS);
+    let mut fitting = tags.equal_words(tag) & ENTRIES_SET;
     while fitting != 0 {
-        let entry = 4 * fitting.trailing_zeros() as usize;
-        if bucket.load(entry) != 0 {
-            return Some(Place::new(view, bucket.offset() + entry));
+        let place = entry(bucket, fitting);
+        if place.leader() != 0 {
+            return Some(place);
         }
         fitting &= fitting - 1;
     }
     if bucket.load(OVERFLOW) == 0 { None } else { find_in_chain(view, index, bucket, tag) }
+}
+
+/// The first of the entries in `set`, which is not empty.
+#[inline]
+fn entry<'m>(bucket: Bucket<'m>, set: u32) -> Place<'m> {
+    Place(bucket.place(4 * (set.trailing_zeros() as usize % (ENTRIES + 1))))
 }
 
 #[cold]
@@ -109,7 +120,7 @@ fn find_in_chain<'m>(
     bucket: Bucket<'m>,
     tag: u32,
 ) -> Option<Place<'m>> {
-    let mut place = Place::new(view, bucket.offset() + OVERFLOW);
+    let mut place = Place(bucket.place(OVERFLOW));
     for _ in 0..CHAIN_MAX {
         let leader = place.leader();
         if leader == 0 {
@@ -119,35 +130,44 @@ fn find_in_chain<'m>(
         if link.load(TAG) == tag {
             return Some(place);
         }
-        place = Place::new(view, link.offset() + BUCKET_NEXT);
+        place = Place(link.place(BUCKET_NEXT));
     }
     view.violate();
     None
 }
 
-/// Enters a leader whose tag the table does not have. Its link is not reachable yet.
+/// Enters a leader, whose tag the table does not have, into its bucket. Its link is not reachable yet.
+/// [`grow`] follows.
 #[inline]
 pub(crate) fn insert<'m>(
+    section: &mut Section<'m>,
+    index: Index<'m>,
+    bucket: Bucket<'m>,
+    (leader, link): (u32, Link<'m>),
+) {
+    let references: Span<'m, 32> = bucket.part(0);
+    let free = references.equal_words(0) & ENTRIES_SET;
+    if free == 0 {
+        link.init(BUCKET_NEXT, bucket.load(OVERFLOW));
+        section.set(bucket, OVERFLOW, leader);
+    } else {
+        let number = free.trailing_zeros() as usize % (ENTRIES + 1);
+        // The tag of an empty entry means nothing: no log (R2).
+        bucket.init(TAGS + 4 * number, link.load(TAG));
+        link.init(BUCKET_NEXT, 0);
+        section.set(bucket, 4 * number, leader);
+    }
+    section.add(index.words, KEYS, 1);
+}
+
+/// Splits a bucket if the table is too full after an insertion.
+#[inline]
+pub(crate) fn grow<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
     stripe: Stripe<'m>,
     index: Index<'m>,
-    leader: u32,
 ) -> Result<(), Error> {
-    let link = record::link(section.view(), leader, index.slot);
-    let tag = link.load(TAG);
-    let bucket = line(section.view(), index, bucket_of(tag, index.words.load(BUCKETS)));
-    let free = (0..ENTRIES).find(|entry| bucket.load(4 * entry) == 0);
-    if let Some(entry) = free {
-        // The tag of an empty entry means nothing: no log (R2).
-        bucket.init(TAGS + 4 * entry, tag);
-        link.init(BUCKET_NEXT, 0);
-        section.set(bucket, 4 * entry, leader);
-    } else {
-        link.init(BUCKET_NEXT, bucket.load(OVERFLOW));
-        section.set(bucket, OVERFLOW, leader);
-    }
-    section.add(index.words, KEYS, 1);
     if index.words.load(KEYS) > index.words.load(BUCKETS) * LOAD {
         split(section, layout, stripe, index)?;
     }
@@ -252,7 +272,7 @@ pub(crate) fn segments(index: Index<'_>) -> impl Iterator<Item = u32> {
 }
 
 /// The first `BUCKETS_MIN` lines of a new table's block, emptied.
-pub(crate) fn clear_first_segment<'m>(section: &mut Section<'m>, block: u32) {
+pub(crate) fn clear_first_segment(section: &mut Section<'_>, block: u32) {
     for bucket in 0..BUCKETS_MIN {
         let line = section.view().at(block + bucket);
         clear(section, line);

@@ -81,9 +81,10 @@ pub(crate) fn mask_entry(number: usize) -> (usize, usize) {
 /// The masks under which cells of the stripe are filed.
 #[inline]
 pub(crate) fn masks_in_use(stripe: Stripe<'_>) -> impl Iterator<Item = u32> {
-    (0..WAITER_MASKS_MAX).map(mask_entry).filter_map(move |(mask, count)| {
-        (stripe.page().load(count) != 0).then(|| stripe.page().load(mask))
-    })
+    let in_use = (0..WAITER_MASKS_MAX).map(mask_entry);
+    in_use
+        .filter(move |(_, count)| stripe.page().load(*count) != 0)
+        .map(move |(mask, _)| stripe.page().load(mask))
 }
 
 /// The cells filed under `mask` and `tag` (and others of the same chain).

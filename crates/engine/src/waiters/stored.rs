@@ -13,7 +13,7 @@ use crate::Engine;
 use crate::arena;
 use crate::error::Error;
 use crate::index::key;
-use crate::layout::{CELL_BYTES, EXTENT_BYTES, EXTENT_GRANULES, head};
+use crate::layout::{CELL_BYTES, EXTENT_BYTES, head};
 use crate::record::{self, ImageBuffer};
 
 /// The image of the actuals; formals are null.
@@ -27,6 +27,9 @@ const ENCODED_APART: u32 = 3;
 
 /// The form is the low byte of its word; above it stands the set of fields that are actuals.
 const FORM_BITS: u32 = 8;
+/// Bytes of an extent, as templates are counted.
+const EXTENT_LEN: u32 = 64 << 10;
+const _: () = assert!(EXTENT_LEN as usize == EXTENT_BYTES);
 /// Fields of a template that is stored as its actuals.
 const FIELDS_MAX: usize = 16;
 
@@ -79,7 +82,7 @@ impl Engine {
         }
         let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
         let cell = section.view().span::<CELL_BYTES>(cell.offset());
-        let count = cell.load(TEMPLATE_BYTES).div_ceil(EXTENT_GRANULES * GRANULE as u32);
+        let count = cell.load(TEMPLATE_BYTES).div_ceil(EXTENT_LEN);
         let first = self.layout.extent_of(cell.load(TEMPLATE));
         section.set(cell, FORM, ACTUALS);
         section.set(cell, TEMPLATE_BYTES, 0);
@@ -109,7 +112,7 @@ fn store_actuals(view: &View<'_>, cell: Cell<'_>, template: &TemplateRef<'_>) ->
     if size.bytes > TEMPLATE_INLINE {
         return false;
     }
-    record::write_fields(view, cell.offset() + TEMPLATE, fields, size.wide);
+    record::write_fields(view, cell.offset() + TEMPLATE, fields, size);
     cell.init(TEMPLATE_BYTES, u32::try_from(size.bytes).unwrap_or(0));
     let form = if size.wide { ACTUALS_WIDE } else { ACTUALS };
     cell.init(FORM, form | key::mask_of(patterns) << FORM_BITS);
