@@ -1,7 +1,7 @@
 //! Finding the records of one stripe that match: by the best index there is, in the order asked for.
 
 use tupelo_shm::View;
-use tupelo_tuple::{Kind, PatternRef, TupleView};
+use tupelo_tuple::{Field, Kind, PatternRef, TupleView};
 
 use crate::index::table::{self, Place};
 use crate::index::{self, Index, key, learn, ring};
@@ -208,14 +208,12 @@ pub(crate) fn extreme(
     all.into_iter().fold(0, better)
 }
 
-/// Whether `one` is further out than `best` in `field`. Values that do not compare are not.
-pub(crate) fn beats(
-    one: &TupleView<'_>,
-    best: &TupleView<'_>,
-    field: usize,
-    greatest: bool,
-) -> bool {
-    let (Some(one), Some(best)) = (one.field(field), best.field(field)) else { return false };
+/// Whether `one` is further out than `best` in `field`. Every value that has an order is further out than
+/// one that has none: NaN, `null`, a list, no such field.
+pub(crate) fn beats(one: &TupleView<'_>, best: &TupleView<'_>, field: usize, greatest: bool) -> bool {
+    let has_order = |field: &Field<'_>| field.order(field).is_some();
+    let Some(one) = one.field(field).filter(has_order) else { return false };
+    let Some(best) = best.field(field).filter(has_order) else { return true };
     let order = one.order(&best);
     order.is_some_and(|order| if greatest { order.is_gt() } else { order.is_lt() })
 }
