@@ -2,7 +2,7 @@
 
 use tupelo_shm::Section;
 
-use crate::record::{self, NEXT, PREVIOUS};
+use crate::record::{self, Header, NEXT, PREVIOUS};
 use crate::stripe::{FIRST, LAST, LIVE, Stripe};
 
 /// Appends a fresh record: the youngest.
@@ -48,8 +48,7 @@ fn link_between<'m>(
 
 /// Takes a record out of the list.
 #[inline]
-pub(crate) fn unlink<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
-    let header = record::header(section.view(), reference);
+pub(crate) fn unlink<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, header: Header<'m>) {
     let (previous, next) = (header.load(PREVIOUS), header.load(NEXT));
     set_neighbour(section, stripe, previous, NEXT, FIRST, next);
     set_neighbour(section, stripe, next, PREVIOUS, LAST, previous);

@@ -9,7 +9,7 @@
 //! [`crate::record`]) and the link of the free list. The link is used for nothing else while the block
 //! is in use, so undoing an allocation finds the free list intact.
 
-use tupelo_shm::{GRANULE, Section};
+use tupelo_shm::{GRANULE, Section, Span, View};
 
 use crate::arena::{self, BLOCKS, BUMP, Entry, FREE_LIST, KIND, LIVE, NEXT, OWNER, PREVIOUS, RUN};
 use crate::error::Error;
@@ -59,7 +59,22 @@ pub(crate) fn class_granules(class: usize) -> u32 {
 /// How many blocks of class `class` an extent holds.
 #[inline]
 fn capacity(class: usize) -> u32 {
-    EXTENT_GRANULES / class_granules(class)
+    const CAPACITIES: [u16; CLASSES_COUNT] = {
+        let mut capacities = [0; CLASSES_COUNT];
+        let mut class = 0;
+        while class < CLASSES_COUNT {
+            capacities[class] = EXTENT_GRANULES as u16 / CLASSES[class];
+            class += 1;
+        }
+        capacities
+    };
+    u32::from(CAPACITIES[class.min(CLASSES_COUNT - 1)])
+}
+
+/// The first granule of a block, whatever it is: the words that are this file's.
+#[inline]
+fn start<'m>(view: &View<'m>, block: u32) -> Span<'m, GRANULE> {
+    view.at(block)
 }
 
 /// Allocates a block of at least `bytes` bytes. Its contents are whatever it held before; its state word
@@ -88,7 +103,7 @@ pub(crate) fn allocate<'m>(
     let free = entry.load(FREE_LIST);
     let bump = entry.load(BUMP);
     let block = if free != 0 {
-        let after = record::header(section.view(), free).load(record::FREE_NEXT);
+        let after = start(section.view(), free).load(record::FREE_NEXT);
         section.set(entry, FREE_LIST, after);
         free
     } else {
@@ -193,9 +208,9 @@ pub(crate) fn free<'m>(
         return Ok(());
     }
     let had_room = has_room(entry, class);
-    let header = record::header(section.view(), block);
-    header.init(record::FREE_NEXT, entry.load(FREE_LIST));
-    section.set(header, record::STATE, record::FREE);
+    let first = start(section.view(), block);
+    first.init(record::FREE_NEXT, entry.load(FREE_LIST));
+    section.set(first, record::STATE, record::FREE);
     section.set(entry, FREE_LIST, block);
     section.add(entry, LIVE, -1);
     if !had_room {

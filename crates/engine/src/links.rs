@@ -10,9 +10,10 @@ use crate::Engine;
 use crate::base;
 use crate::blocks;
 use crate::error::Error;
+use crate::find::Found;
 use crate::index::{self, BUILDING, CURSOR, DROPPING, Index, MASK, READY, STATE, key, ring};
 use crate::layout::Layout;
-use crate::record::{self, EXTENSION, NEXT, SHAPE, STATE as RECORD_STATE};
+use crate::record::{self, EXTENSION, Header, NEXT, SHAPE, STATE as RECORD_STATE};
 use crate::stripe::{INDEX_SET, Stripe};
 
 /// Which index slots are being built or dropped, a bit each.
@@ -43,7 +44,13 @@ pub(crate) fn set_linked(section: &mut Section<'_>, reference: u32, slot: usize,
 /// The slots that a record is linked in.
 #[inline]
 pub(crate) fn linked(view: &View<'_>, reference: u32) -> u32 {
-    record::header(view, reference).load(SHAPE) >> LINKED_SHIFT & 0xff
+    linked_of(record::header(view, reference))
+}
+
+/// The slots that the record with this header is linked in.
+#[inline]
+fn linked_of(header: Header<'_>) -> u32 {
+    header.load(SHAPE) >> LINKED_SHIFT & 0xff
 }
 
 /// Gives a record room for the links of `slot`, if its header has none.
@@ -143,23 +150,32 @@ impl Engine {
     }
 
     /// Takes a live record out of everything that finds it. Its block stays; the caller frees or holds it.
-    #[inline]
     pub(crate) fn unlink<'m>(&self, section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
-        let view = section.view();
-        let next = record::header(view, reference).load(NEXT);
-        let linked = linked(view, reference);
-        for slot in index::slots(linked) {
+        self.unlink_found(section, stripe, Found { reference, ..Found::default() });
+    }
+
+    /// As [`Engine::unlink`], for what a search in this section found.
+    #[inline]
+    pub(crate) fn unlink_found<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        found: Found<'m>,
+    ) {
+        let header = record::header(section.view(), found.reference);
+        for slot in index::slots(linked_of(header)) {
             let index = index::at(stripe, slot);
             // A dropped index has no table any more; its marks mean nothing.
             if matches!(index.words.load(STATE), READY | BUILDING) {
-                ring::unlink(section, index, reference);
+                let place = found.place.and_then(|(by, place)| (by == slot).then_some(place));
+                ring::unlink(section, index, (found.reference, header), place);
             }
         }
         let walking = stripe.page().load(WALKING);
         if walking != 0 {
-            move_cursors(section, stripe, walking, reference, next);
+            move_cursors(section, stripe, walking, found.reference, header.load(NEXT));
         }
-        base::unlink(section, stripe, reference);
+        base::unlink(section, stripe, header);
     }
 
     /// Frees the block of a record that is linked nowhere, and its extension.

@@ -109,7 +109,7 @@ impl Engine {
             waiting: u64::from(stripe.page().load(WAITING)),
             puts: stripe.page().load64(NEXT_SEQUENCE),
             takes: stripe.page().load64(TAKES),
-            indexes: index::ready(&view, stripe).map(fields).collect(),
+            indexes: index::ready(stripe).map(fields).collect(),
         })
     }
 

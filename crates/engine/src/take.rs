@@ -62,7 +62,8 @@ impl Engine {
         } else {
             let mut buffer = ImageBuffer::new();
             let tuple = buffer.copy(section.view(), found.reference, search.kinds);
-            let told = self.remove(&mut section, stripe, found.reference, search.kinds)?;
+            self.unlink_found(&mut section, stripe, found);
+            let told = self.free_taken(&mut section, stripe, found.reference, search.kinds)?;
             section.commit().map_err(Error::from)?;
             drop(section);
             told.wake(self);

@@ -28,7 +28,7 @@ impl<'m> Check<'_, 'm> {
         let mut ready = Vec::new();
         let (mut ready_set, mut walking_set) = (0, 0);
         for slot in 0..INDEXES_MAX {
-            let index = index::at(self.view, stripe, slot);
+            let index = index::at(stripe, slot);
             let state = index.words.load(STATE);
             match state {
                 NONE => {}
