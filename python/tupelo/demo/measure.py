@@ -44,6 +44,11 @@ class Plan:
         choice = random.Random(self.seed)  # noqa: S311
         return [database.password(choice.randrange(self.pairs)) for _ in range(how_many)]
 
+    def one_of_each(self) -> list[str]:
+        """The first password of each worker's part."""
+        parts = (self.part(worker) for worker in range(self.workers))
+        return [database.password(part[0]) for part in parts if part]
+
 
 class Searcher(Protocol):
     """One way of doing it, with its worker processes started and ready."""
@@ -68,6 +73,7 @@ class Outcome:
 
     name: str
     store_s: float
+    first_s: float
     search_all_s: float
     single: Latency
 
@@ -82,19 +88,35 @@ def measure(searcher: Searcher, plan: Plan, terminal: Terminal) -> Outcome:
         f" {count(int(plan.pairs / store_s))} per second"
     )
 
-    expected = {database.digest(password): password for password in plan.wanted(plan.searches)}
+    first = plan.one_of_each()
+    first_s = search_all(searcher, first)
+    terminal.line(f"  the first {len(first)} searches, one for each part, in {duration(first_s)}")
+    wanted = plan.wanted(plan.searches)
+    search_all_s = search_all(searcher, wanted)
+    terminal.line(
+        f"  {count(len(wanted))} searches at once in {duration(search_all_s)}, every password right"
+    )
+    single = search_singly(searcher, plan.wanted(SINGLES))
+    terminal.line(f"  {count(SINGLES)} searches one after the other: {single}")
+    return Outcome(searcher.name, store_s, first_s, search_all_s, single)
+
+
+def search_all(searcher: Searcher, passwords: Sequence[str]) -> float:
+    """Search for all passwords at once; how long it took, if every answer was right."""
+    expected = {database.digest(password): password for password in passwords}
     begin = time.perf_counter()
     found = searcher.search_all(list(expected))
-    search_all_s = time.perf_counter() - begin
+    elapsed_s = time.perf_counter() - begin
     if found != expected:
         message = f"{searcher.name}: {len(expected.items() - found.items())} searches went wrong"
         raise WrongResultError(message)
-    terminal.line(
-        f"  {count(len(found))} searches at once in {duration(search_all_s)}, every password right"
-    )
+    return elapsed_s
 
+
+def search_singly(searcher: Searcher, passwords: Sequence[str]) -> Latency:
+    """Search for one password after the other; how long each took, if every answer was right."""
     single_ns = samples()
-    for password in plan.wanted(SINGLES):
+    for password in passwords:
         digest = database.digest(password)
         begin_ns = time.perf_counter_ns()
         answer = searcher.search(digest)
@@ -102,9 +124,7 @@ def measure(searcher: Searcher, plan: Plan, terminal: Terminal) -> Outcome:
         if answer != password:
             message = f"{searcher.name}: {digest} is of {password}, the answer was {answer}"
             raise WrongResultError(message)
-    single = Latency.of(single_ns)
-    terminal.line(f"  {count(SINGLES)} searches one after the other: {single}")
-    return Outcome(searcher.name, store_s, search_all_s, single)
+    return Latency.of(single_ns)
 
 
 def compare(outcomes: Sequence[Outcome], plan: Plan, terminal: Terminal) -> None:
@@ -113,6 +133,10 @@ def compare(outcomes: Sequence[Outcome], plan: Plan, terminal: Terminal) -> None
         ["", *(outcome.name for outcome in outcomes)],
         [
             [f"store {count(plan.pairs)} pairs", *(duration(o.store_s) for o in outcomes)],
+            [
+                f"first {plan.workers} searches",
+                *(duration(o.first_s) for o in outcomes),
+            ],
             [
                 f"{count(plan.searches)} searches at once",
                 *(duration(o.search_all_s) for o in outcomes),

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import islice
+from multiprocessing.synchronize import Event
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tupelo.demo import database
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 BATCH = 10_000  # pairs per call to the manager: larger batches were not faster
 PATIENCE_S = 120.0  # longer than any step takes; a dead worker must not hang the demo
-STORE = "store"  # what the master says to a worker first; then digests, then None
-
 SPAWN = multiprocessing.get_context("spawn")  # as `tupelo.spawn` does
 
 AnyQueue: TypeAlias = "Queue[Any]"
@@ -36,12 +35,13 @@ class Queues:
 
     name: str
     plan: Plan
+    start: Event
     tasks: Sequence[AnyQueue]
     results: AnyQueue
 
     def store(self) -> None:
         """Tell every worker to store its part, and wait for all."""
-        self.tell(STORE)
+        self.start.set()
         for _ in range(self.plan.workers):
             self.results.get(timeout=PATIENCE_S)
 
@@ -59,10 +59,10 @@ class Queues:
         password: str = self.results.get(timeout=PATIENCE_S)[1]
         return password
 
-    def tell(self, message: str | None) -> None:
-        """Say something to every worker, also where they share one queue."""
+    def finish(self) -> None:
+        """Tell every worker that there is no more, also where they share one queue."""
         for number in range(self.plan.workers):
-            self.tasks[number % len(self.tasks)].put(message)
+            self.tasks[number % len(self.tasks)].put(None)
 
 
 @contextmanager
@@ -88,18 +88,19 @@ def with_queues(plan: Plan) -> Iterator[Searcher]:
     """A queue to each worker, one back."""
     results: AnyQueue = SPAWN.Queue()
     tasks: list[AnyQueue] = [SPAWN.Queue() for _ in range(plan.workers)]
-    with workers(plan, queue_worker, [(own, results) for own in tasks]):
-        searcher = Queues("Queue + dict", plan, tasks, results)
+    start = SPAWN.Event()
+    with workers(plan, queue_worker, [(start, own, results) for own in tasks]):
+        searcher = Queues("Queue + dict", plan, start, tasks, results)
         for _ in range(plan.workers):
             results.get(timeout=PATIENCE_S)
         yield searcher
-        searcher.tell(None)
+        searcher.finish()
 
 
-def queue_worker(part: range, tasks: AnyQueue, results: AnyQueue) -> None:
+def queue_worker(part: range, start: Event, tasks: AnyQueue, results: AnyQueue) -> None:
     """One worker: a dictionary of its own."""
     results.put("ready")
-    tasks.get()
+    start.wait()
     pairs = dict(database.pairs(part))
     results.put("stored")
     for digest in iter(tasks.get, None):
@@ -115,18 +116,19 @@ def with_manager(plan: Plan) -> Iterator[Searcher]:
         pairs = manager.dict()
         tasks: Any = manager.Queue()
         results: Any = manager.Queue()
-        with workers(plan, manager_worker, [(pairs, tasks, results)] * plan.workers):
-            searcher = Queues("Manager.dict", plan, [tasks], results)
+        start = SPAWN.Event()
+        with workers(plan, manager_worker, [(start, pairs, tasks, results)] * plan.workers):
+            searcher = Queues("Manager.dict", plan, start, [tasks], results)
             for _ in range(plan.workers):
                 results.get(timeout=PATIENCE_S)
             yield searcher
-            searcher.tell(None)
+            searcher.finish()
 
 
-def manager_worker(part: range, pairs: Any, tasks: Any, results: Any) -> None:
+def manager_worker(part: range, start: Event, pairs: Any, tasks: Any, results: Any) -> None:
     """One worker: everything through the manager."""
     results.put("ready")
-    tasks.get()
+    start.wait()
     own = database.pairs(part)
     while batch := dict(islice(own, BATCH)):
         pairs.update(batch)

@@ -1,0 +1,140 @@
+"""`python -m tupelo.demo`: the demos run, check their results, and refuse bad input clearly."""
+
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tupelo.demo import database
+from tupelo.demo.number_lines import BadLineError, merged, pack, parse, unpack
+from tupelo.demo.terminal import bar, count, duration
+
+
+def demo(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tupelo.demo", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_the_password_search_finds_every_password_and_loses_no_pair():
+    run = demo("password", "--pairs", "2000", "--workers", "2", "--searches", "10", "--alone")
+    assert run.returncode == 0, run.stderr
+    assert "10 searches at once" in run.stdout
+    assert "every password right" in run.stdout
+    assert "2 000 pairs taken back" in run.stdout
+    assert "none missing" in run.stdout
+
+
+def test_the_same_work_is_done_without_a_space_and_shown_beside_it():
+    run = demo("password", "--pairs", "1000", "--workers", "2", "--searches", "5")
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count("every password right") == 3
+    last = run.stdout.rstrip().splitlines()[-6:]
+    assert last[0].split() == ["Tupelo", "Queue", "+", "dict", "Manager.dict"]
+    assert last[-1].startswith("  one search, max")
+
+
+def test_demos_leave_no_space_behind():
+    import tupelo as ts  # noqa: PLC0415
+
+    run = demo("password", "--pairs", "100", "--workers", "2", "--searches", "1", "--alone")
+    assert run.returncode == 0, run.stderr
+    listing = [path.name for path in Path("/dev/shm").iterdir()]  # noqa: S108
+    assert not [name for name in listing if "demo-" in name], ts.__name__
+
+
+def test_passwords_are_seven_digits_and_never_repeat():
+    passwords = [database.password(index) for index in range(100_000)]
+    assert len(set(passwords)) == len(passwords)
+    assert {len(password) for password in passwords} == {7}
+
+
+def test_the_digest_of_the_case_study_is_right():
+    assert database.digest("7723567") == "dd157c03313e452ae4a7a5b72407b3a9"
+
+
+@pytest.mark.parametrize("kind", ["integers", "floats", "mixed and beyond 64 bits"])
+def test_a_file_is_sorted(tmp_path, kind):
+    choice = random.Random(kind)
+    draw = {
+        "integers": lambda: choice.randrange(-1000, 1000),
+        "floats": lambda: choice.uniform(-1, 1),
+        "mixed and beyond 64 bits": lambda: choice.choice([1.5, -7, 10**30, -(10**30)]),
+    }[kind]
+    numbers = [draw() for _ in range(5000)]
+    source = tmp_path / "numbers.txt"
+    source.write_text("\n".join(map(str, numbers)))
+    run = demo("sort", source, "--workers", "2", "--out", tmp_path / "sorted.txt")
+    assert run.returncode == 0, run.stderr
+    assert "the results are equal" in run.stdout
+    lines = (tmp_path / "sorted.txt").read_text().split()
+    assert lines == list(map(str, sorted(numbers)))
+
+
+def test_a_bad_line_is_named(tmp_path):
+    source = tmp_path / "numbers.txt"
+    source.write_text("1\n2\n\nthree\n4\n")
+    run = demo("sort", source)
+    assert run.returncode == 1
+    assert run.stderr == f"tupelo demo sort: {source}, line 4: 'three' is not a number\n"
+
+
+def test_a_bad_line_far_in_the_file_is_named_by_its_number_in_the_file(tmp_path):
+    source = tmp_path / "numbers.txt"
+    source.write_text("123456789\n" * 400_000 + "nan\n")
+    run = demo("sort", source, "--workers", "2")
+    assert run.stderr == f"tupelo demo sort: {source}, line 400001: 'nan' is not a number\n"
+
+
+def test_a_file_without_numbers_is_refused(tmp_path):
+    source = tmp_path / "empty.txt"
+    source.write_text("\n\n")
+    run = demo("sort", source)
+    assert run.returncode == 1
+    assert run.stderr == f"tupelo demo sort: {source} has no numbers; one per line is expected\n"
+
+
+def test_a_missing_file_is_named(tmp_path):
+    run = demo("sort", tmp_path / "missing.txt")
+    assert run.returncode == 1
+    assert "No such file" in run.stderr
+    assert "missing.txt" in run.stderr
+
+
+def test_help_shows_examples():
+    assert "tupelo demo sort numbers.txt" in demo("--help").stdout
+
+
+def test_merging_gives_what_sorting_gives():
+    for seed in range(50):
+        choice = random.Random(seed)
+        parts = [
+            sorted(choice.randrange(50) for _ in range(choice.randrange(60))) for _ in range(5)
+        ]
+        everything = sorted(number for part in parts for number in part)
+        assert [n for block in merged(parts, 20) for n in block] == everything, f"seed {seed}"
+
+
+@pytest.mark.parametrize("numbers", [[1, 2], [1.5, -0.0], [1, 2.5], [10**30], []])
+def test_packed_numbers_come_back(numbers):
+    assert list(unpack(pack(numbers))) == numbers
+
+
+def test_a_line_that_is_no_number_is_told_by_its_index():
+    with pytest.raises(BadLineError, match="line 2: 'two' is not a number"):
+        parse(b"1\ntwo\n")
+
+
+def test_figures_are_readable():
+    assert (count(1_234_567), duration(0.00123), duration(12.3)) == (
+        "1 234 567",
+        "1.23 ms",
+        "12.3 s",
+    )
+    assert (bar(1, 2).count("█"), bar(0, 0).count("█")) == (16, 0)

@@ -1,0 +1,52 @@
+"""Every program in examples/ runs as it is and prints the result it checks."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+RESULTS = {
+    "barrier": "3 processes went through 5 rounds together",
+    "pipeline": "95 primes below 500, the largest is 499",
+    "request_reply": "300 calls, every answer went to its caller",
+    "semaphore": "6 processes shared 2 permits, never more at once",
+    "work_queue": "the sum of 1000 squares is 332833500",
+}
+
+
+def run(program: Path, folder: Path) -> str:
+    finished = subprocess.run(
+        [sys.executable, program],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stderr == ""
+    return finished.stdout
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_prints_its_result(example, tmp_path):
+    assert run(example, tmp_path) == RESULTS[example.stem] + "\n"
+
+
+def test_every_result_has_its_example():
+    assert {path.stem for path in EXAMPLES} == set(RESULTS)
+
+
+def test_the_program_of_the_readme_runs_as_printed(tmp_path):
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    program = readme.split("```python\n")[1].split("```")[0]
+    (tmp_path / "squares.py").write_text(program, encoding="utf-8")
+    expected = program.rsplit("# ", 1)[1].strip()
+    try:
+        assert run(tmp_path / "squares.py", tmp_path) == f"{expected}\n"
+    finally:
+        import tupelo as ts  # noqa: PLC0415
+
+        ts.remove("shm://squares")
