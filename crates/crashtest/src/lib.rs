@@ -4,23 +4,29 @@
 //! what is in the memory: the test brings a script, and a check that fails unless the state is legal.
 //!
 //! The kernel is the real one: the process dies by SIGKILL, at an exact instruction, and the kernel
-//! cleans up after it. An [`Experiment`] first has the script run one instruction at a time and notes
+//! cleans up after it. An `Experiment` first has the script run one instruction at a time and notes
 //! the address of each. Then, for every instruction, it restores the memory, starts a new process, lets
 //! it run to that instruction by a breakpoint, kills it, and starts another process for the check. So
 //! the cost of a kill does not grow with the length of the script: 2 000 kills take seconds.
 //!
 //! Exact as far as the script takes the same path each time: no time, no random numbers, no numbers of
-//! its own process turned into text. Work of that kind belongs before the script, see [`Script`].
+//! its own process turned into text. Work of that kind belongs before the script, in its `prepare`.
 //!
-//! Linux on x86-64 only: breakpoints and single steps differ per machine. Elsewhere the crate is empty.
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+//! Linux only, and experiments on x86-64 only: breakpoints differ per machine. Elsewhere there is
+//! [`fork`], for tests between processes.
+#![cfg(target_os = "linux")]
 #![allow(unsafe_code, reason = "development code that forks and traces processes")]
 
 mod child;
+#[cfg(target_arch = "x86_64")]
 mod experiment;
+#[cfg(target_arch = "x86_64")]
 mod memory;
+#[cfg(target_arch = "x86_64")]
 mod tracee;
 
 pub use child::{Child, Exit, fork, shared_words};
+#[cfg(target_arch = "x86_64")]
 pub use experiment::{Death, Experiment, Script, Summary};
+#[cfg(target_arch = "x86_64")]
 pub use memory::Region;

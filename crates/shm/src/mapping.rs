@@ -129,7 +129,7 @@ impl Mapping {
             let bytes = step_bytes.min(range.end - next);
             match rustix::fs::fallocate(file, FallocateFlags::empty(), next as u64, bytes as u64) {
                 Ok(()) => next += bytes,
-                // A signal made the kernel undo the call. Under a profiler's timer a large one would
+                // Older kernels undo the call at any signal. Under a profiler's timer a large one would
                 // never finish; a smaller one gets through between two signals.
                 Err(Errno::INTR) => step_bytes = (step_bytes / 2).max(rustix::param::page_size()),
                 Err(errno) => return Err(full(file, range.end - next, errno)),
