@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tupelo import TupeloError
 from tupelo.demo import password, sort
+from tupelo.demo.measure import Plan, WrongResultError
 from tupelo.demo.terminal import Terminal
 
 EXAMPLES = """examples:
@@ -14,6 +15,8 @@ EXAMPLES = """examples:
   tupelo demo sort numbers.txt              sort a file of your own, one number per line
   tupelo demo sort numbers.txt --workers 8 --out sorted.txt
 """
+USAGE = 2  # exit code
+INTERRUPTED = 130
 
 
 def positive(text: str) -> int:
@@ -33,7 +36,7 @@ def arguments() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    demos = parser.add_subparsers(dest="demo", metavar="DEMO", required=True)
+    demos = parser.add_subparsers(dest="demo", metavar="DEMO")
 
     search = demos.add_parser("password", help="search a database spread over worker processes")
     search.add_argument("--pairs", type=positive, default=1_000_000, help="size of the database")
@@ -51,23 +54,34 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Run the chosen demo; the exit code is 1 if it failed."""
-    options = arguments().parse_args()
+    """Run the chosen demo; returns the exit code."""
+    parser = arguments()
+    options = parser.parse_args()
+    if options.demo is None:
+        parser.print_help()
+        return USAGE
     terminal = Terminal(sys.stdout)
     try:
         if options.demo == "password":
-            plan = password.Plan(options.pairs, options.workers, options.searches, options.seed)
+            plan = Plan(options.pairs, options.workers, options.searches, options.seed)
             password.run(plan, terminal, alone=options.alone)
         else:
             sort.run(
                 sort.Plan(options.file, options.workers, options.out), terminal, alone=options.alone
             )
-    except (sort.BadFileError, TupeloError, OSError) as error:
-        sys.stderr.write(f"tupelo demo {options.demo}: {error}\n")
-        return 1
+    except (sort.BadFileError, WrongResultError, TupeloError) as error:
+        return failed(options.demo, str(error))
+    except OSError as error:
+        return failed(options.demo, f"{error.filename}: {error.strerror}")
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     return 0
+
+
+def failed(demo: str, why: str) -> int:
+    """Say why a demo failed; returns the exit code."""
+    sys.stderr.write(f"tupelo demo {demo}: {why}\n")
+    return 1
 
 
 if __name__ == "__main__":

@@ -84,9 +84,11 @@ def run(plan: Plan, terminal: Terminal, *, alone: bool) -> None:
             message = f"the workers' result differs from sorted() after {position} numbers"
             raise BadFileError(message)
         position += len(block)
+    faster, times = ("the workers were", alone_s / elapsed_s)
+    if times < 1:
+        faster, times = ("one process was", elapsed_s / alone_s)
     terminal.line(
-        f"  the results are equal; the workers took {elapsed_s / alone_s:.2f} times as long"
-        f" on {os.cpu_count()} cores"
+        f"  the results are equal; {faster} {times:.1f} times as fast, on {os.cpu_count()} cores"
     )
 
 
