@@ -210,7 +210,12 @@ pub(crate) fn extreme(
 
 /// Whether `one` is further out than `best` in `field`. Every value that has an order is further out than
 /// one that has none: NaN, `null`, a list, no such field.
-pub(crate) fn beats(one: &TupleView<'_>, best: &TupleView<'_>, field: usize, greatest: bool) -> bool {
+pub(crate) fn beats(
+    one: &TupleView<'_>,
+    best: &TupleView<'_>,
+    field: usize,
+    greatest: bool,
+) -> bool {
     let has_order = |field: &Field<'_>| field.order(field).is_some();
     let Some(one) = one.field(field).filter(has_order) else { return false };
     let Some(best) = best.field(field).filter(has_order) else { return true };

@@ -56,6 +56,9 @@ impl Target<'_> {
 
     /// The match that `order` asks for among those of all alternatives, or 0.
     pub(crate) fn pick(&self, view: &View<'_>, order: Order, random: u64, seed: u64) -> u32 {
+        if let Some(search) = self.search(seed) {
+            return search.pick(view, Stripe::of_shape(view, self.shape), order, random).reference;
+        }
         let all = self.matches(view, seed);
         match order {
             Order::Fifo | Order::Any => all.first().copied().unwrap_or(0),

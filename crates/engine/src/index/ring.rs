@@ -2,8 +2,8 @@
 
 use tupelo_shm::{Section, View};
 
-use super::table::{self, Place};
 use super::Index;
+use super::table::{self, Place};
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::record::{self, BUCKET_NEXT, Header, RING_NEXT, RING_PREVIOUS, SEQUENCE, TAG};

@@ -20,6 +20,7 @@ use crate::layout::head;
 use crate::record::{self, ImageBuffer};
 use crate::registry::{self, Kinds};
 use crate::stripe::{self, Stripe};
+use crate::targets::Target;
 
 /// Longest sleep without looking around: a put that died between its commit and its wake-up, or a dead
 /// process, is noticed after this (rule L5).
@@ -101,43 +102,45 @@ impl Waiter {
         engine.learn_if(learn, scope, search.mask)
     }
 
-    /// Takes what there is, or links the cell: in one section, so no put comes between.
+    /// Takes what there is, or links the cell: in one section, so no put comes between. Returns whether the
+    /// search has shown that an index pays.
     fn register_in<'m>(
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
         search: &Search<'_>,
     ) -> Result<bool, Error> {
-        let found = self.find(section, stripe, search)?;
-        if found.is_none() {
-            let tag_of = |mask| key::tag_of_patterns(search.patterns, mask, self.engine.seed);
-            self.engine.file(section, stripe, self.number, search.mask, tag_of)?;
+        if self.wants_tuple() {
+            let found = search.pick(section.view(), stripe, Order::Fifo, 0);
+            if found.reference != 0 {
+                self.accept(section, stripe, found.reference)?;
+                return Ok(found.learn);
+            }
         }
-        Ok(found == Some(true))
+        let tag_of = |mask| key::tag_of_patterns(search.patterns, mask, self.engine.seed);
+        self.engine.file(section, stripe, self.number, search.mask, tag_of)?;
+        Ok(false)
     }
 
-    /// Hands a match over to this waiter's own cell. `None`: there is none. Else whether to learn.
-    fn find<'m>(
+    fn wants_tuple(&self) -> bool {
+        matches!(self.want, Want::Take | Want::Read)
+    }
+
+    /// Hands a match that is in the lists over to this waiter's own cell.
+    fn accept<'m>(
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        search: &Search<'_>,
-    ) -> Result<Option<bool>, Error> {
-        if !matches!(self.want, Want::Take | Want::Read) {
-            return Ok(None);
-        }
-        let found = search.pick(section.view(), stripe, Order::Fifo, 0);
-        if found.reference == 0 {
-            return Ok(None);
-        }
+        reference: u32,
+    ) -> Result<(), Error> {
         let reference = if self.want == Want::Take {
-            self.engine.unlink(section, stripe, found.reference);
-            found.reference
+            self.engine.unlink(section, stripe, reference);
+            reference
         } else {
-            self.engine.copy_record(section, stripe, found.reference)?
+            self.engine.copy_record(section, stripe, reference)?
         };
         self.engine.hand_over(section, stripe, self.number, reference);
-        Ok(Some(found.learn))
+        Ok(())
     }
 
     /// Links the cell first and looks afterwards: a put that does not see it was there before the look.
@@ -148,28 +151,34 @@ impl Waiter {
             chain::file_wide(&mut section, self.number);
             section.commit()?;
         }
-        if !matches!(self.want, Want::Take | Want::Read) {
+        if !self.wants_tuple() {
             return Ok(());
         }
-        for (alternative, shape) in engine.fitting(template) {
-            let Some(kinds) = registry::kinds_of(&engine.memory.view(), shape) else { continue };
-            let search = Search::new(alternative.patterns, kinds.as_slice(), engine.seed);
-            let handed = engine.retry(|| {
-                let mut section = Section::enter(&engine.memory, stripe::scope_of(shape))?;
-                section.enter_also(head::WIDE_SCOPE)?;
-                section.focus(stripe::scope_of(shape));
-                let stripe = Stripe::of_shape(section.view(), shape);
-                // A put may have been faster.
-                let waits = cell(section.view(), self.number).load(STATE) == LINKED;
-                let handed = !waits || self.find(&mut section, stripe, &search)?.is_some();
-                section.commit()?;
-                Ok(handed)
-            })?;
-            if handed {
+        for target in &engine.targets(template).all {
+            if engine.retry(|| self.look_into(target))? {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Looks for a match in one shape. Returns whether the waiter has its tuple.
+    fn look_into(&self, target: &Target<'_>) -> Result<bool, Error> {
+        let engine = &*self.engine;
+        let mut section = Section::enter(&engine.memory, stripe::scope_of(target.shape))?;
+        section.enter_also(head::WIDE_SCOPE)?;
+        section.focus(stripe::scope_of(target.shape));
+        // A put may have been faster.
+        if cell(section.view(), self.number).load(STATE) != LINKED {
+            return Ok(true);
+        }
+        let stripe = Stripe::of_shape(section.view(), target.shape);
+        let reference = target.pick(section.view(), Order::Fifo, 0, engine.seed);
+        if reference != 0 {
+            self.accept(&mut section, stripe, reference)?;
+        }
+        section.commit()?;
+        Ok(reference != 0)
     }
 
     /// Waits until a tuple is this waiter's, or what it watches for happened, or `timeout` passed (`None`:
