@@ -36,6 +36,16 @@ test-rust: ## run the Rust tests
 test-python: $(VENV)/.extension $(VENV)/.dev ## run the Python tests
 	$(BIN)/pytest
 
+.PHONY: bench
+bench: ## measure put and take beside a private hash map (a machine with nothing else to do)
+	$(CARGO) bench --locked --package tupelo --bench pair
+
+.PHONY: torture
+torture: export TUPELO_EVERY_INSTRUCTION = 1
+torture: export TUPELO_TORTURE_SECONDS ?= 60
+torture: ## the long forms of the crash tests and of the hostile input (tens of minutes)
+	$(CARGO) test --workspace --locked
+
 .PHONY: check
 check: check-rust check-python check-tree ## check format, lints, types, layers and file sizes
 

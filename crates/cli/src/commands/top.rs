@@ -101,7 +101,10 @@ impl Watched {
         // A shape that was not there before began at nothing.
         let before = totals.get(&shape.kinds).copied().unwrap_or(Totals { puts: 0, takes: 0 });
         let elapsed_s = now.duration_since(*then).as_secs_f64();
-        let per_s = |after: u64, before: u64| Some(after.saturating_sub(before) as f64 / elapsed_s);
+        let per_s = |after: u64, before: u64| {
+            let rate = after.saturating_sub(before) as f64 / elapsed_s;
+            Some((rate * 10.0).round() / 10.0)
+        };
         Rates {
             puts_per_s: per_s(shape.puts, before.puts),
             takes_per_s: per_s(shape.takes, before.takes),
