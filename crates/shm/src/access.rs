@@ -310,6 +310,13 @@ impl<'m> View<'m> {
         self.violated.set(true);
     }
 
+    /// Reaches as far as `other`, a later view of the same segment. What was violated stays so.
+    #[inline]
+    pub(crate) fn widen(&mut self, other: &Self) {
+        debug_assert!(self.base == other.base, "views of one segment");
+        self.limit = self.limit.max(other.limit);
+    }
+
     /// Forgets violations: an optimistic reader that raced with a writer saw garbage, not damage.
     #[inline]
     pub fn forgive(&self) {

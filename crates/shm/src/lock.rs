@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use crate::access::{GRANULE, Span, View};
 use crate::error::Error;
+use crate::memory::Memory;
 use crate::thread::{self, Thread};
 use crate::{futex, process};
 
@@ -45,16 +46,34 @@ const SLICE: Duration = Duration::from_millis(20);
 /// only be detected, not cured.
 const STALL: Duration = Duration::from_secs(10);
 
-/// Locks `scope`. What a dead owner left half done is rolled back first.
+/// The lock line of `scope`.
+///
+/// # Errors
+///
+/// [`Error::Corrupted`] if there can be none: the scope was read from a damaged word.
 #[inline(always)]
-pub(crate) fn acquire<'m>(view: &View<'m>, thread: &Thread<'m>, scope: u32) -> Result<(), Error> {
-    let line: LockLine<'m> = view.at(scope);
+pub(crate) fn line<'m>(memory: &'m Memory, scope: u32) -> Result<LockLine<'m>, Error> {
+    let view = memory.view();
+    let line = view.at(scope);
+    if view.violated() {
+        return Err(Error::corrupted("a lock is named that lies outside of the segment"));
+    }
+    Ok(line)
+}
+
+/// Locks the scope of `line`. What a dead owner left half done is rolled back first.
+#[inline(always)]
+pub(crate) fn acquire<'m>(
+    memory: &'m Memory,
+    thread: &Thread<'m>,
+    line: LockLine<'m>,
+) -> Result<(), Error> {
     thread.set_pending(line.word(WORD));
     // Acquire pairs with the Release in `release`: we see all that the last owner stored.
     let free =
         line.word(WORD).compare_exchange(0, thread.tid, Ordering::Acquire, Ordering::Relaxed);
     if free.is_err() {
-        acquire_contended(view, line, thread, scope).inspect_err(|_| thread.clear_pending())?;
+        acquire_contended(memory, line, thread).inspect_err(|_| thread.clear_pending())?;
     }
     line.init(OWNER, thread.slot_number());
     enter(line);
@@ -70,10 +89,9 @@ fn enter(line: LockLine<'_>) {
     fence(Ordering::Release);
 }
 
-/// Unlocks `scope`; what was stored inside is committed.
+/// Unlocks the scope of `line`; what was stored inside is committed.
 #[inline(always)]
-pub(crate) fn release<'m>(view: &View<'m>, thread: &Thread<'m>, scope: u32) {
-    let line: LockLine<'m> = view.at(scope);
+pub(crate) fn release(thread: &Thread<'_>, line: LockLine<'_>) {
     thread.set_pending(line.word(WORD));
     let sequence = line.load(SEQUENCE).wrapping_add(1);
     line.word(SEQUENCE).store(sequence, Ordering::Release);
@@ -87,10 +105,9 @@ pub(crate) fn release<'m>(view: &View<'m>, thread: &Thread<'m>, scope: u32) {
 #[cold]
 #[inline(never)]
 fn acquire_contended<'m>(
-    view: &View<'m>,
+    memory: &'m Memory,
     line: LockLine<'m>,
     thread: &Thread<'m>,
-    scope: u32,
 ) -> Result<(), Error> {
     let word = line.word(WORD);
     let (mut spins, mut slept) = (0, Duration::ZERO);
@@ -102,7 +119,7 @@ fn acquire_contended<'m>(
             let ours = thread.tid | keep;
             if word.compare_exchange(seen, ours, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 if seen & OWNER_DIED != 0 {
-                    inherit(view, line, scope);
+                    inherit(&memory.view(), line);
                 }
                 return Ok(());
             }
@@ -114,12 +131,14 @@ fn acquire_contended<'m>(
         } else {
             slept += sleep(line, seen, slept);
             let seen = word.load(Ordering::Relaxed);
-            if seen & TID != 0 && !owner_is_alive(view, line, seen & TID) {
+            if seen & TID != 0 && !owner_is_alive(&memory.view(), line, seen & TID) {
                 // As the kernel would have done it.
                 let died = (seen & WAITERS) | OWNER_DIED;
                 let _ = word.compare_exchange(seen, died, Ordering::Relaxed, Ordering::Relaxed);
             } else if slept >= STALL && seen & TID != 0 {
-                return Err(Error::Stalled { pid: thread::pid_of(view, line.load(OWNER)) });
+                return Err(Error::Stalled {
+                    pid: thread::pid_of(&memory.view(), line.load(OWNER)),
+                });
             }
         }
     }
@@ -147,7 +166,8 @@ fn owner_is_alive(view: &View<'_>, line: LockLine<'_>, tid: u32) -> bool {
 /// Brings a dead owner's scope back to its last committed state. Killed in here: the next heir repeats
 /// it, since restoring is idempotent and the owner word is replaced only afterwards.
 #[cold]
-fn inherit(view: &View<'_>, line: LockLine<'_>, scope: u32) {
+fn inherit(view: &View<'_>, line: LockLine<'_>) {
+    let scope = u32::try_from(line.offset() / GRANULE).unwrap_or(0);
     thread::restore(view, line.load(OWNER), scope);
     compiler_fence(Ordering::SeqCst);
     let sequence = line.load(SEQUENCE);

@@ -23,7 +23,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 
 use crate::access::{Span, View, Word};
 use crate::error::Error;
-use crate::lock;
+use crate::lock::{self, LockLine};
 use crate::memory::Memory;
 use crate::thread::{INLINE_ENTRIES, LogEntry, Thread, put_back};
 
@@ -32,11 +32,13 @@ use crate::thread::{INLINE_ENTRIES, LogEntry, Thread, put_back};
 pub struct Section<'m> {
     view: View<'m>,
     thread: Thread<'m>,
+    memory: &'m Memory,
     /// The scope that `set` files its entries under.
     focus: u32,
     first: u32,
+    first_line: LockLine<'m>,
     /// Locked after `first`, in ascending order.
-    others: Vec<u32>,
+    others: Vec<(u32, LockLine<'m>)>,
     count: u32,
     overflow: bool,
 }
@@ -51,13 +53,16 @@ impl<'m> Section<'m> {
     #[inline(always)]
     pub fn enter(memory: &'m Memory, scope: u32) -> Result<Self, Error> {
         let thread = memory.thread()?;
-        let view = memory.view();
-        lock::acquire(&view, &thread, scope)?;
+        let first_line = lock::line(memory, scope)?;
+        lock::acquire(memory, &thread, first_line)?;
         Ok(Self {
-            view,
+            // Only now: while we waited, others may have made the segment larger and used the new part.
+            view: memory.view(),
             thread,
+            memory,
             focus: scope,
             first: scope,
+            first_line,
             others: Vec::new(),
             count: 0,
             overflow: false,
@@ -72,8 +77,10 @@ impl<'m> Section<'m> {
     /// As [`Section::enter`]; the section stays as it was.
     pub fn enter_also(&mut self, scope: u32) -> Result<(), Error> {
         debug_assert!(!self.holds(scope), "a scope is locked once");
-        lock::acquire(&self.view, &self.thread, scope)?;
-        self.others.push(scope);
+        let line = lock::line(self.memory, scope)?;
+        lock::acquire(self.memory, &self.thread, line)?;
+        self.view.widen(&self.memory.view());
+        self.others.push((scope, line));
         self.focus = scope;
         Ok(())
     }
@@ -81,7 +88,7 @@ impl<'m> Section<'m> {
     /// Whether the section holds `scope`.
     #[inline]
     pub fn holds(&self, scope: u32) -> bool {
-        self.first == scope || self.others.contains(&scope)
+        self.first == scope || self.others.iter().any(|(held, _)| *held == scope)
     }
 
     /// Directs `set` to `scope`, which the section holds. Returns the scope it was directed to.
@@ -211,9 +218,9 @@ impl Drop for Section<'_> {
         if self.count != 0 {
             self.roll_back();
         }
-        while let Some(scope) = self.others.pop() {
-            lock::release(&self.view, &self.thread, scope);
+        while let Some((_, line)) = self.others.pop() {
+            lock::release(&self.thread, line);
         }
-        lock::release(&self.view, &self.thread, self.first);
+        lock::release(&self.thread, self.first_line);
     }
 }
