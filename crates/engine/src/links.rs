@@ -84,7 +84,9 @@ impl Engine {
         for slot in index::slots(set) {
             let index = index::at(stripe, slot);
             let tag = key::tag_of_fields(fields, index.words.load(MASK), self.seed);
-            ensure_extension(section, &self.layout, stripe, reference, slot)?;
+            if record::is_extended(slot) {
+                ensure_extension(section, &self.layout, stripe, reference, slot)?;
+            }
             ring::append(section, &self.layout, stripe, index, (reference, tag))?;
         }
         let header = record::header(section.view(), reference);

@@ -61,10 +61,12 @@ impl Engine {
 
     #[inline]
     fn put_once(&self, incoming: &Incoming<'_>, shape: u32) -> Result<(), Error> {
-        let mut section = Section::enter(&self.memory, stripe::scope_of(shape))?;
-        let delivery = self.store(&mut section, incoming, shape)?;
-        section.commit()?;
-        drop(section);
+        let delivery = {
+            let mut section = Section::enter(&self.memory, stripe::scope_of(shape))?;
+            let delivery = self.store(&mut section, incoming, shape)?;
+            section.commit()?;
+            delivery
+        };
         delivery.wake(self);
         Ok(())
     }

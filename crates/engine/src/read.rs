@@ -33,10 +33,11 @@ impl Engine {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
+        let mut kinds = Kinds::new();
         if let [one] = template
-            && let Some(kinds) = Kinds::of_template(one)
+            && kinds.select(one)
         {
-            let Some(shape) = self.find_shape(&self.memory.view(), &kinds) else { return Ok(None) };
+            let Some(shape) = self.find_shape(&kinds) else { return Ok(None) };
             let search = Search::new(one.patterns, kinds.as_slice(), self.seed);
             return self.read_from(shape, &search, order, sink);
         }

@@ -28,38 +28,53 @@ const COUNT: usize = 0;
 /// The kinds of a shape's fields.
 #[derive(Clone, Copy)]
 pub(crate) struct Kinds {
-    len: usize,
     kinds: [Kind; ARITY_MAX],
+    len: usize,
+    /// See [`Kinds::packed`].
+    packed: u64,
 }
 
 impl Kinds {
+    /// No kinds: the shape of the empty tuple.
+    #[inline]
+    pub(crate) const fn new() -> Self {
+        Self { kinds: [Kind::Null; ARITY_MAX], len: 0, packed: 0 }
+    }
+
     /// The kinds of `fields`, which are at most `ARITY_MAX`.
     #[inline]
     pub(crate) fn of_fields(fields: &[Field<'_>]) -> Self {
-        Self::collect(fields.iter().map(Field::kind))
+        let mut kinds = Self::new();
+        for field in fields {
+            kinds.push(field.kind());
+        }
+        kinds
     }
 
     /// The kinds that every match of `template` has, if they are the same for all matches.
     #[inline]
     pub(crate) fn of_template(template: &TemplateRef<'_>) -> Option<Self> {
-        let mut kinds = [Kind::Null; ARITY_MAX];
-        if template.rest || template.patterns.len() > ARITY_MAX {
-            return None;
-        }
-        for (kind, pattern) in kinds.iter_mut().zip(template.patterns) {
-            *kind = pattern.kinds().single()?;
-        }
-        Some(Self { len: template.patterns.len(), kinds })
+        let mut kinds = Self::new();
+        kinds.select(template).then_some(kinds)
     }
 
-    fn collect(all: impl Iterator<Item = Kind>) -> Self {
-        let mut kinds = [Kind::Null; ARITY_MAX];
-        let mut len = 0;
-        for (place, kind) in kinds.iter_mut().zip(all) {
-            *place = kind;
-            len += 1;
+    /// Becomes, from none, the kinds that every match of `template` has. Returns whether they are the same
+    /// for all matches. In place, because a copy of what was just written a byte at a time would stall.
+    #[inline]
+    pub(crate) fn select(&mut self, template: &TemplateRef<'_>) -> bool {
+        if template.rest || template.patterns.len() > ARITY_MAX {
+            return false;
         }
-        Self { len, kinds }
+        template.patterns.iter().all(|pattern| pattern.kind().map(|kind| self.push(kind)).is_some())
+    }
+
+    #[inline]
+    fn push(&mut self, kind: Kind) {
+        self.packed = self.packed << 4 | kind as u64;
+        if let Some(place) = self.kinds.get_mut(self.len) {
+            *place = kind;
+            self.len += 1;
+        }
     }
 
     /// The kinds, one per field.
@@ -83,8 +98,7 @@ impl Kinds {
     /// Arity and kinds in 52 bits, for up to 12 fields: distinct for distinct shapes.
     #[inline]
     fn packed(&self) -> Option<u64> {
-        let pack = |packed, kind: &Kind| packed << 4 | *kind as u64;
-        (self.len <= 12).then(|| (self.len as u64) << 48 | self.as_slice().iter().fold(0, pack))
+        (self.len <= 12).then_some((self.len as u64) << 48 | self.packed)
     }
 
     fn signature(&self) -> u64 {
@@ -140,16 +154,16 @@ pub(crate) fn kinds_of(view: &View<'_>, shape: u32) -> Option<Kinds> {
     }
     let entry = entry(view, shape);
     let len = entry.load(ARITY) as usize;
-    let mut kinds = [Kind::Null; ARITY_MAX];
     if len > ARITY_MAX {
         view.violate();
         return None;
     }
-    for (index, kind) in kinds[..len].iter_mut().enumerate() {
+    let mut kinds = Kinds::new();
+    for index in 0..len {
         let word = entry.load(KINDS + index / 4 * 4);
-        *kind = Kind::from_number(word.to_le_bytes()[index % 4])?;
+        kinds.push(Kind::from_number(word.to_le_bytes()[index % 4])?);
     }
-    Some(Kinds { len, kinds })
+    Some(kinds)
 }
 
 /// How many shapes the space has.
@@ -162,16 +176,16 @@ pub(crate) fn count(view: &View<'_>) -> u32 {
 impl Engine {
     /// The number of the shape with these kinds, if the space has it.
     #[inline]
-    pub(crate) fn find_shape(&self, view: &View<'_>, kinds: &Kinds) -> Option<u32> {
+    pub(crate) fn find_shape(&self, kinds: &Kinds) -> Option<u32> {
         if let Some(shape) = kinds.packed().and_then(|packed| self.shape_cache.find(packed)) {
             return Some(shape);
         }
-        self.find_shape_in_directory(view, kinds)
+        self.find_shape_in_directory(kinds)
     }
 
     #[cold]
-    fn find_shape_in_directory(&self, view: &View<'_>, kinds: &Kinds) -> Option<u32> {
-        let shape = probe(view, kinds).ok()?;
+    fn find_shape_in_directory(&self, kinds: &Kinds) -> Option<u32> {
+        let shape = probe(&self.memory.view(), kinds).ok()?;
         if let Some(packed) = kinds.packed() {
             self.shape_cache.remember(packed, shape);
         }
@@ -185,7 +199,7 @@ impl Engine {
     /// [`Error::LimitExceeded`] if the space has its maximum of shapes.
     #[inline]
     pub(crate) fn shape(&self, kinds: &Kinds) -> Result<u32, Error> {
-        match self.find_shape(&self.memory.view(), kinds) {
+        match self.find_shape(kinds) {
             Some(shape) => Ok(shape),
             None => self.add_shape(kinds),
         }
@@ -228,7 +242,7 @@ impl Engine {
     /// The shapes whose tuples can match `template`, as far as kinds and arity tell.
     pub(crate) fn fitting_shapes(&self, view: &View<'_>, template: &TemplateRef<'_>) -> Vec<u32> {
         if let Some(kinds) = Kinds::of_template(template) {
-            return self.find_shape(view, &kinds).into_iter().collect();
+            return self.find_shape(&kinds).into_iter().collect();
         }
         let fits = |shape: &u32| kinds_of(view, *shape).is_some_and(|kinds| kinds.fit(template));
         (0..count(view)).filter(fits).collect()

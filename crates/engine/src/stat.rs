@@ -1,5 +1,6 @@
 //! What is in a space: figures for people and programs.
 
+use tupelo_shm::ParticipantInfo;
 use tupelo_tuple::Kind;
 
 use crate::Engine;
@@ -88,8 +89,8 @@ impl Engine {
             bytes_max: bytes(self.layout.extents_max),
             waiters: u64::from(chain::wide_waiting(&view))
                 + shapes.iter().map(|shape| shape.waiting).sum::<u64>(),
-            pids: alive.iter().map(|one| one.pid).collect(),
-            pids_dead: dead.iter().map(|one| one.pid).collect(),
+            pids: pids(&alive),
+            pids_dead: pids(&dead),
             shapes,
         })
     }
@@ -124,4 +125,12 @@ impl Engine {
         let present = stat.shapes.into_iter().filter(|shape| shape.count > 0);
         Ok(present.map(|shape| (shape.kinds, shape.count)).collect())
     }
+}
+
+/// The process ids, each once: a process may have registered twice.
+fn pids(participants: &[ParticipantInfo]) -> Vec<u32> {
+    let mut pids: Vec<u32> = participants.iter().map(|one| one.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids
 }

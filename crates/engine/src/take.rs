@@ -27,10 +27,11 @@ impl Engine {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
+        let mut kinds = Kinds::new();
         if let [one] = template
-            && let Some(kinds) = Kinds::of_template(one)
+            && kinds.select(one)
         {
-            let Some(shape) = self.find_shape(&self.memory.view(), &kinds) else { return Ok(None) };
+            let Some(shape) = self.find_shape(&kinds) else { return Ok(None) };
             let search = Search::new(one.patterns, kinds.as_slice(), self.seed);
             return self.take_from(shape, &search, order, sink);
         }
@@ -47,30 +48,33 @@ impl Engine {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let scope = stripe::scope_of(shape);
-        let mut section = Section::enter(&self.memory, scope).map_err(Error::from)?;
-        let stripe = Stripe::of_shape(section.view(), shape);
+        let mut buffer = ImageBuffer::new();
         let random = if order == Order::Random { self.random() } else { 0 };
-        let found = search.pick(section.view(), stripe, order, random);
-        if found.reference == 0 {
-            section.commit().map_err(Error::from)?;
-            drop(section);
-            self.learn_if(found.learn, scope, search.mask)?;
-            return Ok(None);
-        }
-        let result = if record::must_be_held(section.view(), found.reference, search.kinds) {
-            self.take_held(section, stripe, found.reference, search.kinds, sink)
-        } else {
-            let mut buffer = ImageBuffer::new();
-            let tuple = buffer.copy(section.view(), found.reference, search.kinds);
-            self.unlink_found(&mut section, stripe, found);
-            let told = self.free_taken(&mut section, stripe, found.reference, search.kinds)?;
-            section.commit().map_err(Error::from)?;
-            drop(section);
-            told.wake(self);
-            sink(tuple)
+        // The section ends in its own block, not by a `drop`, which would move it first.
+        let (learn, tuple, told) = {
+            let mut section = Section::enter(&self.memory, scope).map_err(Error::from)?;
+            let stripe = Stripe::of_shape(section.view(), shape);
+            let found = search.pick(section.view(), stripe, order, random);
+            if found.reference == 0 {
+                section.commit().map_err(Error::from)?;
+                (found.learn, None, Delivery::default())
+            } else if record::must_be_held(section.view(), found.reference, search.kinds) {
+                let result =
+                    self.take_held(section, stripe, found.reference, search.kinds, sink);
+                self.learn_if(found.learn, scope, search.mask)?;
+                return result.map(Some);
+            } else {
+                let tuple = buffer.copy(section.view(), found.reference, search.kinds);
+                self.unlink_found(&mut section, stripe, found);
+                let told = self.free_taken(&mut section, stripe, found.reference, search.kinds)?;
+                section.commit().map_err(Error::from)?;
+                (found.learn, Some(tuple), told)
+            }
         };
-        self.learn_if(found.learn, scope, search.mask)?;
-        result.map(Some)
+        told.wake(self);
+        let result = tuple.map(sink).transpose();
+        self.learn_if(learn, scope, search.mask)?;
+        result
     }
 
     /// Takes a record out of its stripe and frees it.

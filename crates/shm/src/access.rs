@@ -227,7 +227,8 @@ impl Fresh<'_> {
 pub struct View<'m> {
     base: *const u8,
     limit: usize,
-    violated: Cell<bool>,
+    /// 0 or 1; a whole word, since padding after it would be copied around with every section.
+    violated: Cell<usize>,
     mapping: PhantomData<&'m AtomicU32>,
 }
 
@@ -246,7 +247,7 @@ impl<'m> View<'m> {
     #[inline(always)]
     pub(crate) const unsafe fn new(base: *const u8, limit: usize) -> Self {
         debug_assert!(limit >= Self::BYTES_MIN, "a view is larger than any window");
-        Self { base, limit, violated: Cell::new(false), mapping: PhantomData }
+        Self { base, limit, violated: Cell::new(0), mapping: PhantomData }
     }
 
     /// The window of `N` bytes at `offset`. Outside of the segment: zeros, and the view is violated.
@@ -280,7 +281,7 @@ impl<'m> View<'m> {
     #[cold]
     #[inline(never)]
     fn violation<const N: usize>(&self) -> Span<'m, N> {
-        self.violated.set(true);
+        self.violated.set(1);
         Span { start: ZEROS.0.as_ptr().cast(), offset: NOWHERE, mapping: PhantomData }
     }
 
@@ -299,7 +300,7 @@ impl<'m> View<'m> {
     /// Whether some offset lay outside of the segment, or a walk found what cannot be.
     #[inline(always)]
     pub fn violated(&self) -> bool {
-        self.violated.get()
+        self.violated.get() != 0
     }
 
     /// Notes that the structure contradicts itself (a walk longer than the segment can hold, a state
@@ -307,11 +308,16 @@ impl<'m> View<'m> {
     #[cold]
     #[inline(never)]
     pub fn violate(&self) {
-        self.violated.set(true);
+        self.violated.set(1);
+    }
+
+    /// How far the view reaches, in bytes.
+    #[inline(always)]
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Reaches as far as `other`, a later view of the same segment. What was violated stays so.
-    #[inline]
     pub(crate) fn widen(&mut self, other: &Self) {
         debug_assert!(self.base == other.base, "views of one segment");
         self.limit = self.limit.max(other.limit);
@@ -320,14 +326,14 @@ impl<'m> View<'m> {
     /// Forgets violations: an optimistic reader that raced with a writer saw garbage, not damage.
     #[inline]
     pub fn forgive(&self) {
-        self.violated.set(false);
+        self.violated.set(0);
     }
 
     /// Copies `out.len()` bytes at `offset` out of the segment; zeros if they are not inside.
     #[inline(always)]
     pub fn copy_out(&self, offset: usize, out: &mut [u8]) {
         if !self.holds(offset, out.len()) {
-            self.violated.set(true);
+            self.violated.set(1);
             out.fill(0);
             return;
         }
@@ -350,7 +356,7 @@ impl<'m> View<'m> {
     #[inline(always)]
     pub fn copy_in(&self, offset: usize, bytes: &[u8]) {
         if !self.holds(offset, bytes.len()) {
-            self.violated.set(true);
+            self.violated.set(1);
             return;
         }
         // SAFETY: `holds` checked the range; `copy_in` tolerates concurrent readers.
@@ -364,7 +370,7 @@ impl<'m> View<'m> {
     #[inline]
     pub fn bytes(&self, offset: usize, len: usize) -> &'m [u8] {
         if !self.holds(offset, len) {
-            self.violated.set(true);
+            self.violated.set(1);
             return &[];
         }
         // SAFETY: in range by `holds`, mapped for 'm, and unwritten while held (see above).
@@ -376,13 +382,13 @@ impl<'m> View<'m> {
     pub fn reaches(&self, offset: usize, len: usize) -> bool {
         let holds = self.holds(offset, len);
         if !holds {
-            self.violated.set(true);
+            self.violated.set(1);
         }
         holds
     }
 
     #[inline(always)]
-    fn holds(&self, offset: usize, len: usize) -> bool {
+    pub(crate) fn holds(&self, offset: usize, len: usize) -> bool {
         offset <= self.limit && len <= self.limit - offset
     }
 }

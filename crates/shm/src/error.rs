@@ -89,6 +89,8 @@ pub enum Error {
     },
     /// The calling thread already holds the lock: the call came from a signal handler.
     Reentrant,
+    /// The memory is private, and this process is a fork of the one that made it.
+    CopiedByFork,
     /// The operation changes more words than the undo log of a thread holds. It changed none.
     LogFull,
     /// The system refused a call for a reason that has no variant of its own.
@@ -195,6 +197,9 @@ impl fmt::Display for Error {
             Self::Reentrant => f.write_str(
                 "the operation interrupted another one of the same thread: do not use a space in a \
                  signal handler",
+            ),
+            Self::CopiedByFork => f.write_str(
+                "this is private memory of the parent process, of which a fork has but a copy",
             ),
             Self::LogFull => {
                 f.write_str("the operation changes more than one step can undo: split it")

@@ -45,4 +45,6 @@ pub use section::Section;
 pub use segment::{CreateOptions, Directory, Segment, SegmentEntry};
 pub use superblock::{IDENTITY_BYTES, Identity, LAYOUT_MAJOR, Layout, RESERVE_BYTES_MAX, State};
 pub use table::{PARTICIPANTS_MAX, SLOT_BYTES, THREADS_MAX};
-pub use thread::{ENGINE_WORDS, ENGINE_WORDS_COUNT, ParticipantInfo, Slot, Thread, detach_log_run, log_run};
+pub use thread::{
+    ENGINE_WORDS, ENGINE_WORDS_COUNT, ParticipantInfo, Slot, Thread, detach_log_run, log_run,
+};

@@ -52,13 +52,11 @@ const STALL: Duration = Duration::from_secs(10);
 ///
 /// [`Error::Corrupted`] if there can be none: the scope was read from a damaged word.
 #[inline(always)]
-pub(crate) fn line<'m>(memory: &'m Memory, scope: u32) -> Result<LockLine<'m>, Error> {
-    let view = memory.view();
-    let line = view.at(scope);
-    if view.violated() {
+pub(crate) fn line<'m>(view: &View<'m>, scope: u32) -> Result<LockLine<'m>, Error> {
+    if scope == 0 || !view.holds(scope as usize * GRANULE, GRANULE) {
         return Err(Error::corrupted("a lock is named that lies outside of the segment"));
     }
-    Ok(line)
+    Ok(view.at(scope))
 }
 
 /// Locks the scope of `line`. What a dead owner left half done is rolled back first.

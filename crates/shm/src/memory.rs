@@ -1,20 +1,31 @@
 //! A segment in use: its mapping, and the right of this process's threads to work in it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::access::{GRANULE, View};
 use crate::error::Error;
 use crate::mapping::Mapping;
+use crate::process;
 use crate::table::{COMMITTED, ENGINE_BASE};
 use crate::thread::{self, Thread};
 
 const PAGE_BYTES: usize = 4096;
 
 /// Shared (or private) memory with participants, thread slots, locks and logs.
-#[derive(Clone)]
 pub struct Memory {
     mapping: Arc<Mapping>,
+    /// This process's number among the participants + 1, below the fork generation that it belongs to.
+    participant: AtomicU64,
+    /// When this handle was made, as forks are counted.
+    fork_generation: u32,
+}
+
+impl Clone for Memory {
+    /// Another handle of the same memory, by the same process.
+    fn clone(&self) -> Self {
+        Self::new(Arc::clone(&self.mapping))
+    }
 }
 
 impl Memory {
@@ -25,7 +36,11 @@ impl Memory {
     /// If the mapping is too short to have one.
     pub fn new(mapping: Arc<Mapping>) -> Self {
         assert!(mapping.reserved_bytes() >= ENGINE_BASE, "a mapping without a fixed part");
-        Self { mapping }
+        Self {
+            mapping,
+            participant: AtomicU64::new(0),
+            fork_generation: process::fork_generation(),
+        }
     }
 
     /// Prepares a new segment: the fixed part and the first `engine_bytes` of the engine's part are there,
@@ -72,15 +87,32 @@ impl Memory {
     /// A view of what is committed now.
     #[inline(always)]
     pub fn view(&self) -> View<'_> {
-        let base = self.mapping.base();
-        // SAFETY: the fixed part is always committed and holds this word.
-        let committed = unsafe { &*base.wrapping_add(COMMITTED).cast::<AtomicU32>() };
-        // Acquire pairs with the Release in `raise_committed`: the pages behind are there.
-        let committed = committed.load(Ordering::Acquire) as usize * GRANULE;
-        let limit = committed.min(self.mapping.reserved_bytes()).max(thread::fixed_bytes());
+        let limit = self.committed().min(self.mapping.reserved_bytes()).max(thread::fixed_bytes());
         // SAFETY: mappings are never unmapped while the process lives; the size is clamped to what is
         // always committed and to the mapping, since the word is another process's to write.
-        unsafe { View::new(base, limit) }
+        unsafe { View::new(self.mapping.base(), limit) }
+    }
+
+    /// Lets `view` reach what was committed since it was made.
+    #[inline(always)]
+    pub(crate) fn widen<'m>(&'m self, view: &mut View<'m>) {
+        if self.committed() != view.limit() {
+            self.widen_further(view);
+        }
+    }
+
+    #[cold]
+    fn widen_further<'m>(&'m self, view: &mut View<'m>) {
+        view.widen(&self.view());
+    }
+
+    /// The bytes that are committed, as the segment says.
+    #[inline(always)]
+    fn committed(&self) -> usize {
+        // SAFETY: the fixed part is always committed and holds this word.
+        let word = unsafe { &*self.mapping.base().add(COMMITTED).cast::<AtomicU32>() };
+        // Acquire pairs with the Release in `raise_committed`: the pages behind are there.
+        word.load(Ordering::Acquire) as usize * GRANULE
     }
 
     /// Lets views reach up to `end`, which the caller has committed. Never lowers the mark.
@@ -88,6 +120,26 @@ impl Memory {
         let word = self.view().span::<8>(COMMITTED);
         // Release pairs with the Acquire in `view`.
         word.word(0).fetch_max(granules(end), Ordering::Release);
+    }
+
+    /// Whether this is private memory that a fork has copied: what one process stores there, the other never
+    /// sees.
+    pub(crate) fn is_a_copy(&self, fork_generation: u32) -> bool {
+        self.mapping.file().is_none() && self.fork_generation != fork_generation
+    }
+
+    /// This process's number among the participants, if it is known.
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves are meant")]
+    pub(crate) fn known_participant(&self, fork_generation: u32) -> Option<u32> {
+        let word = self.participant.load(Ordering::Relaxed);
+        ((word >> 32) as u32 == fork_generation)
+            .then_some(word as u32)
+            .and_then(|word| word.checked_sub(1))
+    }
+
+    pub(crate) fn remember_participant(&self, fork_generation: u32, number: u32) {
+        let word = u64::from(fork_generation) << 32 | u64::from(number + 1);
+        self.participant.store(word, Ordering::Relaxed);
     }
 
     /// The calling thread's slot in this segment; taken at its first use.

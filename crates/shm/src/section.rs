@@ -53,11 +53,13 @@ impl<'m> Section<'m> {
     #[inline(always)]
     pub fn enter(memory: &'m Memory, scope: u32) -> Result<Self, Error> {
         let thread = memory.thread()?;
-        let first_line = lock::line(memory, scope)?;
+        let mut view = memory.view();
+        let first_line = lock::line(&view, scope)?;
         lock::acquire(memory, &thread, first_line)?;
+        // While we waited, others may have made the segment larger and used the new part.
+        memory.widen(&mut view);
         Ok(Self {
-            // Only now: while we waited, others may have made the segment larger and used the new part.
-            view: memory.view(),
+            view,
             thread,
             memory,
             focus: scope,
@@ -77,9 +79,9 @@ impl<'m> Section<'m> {
     /// As [`Section::enter`]; the section stays as it was.
     pub fn enter_also(&mut self, scope: u32) -> Result<(), Error> {
         debug_assert!(!self.holds(scope), "a scope is locked once");
-        let line = lock::line(self.memory, scope)?;
+        let line = lock::line(&self.view, scope)?;
         lock::acquire(self.memory, &self.thread, line)?;
-        self.view.widen(&self.memory.view());
+        self.memory.widen(&mut self.view);
         self.others.push((scope, line));
         self.focus = scope;
         Ok(())
@@ -127,8 +129,8 @@ impl<'m> Section<'m> {
     pub fn set_word(&mut self, word: Word<'m>, value: u32) {
         let entry = LogEntry { offset: word.offset, scope: self.focus, old: word.load() };
         if self.count < INLINE_ENTRIES {
-            self.thread.log(self.count, &entry);
-        } else if !self.thread.log_in_run(&self.view, self.count, &entry) {
+            self.thread.log(self.count, entry);
+        } else if !self.thread.log_in_run(&self.view, self.count, entry) {
             // Nothing more is stored; the section can only be rolled back.
             self.overflow = true;
             return;

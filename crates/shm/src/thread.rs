@@ -16,8 +16,6 @@
 //! | | | | 64.. | log entries of 16 bytes |
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::access::{GRANULE, Span, View};
@@ -40,7 +38,8 @@ pub const ENGINE_WORDS_COUNT: usize = 8;
 const ENTRIES: usize = ENGINE_WORDS + 4 * ENGINE_WORDS_COUNT;
 const ENTRY_BYTES: usize = 16;
 /// Entries inside the slot: eight times what a put with eight indexes changes.
-pub(crate) const INLINE_ENTRIES: u32 = ((SLOT_BYTES - ENTRIES) / ENTRY_BYTES) as u32;
+pub(crate) const INLINE_ENTRIES: u32 = 252;
+const _: () = assert!(INLINE_ENTRIES as usize == (SLOT_BYTES - ENTRIES) / ENTRY_BYTES);
 
 /// The slot of one thread, as a window.
 pub type Slot<'m> = Span<'m, SLOT_BYTES>;
@@ -55,7 +54,7 @@ pub(crate) struct LogEntry {
 
 impl LogEntry {
     #[inline(always)]
-    fn write(&self, place: Span<'_, ENTRY_BYTES>) {
+    fn write(self, place: Span<'_, ENTRY_BYTES>) {
         place.init64(0, self.offset as u64);
         place.init64(8, u64::from(self.scope) << 32 | u64::from(self.old));
     }
@@ -112,14 +111,14 @@ impl<'m> Thread<'m> {
     /// Writes entry number `index`, which is below [`INLINE_ENTRIES`]; it counts only after
     /// [`Self::set_log_count`].
     #[inline(always)]
-    pub(crate) fn log(&self, index: u32, entry: &LogEntry) {
+    pub(crate) fn log(&self, index: u32, entry: LogEntry) {
         entry.write(self.slot.part(ENTRIES + index as usize * ENTRY_BYTES));
     }
 
     /// Writes entry number `index` into the log's run. Returns whether it had room.
     #[cold]
     #[inline(never)]
-    pub(crate) fn log_in_run(&self, view: &View<'m>, index: u32, entry: &LogEntry) -> bool {
+    pub(crate) fn log_in_run(&self, view: &View<'m>, index: u32, entry: LogEntry) -> bool {
         let has_room = index < self.log_capacity();
         if has_room {
             entry.write(run_entry(view, self.slot, index));
@@ -218,6 +217,12 @@ pub(crate) fn start_time_of(view: &View<'_>, number: u32, tid: u32) -> u64 {
 
 // --- finding this thread's slot ---------------------------------------------------------------------
 
+/// Makes a slot free. Its identity goes first: the next thread must not be taken for this one, which is dead.
+fn vacate(slot: Slot<'_>) {
+    slot.init64(START_TIME, 0);
+    slot.word(TID).store(0, Ordering::Release);
+}
+
 fn nothing_in_flight(slot: Slot<'_>) -> bool {
     (0..ENGINE_WORDS_COUNT).all(|word| slot.load(ENGINE_WORDS + 4 * word) == 0)
 }
@@ -243,7 +248,7 @@ impl Drop for Registrations {
                 if let Some(slot) = slot_of(&view, held.number) {
                     // Keeps the slot if something is in flight: the sweeper then sees a dead thread.
                     if slot.load(COUNT) == 0 && slot.load(RUN) == 0 && nothing_in_flight(slot) {
-                        slot.word(TID).store(0, Ordering::Release);
+                        vacate(slot);
                     }
                 }
             }
@@ -289,6 +294,9 @@ fn thread_from(memory: &Memory, held: Registered) -> Thread<'_> {
 fn other(memory: &Memory) -> Result<Thread<'_>, Error> {
     let base: *const u8 = memory.mapping().base();
     let fork_generation = process::fork_generation();
+    if memory.is_a_copy(fork_generation) {
+        return Err(Error::CopiedByFork);
+    }
     let held = ALL.with(|all| {
         let mut all = all.0.borrow_mut();
         // After a fork these are the parent's.
@@ -307,7 +315,8 @@ fn other(memory: &Memory) -> Result<Thread<'_>, Error> {
 fn register(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> {
     let base: *const u8 = memory.mapping().base();
     let tid = futex::thread_id();
-    let participant = participant(memory, fork_generation)?;
+    let participant = memory.participant(fork_generation)?;
+    let start_time = process::thread_start_time(tid);
     for index in 0..THREADS_MAX {
         let offset = table::slot(index);
         if index >= memory.slots_used() {
@@ -319,15 +328,10 @@ fn register(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> 
         let slot: Slot<'_> = view.span(offset);
         if slot.word(TID).compare_exchange(0, tid, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             slot.init(PARTICIPANT, participant);
-            slot.init64(START_TIME, process::thread_start_time(tid));
+            slot.init64(START_TIME, start_time);
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
-            return Ok(Registered {
-                base,
-                fork_generation,
-                tid,
-                number,
-                robust: futex::robust_head(),
-            });
+            let robust = futex::robust_head();
+            return Ok(Registered { base, fork_generation, tid, number, robust });
         }
     }
     Err(Error::LimitExceeded { what: "threads in one space", limit: THREADS_MAX })
@@ -344,29 +348,40 @@ type Participant<'m> = Span<'m, PARTICIPANT_BYTES>;
 const PID: usize = 0;
 const PROCESS_START: usize = 8;
 
-/// The participant numbers of this process, per segment.
-static PARTICIPANTS: Mutex<Option<HashMap<(usize, u32), u32>>> = Mutex::new(None);
-
-fn participant(memory: &Memory, fork_generation: u32) -> Result<u32, Error> {
-    let key = (memory.mapping().base() as usize, fork_generation);
-    let mut known = PARTICIPANTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let known = known.get_or_insert_default();
-    if let Some(number) = known.get(&key) {
-        return Ok(*number);
-    }
-    let me = ProcessId::current();
-    let view = memory.view();
-    for number in 0..PARTICIPANTS_MAX {
-        let entry: Participant<'_> = view.span(table::participant(number));
-        let free = entry.word(PID).compare_exchange(0, me.pid, Ordering::AcqRel, Ordering::Relaxed);
-        if free.is_ok() {
-            entry.init64(PROCESS_START, me.start_time);
-            let number = u32::try_from(number).unwrap_or(u32::MAX);
-            known.insert(key, number);
+impl Memory {
+    /// The number of this process among the participants; taken at the first use.
+    fn participant(&self, fork_generation: u32) -> Result<u32, Error> {
+        if let Some(number) = self.known_participant(fork_generation) {
             return Ok(number);
         }
+        let me = ProcessId::current();
+        let view = self.view();
+        let entries =
+            || (0..PARTICIPANTS_MAX).map(|number| (number, participant_entry(&view, number)));
+        // Another handle of this process may have registered it.
+        let ours = |entry: Participant<'_>| {
+            entry.load(PID) == me.pid && entry.load64(PROCESS_START) == me.start_time
+        };
+        // A start time of 0 is unknown, so a sweep takes a half-registered process for alive.
+        let registered = |entry: Participant<'_>| {
+            let free =
+                entry.word(PID).compare_exchange(0, me.pid, Ordering::AcqRel, Ordering::Relaxed);
+            free.is_ok().then(|| entry.init64(PROCESS_START, me.start_time))
+        };
+        let known = entries().find(|(_, entry)| ours(*entry));
+        let place = known.or_else(|| entries().find(|(_, entry)| registered(*entry).is_some()));
+        let (number, _) = place.ok_or(Error::LimitExceeded {
+            what: "processes in one space",
+            limit: PARTICIPANTS_MAX,
+        })?;
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        self.remember_participant(fork_generation, number);
+        Ok(number)
     }
-    Err(Error::LimitExceeded { what: "processes in one space", limit: PARTICIPANTS_MAX })
+}
+
+fn participant_entry<'m>(view: &View<'m>, number: usize) -> Participant<'m> {
+    view.span(table::participant(number))
 }
 
 fn participant_pid(view: &View<'_>, number: u32) -> u32 {
@@ -392,23 +407,7 @@ impl Memory {
     /// The processes that use the segment, and those that died without being swept yet.
     pub fn participants(&self) -> Vec<ParticipantInfo> {
         let view = self.view();
-        (0..PARTICIPANTS_MAX).filter_map(|number| self.participant_info(&view, number)).collect()
-    }
-
-    /// Whether participant `number` is a living process.
-    pub fn participant_is_alive(&self, number: u32) -> bool {
-        self.participant_info(&self.view(), number as usize).is_some_and(|info| info.alive)
-    }
-
-    fn participant_info(&self, view: &View<'_>, number: usize) -> Option<ParticipantInfo> {
-        if number >= PARTICIPANTS_MAX {
-            return None;
-        }
-        let entry: Participant<'_> = view.span(table::participant(number));
-        let pid = entry.load(PID);
-        let alive = || process::is_alive(pid, entry.load64(PROCESS_START));
-        let number = u32::try_from(number).ok()?;
-        (pid != 0).then(|| ParticipantInfo { number, pid, alive: alive() })
+        (0..PARTICIPANTS_MAX).filter_map(|number| participant_info(&view, number)).collect()
     }
 
     /// Every slot that was ever used.
@@ -428,9 +427,7 @@ impl Memory {
         let slots = (1..=self.slots_used()).filter_map(|number| {
             let slot = slot_of(&view, u32::try_from(number).ok()?)?;
             let tid = slot.load(TID);
-            let dead = tid != 0
-                && (!self.participant_is_alive(slot.load(PARTICIPANT))
-                    || !process::thread_is_alive(tid, slot.load64(START_TIME)));
+            let dead = tid != 0 && !process::thread_is_alive(tid, slot.load64(START_TIME));
             dead.then(|| (slot, mentioned_scopes(&view, slot)))
         });
         slots.collect()
@@ -450,7 +447,7 @@ impl Memory {
     /// Makes the slot of a dead thread free for another. Its log is empty by now, or void.
     pub fn free_slot(&self, slot: Slot<'_>) {
         slot.init(COUNT, 0);
-        slot.word(TID).store(0, Ordering::Release);
+        vacate(slot);
     }
 
     /// Makes the number of a dead process free for another.
@@ -458,6 +455,7 @@ impl Memory {
         if (number as usize) < PARTICIPANTS_MAX {
             let view = self.view();
             let entry: Participant<'_> = view.span(table::participant(number as usize));
+            entry.init64(PROCESS_START, 0);
             entry.word(PID).store(0, Ordering::Release);
         }
     }
@@ -470,4 +468,12 @@ fn mentioned_scopes(view: &View<'_>, slot: Slot<'_>) -> Vec<u32> {
     scopes.sort_unstable();
     scopes.dedup();
     scopes
+}
+
+fn participant_info(view: &View<'_>, number: usize) -> Option<ParticipantInfo> {
+    let entry = participant_entry(view, number);
+    let pid = entry.load(PID);
+    let alive = || process::is_alive(pid, entry.load64(PROCESS_START));
+    let number = u32::try_from(number).ok()?;
+    (pid != 0).then(|| ParticipantInfo { number, pid, alive: alive() })
 }

@@ -208,6 +208,11 @@ impl From<tupelo_shm::Error> for Error {
             Memory::VersionMismatch { .. } => Self::VersionMismatch { problem },
             Memory::Stalled { pid } => Self::Stalled { pid },
             Memory::LimitExceeded { .. } => Self::LimitExceeded { problem },
+            Memory::CopiedByFork => Self::Misuse {
+                problem: "a mem:// space stays in the process that opened it; this is a fork of it"
+                    .into(),
+                hint: Some("use shm://NAME, or open the space after the fork".into()),
+            },
             Memory::BadName { .. } => Self::Misuse { problem, hint: None },
             _ => Self::System { problem },
         }
