@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 
 RUST_SOURCES := $(shell find crates python/src -name '*.rs' -o -name '*.md' -path '*/errors/*' 2>/dev/null) \
 	$(wildcard Cargo.toml Cargo.lock crates/*/Cargo.toml python/Cargo.toml)
-PYTHON_SOURCES := python tools examples
+PYTHON_SOURCES := python tools examples benchmarks
 
 .PHONY: help
 help: ## list the targets
@@ -37,8 +37,9 @@ test-python: $(VENV)/.extension $(VENV)/.dev ## run the Python tests
 	$(BIN)/pytest
 
 .PHONY: bench
-bench: ## measure put and take beside a private hash map (a machine with nothing else to do)
-	$(CARGO) bench --locked --package tupelo --bench pair
+bench: $(VENV)/.extension $(VENV)/.dev ## measure beside yardsticks (a machine with nothing else to do)
+	$(CARGO) bench --locked --package tupelo --bench pair --bench waiting
+	$(BIN)/python benchmarks/pair.py
 
 .PHONY: torture
 torture: export TUPELO_EVERY_INSTRUCTION = 1

@@ -1,146 +1,122 @@
 //! What a put and a take cost, beside a private hash map in the same run.
 //!
-//! Question: how much dearer is a crash-safe tuple in shared memory than an entry of a private table?
+//! Question: how much dearer is a crash-safe tuple in shared memory than an entry of a private table, and
+//! does filling the space, or the field that a template names, make a difference?
 //! Ratios count; absolute times are for orientation, since machines differ and drift.
-
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
     reason = "a benchmark prints, and stops at a refusal"
 )]
 #![allow(clippy::cast_precision_loss, reason = "nanoseconds and counts are far below 2^52")]
-#![allow(clippy::unnecessary_wraps, reason = "the sink's signature")]
+
+mod common;
 
 use std::hint::black_box;
-use std::time::Instant;
 
+use common::{FLOAT, INT, JOB, fresh, is, key, measure, put, read, report, take};
 use hashbrown::HashMap;
-use tupelo::{
-    ConnectOptions, Error, Field, Kind, KindSet, Order, PatternRef, Space, TemplateRef, TupleView,
-};
+use tupelo::{Field, PatternRef, Space};
 
-/// Runs of each measurement; the median is printed.
-const RUNS: usize = 11;
-/// Keys are spread, so that neither table profits from their order.
-fn key(k: i64) -> i64 {
-    k.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64.cast_signed()) >> 1 & !1
-}
+const CALLS: u64 = 300_000;
 
-/// Nanoseconds of one call: median, least and greatest of the runs.
-fn measure(calls: u64, mut call: impl FnMut()) -> (f64, f64, f64) {
-    for _ in 0..calls / 4 {
-        call();
-    }
-    let mut runs: Vec<f64> = (0..RUNS)
-        .map(|_| {
-            let begin = Instant::now();
-            for _ in 0..calls {
-                call();
-            }
-            begin.elapsed().as_nanos() as f64 / calls as f64
-        })
-        .collect();
-    runs.sort_by(f64::total_cmp);
-    (runs[RUNS / 2], runs[0], runs[RUNS - 1])
-}
-
-fn report(name: &str, measured: (f64, f64, f64), yardstick: f64) -> f64 {
-    let (median, least, greatest) = measured;
-    println!(
-        "{name:<58} {median:>8.1} ns  ({least:.1} to {greatest:.1})  {:>5.2} x",
-        median / yardstick
-    );
-    median
-}
-
-fn field(tuple: TupleView<'_>) -> Result<i64, Error> {
-    match tuple.field(1) {
-        Some(Field::Int(value)) => Ok(value),
-        other => panic!("{other:?}"),
-    }
-}
-
+/// Insert and remove of a boxed record of 64 bytes, in a private table.
 fn yardstick(resident: i64) -> f64 {
     let mut map: HashMap<i64, Box<[u8; 64]>> = HashMap::new();
     for k in 0..resident {
         map.insert(key(-1 - k), Box::new([1; 64]));
     }
     let mut k = 0;
-    let measured = measure(300_000, || {
+    let measured = measure(CALLS, || {
         k += 1;
         map.insert(black_box(key(k)), Box::new(black_box([2; 64])));
         black_box(map.remove(&key(k)));
     });
-    report(&format!("hashbrown insert + remove, {resident} resident"), measured, measured.0)
+    report(&format!("hashbrown insert + remove, {resident} resident"), measured, measured.median)
 }
 
-fn engine(url: &str, resident: i64) {
-    let yardstick = yardstick(resident);
-    let space = Space::connect(
-        url,
-        &ConnectOptions { fresh: true, size_bytes: 1 << 30, ..Default::default() },
-    )
-    .unwrap();
-    let name = PatternRef::Actual(Field::Str("job"));
-    let float = PatternRef::Kinds(KindSet::of(Kind::Float));
-    let int = PatternRef::Kinds(KindSet::of(Kind::Int));
-    let put = |k: i64| {
-        space.put(&[Field::Str(black_box("job")), Field::Int(k), Field::Float(3.5)]).unwrap()
-    };
-    let take = |patterns: &[PatternRef<'_>]| {
-        space.try_take(&[TemplateRef::new(patterns)], Order::Fifo, field).unwrap()
-    };
-    let read = |patterns: &[PatternRef<'_>]| {
-        space.try_read(&[TemplateRef::new(patterns)], Order::Fifo, field).unwrap()
-    };
-    for k in 0..resident {
-        put(key(-1 - k));
-    }
-    // Lets the space learn the key.
+/// Lets the space learn the two fields as a key.
+fn teach(space: &Space) {
     for k in 0..200 {
-        put(key(k));
+        put(space, key(k), 3.5);
     }
     for k in (0..200).rev() {
-        assert!(take(&[name, PatternRef::Actual(Field::Int(key(k))), float]).is_some());
+        assert!(take(space, &[JOB, is(key(k)), FLOAT]));
     }
+}
+
+fn pairs(url: &str, resident: i64) {
+    let yardstick = yardstick(resident);
+    let space = fresh(url);
+    for k in 0..resident {
+        put(&space, key(-1 - k), 3.5);
+    }
+    teach(&space);
     let mut k = 0;
-    let pair = measure(300_000, || {
+    let pair = measure(CALLS, || {
         k += 1;
-        put(key(k));
-        let taken = take(&[name, PatternRef::Actual(Field::Int(key(k))), float]);
-        assert!(taken.is_some());
+        put(&space, key(k), 3.5);
+        assert!(take(&space, &[JOB, is(key(k)), FLOAT]));
     });
-    let pair = report(
-        &format!("{url}: put + take by (\"job\", k, ?), {resident} resident"),
-        pair,
-        yardstick,
-    );
-    let fifo = measure(300_000, || {
+    let pair = report(&format!("{url}: put + take by (\"job\", k, ?)"), pair, yardstick);
+    let fifo = measure(CALLS, || {
         k += 1;
-        put(key(k));
-        assert!(take(&[name, int, float]).is_some());
+        put(&space, key(k), 3.5);
+        assert!(take(&space, &[JOB, INT, FLOAT]));
     });
-    report(&format!("{url}: put + take by (\"job\", ?, ?), {resident} resident"), fifo, yardstick);
-    put(key(-1));
-    let reads = measure(300_000, || {
-        assert!(read(&[name, PatternRef::Actual(Field::Int(key(-1))), float]).is_some());
-    });
+    report(&format!("{url}: put + take by (\"job\", ?, ?)"), fifo, yardstick);
+    put(&space, key(-1), 3.5);
+    let reads = measure(CALLS, || assert!(read(&space, &[JOB, is(key(-1)), FLOAT])));
     report("    read by (\"job\", k, ?), in pairs", reads, pair);
-    let misses = measure(300_000, || {
-        assert!(take(&[name, PatternRef::Actual(Field::Int(1)), float]).is_none());
-    });
+    let misses = measure(CALLS, || assert!(!take(&space, &[JOB, is(1), FLOAT])));
     report("    take that misses, in pairs", misses, pair);
-    let stat = space.stat().unwrap();
-    println!(
-        "    {} bytes used, {} tuples: {:?}",
-        stat.bytes_used, stat.tuples, stat.shapes[0].indexes
-    );
-    let _ = tupelo::remove(url);
+    if resident >= 1_000_000 {
+        last_field(&space);
+        let stat = space.stat().unwrap();
+        println!("    {} bytes per tuple, with indexes", stat.bytes_used / stat.tuples);
+    }
+    tupelo::remove(url).unwrap();
+}
+
+/// Takes by the first field alone against takes by the last alone, among many others.
+fn last_field(space: &Space) {
+    let pair_by = |patterns: &dyn Fn(i64) -> [PatternRef<'static>; 3]| {
+        let mut k = 0;
+        let mut pair = || {
+            k += 1;
+            let value = key(k) as f64;
+            space
+                .put(&[Field::Int(key(k)), Field::Str(black_box("row")), Field::Float(value)])
+                .unwrap();
+            assert!(
+                space
+                    .try_take(
+                        &[tupelo::TemplateRef::new(&patterns(key(k)))],
+                        tupelo::Order::Fifo,
+                        |_| Ok::<_, tupelo::Error>(())
+                    )
+                    .unwrap()
+                    .is_some()
+            );
+        };
+        pair();
+        measure(CALLS, pair)
+    };
+    let text = PatternRef::Kinds(tupelo::KindSet::of(tupelo::Kind::Str));
+    for k in 0..1_000_000_i64 {
+        let value = key(-1 - k) as f64;
+        space.put(&[Field::Int(key(-1 - k)), Field::Str("row"), Field::Float(value)]).unwrap();
+    }
+    let first = pair_by(&|k| [is(k), text, FLOAT]);
+    let first =
+        report("    put + take by the first field alone, 1 000 000 resident", first, first.median);
+    let last = pair_by(&|k| [INT, text, PatternRef::Actual(Field::Float(k as f64))]);
+    report("    put + take by the last field alone, in the first's", last, first);
 }
 
 fn main() {
     for resident in [0, 1_000, 1_000_000] {
-        engine("shm://bench-pair", resident);
+        pairs("shm://bench-pair", resident);
     }
-    engine("mem://bench-pair", 0);
+    pairs("mem://bench-pair", 0);
 }

@@ -1,0 +1,107 @@
+"""What a put and a take cost from Python, beside a dict, multiprocessing and (if present) Redis.
+
+Question: how much dearer is a crash-safe tuple that every process sees than two operations on a
+private dict? Each figure is the least of several runs; the ratios of one run count, the times are
+for orientation.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import shutil
+import subprocess
+import tempfile
+import timeit
+from pathlib import Path
+
+import tupelo as ts
+
+CALLS = 100_000
+RUNS = 15
+URL = "shm://bench-python"
+
+
+def least_ns(statement: str, names: dict[str, object], calls: int = CALLS) -> float:
+    """Return the least time of one call of `statement`, in nanoseconds."""
+    return min(timeit.repeat(statement, globals=names, number=calls, repeat=RUNS)) / calls * 1e9
+
+
+def row(name: str, time_ns: float, yardstick_ns: float) -> None:
+    """Print one figure and how many times the yardstick it is."""
+    print(f"{name:<62} {time_ns:>9.1f} ns  {time_ns / yardstick_ns:>8.2f} x")
+
+
+def pairs(space: ts.Space) -> float:
+    """Measure the pair beside a dict; return it."""
+    for k in range(200):
+        space.put("job", k, 3.5)
+    for k in reversed(range(200)):
+        space.take("job", k, float)
+    names: dict[str, object] = {"space": space, "d": {}, "k": 17}
+    dict_ns = least_ns('d["job", k] = ("job", k, 3.5); d.pop(("job", k))', names)
+    row("dict: insert + pop of a tuple", dict_ns, dict_ns)
+    pair_ns = least_ns('space.put("job", k, 3.5); space.take("job", k, float)', names)
+    row('shm://: put + take by ("job", k, float)', pair_ns, dict_ns)
+    space.put("job", 17, 3.5)
+    row("    read, in pairs", least_ns('space.read("job", k, float)', names), pair_ns)
+    row("    take that misses, in pairs", least_ns('space.try_take("job", -1, float)', names), pair_ns)
+    space.take("job", 17, float)
+    return pair_ns
+
+
+def arrays(space: ts.Space) -> None:
+    """Measure a put of 16 KiB beside a copy of 16 KiB."""
+    try:
+        import numpy as np  # noqa: PLC0415 - an extra: the other figures do without it
+    except ModuleNotFoundError:
+        print("numpy is not installed: pip install numpy")
+        return
+    array = np.arange(2048, dtype=np.float64)
+    names: dict[str, object] = {"space": space, "array": array, "target": np.empty_like(array), "np": np}
+    copy_ns = least_ns("np.copyto(target, array)", names, 20_000)
+    row("numpy: copy of 16 KiB", copy_ns, copy_ns)
+    both_ns = least_ns("space.put('tile', array); space.take('tile', np.ndarray)", names, 5_000)
+    row("shm://: put + take of the array", both_ns, copy_ns)
+
+
+def queue(pair_ns: float) -> None:
+    """Measure a multiprocessing queue, put and got by one process."""
+    mail = multiprocessing.get_context("spawn").SimpleQueue()
+    queue_ns = least_ns("mail.put(('job', 17, 3.5)); mail.get()", {"mail": mail}, 10_000)
+    row("multiprocessing.SimpleQueue: put + get, in pairs", queue_ns, pair_ns)
+
+
+def redis_lists(pair_ns: float) -> None:
+    """Measure a Redis list on a Unix socket, if the server and its client are there."""
+    server = shutil.which("redis-server")
+    try:
+        import redis  # noqa: PLC0415 - a peer, not a dependency
+    except ModuleNotFoundError:
+        redis = None
+    if server is None or redis is None:
+        print("Redis is not installed: apt-get install redis-server; pip install redis hiredis")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        socket = Path(folder) / "redis.sock"
+        command = [server, "--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", folder]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:  # noqa: S603 - found above
+            client = redis.Redis(unix_socket_path=str(socket))
+            while not socket.exists():
+                pass
+            redis_ns = least_ns("c.lpush('job', b'17'); c.brpop(['job'])", {"c": client}, 2_000)
+            row("Redis: LPUSH + BRPOP on a Unix socket, in pairs", redis_ns, pair_ns)
+            process.terminate()
+
+
+def main() -> None:
+    """Print all figures."""
+    with ts.connect(URL, fresh=True) as space:
+        pair_ns = pairs(space)
+        arrays(space)
+    ts.remove(URL)
+    queue(pair_ns)
+    redis_lists(pair_ns)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,171 @@
+//! What waiting costs: handing a tuple to a blocked taker of another process, and putting past waiters.
+//!
+//! Questions: how long from a put to the return of a blocked take, beside two processes that pass a cache
+//! line to and fro? Does a thousand takers who wait for something else slow a put down? Do two processes with
+//! keys of their own do twice the work of one?
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and stops at a refusal"
+)]
+#![allow(clippy::cast_precision_loss, reason = "nanoseconds and counts are far below 2^52")]
+
+mod common;
+
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use common::{FLOAT, JOB, Measured, RUNS, fresh, is, key, measure, number, put, report, take};
+use tupelo::{ConnectOptions, Order, PatternRef, Space, TemplateRef, Waiter, Want};
+
+const URL: &str = "shm://bench-waiting";
+const ROUNDS: i64 = 100_000;
+/// Rounds of all runs together.
+const ROUNDS_IN_ALL: i64 = ROUNDS * 11;
+const _: () = assert!(RUNS == 11);
+const PING: PatternRef<'static> = PatternRef::Actual(tupelo::Field::Str("ping"));
+const PONG: PatternRef<'static> = PatternRef::Actual(tupelo::Field::Str("pong"));
+
+fn sorted(mut runs: Vec<f64>) -> Measured {
+    runs.sort_by(f64::total_cmp);
+    Measured { median: runs[runs.len() / 2], least: runs[0], greatest: runs[runs.len() - 1] }
+}
+
+/// Two cache lines between two threads on two cores: nothing can be faster.
+fn raw_ping_pong() -> f64 {
+    #[repr(align(128))]
+    struct Line(AtomicU64);
+    static LINES: [Line; 2] = [Line(AtomicU64::new(0)), Line(AtomicU64::new(0))];
+    let rounds = ROUNDS.cast_unsigned();
+    let run = || {
+        for line in &LINES {
+            line.0.store(0, Ordering::Relaxed);
+        }
+        let wait = |line: usize, round| {
+            while LINES[line].0.load(Ordering::Acquire) != round {
+                std::hint::spin_loop();
+            }
+        };
+        let other = thread::spawn(move || {
+            for round in 1..=rounds {
+                wait(0, round);
+                LINES[1].0.store(round, Ordering::Release);
+            }
+        });
+        let begin = Instant::now();
+        for round in 1..=rounds {
+            LINES[0].0.store(round, Ordering::Release);
+            wait(1, round);
+        }
+        let elapsed = begin.elapsed().as_nanos() as f64;
+        other.join().unwrap();
+        elapsed / rounds as f64 / 2.0
+    };
+    let measured = sorted((0..RUNS).map(|_| run()).collect());
+    report("two cache lines, one way (spinning)", measured, measured.median)
+}
+
+/// Another process that runs this program with `role`.
+fn child(role: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap()).args(["--role", role]).spawn().unwrap()
+}
+
+fn blocking_take(space: &Space, patterns: &[PatternRef<'_>]) {
+    space.take(&[TemplateRef::new(patterns)], Order::Fifo, None, number).unwrap();
+}
+
+fn say(space: &Space, what: &str, round: i64) {
+    space
+        .put(&[tupelo::Field::Str(what), tupelo::Field::Int(round), tupelo::Field::Float(0.5)])
+        .unwrap();
+}
+
+fn echo(space: &Space) {
+    for round in 0..ROUNDS_IN_ALL {
+        blocking_take(space, &[PING, is(round), FLOAT]);
+        say(space, "pong", round);
+    }
+}
+
+fn hand_off(yardstick: f64) {
+    let space = fresh(URL);
+    let mut echo = child("echo");
+    let mut round = 0;
+    let runs = (0..RUNS).map(|_| {
+        let begin = Instant::now();
+        for _ in 0..ROUNDS {
+            say(&space, "ping", round);
+            blocking_take(&space, &[PONG, is(round), FLOAT]);
+            round += 1;
+        }
+        begin.elapsed().as_nanos() as f64 / ROUNDS as f64 / 2.0
+    });
+    let measured = sorted(runs.collect());
+    echo.wait().unwrap();
+    report("put -> blocked take in another process, one way", measured, yardstick);
+}
+
+/// Puts and takes of keys that nobody waits for, without and with a thousand waiters.
+fn bystanders() {
+    let space = fresh(URL);
+    let mut k = 0;
+    let mut pair = |space: &Space| {
+        k += 1;
+        put(space, key(k), 3.5);
+        assert!(take(space, &[JOB, is(key(k)), FLOAT]));
+    };
+    for _ in 0..1000 {
+        pair(&space);
+    }
+    let alone = measure(200_000, || pair(&space));
+    let alone = report("put + take, nobody waits", alone, alone.median);
+    let waiters: Vec<Waiter> = (0..1000)
+        .map(|number| {
+            let patterns = [JOB, is(-1 - 2 * number), FLOAT];
+            space.waiter(&[TemplateRef::new(&patterns)], Want::Take).unwrap()
+        })
+        .collect();
+    let among = measure(200_000, || pair(&space));
+    report("put + take, 1 000 takers wait for other keys", among, alone);
+    drop(waiters);
+}
+
+/// Pairs of one process alone, then of two at once, each with keys of its own.
+fn two_processes() {
+    let space = fresh(URL);
+    let alone = own_keys(&space, 0);
+    let alone = report("one process, pairs of its own keys", alone, alone.median);
+    let mut other = child("keys");
+    let both = own_keys(&space, 0);
+    other.wait().unwrap();
+    let both = report("the same while another process does so too", both, alone);
+    println!("{:<62} {:>9.2} x", "two processes do, of the work of one", 2.0 * alone / both);
+}
+
+fn own_keys(space: &Space, offset: i64) -> Measured {
+    let mut k = offset;
+    measure(300_000, || {
+        k += 2;
+        put(space, key(k), 3.5);
+        assert!(take(space, &[JOB, is(key(k)), FLOAT]));
+    })
+}
+
+fn main() {
+    let role = std::env::args().skip_while(|argument| argument != "--role").nth(1);
+    match role.as_deref() {
+        Some("echo") => echo(&Space::connect(URL, &ConnectOptions::default()).unwrap()),
+        Some("keys") => {
+            own_keys(&Space::connect(URL, &ConnectOptions::default()).unwrap(), 1);
+        }
+        _ => {
+            let yardstick = raw_ping_pong();
+            hand_off(yardstick);
+            bystanders();
+            two_processes();
+            tupelo::remove(URL).unwrap();
+        }
+    }
+}
