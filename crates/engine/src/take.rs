@@ -59,8 +59,7 @@ impl Engine {
                 section.commit().map_err(Error::from)?;
                 (found.learn, None, Delivery::default())
             } else if record::must_be_held(section.view(), found.reference, search.kinds) {
-                let result =
-                    self.take_held(section, stripe, found.reference, search.kinds, sink);
+                let result = self.take_held(section, stripe, found.reference, search.kinds, sink);
                 self.learn_if(found.learn, scope, search.mask)?;
                 return result.map(Some);
             } else {

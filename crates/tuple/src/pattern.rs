@@ -37,6 +37,17 @@ impl<'a> PatternRef<'a> {
         }
     }
 
+    /// The kind that every matching field has, if there is only one. The same as `kinds().single()`, cheaper
+    /// for an actual.
+    #[inline]
+    pub fn kind(&self) -> Option<Kind> {
+        match self {
+            Self::Actual(actual) => Some(actual.kind()),
+            Self::Kinds(kinds) => kinds.single(),
+            Self::Test(test) => test.kinds().single(),
+        }
+    }
+
     /// The value, if the pattern is an actual.
     #[inline]
     pub fn actual(&self) -> Option<&Field<'a>> {
