@@ -59,11 +59,14 @@ pub(crate) fn class_granules(class: usize) -> u32 {
 /// How many blocks of class `class` an extent holds.
 #[inline]
 fn capacity(class: usize) -> u32 {
+    /// Granules of an extent, as classes are counted.
+    const EXTENT_LEN: u16 = 1024;
+    const _: () = assert!(EXTENT_LEN as u32 == EXTENT_GRANULES);
     const CAPACITIES: [u16; CLASSES_COUNT] = {
         let mut capacities = [0; CLASSES_COUNT];
         let mut class = 0;
         while class < CLASSES_COUNT {
-            capacities[class] = EXTENT_GRANULES as u16 / CLASSES[class];
+            capacities[class] = EXTENT_LEN / CLASSES[class];
             class += 1;
         }
         capacities

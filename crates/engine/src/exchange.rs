@@ -5,6 +5,7 @@ use tupelo_tuple::{Field, TemplateRef, TupleView};
 
 use crate::Engine;
 use crate::error::Error;
+use crate::links;
 use crate::put::Incoming;
 use crate::stripe::{self, Stripe};
 use crate::targets::{Targets, TupleCopy};
@@ -61,7 +62,7 @@ impl Engine {
             let copy = TupleCopy::new(section.view(), reference, target.kinds);
             let stripe = Stripe::of_shape(section.view(), target.shape);
             section.focus(stripe.scope());
-            self.unlink(section, stripe, reference);
+            links::unlink(section, stripe, reference);
             // Frees last: a block that this section frees must not be filled in it again.
             let mut wakes = self.store_here(section, &incoming, shape)?;
             section.focus(stripe.scope());

@@ -94,7 +94,7 @@ impl Engine {
         header.init(SHAPE, header.load(SHAPE) | set << LINKED_SHIFT);
         base::append(section, stripe, reference);
         section.set(header, RECORD_STATE, record::LIVE);
-        self.include_in_walks(section, stripe, reference);
+        include_in_walks(section, stripe, reference);
         Ok(())
     }
 
@@ -140,46 +140,6 @@ impl Engine {
         Ok(())
     }
 
-    /// A build whose cursor had reached the end goes on with the new record.
-    #[inline]
-    fn include_in_walks<'m>(&self, section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
-        for slot in index::slots(stripe.page().load(WALKING)) {
-            let index = index::at(stripe, slot);
-            if index.words.load(STATE) == BUILDING && index.words.load(CURSOR) == 0 {
-                section.set(index.words, CURSOR, reference);
-            }
-        }
-    }
-
-    /// Takes a live record out of everything that finds it. Its block stays; the caller frees or holds it.
-    pub(crate) fn unlink<'m>(&self, section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
-        self.unlink_found(section, stripe, Found { reference, ..Found::default() });
-    }
-
-    /// As [`Engine::unlink`], for what a search in this section found.
-    #[inline]
-    pub(crate) fn unlink_found<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        found: Found<'m>,
-    ) {
-        let header = record::header(section.view(), found.reference);
-        for slot in index::slots(linked_of(header)) {
-            let index = index::at(stripe, slot);
-            // A dropped index has no table any more; its marks mean nothing.
-            if matches!(index.words.load(STATE), READY | BUILDING) {
-                let place = found.place.and_then(|(by, place)| (by == slot).then_some(place));
-                ring::unlink(section, index, (found.reference, header), place);
-            }
-        }
-        let walking = stripe.page().load(WALKING);
-        if walking != 0 {
-            move_cursors(section, stripe, walking, found.reference, header.load(NEXT));
-        }
-        base::unlink(section, stripe, header);
-    }
-
     /// Frees the block of a record that is linked nowhere, and its extension.
     #[inline]
     pub(crate) fn free_record<'m>(
@@ -194,14 +154,49 @@ impl Engine {
         }
         blocks::free(section, &self.layout, stripe, reference)
     }
+}
 
-    /// Forgets the marks of a record that is held: it is linked nowhere now.
-    pub(crate) fn hold(&self, section: &mut Section<'_>, reference: u32, state: u32) {
-        let header = record::header(section.view(), reference);
-        let shape = header.load(SHAPE);
-        section.set(header, SHAPE, shape & !(0xff << LINKED_SHIFT));
-        section.set(header, RECORD_STATE, state);
+/// A build whose cursor had reached the end goes on with the new record.
+#[inline]
+fn include_in_walks<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
+    for slot in index::slots(stripe.page().load(WALKING)) {
+        let index = index::at(stripe, slot);
+        if index.words.load(STATE) == BUILDING && index.words.load(CURSOR) == 0 {
+            section.set(index.words, CURSOR, reference);
+        }
     }
+}
+
+/// Takes a live record out of everything that finds it. Its block stays; the caller frees or holds it.
+pub(crate) fn unlink<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
+    unlink_found(section, stripe, Found { reference, ..Found::default() });
+}
+
+/// As [`unlink`], for what a search in this section found.
+#[inline]
+pub(crate) fn unlink_found<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, found: Found<'m>) {
+    let header = record::header(section.view(), found.reference);
+    for slot in index::slots(linked_of(header)) {
+        let index = index::at(stripe, slot);
+        // A dropped index has no table any more; its marks mean nothing.
+        if matches!(index.words.load(STATE), READY | BUILDING) {
+            let place = found.place.and_then(|(by, place)| (by == slot).then_some(place));
+            ring::unlink(section, index, (found.reference, header), place);
+        }
+    }
+    let walking = stripe.page().load(WALKING);
+    if walking != 0 {
+        move_cursors(section, stripe, walking, found.reference, header.load(NEXT));
+    }
+    base::unlink(section, stripe, header);
+}
+
+/// Forgets the marks of a record that is held: it is linked nowhere now.
+pub(crate) fn hold(section: &mut Section<'_>, reference: u32, state: u32) {
+    let header = record::header(section.view(), reference);
+    let shape = header.load(SHAPE);
+    section.set(header, SHAPE, shape & !(0xff << LINKED_SHIFT));
+    section.set(header, RECORD_STATE, state);
 }
 
 #[cold]

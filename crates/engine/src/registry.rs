@@ -27,6 +27,7 @@ const COUNT: usize = 0;
 
 /// The kinds of a shape's fields.
 #[derive(Clone, Copy)]
+#[expect(clippy::struct_field_names, reason = "it is what the struct is")]
 pub(crate) struct Kinds {
     kinds: [Kind; ARITY_MAX],
     len: usize,
@@ -45,9 +46,11 @@ impl Kinds {
     #[inline]
     pub(crate) fn of_fields(fields: &[Field<'_>]) -> Self {
         let mut kinds = Self::new();
-        for field in fields {
-            kinds.push(field.kind());
+        for (place, field) in kinds.kinds.iter_mut().zip(fields) {
+            *place = field.kind();
+            kinds.packed = kinds.packed << 4 | *place as u64;
         }
+        kinds.len = fields.len().min(ARITY_MAX);
         kinds
     }
 
@@ -65,10 +68,15 @@ impl Kinds {
         if template.rest || template.patterns.len() > ARITY_MAX {
             return false;
         }
-        template.patterns.iter().all(|pattern| pattern.kind().map(|kind| self.push(kind)).is_some())
+        for (place, pattern) in self.kinds.iter_mut().zip(template.patterns) {
+            let Some(kind) = pattern.kind() else { return false };
+            *place = kind;
+            self.packed = self.packed << 4 | kind as u64;
+        }
+        self.len = template.patterns.len();
+        true
     }
 
-    #[inline]
     fn push(&mut self, kind: Kind) {
         self.packed = self.packed << 4 | kind as u64;
         if let Some(place) = self.kinds.get_mut(self.len) {

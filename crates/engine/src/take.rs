@@ -7,6 +7,7 @@ use crate::Engine;
 use crate::error::Error;
 use crate::find::{Order, Search};
 use crate::flight::Flight;
+use crate::links;
 use crate::record::{self, ImageBuffer};
 use crate::registry::Kinds;
 use crate::stripe::{self, Stripe, TAKES};
@@ -64,16 +65,19 @@ impl Engine {
                 return result.map(Some);
             } else {
                 let tuple = buffer.copy(section.view(), found.reference, search.kinds);
-                self.unlink_found(&mut section, stripe, found);
+                links::unlink_found(&mut section, stripe, found);
                 let told = self.free_taken(&mut section, stripe, found.reference, search.kinds)?;
                 section.commit().map_err(Error::from)?;
                 (found.learn, Some(tuple), told)
             }
         };
         told.wake(self);
-        let result = tuple.map(sink).transpose();
-        self.learn_if(learn, scope, search.mask)?;
-        result
+        let learned = self.learn_if(learn, scope, search.mask);
+        match tuple {
+            // It is taken: that an index could not be had must not lose it.
+            Some(tuple) => sink(tuple).map(Some),
+            None => Ok(learned.map(|()| None)?),
+        }
     }
 
     /// Takes a record out of its stripe and frees it.
@@ -85,7 +89,7 @@ impl Engine {
         reference: u32,
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
-        self.unlink(section, stripe, reference);
+        links::unlink(section, stripe, reference);
         self.free_taken(section, stripe, reference, kinds)
     }
 
@@ -121,8 +125,8 @@ impl Engine {
         kinds: &[Kind],
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        self.unlink(&mut section, stripe, reference);
-        self.hold(&mut section, reference, record::CLAIMED);
+        links::unlink(&mut section, stripe, reference);
+        links::hold(&mut section, reference, record::CLAIMED);
         section.add(stripe.page(), stripe::HELD, 1);
         let flight = Flight::begin(&mut section, reference)?;
         section.commit().map_err(Error::from)?;

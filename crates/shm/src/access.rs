@@ -58,7 +58,7 @@ impl<'m, const N: usize> Span<'m, N> {
         assert!(at.is_multiple_of(4) && at + 4 <= N, "word outside of its window");
         // SAFETY: the constructor checked that N bytes from `start`, which is 8-aligned, lie in memory that
         // stays mapped for 'm; `at` is inside and aligned. Atomic, so races are defined.
-        unsafe { &*self.start.add(at).cast::<AtomicU32>() }
+        unsafe { &*self.start.wrapping_add(at).cast::<AtomicU32>() }
     }
 
     /// The double word at `at`.
@@ -70,7 +70,7 @@ impl<'m, const N: usize> Span<'m, N> {
     pub fn double(self, at: usize) -> &'m AtomicU64 {
         assert!(at.is_multiple_of(8) && at + 8 <= N, "double word outside of its window");
         // SAFETY: as in `word`; spans begin 8-aligned, so the double word is aligned too.
-        unsafe { &*self.start.add(at).cast::<AtomicU64>() }
+        unsafe { &*self.start.wrapping_add(at).cast::<AtomicU64>() }
     }
 
     /// The window of `M` bytes that begins at `at` inside of this one. Checked against this window, not
@@ -133,6 +133,10 @@ impl<'m, const N: usize> Span<'m, N> {
     }
 
     /// Which of the first eight words equal `value`: bit `i` for word `i`.
+    ///
+    /// # Panics
+    ///
+    /// If the window has fewer than eight words: a bug of the caller.
     #[inline(always)]
     pub fn equal_words(self, value: u32) -> u32 {
         assert!(N >= 32, "fewer than eight words");
@@ -203,7 +207,7 @@ impl Fresh<'_> {
         assert!(index < self.doubles, "double word outside of its window");
         // SAFETY: the constructor checked that so many double words from `start`, which is 8-aligned, lie in
         // memory that stays mapped for 'm; `index` is one of them. Atomic, so races are defined.
-        let double = unsafe { &*self.start.cast::<AtomicU64>().add(index) };
+        let double = unsafe { &*self.start.cast::<AtomicU64>().wrapping_add(index) };
         double.store(value, Ordering::Relaxed);
     }
 
@@ -338,7 +342,7 @@ impl<'m> View<'m> {
             return;
         }
         // SAFETY: `holds` checked the range; `copy_out` tolerates concurrent writers.
-        unsafe { copy::copy_out(self.base.add(offset), out) };
+        unsafe { copy::copy_out(self.base.wrapping_add(offset), out) };
     }
 
     /// Copies `bytes` bytes at `offset` to `to`.
@@ -360,7 +364,7 @@ impl<'m> View<'m> {
             return;
         }
         // SAFETY: `holds` checked the range; `copy_in` tolerates concurrent readers.
-        unsafe { copy::copy_in(bytes, self.base.add(offset).cast_mut()) };
+        unsafe { copy::copy_in(bytes, self.base.wrapping_add(offset).cast_mut()) };
     }
 
     /// The bytes at `offset`, in place.
@@ -374,7 +378,7 @@ impl<'m> View<'m> {
             return &[];
         }
         // SAFETY: in range by `holds`, mapped for 'm, and unwritten while held (see above).
-        unsafe { std::slice::from_raw_parts(self.base.add(offset), len) }
+        unsafe { std::slice::from_raw_parts(self.base.wrapping_add(offset), len) }
     }
 
     /// Whether `len` bytes at `offset` lie inside; notes a violation if not.

@@ -138,6 +138,7 @@ impl Error {
 impl std::error::Error for Error {}
 
 impl fmt::Display for Error {
+    #[expect(clippy::too_many_lines, reason = "one text per variant")]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full { wanted_bytes, available_bytes, limit_bytes, limit } => {

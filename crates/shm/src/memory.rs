@@ -110,7 +110,7 @@ impl Memory {
     #[inline(always)]
     fn committed(&self) -> usize {
         // SAFETY: the fixed part is always committed and holds this word.
-        let word = unsafe { &*self.mapping.base().add(COMMITTED).cast::<AtomicU32>() };
+        let word = unsafe { &*self.mapping.base().wrapping_add(COMMITTED).cast::<AtomicU32>() };
         // Acquire pairs with the Release in `raise_committed`: the pages behind are there.
         word.load(Ordering::Acquire) as usize * GRANULE
     }

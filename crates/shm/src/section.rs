@@ -25,7 +25,7 @@ use crate::access::{Span, View, Word};
 use crate::error::Error;
 use crate::lock::{self, LockLine};
 use crate::memory::Memory;
-use crate::thread::{INLINE_ENTRIES, LogEntry, Thread, put_back};
+use crate::thread::{self, INLINE_ENTRIES, LogEntry, Thread, put_back};
 
 /// A locked scope (or several), and what was changed in it so far. Dropped without [`Section::commit`],
 /// it puts everything back.
@@ -127,17 +127,19 @@ impl<'m> Section<'m> {
     /// Stores a word that others can reach (rule R1). Undone unless the section commits.
     #[inline(always)]
     pub fn set_word(&mut self, word: Word<'m>, value: u32) {
-        let entry = LogEntry { offset: word.offset, scope: self.focus, old: word.load() };
-        if self.count < INLINE_ENTRIES {
-            self.thread.log(self.count, entry);
-        } else if !self.thread.log_in_run(&self.view, self.count, entry) {
+        let entry = LogEntry::new(word.offset, self.focus, word.load());
+        // Copies, since the compiler must reload what it sees in memory behind each fence.
+        let (slot, count) = (self.thread.slot(), self.count);
+        if count < INLINE_ENTRIES {
+            thread::log(slot, count, entry);
+        } else if !self.thread.log_in_run(&self.view, count, entry) {
             // Nothing more is stored; the section can only be rolled back.
             self.overflow = true;
             return;
         }
+        self.count = count + 1;
         compiler_fence(Ordering::SeqCst);
-        self.count += 1;
-        self.thread.set_log_count(self.count);
+        thread::set_log_count(slot, count + 1);
         compiler_fence(Ordering::SeqCst);
         word.word.store(value, Ordering::Relaxed);
     }
@@ -174,7 +176,7 @@ impl<'m> Section<'m> {
             return Err(self.refuse());
         }
         compiler_fence(Ordering::SeqCst);
-        self.thread.set_log_count(0);
+        thread::set_log_count(self.thread.slot(), 0);
         compiler_fence(Ordering::SeqCst);
         self.count = 0;
         Ok(())
@@ -208,7 +210,7 @@ impl<'m> Section<'m> {
             put_back(&self.view, &self.thread.logged(&self.view, index));
         }
         compiler_fence(Ordering::SeqCst);
-        self.thread.set_log_count(0);
+        thread::set_log_count(self.thread.slot(), 0);
         self.count = 0;
         self.overflow = false;
     }

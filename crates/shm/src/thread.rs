@@ -44,19 +44,34 @@ const _: () = assert!(INLINE_ENTRIES as usize == (SLOT_BYTES - ENTRIES) / ENTRY_
 /// The slot of one thread, as a window.
 pub type Slot<'m> = Span<'m, SLOT_BYTES>;
 
-/// One logged store: `old` stood at `offset`, which `scope` protects.
+/// One logged store. Two words, as it stands in the log, so that it travels in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogEntry {
-    pub(crate) offset: usize,
-    pub(crate) scope: u32,
-    pub(crate) old: u32,
+    offset: usize,
+    /// The scope in the high half, the old value in the low one.
+    tag: u64,
 }
 
 impl LogEntry {
+    /// `old` stood at `offset`, which `scope` protects.
+    #[inline(always)]
+    pub(crate) fn new(offset: usize, scope: u32, old: u32) -> Self {
+        Self { offset, tag: u64::from(scope) << 32 | u64::from(old) }
+    }
+
+    fn scope(self) -> u32 {
+        (self.tag >> 32) as u32
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the low half of the tag is meant")]
+    fn old(self) -> u32 {
+        self.tag as u32
+    }
+
     #[inline(always)]
     fn write(self, place: Span<'_, ENTRY_BYTES>) {
         place.init64(0, self.offset as u64);
-        place.init64(8, u64::from(self.scope) << 32 | u64::from(self.old));
+        place.init64(8, self.tag);
     }
 }
 
@@ -108,13 +123,6 @@ impl<'m> Thread<'m> {
         INLINE_ENTRIES + self.slot.load(RUN_ENTRIES)
     }
 
-    /// Writes entry number `index`, which is below [`INLINE_ENTRIES`]; it counts only after
-    /// [`Self::set_log_count`].
-    #[inline(always)]
-    pub(crate) fn log(&self, index: u32, entry: LogEntry) {
-        entry.write(self.slot.part(ENTRIES + index as usize * ENTRY_BYTES));
-    }
-
     /// Writes entry number `index` into the log's run. Returns whether it had room.
     #[cold]
     #[inline(never)]
@@ -124,11 +132,6 @@ impl<'m> Thread<'m> {
             entry.write(run_entry(view, self.slot, index));
         }
         has_room
-    }
-
-    #[inline(always)]
-    pub(crate) fn set_log_count(&self, count: u32) {
-        self.slot.init(COUNT, count);
     }
 
     pub(crate) fn logged(&self, view: &View<'m>, index: u32) -> LogEntry {
@@ -154,6 +157,19 @@ pub fn log_run(slot: Slot<'_>) -> Option<u32> {
     (granule != 0).then_some(granule)
 }
 
+/// Writes entry number `index`, which is below [`INLINE_ENTRIES`], into the log of `slot`; it counts only
+/// after [`set_log_count`].
+#[inline(always)]
+pub(crate) fn log(slot: Slot<'_>, index: u32, entry: LogEntry) {
+    entry.write(slot.part(ENTRIES + index as usize * ENTRY_BYTES));
+}
+
+/// Says how many entries the log of `slot` has.
+#[inline(always)]
+pub(crate) fn set_log_count(slot: Slot<'_>, count: u32) {
+    slot.init(COUNT, count);
+}
+
 /// Takes the log's run from a slot that is the caller's own, or a dead thread's.
 pub fn detach_log_run(slot: Slot<'_>) -> Option<u32> {
     let granule = slot.load(RUN);
@@ -167,7 +183,7 @@ fn run_entry<'m>(view: &View<'m>, slot: Slot<'m>, index: u32) -> Span<'m, ENTRY_
     view.span(run + (index - INLINE_ENTRIES) as usize * ENTRY_BYTES)
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the two halves of the tag are meant")]
+#[expect(clippy::cast_possible_truncation, reason = "addresses have 64 bits")]
 fn logged<'m>(view: &View<'m>, slot: Slot<'m>, index: u32) -> LogEntry {
     let (offset, tag) = if index < INLINE_ENTRIES {
         let at = ENTRIES + index as usize * ENTRY_BYTES;
@@ -176,7 +192,7 @@ fn logged<'m>(view: &View<'m>, slot: Slot<'m>, index: u32) -> LogEntry {
         let place = run_entry(view, slot, index);
         (place.load64(0), place.load64(8))
     };
-    LogEntry { offset: offset as usize, scope: (tag >> 32) as u32, old: tag as u32 }
+    LogEntry { offset: offset as usize, tag }
 }
 
 /// The slot with this number, or `None` for 0 and numbers that cannot be.
@@ -191,7 +207,7 @@ pub(crate) fn restore(view: &View<'_>, number: u32, scope: u32) {
     let entries_max = INLINE_ENTRIES.saturating_add(slot.load(RUN_ENTRIES));
     for index in (0..slot.load(COUNT).min(entries_max)).rev() {
         let entry = logged(view, slot, index);
-        if entry.scope == scope {
+        if entry.scope() == scope {
             put_back(view, &entry);
         }
     }
@@ -200,7 +216,7 @@ pub(crate) fn restore(view: &View<'_>, number: u32, scope: u32) {
 /// Stores the old value where it stood.
 pub(crate) fn put_back(view: &View<'_>, entry: &LogEntry) {
     let pair: Span<'_, 8> = view.span(entry.offset & !7);
-    pair.init(entry.offset & 4, entry.old);
+    pair.init(entry.offset & 4, entry.old());
 }
 
 /// The process behind slot `number`; 0 if unknown.
@@ -464,7 +480,7 @@ impl Memory {
 fn mentioned_scopes(view: &View<'_>, slot: Slot<'_>) -> Vec<u32> {
     let entries_max = INLINE_ENTRIES.saturating_add(slot.load(RUN_ENTRIES));
     let count = slot.load(COUNT).min(entries_max);
-    let mut scopes: Vec<u32> = (0..count).map(|index| logged(view, slot, index).scope).collect();
+    let mut scopes: Vec<u32> = (0..count).map(|index| logged(view, slot, index).scope()).collect();
     scopes.sort_unstable();
     scopes.dedup();
     scopes

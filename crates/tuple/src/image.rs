@@ -30,18 +30,29 @@ pub struct Size {
 #[inline]
 pub fn size(fields: &[Field<'_>], origin: usize) -> Size {
     let mut bytes = 8 * fields.len();
-    let wide = fields.iter().any(is_wide);
-    if wide {
-        bytes += 8;
-    }
     for field in fields {
         bytes = match field {
             Field::Str(text) => padded(bytes + text.len()),
             Field::Bytes(data) => padded(bytes + data.len()),
-            Field::Encoded(encoded) => padded(heap_start(encoded, bytes, origin) + encoded.len()),
+            Field::Encoded(_) => return size_with_encoded(fields, origin),
             _ => bytes,
         };
     }
+    Size { bytes, wide: false }
+}
+
+/// As [`size`], for fields of which some are encoded: one of them may make the image wide, which moves all
+/// that follow.
+#[inline(never)]
+fn size_with_encoded(fields: &[Field<'_>], origin: usize) -> Size {
+    let wide = fields.iter().any(is_wide);
+    let start = 8 * fields.len() + if wide { 8 } else { 0 };
+    let bytes = fields.iter().fold(start, |bytes, field| match field {
+        Field::Str(text) => padded(bytes + text.len()),
+        Field::Bytes(data) => padded(bytes + data.len()),
+        Field::Encoded(encoded) => padded(heap_start(encoded, bytes, origin) + encoded.len()),
+        _ => bytes,
+    });
     Size { bytes, wide }
 }
 

@@ -38,12 +38,14 @@ impl<'m> Check<'_, 'm> {
                 }
                 BUILDING | DROPPING => walking_set |= 1 << slot,
                 _ => {
-                    require(false, || format!("index {slot} of shape {shape} is in state {state}"))?
+                    require(false, || {
+                        format!("index {slot} of shape {shape} is in state {state}")
+                    })?;
                 }
             }
             let linked = self.check_marks(shape, index, records)?;
             if matches!(state, READY | BUILDING) {
-                self.claim_segments(blocks, shape, stripe, index)?;
+                Self::claim_segments(blocks, shape, stripe, index)?;
                 self.check_rings(shape, kinds, index, &linked)?;
             }
         }
@@ -101,7 +103,6 @@ impl<'m> Check<'_, 'm> {
     }
 
     fn claim_segments(
-        &self,
         blocks: &mut Blocks,
         shape: u32,
         stripe: Stripe<'m>,

@@ -101,7 +101,7 @@ impl Engine {
     }
 }
 
-impl<'m> Check<'_, 'm> {
+impl Check<'_, '_> {
     fn run(&self) -> Result<Report, Error> {
         self.check_registry()?;
         let mut blocks = Blocks::survey(self)?;

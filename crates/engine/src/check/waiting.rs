@@ -70,7 +70,7 @@ impl<'m> Check<'_, 'm> {
             blocks.claim(table, stripe.scope(), chain::TABLE_BYTES, user)?;
             for number in 0..chain::CHAINS {
                 let cells = chain::filed(self.view, stripe, number);
-                for (_, cell) in self.check_chain(cells, stripe.scope(), &mut found)? {
+                for (_, cell) in Self::check_chain(cells, stripe.scope(), &mut found)? {
                     *by_mask.entry(cell.load(MASK)).or_default() += 1;
                     require(cell.load(TAG) % chain::CHAINS == number, || {
                         format!("a cell of shape {shape} stands in chain {number} of another tag")
@@ -82,7 +82,7 @@ impl<'m> Check<'_, 'm> {
         require(found == expected, || {
             format!("shape {shape} has the cells {found:?} in line, not {expected:?}")
         })?;
-        self.check_masks(shape, stripe, &by_mask)?;
+        Self::check_masks(shape, stripe, &by_mask)?;
         let counts = (stripe.page().load(WAITING), stripe.page().load(WATCHING_REMOVALS));
         self.check_counts(&found, counts, &format!("shape {shape}"))
     }
@@ -90,7 +90,7 @@ impl<'m> Check<'_, 'm> {
     /// The waiters in line for several shapes are in their one chain, and counted.
     pub(super) fn check_wide(&self, filed: &Filed) -> Result<u32, Error> {
         let mut found = BTreeSet::new();
-        self.check_chain(chain::wide(self.view), head::WIDE_SCOPE, &mut found)?;
+        Self::check_chain(chain::wide(self.view), head::WIDE_SCOPE, &mut found)?;
         let expected = filed.get(&head::WIDE_SCOPE).cloned().unwrap_or_default();
         require(found == expected, || {
             format!("the cells {found:?} are in line for several shapes, not {expected:?}")
@@ -100,7 +100,6 @@ impl<'m> Check<'_, 'm> {
 
     /// A chain is doubly linked and holds cells in line under `scope`, each once.
     fn check_chain(
-        &self,
         cells: impl Iterator<Item = (u32, Cell<'m>)>,
         scope: u32,
         found: &mut BTreeSet<u32>,
@@ -122,7 +121,6 @@ impl<'m> Check<'_, 'm> {
     }
 
     fn check_masks(
-        &self,
         shape: u32,
         stripe: Stripe<'m>,
         by_mask: &BTreeMap<u32, u32>,

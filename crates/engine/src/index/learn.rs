@@ -108,7 +108,7 @@ impl Engine {
         match known {
             Some(index) => match index.words.load(STATE) {
                 BUILDING => self.build_step(&mut section, stripe, index),
-                DROPPING => self.drop_step(&mut section, stripe, index),
+                DROPPING => drop_step(&mut section, stripe, index),
                 _ => Ok(true),
             },
             None => self.begin(&mut section, stripe, mask),
@@ -148,7 +148,7 @@ impl Engine {
             return Ok(false);
         }
         if let Some(index) = all.iter().find(|index| index.words.load(STATE) == DROPPING) {
-            self.drop_step(section, stripe, *index)?;
+            drop_step(section, stripe, *index)?;
             return Ok(false);
         }
         let Some(victim) = all
@@ -230,32 +230,31 @@ impl Engine {
         section.set(index.words, CURSOR, next);
         Ok(())
     }
+}
 
-    /// Clears the marks of the next records. Returns whether the slot is free.
-    fn drop_step<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        index: Index<'m>,
-    ) -> Result<bool, Error> {
-        for _ in 0..STEP_RECORDS {
-            let reference = index.words.load(CURSOR);
-            if reference == 0 {
-                section.set(index.words, STATE, NONE);
-                section.set(index.words, MASK, 0);
-                links::set_walking(section, stripe, index.slot, false);
-                break;
-            }
-            links::set_linked(section, reference, index.slot, false);
-            let next = record::header(section.view(), reference).load(record::NEXT);
-            section.set(index.words, CURSOR, next);
-            if section.room() < STEP_ROOM {
-                section.commit()?;
-            }
+/// Clears the marks of the next records. Returns whether the slot is free.
+fn drop_step<'m>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    index: Index<'m>,
+) -> Result<bool, Error> {
+    for _ in 0..STEP_RECORDS {
+        let reference = index.words.load(CURSOR);
+        if reference == 0 {
+            section.set(index.words, STATE, NONE);
+            section.set(index.words, MASK, 0);
+            links::set_walking(section, stripe, index.slot, false);
+            break;
         }
-        section.commit()?;
-        Ok(false)
+        links::set_linked(section, reference, index.slot, false);
+        let next = record::header(section.view(), reference).load(record::NEXT);
+        section.set(index.words, CURSOR, next);
+        if section.room() < STEP_ROOM {
+            section.commit()?;
+        }
     }
+    section.commit()?;
+    Ok(false)
 }
 
 /// Uses beyond this are not counted: a table in steady use costs its readers no store.

@@ -109,7 +109,7 @@ pub(crate) fn find_in<'m>(
 
 /// The first of the entries in `set`, which is not empty.
 #[inline]
-fn entry<'m>(bucket: Bucket<'m>, set: u32) -> Place<'m> {
+fn entry(bucket: Bucket<'_>, set: u32) -> Place<'_> {
     Place(bucket.place(4 * (set.trailing_zeros() as usize % (ENTRIES + 1))))
 }
 

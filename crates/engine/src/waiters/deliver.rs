@@ -11,6 +11,7 @@ use crate::blocks;
 use crate::error::Error;
 use crate::index::key;
 use crate::layout::head;
+use crate::links;
 use crate::record::{self, HOLDER, IMAGE_BYTES, SEQUENCE, SHAPE};
 use crate::stripe::{HELD, Stripe, WAITING};
 
@@ -72,6 +73,31 @@ impl Matching {
     }
 }
 
+/// Makes a record, linked nowhere, a waiter's.
+pub(crate) fn hand_over<'m>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    number: u32,
+    reference: u32,
+) {
+    links::hold(section, reference, record::HANDED);
+    let header = record::header(section.view(), reference);
+    section.set(header, HOLDER, number);
+    let cell = cell(section.view(), number);
+    if cell.load(WANT) == Want::Take.number() {
+        // A reader holds a copy, which is no tuple of the space.
+        section.add(stripe.page(), HELD, 1);
+    }
+    // The words of a linked cell belong to the lock that its links name: the wide waiters', or this one.
+    let before = section.focused();
+    if cell.load(super::STATE) == super::LINKED {
+        section.focus(cell.load(super::SCOPE));
+        chain::unfile(section, number);
+    }
+    section.set(cell, RECORD, reference);
+    section.focus(before);
+}
+
 impl Engine {
     /// Gives a filled record that is in no list to the waiters that match it.
     #[inline]
@@ -114,11 +140,11 @@ impl Engine {
         let mut delivery = Delivery { taken: false, wakes: matching.told };
         for number in matching.readers {
             let copy = self.copy_record(section, stripe, reference)?;
-            self.hand_over(section, stripe, number, copy);
+            hand_over(section, stripe, number, copy);
             delivery.wakes.push(number);
         }
         if let Some((_, number)) = matching.taker {
-            self.hand_over(section, stripe, number, reference);
+            hand_over(section, stripe, number, reference);
             delivery.wakes.push(number);
             delivery.taken = true;
         }
@@ -147,32 +173,6 @@ impl Engine {
             }
         }
         matching
-    }
-
-    /// Makes a record, linked nowhere, a waiter's.
-    pub(crate) fn hand_over<'m>(
-        &self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        number: u32,
-        reference: u32,
-    ) {
-        self.hold(section, reference, record::HANDED);
-        let header = record::header(section.view(), reference);
-        section.set(header, HOLDER, number);
-        let cell = cell(section.view(), number);
-        if cell.load(WANT) == Want::Take.number() {
-            // A reader holds a copy, which is no tuple of the space.
-            section.add(stripe.page(), HELD, 1);
-        }
-        // The words of a linked cell belong to the lock that its links name: the wide waiters', or this one.
-        let before = section.focused();
-        if cell.load(super::STATE) == super::LINKED {
-            section.focus(cell.load(super::SCOPE));
-            chain::unfile(section, number);
-        }
-        section.set(cell, RECORD, reference);
-        section.focus(before);
     }
 
     /// A copy of a record, for a reader that waited.

@@ -9,7 +9,8 @@ use tupelo_shm::{Section, Span, futex};
 use tupelo_tuple::{TemplateRef, TupleView};
 
 use super::{
-    ASLEEP, AWAKE, LINKED, RECORD, SCOPE, SIGNAL, SIGNALLED, STATE, TICKET, WANT, Want, cell, chain,
+    ASLEEP, AWAKE, LINKED, RECORD, SCOPE, SIGNAL, SIGNALLED, STATE, TICKET, WANT, Want, cell,
+    chain, deliver,
 };
 use crate::Engine;
 use crate::error::Error;
@@ -17,6 +18,7 @@ use crate::find::{Order, Search};
 use crate::flight::Flight;
 use crate::index::key;
 use crate::layout::head;
+use crate::links;
 use crate::record::{self, ImageBuffer};
 use crate::registry::{self, Kinds};
 use crate::stripe::{self, Stripe};
@@ -134,12 +136,12 @@ impl Waiter {
         reference: u32,
     ) -> Result<(), Error> {
         let reference = if self.want == Want::Take {
-            self.engine.unlink(section, stripe, reference);
+            links::unlink(section, stripe, reference);
             reference
         } else {
             self.engine.copy_record(section, stripe, reference)?
         };
-        self.engine.hand_over(section, stripe, self.number, reference);
+        deliver::hand_over(section, stripe, self.number, reference);
         Ok(())
     }
 
