@@ -6,15 +6,15 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use tupelo::{ConnectOptions, Error, Order, Space, fields, template};
+//! use tupelo::{ConnectOptions, Error, Kind, Order, Space, fields, template};
 //!
 //! let space = Space::connect("mem://squares", &ConnectOptions::default())?;
 //! space.put(&fields!["square", 7])?;
-//! let squared = template!["square", Kind::Int].with_refs(|template| {
-//!     space.take(template, Order::Fifo, Some(Duration::from_secs(1)), |tuple| tuple.to_tuple().map_err(Error::from))
-//! });
-//! # use tupelo::Kind;
-//! assert_eq!(squared.unwrap()?.to_string(), r#"("square", 7)"#);
+//! let template = [template!["square", Kind::Int]];
+//! let squared = space.take(&template, Order::Fifo, Some(Duration::from_secs(1)), |tuple| {
+//!     Ok::<_, Error>(tuple.to_tuple()?)
+//! })?;
+//! assert_eq!(squared.to_string(), r#"("square", 7)"#);
 //! # Ok::<(), Error>(())
 //! ```
 //!
