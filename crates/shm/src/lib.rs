@@ -11,10 +11,7 @@
     unsafe_code,
     reason = "shared memory: every access, and the argument for it, is in this crate"
 )]
-#![allow(
-    clippy::cast_ptr_alignment,
-    reason = "what becomes a reference was checked for alignment"
-)]
+#![allow(clippy::cast_ptr_alignment, reason = "what becomes a reference was checked for alignment")]
 #![allow(
     clippy::inline_always,
     reason = "on the path of every operation a call costs a tenth of it"
