@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from itertools import count
+from time import monotonic, sleep
 
 import pytest
 
@@ -67,3 +68,16 @@ def names_for_examples(
     with ts.connect(new_url("mem")) as space:
         names.update(ts=ts, F=ts.F, space=space)
         yield
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], bool]], None]:
+    """Return a function that waits until a condition holds, looking again and again."""
+
+    def eventually(condition: Callable[[], bool]) -> None:
+        give_up_at = monotonic() + 60
+        while not condition():
+            assert monotonic() < give_up_at, "it never happened"
+            sleep(0.001)
+
+    return eventually

@@ -193,7 +193,7 @@ unsafe extern "C" fn trampoline<V: Verb>(
     }));
     match outcome {
         Ok(Ok(object)) => object.into_ptr(),
-        Ok(Err((failure, handle))) => raise(|| failure.into_exception(py, handle.space().url())),
+        Ok(Err((failure, handle))) => raise(|| handle.exception(py, failure)),
         Err(panic) => raise(|| panic_exception(panic.as_ref())),
     }
 }

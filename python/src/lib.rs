@@ -44,7 +44,7 @@ mod _native {
     #[pymodule_export]
     use super::space::{Handle, remove, spaces};
     #[pymodule_export]
-    use super::template::{Template, like, parse};
+    use super::template::{Template, like, parse, parse_tuple};
     #[pymodule_export]
     use super::verbs::look::Explanation;
     #[pymodule_export]

@@ -126,9 +126,8 @@ pub(crate) fn object<'py>(
         Value::Map(map) => dict(py, map, objects)?.into_any(),
         Value::Opaque(stored) => objects::to_python(py, stored, objects)?,
         other => {
-            let kind = other.kind().name();
             return Err(Refusal::new(
-                format!("{kind} {other}, which this version can not return"),
+                format!("{other}, which this version can not return"),
                 "read it on the command line, with `tupelo read`",
             ));
         }

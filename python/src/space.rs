@@ -1,14 +1,15 @@
 //! The class `Space`, without its verbs: opening, closing, listing, removing.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
-use tupelo::{ConnectOptions, Space};
+use tupelo::{ConnectOptions, Error, Space};
 
-use crate::errors;
+use crate::errors::{self, Failure};
 use crate::objects::Objects;
 
 /// A connection to a space. Threads may share it; the child of a fork connects anew by itself.
@@ -19,12 +20,28 @@ pub(crate) struct Handle {
     space: Space,
     /// What becomes of objects of no other kind.
     objects: Objects,
+    /// Whether this process is a fork of the one that the space lives in.
+    forked: AtomicBool,
 }
 
 /// The class, the URL and whether objects are pickled.
 type Reconnect<'py> = (Bound<'py, PyType>, String, bool);
 
 impl Handle {
+    /// The exception for a verb of this space that failed.
+    #[cold]
+    pub(crate) fn exception(&self, py: Python<'_>, failure: Failure) -> PyErr {
+        let url = self.space.url();
+        match failure {
+            Failure::Space(Error::SpaceClosed { .. }) if self.forked.load(Ordering::Relaxed) => {
+                let message = format!("{url} stayed in the process that this one was forked from");
+                let hint = format!("use shm://{}, which forked processes share", self.space.name());
+                errors::make(py, "SpaceClosed", &message, Some(&hint), Some(url))
+            }
+            failure => failure.into_exception(py, url),
+        }
+    }
+
     /// The space itself.
     #[inline]
     pub(crate) const fn space(&self) -> &Space {
@@ -57,7 +74,7 @@ impl Handle {
             .detach(|| Space::connect(url, &options))
             .map_err(|error| errors::from_space(py, &error, url))?;
         let objects = if pickle { Objects::Pickled } else { Objects::Refused };
-        Ok(Self { space, objects })
+        Ok(Self { space, objects, forked: AtomicBool::new(false) })
     }
 
     /// Where the space is, as given to `connect`.
@@ -75,6 +92,13 @@ impl Handle {
     /// Ends the connection. Calls that wait, and later calls, raise `SpaceClosed`; the tuples stay.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.space.close());
+    }
+
+    /// In the child of a fork, for a `mem://` space: what the child has is a copy, which nobody else
+    /// sees, so using it as if it were the space would wait or lose tuples without a word.
+    fn _forked(&self) {
+        self.forked.store(true, Ordering::Relaxed);
+        self.space.close();
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

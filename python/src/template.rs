@@ -1,6 +1,7 @@
 //! Templates that are objects: what `like` and `parse` make. Immutable, hashable, usable any number of
 //! times and in any process.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -9,6 +10,8 @@ use tupelo::Alternative;
 use crate::arguments;
 use crate::call::Argument;
 use crate::formals::{hash_of, template_error};
+use crate::objects::Objects;
+use crate::results;
 
 /// What tuples must look like: one alternative, or an OR of several (rule M8).
 #[pyclass(frozen, generic, module = "tupelo", name = "Template")]
@@ -85,6 +88,19 @@ pub(crate) fn parse(py: Python<'_>, text: &str) -> PyResult<Template> {
         )
     })?;
     Ok(Template { template })
+}
+
+/// Make a tuple of its text form: `parse_tuple('"job", 7')`. For tests, whose cases are texts.
+#[pyfunction]
+pub(crate) fn parse_tuple<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyTuple>> {
+    let tuple: tupelo::Tuple = text
+        .parse()
+        .map_err(|why| PyValueError::new_err(format!("{text:?} is no tuple: {why}")))?;
+    let field = |(index, value)| {
+        results::object(py, value, Objects::Refused)
+            .map_err(|why| why.into_exception(py, format_args!("field {index}")))
+    };
+    PyTuple::new(py, tuple.iter().enumerate().map(field).collect::<PyResult<Vec<_>>>()?)
 }
 
 /// The one alternative of these patterns.

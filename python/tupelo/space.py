@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
+from weakref import WeakSet
 
-from tupelo._native import Space
+from tupelo._native import Space, remove
+from tupelo.errors import SpaceNotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +17,20 @@ if TYPE_CHECKING:
     SpaceT = TypeVar("SpaceT", bound=Space)
 
 __all__ = ["connect"]
+
+_private: WeakSet[Space] = WeakSet()
+"""The `mem://` spaces of this process, which the child of a fork must not mistake for its own."""
+
+
+def _after_fork() -> None:
+    for space in _private:
+        # It may be removed already, by way of another connection to it.
+        with suppress(SpaceNotFound):
+            remove(space.url)
+        space._forked()  # noqa: SLF001
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -88,7 +105,7 @@ def open_as(
         raise ValueError(message)
     if tuples_max is not None:
         tuples_max = _at_least_one("tuples_max", tuples_max)
-    return space_class(
+    space = space_class(
         url,
         create=create,
         fresh=fresh,
@@ -96,6 +113,9 @@ def open_as(
         tuples_max=tuples_max,
         pickle=objects == "pickle",
     )
+    if url.startswith("mem://"):
+        _private.add(space)
+    return space
 
 
 def reconnect(space_class: type[SpaceT], url: str, pickle: bool) -> SpaceT:  # noqa: FBT001

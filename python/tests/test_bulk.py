@@ -1,0 +1,72 @@
+"""take_all, read_all, take_many, count."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import tupelo as ts
+from tupelo import REST
+
+
+def test_all_matches_of_one_moment(space):
+    space.put_all([("job", 1), ("job", 2), ("other", 3)])
+    assert space.read_all("job", int) == [("job", 1), ("job", 2)]  # O6
+    assert space.take_all("job", int) == [("job", 1), ("job", 2)]
+    assert space.take_all("job", int) == []
+    assert space.read_all(REST) == [("other", 3)]
+
+
+def test_a_limit_takes_the_oldest(space):
+    space.put_all(("job", n) for n in range(5))
+    assert space.read_all("job", int, limit=2) == [("job", 0), ("job", 1)]
+    assert space.take_all("job", int, limit=2) == [("job", 0), ("job", 1)]
+    assert space.take_all("job", int, limit=0) == []
+    assert space.count("job", int) == 3
+
+
+def test_take_many_takes_n_in_one_step(space):
+    space.put_all(("squared", n, n * n) for n in range(4))
+    assert space.take_many("squared", int, int, n=3) == [
+        ("squared", 0, 0),
+        ("squared", 1, 1),
+        ("squared", 2, 4),
+    ]
+    assert space.count("squared", int, int) == 1
+
+
+def test_take_many_is_content_with_at_least(space):
+    space.put_all(("job", n) for n in range(3))
+    assert len(space.take_many("job", int, n=10, at_least=2)) == 3
+    assert space.take_many("job", int, n=10, at_least=0) == []
+
+
+def test_take_many_waits_until_enough_are_there(space, eventually):
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(space.take_many, "job", int, n=3, timeout=60)
+        eventually(lambda: space.stat()["waiters"] == 1)
+        for number in range(3):
+            assert not answer.done()
+            space.put("job", number)
+        assert answer.result() == [("job", 0), ("job", 1), ("job", 2)]
+    assert space.stat()["waiters"] == 0
+
+
+def test_a_timeout_of_take_many_says_how_many_there_were_and_removes_none(space):
+    space.put_all(("squared", n) for n in range(999))
+    with pytest.raises(ts.Timeout, match=r"999 of 1 000 tuples matched \(\"squared\", :int\)"):
+        space.take_many("squared", int, n=1_000, timeout=0.01)
+    assert space.count("squared", int) == 999  # T5
+
+
+def test_counting_counts_matches_only(space):
+    space.put_all([("a", 1), ("a", 1.0), ("a", True), ("b", 1)])
+    assert space.count("a", int) == 1  # M3
+    assert space.count("a", ...) == 3
+    assert space.count(..., ...) == 4
+    assert space.count() == 0
+
+
+def test_a_hundred_thousand_tuples_go_in_and_out_at_once(space):
+    numbers = range(100_000)
+    assert space.put_all(("n", n) for n in numbers) == len(numbers)
+    assert [n for _, n in space.take_all("n", int)] == list(numbers)

@@ -1,0 +1,292 @@
+"""The cases of conformance/ hold in Python, for both kinds of space.
+
+What Python cannot represent (a timestamp of single nanoseconds, a map with the keys 1 and 1.0, an
+entry, an object of another language) must be refused as such (V3); a text of that kind cannot be
+put from here, so it drops out of the lists it stands in. All others run to the bit.
+"""
+
+import json
+import struct
+from decimal import Decimal
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import tupelo as ts
+from tupelo._native import parse_tuple, waiter
+
+CASES = [
+    case
+    for path in sorted((Path(__file__).parents[2] / "conformance").glob("*.json"))
+    for case in json.loads(path.read_text(encoding="utf-8"))["cases"]
+]
+BEYOND_PYTHON = ("timestamp", "entry", "map with keys that Python calls equal", "codec")
+
+
+@pytest.mark.parametrize("scheme", ["mem", "shm"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_a_case_holds(case, scheme, new_url):
+    limits = case.get("limits", {})
+    with (
+        ts.connect(new_url(scheme), size="64M", **limits) as main,
+        ts.connect(new_url(scheme), size="64M", **limits) as other,
+    ):
+        run = Run(main, other)
+        for number, step in enumerate(case["steps"]):
+            try:
+                run.step(step)
+            except Exception as error:
+                error.add_note(f"in step {number}: {step}")
+                raise
+
+
+def test_every_operation_of_the_cases_is_known():
+    assert CASES
+    operations = {operation(step) for case in CASES for step in case["steps"]}
+    assert operations <= {name for name in vars(Run) if not name.startswith("_")}
+
+
+def operation(step):
+    return next(name for name in step if name not in ("at", "gives", "one_of", "error"))
+
+
+class Bits(NamedTuple):
+    """A value such that `==` compares it to the bit."""
+
+    kind: str
+    content: object
+
+
+def bits(value):
+    """Make a value comparable to the bit: kinds, the sign of zero, the exponent of a decimal."""
+    kind = type(value).__name__
+    if isinstance(value, float):
+        return Bits(kind, struct.pack(">d", value))
+    if isinstance(value, Decimal):
+        return Bits(kind, value.as_tuple())
+    if isinstance(value, (list, tuple)):
+        return Bits(kind, tuple(bits(item) for item in value))
+    if isinstance(value, dict):
+        return Bits(kind, frozenset((bits(key), bits(item)) for key, item in value.items()))
+    if kind == "ndarray":
+        return Bits(kind, (value.dtype.str, value.shape, value.tobytes()))
+    return Bits(kind, value)
+
+
+def shape(fields):
+    return tuple(type(field).__name__ for field in fields)
+
+
+def by_shape(tuples):
+    """Group tuples by shape, in order: between shapes there is no order (T2)."""
+    groups = {}
+    for fields in tuples:
+        groups.setdefault(shape(fields), []).append(bits(fields))
+    return groups
+
+
+def representable(texts):
+    """Return the tuples of these texts, without those that Python says it cannot represent."""
+    tuples = []
+    for text in texts:
+        try:
+            tuples.append(parse_tuple(text))
+        except ts.NotEncodable as refusal:
+            if not any(what in str(refusal) for what in BEYOND_PYTHON):
+                raise
+    return tuples
+
+
+def template(texts):
+    """Return the template of a text, or the OR of a list of texts (M8)."""
+    if isinstance(texts, str):
+        return ts.parse(texts)
+    first, *rest = (ts.parse(text) for text in texts)
+    for one in rest:
+        first |= one
+    return first
+
+
+ORDERS = {"max": ts.F.max, "min": ts.F.min}
+
+
+def options(step):
+    """Return the keyword arguments that a step has beside its template."""
+    keywords = {name: step[name] for name in ("limit",) if name in step}
+    if "order" in step:
+        name, *field = step["order"].split()
+        keywords["order"] = ORDERS[name](int(field[0])) if field else name
+    return keywords
+
+
+class Run:
+    """Two spaces, and the calls and scans that are under way in them."""
+
+    def __init__(self, main, other):
+        self._spaces = {"main": main, "other": other}
+        self._calls = {}
+        self._scans = {}
+
+    def step(self, step):
+        """Do one step and compare its answer."""
+        name = operation(step)
+        here = self._spaces[step.get("at", "main")]
+        if "error" in step:
+            with pytest.raises(ts.TupeloError) as caught:
+                getattr(self, name)(step, here)
+            assert caught.value.code == step["error"]
+            return
+        answer = getattr(self, name)(step, here)
+        if "one_of" in step:
+            assert bits(answer) in [bits(parse_tuple(text)) for text in step["one_of"]]
+        elif "gives" in step:
+            self._compare(name, answer, step["gives"])
+
+    def _elsewhere(self, step):
+        return self._spaces["main" if step.get("at") == "other" else "other"]
+
+    def _compare(self, name, answer, expected):
+        if isinstance(expected, str):
+            assert bits(answer) == bits(parse_tuple(expected))
+        elif name == "scan":
+            found = sorted(map(repr, map(bits, answer)))
+            assert found == sorted(repr(bits(parse_tuple(text))) for text in expected)
+        elif isinstance(expected, list):
+            assert by_shape(answer) == by_shape(parse_tuple(text) for text in expected)
+        else:
+            assert answer == expected
+            assert type(answer) is type(expected)
+
+    def put(self, step, here):
+        here.put_all([parse_tuple(step["put"])])
+
+    def put_all(self, step, here):
+        return here.put_all(parse_tuple(text) for text in step["put_all"])
+
+    def put_if_absent(self, step, here):
+        fields = parse_tuple(step["put_if_absent"])
+        return here.put_if_absent(*fields, unless=template(step["unless"]))
+
+    def try_take(self, step, here):
+        return here.try_take(template(step["try_take"]), **options(step))
+
+    def try_read(self, step, here):
+        return here.try_read(template(step["try_read"]), **options(step))
+
+    def take(self, step, here):
+        return here.take(template(step["take"]), timeout=0, **options(step))
+
+    def read(self, step, here):
+        return here.read(template(step["read"]), timeout=0, **options(step))
+
+    def count(self, step, here):
+        return here.count(template(step["count"]))
+
+    def read_all(self, step, here):
+        return here.read_all(template(step["read_all"]), **options(step))
+
+    def take_all(self, step, here):
+        return here.take_all(template(step["take_all"]), **options(step))
+
+    def take_many(self, step, here):
+        return here.take_many(
+            template(step["take_many"]),
+            n=step["at_most"],
+            at_least=step["at_least"],
+            timeout=0,
+        )
+
+    def try_swap(self, step, here):
+        return here.try_swap(template(step["try_swap"]), to=parse_tuple(step["to"]))
+
+    def wait_none(self, step, here):
+        return here.wait_none(template(step["wait_none"]), timeout=0)
+
+    def move_to(self, step, here):
+        return here.move_to(self._elsewhere(step), template(step["move_to"]))
+
+    def copy_to(self, step, here):
+        return here.copy_to(self._elsewhere(step), template(step["copy_to"]))
+
+    def scan(self, step, here):
+        return list(here.scan(template(step["scan"])))
+
+    def begin_scan(self, step, here):
+        self._scans[step["begin_scan"]] = here.scan(template(step["of"])), []
+
+    def continue_scan(self, step, _here):
+        scan, seen = self._scans[step["continue_scan"]]
+        seen += [bits(found) for _, found in zip(range(step["by"]), scan, strict=False)]
+
+    def end_scan(self, step, _here):
+        scan, seen = self._scans.pop(step["end_scan"])
+        seen += map(bits, scan)
+        for text in step["throughout"]:
+            seen.remove(bits(parse_tuple(text)))
+        for text in step["meanwhile"]:
+            fields = bits(parse_tuple(text))
+            if fields in seen:
+                seen.remove(fields)
+        assert seen == []
+
+    def start(self, step, here):
+        want = "take" if "take" in step else "read"
+        self._calls[step["start"]] = waiter(here, want, template(step[want]))
+
+    def pending(self, step, _here):
+        assert not self._calls[step["pending"]].wait(0)
+
+    def served(self, step, _here):
+        assert self._calls[step["served"]].wait(0)
+
+    def finish(self, step, _here):
+        call = self._calls.pop(step["finish"])
+        assert call.wait(0)
+        return call.finish()
+
+    def cancel(self, step, _here):
+        self._calls.pop(step["cancel"]).cancel()
+
+    def matches(self, step, here):
+        wanted = template(step["matches"])
+        for answer in ("yes", "no"):
+            for fields in representable(step[answer]):
+                here.put_all([fields])
+                assert here.count(wanted) == (answer == "yes"), fields
+                for find in (here.try_read, here.try_take):
+                    found = find(wanted)
+                    assert (found is not None) == (answer == "yes"), fields
+                    assert found is None or bits(found) == bits(fields)
+                here.take_all(ts.REST)
+
+    def same(self, step, here):
+        self._pairs(step["same"], here, all_alike=True)
+
+    def different(self, step, here):
+        self._pairs(step["different"], here, all_alike=False)
+
+    def _pairs(self, texts, here, *, all_alike):
+        tuples = representable(texts)
+        for one in tuples:
+            here.put_all([one])
+            for other in tuples:
+                found = here.try_read(actuals(other))
+                alike = all_alike or one is other
+                assert (found is not None) == alike, (one, other)
+            here.take_all(ts.REST)
+
+    def round_trip(self, step, here):
+        for fields in representable(step["round_trip"]):
+            for wanted in (ts.like(ts.REST), actuals(fields)):
+                here.put_all([fields])
+                assert bits(here.try_read(wanted)) == bits(fields)
+                assert bits(here.try_take(wanted)) == bits(fields)
+            assert here.count(ts.REST) == 0
+
+
+def actuals(fields):
+    """Return a template that looks exactly like the tuple, also where that is one nested tuple."""
+    if len(fields) == 1 and type(fields[0]) is tuple:
+        return ts.like(ts.F.in_(fields))
+    return ts.like(*fields)
