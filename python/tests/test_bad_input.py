@@ -1,0 +1,118 @@
+"""Wrong arguments: each is named, with what would be right, and nothing happens."""
+
+from datetime import timedelta
+
+import pytest
+
+import tupelo as ts
+from tupelo import REST, F
+
+WAITING = {
+    "take": ("job", int),
+    "read": ("job", int),
+    "wait_none": ("there",),
+}
+
+
+@pytest.mark.parametrize("verb", WAITING)
+@pytest.mark.parametrize(
+    ("timeout", "error", "message"),
+    [
+        (-1, ValueError, "timeout is -1: give seconds from 0 on, or None to wait for ever"),
+        (-0.5, ValueError, "timeout is -0.5: give seconds from 0 on"),
+        (timedelta(seconds=-1), ValueError, "timeout is -1: give seconds from 0 on"),
+        (float("nan"), ValueError, "timeout is NaN: give seconds from 0 on"),
+        (float("inf"), ValueError, "timeout is inf, over the limit of 1000000000 seconds: None"),
+        (10**400, ValueError, "timeout is inf, over the limit"),
+        ("3", TypeError, "timeout has the type str: give seconds as int or float, a timedelta"),
+        (True, TypeError, "timeout has the type bool: give seconds"),
+        ([], TypeError, "timeout has the type list: give seconds"),
+    ],
+    ids=str,
+)
+def test_a_wrong_timeout_is_named(space, verb, timeout, error, message):
+    space.put("there")
+    with pytest.raises(error, match=message):
+        getattr(space, verb)(*WAITING[verb], timeout=timeout)
+    with pytest.raises(error, match=message):
+        space.take_many("job", n=1, timeout=timeout)
+    with pytest.raises(error, match=message):
+        space.swap("job", to=("x",), timeout=timeout)
+    with pytest.raises(error, match=message.replace("timeout", "idle")):
+        space.consume("job", idle=timeout)
+    assert space.read_all(REST) == [("there",)]
+    assert space.stat()["waiters"] == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (
+            lambda s: s.take("a", timout=3),
+            TypeError,
+            r'take\(\) has no keyword argument "timout"; ',
+        ),
+        (lambda s: s.take("a", timout=3), TypeError, r'did you mean "timeout"\?'),
+        (lambda s: s.take("a", x=3), TypeError, r"\(it takes: timeout, order\)"),
+        (lambda s: s.put("a", lease=3), TypeError, r'put\(\) has no keyword argument "lease"'),
+        (lambda s: s.count("a", n=3), TypeError, r"count\(\) takes no keyword arguments"),
+        (lambda s: s.take("a", order="oldest"), ValueError, "order is 'oldest': give \"fifo\""),
+        (lambda s: s.take("a", order=None), TypeError, 'order is None: give "fifo"'),
+        (lambda s: s.take("a", order=F > 3), TypeError, "order is <Formal > 3>: give"),
+        (lambda s: s.take_all("a", limit=-1), ValueError, "limit is -1: give a number from 0 on"),
+        (lambda s: s.take_all("a", limit="x"), TypeError, "limit is 'x': give how many, as an int"),
+        (lambda s: s.take_all("a", limit=1.0), TypeError, "limit is 1.0: give how many, as an int"),
+        (lambda s: s.take_all("a", limit=2**80), ValueError, "give a number from 0 on"),
+        (lambda s: s.take_many("a"), TypeError, r"take_many\(\) needs n, the number of tuples"),
+        (lambda s: s.take_many("a", n=None), TypeError, "n is None: give how many, as an int"),
+        (lambda s: s.take_many("a", n=1, at_least=2), ValueError, "at_least is 2, more than n"),
+        (lambda s: s.put_all(), TypeError, r"put_all\(\) takes one argument, an iterable"),
+        (lambda s: s.put_all([], []), TypeError, r"put_all\(\) takes one argument, an iterable"),
+        (lambda s: s.put_all(3), TypeError, "'int' object is not iterable"),
+        (lambda s: s.put_all(["ab"]), TypeError, r"item 0 has the type str: put_all\(\) is given"),
+        (lambda s: s.put_all([(), []]), TypeError, "item 1 has the type list"),
+        (lambda s: s.put_if_absent("a", unless="a"), TypeError, "unless has the type str: give a"),
+        (lambda s: s.stat(1), TypeError, r"stat\(\) takes no arguments, got 1"),
+        (lambda s: s.put("a", timeout="x") or s.put(int), ts.NotEncodable, "field 0 is the type"),
+        (lambda s: s.take("a", object), ts.TemplateError, "field 1 is the class <class 'object'>"),
+        (lambda s: s.take([...]), ts.NotEncodable, r"field 0\[0\] is the Ellipsis"),
+    ],
+    ids=str,
+)
+def test_a_wrong_argument_is_named(space, call, error, message):
+    with pytest.raises(error, match=message):
+        call(space)
+    assert space.count(REST) <= 1
+    assert space.stat()["waiters"] == 0
+
+
+def test_an_exception_in_the_callers_own_code_passes_through(space):
+    class Broken:
+        def __reduce__(self):
+            raise KeyboardInterrupt
+
+    def tuples():
+        yield ("a",)
+        raise KeyError(3)
+
+    with pytest.raises(KeyboardInterrupt):
+        space.put("x", Broken())
+    with pytest.raises(KeyError):
+        space.put_all(tuples())
+    assert space.count(REST) == 0
+
+
+def test_verbs_refuse_a_foreign_self(space):
+    with pytest.raises(TypeError):
+        ts.Space.put(3, "job")
+    with pytest.raises(TypeError):
+        ts.Space.put()
+    ts.Space.put(space, "job")
+    assert space.take("job") == ("job",)
+
+
+def test_a_name_that_is_a_directory_or_foreign_file_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for url in ("shm://..", "shm://.", "shm://a\0b", "mem:///etc"):
+        with pytest.raises(ValueError, match="TUP-019"):
+            ts.connect(url)

@@ -1,0 +1,152 @@
+"""connect, close, remove, spaces."""
+
+import gc
+import pickle
+import weakref
+
+import pytest
+
+import tupelo as ts
+from tupelo import REST
+
+
+def test_a_space_is_made_and_found_again(url):
+    with ts.connect(url) as first:
+        first.put("job", 1)
+    with ts.connect(url) as second:
+        assert second.take("job", int) == ("job", 1)
+
+
+def test_a_space_knows_its_name(url, space):
+    assert space.url == url
+    assert space.name == url.split("://")[1]
+    assert repr(space) == f"<Space {url}>"
+
+
+def test_without_a_url_the_environment_decides(monkeypatch, new_url):
+    url = new_url("mem")
+    monkeypatch.setenv("TUPELO_URL", url)
+    with ts.connect() as space:
+        assert space.url == url
+
+
+def test_without_a_url_and_environment_it_is_the_default_space(monkeypatch):
+    monkeypatch.delenv("TUPELO_URL", raising=False)
+    asked = []
+    monkeypatch.setattr("tupelo.space.Space", lambda url, **_: asked.append(url))
+    ts.connect()
+    assert asked == ["shm://default"]
+
+
+def test_fresh_begins_empty_and_leaves_the_old_one_to_those_who_have_it(url):
+    with ts.connect(url) as old:
+        old.put("job", 1)
+        with ts.connect(url, fresh=True) as new:
+            assert new.count(REST) == 0
+            new.put("job", 2)
+        assert old.take("job", int) == ("job", 1)
+
+
+def test_a_space_that_is_not_there_is_not_made_when_it_should_not_be(url):
+    with pytest.raises(ts.SpaceNotFound, match=f"there is no space {url}") as caught:
+        ts.connect(url, create=False)
+    assert isinstance(caught.value, LookupError)
+    assert caught.value.code == "TUP-013"
+    ts.connect(url).close()
+    ts.connect(url, create=False).close()
+
+
+def test_remove_removes(url):
+    with ts.connect(url) as space:
+        space.put("job", 1)
+        ts.remove(url)
+        assert space.take("job", int) == ("job", 1)  # whoever is connected keeps it
+    with pytest.raises(ts.SpaceNotFound):
+        ts.remove(url)
+    with ts.connect(url) as again:
+        assert again.count(REST) == 0
+
+
+def test_spaces_lists_those_in_shared_memory(shm):
+    entry = next(entry for entry in ts.spaces() if entry["name"] == shm.name)
+    assert entry["bytes"] > 0
+    assert entry["modified"] > 1_600_000_000
+
+
+def test_closing_twice_is_fine(space):
+    space.close()
+    space.close()
+
+
+@pytest.mark.parametrize(
+    ("size", "size_bytes"),
+    [("16M", 16 << 20), ("1G", 1 << 30), ("65536K", 64 << 20), (9 << 20, 9 << 20)],
+)
+def test_the_size_is_a_number_or_has_a_unit(url, size, size_bytes):
+    with ts.connect(url, size=size) as space:
+        assert space.stat()["bytes_max"] == size_bytes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"url": "jobs"}, ValueError, '"jobs" is no URL of a space'),
+        ({"url": "redis://jobs"}, ValueError, "no engine for redis://"),
+        ({"url": "shm://"}, ValueError, "names no space"),
+        ({"url": "mem://"}, ValueError, "names no space"),
+        ({"url": "shm://a/b"}, ValueError, "contains a slash"),
+        ({"url": "shm://" + "x" * 300}, ValueError, "up to 100 bytes"),
+        ({"url": b"shm://x"}, TypeError, "url has the type bytes: give a str such as 'shm://jobs'"),
+        ({"url": "mem://a\ud800"}, UnicodeEncodeError, "surrogates not allowed"),
+        ({"size": 0}, ValueError, "size is 0: give a number from 1 on"),
+        ({"size": -5}, ValueError, "size is -5: give a number from 1 on"),
+        ({"size": "0M"}, ValueError, "size is 0: give a number from 1 on"),
+        ({"size": "big"}, ValueError, "size is 'big': give bytes, or a number with K, M, G or T"),
+        ({"size": 1.5}, TypeError, "size has the type float: give an int"),
+        ({"size": True}, TypeError, "size has the type bool: give an int"),
+        ({"size": 1 << 70}, ValueError, "give a number from 1 on"),
+        ({"size": "100T"}, ValueError, "is over the maximum"),
+        ({"tuples_max": 0}, ValueError, "tuples_max is 0: give a number from 1 on"),
+        ({"tuples_max": "9"}, TypeError, "tuples_max has the type str: give an int"),
+        ({"objects": "json"}, ValueError, "objects is 'json': give 'strict' or 'pickle'"),
+    ],
+    ids=str,
+)
+def test_a_wrong_argument_is_named(arguments, error, message):
+    with pytest.raises(error, match=message):
+        ts.connect(**{"url": "mem://never-made", **arguments})
+    with pytest.raises(ts.SpaceNotFound):
+        ts.remove("mem://never-made")
+
+
+def test_a_connection_is_pickled_as_its_url(shm):
+    shm.put("job", 1)
+    again = pickle.loads(pickle.dumps(shm))
+    assert again.take("job", int) == ("job", 1)
+    with ts.connect(shm.url, objects="strict") as strict:
+        still_strict = pickle.loads(pickle.dumps(strict))
+        with pytest.raises(ts.NotEncodable):
+            still_strict.put("x", 1j)
+        still_strict.close()
+    again.close()
+
+
+def test_a_pickled_connection_does_not_make_a_space(shm):
+    pickled = pickle.dumps(shm)
+    ts.remove(shm.url)
+    with pytest.raises(ts.SpaceNotFound):
+        pickle.loads(pickled)
+    ts.connect(shm.url).close()
+
+
+def test_a_space_of_this_process_can_not_be_sent_to_another(new_url):
+    with ts.connect(new_url("mem")) as space, pytest.raises(TypeError, match="use shm://"):
+        pickle.dumps(space)
+
+
+def test_a_forgotten_space_is_collected(url):
+    space = ts.connect(url)
+    reference = weakref.ref(space)
+    del space
+    gc.collect()
+    assert reference() is None

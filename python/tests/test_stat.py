@@ -1,0 +1,77 @@
+"""stat and explain."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import tupelo as ts
+
+
+def test_stat_counts_tuples_by_shape(space):
+    space.put_all([("job", 1), ("job", 2), ("result", 1, 0.5)])
+    stat = space.stat()
+    assert stat["tuples"] == 3
+    assert {shape["kinds"]: shape["count"] for shape in stat["shapes"]} == {
+        ("str", "int"): 2,
+        ("str", "int", "float"): 1,
+    }
+    assert 0 < stat["bytes_used"] <= stat["bytes_committed"] <= stat["bytes_max"] == 64 << 20
+
+
+def test_stat_counts_what_went_through(space):
+    space.put_all(("job", n) for n in range(5))
+    space.take_all("job", int, limit=3)
+    shape = space.stat()["shapes"][0]
+    assert (shape["puts"], shape["takes"], shape["count"]) == (5, 3, 2)
+
+
+def test_stat_names_the_processes(shm):
+    shm.put("job")
+    assert {"pid": os.getpid(), "alive": True} in shm.stat()["processes"]
+
+
+def test_stat_counts_who_waits(space, eventually):
+    space.put("job", "text")
+    with ThreadPoolExecutor(1) as pool:
+        blocked = pool.submit(space.take, "job", int)
+        eventually(lambda: space.stat()["waiters"] == 1)
+        space.put("job", 1)
+        blocked.result()
+    assert space.stat()["waiters"] == 0
+
+
+def test_an_index_is_learned_for_the_fields_that_are_asked_for(space):
+    space.put_all(("job", n, f"name{n}") for n in range(2_000))
+    for n in range(300):
+        assert space.try_read(..., ..., f"name{n}") == ("job", n, f"name{n}")
+    assert [2] in space.stat()["shapes"][0]["indexes"]
+
+
+def test_explain_names_the_field_that_differs(space):
+    space.put_all([("job", "17"), ("job", "18"), ("other", 1, 2)])
+    explanation = space.explain("job", int)
+    assert explanation.matches == 0
+    assert explanation.template == '("job", :int)'
+    assert explanation.nearest == ("str", "str")
+    assert explanation.differences == [(1, "str", ":int")]
+    assert explanation.shapes == [(("str", "str"), 2), (("str", "int", "int"), 1)]
+    assert "field 1 is str there, :int in the template" in str(explanation)
+    assert repr(explanation) == f"<Explanation {explanation}>"
+
+
+def test_explain_names_the_value_that_differs(space):
+    space.put("job", 17)
+    assert space.explain("Job", int).differences == [(0, '"job"', '"Job"')]
+
+
+def test_explain_of_an_empty_space(space):
+    explanation = space.explain("job", int)
+    assert explanation.nearest is None
+    assert explanation.differences == explanation.shapes == []
+    assert str(explanation) == "the space is empty"
+
+
+def test_explain_of_what_matches_counts(space):
+    space.put("job", 17)
+    explanation = space.explain(ts.like("job", int) | ts.like("stop"))
+    assert explanation.matches == 1
+    assert explanation.nearest is None
