@@ -44,7 +44,11 @@ def pairs(space: ts.Space) -> float:
     row('shm://: put + take by ("job", k, float)', pair_ns, dict_ns)
     space.put("job", 17, 3.5)
     row("    read, in pairs", least_ns('space.read("job", k, float)', names), pair_ns)
-    row("    take that misses, in pairs", least_ns('space.try_take("job", -1, float)', names), pair_ns)
+    row(
+        "    take that misses, in pairs",
+        least_ns('space.try_take("job", -1, float)', names),
+        pair_ns,
+    )
     space.take("job", 17, float)
     return pair_ns
 
@@ -57,7 +61,12 @@ def arrays(space: ts.Space) -> None:
         print("numpy is not installed: pip install numpy")
         return
     array = np.arange(2048, dtype=np.float64)
-    names: dict[str, object] = {"space": space, "array": array, "target": np.empty_like(array), "np": np}
+    names: dict[str, object] = {
+        "space": space,
+        "array": array,
+        "target": np.empty_like(array),
+        "np": np,
+    }
     copy_ns = least_ns("np.copyto(target, array)", names, 20_000)
     row("numpy: copy of 16 KiB", copy_ns, copy_ns)
     both_ns = least_ns("space.put('tile', array); space.take('tile', np.ndarray)", names, 5_000)
@@ -83,7 +92,17 @@ def redis_lists(pair_ns: float) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         socket = Path(folder) / "redis.sock"
-        command = [server, "--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", folder]
+        command = [
+            server,
+            "--port",
+            "0",
+            "--unixsocket",
+            str(socket),
+            "--save",
+            "",
+            "--dir",
+            folder,
+        ]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:  # noqa: S603 - found above
             client = redis.Redis(unix_socket_path=str(socket))
             while not socket.exists():
