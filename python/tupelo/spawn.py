@@ -64,11 +64,8 @@ class Workers:
         self._n = n
         self._processes: list[SpawnProcess] = []
         self._reports: list[Connection] = []
-
-    @property
-    def pids(self) -> list[int]:
+        self.pids: list[int] = []
         """The process ids, in the order of the start."""
-        return [process.pid for process in self._processes if process.pid is not None]
 
     def __enter__(self) -> Self:
         """Start the processes."""
@@ -91,6 +88,8 @@ class Workers:
                 with theirs:
                     process.start()
                 self._processes.append(process)
+                if process.pid is not None:
+                    self.pids.append(process.pid)
         except BaseException as error:
             self._terminate()
             if isinstance(error, (AttributeError, TypeError)) or _is_pickling_error(error):

@@ -1,0 +1,173 @@
+"""spawn: worker processes for the length of a block."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import tupelo as ts
+
+
+def square(url):
+    with ts.connect(url, create=False) as space:
+        for _, n in space.consume("square", int):
+            space.put("squared", n, os.getpid())
+
+
+def fail_on(url, number):
+    with ts.connect(url) as space:
+        for _, n in space.consume("job", int):
+            if n == number:
+                message = f"not {n}!"
+                raise ZeroDivisionError(message)
+
+
+def take_one(space):
+    space.take("job", int)
+
+
+def put_one(space, *fields):
+    space.put(*fields)
+
+
+def exit_with(code):
+    sys.exit(code)
+
+
+def kill_itself():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_leaving_the_block_waits_for_the_workers(shm, shm_url):
+    with ts.spawn(square, shm_url, n=2) as workers:
+        assert len(workers.pids) == 2
+        shm.put_all(("square", n) for n in range(200))
+        shm.finish("square", int)
+    results = shm.take_all("squared", int, int)
+    assert sorted(n for _, n, _ in results) == list(range(200))
+    assert {pid for *_, pid in results} <= set(workers.pids)
+
+
+def test_a_space_can_be_an_argument(shm):
+    with ts.spawn(put_one, shm, "job", 1):
+        assert shm.take("job", int, timeout=60) == ("job", 1)
+
+
+def test_a_failing_worker_is_reported_with_its_traceback(shm, shm_url):
+    shm.put("job", 3)
+    shm.finish("job", int)
+    with pytest.raises(ts.RemoteError) as caught, ts.spawn(fail_on, shm_url, 3, n=2):
+        pass
+    message = str(caught.value)
+    assert message.startswith("TUP-011: fail_on failed in process ")
+    assert "ZeroDivisionError: not 3!" in message
+    assert "test_spawn.py" in message
+    assert caught.value.code == "TUP-011"
+
+
+def test_the_other_failures_are_told_too():
+    with pytest.raises(ts.RemoteError, match="other workers failed too"), ts.spawn(int, "x", n=2):
+        pass
+
+
+def test_a_worker_that_was_killed_is_reported():
+    with pytest.raises(ts.RemoteError, match=r"worker process \d+ was ended by signal 9"):
+        with ts.spawn(kill_itself):
+            pass
+
+
+def test_an_exit_code_counts_as_failure_unless_it_is_zero():
+    with ts.spawn(exit_with, 0):
+        pass
+    with pytest.raises(ts.RemoteError, match=r"worker process \d+ exited with 3"):
+        with ts.spawn(exit_with, 3):
+            pass
+
+
+def test_an_exception_in_the_block_ends_the_workers(shm, eventually):
+    with pytest.raises(KeyError), ts.spawn(take_one, shm, n=2) as workers:
+        eventually(lambda: shm.stat()["waiters"] == 2)
+        raise KeyError(3)
+    for pid in workers.pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    shm.put("job", 1)
+    assert shm.take("job", int) == ("job", 1)  # L5: it went to none of the dead
+
+
+def test_a_failed_worker_is_noted_on_the_exception_of_the_block(shm, shm_url):
+    shm.put("job", 3)
+    with pytest.raises(ts.Timeout) as caught, ts.spawn(fail_on, shm_url, 3):
+        shm.wait_none("job", 3, timeout=60)
+        while True:
+            time.sleep(0.01)
+            shm.take("result", timeout=0.05)
+    notes = getattr(caught.value, "__notes__", [])
+    assert all("ZeroDivisionError: not 3!" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "error", "message"),
+    [
+        ((3,), {}, TypeError, "function has the type int: give a function, then its arguments"),
+        ((square,), {"n": 0}, ValueError, "n is 0: give a number of processes from 1 on"),
+        ((square,), {"n": -2}, ValueError, "n is -2: give a number of processes from 1 on"),
+        ((square,), {"n": "2"}, TypeError, "n has the type str: give the number of processes"),
+        ((square,), {"n": True}, TypeError, "n has the type bool"),
+    ],
+    ids=str,
+)
+def test_a_wrong_argument_is_named(arguments, keywords, error, message):
+    with pytest.raises(error, match=message):
+        ts.spawn(*arguments, **keywords)
+
+
+def test_what_can_not_be_sent_is_refused_before_anything_runs(new_url):
+    with pytest.raises(TypeError, match="a worker needs a function and arguments that can be"):
+        with ts.spawn(lambda: None):
+            pass
+    with ts.connect(new_url("mem")) as space:
+        with pytest.raises(TypeError, match="use shm://"), ts.spawn(put_one, space, "job"):
+            pass
+
+
+def test_a_block_can_be_entered_once():
+    workers = ts.spawn(exit_with, 0)
+    with workers:
+        pass
+    with pytest.raises(RuntimeError, match="started already"), workers:
+        pass
+
+
+SCRIPT = """
+import sys
+import tupelo as ts
+
+def work(url):
+    ts.connect(url).take("never")
+
+if __name__ == "__main__":
+    with ts.spawn(work, sys.argv[1], n=2):
+        pass
+"""
+
+
+def test_ctrl_c_ends_program_and_workers(shm, shm_url, tmp_path, eventually):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    program = subprocess.Popen(
+        [sys.executable, script, shm_url],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    eventually(lambda: shm.stat()["waiters"] == 2)
+    os.killpg(program.pid, signal.SIGINT)  # as a terminal does
+    _, error = program.communicate(timeout=60)
+    assert error.count("Traceback") == 1  # the program's own; the workers are quiet
+    assert error.rstrip().endswith("KeyboardInterrupt")
+    shm.put("never")
+    assert shm.take("never", timeout=60) == ("never",)  # L5: it went to none of the dead
