@@ -10,6 +10,7 @@
 //! * `patterns`, `formals`, `template`: what a field must look like; `F`, `like` and `parse`.
 //! * `verbs`: one file per family of operations; `waiting`: how the blocking ones wait.
 //! * `errors`, `refusal`: what goes wrong, as exceptions.
+//! * `fork`: what a child process may not use.
 //! * `command_line`: the program `tupelo`, for the wheel's console script.
 #![allow(unsafe_code, reason = "the boundary to the C interface of Python")]
 
@@ -20,6 +21,7 @@ mod arrays;
 mod call;
 mod command_line;
 mod errors;
+mod fork;
 mod formals;
 mod known;
 mod objects;
@@ -40,6 +42,8 @@ mod _native {
     #[pymodule_export]
     use super::command_line::command_line;
     #[pymodule_export]
+    use super::fork::{after_fork, stays_behind};
+    #[pymodule_export]
     use super::formals::{FieldOrder, FieldProxy, Formal, Rest, parse_formal};
     #[pymodule_export]
     use super::space::{Handle, remove, spaces};
@@ -47,8 +51,6 @@ mod _native {
     use super::template::{Template, like, parse, parse_tuple};
     #[pymodule_export]
     use super::verbs::look::Explanation;
-    #[pymodule_export]
-    use super::verbs::scan::ScanIterator;
     #[pymodule_export]
     use super::verbs::waiter::{WaiterObject, waiter};
 

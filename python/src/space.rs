@@ -42,6 +42,14 @@ impl Handle {
         }
     }
 
+    /// In the child of a fork: closes the connection to what the parent keeps, and removes the copy.
+    pub(crate) fn stay_behind(&self) {
+        self.forked.store(true, Ordering::Relaxed);
+        self.space.close();
+        // It may be gone already, by way of another connection to it.
+        let _ = tupelo::remove(self.space.url());
+    }
+
     /// The space itself.
     #[inline]
     pub(crate) const fn space(&self) -> &Space {
@@ -92,13 +100,6 @@ impl Handle {
     /// Ends the connection. Calls that wait, and later calls, raise `SpaceClosed`; the tuples stay.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.space.close());
-    }
-
-    /// In the child of a fork, for a `mem://` space: what the child has is a copy, which nobody else
-    /// sees, so using it as if it were the space would wait or lose tuples without a word.
-    fn _forked(&self) {
-        self.forked.store(true, Ordering::Relaxed);
-        self.space.close();
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

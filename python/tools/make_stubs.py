@@ -21,7 +21,7 @@ TYPE_VARIABLES = "ABCD"
 
 # The order matters: the first overload that fits counts, and a plain value fits everything.
 FORMS = (
-    ("EllipsisType | UnionType", "Any"),
+    ("EllipsisType | UnionType | AnyFormal", "Any"),
     ("type[{0}] | Formal[{0}]", "{0}"),
     ("{0}", "{0}"),
 )
@@ -62,9 +62,14 @@ def overloads(name: str, keywords: str, result: str, *, method: bool = True) -> 
             fields = ", ".join(field.format(variable) for (_, field), variable in pairs)
             returned = result.format(f"tuple[{fields}]")
             lines.append(f"def {name}({first}{patterns}, /{last}) -> {returned}: ...")
+    any_number = result.format("tuple[Any, ...]")
+    for count in range(FIELDS_MAX + 1):
+        patterns = "".join(f"{variable.lower()}: Any, " for variable in TYPE_VARIABLES[:count])
+        lines.insert(
+            count, f"def {name}({first}{patterns}rest: Rest, /{last}) -> {any_number}: ..."
+        )
     sole = f"def {name}({first}template: Template[T], /{last}) -> {result.format('T')}: ..."
     sole += "  # type: ignore[overload-overlap]"
-    any_number = result.format("tuple[Any, ...]")
     rest = f"def {name}({first}*template: Any{fallback_last}) -> {any_number}: ..."
     return [sole, *lines, rest]
 

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import os
-import re
-from contextlib import suppress
-from weakref import WeakSet
 
-from tupelo._native import Space, remove
-from tupelo.errors import SpaceNotFound
+from tupelo._native import Space, after_fork, stays_behind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,19 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["connect"]
 
-_private: WeakSet[Space] = WeakSet()
-"""The `mem://` spaces of this process, which the child of a fork must not mistake for its own."""
-
-
-def _after_fork() -> None:
-    for space in _private:
-        # It may be removed already, by way of another connection to it.
-        with suppress(SpaceNotFound):
-            remove(space.url)
-        space._forked()  # noqa: SLF001
-
-
-os.register_at_fork(after_in_child=_after_fork)
+os.register_at_fork(after_in_child=after_fork)
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -114,7 +98,7 @@ def open_as(
         pickle=objects == "pickle",
     )
     if url.startswith("mem://"):
-        _private.add(space)
+        stays_behind(space)
     return space
 
 
@@ -135,11 +119,12 @@ def reconnect(space_class: type[SpaceT], url: str, pickle: bool) -> SpaceT:  # n
 def _size_bytes(size: int | str) -> int:
     if not isinstance(size, str):
         return _at_least_one("size", size)
-    match = re.fullmatch(r"([0-9]+)([KMGT]?)", size)
-    if match is None:
+    number = size.rstrip("KMGT")
+    unit = size[len(number) :]
+    if not (number.isascii() and number.isdigit() and unit in _UNITS):
         message = f"size is {size!r}: give bytes, or a number with K, M, G or T such as '256M'"
         raise ValueError(message)
-    return _at_least_one("size", int(match[1]) * _UNITS[match[2]])
+    return _at_least_one("size", int(number) * _UNITS[unit])
 
 
 def _at_least_one(name: str, value: int) -> int:

@@ -1,0 +1,94 @@
+"""The static types: what two type checkers infer, and that the stub tells the truth."""
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tupelo as ts
+from tupelo import _native
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = Path(__file__).with_name("typed_program.py")
+CHECKERS = {
+    "mypy": ["mypy", "--strict"],
+    "basedpyright": ["basedpyright", "--warnings", "--pythonpath", sys.executable],
+}
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_a_type_checker_infers_the_types_of_the_fields(checker):
+    finished = subprocess.run(
+        [sys.executable, "-m", *CHECKERS[checker], PROGRAM],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+
+
+def test_the_stub_is_what_its_generator_writes():
+    generator = ROOT / "python" / "tools" / "make_stubs.py"
+    subprocess.run([sys.executable, generator, "--check"], check=True, timeout=60)
+
+
+def names_in_stub(text, indent):
+    """Return the names that a stub defines at one level of indentation."""
+    prefixes = [f"{indent}{word} " for word in ("def", "class")]
+    return {
+        line.removeprefix(prefix).split("(")[0].split(":")[0]
+        for line in text.splitlines()
+        for prefix in prefixes
+        if line.startswith(prefix)
+    }
+
+
+STUB = Path(_native.__file__).with_name("_native.pyi").read_text(encoding="utf-8")
+
+
+def test_the_stub_names_what_the_native_module_has():
+    defined = names_in_stub(STUB, "") - {"AnyFormal"}
+    public = {name for name in vars(_native) if not name.startswith("_")}
+    assert public == defined
+
+
+def test_the_stub_names_every_verb():
+    in_stub = names_in_stub(STUB[STUB.index("class Space:") :], "    ")
+    verbs = {name for name in vars(ts.Space) if not name.startswith("__")}
+    assert verbs <= in_stub
+    assert {name for name in in_stub if not name.startswith("__")} <= verbs
+
+
+VERBS = [name for name in vars(ts.Space) if not name.startswith("_")]
+METHODS = [name for name in VERBS if callable(getattr(ts.Space, name))]
+
+
+@pytest.mark.parametrize("verb", METHODS)
+def test_a_verb_has_help_and_a_signature(verb):
+    method = getattr(ts.Space, verb)
+    assert len(method.__doc__) > 40
+    parameters = inspect.signature(method).parameters
+    assert next(iter(parameters)) == "self"
+    if verb != "close":
+        assert ">>> " in method.__doc__
+
+
+@pytest.mark.parametrize("verb", METHODS)
+def test_the_keywords_in_a_signature_are_those_that_the_verb_takes(space, verb):
+    method = getattr(space, verb)
+    parameters = inspect.signature(method).parameters.values()
+    keywords = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
+    with pytest.raises(TypeError) as caught:
+        method(nonsense=1)
+    told = str(caught.value).partition("it takes: ")[2].rstrip(")")
+    assert [name for name in told.split(", ") if name] == keywords
+
+
+def test_the_package_exports_what_it_lists():
+    assert sorted(ts.__all__) == ts.__all__ or set(ts.__all__) == set(dir(ts)) & set(ts.__all__)
+    assert all(hasattr(ts, name) for name in ts.__all__)
+    assert ts.__version__ == "0.1.0"

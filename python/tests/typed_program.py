@@ -1,0 +1,102 @@
+"""What type checkers infer; run by mypy and basedpyright, never executed (test_typing.py)."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any, assert_type
+from uuid import UUID
+
+import numpy as np
+
+import tupelo as ts
+from tupelo import REST, F, linda
+
+
+def verbs(space: ts.Space) -> None:
+    """Each verb returns what its template says."""
+    assert_type(space.put("job", 7, 3.5), None)
+    assert_type(space.put("job", timeout=3.5), None)
+    assert_type(space.put_all([("job", 1)]), int)
+    assert_type(space.put_all(("job", n) for n in range(3)), int)
+    assert_type(space.put_if_absent("job", 1, unless=("job", int)), bool)
+    assert_type(space.take("job", int), tuple[str, int])
+    assert_type(space.read("job", int, timeout=1.5), tuple[str, int])
+    assert_type(space.take("job", int, timeout=timedelta(seconds=1)), tuple[str, int])
+    assert_type(space.try_take("job", int), tuple[str, int] | None)
+    assert_type(space.try_read("job", int, order=F.max(1)), tuple[str, int] | None)
+    assert_type(space.take_all("job", int, limit=3), list[tuple[str, int]])
+    assert_type(space.read_all("job", int), list[tuple[str, int]])
+    assert_type(space.take_many("job", int, n=3, at_least=1), list[tuple[str, int]])
+    assert_type(space.scan("job", int), Iterator[tuple[str, int]])
+    assert_type(space.consume("job", int, idle=3), Iterator[tuple[str, int]])
+    assert_type(space.swap("job", int, to=("job", "done")), tuple[str, int])
+    assert_type(space.try_swap("job", int, to=("job",)), tuple[str, int] | None)
+    assert_type(space.count("job", int), int)
+    assert_type(space.wait_none("job", ..., timeout=3), None)
+    assert_type(space.finish("job", int), None)
+    assert_type(space.move_to(space, "job", int), int)
+    assert_type(space.stat()["tuples"], Any)
+    assert_type(space.explain("job").differences, list[tuple[int, str, str]])
+
+
+def patterns(space: ts.Space) -> None:
+    """A type stands for a value of that type, `...` for anything, a value for itself."""
+    assert_type(space.take("job", 7), tuple[str, int])
+    assert_type(space.take("job", ...), tuple[str, Any])
+    assert_type(space.take(..., str), tuple[Any, str])
+    assert_type(space.take("job", None), tuple[str, None])
+    assert_type(space.take(str), tuple[str])
+    assert_type(space.take("a", bytes, True, float), tuple[str, bytes, bool, float])
+    assert_type(space.take("a", datetime, Decimal, UUID), tuple[str, datetime, Decimal, UUID])
+    assert_type(space.take("a", datetime.now(UTC)), tuple[str, datetime])
+    assert_type(space.take("temp", F > 30.0), tuple[str, float])
+    assert_type(space.take("temp", F.between(3, 9)), tuple[str, float])
+    assert_type(space.take("name", F >= "a"), tuple[str, str])
+    assert_type(space.take("name", F.glob("*.png")), tuple[str, str])
+    assert_type(space.take("name", F.prefix(b"x")), tuple[str, bytes])
+    assert_type(space.take("name", F.in_({2, 3})), tuple[str, int])
+    assert_type(space.take("name", F.number), tuple[str, int | float])
+    assert_type(space.take("name", F == "x"), tuple[str, str])
+    assert_type(space.take("name", F != "x"), tuple[str, Any])
+    assert_type(space.take("name", F.opaque), tuple[str, Any])
+    assert_type(space.take("name", (F > "a") & (F < "b")), tuple[str, str])
+    assert_type(space.take("name", (F > "a") | bytes), tuple[str, str | bytes])
+    assert_type(space.take("job", REST), tuple[Any, ...])
+    assert_type(space.take(REST), tuple[Any, ...])
+    assert_type(space.take(1, 2, 3, 4, 5), tuple[Any, ...])
+    fields: list[str] = ["a", "b"]
+    assert_type(space.take(*fields), tuple[Any, ...])
+    _, tile = space.take("tile", np.ndarray)
+    assert tile.shape
+
+
+def templates(space: ts.Space) -> None:
+    """A template carries the type of what it finds."""
+    job = ts.like("job", int)
+    assert_type(job, ts.Template[tuple[str, int]])
+    assert_type(space.take(job), tuple[str, int])
+    either = job | ts.like("stop")
+    assert_type(space.take(either), tuple[str, int] | tuple[str])
+    match space.take(either, timeout=5):
+        case (_, number):
+            assert_type(number, int)
+        case (_,):
+            pass
+    assert_type(ts.parse("job, :int"), ts.Template[tuple[Any, ...]])
+
+
+def rest() -> None:
+    """What is not a verb."""
+    with ts.connect("shm://jobs", size="1G") as space:
+        assert_type(space, ts.Space)
+        assert_type(space.url, str)
+    with linda.connect() as lindas:
+        assert_type(lindas, linda.Space)
+        assert_type(lindas.in_("job", int), tuple[str, int])
+        assert_type(lindas.rdp("job", int), tuple[str, int] | None)
+    with ts.spawn(rest, n=3) as workers:
+        assert_type(workers.pids, list[int])
+    try:
+        ts.remove("shm://jobs")
+    except ts.TupeloError as error:
+        assert_type(error.hint, str | None)
