@@ -1,6 +1,7 @@
-"""Checks every tracked file: its size, and that it names no package host.
+"""Checks every tracked file: its size, its links, and that it names no package host.
 
 * Source files stay under 600 lines (a reader would find two subjects in a longer one).
+* A link from one page to another leads somewhere.
 * Packages are named, never addressed: an address of a registry in the tree would tie the build to
   one network. `Cargo.lock` is Cargo's own and always names the canonical source.
 """
@@ -18,6 +19,7 @@ PACKAGE_HOSTS = re.compile(
     r"\b(?:pypi\.org|pythonhosted\.org|crates\.io/|index\.crates\.io|registry\.npmjs\.org"
     r"|proxy\.golang\.org|repo\d?\.maven|deb\.debian\.org|--(?:extra-)?index-url)"
 )
+LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
 GENERATED_MARK = re.compile(r"^(?:#|//|\"\"\").*\bgenerated\b", re.IGNORECASE | re.MULTILINE)
 
 
@@ -33,6 +35,12 @@ def findings(path: Path) -> list[str]:
     if path.suffix in SOURCE_SUFFIXES and lines > LINES_MAX and not generated:
         found.append(f"{path}: {lines} lines, over the limit of {LINES_MAX}: split it by subject")
     for number, line in enumerate(text.splitlines(), 1):
+        if path.suffix == ".md":
+            found += [
+                f"{path}:{number}: the link to {target} leads nowhere"
+                for target in LINK.findall(line)
+                if not (path.parent / target).exists()
+            ]
         host = PACKAGE_HOSTS.search(line)
         if host:
             found.append(f"{path}:{number}: names the package host {host.group()!r}")
