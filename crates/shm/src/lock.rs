@@ -117,7 +117,7 @@ fn acquire_contended<'m>(
             let ours = thread.tid | keep;
             if word.compare_exchange(seen, ours, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 if seen & OWNER_DIED != 0 {
-                    inherit(&memory.view(), line);
+                    return inherit(&memory.view(), line, thread);
                 }
                 return Ok(());
             }
@@ -161,17 +161,75 @@ fn owner_is_alive(view: &View<'_>, line: LockLine<'_>, tid: u32) -> bool {
     process::thread_is_alive(tid, start_time)
 }
 
-/// Brings a dead owner's scope back to its last committed state. Killed in here: the next heir repeats
-/// it, since restoring is idempotent and the owner word is replaced only afterwards.
+/// Brings a dead owner's section back to the last committed state, in every scope that it had locked.
+/// Killed in here: the next heir repeats it, since restoring is idempotent and the owner word is replaced
+/// only afterwards.
+///
+/// All scopes at once, since what one of them gave away belongs to another: an extent that the section had
+/// taken from the arena must not be taken again before the stripe that had filled it is restored.
 #[cold]
-fn inherit(view: &View<'_>, line: LockLine<'_>) {
+fn inherit<'m>(view: &View<'m>, line: LockLine<'m>, thread: &Thread<'m>) -> Result<(), Error> {
     let scope = u32::try_from(line.offset() / GRANULE).unwrap_or(0);
-    thread::restore(view, line.load(OWNER), scope);
+    let dead = line.load(OWNER);
+    thread::restore(view, dead, scope);
     compiler_fence(Ordering::SeqCst);
+    make_even(line);
+    for other in thread::left_with(view, dead, scope) {
+        let restored = restore_also(view, thread, dead, (scope, other));
+        thread.set_pending(line.word(WORD));
+        if let Err(error) = restored {
+            // Somebody who restores the other scope was stopped in the middle. To be inherited again.
+            if line.word(WORD).swap(OWNER_DIED, Ordering::Release) & WAITERS != 0 {
+                futex::wake(line.word(WORD), 1);
+            }
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Ends a dead owner's stay: readers may look again.
+fn make_even(line: LockLine<'_>) {
     let sequence = line.load(SEQUENCE);
     if sequence & 1 == 1 {
         line.word(SEQUENCE).store(sequence.wrapping_add(1), Ordering::Release);
     }
+}
+
+/// Sees to it that scope `other` of a dead section, of which this thread inherited `scope`, is restored:
+/// by this thread, or by another heir. Heirs restore what they have locked before they wait for each
+/// other, so each waits for a finite time.
+fn restore_also<'m>(
+    view: &View<'m>,
+    thread: &Thread<'m>,
+    dead: u32,
+    (scope, other): (u32, u32),
+) -> Result<(), Error> {
+    let line: LockLine<'m> = view.at(other);
+    let word = line.word(WORD);
+    let mut waited = Duration::ZERO;
+    while thread::left_with(view, dead, scope).contains(&other) {
+        let seen = word.load(Ordering::Relaxed);
+        if seen & TID == 0 || !owner_is_alive(view, line, seen & TID) {
+            thread.set_pending(word);
+            let ours = thread.tid | (seen & WAITERS);
+            if word.compare_exchange(seen, ours, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+                thread::restore(view, dead, other);
+                compiler_fence(Ordering::SeqCst);
+                make_even(line);
+                if word.swap(0, Ordering::Release) & WAITERS != 0 {
+                    futex::wake(word, 1);
+                }
+            }
+        } else if waited < STALL {
+            // Not a sleep on the word: its holder goes on with it after it has restored.
+            std::thread::sleep(SLICE_FIRST);
+            waited += SLICE_FIRST;
+        } else {
+            return Err(Error::Stalled { pid: thread::pid_of(view, line.load(OWNER)) });
+        }
+    }
+    Ok(())
 }
 
 impl View<'_> {

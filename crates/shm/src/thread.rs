@@ -16,7 +16,7 @@
 //! | | | | 64.. | log entries of 16 bytes |
 
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 use crate::access::{GRANULE, Span, View};
 use crate::error::Error;
@@ -183,16 +183,19 @@ fn run_entry<'m>(view: &View<'m>, slot: Slot<'m>, index: u32) -> Span<'m, ENTRY_
     view.span(run + (index - INLINE_ENTRIES) as usize * ENTRY_BYTES)
 }
 
+/// Where entry number `index` of the log in `slot` is.
+fn entry_place<'m>(view: &View<'m>, slot: Slot<'m>, index: u32) -> Span<'m, ENTRY_BYTES> {
+    if index < INLINE_ENTRIES {
+        slot.part(ENTRIES + index as usize * ENTRY_BYTES)
+    } else {
+        run_entry(view, slot, index)
+    }
+}
+
 #[expect(clippy::cast_possible_truncation, reason = "addresses have 64 bits")]
 fn logged<'m>(view: &View<'m>, slot: Slot<'m>, index: u32) -> LogEntry {
-    let (offset, tag) = if index < INLINE_ENTRIES {
-        let at = ENTRIES + index as usize * ENTRY_BYTES;
-        (slot.load64(at), slot.load64(at + 8))
-    } else {
-        let place = run_entry(view, slot, index);
-        (place.load64(0), place.load64(8))
-    };
-    LogEntry { offset: offset as usize, tag }
+    let place = entry_place(view, slot, index);
+    LogEntry { offset: place.load64(0) as usize, tag: place.load64(8) }
 }
 
 /// The slot with this number, or `None` for 0 and numbers that cannot be.
@@ -201,16 +204,44 @@ fn slot_of<'m>(view: &View<'m>, number: u32) -> Option<Slot<'m>> {
     (index < THREADS_MAX).then(|| view.span(table::slot(index)))
 }
 
-/// Restores what the thread with slot `number` left uncommitted in `scope`, newest first.
+/// Marks the scope of an entry that was restored. Scopes are granules of lock lines, far below it.
+const RESTORED: u32 = 1 << 31;
+
+/// Restores what the thread with slot `number` left uncommitted in `scope`, newest first, and marks it.
+///
+/// Killed in between, the rest is restored by the next heir, and perhaps one entry again: it is the oldest
+/// of those done, so its value is the one that must stand.
 pub(crate) fn restore(view: &View<'_>, number: u32, scope: u32) {
     let Some(slot) = slot_of(view, number) else { return };
-    let entries_max = INLINE_ENTRIES.saturating_add(slot.load(RUN_ENTRIES));
-    for index in (0..slot.load(COUNT).min(entries_max)).rev() {
+    for index in (0..log_count(slot)).rev() {
         let entry = logged(view, slot, index);
         if entry.scope() == scope {
             put_back(view, &entry);
+            compiler_fence(Ordering::SeqCst);
+            let restored = LogEntry::new(entry.offset, scope | RESTORED, entry.old());
+            restored.write(entry_place(view, slot, index));
         }
     }
+}
+
+/// The scopes that the section of the thread with slot `number` changed and that were not restored yet,
+/// ascending; none unless `scope` was restored from it: then the log is another section's.
+pub(crate) fn left_with(view: &View<'_>, number: u32, scope: u32) -> Vec<u32> {
+    let Some(slot) = slot_of(view, number) else { return Vec::new() };
+    let scopes = (0..log_count(slot)).map(|index| logged(view, slot, index).scope());
+    let mut scopes: Vec<u32> = scopes.collect();
+    if !scopes.contains(&(scope | RESTORED)) {
+        return Vec::new();
+    }
+    scopes.retain(|scope| scope & RESTORED == 0);
+    scopes.sort_unstable();
+    scopes.dedup();
+    scopes
+}
+
+/// How many entries the log in `slot` has.
+fn log_count(slot: Slot<'_>) -> u32 {
+    slot.load(COUNT).min(INLINE_ENTRIES.saturating_add(slot.load(RUN_ENTRIES)))
 }
 
 /// Stores the old value where it stood.
@@ -478,9 +509,8 @@ impl Memory {
 }
 
 fn mentioned_scopes(view: &View<'_>, slot: Slot<'_>) -> Vec<u32> {
-    let entries_max = INLINE_ENTRIES.saturating_add(slot.load(RUN_ENTRIES));
-    let count = slot.load(COUNT).min(entries_max);
-    let mut scopes: Vec<u32> = (0..count).map(|index| logged(view, slot, index).scope()).collect();
+    let scope = |index| logged(view, slot, index).scope() & !RESTORED;
+    let mut scopes: Vec<u32> = (0..log_count(slot)).map(scope).collect();
     scopes.sort_unstable();
     scopes.dedup();
     scopes
