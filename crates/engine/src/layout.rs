@@ -31,6 +31,8 @@ pub const SHAPES_MAX: usize = 4096;
 pub(crate) const SHAPES_COUNT_MAX: u32 = SHAPES_MAX as u32;
 /// Most blocked callers in a space (rule B2).
 pub const WAITERS_MAX: usize = 65_536;
+/// The same, as cells are counted.
+pub(crate) const WAITERS_COUNT_MAX: u32 = WAITERS_MAX as u32;
 
 /// The head of the space: one line per lock, one per group of words that change together.
 pub(crate) mod head {
@@ -66,6 +68,11 @@ pub(crate) mod head {
     pub(crate) const ARENA_SCOPE: u32 = scope(6);
     /// Words about the arena.
     pub(crate) const ARENA: usize = line(7);
+    /// The right to sweep. Locked before all others, and never waited for.
+    pub(crate) const SWEEP_SCOPE: u32 = scope(10);
+    /// All locks but the stripes'.
+    pub(crate) const SCOPES: [u32; 6] =
+        [WIDE_SCOPE, REGISTRY_SCOPE, CELLS_SCOPE, ARENA_SCOPE, QUOTA_SCOPE, SWEEP_SCOPE];
     /// Words that are set at creation, or by atomic operations alone.
     pub(crate) const SPACE: usize = line(8);
 }

@@ -6,17 +6,18 @@
 
 use std::sync::atomic::Ordering;
 
-use tupelo_shm::{ENGINE_WORDS, ENGINE_WORDS_COUNT, Section, Slot, detach_log_run, futex};
+use tupelo_shm::{ENGINE_WORDS, ENGINE_WORDS_COUNT, Section, Slot, futex, log_run, set_log_run};
 
 use crate::Engine;
+use crate::arena;
 use crate::engine::space_line;
 use crate::error::Error;
 use crate::layout::head;
+use crate::layout::{EXTENT_BYTES, EXTENT_GRANULES};
 use crate::record;
 use crate::registry;
 use crate::stripe::{self, Stripe};
 use crate::waiters::{self, Want, cells};
-use crate::{arena, layout::EXTENT_GRANULES};
 
 /// Shortest time between two sweeps of a space, in milliseconds.
 const PERIOD_MS: u32 = 250;
@@ -47,13 +48,18 @@ impl Engine {
         Ok(())
     }
 
-    /// Cleans up after every process and thread that is dead by now.
+    /// Cleans up after every process and thread that is dead by now; leaves it to whoever is at it already.
     ///
     /// # Errors
     ///
     /// What the memory says; what was done stays done.
     pub fn sweep(&self) -> Result<(), Error> {
-        for (slot, scopes) in self.memory.dead_slots() {
+        // One at a time: a number that a sweeper has made free is soon another's, who lives.
+        let Some(_right) = Section::try_enter(&self.memory, head::SWEEP_SCOPE)? else {
+            return Ok(());
+        };
+        for (slot, mut scopes) in self.memory.dead_slots() {
+            scopes.extend(self.scopes().filter(|scope| self.memory.is_locked_by(*scope, slot)));
             for scope in scopes {
                 // Locking undoes what the dead thread left there.
                 drop(Section::enter(&self.memory, scope)?);
@@ -67,6 +73,12 @@ impl Engine {
             self.memory.free_participant(dead.number);
         }
         Ok(())
+    }
+
+    /// The locks of the space.
+    fn scopes(&self) -> impl Iterator<Item = u32> {
+        let stripes = (0..registry::count(&self.memory.view())).map(stripe::scope_of);
+        stripes.chain(head::SCOPES)
     }
 
     /// Frees or puts back the records that a dead thread had in its hands.
@@ -104,25 +116,33 @@ impl Engine {
 
     /// Gives the extents of a dead thread's long log back.
     fn free_log_run(&self, slot: Slot<'_>) -> Result<(), Error> {
-        let Some(granule) = detach_log_run(slot) else { return Ok(()) };
-        self.give_back_run(granule)
-    }
-
-    /// Gives the extents of a run back that begins at `granule`.
-    pub(crate) fn give_back_run(&self, granule: u32) -> Result<(), Error> {
+        if log_run(slot).is_none() {
+            return Ok(());
+        }
         let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
-        let first = self.layout.extent_of(granule);
-        let count = arena::entry(section.view(), &self.layout, first).load(arena::LIVE);
-        arena::give_back(&mut section, &self.layout, first, count)?;
+        let slot = section.view().span(slot.offset());
+        self.replace_log_run(&mut section, slot, (0, 0))?;
         section.commit()?;
         Ok(())
+    }
+
+    /// Gives the log in `slot` another run, and the extents of the one that it had back, in one section.
+    fn replace_log_run<'m>(
+        &self,
+        section: &mut Section<'m>,
+        slot: Slot<'m>,
+        (run, bytes): (u32, usize),
+    ) -> Result<(), Error> {
+        let Some(old) = set_log_run(section, slot, run, bytes) else { return Ok(()) };
+        let first = self.layout.extent_of(old);
+        let count = arena::entry(section.view(), &self.layout, first).load(arena::LIVE);
+        arena::give_back(section, &self.layout, first, count)
     }
 
     /// Gives the cells of a dead process back, and the tuples that it was handed.
     fn free_cells_of(&self, participant: u32) -> Result<(), Error> {
         let view = self.memory.view();
-        let used = view.span::<64>(head::CELLS).load(cells::USED);
-        for number in 1..=used {
+        for number in 1..=cells::used(&view) {
             let cell = waiters::cell(&view, number);
             if cell.load(waiters::OWNER) != participant + 1 {
                 continue;
@@ -152,16 +172,16 @@ impl Engine {
             return Err(Error::TransactionTooBig { limit: LOG_ENTRIES_MAX as usize });
         }
         let extents = entries.div_ceil(EXTENT_GRANULES * 4);
-        let run = self.retry(|| {
+        self.retry(|| {
             let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
             let first = arena::take(&mut section, &self.layout, extents)?;
             arena::mark_run(&section, &self.layout, first, extents, head::ARENA_SCOPE);
+            let slot = section.thread().slot();
+            let run = (self.layout.extent_granule(first), extents as usize * EXTENT_BYTES);
+            self.replace_log_run(&mut section, slot, run)?;
             section.commit()?;
-            Ok(self.layout.extent_granule(first))
-        })?;
-        let old = thread.detach_log_run();
-        thread.attach_log_run(run, extents as usize * crate::layout::EXTENT_BYTES);
-        old.map_or(Ok(()), |granule| self.give_back_run(granule))
+            Ok(())
+        })
     }
 }
 

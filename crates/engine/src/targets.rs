@@ -6,7 +6,6 @@ use tupelo_tuple::TemplateRef;
 use crate::Engine;
 use crate::error::Error;
 use crate::find::{Order, Search, chosen, extreme};
-use crate::layout::head;
 use crate::record::{self, ImageBuffer};
 use crate::registry::{self, Kinds};
 use crate::stripe::{self, HELD, Stripe};
@@ -148,8 +147,7 @@ impl Engine {
                 && record::shape_of(record::header(view, reference)).0 == target.shape
                 && target.accepts(view, reference, self.seed)
         };
-        let used = view.span::<64>(head::CELLS).load(cells::USED);
-        let handed = (1..=used).any(|number| {
+        let handed = (1..=cells::used(view)).any(|number| {
             let cell = waiters::cell(view, number);
             cell.load(waiters::WANT) == Want::Take.number() && is_match(cell.load(waiters::RECORD))
         });

@@ -78,6 +78,36 @@ pub(crate) fn acquire<'m>(
     Ok(())
 }
 
+/// Locks the scope of `line` unless a living thread is inside. Returns whether it did. Does not wait.
+pub(crate) fn try_acquire<'m>(
+    view: &View<'m>,
+    thread: &Thread<'m>,
+    line: LockLine<'m>,
+) -> Result<bool, Error> {
+    let seen = line.load(WORD);
+    if seen & TID != 0 && owner_is_alive(view, line, seen & TID) {
+        return Ok(false);
+    }
+    thread.set_pending(line.word(WORD));
+    let ours = thread.tid | (seen & WAITERS);
+    if line.word(WORD).compare_exchange(seen, ours, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        thread.clear_pending();
+        return Ok(false);
+    }
+    if seen & !WAITERS != 0 {
+        inherit(view, line, thread).inspect_err(|_| thread.clear_pending())?;
+    }
+    line.init(OWNER, thread.slot_number());
+    enter(line);
+    Ok(true)
+}
+
+/// The id of the thread inside `scope`, dead or alive; 0 if there is none.
+pub(crate) fn holder(view: &View<'_>, scope: u32) -> u32 {
+    let line: LockLine<'_> = view.at(scope);
+    line.load(WORD) & TID
+}
+
 /// Makes the sequence odd: from here on, readers look away.
 #[inline(always)]
 fn enter(line: LockLine<'_>) {

@@ -71,6 +71,33 @@ impl<'m> Section<'m> {
         })
     }
 
+    /// As [`Section::enter`], but `None` while a living thread is inside: does not wait.
+    ///
+    /// The section may stay open while its thread opens and ends others, as long as it changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Section::enter`].
+    pub fn try_enter(memory: &'m Memory, scope: u32) -> Result<Option<Self>, Error> {
+        let thread = memory.thread()?;
+        let view = memory.view();
+        let first_line = lock::line(&view, scope)?;
+        if !lock::try_acquire(&view, &thread, first_line)? {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            view,
+            thread,
+            memory,
+            focus: scope,
+            first: scope,
+            first_line,
+            others: Vec::new(),
+            count: 0,
+            overflow: false,
+        }))
+    }
+
     /// Locks a further scope and directs `set` to it. To rule out deadlock, callers lock scopes in
     /// ascending order.
     ///

@@ -21,8 +21,10 @@ use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use crate::access::{GRANULE, Span, View};
 use crate::error::Error;
 use crate::futex::{self, RobustListHead};
+use crate::lock;
 use crate::memory::Memory;
 use crate::process::{self, ProcessId};
+use crate::section::Section;
 use crate::table::{self, PARTICIPANT_BYTES, PARTICIPANTS_MAX, SLOT_BYTES, THREADS_MAX};
 
 const COUNT: usize = 0;
@@ -137,18 +139,6 @@ impl<'m> Thread<'m> {
     pub(crate) fn logged(&self, view: &View<'m>, index: u32) -> LogEntry {
         logged(view, self.slot, index)
     }
-
-    /// Gives the log a run of `bytes` bytes from `granule` for long sections. The caller owns the run
-    /// and has no section open.
-    pub fn attach_log_run(&self, granule: u32, bytes: usize) {
-        self.slot.init(RUN, granule);
-        self.slot.init(RUN_ENTRIES, u32::try_from(bytes / ENTRY_BYTES).unwrap_or(u32::MAX / 2));
-    }
-
-    /// Takes the run back: its first granule, or `None` if there is none.
-    pub fn detach_log_run(&self) -> Option<u32> {
-        detach_log_run(self.slot)
-    }
 }
 
 /// Where the log's run in `slot` begins, if it has one.
@@ -170,12 +160,19 @@ pub(crate) fn set_log_count(slot: Slot<'_>, count: u32) {
     slot.init(COUNT, count);
 }
 
-/// Takes the log's run from a slot that is the caller's own, or a dead thread's.
-pub fn detach_log_run(slot: Slot<'_>) -> Option<u32> {
-    let granule = slot.load(RUN);
-    slot.init(RUN_ENTRIES, 0);
-    slot.init(RUN, 0);
-    (granule != 0).then_some(granule)
+/// Gives the log in `slot`, the caller's own or a dead thread's, a run of `bytes` bytes from `granule` for
+/// long sections, or none. Returns where the one that it had begins. The section is to be short.
+pub fn set_log_run<'m>(
+    section: &mut Section<'m>,
+    slot: Slot<'m>,
+    granule: u32,
+    bytes: usize,
+) -> Option<u32> {
+    let old = log_run(slot);
+    let entries = u32::try_from(bytes / ENTRY_BYTES).unwrap_or(u32::MAX / 2);
+    section.set(slot, RUN_ENTRIES, entries);
+    section.set(slot, RUN, granule);
+    old
 }
 
 fn run_entry<'m>(view: &View<'m>, slot: Slot<'m>, index: u32) -> Span<'m, ENTRY_BYTES> {
@@ -495,6 +492,11 @@ impl Memory {
     pub fn free_slot(&self, slot: Slot<'_>) {
         slot.init(COUNT, 0);
         vacate(slot);
+    }
+
+    /// Whether the thread of `slot` is inside `scope`, by what the lock says.
+    pub fn is_locked_by(&self, scope: u32, slot: Slot<'_>) -> bool {
+        lock::holder(&self.view(), scope) == slot.load(TID)
     }
 
     /// Makes the number of a dead process free for another.

@@ -1,11 +1,11 @@
 //! Which cells are free.
 
-use tupelo_shm::{Section, Span};
+use tupelo_shm::{Section, Span, View};
 
 use super::{FREE, FREE_NEXT, OWNED, OWNER, RECORD, SIGNAL, STATE, WAKES, cell};
 use crate::Engine;
 use crate::error::Error;
-use crate::layout::{self, CELL_BYTES, PAGE, WAITERS_MAX, head};
+use crate::layout::{self, CELL_BYTES, PAGE, WAITERS_COUNT_MAX, WAITERS_MAX, head};
 
 /// Words of the cells' line: cells ever used, first free one.
 type CellsLine<'m> = Span<'m, 64>;
@@ -14,6 +14,12 @@ pub(crate) const FIRST_FREE: usize = 4;
 
 pub(crate) fn line<'m>(section: &Section<'m>) -> CellsLine<'m> {
     section.view().span(head::CELLS)
+}
+
+/// How many cells were ever used.
+pub(crate) fn used(view: &View<'_>) -> u32 {
+    let line: CellsLine<'_> = view.span(head::CELLS);
+    line.load(USED).min(WAITERS_COUNT_MAX)
 }
 
 impl Engine {
