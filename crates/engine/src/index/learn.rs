@@ -179,6 +179,9 @@ impl Engine {
         section.set(stripe.page(), INDEX_SET, set & !(1 << index.slot));
         links::set_walking(section, stripe, index.slot, true);
         for block in table::segments(index) {
+            // The allocator's link takes the place of a table entry, which an undo needs: with the log.
+            let header = record::header(section.view(), block);
+            section.set(header, record::FREE_NEXT, 0);
             blocks::free(section, &self.layout, stripe, block)?;
         }
         Ok(section.commit()?)
