@@ -95,7 +95,9 @@ impl Engine {
                 let stripe = Stripe::of_shape(section.view(), shape);
                 let mut delivery = waiters::deliver::Delivery::default();
                 match record::header(section.view(), reference).load(record::STATE) {
-                    record::RESERVED => self.free_record(&mut section, stripe, reference)?,
+                    record::RESERVED | record::COPIED => {
+                        self.free_record(&mut section, stripe, reference)?
+                    }
                     record::CLAIMED => {
                         if let Some(kinds) = registry::kinds_of(section.view(), shape) {
                             delivery =

@@ -325,7 +325,10 @@ impl Waiter {
             if record::must_be_held(section.view(), reference, kinds) {
                 let flight = Flight::begin(&mut section, reference)?;
                 let header = record::header(section.view(), reference);
-                section.set(header, record::STATE, record::CLAIMED);
+                // A copy is freed if this thread dies, a tuple goes back.
+                let copied = self.want == Want::Read;
+                let state = if copied { record::COPIED } else { record::CLAIMED };
+                section.set(header, record::STATE, state);
                 section.commit().map_err(Error::from)?;
                 drop(section);
                 self.release()?;
