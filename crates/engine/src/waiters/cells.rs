@@ -2,7 +2,7 @@
 
 use tupelo_shm::{Section, Span, View};
 
-use super::{FREE, FREE_NEXT, OWNED, OWNER, RECORD, SIGNAL, STATE, WAKES, cell};
+use super::{FREE, FREE_NEXT, OWNED, OWNER, RECORD, SCOPE, SIGNAL, STATE, WAKES, cell};
 use crate::Engine;
 use crate::error::Error;
 use crate::layout::{self, CELL_BYTES, PAGE, WAITERS_COUNT_MAX, WAITERS_MAX, head};
@@ -44,6 +44,7 @@ impl Engine {
         cell.init(RECORD, 0);
         cell.init(SIGNAL, super::AWAKE);
         cell.init(WAKES, 0);
+        cell.init(SCOPE, 0);
         let owner = section.thread().participant() + 1;
         section.set(cell, OWNER, owner);
         section.set(cell, STATE, OWNED);

@@ -386,9 +386,10 @@ impl Drop for Waiter {
 impl Engine {
     /// Takes a cell out of line, and puts back what it was handed.
     pub(crate) fn withdraw(&self, number: u32, want: Want) -> Result<(), Error> {
-        let state = cell(&self.memory.view(), number).load(STATE);
-        if state == LINKED {
-            let scope = cell(&self.memory.view(), number).load(SCOPE);
+        let scope = cell(&self.memory.view(), number).load(SCOPE);
+        if scope != 0 {
+            // Locked whatever the state says: a put may be handing over at this very moment, or may have
+            // died over it.
             let mut section = Section::enter(&self.memory, scope)?;
             if cell(section.view(), number).load(STATE) == LINKED {
                 chain::unfile(&mut section, number);
