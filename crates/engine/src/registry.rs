@@ -215,7 +215,8 @@ impl Engine {
 
     #[cold]
     fn add_shape(&self, kinds: &Kinds) -> Result<u32, Error> {
-        let mut section = Section::enter(&self.memory, head::REGISTRY_SCOPE)?;
+        let section = Section::enter(&self.memory, head::REGISTRY_SCOPE)?;
+        finish_last(section.view());
         let place = match probe(section.view(), kinds) {
             Ok(shape) => return Ok(shape),
             Err(place) => place,
@@ -237,8 +238,7 @@ impl Engine {
         }
         entry.init(ARITY, u32::try_from(kinds.len).unwrap_or(0));
         Stripe::of_shape(view, shape).page().init(stripe::SHAPE, shape);
-        publish(&mut section, place, shape);
-        section.commit()?;
+        publish(view, place, shape);
         Ok(shape)
     }
 
@@ -277,13 +277,29 @@ fn probe(view: &View<'_>, kinds: &Kinds) -> Result<u32, Option<usize>> {
     Err(None)
 }
 
-/// Makes a filled entry findable.
-fn publish(section: &mut Section<'_>, place: usize, shape: u32) {
-    std::sync::atomic::fence(Ordering::Release);
-    let pair: Span<'_, 8> = section.view().span(layout::directory(place & !1));
-    section.set(pair, 4 * (place & 1), shape + 1);
-    let line: Span<'_, 64> = section.view().span(head::REGISTRY);
-    section.set(line, COUNT, shape + 1);
+/// Makes a filled entry findable: counts it, then enters it into the directory.
+///
+/// Not undone, so without the log: others find a shape without the lock, and may have stored tuples under
+/// its number by the time that an undo would give the number away again. In this order, whoever found the
+/// shape in the directory also counts it. Killed in between, [`finish_last`] enters it.
+fn publish(view: &View<'_>, place: usize, shape: u32) {
+    let line: Span<'_, 64> = view.span(head::REGISTRY);
+    // Release pairs with the Acquire in `count` and `probe`: the entry is filled.
+    line.word(COUNT).store(shape + 1, Ordering::Release);
+    enter(view, place, shape);
+}
+
+fn enter(view: &View<'_>, place: usize, shape: u32) {
+    let pair: Span<'_, 8> = view.span(layout::directory(place & !1));
+    pair.word(4 * (place & 1)).store(shape + 1, Ordering::Release);
+}
+
+/// Enters the last shape into the directory, if whoever counted it died before that.
+fn finish_last(view: &View<'_>) {
+    let Some(last) = count(view).checked_sub(1) else { return };
+    if let Some(Err(Some(place))) = kinds_of(view, last).map(|kinds| probe(view, &kinds)) {
+        enter(view, place, last);
+    }
 }
 
 /// The shape with these kinds, as the directory has it.
