@@ -9,6 +9,7 @@ use tupelo_shm::{Section, Span, View};
 use crate::Engine;
 use crate::error::{Error, Need};
 use crate::layout::{self, CHUNK_EXTENTS, EXTENT_BYTES, EXTENT_ENTRY_BYTES, Layout, PAGE, head};
+use crate::waiters::chain;
 
 /// The words of the arena's line.
 type ArenaLine<'m> = Span<'m, 64>;
@@ -60,6 +61,10 @@ fn enter(section: &mut Section<'_>) -> Result<u32, Error> {
         return Ok(section.focus(head::ARENA_SCOPE));
     }
     let before = section.focused();
+    if chain::concerns_wide(section) {
+        // Locked before the arena, or not at all: others hold them while they ask for memory.
+        chain::enter_wide(section)?;
+    }
     section.enter_also(head::ARENA_SCOPE)?;
     Ok(before)
 }

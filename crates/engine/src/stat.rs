@@ -87,7 +87,7 @@ impl Engine {
             bytes_used: bytes(committed.saturating_sub(line.load(arena::FREE))),
             bytes_committed: bytes(committed),
             bytes_max: bytes(self.layout.extents_max),
-            waiters: u64::from(chain::wide_waiting(&view))
+            waiters: u64::from(chain::wide_counts(&view).0)
                 + shapes.iter().map(|shape| shape.waiting).sum::<u64>(),
             pids: pids(&alive),
             pids_dead: pids(&dead),

@@ -27,11 +27,36 @@ fn wide_line<'m>(view: &View<'m>) -> WideLine<'m> {
     view.span(head::WIDE)
 }
 
-/// How many wide waiters there are. Asked inside a section; a wide waiter looks at every stripe under its
+/// Whether there may be wide waiters. Asked inside a section; a wide waiter looks at every stripe under its
 /// lock after it was counted, so one of the two sees the other.
+///
+/// A count of none is believed only if nobody was inside the lock meanwhile: whoever is may have served a
+/// waiter, die, and so leave it waiting.
 #[inline]
-pub(crate) fn wide_waiting(view: &View<'_>) -> u32 {
-    wide_line(view).load(WIDE_WAITING)
+fn may_wait(view: &View<'_>, count: usize) -> bool {
+    let sequence = view.begin_read(head::WIDE_SCOPE);
+    wide_line(view).load(count) != 0
+        || !sequence.is_some_and(|sequence| view.unchanged(head::WIDE_SCOPE, sequence))
+}
+
+/// Whether a section over a stripe has to look at the wide waiters.
+///
+/// Not if it holds the arena without their lock: then there were none when it locked the arena ([`enter_wide`]),
+/// and whoever came since will look at the stripe after this section.
+#[inline]
+pub(crate) fn concerns_wide(section: &Section<'_>) -> bool {
+    may_wait(section.view(), WIDE_WAITING)
+        && (section.holds(head::WIDE_SCOPE) || !section.holds(head::ARENA_SCOPE))
+}
+
+/// Locks the wide waiters for the rest of the section, unless it holds them already.
+pub(crate) fn enter_wide(section: &mut Section<'_>) -> Result<(), Error> {
+    if !section.holds(head::WIDE_SCOPE) {
+        let before = section.focused();
+        section.enter_also(head::WIDE_SCOPE)?;
+        section.focus(before);
+    }
+    Ok(())
 }
 
 /// How many wide waiters there are, and how many of them wait for a removal.
@@ -43,7 +68,7 @@ pub(crate) fn wide_counts(view: &View<'_>) -> (u32, u32) {
 /// Whether anybody, wide or of this stripe, waits for a removal.
 #[inline]
 pub(crate) fn watching_removals(view: &View<'_>, stripe: Stripe<'_>) -> bool {
-    stripe.page().load(WATCHING_REMOVALS) != 0 || wide_line(view).load(WIDE_WATCHING_REMOVALS) != 0
+    stripe.page().load(WATCHING_REMOVALS) != 0 || may_wait(view, WIDE_WATCHING_REMOVALS)
 }
 
 /// A word that holds the first cell of a chain.

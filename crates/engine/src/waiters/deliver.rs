@@ -10,7 +10,6 @@ use crate::Engine;
 use crate::blocks;
 use crate::error::Error;
 use crate::index::key;
-use crate::layout::head;
 use crate::links;
 use crate::record::{self, HOLDER, IMAGE_BYTES, SEQUENCE, SHAPE};
 use crate::stripe::{HELD, Stripe, WAITING};
@@ -108,7 +107,7 @@ impl Engine {
         reference: u32,
         (fields, kinds): (&[Field<'_>], &[Kind]),
     ) -> Result<Delivery, Error> {
-        let wide = chain::wide_waiting(section.view()) != 0;
+        let wide = chain::concerns_wide(section);
         if stripe.page().load(WAITING) == 0 && !wide {
             return Ok(Delivery::default());
         }
@@ -126,11 +125,7 @@ impl Engine {
     ) -> Result<Delivery, Error> {
         let mut matching = self.matching(section.view(), stripe, reference, (fields, kinds));
         if wide {
-            if !section.holds(head::WIDE_SCOPE) {
-                let before = section.focused();
-                section.enter_also(head::WIDE_SCOPE)?;
-                section.focus(before);
-            }
+            chain::enter_wide(section)?;
             for (number, cell) in chain::wide(section.view()) {
                 if stored::matches(section.view(), cell, reference, kinds) {
                     matching.add(section.view(), number);
@@ -236,12 +231,8 @@ impl Engine {
                 );
             }
         }
-        if chain::wide_waiting(section.view()) != 0 {
-            if !section.holds(head::WIDE_SCOPE) {
-                let before = section.focused();
-                section.enter_also(head::WIDE_SCOPE)?;
-                section.focus(before);
-            }
+        if chain::concerns_wide(section) {
+            chain::enter_wide(section)?;
             let wide = chain::wide(section.view());
             wakes.extend(
                 wide.filter(|(_, cell)| waits(section.view(), *cell)).map(|(number, _)| number),
