@@ -125,7 +125,8 @@ impl Engine {
     #[cold]
     pub(crate) fn provide(&self, need: Need) -> Result<(), Error> {
         match need {
-            Need::Extents(count) => self.grow(count),
+            // Growth by very much needs a longer log itself.
+            Need::Extents(count) => self.retry(|| self.grow(count)),
             Need::Log => self.lengthen_log(),
         }
     }
