@@ -26,6 +26,7 @@ pub struct Script<'a, C> {
 pub struct Experiment {
     regions: Vec<Region>,
     stride: usize,
+    heir_stride: usize,
 }
 
 /// When a process died.
@@ -135,7 +136,7 @@ impl Trace {
 impl Experiment {
     /// An experiment that starts each time with what the region holds when it begins.
     pub fn new(region: Region) -> Self {
-        Self { regions: vec![region], stride: 1 }
+        Self { regions: vec![region], stride: 1, heir_stride: 1 }
     }
 
     /// Kills only at every `stride`-th instruction, unless the environment variable
@@ -149,6 +150,19 @@ impl Experiment {
         assert!(stride > 0, "the stride is at least 1");
         let thorough = std::env::var_os("TUPELO_EVERY_INSTRUCTION").is_some();
         self.stride = if thorough { 1 } else { stride };
+        self
+    }
+
+    /// Kills an heir only at every `stride`-th instruction of its own: one that does more than to roll back
+    /// is long.
+    ///
+    /// # Panics
+    ///
+    /// If `stride` is 0.
+    #[must_use]
+    pub fn with_heir_stride(mut self, stride: usize) -> Self {
+        assert!(stride > 0, "the stride is at least 1");
+        self.heir_stride = stride;
         self
     }
 
@@ -184,7 +198,7 @@ impl Experiment {
     }
 
     /// As [`kill_at_every_instruction`](Self::kill_at_every_instruction), but the dead process gets an
-    /// heir, which cleans up and is killed at each of its instructions (not at every `stride`-th) and
+    /// heir, which cleans up and is killed at each of its instructions (or at every so manieth) and
     /// once at its end. `check` runs after both.
     ///
     /// `leaves_work` tells, from the memory after the first death, whether the heir has anything to do;
@@ -210,7 +224,8 @@ impl Experiment {
             let left = self.snapshot();
             let work = leaves_work();
             let heir_trace = heir.record();
-            let points = heir_trace.kill_points(1).filter(|_| work).chain([heir_trace.end()]);
+            let points =
+                heir_trace.kill_points(self.heir_stride).filter(|_| work).chain([heir_trace.end()]);
             for heir_index in points {
                 restore(&left);
                 let second = kill(heir, &heir_trace, heir_index, &mut summary);

@@ -44,7 +44,7 @@ pub struct ShapeReport {
     pub kinds: Vec<Kind>,
     /// Tuples that can be found.
     pub tuples: u64,
-    /// Tuples and copies in somebody's hands: handed to a waiter, or being taken.
+    /// Tuples in somebody's hands: handed to a waiter, or being taken.
     pub held: u64,
     /// Callers in line whose template selects this shape alone.
     pub waiting: u64,
@@ -58,7 +58,7 @@ impl Report {
         self.shapes.iter().map(|shape| shape.tuples).sum()
     }
 
-    /// Tuples and copies in somebody's hands, of all shapes.
+    /// Tuples in somebody's hands, of all shapes.
     pub fn held(&self) -> u64 {
         self.shapes.iter().map(|shape| shape.held).sum()
     }

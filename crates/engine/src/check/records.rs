@@ -10,7 +10,7 @@ use crate::layout::head;
 use crate::record::{self, HEADER_BYTES, ImageBuffer};
 use crate::registry::Kinds;
 use crate::stripe::{self, FIRST, LAST, NEXT_SEQUENCE, Stripe};
-use crate::waiters::{self, cells};
+use crate::waiters::{self, Want, cells};
 
 impl Check<'_, '_> {
     /// Walks the base list of `shape`. Returns its records, oldest first.
@@ -84,7 +84,7 @@ impl Check<'_, '_> {
     /// count as held.
     pub(super) fn check_held(&self, blocks: &mut Blocks) -> Result<BTreeMap<u32, u32>, Error> {
         let mut held = BTreeMap::new();
-        for number in 1..=self.view.span::<64>(head::CELLS).load(cells::USED) {
+        for number in 1..=cells::used(self.view) {
             let cell = waiters::cell(self.view, number);
             let reference = cell.load(waiters::RECORD);
             if cell.load(waiters::STATE) == waiters::FREE || reference == 0 {
@@ -94,7 +94,10 @@ impl Check<'_, '_> {
             require(state == record::HANDED, || {
                 format!("waiter {number} was handed record {reference} in state {state}")
             })?;
-            self.claim_held(blocks, reference, &mut held)?;
+            // A reader has a copy, which is no tuple of the space.
+            let copied = cell.load(waiters::WANT) == Want::Read.number();
+            let mut copies = BTreeMap::new();
+            self.claim_held(blocks, reference, if copied { &mut copies } else { &mut held })?;
         }
         for slot in self.engine.memory.slots() {
             for word in (0..ENGINE_WORDS_COUNT).map(|index| ENGINE_WORDS + 4 * index) {
@@ -117,9 +120,11 @@ impl Check<'_, '_> {
         held: &mut BTreeMap<u32, u32>,
     ) -> Result<(), Error> {
         match record::header(self.view, reference).load(record::STATE) {
-            record::CLAIMED | record::COPIED => self.claim_held(blocks, reference, held),
-            // On its way in: not held, since it was never there.
-            record::RESERVED => self.claim_held(blocks, reference, &mut BTreeMap::new()),
+            record::CLAIMED => self.claim_held(blocks, reference, held),
+            // On its way in, or a copy: no tuple of the space.
+            record::RESERVED | record::COPIED => {
+                self.claim_held(blocks, reference, &mut BTreeMap::new())
+            }
             state => Err(contradiction(format!(
                 "a thread has record {reference} in its hands in state {state}"
             ))),

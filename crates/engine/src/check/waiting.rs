@@ -158,7 +158,7 @@ impl<'m> Check<'_, 'm> {
 
     /// Templates that are too long for their cells lie in extents of their own.
     pub(super) fn claim_templates(&self, blocks: &mut Blocks) -> Result<(), Error> {
-        for number in 1..=self.view.span::<64>(head::CELLS).load(cells::USED) {
+        for number in 1..=cells::used(self.view) {
             let cell = waiters::cell(self.view, number);
             if let Some((granule, bytes)) = stored::apart(cell)
                 && cell.load(STATE) != FREE

@@ -1,0 +1,267 @@
+//! A space for crash tests: shared by forked processes, put back before every kill, checked after it.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tupelo_crashtest::{Death, Experiment, Region, Script, Summary};
+use tupelo_engine::{CreateOptions, Engine, Error, Order, Report};
+use tupelo_shm::{Directory, Segment};
+use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
+
+/// Kills per script in an ordinary run; `TUPELO_TORTURE=1` kills at every instruction.
+const KILLS: usize = 30;
+/// Deaths of the first process in an ordinary double kill.
+const FIRST_KILLS: usize = 12;
+/// Deaths of its heir for each of them.
+const SECOND_KILLS: usize = 12;
+
+/// Whether the long run was asked for.
+pub(crate) fn torture() -> bool {
+    std::env::var_os("TUPELO_TORTURE").is_some()
+}
+
+/// An engine over shared memory that has no name any more: nothing is left of it after the test.
+pub(crate) fn space(size_bytes: u64) -> Arc<Engine> {
+    space_for(size_bytes, None)
+}
+
+/// As [`space`], for at most so many tuples.
+pub(crate) fn space_for(size_bytes: u64, tuples_max: Option<u64>) -> Arc<Engine> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("tupelo-crash-{}-{number}", std::process::id());
+    let options = CreateOptions {
+        reserve_bytes: Engine::reserve_bytes(size_bytes),
+        initial_commit_bytes: 0,
+        create: true,
+        fresh: true,
+        mode: 0o600,
+    };
+    let (directory, layout) = (Directory::default(), Engine::segment_layout());
+    let initialise = |mapping: &_| Engine::initialise(mapping, size_bytes, tuples_max);
+    let segment =
+        Segment::create_or_attach(&directory, &name, &options, &layout, initialise).unwrap();
+    directory.remove(&name).unwrap();
+    let engine = Arc::new(Engine::new(segment).unwrap());
+    // Registers this thread, which is to be no part of the experiment, and grows the space: that reads
+    // files of the system, which takes another path each time.
+    engine.put(&[]).unwrap();
+    assert_eq!(take(&engine, &[]), Some(String::new()));
+    engine
+}
+
+/// The memory of `engine`.
+pub(crate) fn region(engine: &Engine) -> Region {
+    let mapping = engine.segment().mapping();
+    // SAFETY: mapped as long as the engine lives, and accessed by atomics only.
+    unsafe { Region::new(mapping.base(), mapping.reserved_bytes()) }
+}
+
+// --- operations on small tuples ----------------------------------------------------------------------
+
+/// A pattern for any value of one kind.
+pub(crate) const INT: PatternRef<'static> = PatternRef::Kinds(KindSet::of(Kind::Int));
+pub(crate) const STR: PatternRef<'static> = PatternRef::Kinds(KindSet::of(Kind::Str));
+pub(crate) const BYTES: PatternRef<'static> = PatternRef::Kinds(KindSet::of(Kind::Bytes));
+pub(crate) const FLOAT: PatternRef<'static> = PatternRef::Kinds(KindSet::of(Kind::Float));
+
+/// A pattern for one integer.
+pub(crate) fn int(value: i64) -> PatternRef<'static> {
+    PatternRef::Actual(Field::Int(value))
+}
+
+/// A pattern for one text.
+pub(crate) fn text(value: &str) -> PatternRef<'_> {
+    PatternRef::Actual(Field::Str(value))
+}
+
+/// A tuple `(key, value)`, of the shape that most scripts use.
+pub(crate) fn put(engine: &Engine, key: i64, value: i64) {
+    engine.put(&[Field::Int(key), Field::Int(value)]).unwrap();
+}
+
+/// Takes a match as text.
+pub(crate) fn take(engine: &Engine, patterns: &[PatternRef<'_>]) -> Option<String> {
+    engine.try_take(&[TemplateRef::new(patterns)], Order::Fifo, |tuple| shown(tuple)).unwrap()
+}
+
+/// Reads a match as text.
+pub(crate) fn read(engine: &Engine, patterns: &[PatternRef<'_>]) -> Option<String> {
+    engine.try_read(&[TemplateRef::new(patterns)], Order::Fifo, |tuple| shown(tuple)).unwrap()
+}
+
+/// A tuple as text. Long bytes are checked to be all the same, and shown as their number.
+#[expect(clippy::unnecessary_wraps, reason = "a sink")]
+pub(crate) fn shown(tuple: TupleView<'_>) -> Result<String, Error> {
+    let fields = tuple.fields().map(|field| match field {
+        Field::Int(value) => value.to_string(),
+        Field::Float(value) => format!("{value:?}"),
+        Field::Str(value) => value.to_owned(),
+        Field::Bytes(value) => {
+            assert!(value.windows(2).all(|pair| pair[0] == pair[1]), "torn bytes");
+            format!("{}x{:?}", value.len(), value.first())
+        }
+        other => format!("{other:?}"),
+    });
+    Ok(fields.collect::<Vec<_>>().join(","))
+}
+
+/// All tuples that can be found, shape by shape, oldest first.
+pub(crate) fn contents(engine: &Engine) -> Vec<String> {
+    let everything = TemplateRef { patterns: &[], rest: true };
+    engine.read_all(&[everything], None, |tuple| shown(tuple)).unwrap()
+}
+
+/// Looks for what is there, so often that an index over the fields that `patterns` fix is learned.
+pub(crate) fn learn(engine: &Engine, patterns: &[PatternRef<'_>]) {
+    let indexes =
+        |report: Report| report.shapes.iter().map(|shape| shape.indexes.len()).sum::<usize>();
+    let before = indexes(engine.check().unwrap());
+    for _ in 0..200 {
+        let _ = read(engine, patterns);
+        if indexes(engine.check().unwrap()) > before {
+            return;
+        }
+    }
+    panic!("nothing was learned");
+}
+
+// --- experiments -------------------------------------------------------------------------------------
+
+/// What a process finds in a space that one died in.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) tuples: Vec<String>,
+    pub(crate) report: Report,
+}
+
+/// How the survivors come by: at once with the sweep, or first with work of their own that meets what the
+/// dead one left. Both must do; which of them a kill gets is drawn by its number.
+fn arrive(engine: &Engine, death: Death) {
+    let draw = (death.instructions as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62;
+    if draw & 1 == 1 {
+        // A shape of its own: takes a new entry in the registry, and an extent.
+        engine.put(&[Field::Float(0.5)]).unwrap();
+        assert_eq!(take(engine, &[FLOAT]), Some("0.5".into()));
+    }
+    if draw & 2 == 2 {
+        // Before anything was swept, the space is sound as well.
+        engine.check().unwrap();
+    }
+    engine.sweep().unwrap();
+}
+
+/// Cleans up and checks. Returns what is there.
+pub(crate) fn recovered(engine: &Engine, death: Death) -> Found {
+    arrive(engine, death);
+    let report = engine.check().unwrap();
+    Found { tuples: contents(engine), report }
+}
+
+/// Puts and takes in every way, to show that the space is as good as before (rule C1).
+pub(crate) fn use_it(engine: &Engine) {
+    let before = contents(engine);
+    for round in 0..40 {
+        put(engine, 1_000_000 + round % 7, round);
+    }
+    for round in (0..40).rev() {
+        let template = [int(1_000_000 + round % 7), int(round)];
+        assert_eq!(take(engine, &template), Some(format!("{},{round}", 1_000_000 + round % 7)));
+    }
+    let large = vec![7; 70_000];
+    engine.put(&[Field::Str("use"), Field::Bytes(&large)]).unwrap();
+    assert_eq!(take(engine, &[text("use"), BYTES]), Some("use,70000xSome(7)".into()));
+    assert_eq!(contents(engine), before);
+    engine.check().unwrap();
+}
+
+/// Kills a process inside `script` again and again; each time a survivor cleans up, checks the space, and
+/// `judge`s what is there, given whether the script had ended.
+pub(crate) fn kill_everywhere(
+    engine: &Arc<Engine>,
+    script: impl Fn(&Arc<Engine>),
+    judge: impl Fn(Found, bool),
+) -> Summary {
+    let script = Script::new(
+        || {
+            // Registers the process.
+            engine.check().unwrap();
+            Arc::clone(engine)
+        },
+        |engine| script(engine),
+    );
+    let check = |death: Death| {
+        let found = recovered(engine, death);
+        judge(found, death.instructions == death.of);
+        use_it(engine);
+    };
+    // The first run only measures.
+    let whole = Experiment::new(region(engine)).with_stride(usize::MAX);
+    let instructions = whole.kill_at_every_instruction(&script, check).instructions;
+    let stride = if torture() { 1 } else { (instructions / KILLS) | 1 };
+    let experiment = Experiment::new(region(engine)).with_stride(stride);
+    let summary = experiment.kill_at_every_instruction(&script, check);
+    eprintln!("{} instructions, {} kills, {} missed", instructions, summary.kills, summary.missed);
+    summary
+}
+
+/// As [`kill_everywhere`], where the only legal states are `before` and `after`.
+pub(crate) fn either(
+    engine: &Arc<Engine>,
+    script: impl Fn(&Arc<Engine>),
+    after: &[&str],
+) -> Summary {
+    let before = contents(engine);
+    one_of(engine, script, &[before, after.iter().map(ToString::to_string).collect()])
+}
+
+/// As [`kill_everywhere`], where the contents are one of `legal`, and at the end the last of them.
+pub(crate) fn one_of(
+    engine: &Arc<Engine>,
+    script: impl Fn(&Arc<Engine>),
+    legal: &[Vec<String>],
+) -> Summary {
+    kill_everywhere(engine, script, |found, ended| {
+        assert_eq!(found.report.held(), 0, "nobody is left to hold anything");
+        if ended {
+            assert_eq!(&found.tuples, legal.last().unwrap());
+        } else {
+            assert!(legal.contains(&found.tuples), "{:?} is not one of {legal:?}", found.tuples);
+        }
+    })
+}
+
+/// Kills a process inside `script`, then the one that does `heir`'s work after it, then judges.
+pub(crate) fn kill_twice(
+    engine: &Arc<Engine>,
+    script: impl Fn(&Arc<Engine>),
+    heir: impl Fn(&Arc<Engine>),
+    judge: impl Fn(Found, bool),
+) -> Summary {
+    let register = || {
+        engine.check().unwrap();
+        Arc::clone(engine)
+    };
+    let worker = Script::new(register, |engine| script(engine));
+    let heir = Script::new(register, |engine| heir(engine));
+    let measure = |script: &Script<'_, Arc<Engine>>| {
+        let whole = Experiment::new(region(engine)).with_stride(usize::MAX);
+        whole.kill_at_every_instruction(script, |_| ()).instructions
+    };
+    let (instructions, heirs) = (measure(&worker), measure(&heir));
+    let (first, second) = if torture() { (100, 400) } else { (FIRST_KILLS, SECOND_KILLS) };
+    // Odd strides: loops of an even number of instructions are met at all of them in turn.
+    let stride = |instructions: usize, kills: usize| (instructions / kills) | 1;
+    let experiment = Experiment::new(region(engine))
+        .with_stride(stride(instructions, first))
+        .with_heir_stride(stride(heirs, second));
+    let check = |first: Death, second: Death| {
+        let found = recovered(engine, second);
+        judge(found, first.instructions == first.of);
+        use_it(engine);
+    };
+    let summary = experiment.double_kill(&worker, &heir, || true, check);
+    eprintln!("{instructions} instructions, {} kills, {} of heirs", summary.kills, summary.heirs);
+    summary
+}
