@@ -77,7 +77,8 @@ fn enter(section: &mut Section<'_>) -> Result<u32, Error> {
 /// begun again, so that nobody waits for a lock while the kernel finds pages.
 pub(crate) fn take(section: &mut Section<'_>, layout: &Layout, count: u32) -> Result<u32, Error> {
     let before = enter(section)?;
-    let first = find(section.view(), layout, count).ok_or(Need::Extents(count))?;
+    let committed = line(section.view()).load(COMMITTED);
+    let first = find(section.view(), layout, count).ok_or(Need::Extents { count, committed })?;
     mark(section, layout, first, count, false);
     section.focus(before);
     Ok(first)
@@ -159,28 +160,36 @@ fn mark(section: &mut Section<'_>, layout: &Layout, first: u32, count: u32, free
     }
 }
 
+/// An arena grows by at least this part of itself.
+const GROWTH: u32 = 8;
+
 impl Engine {
-    /// Commits more of the arena, so that `count` neighbouring extents are free.
+    /// Commits more of the arena for a section that found no `count` neighbouring extents when the arena had
+    /// `committed`.
+    ///
+    /// That section has been undone, so what it had taken is free again and may even be enough for this
+    /// one request; it grows all the same, or the section would fail at the same place for ever.
     ///
     /// # Errors
     ///
     /// [`Error::SpaceFull`] if the space may not grow that far, or the system has no room.
     #[cold]
-    pub(crate) fn grow(&self, count: u32) -> Result<(), Error> {
+    pub(crate) fn grow(&self, count: u32, committed: u32) -> Result<(), Error> {
         let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
         let layout = &self.layout;
-        if find(section.view(), layout, count).is_some() {
+        if line(section.view()).load(COMMITTED) != committed {
+            // Somebody grew it meanwhile.
             return Ok(());
         }
-        let committed = line(section.view()).load(COMMITTED);
         let tail = free_tail(section.view(), layout, committed);
         let missing = count - tail.min(count - 1);
         let left = layout.extents_max.saturating_sub(committed);
         if missing > left {
             return Err(self.full(None));
         }
-        // A chunk at a time if there is room for one, else what is needed.
-        let extents = missing.next_multiple_of(CHUNK_EXTENTS).min(left);
+        // In chunks if there is room, else what is needed; a large arena by a part of itself, so that a long
+        // section begins again only a few times.
+        let extents = missing.max(committed / GROWTH).next_multiple_of(CHUNK_EXTENTS).min(left);
         let extents = self.commit_extents(committed, extents).or_else(|error| {
             if missing == extents { Err(error) } else { self.commit_extents(committed, missing) }
         })?;

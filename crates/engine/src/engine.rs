@@ -126,7 +126,7 @@ impl Engine {
     pub(crate) fn provide(&self, need: Need) -> Result<(), Error> {
         match need {
             // Growth by very much needs a longer log itself.
-            Need::Extents(count) => self.retry(|| self.grow(count)),
+            Need::Extents { count, committed } => self.retry(|| self.grow(count, committed)),
             Need::Log => self.lengthen_log(),
         }
     }

@@ -52,8 +52,13 @@ pub enum Error {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
 pub enum Need {
-    /// So many neighbouring extents.
-    Extents(u32),
+    /// Neighbouring extents.
+    Extents {
+        /// So many.
+        count: u32,
+        /// How many extents the arena had, all told, when there were not.
+        committed: u32,
+    },
     /// A longer undo log.
     Log,
 }

@@ -102,3 +102,19 @@ fn large() {
     let error = engine.put(&[Field::Int(0), Field::Bytes(&big)]);
     assert!(matches!(error, Err(Error::SpaceFull { tuples: 13, .. })), "{error:?}");
 }
+
+#[test]
+fn many_tuples_go_in_at_once_and_out_again_o5_o6() {
+    let engine = engine(64 << 20);
+    let fields: Vec<[Field<'_>; 2]> =
+        (0..50_000).map(|number| [Field::Str("n"), Field::Int(number)]).collect();
+    let tuples: Vec<&[Field<'_>]> = fields.iter().map(<[Field<'_>; 2]>::as_slice).collect();
+    assert_eq!(engine.put_all(&tuples).unwrap(), 50_000);
+    let name = PatternRef::Actual(Field::Str("n"));
+    let patterns = [name, PatternRef::Kinds(KindSet::of(Kind::Int))];
+    let taken = engine.take_all(&[TemplateRef::new(&patterns)], None, |tuple| {
+        let Some(Field::Int(number)) = tuple.field(1) else { panic!("no number") };
+        Ok::<_, Error>(number)
+    });
+    assert_eq!(taken.unwrap(), (0..50_000).collect::<Vec<i64>>());
+}
