@@ -96,7 +96,7 @@ impl Engine {
                 let mut delivery = waiters::deliver::Delivery::default();
                 match record::header(section.view(), reference).load(record::STATE) {
                     record::RESERVED | record::COPIED => {
-                        self.free_record(&mut section, stripe, reference)?
+                        self.free_record(&mut section, stripe, reference)?;
                     }
                     record::CLAIMED => {
                         if let Some(kinds) = registry::kinds_of(section.view(), shape) {

@@ -95,9 +95,9 @@ impl Check<'_, '_> {
                 format!("waiter {number} was handed record {reference} in state {state}")
             })?;
             // A reader has a copy, which is no tuple of the space.
-            let copied = cell.load(waiters::WANT) == Want::Read.number();
+            let is_reader = cell.load(waiters::WANT) == Want::Read.number();
             let mut copies = BTreeMap::new();
-            self.claim_held(blocks, reference, if copied { &mut copies } else { &mut held })?;
+            self.claim_held(blocks, reference, if is_reader { &mut copies } else { &mut held })?;
         }
         for slot in self.engine.memory.slots() {
             for word in (0..ENGINE_WORDS_COUNT).map(|index| ENGINE_WORDS + 4 * index) {
