@@ -247,7 +247,7 @@ fn a_swap_replaces_or_not() {
         let swapped = engine.try_swap(
             &[TemplateRef::new(&template)],
             &[Field::Str("b"), Field::Int(1)],
-            |tuple| crash::shown(tuple),
+            crash::shown,
         );
         assert_eq!(swapped.unwrap(), Some("5,5".into()));
     };
@@ -261,8 +261,7 @@ fn taking_many_takes_all_or_none() {
     let engine = indexed();
     let script = |engine: &Arc<Engine>| {
         let template = [int(5), INT];
-        let taken =
-            engine.try_take_many(&[TemplateRef::new(&template)], 3, 3, |tuple| crash::shown(tuple));
+        let taken = engine.try_take_many(&[TemplateRef::new(&template)], 3, 3, crash::shown);
         assert_eq!(taken.unwrap().unwrap(), ["5,5", "5,15", "5,25"]);
     };
     let taken = ["5,5", "5,15", "5,25"].map(String::from);

@@ -32,7 +32,7 @@ fn waiter(
 fn result(waiter: &RefCell<Option<Waiter>>) -> Option<String> {
     let waiter = waiter.take().unwrap();
     let came = waiter.wait(Some(Duration::ZERO)).unwrap();
-    came.then(|| waiter.finish(|tuple| shown(tuple)).unwrap())
+    came.then(|| waiter.finish(shown).unwrap())
 }
 
 /// Of a put of `(5, 1)`: the waiter has it, or it was never there. Never half, never both.

@@ -83,12 +83,12 @@ pub(crate) fn put(engine: &Engine, key: i64, value: i64) {
 
 /// Takes a match as text.
 pub(crate) fn take(engine: &Engine, patterns: &[PatternRef<'_>]) -> Option<String> {
-    engine.try_take(&[TemplateRef::new(patterns)], Order::Fifo, |tuple| shown(tuple)).unwrap()
+    engine.try_take(&[TemplateRef::new(patterns)], Order::Fifo, shown).unwrap()
 }
 
 /// Reads a match as text.
 pub(crate) fn read(engine: &Engine, patterns: &[PatternRef<'_>]) -> Option<String> {
-    engine.try_read(&[TemplateRef::new(patterns)], Order::Fifo, |tuple| shown(tuple)).unwrap()
+    engine.try_read(&[TemplateRef::new(patterns)], Order::Fifo, shown).unwrap()
 }
 
 /// A tuple as text. Long bytes are checked to be all the same, and shown as their number.
@@ -110,7 +110,7 @@ pub(crate) fn shown(tuple: TupleView<'_>) -> Result<String, Error> {
 /// All tuples that can be found, shape by shape, oldest first.
 pub(crate) fn contents(engine: &Engine) -> Vec<String> {
     let everything = TemplateRef { patterns: &[], rest: true };
-    engine.read_all(&[everything], None, |tuple| shown(tuple)).unwrap()
+    engine.read_all(&[everything], None, shown).unwrap()
 }
 
 /// Looks for what is there, so often that an index over the fields that `patterns` fix is learned.
