@@ -40,6 +40,13 @@ impl Region {
         Self { base, pages: bytes / PAGE_BYTES }
     }
 
+    /// The memory of a mapping.
+    pub fn of(mapping: &tupelo_shm::Mapping) -> Self {
+        // SAFETY: the addresses of a mapping stay mapped as long as the process lives, also when it is
+        // dropped, and its crate accesses them by atomics only.
+        unsafe { Self::new(mapping.base(), mapping.reserved_bytes()) }
+    }
+
     /// Which pages exist.
     fn present(&self) -> impl Iterator<Item = usize> {
         let mut presence = vec![0_u8; self.pages];

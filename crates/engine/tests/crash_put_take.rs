@@ -1,6 +1,5 @@
 //! A put or a take happens whole or not at all, at whichever instruction its process is killed (C1 to C3).
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#![allow(unsafe_code, reason = "the memory of an experiment is named by its address")]
 #![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
 
 mod crash;

@@ -1,6 +1,5 @@
 //! Waiting, handing over and picking up survive the death of either side at any instruction (C1 to C3, T5).
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#![allow(unsafe_code, reason = "the memory of an experiment is named by its address")]
 #![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
 
 mod crash;

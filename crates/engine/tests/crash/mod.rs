@@ -53,9 +53,7 @@ pub(crate) fn space_for(size_bytes: u64, tuples_max: Option<u64>) -> Arc<Engine>
 
 /// The memory of `engine`.
 pub(crate) fn region(engine: &Engine) -> Region {
-    let mapping = engine.segment().mapping();
-    // SAFETY: mapped as long as the engine lives, and accessed by atomics only.
-    unsafe { Region::new(mapping.base(), mapping.reserved_bytes()) }
+    Region::of(engine.segment().mapping())
 }
 
 // --- operations on small tuples ----------------------------------------------------------------------
