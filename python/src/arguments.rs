@@ -35,7 +35,7 @@ use crate::values;
 #[inline]
 pub(crate) fn with_fields<'a, R>(
     py: Python<'_>,
-    arguments: &'a [Argument<'a, '_>],
+    (source, arguments): (Source, &'a [Argument<'a, '_>]),
     objects: Objects,
     use_fields: impl FnOnce(&[Field<'_>]) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
@@ -46,7 +46,7 @@ pub(crate) fn with_fields<'a, R>(
     {
         return use_fields(&fields);
     }
-    let owned = owned_fields(py, arguments, objects)?;
+    let owned = owned_fields(py, (source, arguments), objects)?;
     let fields: Vec<_> = owned.iter().map(OwnedField::field).collect();
     use_fields(&fields)
 }
@@ -106,7 +106,7 @@ pub(crate) fn with_tuples<R>(
 #[inline]
 pub(crate) fn with_template<'a, R>(
     py: Python<'_>,
-    arguments: &'a [Argument<'a, '_>],
+    (source, arguments): (Source, &'a [Argument<'a, '_>]),
     use_template: impl FnOnce(&[TemplateRef<'_>]) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     let mut patterns = ArrayVec::<PatternRef<'a>, ARITY_MAX>::new();
@@ -118,7 +118,7 @@ pub(crate) fn with_template<'a, R>(
     {
         return use_template(&[TemplateRef::new(&patterns)]);
     }
-    let template = owned_template(py, arguments)?;
+    let template = owned_template(py, (source, arguments))?;
     template.with_refs(use_template).map_err(|why| not_encodable(py, why))?
 }
 
@@ -233,10 +233,14 @@ impl OwnedField {
 #[cold]
 fn owned_fields(
     py: Python<'_>,
-    arguments: &[Argument<'_, '_>],
+    (source, arguments): (Source, &[Argument<'_, '_>]),
     objects: Objects,
 ) -> PyResult<Vec<OwnedField>> {
-    refuse_sole_tuple(arguments, SOLE_FIELD)?;
+    refuse_sole_tuple(
+        arguments,
+        source,
+        "give its fields, as in put(*t); a tuple whose one field is t goes in by put_all([(t,)])",
+    )?;
     let field = |(index, argument): (usize, &Argument<'_, '_>)| {
         OwnedField::new(argument, objects)
             .map_err(|why| why.into_exception(py, format_args!("field {index}")))
@@ -248,9 +252,9 @@ fn owned_fields(
 #[cold]
 pub(crate) fn owned_template(
     py: Python<'_>,
-    arguments: &[Argument<'_, '_>],
+    (source, arguments): (Source, &[Argument<'_, '_>]),
 ) -> PyResult<tupelo::Template> {
-    refuse_sole_tuple(arguments, SOLE_PATTERN)?;
+    refuse_sole_tuple(arguments, source, "give its patterns, as in take(*t)")?;
     if let [sole] = arguments
         && let Ok(template) = sole.cast::<Template>()
     {
@@ -270,14 +274,19 @@ pub(crate) fn owned_template(
     Ok(template)
 }
 
-const SOLE_FIELD: &str =
-    "give its fields, as in put(*t); a tuple whose one field is t goes in by put_all([(t,)])";
-const SOLE_PATTERN: &str = "give its patterns, as in take(*t)";
+/// Where the fields or patterns of a tuple come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The positional arguments. A sole plain tuple among them is nearly always a forgotten `*`, and
+    /// would quietly store or find something else: it is refused.
+    Positional,
+    /// One argument that is a tuple, as in `to=(…)`: what is in it is meant.
+    Tuple,
+}
 
-/// `put(t)` is nearly always meant as `put(*t)`, and would quietly store something else.
-fn refuse_sole_tuple(arguments: &[Argument<'_, '_>], advice: &str) -> PyResult<()> {
+fn refuse_sole_tuple(arguments: &[Argument<'_, '_>], source: Source, advice: &str) -> PyResult<()> {
     match arguments {
-        [sole] if sole.is_exact_instance_of::<PyTuple>() => {
+        [sole] if source == Source::Positional && sole.is_exact_instance_of::<PyTuple>() => {
             Err(PyTypeError::new_err(format!("the only argument is a tuple: {advice}")))
         }
         _ => Ok(()),

@@ -18,6 +18,7 @@ use pyo3::types::{PyString, PyTuple, PyType};
 
 use tupelo::{Space, TemplateRef, TupleView};
 
+use crate::arguments::Source;
 use crate::errors::{self, Failure};
 use crate::space::Handle;
 use crate::{arguments, results};
@@ -71,7 +72,7 @@ impl<'a, 'py> Call<'a, 'py> {
         &self,
         use_template: impl FnOnce(&[TemplateRef<'_>]) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
-        arguments::with_template(self.py, self.fields, use_template)
+        arguments::with_template(self.py, (Source::Positional, self.fields), use_template)
     }
 
     /// A matching tuple as the caller gets it.

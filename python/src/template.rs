@@ -7,7 +7,7 @@ use pyo3::types::PyTuple;
 
 use tupelo::Alternative;
 
-use crate::arguments;
+use crate::arguments::{self, Source};
 use crate::call::Argument;
 use crate::formals::{hash_of, template_error};
 use crate::objects::Objects;
@@ -74,7 +74,7 @@ pub(crate) fn like(template: &Bound<'_, PyTuple>) -> PyResult<Template> {
 
 /// The template that these arguments of a verb make.
 pub(crate) fn of_arguments(py: Python<'_>, fields: &[Argument<'_, '_>]) -> PyResult<Template> {
-    Ok(Template { template: arguments::owned_template(py, fields)? })
+    Ok(Template { template: arguments::owned_template(py, (Source::Positional, fields))? })
 }
 
 /// Make a template of its text form, as the command line reads it: `parse('"job", :int, _')`.

@@ -80,6 +80,12 @@ def test_put_if_absent_takes_a_template_too(space):
     assert not space.put_if_absent("c", unless=like("x") | like("a"))
 
 
+def test_what_must_be_absent_may_be_a_single_tuple(space):
+    assert space.put_if_absent("seen", 1, unless=((1, 2),))
+    space.put_all([((1, 2),)])
+    assert not space.put_if_absent("seen", 2, unless=((1, 2),))
+
+
 def test_of_several_racers_exactly_one_puts(space):
     def race(number):
         return space.put_if_absent("winner", number, unless=("winner", int))

@@ -26,6 +26,12 @@ def test_swap_may_change_the_shape(space):
     assert space.read_all(REST) == [("state", "busy", 3.5, [1])]
 
 
+def test_the_new_tuple_may_hold_a_single_tuple(space):
+    space.put("state")
+    assert space.swap("state", to=((1, 2),)) == ("state",)
+    assert space.take(tuple) == ((1, 2),)
+
+
 def test_swap_waits_for_a_match(space, eventually):
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(space.swap, "state", str, to=("state", "new"), timeout=60)

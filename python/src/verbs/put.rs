@@ -8,7 +8,7 @@ use pyo3::types::PyTuple;
 
 use tupelo::{Error, Field, TemplateRef, Watch};
 
-use crate::arguments;
+use crate::arguments::{self, Source};
 use crate::call::{Argument, Call, Verb};
 use crate::errors::Failure;
 use crate::known;
@@ -47,15 +47,18 @@ Raises:
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
         let [timeout] = call.keywords(["timeout"])?;
         let (py, space) = (call.py, call.space());
-        arguments::with_fields(py, call.fields, call.handle.objects(), |fields| {
-            match space.put(fields) {
+        arguments::with_fields(
+            py,
+            (Source::Positional, call.fields),
+            call.handle.objects(),
+            |fields| match space.put(fields) {
                 Ok(()) => Ok(call.none()),
                 Err(full @ Error::SpaceFull { .. }) => {
                     put_when_room(call, fields, timeout, full).map(|()| call.none())
                 }
                 Err(why) => Err(why.into()),
-            }
-        })
+            },
+        )
     }
 }
 
@@ -170,10 +173,13 @@ False
             Some(patterns) => patterns_of("unless", patterns)?,
         };
         let (py, space) = (call.py, call.space());
-        let put = arguments::with_template(py, &unless, |unless| {
-            arguments::with_fields(py, call.fields, call.handle.objects(), |fields| {
-                Ok(space.put_if_absent(fields, unless)?)
-            })
+        let put = arguments::with_template(py, (Source::Tuple, &unless), |unless| {
+            arguments::with_fields(
+                py,
+                (Source::Positional, call.fields),
+                call.handle.objects(),
+                |fields| Ok(space.put_if_absent(fields, unless)?),
+            )
         })?;
         Ok(put.into_pyobject(py).map_err(PyErr::from)?.to_owned().into_any())
     }

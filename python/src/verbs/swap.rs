@@ -8,7 +8,7 @@ use pyo3::types::PyTuple;
 
 use tupelo::{Field, TemplateRef, Watch};
 
-use crate::arguments;
+use crate::arguments::{self, Source};
 use crate::call::{Argument, Call, Verb};
 use crate::errors::Failure;
 use crate::known;
@@ -48,7 +48,7 @@ Raises:
         let to = new_fields("swap", to)?;
         let timeout = timeout::seconds("timeout", timeout)?;
         call.with_template(|template| {
-            arguments::with_fields(call.py, &to, call.handle.objects(), |fields| {
+            arguments::with_fields(call.py, (Source::Tuple, &to), call.handle.objects(), |fields| {
                 swap(call, template, fields, Deadline::after(timeout))
             })
         })
@@ -99,7 +99,7 @@ True
         let [to] = call.keywords(["to"])?;
         let to = new_fields("try_swap", to)?;
         let old = call.with_template(|template| {
-            arguments::with_fields(call.py, &to, call.handle.objects(), |fields| {
+            arguments::with_fields(call.py, (Source::Tuple, &to), call.handle.objects(), |fields| {
                 try_swap(call, template, fields)
             })
         })?;

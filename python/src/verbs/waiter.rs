@@ -8,7 +8,7 @@ use pyo3::types::PyTuple;
 
 use tupelo::{Want, Watch};
 
-use crate::arguments;
+use crate::arguments::{self, Source};
 use crate::call::Argument;
 use crate::errors::Failure;
 use crate::objects::Objects;
@@ -28,7 +28,7 @@ pub(crate) fn waiter(
     let (py, handle) = (space.py(), space.get());
     let space = handle.space();
     let template: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
-    let waiter = arguments::with_template(py, &template, |template| {
+    let waiter = arguments::with_template(py, (Source::Positional, &template), |template| {
         Ok(match want {
             "take" => space.waiter(template, Want::Take)?,
             "read" => space.waiter(template, Want::Read)?,
