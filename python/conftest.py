@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from time import monotonic, sleep
 
@@ -24,10 +25,8 @@ def new_url() -> Iterator[Callable[[str], str]]:
 
     yield new_url
     for url in urls:
-        try:
+        with suppress(ts.SpaceNotFound):
             ts.remove(url)
-        except ts.SpaceNotFound:
-            pass
 
 
 @pytest.fixture(params=["mem", "shm"])
