@@ -1,7 +1,6 @@
 //! Operations that look first and then change, in one step: of any number of racers one wins (O8, O9).
 
 use crate::bounds::Refusal;
-use crate::space::Stored;
 use crate::{Order, Space, Template, Tuple};
 
 impl Space {
@@ -57,8 +56,7 @@ impl Space {
     pub(crate) fn swap_at(&mut self, place: u64, to: Tuple) -> Result<Tuple, Refusal> {
         self.admit(&[&to], 1)?;
         let old = self.remove(place).tuple;
-        let place = self.next_place();
-        self.arrive(Stored { place, tuple: to });
+        self.add(to);
         Ok(old)
     }
 

@@ -4,12 +4,11 @@
 //! of them: [`State::outcomes`] lists each allowed answer with the state that goes with it. Where the
 //! rules leave no choice, the list has one entry.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::operation::{Answer, Operation, Place};
 use crate::order::shape;
 use crate::scan::ScanTicket;
-use crate::space::Stored;
 use crate::waiting::{Ticket, Want};
 use crate::{Order, Refusal, Space, Template, Tuple};
 
@@ -176,24 +175,25 @@ impl State {
     fn transfers(&self, from: Place, template: &Template, moves: bool) -> Vec<Outcome> {
         let shapes = self.matches_by_shape(from, template);
         let source = self.space(from);
-        let queues: Vec<Vec<Tuple>> = shapes
-            .iter()
-            .map(|places| places.iter().map(|place| source.at(*place).tuple.clone()).collect())
-            .collect();
+        let queue = |places: &Vec<u64>| {
+            places.iter().map(|place| source.at(*place).tuple.clone()).collect::<VecDeque<_>>()
+        };
+        let queues: Vec<VecDeque<Tuple>> = shapes.iter().map(queue).collect();
         let tuples: Vec<&Tuple> = queues.iter().flatten().collect();
         let target = self.space(from.opposite());
         if let Err(refusal) = target.admit(&tuples, 0) {
             return vec![(Answer::Refused(refusal.code().to_owned()), self.clone())];
         }
+        let count = tuples.len() as u64;
         let outcome = |arrived: Space| {
             let mut after = self.clone();
             *after.space_mut(from.opposite()) = arrived;
             for place in shapes.iter().flatten().filter(|_| moves) {
                 after.space_mut(from).remove(*place);
             }
-            (Answer::Count(tuples.len() as u64), after)
+            (Answer::Count(count), after)
         };
-        target.after_arrivals(&queues).into_iter().map(outcome).collect()
+        target.after_arrivals(queues).into_iter().map(outcome).collect()
     }
 
     fn choices(&self, at: Place, template: &Template, order: Order) -> Vec<u64> {
@@ -263,33 +263,31 @@ fn selections(shapes: &[Vec<u64>], limit: usize) -> Vec<Vec<u64>> {
 
 impl Space {
     /// The spaces that this one may be after the tuples of several queues have arrived, each queue in its
-    /// order. It matters only while somebody waits for the head of a queue.
-    fn after_arrivals(&self, queues: &[Vec<Tuple>]) -> Vec<Self> {
-        let awaited = |tuple: &Tuple| {
-            [Want::Take, Want::Read]
-                .iter()
-                .any(|want| self.waits.iter().any(|wait| wait.waits_for(*want, tuple)))
-        };
-        let heads: Vec<(usize, &Tuple)> = queues
-            .iter()
-            .enumerate()
-            .filter_map(|(index, queue)| Some((index, queue.first()?)))
-            .collect();
-        if heads.is_empty() {
-            return vec![self.clone()];
+    /// order. How the queues interleave matters only while somebody waits for the heads of them all.
+    fn after_arrivals(&self, mut queues: Vec<VecDeque<Tuple>>) -> Vec<Self> {
+        let mut space = self.clone();
+        while let Some(tuple) = queues
+            .iter_mut()
+            .find(|queue| queue.front().is_some_and(|tuple| !space.awaits(tuple)))
+            .and_then(VecDeque::pop_front)
+        {
+            space.add(tuple);
         }
-        let next = match heads.iter().find(|(_, tuple)| !awaited(tuple)) {
-            Some(indifferent) => vec![*indifferent],
-            None => heads,
+        queues.retain(|queue| !queue.is_empty());
+        if queues.is_empty() {
+            return vec![space];
+        }
+        let first_from = |index: usize| {
+            let (mut space, mut queues) = (space.clone(), queues.clone());
+            let tuple = queues[index].pop_front().expect("empty queues are left out");
+            space.add(tuple);
+            space.after_arrivals(queues)
         };
-        let arrived = |(index, tuple): (usize, &Tuple)| {
-            let mut after = self.clone();
-            let place = after.next_place();
-            after.arrive(Stored { place, tuple: tuple.clone() });
-            let mut queues = queues.to_vec();
-            queues[index].remove(0);
-            after.after_arrivals(&queues)
-        };
-        next.into_iter().flat_map(arrived).collect()
+        (0..queues.len()).flat_map(first_from).collect()
+    }
+
+    fn awaits(&self, tuple: &Tuple) -> bool {
+        let awaits = |want| self.waits.iter().any(|wait| wait.waits_for(want, tuple));
+        awaits(Want::Take) || awaits(Want::Read)
     }
 }

@@ -188,6 +188,40 @@ pub fn operations(count_max: usize) -> impl Strategy<Value = Vec<(Place, Operati
     vec((place, operation), 1..count_max)
 }
 
+/// A list of operations on many tuples at once, up to `tuples_max` in each put: far more than one undo log,
+/// one extent or one bucket of an engine holds. Now and then somebody waits or gives up in between.
+pub fn bulk_operations(tuples_max: usize) -> impl Strategy<Value = Vec<(Place, Operation)>> {
+    let place = prop_oneof![2 => Just(Place::Main), 1 => Just(Place::Other)];
+    let template = || select(BULK_TEMPLATES).prop_map(template);
+    let operation = prop_oneof![
+        4 => (1..tuples_max, 0..2_u8).prop_map(|(count, shape)| put_many(count, shape)),
+        2 => template().prop_map(|template| Operation::MoveTo { template }),
+        1 => template().prop_map(|template| Operation::CopyTo { template }),
+        2 => (template(), prop::option::of(1..tuples_max))
+            .prop_map(|(template, limit)| Operation::TakeAll { template, limit }),
+        1 => template().prop_map(|template| Operation::Count { template }),
+        4 => (template(), orders())
+            .prop_map(|(template, order)| Operation::TryTake { template, order }),
+        2 => (labels(), template())
+            .prop_map(|(label, template)| Operation::Start { label, want: Want::Take, template }),
+        1 => labels().prop_map(|label| Operation::Finish { label }),
+        1 => labels().prop_map(|label| Operation::Cancel { label }),
+    ];
+    vec((place, operation), 1..24)
+}
+
+const BULK_TEMPLATES: &[&str] =
+    &["...", "many, ...", "many, :int, :int", "many, 1, :int", "many, _, > 10", "many, 2, :str"];
+
+/// A put of many tuples of one shape with few keys.
+fn put_many(count: usize, shape: u8) -> Operation {
+    let numbered = |number: usize| match shape {
+        0 => tuple(&format!("many, {}, {number}", number % 3)),
+        _ => tuple(&format!("many, {}, \"{number}\"", number % 3)),
+    };
+    Operation::PutAll { tuples: (0..count).map(numbered).collect() }
+}
+
 /// No limit, or one that is soon reached.
 pub fn limits() -> impl Strategy<Value = Limits> {
     let tuples_max = prop_oneof![3 => Just(None), 1 => (1..6_usize).prop_map(Some)];

@@ -65,8 +65,7 @@ impl Space {
     /// A [`Refusal`] if a limit is reached; the space is as it was.
     pub fn put(&mut self, tuple: Tuple) -> Result<(), Refusal> {
         self.admit(&[&tuple], 0)?;
-        let place = self.next_place();
-        self.arrive(Stored { place, tuple });
+        self.add(tuple);
         Ok(())
     }
 
@@ -79,10 +78,15 @@ impl Space {
         self.admit(&tuples.iter().collect::<Vec<_>>(), 0)?;
         let count = tuples.len();
         for tuple in tuples {
-            let place = self.next_place();
-            self.arrive(Stored { place, tuple });
+            self.add(tuple);
         }
         Ok(count)
+    }
+
+    /// A tuple comes, the youngest of all.
+    pub(crate) fn add(&mut self, tuple: Tuple) {
+        let place = self.next_place();
+        self.arrive(Stored { place, tuple });
     }
 
     /// The place behind all others.

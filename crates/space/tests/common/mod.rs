@@ -6,8 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tupelo::{ConnectOptions, Error, Order, Scan, Space, Template, TemplateRef, Tuple, TupleView};
-use tupelo::{Waiter, Want};
+use tupelo::{ConnectOptions, Encoded, Error, Field, Order, Scan, Space, Template, TemplateRef};
+use tupelo::{Tuple, TupleView, Value, Waiter, Want};
 use tupelo_model::conformance::Subject;
 use tupelo_model::{Answer, Limits, Operation, Place};
 
@@ -197,22 +197,29 @@ fn plain(space: &Space, other: &Space, operation: &Operation) -> Result<Answer, 
 }
 
 fn put_all(space: &Space, tuples: &[Tuple]) -> Result<usize, Error> {
-    /// Borrows the fields of one tuple after the other, then puts them all.
-    fn borrowing<'a>(
-        space: &Space,
-        rest: &'a [Tuple],
-        borrowed: &mut Vec<&'a [tupelo::Field<'a>]>,
-    ) -> Result<usize, Error> {
-        match rest.split_first() {
-            None => space.put_all(borrowed),
-            Some((tuple, rest)) => with_fields(tuple, |fields| {
-                let mut borrowed: Vec<&[tupelo::Field<'_>]> = borrowed.clone();
-                borrowed.push(fields);
-                borrowing(space, rest, &mut borrowed)
-            }),
-        }
-    }
-    borrowing(space, tuples, &mut Vec::new())
+    let encode = |value: &Value| value.encode().expect("the values of the tests can be encoded");
+    let encodings: Vec<Vec<Vec<u8>>> =
+        tuples.iter().map(|tuple| tuple.iter().map(encode).collect()).collect();
+    let fields: Vec<Vec<Field<'_>>> = tuples
+        .iter()
+        .zip(&encodings)
+        .map(|(tuple, encodings)| borrowed(tuple, encodings))
+        .collect();
+    space.put_all(&fields.iter().map(Vec::as_slice).collect::<Vec<_>>())
+}
+
+/// The fields of a tuple whose encodings are given, for what is not plain.
+fn borrowed<'a>(tuple: &'a Tuple, encodings: &'a [Vec<u8>]) -> Vec<Field<'a>> {
+    let field = |(value, encoding): (&'a Value, &'a Vec<u8>)| match value {
+        Value::Null => Field::Null,
+        Value::Bool(value) => Field::Bool(*value),
+        Value::Int(value) => Field::Int(*value),
+        Value::Float(value) => Field::Float(*value),
+        Value::Str(text) => Field::Str(text),
+        Value::Bytes(bytes) => Field::Bytes(bytes),
+        other => Field::Encoded(Encoded::whole(other.kind(), encoding)),
+    };
+    tuple.iter().zip(encodings).map(field).collect()
 }
 
 /// What a sink does here: it keeps the tuple.
@@ -223,7 +230,7 @@ pub(crate) fn keep(tuple: TupleView<'_>) -> Result<Tuple, Error> {
 /// The fields of a tuple, borrowed.
 pub(crate) fn with_fields<R>(
     tuple: &Tuple,
-    act: impl FnOnce(&[tupelo::Field<'_>]) -> Result<R, Error>,
+    act: impl FnOnce(&[Field<'_>]) -> Result<R, Error>,
 ) -> Result<R, Error> {
     tuple.with_fields(act).expect("the values of the tests can be encoded")
 }
