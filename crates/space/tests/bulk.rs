@@ -1,0 +1,80 @@
+//! Steps over many tuples, of every size on spaces of every fullness: wherever the undo log, an extent or a
+//! bucket ends in the middle of a step, all tuples are there afterwards, and in their order (O5, O6, O7, T2).
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod common;
+
+use common::{Temporary, keep};
+use tupelo::{Field, Kind, Order, Space, Tuple, fields, template};
+use tupelo_model::Limits;
+
+/// Tuples that are there before, up to more than an extent holds.
+const BEFORE_MAX: i64 = 1_100;
+/// Not a divisor of anything: every position in extents, buckets and logs comes up.
+const BEFORE_STEP: usize = 13;
+/// Tuples of one step: within the first log, at its end, beyond it, beyond an extent.
+const STEPS: [i64; 5] = [1, 9, 23, 150, 600];
+
+fn number(index: i64) -> [Field<'static>; 3] {
+    fields!["number", index % 5, index]
+}
+
+fn numbers(range: std::ops::Range<i64>) -> Vec<Tuple> {
+    range.map(|index| tupelo::tuple!["number", index % 5, index]).collect()
+}
+
+fn put_all(space: &Space, range: std::ops::Range<i64>) {
+    let fields: Vec<_> = range.map(number).collect();
+    let slices: Vec<&[Field<'_>]> = fields.iter().map(<[Field<'_>; 3]>::as_slice).collect();
+    assert_eq!(space.put_all(&slices).unwrap(), slices.len());
+}
+
+/// Asks by several templates, so that there are indexes to keep up.
+fn learn(space: &Space) {
+    for key in 0..5_i64 {
+        for _ in 0..3 {
+            let by_key = [template!["number", key, Kind::Int]];
+            space.try_read(&by_key, Order::Fifo, keep).unwrap();
+            let absent = [template!["number", Kind::Int, -key - 1]];
+            assert_eq!(space.try_read(&absent, Order::Fifo, keep).unwrap(), None);
+        }
+    }
+}
+
+fn assert_holds(space: &Space, expected: &[Tuple]) {
+    let found = space.read_all(&[template!["number", Kind::Int, Kind::Int]], None, keep).unwrap();
+    assert!(found == expected, "{} tuples, or others, instead of {}", found.len(), expected.len());
+    for key in 0..5_i64 {
+        let by_key = [template!["number", key, Kind::Int]];
+        let found = space.read_all(&by_key, None, keep).unwrap();
+        let of_key = expected.iter().filter(|tuple| tuple[1] == key.into());
+        assert!(found.iter().eq(of_key), "key {key}: {} tuples, or others", found.len());
+    }
+}
+
+#[test]
+fn steps_of_every_size_on_spaces_of_every_fullness_lose_and_invent_nothing() {
+    for before in (0..BEFORE_MAX).step_by(BEFORE_STEP) {
+        for step in STEPS {
+            let source = Temporary::new("mem", Limits::default());
+            let target = Temporary::new("mem", Limits::default());
+            for space in [&source.space, &target.space] {
+                (0..before).for_each(|index| space.put(&number(index)).unwrap());
+                learn(space);
+            }
+            put_all(&source.space, before..before + step);
+            assert_holds(&source.space, &numbers(0..before + step));
+
+            let late = [template!["number", Kind::Int, _]];
+            let moved = source.space.move_to(&target.space, &late).unwrap();
+            assert_eq!(moved, (before + step).cast_unsigned());
+            assert_holds(&source.space, &[]);
+            let expected = [numbers(0..before), numbers(0..before + step)].concat();
+            assert_holds(&target.space, &expected);
+
+            let taken = target.space.take_all(&late, None, keep).unwrap();
+            assert!(taken == expected, "{before} before, {step} in one step");
+            assert_holds(&target.space, &[]);
+        }
+    }
+}
