@@ -9,6 +9,7 @@ use tupelo_shm::{Section, Span, View};
 use crate::Engine;
 use crate::error::{Error, Need};
 use crate::layout::{self, CHUNK_EXTENTS, EXTENT_BYTES, EXTENT_ENTRY_BYTES, Layout, PAGE, head};
+use crate::step;
 use crate::waiters::chain;
 
 /// The words of the arena's line.
@@ -38,6 +39,9 @@ pub(crate) const NEXT: usize = 24;
 
 pub(crate) const BLOCKS: u32 = 1;
 pub(crate) const RUN: u32 = 2;
+
+/// Words that [`mark`] changes for up to 32 extents: two of the set, the count, the hint.
+pub(crate) const MARK_WORDS: usize = 4;
 
 /// Where the arena's line is.
 pub(crate) fn line<'m>(view: &View<'m>) -> ArenaLine<'m> {
@@ -79,7 +83,7 @@ pub(crate) fn take(section: &mut Section<'_>, layout: &Layout, count: u32) -> Re
     let before = enter(section)?;
     let committed = line(section.view()).load(COMMITTED);
     let first = find(section.view(), layout, count).ok_or(Need::Extents { count, committed })?;
-    mark(section, layout, first, count, false);
+    mark(section, layout, first, count, false)?;
     section.focus(before);
     Ok(first)
 }
@@ -101,7 +105,7 @@ pub(crate) fn give_back(
     count: u32,
 ) -> Result<(), Error> {
     let before = enter(section)?;
-    mark(section, layout, first, count, true);
+    mark(section, layout, first, count, true)?;
     section.focus(before);
     Ok(())
 }
@@ -132,11 +136,20 @@ fn free_word(view: &View<'_>, layout: &Layout, word: u32) -> u32 {
 }
 
 /// Marks extents as free or taken, and keeps the count and the hint.
-fn mark(section: &mut Section<'_>, layout: &Layout, first: u32, count: u32, free: bool) {
+fn mark(
+    section: &mut Section<'_>,
+    layout: &Layout,
+    first: u32,
+    count: u32,
+    free: bool,
+) -> Result<(), Error> {
+    if count > 32 {
+        step::beyond(section, count as usize / 32 + MARK_WORDS)?;
+    }
     let end = first.saturating_add(count);
     if end > layout.extents_max {
         section.view().violate();
-        return;
+        return Ok(());
     }
     let mut index = first;
     while index < end {
@@ -158,10 +171,16 @@ fn mark(section: &mut Section<'_>, layout: &Layout, first: u32, count: u32, free
     } else if !free && first / 32 == hint && free_word(section.view(), layout, hint) == 0 {
         section.set(line, HINT, hint + 1);
     }
+    Ok(())
 }
 
 /// An arena grows by at least this part of itself.
 const GROWTH: u32 = 8;
+/// But by no more than this unless it must: 128 MiB, which the shortest log can note.
+const GROWTH_EXTENTS_MAX: u32 = 2048;
+const _: () = assert!(
+    GROWTH_EXTENTS_MAX as usize / 32 + MARK_WORDS + step::STEP_WORDS <= tupelo_shm::LOG_ENTRIES_MIN
+);
 
 impl Engine {
     /// Commits more of the arena for a section that found no `count` neighbouring extents when the arena had
@@ -189,13 +208,14 @@ impl Engine {
         }
         // In chunks if there is room, else what is needed; a large arena by a part of itself, so that a long
         // section begins again only a few times.
-        let extents = missing.max(committed / GROWTH).next_multiple_of(CHUNK_EXTENTS).min(left);
+        let part = (committed / GROWTH).min(GROWTH_EXTENTS_MAX);
+        let extents = missing.max(part).next_multiple_of(CHUNK_EXTENTS).min(left);
         let extents = self.commit_extents(committed, extents).or_else(|error| {
             if missing == extents { Err(error) } else { self.commit_extents(committed, missing) }
         })?;
         let line = line(section.view());
         section.set(line, COMMITTED, committed + extents);
-        mark(&mut section, layout, committed, extents, true);
+        mark(&mut section, layout, committed, extents, true)?;
         section.commit()?;
         Ok(())
     }

@@ -5,6 +5,11 @@ use tupelo_shm::Section;
 use crate::record::{self, Header, NEXT, PREVIOUS};
 use crate::stripe::{FIRST, LAST, LIVE, Stripe};
 
+/// Words that linking a record changes: two neighbours and the count.
+pub(crate) const LINK_WORDS: usize = 3;
+/// Words that unlinking one changes: the same.
+pub(crate) const UNLINK_WORDS: usize = 3;
+
 /// Appends a fresh record: the youngest.
 #[inline]
 pub(crate) fn append<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {

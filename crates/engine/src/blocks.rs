@@ -80,6 +80,13 @@ fn start<'m>(view: &View<'m>, block: u32) -> Span<'m, GRANULE> {
     view.at(block)
 }
 
+/// Words that allocating a block changes: the extent's list and count, its way out of the stripe's list; or
+/// the arena's set and the stripe's list, for a new extent.
+pub(crate) const ALLOCATE_WORDS: usize = 4 + arena::MARK_WORDS + 1;
+/// Words that freeing a block changes: the block and its extent, the extent's way into the stripe's list or
+/// out of it, the arena's set.
+pub(crate) const FREE_WORDS: usize = 3 + 4 + 2 + arena::MARK_WORDS;
+
 /// Allocates a block of at least `bytes` bytes. Its contents are whatever it held before; its state word
 /// is 0, and it is reachable by nobody.
 ///

@@ -8,6 +8,7 @@ use crate::Engine;
 use crate::error::Error;
 use crate::find::{Order, beats};
 use crate::put::Incoming;
+use crate::step;
 use crate::stripe::Stripe;
 use crate::targets::{Target, TupleCopy};
 use crate::waiters::deliver::Delivery;
@@ -37,6 +38,7 @@ impl Engine {
         let Some(mut section) = self.lock_all(shapes)? else { return Ok(()) };
         let mut wakes = Delivery::default();
         for (one, shape) in incoming {
+            step::begin(&section)?;
             section.focus(Stripe::of_shape(section.view(), *shape).scope());
             wakes.join(self.store(&mut section, one, *shape)?);
         }
@@ -201,6 +203,7 @@ impl Engine {
         section: &mut Section<'m>,
         found: &Found<'_>,
     ) -> Result<Delivery, Error> {
+        step::begin(section)?;
         let stripe = Stripe::of_shape(section.view(), found.target.shape);
         section.focus(stripe.scope());
         self.remove(section, stripe, found.reference, found.target.kinds.as_slice())

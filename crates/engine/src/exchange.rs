@@ -7,6 +7,7 @@ use crate::Engine;
 use crate::error::Error;
 use crate::links;
 use crate::put::Incoming;
+use crate::step;
 use crate::stripe::{self, Stripe};
 use crate::targets::{Targets, TupleCopy};
 use crate::waiters::deliver::Delivery;
@@ -65,6 +66,7 @@ impl Engine {
             links::unlink(section, stripe, reference);
             // Frees last: a block that this section frees must not be filled in it again.
             let mut wakes = self.store_here(section, &incoming, shape)?;
+            step::begin(section)?;
             section.focus(stripe.scope());
             wakes.join(self.free_taken(section, stripe, reference, target.kinds.as_slice())?);
             Ok(Some((copy, wakes)))
@@ -80,6 +82,7 @@ impl Engine {
         incoming: &Incoming<'_>,
         shape: u32,
     ) -> Result<Delivery, Error> {
+        step::begin(section)?;
         section.focus(stripe::scope_of(shape));
         self.store(section, incoming, shape)
     }

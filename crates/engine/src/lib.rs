@@ -29,6 +29,7 @@ mod record;
 mod registry;
 mod scan;
 mod stat;
+mod step;
 mod stripe;
 mod sweep;
 mod take;

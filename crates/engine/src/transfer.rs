@@ -10,6 +10,7 @@ use tupelo_tuple::{Field, TemplateRef};
 
 use crate::Engine;
 use crate::error::{Error, Need};
+use crate::step;
 use crate::stripe::{self, Stripe};
 use crate::targets::{Targets, TupleCopy};
 use crate::waiters::deliver::Delivery;
@@ -132,6 +133,7 @@ impl Engine {
             let stripe = Stripe::of_shape(section.view(), target.shape);
             section.focus(stripe.scope());
             for reference in target.matches(section.view(), self.seed) {
+                step::begin(section)?;
                 copies.push(TupleCopy::new(section.view(), reference, target.kinds));
                 if remove {
                     wakes.join(self.remove(section, stripe, reference, target.kinds.as_slice())?);
@@ -151,6 +153,7 @@ impl Engine {
             let fields: Vec<Field<'_>> = copy.view().fields().collect();
             let incoming = self.incoming(&fields)?;
             let shape = self.shape(&incoming.kinds)?;
+            step::begin(section)?;
             section.focus(stripe::scope_of(shape));
             wakes.join(self.store(section, &incoming, shape)?);
         }

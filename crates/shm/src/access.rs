@@ -327,6 +327,11 @@ impl<'m> View<'m> {
         self.limit = self.limit.max(other.limit);
     }
 
+    /// Reaches nothing any more: what is asked for from here on is zeros, and violates.
+    pub(crate) fn blind(&mut self) {
+        self.limit = Self::BYTES_MIN;
+    }
+
     /// Forgets violations: an optimistic reader that raced with a writer saw garbage, not damage.
     #[inline]
     pub fn forgive(&self) {

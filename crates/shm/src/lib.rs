@@ -47,5 +47,6 @@ pub use segment::{CreateOptions, Directory, Segment, SegmentEntry};
 pub use superblock::{IDENTITY_BYTES, Identity, LAYOUT_MAJOR, Layout, RESERVE_BYTES_MAX, State};
 pub use table::{PARTICIPANTS_MAX, SLOT_BYTES, THREADS_MAX};
 pub use thread::{
-    ENGINE_WORDS, ENGINE_WORDS_COUNT, ParticipantInfo, Slot, Thread, log_run, set_log_run,
+    ENGINE_WORDS, ENGINE_WORDS_COUNT, LOG_ENTRIES_MIN, ParticipantInfo, Slot, Thread, log_run,
+    set_log_run,
 };

@@ -160,15 +160,23 @@ impl<'m> Section<'m> {
         if count < INLINE_ENTRIES {
             thread::log(slot, count, entry);
         } else if !self.thread.log_in_run(&self.view, count, entry) {
-            // Nothing more is stored; the section can only be rolled back.
-            self.overflow = true;
-            return;
+            return self.overflow();
         }
         self.count = count + 1;
         compiler_fence(Ordering::SeqCst);
         thread::set_log_count(slot, count + 1);
         compiler_fence(Ordering::SeqCst);
         word.word.store(value, Ordering::Relaxed);
+    }
+
+    /// The section can only be rolled back. Until its owner notices, it finds nothing: a place that was
+    /// computed from words that were not stored must not be filled by [`Span::init`].
+    #[cold]
+    #[inline(never)]
+    fn overflow(&mut self) {
+        self.overflow = true;
+        self.view.blind();
+        debug_assert!(false, "a step changes more words than it had asked for");
     }
 
     /// Adds to a word that others can reach, wrapping.
@@ -221,11 +229,12 @@ impl<'m> Section<'m> {
 
     #[cold]
     fn refuse(&mut self) -> Error {
+        let overflow = self.overflow;
         self.roll_back();
-        if self.view.violated() {
-            Error::corrupted("a reference points outside of the segment")
-        } else {
+        if overflow {
             Error::LogFull
+        } else {
+            Error::corrupted("a reference points outside of the segment")
         }
     }
 
@@ -233,6 +242,9 @@ impl<'m> Section<'m> {
     #[cold]
     #[inline(never)]
     pub fn roll_back(&mut self) {
+        if self.overflow {
+            self.view = self.memory.view();
+        }
         for index in (0..self.count).rev() {
             put_back(&self.view, &self.thread.logged(&self.view, index));
         }

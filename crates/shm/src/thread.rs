@@ -41,6 +41,8 @@ const ENTRIES: usize = ENGINE_WORDS + 4 * ENGINE_WORDS_COUNT;
 const ENTRY_BYTES: usize = 16;
 /// Entries inside the slot: eight times what a put with eight indexes changes.
 pub(crate) const INLINE_ENTRIES: u32 = 252;
+/// Words that every section may change, whatever run its thread's log has.
+pub const LOG_ENTRIES_MIN: usize = INLINE_ENTRIES as usize;
 const _: () = assert!(INLINE_ENTRIES as usize == (SLOT_BYTES - ENTRIES) / ENTRY_BYTES);
 
 /// The slot of one thread, as a window.
@@ -122,7 +124,7 @@ impl<'m> Thread<'m> {
     /// How many entries the log holds at most.
     #[inline(always)]
     pub fn log_capacity(&self) -> u32 {
-        INLINE_ENTRIES + self.slot.load(RUN_ENTRIES)
+        INLINE_ENTRIES.saturating_add(self.slot.load(RUN_ENTRIES))
     }
 
     /// Writes entry number `index` into the log's run. Returns whether it had room.

@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::links;
 use crate::record;
 use crate::registry;
+use crate::step;
 use crate::stripe::{
     FIRST, INDEX_SET, INDEXES_MAX, LIVE, SHAPE, STATISTICS, STATISTICS_BYTES, STATISTICS_MAX,
     Stripe,
@@ -27,8 +28,6 @@ use tupelo_shm::GRANULE;
 
 /// Records that a build handles before it lets others in: about 20 us.
 const STEP_RECORDS: u32 = 256;
-/// Log entries that must be left for one more record: a split of a full bucket, and some.
-const STEP_ROOM: usize = 128;
 /// Stripes with fewer records than this are searched as they are.
 const LIVE_MIN: u32 = 64;
 
@@ -179,6 +178,7 @@ impl Engine {
         section.set(stripe.page(), INDEX_SET, set & !(1 << index.slot));
         links::set_walking(section, stripe, index.slot, true);
         for block in table::segments(index) {
+            step::begin(section)?;
             // The allocator's link takes the place of a table entry, which an undo needs: with the log.
             let header = record::header(section.view(), block);
             section.set(header, record::FREE_NEXT, 0);
@@ -208,10 +208,8 @@ impl Engine {
                 section.commit()?;
                 return Ok(true);
             }
+            commit_if_full(section)?;
             self.build_one(section, stripe, index, (reference, mask), kinds.as_slice())?;
-            if section.room() < STEP_ROOM {
-                section.commit()?;
-            }
         }
         section.commit()?;
         Ok(false)
@@ -252,12 +250,18 @@ fn drop_step<'m>(
         links::set_linked(section, reference, index.slot, false);
         let next = record::header(section.view(), reference).load(record::NEXT);
         section.set(index.words, CURSOR, next);
-        if section.room() < STEP_ROOM {
-            section.commit()?;
-        }
+        commit_if_full(section)?;
     }
     section.commit()?;
     Ok(false)
+}
+
+/// Commits if the log has not much room for another record. A walk may be interrupted anywhere.
+fn commit_if_full(section: &mut Section<'_>) -> Result<(), Error> {
+    if section.room() < 2 * step::STEP_WORDS {
+        section.commit()?;
+    }
+    Ok(())
 }
 
 /// Uses beyond this are not counted: a table in steady use costs its readers no store.

@@ -9,6 +9,12 @@ use crate::layout::Layout;
 use crate::record::{self, BUCKET_NEXT, Header, RING_NEXT, RING_PREVIOUS, SEQUENCE, TAG};
 use crate::stripe::{LIVE, Stripe};
 
+/// Words that linking a record changes: two neighbours, and two of the table for a new leader. A split of
+/// a bucket comes on top.
+pub(crate) const LINK_WORDS: usize = 4;
+/// Words that unlinking one changes: the same.
+pub(crate) const UNLINK_WORDS: usize = 4;
+
 /// Links the youngest record of its tag. Nobody can reach its link yet.
 #[inline]
 pub(crate) fn append<'m>(

@@ -15,6 +15,7 @@ use crate::blocks;
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::record::{self, BUCKET_NEXT, Link, TAG};
+use crate::step;
 use crate::stripe::Stripe;
 
 pub(crate) type Bucket<'m> = Span<'m, GRANULE>;
@@ -186,6 +187,10 @@ pub(crate) fn remove<'m>(
     section.add(index.words, KEYS, -1);
 }
 
+/// Words that a split changes: a new segment, the descriptor, the allocator's word of the new line, and the
+/// entries, tags and chain of both lines. What stands in the bucket has a link each on top.
+const SPLIT_WORDS: usize = blocks::ALLOCATE_WORDS + 2 + 1 + 2 * (2 * ENTRIES + 1);
+
 /// Splits the bucket whose turn it is in two.
 #[cold]
 #[inline(never)]
@@ -196,6 +201,9 @@ fn split<'m>(
     index: Index<'m>,
 ) -> Result<(), Error> {
     let buckets = index.words.load(BUCKETS);
+    let old = line(section.view(), index, bucket_of(buckets, buckets));
+    let all = entries(section.view(), index, old);
+    step::beyond(section, SPLIT_WORDS + all.len())?;
     if buckets.is_power_of_two() {
         let segment = buckets.ilog2() as usize - 2;
         if segment >= SEGMENTS_MAX {
@@ -204,11 +212,9 @@ fn split<'m>(
         let block = blocks::allocate(section, layout, stripe, buckets as usize * GRANULE)?;
         section.set(index.words, SEGMENTS + 4 * segment, block);
     }
-    let old = line(section.view(), index, bucket_of(buckets, buckets));
     let new = line(section.view(), index, buckets);
-    let (stay, go): (Vec<_>, Vec<_>) = entries(section.view(), index, old)
-        .into_iter()
-        .partition(|(tag, _)| bucket_of(*tag, buckets + 1) != buckets);
+    let (stay, go): (Vec<_>, Vec<_>) =
+        all.into_iter().partition(|(tag, _)| bucket_of(*tag, buckets + 1) != buckets);
     clear(section, new);
     fill(section, index, new, &go);
     fill(section, index, old, &stay);

@@ -207,6 +207,9 @@ pub(crate) fn file_wide(section: &mut Section<'_>, number: u32) {
     }
 }
 
+/// Words that taking a cell out of its chain changes: two neighbours and the state, three counts.
+pub(crate) const UNFILE_WORDS: usize = 6;
+
 /// Takes a linked cell out of its chain; the section holds the lock that the cell names.
 pub(crate) fn unfile(section: &mut Section<'_>, number: u32) {
     let cell = cell(section.view(), number);

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::index::key;
 use crate::links;
 use crate::record::{self, HOLDER, IMAGE_BYTES, SEQUENCE, SHAPE};
+use crate::step;
 use crate::stripe::{HELD, Stripe, WAITING};
 
 /// What became of a tuple on its way in.
@@ -71,6 +72,11 @@ impl Matching {
         }
     }
 }
+
+/// Words that serving a waiter in line changes.
+const SERVE_WORDS: usize = step::HAND_WORDS + chain::UNFILE_WORDS;
+/// Words that a copy for a reader changes.
+const COPY_WORDS: usize = blocks::ALLOCATE_WORDS;
 
 /// Makes a record, linked nowhere, a waiter's.
 pub(crate) fn hand_over<'m>(
@@ -134,11 +140,13 @@ impl Engine {
         }
         let mut delivery = Delivery { taken: false, wakes: matching.told };
         for number in matching.readers {
+            step::beyond(section, COPY_WORDS + SERVE_WORDS)?;
             let copy = self.copy_record(section, stripe, reference)?;
             hand_over(section, stripe, number, copy);
             delivery.wakes.push(number);
         }
         if let Some((_, number)) = matching.taker {
+            step::beyond(section, SERVE_WORDS)?;
             hand_over(section, stripe, number, reference);
             delivery.wakes.push(number);
             delivery.taken = true;

@@ -80,15 +80,17 @@ impl Engine {
         if cell.load(FORM) != ENCODED_APART {
             return Ok(());
         }
-        let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
-        let cell = section.view().span::<CELL_BYTES>(cell.offset());
-        let count = cell.load(TEMPLATE_BYTES).div_ceil(EXTENT_LEN);
-        let first = self.layout.extent_of(cell.load(TEMPLATE));
-        section.set(cell, FORM, ACTUALS);
-        section.set(cell, TEMPLATE_BYTES, 0);
-        arena::give_back(&mut section, &self.layout, first, count)?;
-        section.commit()?;
-        Ok(())
+        self.retry(|| {
+            let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
+            let cell = section.view().span::<CELL_BYTES>(cell.offset());
+            let count = cell.load(TEMPLATE_BYTES).div_ceil(EXTENT_LEN);
+            let first = self.layout.extent_of(cell.load(TEMPLATE));
+            section.set(cell, FORM, ACTUALS);
+            section.set(cell, TEMPLATE_BYTES, 0);
+            arena::give_back(&mut section, &self.layout, first, count)?;
+            section.commit()?;
+            Ok(())
+        })
     }
 }
 
