@@ -19,8 +19,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// What the memory says, and what `sink` says. If the sink fails on a large tuple or one with an opaque
-    /// field, the tuple is put back (rule V3).
+    /// What the memory says, and what `sink` says. If the sink fails on a large tuple or one with a
+    /// field that its language may have no like of, the tuple is put back (rule V3).
     #[inline]
     pub fn try_take<R, E: From<Error>>(
         &self,
