@@ -4,7 +4,7 @@
 //! template selects every shape that fits. Shapes are only ever added: an entry is filled, then published
 //! by one store into the directory, so finding needs no lock.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use tupelo_shm::{Section, Span, View};
 use tupelo_tuple::{Field, Kind, TemplateRef, hash, image::ARITY_MAX};
@@ -286,6 +286,9 @@ fn publish(view: &View<'_>, place: usize, shape: u32) {
     let line: Span<'_, 64> = view.span(head::REGISTRY);
     // Release pairs with the Acquire in `count` and `probe`: the entry is filled.
     line.word(COUNT).store(shape + 1, Ordering::Release);
+    // Pairs with the fence of a wide waiter that gets in line: it sees the new shape, or whoever puts the
+    // first tuple of it sees the waiter.
+    fence(Ordering::SeqCst);
     enter(view, place, shape);
 }
 

@@ -6,6 +6,7 @@ use tupelo_tuple::TemplateRef;
 use crate::Engine;
 use crate::error::Error;
 use crate::find::{Order, Search, chosen, extreme};
+use crate::layout::head;
 use crate::record::{self, ImageBuffer};
 use crate::registry::{self, Kinds};
 use crate::stripe::{self, HELD, Stripe};
@@ -127,6 +128,16 @@ impl Engine {
                 None => section = Some(Section::enter(&self.memory, stripe::scope_of(shape))?),
             }
         }
+        Ok(section)
+    }
+
+    /// Locks the stripes of all targets, then the wide waiters.
+    pub(crate) fn lock_with_wide(&self, targets: &Targets<'_>) -> Result<Section<'_>, Error> {
+        let section = self.lock_all(targets.all.iter().map(|target| target.shape))?;
+        let Some(mut section) = section else {
+            return Ok(Section::enter(&self.memory, head::WIDE_SCOPE)?);
+        };
+        section.enter_also(head::WIDE_SCOPE)?;
         Ok(section)
     }
 

@@ -10,12 +10,13 @@ mod common;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use common::{ENGINES, Temporary, perform, rounds};
 use proptest::collection::vec;
 use proptest::strategy::Strategy;
 use tupelo::{Space, Tuple};
-use tupelo_model::{Call, Limits, Operation, Place, State, linearization, random, template};
+use tupelo_model::{Call, Limits, Operation, Order, Place, State, linearization, random, template};
 
 /// Histories per engine and round.
 const HISTORIES: u32 = 60;
@@ -23,6 +24,9 @@ const HISTORIES: u32 = 60;
 const REPETITIONS: usize = 20;
 
 const THREADS: usize = 4;
+
+/// How long a call waits: about as long as another one takes.
+const PATIENCE: Duration = Duration::from_micros(50);
 
 /// What is there at first, and what each thread does.
 type Scripts = (Vec<Tuple>, Vec<Vec<Operation>>);
@@ -59,8 +63,8 @@ fn every_history_of_several_threads_can_be_put_in_an_order_o1() {
 /// Leaves nothing in the space but these tuples.
 fn prepare(space: &Space, first: &[Tuple]) {
     let everything = Operation::TakeAll { template: template("..."), limit: None };
-    perform(space, space, &everything);
-    perform(space, space, &Operation::PutAll { tuples: first.to_vec() });
+    perform(space, space, &everything, Duration::ZERO);
+    perform(space, space, &Operation::PutAll { tuples: first.to_vec() }, Duration::ZERO);
 }
 
 fn start(first: &[Tuple]) -> State {
@@ -73,12 +77,13 @@ fn start(first: &[Tuple]) -> State {
 fn history(connections: &[Space], scripts: &[Vec<Operation>]) -> Vec<Call> {
     let clock = AtomicU64::new(0);
     let ready = AtomicUsize::new(0);
+    let patience = if scripts.iter().flatten().any(sees_held) { Duration::ZERO } else { PATIENCE };
     let run = |space: &Space, script: &[Operation]| {
         ready.fetch_add(1, Ordering::SeqCst);
         while ready.load(Ordering::SeqCst) < scripts.len() {
             thread::yield_now(); // there may be fewer processors than threads
         }
-        script.iter().map(|operation| timed(&clock, space, operation)).collect::<Vec<_>>()
+        script.iter().map(|operation| timed(&clock, space, operation, patience)).collect::<Vec<_>>()
     };
     thread::scope(|scope| {
         let runs = connections.iter().zip(scripts);
@@ -92,9 +97,26 @@ fn history(connections: &[Space], scripts: &[Vec<Operation>]) -> Vec<Call> {
 }
 
 /// One call, between two moments of the clock.
-fn timed(clock: &AtomicU64, space: &Space, operation: &Operation) -> Call {
+fn timed(clock: &AtomicU64, space: &Space, operation: &Operation, patience: Duration) -> Call {
     let invoked = clock.fetch_add(1, Ordering::SeqCst);
-    let answer = perform(space, space, operation);
+    let patience = if may_wait(operation) { patience } else { Duration::ZERO };
+    let answer = perform(space, space, operation, patience);
     let returned = clock.fetch_add(1, Ordering::SeqCst);
     Call { at: Place::Main, operation: operation.clone(), answer, invoked, returned }
+}
+
+/// Whether a call may wait: it is then as if it had looked once, at the right moment. Not so if it chooses by an
+/// order other than by age, since who waits gets what comes first.
+fn may_wait(operation: &Operation) -> bool {
+    let (Operation::TakeNoWait { order, .. } | Operation::ReadNoWait { order, .. }) = operation
+    else {
+        return false;
+    };
+    matches!(order, Order::Fifo | Order::Random | Order::Any)
+}
+
+/// Whether a call sees what was handed to a waiter that has not returned yet (O9): to it, a take that waits is
+/// two steps.
+fn sees_held(operation: &Operation) -> bool {
+    matches!(operation, Operation::PutIfAbsent { .. } | Operation::Present { .. })
 }

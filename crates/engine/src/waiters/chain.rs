@@ -27,8 +27,9 @@ fn wide_line<'m>(view: &View<'m>) -> WideLine<'m> {
     view.span(head::WIDE)
 }
 
-/// Whether there may be wide waiters. Asked inside a section; a wide waiter looks at every stripe under its
-/// lock after it was counted, so one of the two sees the other.
+/// Whether there may be wide waiters. Asked inside a section over a stripe. A wide waiter gets in line while it
+/// holds every stripe that could have a match, so it came before this section, and is seen, or will look at
+/// what this section leaves.
 ///
 /// A count of none is believed only if nobody was inside the lock meanwhile: whoever is may have served a
 /// waiter, die, and so leave it waiting.
@@ -42,7 +43,7 @@ fn may_wait(view: &View<'_>, count: usize) -> bool {
 /// Whether a section over a stripe has to look at the wide waiters.
 ///
 /// Not if it holds the arena without their lock: then there were none when it locked the arena ([`enter_wide`]),
-/// and whoever came since will look at the stripe after this section.
+/// and whoever came since does not care for this stripe, or would have waited for it.
 #[inline]
 pub(crate) fn concerns_wide(section: &Section<'_>) -> bool {
     may_wait(section.view(), WIDE_WAITING)

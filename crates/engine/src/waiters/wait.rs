@@ -2,7 +2,7 @@
 
 use std::cell::Cell as LocalCell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 use std::time::Duration;
 
 use tupelo_shm::{Section, Span, futex};
@@ -22,7 +22,7 @@ use crate::links;
 use crate::record::{self, ImageBuffer};
 use crate::registry::{self, Kinds};
 use crate::stripe::{self, Stripe};
-use crate::targets::Target;
+use crate::targets::Targets;
 
 /// Longest sleep without looking around: a put that died between its commit and its wake-up, or a dead
 /// process, is noticed after this (rule L5).
@@ -145,42 +145,46 @@ impl Waiter {
         Ok(())
     }
 
-    /// Links the cell first and looks afterwards: a put that does not see it was there before the look.
     fn register_wide(&self, template: &[TemplateRef<'_>]) -> Result<(), Error> {
         let engine = &*self.engine;
-        {
-            let mut section = Section::enter(&engine.memory, head::WIDE_SCOPE)?;
-            chain::file_wide(&mut section, self.number);
-            section.commit()?;
+        if self.wants_tuple() {
+            return engine.retry(|| {
+                while !self.register_in_all(&engine.targets(template))? {}
+                Ok(())
+            });
         }
-        if !self.wants_tuple() {
-            return Ok(());
-        }
-        for target in &engine.targets(template).all {
-            if engine.retry(|| self.look_into(target))? {
-                break;
-            }
-        }
-        Ok(())
+        let mut section = Section::enter(&engine.memory, head::WIDE_SCOPE)?;
+        chain::file_wide(&mut section, self.number);
+        Ok(section.commit()?)
     }
 
-    /// Looks for a match in one shape. Returns whether the waiter has its tuple.
-    fn look_into(&self, target: &Target<'_>) -> Result<bool, Error> {
+    /// Takes what there is, or links the cell: while all stripes that can have a match are locked, so that
+    /// no put comes between, nor part of a larger step. Returns whether the targets were all that there are.
+    fn register_in_all(&self, targets: &Targets<'_>) -> Result<bool, Error> {
         let engine = &*self.engine;
-        let mut section = Section::enter(&engine.memory, stripe::scope_of(target.shape))?;
-        section.enter_also(head::WIDE_SCOPE)?;
-        section.focus(stripe::scope_of(target.shape));
-        // A put may have been faster.
-        if cell(section.view(), self.number).load(STATE) != LINKED {
-            return Ok(true);
+        let mut section = engine.lock_with_wide(targets)?;
+        for target in &targets.all {
+            let reference = target.pick(section.view(), Order::Fifo, 0, engine.seed);
+            if reference != 0 {
+                if engine.outdated(targets) {
+                    return Ok(false);
+                }
+                let stripe = Stripe::of_shape(section.view(), target.shape);
+                section.focus(stripe.scope());
+                self.accept(&mut section, stripe, reference)?;
+                section.commit()?;
+                return Ok(true);
+            }
         }
-        let stripe = Stripe::of_shape(section.view(), target.shape);
-        let reference = target.pick(section.view(), Order::Fifo, 0, engine.seed);
-        if reference != 0 {
-            self.accept(&mut section, stripe, reference)?;
+        chain::file_wide(&mut section, self.number);
+        // Pairs with the fence where a shape is published: either we see the new shape here, or whoever puts
+        // a tuple of it sees that somebody is inside the lock of the wide waiters.
+        fence(Ordering::SeqCst);
+        if engine.outdated(targets) {
+            return Ok(false);
         }
         section.commit()?;
-        Ok(reference != 0)
+        Ok(true)
     }
 
     /// Waits until a tuple is this waiter's, or what it watches for happened, or `timeout` passed (`None`:

@@ -117,7 +117,7 @@ impl Facade {
                     seen.extend(batch);
                 }
             }
-            _ => plain(self.space(at), self.space(at.opposite()), operation)?,
+            _ => plain(self.space(at), self.space(at.opposite()), operation, Duration::ZERO)?,
         })
     }
 }
@@ -128,18 +128,27 @@ impl Subject for Facade {
     }
 }
 
-/// Does an operation that answers at once.
-pub(crate) fn perform(space: &Space, other: &Space, operation: &Operation) -> Answer {
-    plain(space, other, operation).unwrap_or_else(|error| refused(&error))
+/// Does an operation of one call; one that may wait gives up after `patience`.
+pub(crate) fn perform(
+    space: &Space,
+    other: &Space,
+    operation: &Operation,
+    patience: Duration,
+) -> Answer {
+    plain(space, other, operation, patience).unwrap_or_else(|error| refused(&error))
 }
 
 fn refused(error: &Error) -> Answer {
     Answer::Refused(error.code().to_owned())
 }
 
-fn plain(space: &Space, other: &Space, operation: &Operation) -> Result<Answer, Error> {
+fn plain(
+    space: &Space,
+    other: &Space,
+    operation: &Operation,
+    patience: Duration,
+) -> Result<Answer, Error> {
     let found = |tuple: Option<Tuple>| tuple.map_or(Answer::Nothing, Answer::Tuple);
-    let none_at_all = Some(Duration::ZERO);
     Ok(match operation {
         Operation::Put { tuple } => {
             with_fields(tuple, |fields| space.put(fields))?;
@@ -157,12 +166,12 @@ fn plain(space: &Space, other: &Space, operation: &Operation) -> Result<Answer, 
         }
         Operation::TakeNoWait { template, order } => {
             Answer::Tuple(with_refs(template, |template| {
-                space.take(template, ordered(*order), none_at_all, keep)
+                space.take(template, ordered(*order), Some(patience), keep)
             })?)
         }
         Operation::ReadNoWait { template, order } => {
             Answer::Tuple(with_refs(template, |template| {
-                space.read(template, ordered(*order), none_at_all, keep)
+                space.read(template, ordered(*order), Some(patience), keep)
             })?)
         }
         Operation::Count { template } => {
