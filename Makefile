@@ -41,6 +41,10 @@ bench: $(VENV)/.extension $(VENV)/.dev ## measure beside yardsticks (a machine w
 	$(CARGO) bench --locked --package tupelo --bench pair --bench waiting
 	$(BIN)/python benchmarks/pair.py
 
+.PHONY: report
+report: $(VENV)/.extension $(VENV)/.peers ## run the evaluation suite in full, into docs/results (up to BUDGET=90 minutes)
+	$(BIN)/tupelo bench all --budget $(or $(BUDGET),90) --out docs/results
+
 .PHONY: torture
 torture: export TUPELO_EVERY_INSTRUCTION = 1
 torture: export TUPELO_TORTURE_SECONDS ?= 60
@@ -91,6 +95,10 @@ $(VENV)/.build: requirements/build.txt | $(VENV)/.python
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.build
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+$(VENV)/.peers: requirements/bench.txt $(VENV)/.dev
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 

@@ -68,7 +68,28 @@ pub(crate) enum Command {
         help_template = HELP
     )]
     Doctor,
-    Demo(Demo),
+    #[command(
+        about = "Show a space at work, with real processes and checked results.",
+        before_help = "\
+Examples:
+  tupelo demo password                   a million passwords, four workers, a hundred searches
+  tupelo demo sort numbers.txt           sort a file of your own
+  tupelo demo --help                     all of them, with their options",
+        help_template = HELP,
+        disable_help_flag = true
+    )]
+    Demo(Passed),
+    #[command(
+        about = "Measure this machine's spaces beside other systems.",
+        before_help = "\
+Examples:
+  tupelo bench mem --quick               seconds; to see what there is
+  tupelo bench peers                     which other systems are installed
+  tupelo bench --help                    all experiments and options",
+        help_template = HELP,
+        disable_help_flag = true
+    )]
+    Bench(Passed),
     Explain(Explain),
     Completion(Completion),
 }
@@ -213,19 +234,10 @@ pub(crate) struct Explain {
     pub(crate) words: Vec<String>,
 }
 
+/// Words for a program of the Python package, its `--help` included.
 #[derive(Args)]
-#[command(
-    about = "Show a space at work, with real processes and checked results.",
-    before_help = "\
-Examples:
-  tupelo demo password                   a million passwords, four workers, a hundred searches
-  tupelo demo sort numbers.txt           sort a file of your own
-  tupelo demo --help                     all of them, with their options",
-    help_template = HELP,
-    disable_help_flag = true
-)]
-pub(crate) struct Demo {
-    /// Passed on to `python3 -m tupelo.demo`
+pub(crate) struct Passed {
+    /// Passed on to the Python package
     #[arg(value_name = "WORD", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) words: Vec<OsString>,
 }

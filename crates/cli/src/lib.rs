@@ -71,7 +71,8 @@ fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Res
         Command::Top(options) => commands::top::run(options, url, output),
         Command::Rm(options) => commands::rm::run(options, url, output),
         Command::Doctor => commands::doctor::run(output),
-        Command::Demo(options) => commands::demo::run(options, program),
+        Command::Demo(options) => commands::package::run("demo", options, program),
+        Command::Bench(options) => commands::package::run("bench", options, program),
         Command::Explain(options) => commands::explain::run(options, url, output),
         Command::Completion(options) => commands::completion::run(&options, output),
     }

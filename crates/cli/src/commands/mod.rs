@@ -1,11 +1,11 @@
 //! The commands, one file each. A command takes its options, the `--url`, and where to print.
 
 pub(crate) mod completion;
-pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod find;
 pub(crate) mod ls;
+pub(crate) mod package;
 pub(crate) mod put;
 pub(crate) mod rm;
 pub(crate) mod stat;

@@ -1,27 +1,29 @@
-//! `tupelo demo`: runs the demos of the Python package.
+//! `tupelo demo`, `tupelo bench`: programs of the Python package, run by the Python beside this program.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::arguments::Demo;
+use crate::arguments::Passed;
 use crate::failure::Failure;
 
-/// `program` is how this program was called: an environment's Python lies beside its `tupelo`.
-pub(crate) fn run(options: Demo, program: Option<&Path>) -> Result<(), Failure> {
+/// `module` is part of the package; `program` is how this program was called: an environment's Python
+/// lies beside its `tupelo`.
+pub(crate) fn run(module: &str, options: Passed, program: Option<&Path>) -> Result<(), Failure> {
     let python = python_beside(program).unwrap_or_else(|| PathBuf::from("python3"));
     let installed = Command::new(&python)
-        .args(["-c", "import tupelo.demo"])
+        .args(["-c", &format!("import tupelo.{module}")])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .status();
     if !installed.is_ok_and(|status| status.success()) {
         return Err(Failure::Other(format!(
-            "the demos are Python programs, and {} has no package tupelo\n  \
-             Install it with `pip install tupelo`; in a checkout, `make demo` does it all.",
+            "`tupelo {module}` is a Python program, and {} has no package tupelo\n  \
+             Install it with `pip install tupelo`; in a checkout, `make {module}` does it all.",
             python.display()
         )));
     }
-    let status = Command::new(&python).args(["-m", "tupelo.demo"]).args(options.words).status();
+    let module = format!("tupelo.{module}");
+    let status = Command::new(&python).args(["-m", &module]).args(options.words).status();
     match status.map(|status| status.code()) {
         Ok(Some(0)) => Ok(()),
         Ok(Some(2)) => Err(Failure::Told(2)),

@@ -1,0 +1,146 @@
+"""Every backend that is installed: what the experiments rely on."""
+
+import multiprocessing
+import os
+
+import numpy as np
+import pytest
+
+from tupelo.bench.backends.base import Backend, Schema, Shape
+from tupelo.bench.backends.registry import PEERS, UnknownPeerError, chosen
+from tupelo.bench.harness.lifetime import Server
+from tupelo.bench.harness.runner import started
+
+PLAIN = Schema((Shape("plain", 2),))
+KEYED = Schema(
+    (Shape("plain", 2), Shape("keyed", 3, (1,)), Shape("keyed-first", 3, (0,), tag_at=1))
+)
+
+
+def installed():
+    """The backends that can run here."""
+    return [peer for peer in PEERS if issubclass(peer, Backend) and peer.missing() is None]
+
+
+@pytest.fixture(scope="module", params=installed(), ids=lambda peer: peer.name)
+def server(request):
+    with started(request.param) as peer:
+        yield peer
+
+
+@pytest.fixture
+def backend(server):
+    schema = KEYED if server.lacks(KEYED) is None else PLAIN
+    server.create(schema, ["one", "other"], 1 << 20)
+    yield server
+    server.drop()
+
+
+@pytest.fixture
+def space(backend):
+    handle = backend.open("one")
+    yield handle
+    handle.close()
+
+
+@pytest.fixture
+def keyed(backend, space):
+    if lack := backend.lacks(KEYED):
+        assert "can not be asked for a key" in lack
+        return None
+    return space
+
+
+def test_the_oldest_tuple_is_taken_first(space):
+    for number in range(3):
+        space.put("plain", number)
+    assert [space.take("plain", int) for _ in range(3)] == [("plain", n) for n in range(3)]
+    assert space.try_take("plain", int) is None
+
+
+def test_values_come_back_as_they_were(space):
+    for value in (None, 7, -1.5, "text", b"\x00\xff", "", b""):
+        space.put("plain", value)
+        assert space.take("plain", ...) == ("plain", value)
+
+
+def test_a_tuple_is_found_by_its_key_in_any_field(keyed):
+    if keyed is None:
+        return
+    keyed.put_all(("keyed", number, "value") for number in range(100))
+    keyed.put_all((number, "keyed-first", "value") for number in range(100))
+    assert keyed.take("keyed", 77, ...) == ("keyed", 77, "value")
+    assert keyed.try_take("keyed", 77, ...) is None
+    assert keyed.take(5, "keyed-first", ...) == (5, "keyed-first", "value")
+    assert keyed.count("keyed", int, str) == 99
+    assert keyed.count("keyed", 3, str) == 1
+
+
+def test_a_read_leaves_the_tuple(keyed):
+    if keyed is None:
+        return
+    keyed.put("keyed", "a", "b")
+    assert keyed.read("keyed", "a", ...) == ("keyed", "a", "b")
+    assert keyed.try_read("keyed", "a", ...) == ("keyed", "a", "b")
+    assert keyed.try_read("keyed", "x", ...) is None
+    assert keyed.try_read("keyed", str, ...) == ("keyed", "a", "b")
+    assert keyed.count("keyed", str, str) == 1
+    assert keyed.try_take("keyed", str, ...) == ("keyed", "a", "b")
+
+
+def test_one_space_does_not_see_the_tuples_of_another(backend, keyed):
+    if keyed is None:
+        return
+    keyed.put("keyed", 1, "here")
+    other = backend.open("other")
+    assert other.try_read("keyed", 1, str) is None
+    assert other.count("keyed", int, str) == 0
+    other.close()
+
+
+def test_an_array_keeps_its_numbers(backend, space):
+    values = np.linspace(0, 1, 2_048)
+    space.put("plain", backend.array(values))
+    _, taken = space.take("plain", backend.array_kind())
+    assert np.array_equal(backend.numbers(taken, "f8"), values)
+
+
+def test_what_is_dropped_is_gone(backend, space):
+    space.put("plain", 1)
+    schema = backend.schema
+    backend.drop()
+    backend.create(schema, ["one", "other"], 1 << 20)
+    fresh = backend.open("one")
+    if backend.name != "tupelo-mem":  # whose spaces go with their process
+        assert fresh.count("plain", int) == 0
+    fresh.close()
+
+
+def test_a_server_ends_when_it_is_stopped():
+    for peer in installed():
+        with started(peer) as running:
+            server = running.server
+            if not isinstance(server, Server):
+                continue
+            pid = server.process.pid
+            os.kill(pid, 0)
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    assert not multiprocessing.active_children()
+
+
+def test_a_template_that_names_some_of_its_keys_is_refused():
+    schema = Schema((Shape("block", 3, (1, 2)),))
+    assert schema.route(("block", 1, 2)) == (schema.shapes[0], "1\x1f2")
+    assert schema.route(("block", int, ...)) == (schema.shapes[0], None)
+    with pytest.raises(ValueError, match="names some of its keys"):
+        schema.route(("block", 1, int))
+
+
+def test_peers_are_chosen_by_the_beginnings_of_their_names():
+    ours = ["tupelo-shm", "tupelo-mem"]
+    assert [peer.name for peer in chosen("mp,redis")] == [*ours, "mp-queue", "mp-manager", "redis"]
+    assert [peer.name for peer in chosen("")] == ours
+    assert chosen(None) == PEERS
+    with pytest.raises(UnknownPeerError, match="there is no peer 'kafka'"):
+        chosen("kafka")

@@ -1,0 +1,125 @@
+"""`tupelo bench`: what it shows, writes, and refuses."""
+
+import csv
+import xml.etree.ElementTree as ET  # of our own files
+from html.parser import HTMLParser
+
+import pytest
+
+from tupelo.bench.harness.record import BadRecordError, load
+
+
+class Links(HTMLParser):
+    """The addresses that a page asks for."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attributes):
+        named = dict(attributes)
+        address = named.get("src") or (named.get("href") if tag in {"link", "use"} else None)
+        if address and not address.startswith("#"):
+            self.found.append((tag, address))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("results")
+
+
+@pytest.fixture
+def written(bench, folder):
+    """A quick run of one experiment, made once."""
+    if not (folder / "run.json").exists():
+        run = bench("mem", "--quick", "--vs", "mp,sqlite,redis", "--out", folder)
+        assert run.returncode == 0, run.stdout + run.stderr
+        (folder / "shown").write_text(run.stdout)
+    return folder
+
+
+def test_a_run_is_recorded_with_machine_versions_and_command(written):
+    run = load(written / "run.json")
+    assert run.command[:3] == ["tupelo", "bench", "mem"]
+    assert run.machine["processors"]
+    assert {"tupelo", "python", "sqlite"} <= set(run.versions)
+    assert run.quick
+    assert not run.failures
+
+
+def test_every_backend_has_a_put_and_a_take_of_every_entry(written):
+    run = load(written / "run.json")
+    backends = {measure.backend for measure in run.of("mem")}
+    assert {"tupelo-shm", "tupelo-mem", "mp-queue", "mp-manager", "sqlite"} <= backends
+    for metric in ("put", "take"):
+        found = list(run.find("mem", metric, entry="Double 2048", fill=500))
+        assert {measure.backend for measure in found} == backends
+        assert all(len(measure.samples) == 5 and min(measure.samples) > 0 for measure in found)
+
+
+def test_what_a_peer_can_not_do_is_said(written):
+    run = load(written / "run.json")
+    remarks = [remark for remark in run.remarks if remark.backend == "mp-queue"]
+    assert {remark.why for remark in remarks} == {"can not"}
+    assert "mp-queue" in (written / "shown").read_text()
+
+
+def test_the_yardsticks_are_in_every_run(written):
+    run = load(written / "run.json")
+    metrics = {measure.metric for measure in run.of("yardsticks")}
+    assert metrics == {"dict insert + pop", "memcpy 16 KiB", "ping-pong"}
+
+
+def test_the_csv_has_a_line_per_measure(written):
+    with (written / "run.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(load(written / "run.json").measures)
+    assert all(float(row["mean"]) >= 0 for row in rows)
+
+
+def test_every_figure_is_a_picture_and_on_the_page(written):
+    page = (written / "report.html").read_text(encoding="utf-8")
+    figures = list((written / "figures").glob("*.svg"))
+    assert figures
+    for figure in figures:
+        assert ET.parse(figure).getroot().tag.endswith("svg")  # noqa: S314
+    assert page.count("<svg") == len(figures)
+
+
+def test_the_page_needs_nothing_else(written):
+    links = Links()
+    links.feed((written / "report.html").read_text(encoding="utf-8"))
+    assert links.found == []
+
+
+def test_two_runs_are_compared(bench, written, tmp_path):
+    second = bench(
+        "mem", "--quick", "--vs", "", "--compare", written / "run.json",
+        "--save", tmp_path / "run.json",
+    )  # fmt: skip
+    assert second.returncode == 0, second.stderr
+    assert "since the old run" in second.stdout
+
+
+def test_a_file_that_is_no_record_is_refused_before_anything_runs(bench, tmp_path):
+    path = tmp_path / "run.json"
+    path.write_text('{"no": "record"}')
+    run = bench("mem", "--quick", "--compare", path)
+    assert run.returncode == 1
+    assert "is not the record of a run" in run.stderr
+    with pytest.raises(BadRecordError):
+        load(path)
+
+
+def test_an_unknown_peer_is_wrong_usage(bench):
+    run = bench("mem", "--quick", "--vs", "kafka")
+    assert run.returncode == 2
+    assert "there is no peer 'kafka'" in run.stderr
+
+
+def test_peers_tells_what_is_here(bench):
+    run = bench("peers")
+    assert run.returncode == 0
+    lines = {line.split()[0]: line for line in run.stdout.splitlines()}
+    assert " yes " in lines["sqlite"]
+    assert all(" yes " in line or "install" in line for line in lines.values())

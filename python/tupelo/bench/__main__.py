@@ -1,0 +1,207 @@
+"""The command line of the suite: `python3 -m tupelo.bench`, or `tupelo bench`."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tupelo.bench.backends.registry import PEERS, UnknownPeerError, chosen
+from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
+from tupelo.bench.harness import machine
+from tupelo.bench.harness.placement import placement
+from tupelo.bench.harness.progress import Progress
+from tupelo.bench.harness.record import BadRecordError, Run, load
+from tupelo.bench.harness.runner import Options, Runner
+from tupelo.bench.report import files
+from tupelo.bench.report.compare import compared
+from tupelo.bench.report.page import page
+from tupelo.bench.report.tables import tables
+from tupelo.demo.terminal import Terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo.bench.experiments.base import Experiment
+
+EXAMPLES = """examples:
+  tupelo bench mem --quick                  seconds; to see what there is
+  tupelo bench mem --vs redis,sqlite        beside some peers only
+  tupelo bench all --out results            everything, with figures and a page
+  tupelo bench rpc --compare old/run.json   what changed since an earlier run
+  tupelo bench peers                        what is installed, and how to install the rest
+"""
+USAGE = 2  # exit code
+INTERRUPTED = 130
+QUICK_REPEATS = 2
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The parser."""
+    names = [experiment.name for experiment in EXPERIMENTS]
+    parser = argparse.ArgumentParser(
+        prog="tupelo bench",
+        description="Runs the experiments of the literature on Tupelo and its peers; every result"
+        " is checked before its time counts.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "what",
+        choices=[*names, "all", "peers"],
+        metavar="WHAT",
+        help=f"{', '.join(names)}, all, or peers",
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes, in seconds")
+    parser.add_argument(
+        "--vs", metavar="NAMES", help="only these peers, as in mp,redis; '' for none"
+    )
+    parser.add_argument("--repeats", type=positive, metavar="N", help="of each cell (10)")
+    parser.add_argument("--seed", type=int, default=1, help="of all random input (1)")
+    parser.add_argument(
+        "--budget",
+        type=minutes,
+        default="90",
+        metavar="MINUTES",
+        help="the longest it may take, or none (90)",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help="write run.json, run.csv, figures and report.html there",
+    )
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write the record of the run")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write the page")
+    parser.add_argument(
+        "--compare",
+        type=Path,
+        metavar="FILE",
+        help="the record of an earlier run: show what changed",
+    )
+    return parser
+
+
+def positive(text: str) -> int:
+    """An argument that counts something."""
+    number = int(text)
+    if number < 1:
+        message = f"must be 1 or more, not {number}"
+        raise argparse.ArgumentTypeError(message)
+    return number
+
+
+def minutes(text: str) -> float | None:
+    """A number of minutes, in seconds; None for `none`."""
+    return None if text == "none" else 60.0 * positive(text)
+
+
+def main() -> int:
+    """Run what was asked for; returns the exit code: 1 if a result was wrong or a part failed."""
+    options = arguments().parse_args()
+    terminal = Terminal(sys.stdout)
+    if options.what == "peers":
+        show_peers(terminal)
+        return 0
+    wanted = [e for e in EXPERIMENTS if options.what in ("all", e.name)]
+    try:
+        old = load(options.compare) if options.compare else None
+        run = measure(wanted, options, terminal)
+        report(run, old, wanted, options, terminal)
+    except UnknownPeerError as error:
+        return failed(str(error), USAGE)
+    except (BadRecordError, OSError) as error:
+        return failed(str(error), 1)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 1 if run.failures else 0
+
+
+def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal: Terminal) -> Run:
+    """Run the yardsticks and the experiments."""
+    run = Run(
+        command=["tupelo", "bench", *sys.argv[1:]],
+        begin=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        seed=options.seed,
+        quick=options.quick,
+        machine=machine.describe(),
+        versions=machine.versions(),
+    )
+    repeats = options.repeats or (QUICK_REPEATS if options.quick else 10)
+    asked = Options(options.quick, repeats, options.seed, options.budget)
+    progress = Progress(terminal)
+    runner = Runner(run, asked, progress)
+    peers = chosen(options.vs)
+    plan = [
+        (experiment, peer, experiment.jobs(peer, asked))
+        for experiment in (YARDSTICKS, *wanted)
+        for peer in experiment.peers(peers)
+    ]
+    progress.expect(sum(len(jobs) for *_, jobs in plan))
+    runner.plan(sum(job.weight for *_, jobs in plan for job in jobs))
+    begin = time.monotonic()
+    for experiment, peer, jobs in plan:
+        runner.all_of(experiment.name, peer, placement(experiment.where), jobs)
+    run.duration_s = round(time.monotonic() - begin, 1)
+    return run
+
+
+def report(
+    run: Run,
+    old: Run | None,
+    wanted: Sequence[Experiment],
+    options: argparse.Namespace,
+    terminal: Terminal,
+) -> None:
+    """Show the tables, and write the files that were asked for."""
+    everything = (YARDSTICKS, *wanted)
+    for experiment in everything:
+        for table in tables(run, experiment.name, experiment.main):
+            terminal.line()
+            terminal.line(f"{experiment.name}: {table.title}")
+            terminal.table(table.heads, table.rows)
+    if old is not None:
+        changes = compared(old, run)
+        terminal.line()
+        terminal.line(changes.title if changes.rows else "nothing changed since the old run")
+        if changes.rows:
+            terminal.table(changes.heads, changes.rows)
+    terminal.line()
+    if options.out:
+        written = files.write(run, everything, options.out)
+        terminal.line(f"{len(written)} files in {options.out}, among them {written[-1]}")
+    if options.save:
+        run.save(options.save)
+        terminal.line(f"the record is in {options.save}")
+    if options.html:
+        options.html.write_text(page(run, everything), encoding="utf-8")
+        terminal.line(f"the page is {options.html}")
+    for remark in run.failures:
+        terminal.line(f"{remark.experiment}, {remark.backend}: {remark.why}: {remark.text}")
+    if run.quick:
+        terminal.line("quick sizes: to see that it works, not how fast it is")
+
+
+def show_peers(terminal: Terminal) -> None:
+    """Tell which peers are here, and how to install the others."""
+    rows = []
+    for peer in PEERS:
+        lacking = peer.missing()
+        state = f"{lacking}: {peer.how_to_install}" if lacking else peer.version()
+        rows.append((peer.name, "yes" if lacking is None else "no", state))
+    width = max(len(name) for name, *_ in rows)
+    for name, here, state in rows:
+        terminal.line(f"  {name.ljust(width)}  {here.ljust(3)}  {state}")
+
+
+def failed(why: str, code: int) -> int:
+    """Say why nothing was done; returns the exit code."""
+    sys.stderr.write(f"tupelo bench: {why}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Tupelo and its peers, one file each, behind the interface in `base`."""

@@ -1,0 +1,205 @@
+"""`multiprocessing.Manager`: one server process, one call to it per operation.
+
+Driven as its documentation advises for what the ready-made proxies can not do: a class of our own
+is registered, so that an operation is one round trip, and waiting happens in the server's thread
+for that client. A dictionary of queues by shape and key: no search, ever.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections import defaultdict, deque
+from multiprocessing.managers import BaseManager, BaseProxy
+from threading import Condition
+from typing import TYPE_CHECKING, Any
+
+from tupelo.bench.backends.base import Backend, Fields, Handle, Schema
+from tupelo.bench.harness.lifetime import die_with_parent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+Key = tuple[str, str, str]  # space, tag, keys
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+BATCH = 1_000  # tuples per call of `put_all`: larger ones were not faster
+
+
+class Store:
+    """What the server process holds."""
+
+    def __init__(self) -> None:
+        self._queues: dict[Key, deque[Fields]] = defaultdict(deque)
+        self._changed = Condition()
+
+    def put(self, tuples: list[tuple[Key, Fields]]) -> None:
+        """Add tuples."""
+        with self._changed:
+            for key, fields in tuples:
+                self._queues[key].append(fields)
+            self._changed.notify_all()
+
+    def _find(self, space: str, tag: str, key: str | None) -> Key | None:
+        if key is not None:
+            whole = (space, tag, key)
+            return whole if self._queues.get(whole) else None
+        for whole, queue in self._queues.items():
+            if queue and whole[:2] == (space, tag):
+                return whole
+        return None
+
+    def get(self, space: str, tag: str, key: str | None, take: bool, wait: bool) -> Fields | None:  # noqa: FBT001
+        """A match, removed or not, waited for or not."""
+        with self._changed:
+            while (found := self._find(space, tag, key)) is None:
+                if not wait:
+                    return None
+                self._changed.wait()
+            queue = self._queues[found]
+            fields = queue.popleft() if take else queue[0]
+            if not queue:
+                del self._queues[found]
+            return fields
+
+    def count(self, space: str, tag: str, key: str | None) -> int:
+        """How many there are."""
+        with self._changed:
+            if key is not None:
+                return len(self._queues.get((space, tag, key), ()))
+            return sum(len(q) for whole, q in self._queues.items() if whole[:2] == (space, tag))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._changed:
+            self._queues.clear()
+
+    def memory_bytes(self) -> int:
+        """What this process has in memory."""
+        with open("/proc/self/statm", encoding="ascii") as statm:  # noqa: PTH123
+            return int(statm.read().split()[1]) * PAGE_BYTES
+
+
+class StoreProxy(BaseProxy):
+    """One round trip per call."""
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """Call a method of the store."""
+        return self._callmethod(method, arguments)
+
+
+class StoreManager(BaseManager):
+    """The server process; it listens on a Unix socket."""
+
+
+STORE = Store()
+
+
+def the_store() -> Store:
+    """Return the one store of the server process."""
+    return STORE
+
+
+StoreManager.register(
+    "store", the_store, StoreProxy, exposed=("put", "get", "count", "clear", "memory_bytes")
+)
+
+
+class Manager(Backend):
+    """One process that holds everything."""
+
+    name = "mp-manager"
+    title = "multiprocessing.Manager"
+    how = "A class of our own behind a manager on a Unix socket: one round trip per operation."
+    _manager: StoreManager | None = None
+
+    @classmethod
+    def version(cls) -> str:
+        return platform.python_version()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the manager: a client connects to its address."""
+        return self.__dict__ | {"_manager": None}
+
+    def start(self, folder: Path, cpus: Sequence[int]) -> None:
+        self._address, self._secret = str(folder / "manager.sock"), os.urandom(16)
+        self._manager = StoreManager(self._address, self._secret)
+        self._manager.start(prepare, (tuple(cpus),))
+
+    def stop(self) -> None:
+        if self._manager is not None:
+            self._manager.shutdown()
+            self._manager = None
+
+    def _proxy(self) -> Any:
+        manager = StoreManager(self._address, self._secret)
+        manager.connect()
+        return manager.store()  # type: ignore[attr-defined]
+
+    def drop(self) -> None:
+        self._proxy().call("clear")
+
+    def open(self, space: str) -> Handle:
+        return ManagerSpace(self._proxy(), self.schema, space)
+
+    def memory_bytes(self) -> int | None:
+        memory: int = self._proxy().call("memory_bytes")
+        return memory
+
+
+def prepare(cpus: tuple[int, ...]) -> None:
+    """Begin of the server process."""
+    die_with_parent()
+    os.sched_setaffinity(0, cpus)
+
+
+class ManagerSpace(Handle):
+    """One space, held by one process."""
+
+    def __init__(self, proxy: Any, schema: Schema, space: str) -> None:
+        self._call, self._schema, self._space = proxy.call, schema, space
+
+    def _item(self, fields: Fields) -> tuple[Key, Fields]:
+        shape, key = self._schema.route(fields)
+        return (self._space, shape.tag, key or ""), fields
+
+    def put(self, *fields: Any) -> None:
+        self._call("put", [self._item(fields)])
+
+    def put_all(self, tuples: Iterable[Fields]) -> None:
+        batch = []
+        for fields in tuples:
+            batch.append(self._item(fields))
+            if len(batch) == BATCH:
+                self._call("put", batch)
+                batch = []
+        if batch:
+            self._call("put", batch)
+
+    def _get(self, template: Fields, *, take: bool, wait: bool) -> Any:
+        shape, key = self._schema.route(template)
+        return self._call("get", self._space, shape.tag, key, take, wait)
+
+    def take(self, *template: Any) -> Fields:
+        fields: Fields = self._get(template, take=True, wait=True)
+        return fields
+
+    def read(self, *template: Any) -> Fields:
+        fields: Fields = self._get(template, take=False, wait=True)
+        return fields
+
+    def try_take(self, *template: Any) -> Fields | None:
+        fields: Fields | None = self._get(template, take=True, wait=False)
+        return fields
+
+    def try_read(self, *template: Any) -> Fields | None:
+        fields: Fields | None = self._get(template, take=False, wait=False)
+        return fields
+
+    def count(self, *template: Any) -> int:
+        shape, key = self._schema.route(template)
+        count: int = self._call("count", self._space, shape.tag, key)
+        return count
+
+    def close(self) -> None:
+        """Leave the connection to the end of the process."""

@@ -1,0 +1,152 @@
+"""Redis on a Unix socket: a list per space, shape and key; Lua for a template without keys.
+
+RPUSH puts, BLPOP takes and waits, LPOP takes at once, LINDEX reads. A blocking read is BLMOVE of a
+list's head onto its own head: it waits, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from tupelo.bench.backends.base import Backend, Fields, Handle, Schema
+from tupelo.bench.harness.lifetime import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+BATCH = 10_000  # commands per pipeline
+
+# The first list with tuples among those of a shape; KEYS is no scan of tuples, but of list names.
+ANY_OF = """
+local total = 0
+for _, name in ipairs(redis.call('KEYS', ARGV[1])) do
+  if ARGV[2] == 'count' then total = total + redis.call('LLEN', name)
+  elseif ARGV[2] == 'take' then return redis.call('LPOP', name)
+  else return redis.call('LINDEX', name, 0) end
+end
+return ARGV[2] == 'count' and total or nil
+"""
+
+
+class Redis(Backend):
+    """A server process without persistence."""
+
+    name = "redis"
+    title = "Redis"
+    how = "A Unix socket, redis-py with hiredis, no persistence; a list per shape and key."
+    how_to_install = "apt-get install redis-server; pip install redis hiredis"
+
+    @classmethod
+    def missing(cls) -> str | None:
+        if shutil.which("redis-server") is None:
+            return "no redis-server"
+        try:
+            import hiredis  # noqa: F401
+            import redis  # noqa: F401
+        except ModuleNotFoundError as error:
+            return f"no Python package {error.name}"
+        return None
+
+    @classmethod
+    def version(cls) -> str:
+        import redis
+
+        told = subprocess.run(
+            ["redis-server", "--version"], capture_output=True, text=True, check=True
+        ).stdout.split()
+        return f"{told[2].removeprefix('v=')}, redis-py {redis.__version__}"
+
+    def start(self, folder: Path, cpus: Sequence[int]) -> None:
+        self._socket = str(folder / "redis.sock")
+        command = ["redis-server", "--port", "0", "--unixsocket", self._socket]
+        command += ["--save", "", "--appendonly", "no", "--dir", str(folder)]
+        self.server = Server(command, folder, cpus)
+        self.server.wait_until(self._answers)
+
+    def _client(self) -> Any:
+        import redis
+
+        return redis.Redis(unix_socket_path=self._socket)
+
+    def _answers(self) -> bool:
+        import redis
+
+        try:
+            return bool(self._client().ping())
+        except redis.ConnectionError:
+            return False
+
+    def drop(self) -> None:
+        self._client().flushall()
+
+    def open(self, space: str) -> Handle:
+        return RedisSpace(self._client(), self.schema, space)
+
+    def memory_bytes(self) -> int | None:
+        memory: int = self._client().info("memory")["used_memory"]
+        return memory
+
+
+class RedisSpace(Handle):
+    """One space, held by one process."""
+
+    def __init__(self, client: Any, schema: Schema, space: str) -> None:
+        self._client, self._schema, self._space = client, schema, space
+        self._any_of = client.register_script(ANY_OF)
+
+    def _list(self, fields: Fields) -> str:
+        """The list of a tuple or template; a pattern for all of the shape without its keys."""
+        shape, key = self._schema.route(fields)
+        return f"{self._space}:{shape.tag}:{'*' if key is None else key}"
+
+    def put(self, *fields: Any) -> None:
+        self._client.rpush(self._list(fields), pickle.dumps(fields, pickle.HIGHEST_PROTOCOL))
+
+    def put_all(self, tuples: Iterable[Fields]) -> None:
+        pipeline = self._client.pipeline(transaction=False)
+        for fields in tuples:
+            pipeline.rpush(self._list(fields), pickle.dumps(fields, pickle.HIGHEST_PROTOCOL))
+            if len(pipeline) == BATCH:
+                pipeline.execute()
+        pipeline.execute()
+
+    def take(self, *template: Any) -> Fields:
+        name = self._list(template)
+        if name.endswith("*"):
+            message = f"waiting without a key is not foreseen: {template!r}"
+            raise ValueError(message)
+        fields: Fields = pickle.loads(self._client.blpop([name])[1])
+        return fields
+
+    def read(self, *template: Any) -> Fields:
+        name = self._list(template)
+        body = self._client.lindex(name, 0) or self._client.blmove(name, name, 0, "LEFT", "LEFT")
+        fields: Fields = pickle.loads(body)
+        return fields
+
+    def try_take(self, *template: Any) -> Fields | None:
+        name = self._list(template)
+        if name.endswith("*"):
+            return self._loaded(self._any_of(args=[name, "take"]))
+        return self._loaded(self._client.lpop(name))
+
+    def try_read(self, *template: Any) -> Fields | None:
+        name = self._list(template)
+        if name.endswith("*"):
+            return self._loaded(self._any_of(args=[name, "read"]))
+        return self._loaded(self._client.lindex(name, 0))
+
+    def _loaded(self, body: bytes | None) -> Fields | None:
+        return None if body is None else pickle.loads(body)
+
+    def count(self, *template: Any) -> int:
+        name = self._list(template)
+        count = self._any_of(args=[name, "count"]) if "*" in name else self._client.llen(name)
+        return int(count)
+
+    def close(self) -> None:
+        self._client.close()

@@ -1,0 +1,1 @@
+"""The experiments of the literature, one module each; `everything` lists them."""

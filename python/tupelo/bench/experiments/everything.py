@@ -1,0 +1,14 @@
+"""All experiments, in the order of `tupelo bench all`. Worker processes import this, no more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tupelo.bench.experiments.mem import Mem
+from tupelo.bench.experiments.yardsticks import Yardsticks
+
+if TYPE_CHECKING:
+    from tupelo.bench.experiments.base import Experiment
+
+YARDSTICKS: Experiment = Yardsticks()
+EXPERIMENTS: tuple[Experiment, ...] = (Mem(),)

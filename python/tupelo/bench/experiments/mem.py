@@ -1,0 +1,282 @@
+"""`bench mem`: what a put and a take cost, by the size of the entry and by how full the space is.
+
+Grapentin, Plauth, Polze: MemSpaces: Evaluating the Tuple Space Paradigm in the Context of
+Memory-Centric Architectures, CANDAR 2017. A cycle is 100 puts in a row, then 100 takes; a sample is
+the time of one half, divided by 100. Extended by larger fills, by takes that name a key in the
+first or in the last field, and by the memory that a tuple takes.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from tupelo.bench.backends.base import Backend, Schema, Shape
+from tupelo.bench.experiments.base import Experiment
+from tupelo.bench.harness.runner import Job
+from tupelo.bench.harness.workers import WrongResultError
+from tupelo.bench.report.figure import Figure, bars, lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo.bench.backends.base import Peer
+    from tupelo.bench.harness.record import Run
+    from tupelo.bench.harness.runner import Options, Stage
+    from tupelo.bench.harness.workers import Bench
+
+BATCH = 100  # puts, then takes, of a cycle
+CYCLES = 100
+FILL_BYTES_MAX = 512 << 20  # of payload, in a fill
+TUPLE_BYTES = 150  # that a system may add to the payload, when it says how much room it needs
+SPACE = "mem"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A type of entry: so many elements in one field."""
+
+    name: str
+    elements: int
+    dtype: str | None
+    """Of an array; None for a plain field, or for none."""
+
+    @property
+    def payload_bytes(self) -> int:
+        """What is stored beside the name."""
+        import numpy as np
+
+        return self.elements * (np.dtype(self.dtype).itemsize if self.dtype else 4)
+
+    def fields(self, backend: Backend, seed: int) -> tuple[Any, ...]:
+        """A tuple of this type."""
+        if self.dtype is None:
+            return (self.name, *([seed % 1_000] * self.elements))
+        import numpy as np
+
+        values = np.random.default_rng(seed).integers(0, 100, self.elements)
+        return (self.name, backend.array(values.astype(self.dtype)))
+
+    def template(self, backend: Backend) -> tuple[Any, ...]:
+        """What matches all of this type."""
+        if self.dtype is None:
+            return (self.name, *([int] * self.elements))
+        return (self.name, backend.array_kind())
+
+
+ENTRIES = (
+    Entry("Null", 0, None),
+    Entry("Integer", 1, None),
+    Entry("Char 32", 32, "u1"),
+    Entry("Double 32", 32, "f8"),
+    Entry("Double 256", 256, "f8"),
+    Entry("Double 2048", 2_048, "f8"),
+)
+FILLS = (0, 10_000)
+FURTHER = {"Integer": (100_000, 1_000_000), "Double 32": (100_000, 1_000_000)}
+KEYED_FILLS = (0, 10_000, 1_000_000)
+KEYED = {
+    "first": Shape("keyed-first", 3, (0,), tag_at=1, awaited=False),
+    "last": Shape("keyed-last", 3, (2,), awaited=False),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a client does."""
+
+    fill: int
+    cycles: int
+    entry: Entry = ENTRIES[0]
+    field: str = ""
+    """Which field has the key: first or last."""
+
+
+class Mem(Experiment):
+    """Puts and takes of one client."""
+
+    name = "mem"
+    title = "Entries of six types, by a single client"
+    source = "Grapentin, Plauth, Polze: MemSpaces, CANDAR 2017"
+    question = "What do a put and a take cost, and does a fuller space slow them down?"
+    where = "apart"
+    main = ("put", "take", "memory per tuple")
+
+    def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
+        return [peer for peer in super().peers(all_peers) if peer.name != "sqlite-durable"]
+
+    def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
+        del peer
+        cycles = 5 if options.quick else CYCLES
+        found = []
+        for entry in ENTRIES:
+            fills = (0, 500) if options.quick else (*FILLS, *FURTHER.get(entry.name, ()))
+            for fill in fills:
+                schema = Schema((Shape(entry.name, 1 + min(entry.elements, 1), awaited=False),))
+                room_bytes = (fill + 2 * BATCH) * (entry.payload_bytes + TUPLE_BYTES)
+                once = partial(unkeyed, plan=Plan(fill, cycles, entry=entry))
+                found.append(
+                    self._job({"entry": entry.name, "fill": fill}, once, schema, room_bytes)
+                )
+        for field, shape in KEYED.items():
+            for fill in (0, 500) if options.quick else KEYED_FILLS:
+                room_bytes = (fill + 2 * BATCH) * TUPLE_BYTES
+                once = partial(keyed, plan=Plan(fill, cycles, field=field))
+                found.append(
+                    self._job(
+                        {"entry": f"key {field}", "fill": fill}, once, Schema((shape,)), room_bytes
+                    )
+                )
+        return found
+
+    def _job(self, parameters: dict[str, Any], once: Any, schema: Schema, room_bytes: int) -> Job:
+        weight = 1 + parameters["fill"] / 100_000
+        return Job(
+            parameters,
+            once,
+            str(parameters["entry"]),
+            schema,
+            (SPACE,),
+            room_bytes,
+            repeats=1,
+            weight=weight,
+        )
+
+    def figures(self, run: Run) -> list[Figure]:
+        found = []
+        names = [entry.name for entry in ENTRIES]
+        fills = sorted({measure.parameters["fill"] for measure in run.of(self.name)})
+        for metric in ("put", "take"):
+            for fill in fills[:2]:
+                how_full = f"{fill:,} tuples there" if fill else "empty space"
+                title = f"Time of a {metric}, {how_full}"
+                found.append(
+                    bars(run, "mem", metric, "entry", names, fixed={"fill": fill}, title=title)
+                )
+            title = f"Time of a {metric} of an Integer, by fill"
+            fixed = {"entry": "Integer"}
+            found.append(lines(run, "mem", metric, "fill", fixed=fixed, title=title, log_x=True))
+        if len(fills) > 1:
+            keys = [f"key {field}" for field in KEYED]
+            title = f"Take by a key, out of {fills[-1]:,} tuples"
+            fixed = {"fill": fills[-1]}
+            found.append(bars(run, "mem", "take", "entry", keys, fixed=fixed, title=title))
+            title = f"Memory per tuple, {fills[1]:,} tuples there"
+            fixed = {"fill": fills[1]}
+            found.append(
+                bars(run, "mem", "memory per tuple", "entry", names, fixed=fixed, title=title)
+            )
+        return found
+
+
+def unkeyed(stage: Stage, plan: Plan) -> None:
+    """All tuples alike, any of them taken."""
+    note(stage, stage.run((client, (stage.peer, plan, stage.seed))))
+
+
+def keyed(stage: Stage, plan: Plan) -> None:
+    """Every tuple has a key of its own, and is taken by it."""
+    note(stage, stage.run((key_client, (stage.peer, plan, stage.seed))))
+
+
+def note(stage: Stage, outcome: Any) -> None:
+    """Record what the one client measured."""
+    (memory,), (profiler,) = outcome
+    for metric in ("put", "take"):
+        stage.note(metric, "s", profiler.tracks[metric].samples_s())
+    if memory is not None:
+        stage.note("memory per tuple", "bytes", [memory])
+
+
+def client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> float | None:
+    """Fill the space, then put and take; the memory that a tuple of the fill takes."""
+    entry, fill = plan.entry, plan.fill
+    space = backend.open(SPACE)
+    fields, template = entry.fields(backend, seed), entry.template(backend)
+    memory = filled(backend, space, [fields] * fill)
+    put, take = space.put, space.take
+    for cycle in range(-1, plan.cycles):
+        begin = perf_counter_ns()
+        for _ in range(BATCH):
+            put(*fields)
+        between = perf_counter_ns()
+        taken = [take(*template) for _ in range(BATCH)]
+        end = perf_counter_ns()
+        if cycle >= 0:  # the one before is to warm up
+            bench.profiler.add("put", between - begin, BATCH)
+            bench.profiler.add("take", end - between, BATCH)
+        if not all(same(fields, got) for got in taken):
+            message = f"put {fields!r:.100}, but took {taken!r:.300}"
+            raise WrongResultError(message)
+    check_count(space, template, fill)
+    space.close()
+    return memory
+
+
+def key_client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> float | None:
+    """Fill the space with keys, then put and take by others; the memory of a tuple of the fill."""
+    field, fill = plan.field, plan.fill
+    space = backend.open(SPACE)
+    tag = KEYED[field].tag
+    choice = random.Random(seed)
+
+    def fields(key: Any) -> tuple[Any, ...]:
+        return (key, tag, 7) if field == "first" else (tag, 7, key)
+
+    template = (int, tag, int) if field == "first" else (tag, int, int)
+    keys = list(range(fill))
+    choice.shuffle(keys)
+    memory = filled(backend, space, map(fields, keys), fill)
+    put, take = space.put, space.take
+    for cycle in range(-1, plan.cycles):
+        new = [fill + (cycle + 1) * BATCH + number for number in range(BATCH)]
+        tuples = [fields(key) for key in new]
+        choice.shuffle(new)
+        templates = [(key, tag, int) if field == "first" else (tag, int, key) for key in new]
+        begin = perf_counter_ns()
+        for each in tuples:
+            put(*each)
+        between = perf_counter_ns()
+        taken = [take(*each) for each in templates]
+        end = perf_counter_ns()
+        if cycle >= 0:
+            bench.profiler.add("put", between - begin, BATCH)
+            bench.profiler.add("take", end - between, BATCH)
+        if taken != [fields(key) for key in new]:
+            message = f"asked for the keys {new}, but took {taken!r:.300}"
+            raise WrongResultError(message)
+    check_count(space, template, fill)
+    space.close()
+    return memory
+
+
+def filled(backend: Backend, space: Any, tuples: Any, count: int | None = None) -> float | None:
+    """Put the fill; the bytes of memory per tuple of it, if there are enough to tell."""
+    count = len(tuples) if count is None else count
+    if not count:
+        return None
+    before = backend.memory_bytes()
+    space.put_all(tuples)
+    after = backend.memory_bytes()
+    return None if before is None or after is None else (after - before) / count
+
+
+def check_count(space: Any, template: tuple[Any, ...], expected: int) -> None:
+    """See that the fill is still there, and nothing else."""
+    found = space.count(*template)
+    if found != expected:
+        message = f"{expected} tuples should be left, there are {found}"
+        raise WrongResultError(message)
+
+
+def same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Whether two tuples are equal, arrays element by element."""
+    if len(one) != len(other) or one[0] != other[0]:
+        return False
+    return all(
+        bytes(memoryview(a)) == bytes(memoryview(b)) if hasattr(a, "dtype") else a == b
+        for a, b in zip(one[1:], other[1:], strict=True)
+    )

@@ -1,0 +1,118 @@
+"""The yardsticks of a run: what this machine needs for the least that there is to do.
+
+A private dictionary, a copy of memory, and two processes that send one byte to and fro. Machines
+differ and drift, so every run has its own.
+"""
+
+from __future__ import annotations
+
+import os
+from time import perf_counter_ns
+from typing import TYPE_CHECKING
+
+from tupelo.bench.backends.base import Peer
+from tupelo.bench.experiments.base import Experiment
+from tupelo.bench.harness.placement import placement
+from tupelo.bench.harness.runner import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo.bench.harness.runner import Options, Stage
+    from tupelo.bench.harness.workers import Bench
+
+CALLS = 1_000
+COPY_BYTES = 16 << 10
+NS_PER_S = 1e9
+
+
+class Machine(Peer):
+    """The machine itself."""
+
+    name = "machine"
+    title = "this machine"
+    how = "No system at all: what Python and the kernel need here."
+
+
+class Yardsticks(Experiment):
+    """What the least costs."""
+
+    name = "yardsticks"
+    title = "Yardsticks"
+    source = ""
+    question = "What does this machine need for the least that there is to do?"
+    main = ("dict insert + pop", "memcpy 16 KiB", "ping-pong")
+
+    def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
+        del all_peers
+        return [Machine]
+
+    def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
+        del peer
+        runs = 5 if options.quick else 50
+        return [
+            Job({}, lambda stage: private(stage, runs), repeats=1),
+            Job({"placement": "together"}, lambda stage: ping_pong(stage, runs), repeats=1),
+            Job({"placement": "apart"}, lambda stage: ping_pong(stage, runs), repeats=1),
+        ]
+
+
+def private(stage: Stage, runs: int) -> None:
+    """Time what one process does alone."""
+    _, (profiler,) = stage.run((alone, (runs,)))
+    for label, track in profiler.tracks.items():
+        stage.note(label, "s", track.samples_s())
+
+
+def alone(bench: Bench, runs: int) -> None:
+    """A dictionary and a copy."""
+    entries: dict[tuple[str, int], tuple[str, int, float]] = {}
+    source = memoryview(bytes(COPY_BYTES))
+    target = memoryview(bytearray(COPY_BYTES))
+    for _ in range(runs):
+        with bench.profiler.time("dict insert + pop", CALLS):
+            for key in range(CALLS):
+                entries["job", key] = ("job", key, 3.5)
+                entries.pop(("job", key))
+        with bench.profiler.time("memcpy 16 KiB", CALLS):
+            for _ in range(CALLS):
+                target[:] = source
+
+
+def ping_pong(stage: Stage, runs: int) -> None:
+    """Time a byte to another process and back."""
+    there, back = os.pipe(), os.pipe()
+    try:
+        here = placement("together" if _together(stage) else "apart")
+        names = [[f"/proc/{os.getpid()}/fd/{end}" for end in pipe] for pipe in (there, back)]
+        _, (_, profiler) = stage.run_at(
+            (here.server, echo, (names[0][0], names[1][1], runs)),
+            (here.client, send, (names[0][1], names[1][0], runs)),
+        )
+    finally:
+        for end in (*there, *back):
+            os.close(end)
+    stage.note("ping-pong", "s", profiler.tracks["ping-pong"].samples_s())
+
+
+def _together(stage: Stage) -> bool:
+    return stage.parameters.get("placement") == "together"
+
+
+def echo(bench: Bench, source: str, target: str, runs: int) -> None:
+    """Send back what comes."""
+    with open(source, "rb", 0) as reader, open(target, "wb", 0) as writer:  # noqa: PTH123
+        bench.start.wait()
+        writer.writelines(reader.read(1) for _ in range(runs * CALLS))
+
+
+def send(bench: Bench, target: str, source: str, runs: int) -> None:
+    """Send a byte and wait for it."""
+    with open(source, "rb", 0) as reader, open(target, "wb", 0) as writer:  # noqa: PTH123
+        bench.start.wait()
+        for _ in range(runs):
+            begin = perf_counter_ns()
+            for _ in range(CALLS):
+                writer.write(b"x")
+                reader.read(1)
+            bench.profiler.add("ping-pong", perf_counter_ns() - begin, CALLS)

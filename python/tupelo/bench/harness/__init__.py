@@ -1,0 +1,1 @@
+"""Processes, clocks, statistics and records: what every experiment needs, whatever it does."""

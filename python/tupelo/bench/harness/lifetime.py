@@ -1,0 +1,90 @@
+"""Processes that end with the one that started them, also if that is killed.
+
+The suite starts servers of peers and worker processes. None may be left behind, so each asks the
+kernel to be told when its parent is gone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
+GRACE_S = 10.0  # for a server to end when asked; then it is killed
+LINES_MAX = 5  # of a server's log in a message
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent(signal_number: int = signal.SIGKILL) -> None:
+    """Ask the kernel to send this process a signal when its parent ends."""
+    if _LIBC.prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+class ServerFailedError(Exception):
+    """A server of a peer did not start, or ended before it was asked."""
+
+
+class Server:
+    """A server process of a peer; only the process that started it holds it."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        cpus: Sequence[int],
+        **options: Any,
+    ) -> None:
+        """Start it on these processors, with `folder` as its working folder and for its log."""
+        self._log = folder / "server.log"
+
+        def prepare() -> None:
+            os.sched_setaffinity(0, cpus)
+            die_with_parent(signal.SIGTERM)
+
+        with self._log.open("ab") as log:
+            # Nothing but two system calls happens between fork and exec, so threads do not matter.
+            self.process = subprocess.Popen(
+                command,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                preexec_fn=prepare,  # noqa: PLW1509
+                **options,
+            )
+
+    def wait_until(self, ready: Callable[[], bool], patience_s: float = 60.0) -> None:
+        """Wait until the server answers; raise `ServerFailedError` if it ends or takes too long."""
+        from time import monotonic, sleep
+
+        give_up_at = monotonic() + patience_s
+        while not ready():
+            if self.process.poll() is not None or monotonic() > give_up_at:
+                tail = self._log.read_text(errors="replace").splitlines()[-LINES_MAX:]
+                message = "\n".join([f"{self.process.args!r} did not start", *tail])
+                self.stop()
+                raise ServerFailedError(message)
+            sleep(0.01)
+
+    def stop(self) -> None:
+        """End it, and wait until it is gone."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A worker process gets None instead: the server is not its own to stop."""
+        return (type(None), ())

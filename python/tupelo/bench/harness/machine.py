@@ -1,0 +1,45 @@
+"""What a run was made on: the machine, the versions, the load when it began."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import tupelo
+
+
+def describe() -> dict[str, Any]:
+    """The machine, in values that JSON has."""
+    return {
+        "processor": _processor(),
+        "processors": sorted(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "virtual": "hypervisor" in _cpuinfo().get("flags", "").split(),
+        "load_1min": round(os.getloadavg()[0], 2),
+    }
+
+
+def versions() -> dict[str, str]:
+    """The versions of what every run uses; those of the peers are added as they run."""
+    return {
+        "tupelo": tupelo.__version__,
+        "python": sys.version.split()[0],
+        "libc": " ".join(platform.libc_ver()),
+    }
+
+
+def _cpuinfo() -> dict[str, str]:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return {}
+    pairs = (line.partition(":") for line in lines)
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _processor() -> str:
+    return _cpuinfo().get("model name") or platform.processor() or platform.machine()

@@ -1,0 +1,1 @@
+"""What a reader sees: tables, CSV, figures and the page. Everything is made from the record."""

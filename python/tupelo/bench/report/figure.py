@@ -1,0 +1,108 @@
+"""Figures as data, and how they are taken from a record. Drawing is the business of `drawing`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo.bench.harness.record import Measure, Run
+
+
+@dataclass(frozen=True)
+class Point:
+    """One mark of a series: the mean, and the standard deviation if there is one."""
+
+    x: Any
+    mean: float
+    sd: float | None
+
+
+@dataclass(frozen=True)
+class Series:
+    """The marks of one colour."""
+
+    label: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure."""
+
+    name: str
+    """Of its file."""
+    title: str
+    kind: Literal["bars", "lines"]
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    log_x: bool = False
+    log_y: bool = True
+    note: str = ""
+    unit: str = ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing of it was measured."""
+        return not any(series.points for series in self.series)
+
+
+def bars(
+    run: Run,
+    experiment: str,
+    metric: str,
+    x: str,
+    values: Sequence[Any],
+    *,
+    fixed: dict[str, Any],
+    title: str,
+    log_y: bool = True,
+    note: str = "",
+) -> Figure:
+    """A group of bars per value of the parameter `x`, a bar per backend."""
+    found = [m for m in run.find(experiment, metric, **fixed) if m.parameters.get(x) in values]
+    blank = Figure(
+        slug(f"{experiment} {title}"), title, "bars", x, metric, (), log_y=log_y, note=note
+    )
+    return _with_series(blank, found)
+
+
+def lines(
+    run: Run,
+    experiment: str,
+    metric: str,
+    x: str,
+    *,
+    fixed: dict[str, Any],
+    title: str,
+    log_x: bool = False,
+    log_y: bool = True,
+    note: str = "",
+) -> Figure:
+    """A line per backend over the values of the parameter `x`."""
+    found = [m for m in run.find(experiment, metric, **fixed) if x in m.parameters]
+    blank = Figure(slug(f"{experiment} {title}"), title, "lines", x, metric, (), log_x, log_y, note)
+    return _with_series(blank, found)
+
+
+def _with_series(blank: Figure, measures: Sequence[Measure]) -> Figure:
+    """The figure with a series per backend."""
+    series: dict[str, list[Point]] = {}
+    for measure in measures:
+        figures = measure.summary
+        point = Point(measure.parameters[blank.x_label], figures.mean, figures.sd)
+        series.setdefault(measure.backend, []).append(point)
+    return replace(
+        blank,
+        unit=measures[0].unit if measures else "",
+        series=tuple(Series(label, tuple(points)) for label, points in series.items()),
+    )
+
+
+def slug(text: str) -> str:
+    """A text as the name of a file."""
+    kept = "".join(letter if letter.isalnum() else "-" for letter in text.lower())
+    return "-".join(part for part in kept.split("-") if part)

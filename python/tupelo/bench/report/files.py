@@ -1,0 +1,59 @@
+"""The files of a run: `run.json`, `run.csv`, `figures/*.svg`, `report.html`."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from tupelo.bench.harness.runner import told
+from tupelo.bench.report import drawing
+from tupelo.bench.report.page import page
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tupelo.bench.experiments.base import Experiment
+    from tupelo.bench.harness.record import Run
+
+COLUMNS = (
+    "experiment", "backend", "parameters", "metric", "unit",
+    "count", "mean", "sd", "median", "p99", "least", "greatest", "ci95",
+)  # fmt: skip
+
+
+def csv_text(run: Run) -> str:
+    """A line per measure, with its figures."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for measure in run.measures:
+        figures = measure.summary
+        writer.writerow(
+            (
+                *(measure.experiment, measure.backend, told(measure.parameters)),
+                *(measure.metric, measure.unit, figures.count, figures.mean, figures.sd),
+                *(figures.median, figures.p99, figures.least, figures.greatest, figures.ci95),
+            )
+        )
+    return out.getvalue()
+
+
+def write(run: Run, experiments: tuple[Experiment, ...], folder: Path) -> list[Path]:
+    """Write all files of a run; what was written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [folder / "run.json", folder / "run.csv"]
+    run.save(written[0])
+    written[1].write_text(csv_text(run), encoding="utf-8")
+    if drawing.missing() is None:
+        figures = folder / "figures"
+        figures.mkdir(exist_ok=True)
+        for experiment in experiments:
+            for figure in experiment.figures(run):
+                if not figure.empty:
+                    path = figures / f"{figure.name}.svg"
+                    path.write_text(drawing.svg(figure) + "\n", encoding="utf-8")
+                    written.append(path)
+    written.append(folder / "report.html")
+    written[-1].write_text(page(run, experiments), encoding="utf-8")
+    return written

@@ -1,0 +1,78 @@
+"""Tables of a record: per metric a row per set of parameters, a column per backend.
+
+A figure is the mean; behind it stands how many times the first backend's that is. A tilde says that
+the two do not differ significantly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tupelo.bench.harness.runner import told
+from tupelo.bench.harness.statistics import SIGNIFICANCE, mann_whitney_p
+from tupelo.bench.report.units import digits, quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo.bench.harness.record import Measure, Run
+
+FEW = 4  # samples: with fewer than that in both sets no difference can be significant
+
+
+@dataclass(frozen=True)
+class Table:
+    """Heads and rows of text."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def metrics(measures: Sequence[Measure]) -> list[str]:
+    """The metrics, in the order of their first measure."""
+    return list(dict.fromkeys(measure.metric for measure in measures))
+
+
+def tables(run: Run, experiment: str, only: Sequence[str] | None = None) -> list[Table]:
+    """A table per metric of an experiment; of some metrics only if they are named."""
+    measures = run.of(experiment)
+    wanted = metrics(measures) if only is None else [m for m in metrics(measures) if m in only]
+    return [_table([m for m in measures if m.metric == metric], metric) for metric in wanted]
+
+
+def _table(measures: Sequence[Measure], metric: str) -> Table:
+    backends = list(dict.fromkeys(measure.backend for measure in measures))
+    rows: dict[str, dict[str, Measure]] = {}
+    for measure in measures:
+        rows.setdefault(told(measure.parameters), {})[measure.backend] = measure
+    return Table(
+        title=metric,
+        heads=("", *backends),
+        rows=tuple(
+            (parameters, *(_cell(cells, backend, backends[0]) for backend in backends))
+            for parameters, cells in rows.items()
+        ),
+    )
+
+
+def _cell(cells: dict[str, Measure], backend: str, first: str) -> str:
+    if backend not in cells:
+        return "-"
+    measure = cells[backend]
+    text = quantity(measure.summary.mean, measure.unit)
+    if backend == first or first not in cells:
+        return text
+    yardstick = cells[first]
+    mean = yardstick.summary.mean
+    if not mean:
+        return text
+    return f"{text}  {sign(yardstick, measure)}{digits(measure.summary.mean / mean)} x"
+
+
+def sign(one: Measure, other: Measure) -> str:
+    """A tilde if the samples do not differ significantly, or are too few to tell."""
+    if len(one.samples) < FEW or len(other.samples) < FEW:
+        return ""
+    return "" if mann_whitney_p(one.samples, other.samples) < SIGNIFICANCE else "~"

@@ -1,0 +1,27 @@
+"""Quantities as people read them: three digits and a unit that fits."""
+
+from __future__ import annotations
+
+SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+BYTES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+THOUSANDS = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+
+def quantity(value: float, unit: str, *, short: bool = False) -> str:
+    """`quantity(2.5e-6, "s")` is "2.50 µs"; `short`, for an axis, leaves out zeros at the end."""
+    steps = SECONDS if unit == "s" else BYTES if unit == "bytes" else THOUSANDS
+    step, prefix = next((pair for pair in steps if abs(value) >= pair[0]), steps[-1])
+    number = f"{value / step:.3g}" if short else digits(value / step)
+    if steps is THOUSANDS:
+        return f"{number}{prefix} {unit}".rstrip()
+    return f"{number} {prefix}"
+
+
+def digits(value: float) -> str:
+    """Three digits that count."""
+    size = abs(value)
+    if size >= 100:  # noqa: PLR2004
+        return f"{value:.0f}"
+    if size >= 10:  # noqa: PLR2004
+        return f"{value:.1f}"
+    return f"{value:.2f}"
