@@ -19,7 +19,7 @@ use crate::arrays::{self, ArrayArgument};
 use crate::call::Argument;
 use crate::errors::{self, Failure};
 use crate::formals::{Formal, Rest};
-use crate::known;
+use crate::known::{self, exactly};
 use crate::objects::Objects;
 use crate::patterns;
 use crate::refusal::Refusal;
@@ -129,19 +129,19 @@ pub(crate) fn with_template<'a, R>(
     reason = "the field is built in its place: moving it costs 10 ns each"
 )]
 fn plain<'a>(object: &'a Bound<'_, PyAny>, mut push: impl FnMut(Field<'a>)) -> bool {
-    if let Ok(text) = object.cast_exact::<PyString>() {
+    if let Some(text) = exactly::<PyString>(object) {
         let Ok(text) = text.to_str() else { return false };
         push(Field::Str(text));
-    } else if let Ok(int) = object.cast_exact::<PyInt>() {
+    } else if let Some(int) = exactly::<PyInt>(object) {
         let Some(int) = int64(int) else { return false };
         push(Field::Int(int));
-    } else if let Ok(float) = object.cast_exact::<PyFloat>() {
+    } else if let Some(float) = exactly::<PyFloat>(object) {
         push(Field::Float(float.value()));
-    } else if let Ok(bytes) = object.cast_exact::<PyBytes>() {
+    } else if let Some(bytes) = exactly::<PyBytes>(object) {
         push(Field::Bytes(bytes.as_bytes()));
     } else if object.is_none() {
         push(Field::Null);
-    } else if let Ok(truth) = object.cast_exact::<PyBool>() {
+    } else if let Some(truth) = exactly::<PyBool>(object) {
         push(Field::Bool(truth.is_true()));
     } else {
         return false;
@@ -156,12 +156,12 @@ fn push_formal<'a>(
     object: &'a Bound<'_, PyAny>,
     patterns: &mut ArrayVec<PatternRef<'a>, ARITY_MAX>,
 ) -> bool {
-    if let Ok(class) = object.cast_exact::<PyType>() {
+    if let Some(class) = exactly::<PyType>(object) {
         let Some(kind) = patterns::builtin_kind(class) else { return false };
         patterns.push(PatternRef::Kinds(KindSet::of(kind)));
     } else if object.is_exact_instance_of::<PyEllipsis>() {
         patterns.push(PatternRef::ANY);
-    } else if let Ok(formal) = object.cast_exact::<Formal>() {
+    } else if let Some(formal) = exactly::<Formal>(object) {
         match formal.get().pattern() {
             Pattern::Kinds(kinds) => patterns.push(PatternRef::Kinds(*kinds)),
             Pattern::Test(test) => patterns.push(PatternRef::Test(test)),

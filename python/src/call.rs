@@ -1,9 +1,9 @@
 //! How a verb is called: the arguments as borrowed slices, without a tuple or a dict in between.
 //!
-//! `PyO3` passes `*fields` as a tuple that it builds for each call, and collects keywords by name: 25 ns
-//! more per call than the fast calling convention of `CPython` (measured: docs/decisions/python-boundary.md). A put
-//! and take of a small tuple cost about 130 ns together, so the verbs are plain C functions behind one
-//! trampoline. It is the only place where pointers that Python passed are trusted.
+//! `PyO3` passes `*fields` as a tuple that it builds for each call, and sorts keywords by a table: with it a put
+//! and take of a small tuple take half as long again (measured: docs/decisions/python-boundary.md). So the verbs
+//! are plain C functions behind one trampoline. It is the only place where pointers that Python passed are
+//! trusted.
 
 use std::any::Any;
 use std::ffi::CStr;
@@ -190,13 +190,12 @@ unsafe extern "C" fn trampoline<V: Verb>(
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the pointers are those of the running call.
         let call = unsafe { borrow::<V>(py, space, arguments, positional, keyword_names) };
-        V::call(&call).map_err(|failure| (failure, call.handle))
+        match V::call(&call) {
+            Ok(object) => object.into_ptr(),
+            Err(failure) => raise(|| call.handle.exception(py, failure)),
+        }
     }));
-    match outcome {
-        Ok(Ok(object)) => object.into_ptr(),
-        Ok(Err((failure, handle))) => raise(|| handle.exception(py, failure)),
-        Err(panic) => raise(|| panic_exception(panic.as_ref())),
-    }
+    outcome.unwrap_or_else(|panic| raise(|| panic_exception(panic.as_ref())))
 }
 
 /// The arguments of the running call.

@@ -3,6 +3,7 @@
 //! An object of such a class can only exist when its module is loaded, so a class whose module is not
 //! loaded matches nothing, and `import tupelo` stays cheap.
 
+use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
@@ -65,6 +66,18 @@ impl KnownClass {
     fn is_instance(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.get(object.py())?.map_or(Ok(false), |class| object.is_instance(class))
     }
+}
+
+/// `object` as a `T`, if that is exactly its class.
+///
+/// Not `cast_exact`: where that fails it makes an error, with a reference to the class, which costs a
+/// field that is looked at for one type after the other more than the comparison does.
+#[inline]
+pub(crate) fn exactly<'a, 'py, T: PyTypeInfo>(
+    object: &'a Bound<'py, PyAny>,
+) -> Option<&'a Bound<'py, T>> {
+    // SAFETY: a `T` is what it was just found to be.
+    object.is_exact_instance_of::<T>().then(|| unsafe { object.cast_unchecked::<T>() })
 }
 
 /// Whether `object` is a member of an `Enum`.

@@ -1,6 +1,7 @@
 //! Stored tuples to Python tuples.
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
@@ -28,11 +29,33 @@ pub(crate) fn tuple<'py>(
     template: &[Argument<'_, 'py>],
     objects: Objects,
 ) -> Result<Bound<'py, PyAny>, Failure> {
-    let fields = (0..view.len()).map(|index| match template.get(index) {
-        Some(actual) if is_immutable(actual) => Converted::Given(actual),
-        _ => Converted::Stored { view, index, objects },
-    });
-    Ok(PyTuple::new(py, fields)?.into_any())
+    let result = empty_tuple(py, view.len())?;
+    for index in 0..view.len() {
+        let field = match template.get(index) {
+            Some(actual) if is_immutable(actual) => Bound::clone(actual),
+            _ => stored(py, view, index, objects)?,
+        };
+        // SAFETY: a tuple and an index; the field becomes the tuple's own, also if that fails.
+        let status =
+            unsafe { ffi::PyTuple_SetItem(result.as_ptr(), index.cast_signed(), field.into_ptr()) };
+        if status != 0 {
+            // Somebody got hold of the unfinished tuple, by way of the garbage collector.
+            return Err(PyErr::fetch(py).into());
+        }
+    }
+    Ok(result)
+}
+
+/// A tuple with `len` places to fill.
+///
+/// Not `PyTuple::new`: by way of an iterator each field costs twice as much.
+#[inline]
+fn empty_tuple(py: Python<'_>, len: usize) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: attached, and `len` is no more than fits in memory.
+    let tuple = unsafe { ffi::PyTuple_New(len.cast_signed()) };
+    // SAFETY: the call above returned a new reference, or null with an exception set. A tuple that is
+    // dropped with empty places is allowed.
+    unsafe { Bound::from_owned_ptr_or_err(py, tuple) }
 }
 
 #[inline]
@@ -42,33 +65,24 @@ fn is_immutable(object: &Bound<'_, PyAny>) -> bool {
         || object.is_exact_instance_of::<PyBytes>()
 }
 
-/// A field of the result, converted when its place in the tuple is filled.
-enum Converted<'a, 'py> {
-    Given(&'a Bound<'py, PyAny>),
-    Stored { view: TupleView<'a>, index: usize, objects: Objects },
-}
-
-impl<'py> IntoPyObject<'py> for Converted<'_, 'py> {
-    type Target = PyAny;
-    type Output = Bound<'py, PyAny>;
-    type Error = PyErr;
-
-    #[inline]
-    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match self {
-            Self::Given(object) => Ok(object.clone()),
-            Self::Stored { view, index, objects } => match view.field(index) {
-                Some(Field::Int(value)) => Ok(value.into_pyobject(py)?.into_any()),
-                Some(Field::Float(value)) => Ok(value.into_pyobject(py)?.into_any()),
-                Some(Field::Str(text)) => Ok(PyString::new(py, text).into_any()),
-                Some(Field::Bytes(bytes)) => Ok(PyBytes::new(py, bytes).into_any()),
-                Some(Field::Null) => Ok(py.None().into_bound(py)),
-                Some(Field::Bool(value)) => Ok(value.into_pyobject(py)?.to_owned().into_any()),
-                Some(Field::Encoded(encoded)) => decoded(py, &encoded, objects)
-                    .map_err(|why| why.into_exception(py, format_args!("field {index}"))),
-                None => Err(damaged().into_exception(py, format_args!("field {index}"))),
-            },
-        }
+/// The object for field `index`.
+#[inline]
+fn stored<'py>(
+    py: Python<'py>,
+    view: TupleView<'_>,
+    index: usize,
+    objects: Objects,
+) -> PyResult<Bound<'py, PyAny>> {
+    match view.field(index) {
+        Some(Field::Int(value)) => Ok(value.into_pyobject(py)?.into_any()),
+        Some(Field::Float(value)) => Ok(value.into_pyobject(py)?.into_any()),
+        Some(Field::Str(text)) => Ok(PyString::new(py, text).into_any()),
+        Some(Field::Bytes(bytes)) => Ok(PyBytes::new(py, bytes).into_any()),
+        Some(Field::Null) => Ok(py.None().into_bound(py)),
+        Some(Field::Bool(value)) => Ok(value.into_pyobject(py)?.to_owned().into_any()),
+        Some(Field::Encoded(encoded)) => decoded(py, &encoded, objects)
+            .map_err(|why| why.into_exception(py, format_args!("field {index}"))),
+        None => Err(damaged().into_exception(py, format_args!("field {index}"))),
     }
 }
 

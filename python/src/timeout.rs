@@ -17,15 +17,17 @@ const SECONDS_MAX: f64 = 1e9;
 ///
 /// `TypeError` if it is not a time, `ValueError` if it is negative, not a number or beyond reason; both
 /// name the argument.
+#[inline]
 pub(crate) fn seconds(
     name: &str,
     argument: Option<&Argument<'_, '_>>,
 ) -> PyResult<Option<Duration>> {
-    match argument {
-        None => Ok(None),
-        Some(value) if value.is_none() => Ok(None),
-        Some(value) => duration(name, value).map(Some),
-    }
+    argument.map_or(Ok(None), |argument| given(name, argument))
+}
+
+#[cold]
+fn given(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
+    if value.is_none() { Ok(None) } else { duration(name, value).map(Some) }
 }
 
 fn duration(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
