@@ -117,8 +117,8 @@ pub(crate) fn allocate<'m>(
         section.set(entry, FREE_LIST, after);
         free
     } else {
-        section.set(entry, BUMP, bump + 1);
-        layout.extent_granule(number - 1) + bump * class_granules(class)
+        section.add(entry, BUMP, 1);
+        layout.extent_granule(number - 1).wrapping_add(bump.wrapping_mul(class_granules(class)))
     };
     section.add(entry, LIVE, 1);
     if !has_room(entry, class) {
@@ -247,4 +247,31 @@ fn allocate_run<'m>(
     let first = arena::take(section, layout, count)?;
     arena::mark_run(section, layout, first, count, stripe.scope());
     Ok(layout.extent_granule(first))
+}
+
+/// Gives the extents back of which no block is in use: those that were kept as the only ones of their
+/// lists, since the next block of the size was expected. Returns how many.
+pub(crate) fn free_empty<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+) -> Result<u32, Error> {
+    let mut freed = 0;
+    for class in 0..CLASSES_COUNT {
+        let mut number = stripe.page().load(PARTIAL + 4 * class);
+        for _ in 0..layout.extents_max {
+            if number == 0 {
+                break;
+            }
+            let entry = arena::entry(section.view(), layout, number - 1);
+            let next = entry.load(NEXT);
+            if entry.load(LIVE) == 0 {
+                unlist(section, layout, stripe, number, class);
+                arena::give_back(section, layout, number - 1, 1)?;
+                freed += 1;
+            }
+            number = next;
+        }
+    }
+    Ok(freed)
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tupelo_shm::{Memory, Segment, Span, View};
+use tupelo_shm::{Memory, Section, Segment, Span, View};
 use tupelo_tuple::hash;
 
 use crate::arena;
+use crate::blocks;
 use crate::error::{Error, Need};
 use crate::layout::{self, EXTENT_BYTES, Layout, STRIPE_BYTES, head};
 use crate::record;
@@ -126,9 +127,32 @@ impl Engine {
     pub(crate) fn provide(&self, need: Need) -> Result<(), Error> {
         match need {
             // Growth by very much needs a longer log itself.
-            Need::Extents { count, committed } => self.retry(|| self.grow(count, committed)),
+            Need::Extents { count, committed } => {
+                match self.retry(|| self.grow(count, committed)) {
+                    Err(Error::SpaceFull { .. }) if self.gather()? > 0 => Ok(()),
+                    done => done,
+                }
+            }
             Need::Log => self.lengthen_log(),
         }
+    }
+
+    /// Gathers extents that nobody needs: what the dead had, and what stripes keep for the next tuple of
+    /// some size. Returns how many stripes gave back.
+    #[cold]
+    fn gather(&self) -> Result<u32, Error> {
+        self.sweep_if_due()?;
+        let mut freed = 0;
+        for shape in 0..registry::count(&self.memory.view()) {
+            freed += self.retry(|| {
+                let mut section = Section::enter(&self.memory, stripe::scope_of(shape))?;
+                let stripe = Stripe::of_shape(section.view(), shape);
+                let freed = blocks::free_empty(&mut section, &self.layout, stripe)?;
+                section.commit()?;
+                Ok(freed)
+            })?;
+        }
+        Ok(freed)
     }
 
     /// The error of a space that can not grow, with its figures.
