@@ -22,7 +22,7 @@ pub(crate) fn append<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, referenc
 pub(crate) fn restore<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
     let sequence = record::header(section.view(), reference).load64(record::SEQUENCE);
     let (mut previous, mut next) = (0, stripe.page().load(FIRST));
-    let mut steps = stripe.page().load(LIVE);
+    let mut steps = stripe.steps_max(section.view());
     while next != 0 && record::header(section.view(), next).load64(record::SEQUENCE) < sequence {
         (previous, next) = (next, record::header(section.view(), next).load(NEXT));
         if steps == 0 {

@@ -6,7 +6,7 @@ use tupelo_tuple::{Field, Kind, PatternRef, TupleView};
 use crate::index::table::{self, Place};
 use crate::index::{self, Index, key, learn, ring};
 use crate::record::{self, NEXT, PREVIOUS};
-use crate::stripe::{FIRST, LAST, LIVE, Stripe};
+use crate::stripe::{FIRST, LAST, Stripe};
 
 /// Which of several matches is taken (rule T2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -72,7 +72,7 @@ impl<'t> Search<'t> {
         stripe: Stripe<'m>,
         backward: bool,
     ) -> Walk<'v, 'm> {
-        let mut remaining = stripe.page().load(LIVE);
+        let mut remaining = stripe.steps_max(view);
         let best = if self.mask == 0 {
             None
         } else {

@@ -161,7 +161,8 @@ impl Layout {
     /// First granule of extent `index`.
     #[inline]
     pub(crate) const fn extent_granule(&self, index: u32) -> u32 {
-        (self.arena / GRANULE) as u32 + index * EXTENT_GRANULES
+        // Wraps only for an index from a damaged word, which then leads nowhere.
+        ((self.arena / GRANULE) as u32).wrapping_add(index.wrapping_mul(EXTENT_GRANULES))
     }
 
     /// The extent that holds granule `granule`; beyond the last one for what is not in the arena.

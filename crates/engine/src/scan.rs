@@ -9,7 +9,7 @@ use crate::Engine;
 use crate::error::Error;
 use crate::record::{self, NEXT};
 use crate::registry::{self, Kinds};
-use crate::stripe::{self, FIRST, LIVE, Stripe};
+use crate::stripe::{self, FIRST, Stripe};
 use crate::targets::TupleCopy;
 
 /// A walk through the space that holds no lock between its steps. A tuple that is present throughout is
@@ -79,7 +79,13 @@ impl Scan {
                 break;
             }
             let header = record::header(section.view(), at);
-            self.last = Some((at, header.load64(record::SEQUENCE)));
+            let sequence = header.load64(record::SEQUENCE);
+            if self.last.is_some_and(|(_, last)| sequence <= last) {
+                // The list leads back into itself: nobody would see the end of it.
+                section.view().violate();
+                break;
+            }
+            self.last = Some((at, sequence));
             let copy = TupleCopy::new(section.view(), at, kinds);
             if template.iter().any(|one| one.matches(&copy.view())) {
                 copies.push(copy);
@@ -120,7 +126,7 @@ impl Scan {
         }
         // It was taken: find the place again by its number.
         let mut at = first;
-        for _ in 0..=stripe.page().load(LIVE) {
+        for _ in 0..=stripe.steps_max(view) {
             if at == 0 || sequence_of(at) > sequence {
                 return at;
             }

@@ -83,6 +83,13 @@ impl<'m> Stripe<'m> {
         self.page
     }
 
+    /// How many records a walk through the stripe meets at most: as many as it counts, and no more than
+    /// the segment can hold, should the count be damaged.
+    #[inline]
+    pub(crate) fn steps_max(self, view: &View<'_>) -> u32 {
+        self.page.load(LIVE).min(view.granules())
+    }
+
     /// The scope of its lock.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "stripes lie in the first 100 MiB")]

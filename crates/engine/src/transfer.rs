@@ -152,6 +152,11 @@ impl Engine {
         for copy in copies {
             let fields: Vec<Field<'_>> = copy.view().fields().collect();
             let incoming = self.incoming(&fields)?;
+            if incoming.kinds.as_slice() != copy.view().kinds() {
+                // Its shape is not the one that was locked for it.
+                let what = "a tuple has other fields than its shape says";
+                return Err(Error::Memory(tupelo_shm::Error::corrupted(what)));
+            }
             let shape = self.shape(&incoming.kinds)?;
             step::begin(section)?;
             section.focus(stripe::scope_of(shape));

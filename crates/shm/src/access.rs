@@ -315,6 +315,12 @@ impl<'m> View<'m> {
         self.violated.set(1);
     }
 
+    /// How many granules the view reaches over.
+    #[inline(always)]
+    pub fn granules(&self) -> u32 {
+        u32::try_from(self.limit / GRANULE).unwrap_or(u32::MAX)
+    }
+
     /// How far the view reaches, in bytes.
     #[inline(always)]
     pub(crate) fn limit(&self) -> usize {

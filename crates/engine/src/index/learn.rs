@@ -16,6 +16,7 @@ use super::{
 use crate::Engine;
 use crate::blocks;
 use crate::error::Error;
+use crate::layout::EXTENT_GRANULES;
 use crate::links;
 use crate::record;
 use crate::registry;
@@ -28,6 +29,8 @@ use tupelo_shm::GRANULE;
 
 /// Records that a build handles before it lets others in: about 20 us.
 const STEP_RECORDS: u32 = 256;
+/// Records in an extent, at most.
+const RECORDS_PER_EXTENT_MAX: u64 = EXTENT_GRANULES as u64 / 2;
 /// Stripes with fewer records than this are searched as they are.
 const LIVE_MIN: u32 = 64;
 
@@ -88,8 +91,15 @@ impl Engine {
     #[cold]
     pub(crate) fn learn(&self, scope: u32, mask: u32) -> Result<(), Error> {
         let done = self.retry(|| {
-            while !self.learn_step(scope, mask)? {}
-            Ok(())
+            // Four times as many as it takes to walk through as many records as there is room for.
+            let steps_max = u64::from(self.layout.extents_max) * RECORDS_PER_EXTENT_MAX;
+            for _ in 0..steps_max * 4 / u64::from(STEP_RECORDS) + 1_000 {
+                if self.learn_step(scope, mask)? {
+                    return Ok(());
+                }
+            }
+            let what = "the records of a shape lead back into themselves";
+            Err(Error::Memory(tupelo_shm::Error::corrupted(what)))
         });
         match done {
             Err(Error::SpaceFull { .. }) => Ok(()),

@@ -7,7 +7,7 @@ use super::table::{self, Place};
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::record::{self, BUCKET_NEXT, Header, RING_NEXT, RING_PREVIOUS, SEQUENCE, TAG};
-use crate::stripe::{LIVE, Stripe};
+use crate::stripe::Stripe;
 
 /// Words that linking a record changes: two neighbours, and two of the table for a new leader. A split of
 /// a bucket comes on top.
@@ -68,7 +68,7 @@ pub(crate) fn restore<'m>(
     }
     // Close to the leader, since it was taken as the oldest.
     let mut at = next(section.view(), index, leader);
-    let mut steps = stripe.page().load(LIVE);
+    let mut steps = stripe.steps_max(section.view());
     while at != leader && older(section.view(), at) && steps > 0 {
         at = next(section.view(), index, at);
         steps -= 1;

@@ -169,7 +169,7 @@ pub(crate) fn grow<'m>(
     stripe: Stripe<'m>,
     index: Index<'m>,
 ) -> Result<(), Error> {
-    if index.words.load(KEYS) > index.words.load(BUCKETS) * LOAD {
+    if index.words.load(KEYS) > index.words.load(BUCKETS).wrapping_mul(LOAD) {
         split(section, layout, stripe, index)?;
     }
     Ok(())
@@ -205,20 +205,21 @@ fn split<'m>(
     let all = entries(section.view(), index, old);
     step::beyond(section, SPLIT_WORDS + all.len())?;
     if buckets.is_power_of_two() {
-        let segment = buckets.ilog2() as usize - 2;
+        let segment = (buckets.ilog2() as usize).wrapping_sub(2);
         if segment >= SEGMENTS_MAX {
-            return Ok(()); // Full: the chains grow instead.
+            return Ok(()); // Full (or damaged): the chains grow instead.
         }
         let block = blocks::allocate(section, layout, stripe, buckets as usize * GRANULE)?;
         section.set(index.words, SEGMENTS + 4 * segment, block);
     }
+    let more = buckets.wrapping_add(1);
     let new = line(section.view(), index, buckets);
     let (stay, go): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|(tag, _)| bucket_of(*tag, buckets + 1) != buckets);
+        all.into_iter().partition(|(tag, _)| bucket_of(*tag, more) != buckets);
     clear(section, new);
     fill(section, index, new, &go);
     fill(section, index, old, &stay);
-    section.set(index.words, BUCKETS, buckets + 1);
+    section.set(index.words, BUCKETS, more);
     Ok(())
 }
 

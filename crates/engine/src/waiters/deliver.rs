@@ -96,7 +96,13 @@ pub(crate) fn hand_over<'m>(
     // The words of a linked cell belong to the lock that its links name: the wide waiters', or this one.
     let before = section.focused();
     if cell.load(super::STATE) == super::LINKED {
-        section.focus(cell.load(super::SCOPE));
+        let scope = cell.load(super::SCOPE);
+        if !section.holds(scope) {
+            // It was found in a chain of another lock than it says.
+            section.view().violate();
+            return;
+        }
+        section.focus(scope);
         chain::unfile(section, number);
     }
     section.set(cell, RECORD, reference);
