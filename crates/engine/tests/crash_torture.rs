@@ -1,0 +1,262 @@
+//! Workers that do everything at once are killed and stopped at random; the laws hold after every kill
+//! (C1 to C3), also in a space that is nearly always full (B1).
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(unsafe_code, reason = "the memory of an experiment is named by its address")]
+#![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
+
+mod crash;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crash::{BYTES, INT, STR, contents, int, shown, space, take, text, torture};
+use tupelo_crashtest::{Child, Exit, fork, shared_words};
+use tupelo_engine::{Engine, Error, Order, Want};
+use tupelo_tuple::{Field, KindSet, PatternRef, TemplateRef};
+
+const ANY: PatternRef<'static> = PatternRef::Kinds(KindSet::ALL);
+const WORKERS: usize = 4;
+const KEYS: i64 = 8;
+const TOKENS: i64 = 64;
+const BYSTANDERS: i64 = 100;
+
+/// Numbers that look random, the same from the same seed (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
+
+fn seed() -> u64 {
+    let seed = std::env::var("TUPELO_TORTURE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    eprintln!("run again with TUPELO_TORTURE_SEED={seed}");
+    seed
+}
+
+/// How many jobs were put and taken, by those who lived to say so; and how many did not.
+struct Books {
+    words: &'static [AtomicU32],
+}
+
+impl Books {
+    fn new() -> Self {
+        Self { words: shared_words(2) }
+    }
+
+    fn put(&self) {
+        self.words[0].fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn taken(&self) {
+        self.words[1].fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn balance(&self) -> i64 {
+        let [put, taken] = [0, 1].map(|index: usize| self.words[index].load(Ordering::SeqCst));
+        i64::from(put) - i64::from(taken)
+    }
+}
+
+/// What a full space may say; nothing else is said.
+fn or_full<R>(result: Result<R, Error>) -> Option<R> {
+    match result {
+        Ok(result) => Some(result),
+        Err(Error::SpaceFull { .. }) => None,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn work(engine: &Arc<Engine>, books: &Books, random: &mut Random) {
+    let key = i64::try_from(random.below(KEYS.cast_unsigned())).unwrap();
+    let job = [text("job"), int(key), ANY];
+    match random.below(14) {
+        0..=2 => {
+            let value = i64::try_from(random.below(1000)).unwrap();
+            let fields = [Field::Str("job"), Field::Int(key), Field::Int(value)];
+            or_full(engine.put(&fields)).inspect(|()| books.put());
+        }
+        3 | 4 => {
+            let templates = [[text("job"), int(key), INT], job, [text("job"), INT, INT]];
+            let template = templates[usize::try_from(random.below(3)).unwrap()];
+            let orders = [Order::Fifo, Order::Lifo, Order::Random, Order::Any, Order::Max(2)];
+            let order = orders[usize::try_from(random.below(5)).unwrap()];
+            let taken = or_full(engine.try_take(&[TemplateRef::new(&template)], order, shown));
+            taken.flatten().inspect(|_| books.taken());
+        }
+        5 | 6 => wait(engine, books, &[text("job"), int(key), INT], Want::Take, random),
+        7 => wait(engine, books, &job, Want::Take, random),
+        8 => wait(engine, books, &[text("token"), int(key), INT], Want::Read, random),
+        9 | 10 => {
+            // A token is always there, though never the same for long.
+            let to = [Field::Str("token"), Field::Int(key), Field::Int(1)];
+            let template = [text("token"), int(key), INT];
+            or_full(engine.try_swap(&[TemplateRef::new(&template)], &to, shown));
+        }
+        11 => {
+            let number = i64::try_from(random.below(1 << 40)).unwrap();
+            let pair: [&[Field<'_>]; 2] =
+                [&[Field::Int(number)], &[Field::Int(number), Field::Null]];
+            or_full(engine.put_all(&pair));
+        }
+        12 => {
+            let (left, right) = ([INT], [INT, ANY]);
+            let both = [TemplateRef::new(&left), TemplateRef::new(&right)];
+            or_full(engine.take_all(&both, None, shown));
+        }
+        _ => {
+            let bytes = vec![7; usize::try_from(random.below(200_000)).unwrap()];
+            or_full(engine.put(&[Field::Str("large"), Field::Bytes(&bytes)]));
+            let template = [text("large"), BYTES];
+            or_full(engine.try_take(&[TemplateRef::new(&template)], Order::Fifo, shown));
+        }
+    }
+}
+
+fn wait(
+    engine: &Arc<Engine>,
+    books: &Books,
+    patterns: &[PatternRef<'_>],
+    want: Want,
+    random: &mut Random,
+) {
+    let Some(waiter) = or_full(engine.waiter(&[TemplateRef::new(patterns)], want)) else { return };
+    let timeout = Duration::from_micros(random.below(2_000));
+    if waiter.wait(Some(timeout)).unwrap() && random.below(4) > 0 {
+        waiter.finish(shown).unwrap();
+        if want == Want::Take {
+            books.taken();
+        }
+    }
+}
+
+/// Fills a space with what has to be there at the end, and at any time.
+fn prepared(size_bytes: u64) -> Arc<Engine> {
+    let engine = space(size_bytes);
+    for number in 0..BYSTANDERS {
+        engine.put(&[Field::Str("bystander"), Field::Str("of"), Field::Int(number)]).unwrap();
+    }
+    for number in 0..TOKENS {
+        engine.put(&[Field::Str("token"), Field::Int(number % KEYS), Field::Int(0)]).unwrap();
+    }
+    engine
+}
+
+/// The laws that hold at any moment, whoever is doing what.
+fn check_laws(engine: &Engine, books: &Books, deaths: i64) {
+    engine.check().unwrap();
+    let count = |patterns: &[PatternRef<'_>]| engine.count(&[TemplateRef::new(patterns)]).unwrap();
+    assert_eq!(count(&[text("bystander"), STR, INT]), BYSTANDERS.cast_unsigned());
+    for key in 0..KEYS {
+        let tokens = count(&[text("token"), int(key), INT]);
+        assert_eq!(tokens, (TOKENS / KEYS).cast_unsigned(), "tokens of {key}");
+    }
+    let (left, right) = ([INT], [INT, ANY]);
+    let both = [TemplateRef::new(&left), TemplateRef::new(&right)];
+    let pairs = engine.read_all(&both, None, shown).unwrap();
+    let (left, mut right): (Vec<_>, Vec<_>) =
+        pairs.into_iter().partition(|tuple| !tuple.contains(','));
+    for tuple in &mut right {
+        tuple.truncate(tuple.find(',').unwrap());
+    }
+    let sorted = |mut all: Vec<String>| {
+        all.sort();
+        all
+    };
+    assert_eq!(sorted(left), sorted(right), "each has its other half");
+    let _ = (books, deaths);
+}
+
+/// Kills and stops workers until the time is over. Returns how many were killed.
+fn rage(engine: &Arc<Engine>, books: &Books, seed: u64, time: Duration) -> i64 {
+    let mut random = Random(seed);
+    let start = |number: u64| -> Child {
+        let mut random = Random(seed ^ number << 20);
+        fork(|| {
+            loop {
+                work(engine, books, &mut random);
+            }
+        })
+    };
+    let mut number = 0;
+    let mut next = || {
+        number += 1;
+        start(number)
+    };
+    let mut workers: Vec<Child> = (0..WORKERS).map(|_| next()).collect();
+    let begin = Instant::now();
+    let mut deaths = 0;
+    while begin.elapsed() < time {
+        std::thread::sleep(Duration::from_micros(random.below(12_000)));
+        let victim = usize::try_from(random.below(WORKERS as u64)).unwrap();
+        if random.below(3) == 0 {
+            workers[victim].signal(libc_stop::STOP);
+            std::thread::sleep(Duration::from_micros(random.below(10_000)));
+            if random.below(2) == 0 {
+                workers[victim].signal(libc_stop::CONTINUE);
+                continue;
+            }
+        }
+        let ended = workers.swap_remove(victim).kill();
+        assert_eq!(ended, Exit::Killed(9), "a worker failed");
+        deaths += 1;
+        engine.sweep().unwrap();
+        check_laws(engine, books, deaths);
+        workers.push(next());
+    }
+    for worker in workers {
+        assert_eq!(worker.kill(), Exit::Killed(9), "a worker failed");
+        deaths += 1;
+    }
+    deaths
+}
+
+/// The signals, by their numbers on this platform.
+mod libc_stop {
+    pub(crate) const STOP: i32 = 19;
+    pub(crate) const CONTINUE: i32 = 18;
+}
+
+fn time() -> Duration {
+    Duration::from_secs(if torture() { 15 } else { 4 })
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_while_workers_die_at_random() {
+    let (engine, books) = (prepared(64 << 20), Books::new());
+    let deaths = rage(&engine, &books, seed(), time());
+    engine.sweep().unwrap();
+    check_laws(&engine, &books, deaths);
+    let report = engine.check().unwrap();
+    assert_eq!((report.held(), report.waiters), (0, 0), "nobody is left");
+    // Each of the dead may have put or taken one job without telling.
+    let jobs = engine.count(&[TemplateRef::new(&[text("job"), INT, INT])]).unwrap();
+    let difference = i64::try_from(jobs).unwrap() - books.balance();
+    assert!(difference.abs() <= deaths, "{difference} jobs too many, after {deaths} deaths");
+    eprintln!("{deaths} deaths, {jobs} jobs left, off by {difference}");
+}
+
+#[test]
+fn a_full_space_stays_whole_while_workers_die_at_random() {
+    let (engine, books) = (prepared(2 << 20), Books::new());
+    let deaths = rage(&engine, &books, seed() + 1, time());
+    engine.sweep().unwrap();
+    check_laws(&engine, &books, deaths);
+    // All that was put can be taken, and its room used for something else.
+    let everything = TemplateRef { patterns: &[], rest: true };
+    while engine.try_take(&[everything], Order::Any, shown).unwrap().is_some() {}
+    assert_eq!(contents(&engine), Vec::<String>::new());
+    engine.check().unwrap();
+    engine.put(&[Field::Str("large"), Field::Bytes(&vec![7; 1 << 20])]).unwrap();
+    assert!(take(&engine, &[STR, BYTES]).is_some());
+}
