@@ -22,6 +22,12 @@ pub struct Script<'a, C> {
     script: Box<dyn Fn(&mut C) + 'a>,
 }
 
+/// Whether the environment variable `TUPELO_EVERY_INSTRUCTION` asks for the long run: a shorter one for every
+/// day, the long one for every night.
+pub fn thorough() -> bool {
+    std::env::var_os("TUPELO_EVERY_INSTRUCTION").is_some()
+}
+
 /// Memory, and how densely to kill.
 pub struct Experiment {
     regions: Vec<Region>,
@@ -139,8 +145,7 @@ impl Experiment {
         Self { regions: vec![region], stride: 1, heir_stride: 1 }
     }
 
-    /// Kills only at every `stride`-th instruction, unless the environment variable
-    /// `TUPELO_EVERY_INSTRUCTION` is set: a shorter run for every day, the long one for every night.
+    /// Kills only at every `stride`-th instruction.
     ///
     /// # Panics
     ///
@@ -148,8 +153,7 @@ impl Experiment {
     #[must_use]
     pub fn with_stride(mut self, stride: usize) -> Self {
         assert!(stride > 0, "the stride is at least 1");
-        let thorough = std::env::var_os("TUPELO_EVERY_INSTRUCTION").is_some();
-        self.stride = if thorough { 1 } else { stride };
+        self.stride = stride;
         self
     }
 
@@ -171,6 +175,15 @@ impl Experiment {
     pub fn with_region(mut self, region: Region) -> Self {
         self.regions.push(region);
         self
+    }
+
+    /// How many instructions a script has. The memory is as before afterwards.
+    pub fn measure<C>(&self, script: &Script<'_, C>) -> usize {
+        let _one = OneProcessor::new();
+        let before = self.snapshot();
+        let instructions = script.record().addresses.len();
+        restore(&before);
+        instructions
     }
 
     /// Kills a process after each instruction of `worker`, and once at its end. Each time `check` runs in

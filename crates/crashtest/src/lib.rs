@@ -27,6 +27,6 @@ mod tracee;
 
 pub use child::{Child, Exit, fork, shared_words};
 #[cfg(target_arch = "x86_64")]
-pub use experiment::{Death, Experiment, Script, Summary};
+pub use experiment::{Death, Experiment, Script, Summary, thorough};
 #[cfg(target_arch = "x86_64")]
 pub use memory::Region;

@@ -110,6 +110,11 @@ pub(crate) fn give_back(
     Ok(())
 }
 
+/// Whether `count` neighbouring extents are free: a hint, unless the arena is locked.
+pub(crate) fn has(view: &View<'_>, layout: &Layout, count: u32) -> bool {
+    find(view, layout, count).is_some()
+}
+
 /// The first of `count` neighbouring free extents.
 fn find(view: &View<'_>, layout: &Layout, count: u32) -> Option<u32> {
     let line = line(view);

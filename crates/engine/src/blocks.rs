@@ -15,6 +15,7 @@ use crate::arena::{self, BLOCKS, BUMP, Entry, FREE_LIST, KIND, LIVE, NEXT, OWNER
 use crate::error::Error;
 use crate::layout::{EXTENT_BYTES, EXTENT_GRANULES, Layout};
 use crate::record;
+use crate::step;
 use crate::stripe::{PARTIAL, Stripe};
 
 /// Sizes of the classes, in granules.
@@ -266,6 +267,8 @@ pub(crate) fn free_empty<'m>(
             let entry = arena::entry(section.view(), layout, number - 1);
             let next = entry.load(NEXT);
             if entry.load(LIVE) == 0 {
+                // Not a longer log: there is no room for one.
+                step::commit_if_full(section)?;
                 unlist(section, layout, stripe, number, class);
                 arena::give_back(section, layout, number - 1, 1)?;
                 freed += 1;

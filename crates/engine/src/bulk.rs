@@ -227,7 +227,9 @@ impl Engine {
             loop {
                 let targets = self.targets(template);
                 let section = self.lock_all(targets.all.iter().map(|target| target.shape))?;
-                let Some(mut section) = section else { return Ok(None) };
+                let Some(mut section) = section else {
+                    return self.require_sound().map(|()| None);
+                };
                 // A shape that came meanwhile may hold matches that are older than this moment.
                 if self.outdated(&targets) {
                     continue;

@@ -92,7 +92,7 @@ impl Engine {
         let seed = segment.identity().hash_seed;
         let random = AtomicU64::new(seed ^ u64::from(std::process::id()));
         let tuples_max = space_line(&memory.view()).load64(TUPLES_MAX);
-        Ok(Self {
+        let engine = Self {
             memory,
             layout,
             tuples_max,
@@ -100,7 +100,9 @@ impl Engine {
             shape_cache: ShapeCache::new(),
             random,
             segment,
-        })
+        };
+        engine.sweep_at_attach()?;
+        Ok(engine)
     }
 
     /// The segment behind.
@@ -129,7 +131,7 @@ impl Engine {
             // Growth by very much needs a longer log itself.
             Need::Extents { count, committed } => {
                 match self.retry(|| self.grow(count, committed)) {
-                    Err(Error::SpaceFull { .. }) if self.gather()? > 0 => Ok(()),
+                    Err(Error::SpaceFull { .. }) if self.gather(count)? => Ok(()),
                     done => done,
                 }
             }
@@ -138,10 +140,10 @@ impl Engine {
     }
 
     /// Gathers extents that nobody needs: what the dead had, and what stripes keep for the next tuple of
-    /// some size. Returns how many stripes gave back.
+    /// some size. Returns whether there were any, and so `count` neighbouring ones are free.
     #[cold]
-    fn gather(&self) -> Result<u32, Error> {
-        self.sweep_if_due()?;
+    fn gather(&self, count: u32) -> Result<bool, Error> {
+        self.sweep()?;
         let mut freed = 0;
         for shape in 0..registry::count(&self.memory.view()) {
             freed += self.retry(|| {
@@ -152,7 +154,20 @@ impl Engine {
                 Ok(freed)
             })?;
         }
-        Ok(freed)
+        Ok(freed > 0 && arena::has(&self.memory.view(), &self.layout, count))
+    }
+
+    /// An error if damage was found. For who finds nothing: in a damaged space there is nothing to be found.
+    #[cold]
+    pub(crate) fn require_sound(&self) -> Result<(), Error> {
+        Ok(self.memory.require_sound()?)
+    }
+
+    /// The error of a space that contradicts itself, which every later operation on it ends with, too (C5).
+    #[cold]
+    pub(crate) fn damaged(&self, what: &'static str) -> Error {
+        self.memory.poison();
+        Error::Memory(tupelo_shm::Error::corrupted(what))
     }
 
     /// The error of a space that can not grow, with its figures.

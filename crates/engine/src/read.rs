@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::find::{Order, Search};
 use crate::record::{self, ImageBuffer};
 use crate::registry::Kinds;
-use crate::stripe::{self, Stripe};
+use crate::stripe::{self, HELD, Stripe};
 use crate::targets::{Target, TupleCopy};
 
 /// Attempts without the lock. A section is about as long as an attempt: whoever fails more often than this
@@ -37,7 +37,9 @@ impl Engine {
         if let [one] = template
             && kinds.select(one)
         {
-            let Some(shape) = self.find_shape(&kinds) else { return Ok(None) };
+            let Some(shape) = self.find_shape(&kinds) else {
+                return Ok(self.require_sound().map(|()| None)?);
+            };
             let search = Search::new(one.patterns, kinds.as_slice(), self.seed);
             return self.read_from(shape, &search, order, sink);
         }
@@ -64,6 +66,10 @@ impl Engine {
             let found = search.pick(&view, stripe, order, random);
             if found.reference == 0 {
                 if view.unchanged(stripe.scope(), sequence) && !view.violated() {
+                    if stripe.page().load(HELD) != 0 {
+                        self.recall()?;
+                        break;
+                    }
                     self.learn_if(found.learn, stripe.scope(), search.mask)?;
                     return Ok(None);
                 }
@@ -122,8 +128,10 @@ impl Engine {
             None => unreachable!("a sink is used for one match"),
         };
         if matches!(order, Order::Max(_) | Order::Min(_)) {
+            self.recall_matches_of(template)?;
             return self.read_extreme(template, order, pour);
         }
+        let mut recalled = false;
         loop {
             for target in &self.targets(template).all {
                 let read = match target.search(self.seed) {
@@ -134,7 +142,9 @@ impl Engine {
                     return Ok(read);
                 }
             }
-            if !self.matches_now(template)? {
+            if !recalled && self.recall_matches_of(template)? {
+                recalled = true;
+            } else if !self.matches_now(template)? {
                 return Ok(None);
             }
         }

@@ -69,7 +69,9 @@ impl Scan {
         at_most: usize,
     ) -> Result<Option<Vec<TupleCopy>>, Error> {
         let view = engine.memory.view();
-        let Some(kinds) = self.next_shape(&view, template) else { return Ok(None) };
+        let Some(kinds) = self.next_shape(&view, template) else {
+            return engine.require_sound().map(|()| None);
+        };
         let mut section = Section::enter(&engine.memory, stripe::scope_of(self.shape))?;
         let stripe = Stripe::of_shape(section.view(), self.shape);
         let mut at = self.resume(section.view(), stripe);

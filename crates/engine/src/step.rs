@@ -44,3 +44,11 @@ pub(crate) fn begin(section: &Section<'_>) -> Result<(), Error> {
 pub(crate) fn beyond(section: &Section<'_>, words: usize) -> Result<(), Error> {
     if section.room() < words.saturating_add(STEP_WORDS) { Err(Need::Log.into()) } else { Ok(()) }
 }
+
+/// Commits if there is no room for a step and a rare part of it. For walks that may be interrupted anywhere.
+pub(crate) fn commit_if_full(section: &mut Section<'_>) -> Result<(), Error> {
+    if section.room() < 2 * STEP_WORDS {
+        section.commit()?;
+    }
+    Ok(())
+}

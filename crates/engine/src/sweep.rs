@@ -6,7 +6,12 @@
 
 use std::sync::atomic::Ordering;
 
-use tupelo_shm::{ENGINE_WORDS, ENGINE_WORDS_COUNT, Section, Slot, futex, log_run, set_log_run};
+use tupelo_shm::{
+    ENGINE_WORDS, ENGINE_WORDS_COUNT, PARTICIPANTS_MAX, Section, Slot, THREADS_MAX, futex, log_run,
+    set_log_run,
+};
+
+use tupelo_tuple::TemplateRef;
 
 use crate::Engine;
 use crate::arena;
@@ -19,10 +24,19 @@ use crate::registry;
 use crate::stripe::{self, Stripe};
 use crate::waiters::{self, Want, cells};
 
-/// Shortest time between two sweeps of a space, in milliseconds.
-const PERIOD_MS: u32 = 250;
+/// Shortest time between two sweeps of a space by those who wait, in milliseconds. Somebody blocked looks
+/// around every 100 ms, and is to see by then what a dead process held (rule L5).
+const PERIOD_MS: u32 = 90;
 
 impl Engine {
+    /// Sweeps if it is time, or if more than half of the places for processes or threads are taken: those of
+    /// the dead would fill them up, if nobody ever waited here.
+    pub(crate) fn sweep_at_attach(&self) -> Result<(), Error> {
+        let is_crowded = 2 * self.memory.participants_count() > PARTICIPANTS_MAX
+            || 2 * self.memory.slots_used() > THREADS_MAX;
+        if is_crowded { self.sweep() } else { self.sweep_if_due() }
+    }
+
     /// Sweeps, unless somebody did so just now.
     ///
     /// # Errors
@@ -54,6 +68,9 @@ impl Engine {
     ///
     /// What the memory says; what was done stays done.
     pub fn sweep(&self) -> Result<(), Error> {
+        if !self.memory.somebody_died() {
+            return Ok(());
+        }
         // One at a time: a number that a sweeper has made free is soon another's, who lives.
         let Some(_right) = Section::try_enter(&self.memory, head::SWEEP_SCOPE)? else {
             return Ok(());
@@ -73,6 +90,29 @@ impl Engine {
             self.memory.free_participant(dead.number);
         }
         Ok(())
+    }
+
+    /// Cleans up before a miss is answered where somebody holds tuples: what the dead held comes back first
+    /// (rule L5). If there is no room to put it back, the miss stands.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn recall(&self) -> Result<(), Error> {
+        match self.sweep() {
+            Err(Error::SpaceFull { .. }) => Ok(()),
+            done => done,
+        }
+    }
+
+    /// As [`Engine::recall`], if tuples of a shape that `template` can match are held. Returns whether they are.
+    #[cold]
+    pub(crate) fn recall_matches_of(&self, template: &[TemplateRef<'_>]) -> Result<bool, Error> {
+        let view = self.memory.view();
+        let held = |shape| Stripe::of_shape(&view, shape).page().load(stripe::HELD) != 0;
+        let is_held = self.fitting(template).into_iter().any(|(_, shape)| held(shape));
+        if is_held {
+            self.recall()?;
+        }
+        Ok(is_held)
     }
 
     /// The locks of the space.

@@ -10,7 +10,7 @@ use crate::flight::Flight;
 use crate::links;
 use crate::record::{self, ImageBuffer};
 use crate::registry::Kinds;
-use crate::stripe::{self, Stripe, TAKES};
+use crate::stripe::{self, HELD, Stripe, TAKES};
 use crate::targets::Target;
 use crate::waiters::deliver::Delivery;
 
@@ -32,7 +32,9 @@ impl Engine {
         if let [one] = template
             && kinds.select(one)
         {
-            let Some(shape) = self.find_shape(&kinds) else { return Ok(None) };
+            let Some(shape) = self.find_shape(&kinds) else {
+                return Ok(self.require_sound().map(|()| None)?);
+            };
             let search = Search::new(one.patterns, kinds.as_slice(), self.seed);
             return self.take_from(shape, &search, order, sink);
         }
@@ -51,25 +53,33 @@ impl Engine {
         let scope = stripe::scope_of(shape);
         let mut buffer = ImageBuffer::new();
         let random = if order == Order::Random { self.random() } else { 0 };
+        let mut recalled = false;
         // The section ends in its own block, not by a `drop`, which would move it first.
-        let (learn, tuple, told) = {
+        let (learn, tuple, told) = loop {
             let mut section = Section::enter(&self.memory, scope).map_err(Error::from)?;
             let stripe = Stripe::of_shape(section.view(), shape);
             let found = search.pick(section.view(), stripe, order, random);
             if found.reference == 0 {
                 section.commit().map_err(Error::from)?;
-                (found.learn, None, Delivery::default())
-            } else if record::must_be_held(section.view(), found.reference, search.kinds) {
-                let result = self.take_held(section, stripe, found.reference, search.kinds, sink);
-                self.learn_if(found.learn, scope, search.mask)?;
-                return result.map(Some);
-            } else {
-                let tuple = buffer.copy(section.view(), found.reference, search.kinds);
-                links::unlink_found(&mut section, stripe, found);
-                let told = self.free_taken(&mut section, stripe, found.reference, search.kinds)?;
-                section.commit().map_err(Error::from)?;
-                (found.learn, Some(tuple), told)
+                if stripe.page().load(HELD) != 0 && !recalled {
+                    drop(section);
+                    recalled = true;
+                    self.recall()?;
+                    continue;
+                }
+                break (found.learn, None, Delivery::default());
             }
+            if record::must_be_held(section.view(), found.reference, search.kinds) {
+                let result = self.take_held(section, stripe, found.reference, search.kinds, sink);
+                // It is taken: that an index could not be had must not lose it.
+                let _ = self.learn_if(found.learn, scope, search.mask);
+                return result.map(Some);
+            }
+            let tuple = buffer.copy(section.view(), found.reference, search.kinds);
+            links::unlink_found(&mut section, stripe, found);
+            let told = self.free_taken(&mut section, stripe, found.reference, search.kinds)?;
+            section.commit().map_err(Error::from)?;
+            break (found.learn, Some(tuple), told);
         };
         told.wake(self);
         let learned = self.learn_if(learn, scope, search.mask);
@@ -183,8 +193,10 @@ impl Engine {
         };
         if matches!(order, Order::Max(_) | Order::Min(_)) {
             // Values compare across shapes: an int with a float.
+            self.recall_matches_of(template)?;
             return self.take_extreme(template, order, pour);
         }
+        let mut recalled = false;
         loop {
             for target in &self.targets(template).all {
                 let taken = match target.search(self.seed) {
@@ -195,7 +207,9 @@ impl Engine {
                     return Ok(taken);
                 }
             }
-            if !self.matches_now(template)? {
+            if !recalled && self.recall_matches_of(template)? {
+                recalled = true;
+            } else if !self.matches_now(template)? {
                 return Ok(None);
             }
         }

@@ -89,7 +89,10 @@ impl Engine {
         shapes.sort_unstable();
         let (from, into) =
             self.lock_both(other, &targets, &shapes).map_err(|error| (error, None))?;
-        let (Some(mut from), Some(mut into)) = (from, into) else { return Ok(Some(0)) };
+        let (Some(mut from), Some(mut into)) = (from, into) else {
+            self.require_sound().map_err(|error| (error, None))?;
+            return Ok(Some(0));
+        };
         if self.outdated(&targets) {
             return Ok(None);
         }
@@ -154,8 +157,7 @@ impl Engine {
             let incoming = self.incoming(&fields)?;
             if incoming.kinds.as_slice() != copy.view().kinds() {
                 // Its shape is not the one that was locked for it.
-                let what = "a tuple has other fields than its shape says";
-                return Err(Error::Memory(tupelo_shm::Error::corrupted(what)));
+                return Err(self.damaged("a tuple has other fields than its shape says"));
             }
             let shape = self.shape(&incoming.kinds)?;
             step::begin(section)?;

@@ -8,9 +8,10 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use tupelo_crashtest::{Exit, fork, shared_words};
+use tupelo_crashtest::{Exit, fork, shared_words, thorough};
 use tupelo_engine::{CreateOptions, Engine, Error, Order, Want};
 use tupelo_shm::{Directory, Segment};
 use tupelo_tuple::{Alternative, Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
@@ -44,7 +45,9 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> Self {
-        let path = PathBuf::from(format!("/dev/shm/tupelo-damage-{}", std::process::id()));
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = PathBuf::from(format!("/dev/shm/tupelo-damage-{}-{number}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }
@@ -195,14 +198,15 @@ fn wait(engine: &Arc<Engine>, template: &[PatternRef<'_>], want: Want) -> Result
     Ok(())
 }
 
-/// Everything that can be done with a space. Each step may fail; a stalled lock ends it, after its time.
-fn do_everything(engine: &Arc<Engine>, other: &Engine) -> Result<(), Error> {
-    let mut steps: Vec<Box<dyn Fn() -> Result<(), Error> + '_>> = Vec::new();
+/// Everything that can be done with a space, in some order: after the first damage that is found, all fail
+/// alike. A stalled lock ends it, after its time.
+fn do_everything(engine: &Arc<Engine>, other: &Engine, random: &mut Random) -> Result<(), Error> {
     let job = |key: i64| [Field::Str("job"), Field::Int(key), Field::Int(key)];
     let everything = TemplateRef { patterns: &[], rest: true };
     let str_any = PatternRef::Kinds(KindSet::of(Kind::Str));
     let by_key = move |key: i64| [str_any, PatternRef::Actual(Field::Int(key)), INT];
     let by_value = move |key: i64| [str_any, INT, PatternRef::Actual(Field::Int(key))];
+    let mut steps: Vec<Box<dyn Fn() -> Result<(), Error> + '_>> = Vec::new();
     steps.push(Box::new(|| engine.stat().map(drop)));
     steps.push(Box::new(|| engine.check().map(drop)));
     for key in [3, 49, 1000] {
@@ -258,7 +262,8 @@ fn do_everything(engine: &Arc<Engine>, other: &Engine) -> Result<(), Error> {
     steps.push(Box::new(move || engine.move_to(other, &[TemplateRef::new(&by_key(4))]).map(drop)));
     steps.push(Box::new(move || engine.take_all(&[everything], None, size).map(drop)));
     steps.push(Box::new(|| engine.put(&job(5))));
-    for step in steps {
+    while !steps.is_empty() {
+        let step = steps.swap_remove(random.below(steps.len()));
         if let Err(Error::Memory(error @ tupelo_shm::Error::Stalled { .. })) = step() {
             return Err(Error::Memory(error));
         }
@@ -271,7 +276,7 @@ fn a_damaged_space_answers_and_never_crashes() {
     let scratch = Scratch::new();
     prepare(&scratch);
     let image = Image::of(&scratch.directory().path_of("whole").unwrap());
-    let rounds = if std::env::var_os("TUPELO_TORTURE").is_some() { 2_000 } else { 120 };
+    let rounds = if thorough() { 2_000 } else { 120 };
     let seed = std::env::var("TUPELO_TORTURE_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) << 20);
     let found = shared_words(3);
@@ -282,12 +287,12 @@ fn a_damaged_space_answers_and_never_crashes() {
         let begin = Instant::now();
         let child = fork(|| {
             let count = |index: usize| {
-                found[index].fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                found[index].fetch_add(1, Ordering::Relaxed);
             };
             let other = scratch.attach("other", true).unwrap();
             match scratch.attach("damaged", false) {
                 Err(_) => count(0),
-                Ok(engine) => match do_everything(&engine, &other) {
+                Ok(engine) => match do_everything(&engine, &other, &mut Random(seed)) {
                     Ok(()) => count(1),
                     Err(_) => count(2),
                 },
@@ -301,8 +306,55 @@ fn a_damaged_space_answers_and_never_crashes() {
         let _ = scratch.directory().remove("other");
     }
     let [refused, answered, stalled] =
-        [0, 1, 2].map(|index: usize| found[index].load(std::sync::atomic::Ordering::Relaxed));
+        [0, 1, 2].map(|index: usize| found[index].load(Ordering::Relaxed));
     eprintln!(
         "{refused} refused at once, {answered} answered, {stalled} with a lock of the living"
     );
+}
+
+/// Makes every word of a file that looks like a reference to a record lead out of the segment.
+fn lead_astray(path: &PathBuf) {
+    let image = Image::of(path);
+    let file = File::options().write(true).open(path).unwrap();
+    let (first, last) = (image.length - SIZE_BYTES, image.length);
+    for (offset, page) in image.pages.iter().filter(|(offset, _)| *offset >= FIRST_DAMAGED) {
+        for (index, word) in page.chunks_exact(4).enumerate() {
+            let at = u64::from(u32::from_ne_bytes(word.try_into().unwrap())) * 64;
+            if (first..last).contains(&at) {
+                file.write_all_at(&[0xf0, 0xff, 0xff, 0x7f], offset + 4 * index as u64).unwrap();
+            }
+        }
+    }
+}
+
+fn is_damage<R: std::fmt::Debug>(result: Result<R, Error>) {
+    let error = result.unwrap_err();
+    let damage = matches!(error, Error::Memory(tupelo_shm::Error::Corrupted { .. }));
+    assert!(damage, "{error}");
+}
+
+#[test]
+fn damage_that_one_call_finds_ends_every_later_call_of_everybody_c5() {
+    let scratch = Scratch::new();
+    let engine = scratch.attach("space", true).unwrap();
+    let waiter = engine.waiter(&[TemplateRef::new(&[BYTES])], Want::Take).unwrap();
+    engine.put(&[Field::Int(1), Field::Int(2)]).unwrap();
+    lead_astray(&scratch.directory().path_of("space").unwrap());
+    let two = [INT, INT];
+    let template = [TemplateRef::new(&two)];
+    // Another process finds it.
+    let other = scratch.attach("space", false).unwrap();
+    is_damage(other.try_take(&template, Order::Fifo, size));
+
+    is_damage(engine.try_take(&template, Order::Fifo, size));
+    is_damage(engine.try_read(&template, Order::Fifo, size));
+    is_damage(engine.put(&[Field::Int(1)]));
+    is_damage(engine.put(&[Field::Null, Field::Null]));
+    is_damage(engine.try_take(&[TemplateRef::new(&[ANY, ANY, ANY])], Order::Fifo, size));
+    is_damage(engine.try_read(&[TemplateRef::new(&[INT, INT, INT])], Order::Fifo, size));
+    is_damage(engine.count(&[TemplateRef::new(&[ANY])]));
+    is_damage(engine.waiter(&template, Want::Take));
+    is_damage(waiter.wait(None));
+    is_damage(engine.stat());
+    is_damage(scratch.attach("space", false).map(drop));
 }

@@ -14,6 +14,8 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::copy;
+use crate::superblock::{STATE, State};
+use crate::table::COMMITTED;
 
 /// Bytes of a granule: the unit in which blocks are addressed, and a cache line.
 pub const GRANULE: usize = 64;
@@ -333,9 +335,19 @@ impl<'m> View<'m> {
         self.limit = self.limit.max(other.limit);
     }
 
-    /// Reaches nothing any more: what is asked for from here on is zeros, and violates.
-    pub(crate) fn blind(&mut self) {
-        self.limit = Self::BYTES_MIN;
+    /// As [`crate::Memory::poison`], for the segment in view.
+    #[cold]
+    pub(crate) fn poison(&self) {
+        let state = self.span::<8>(STATE & !7).word(STATE & 4);
+        state.store(State::Poisoned as u32, Ordering::Release);
+        // Release pairs with the Acquire where views are made.
+        self.span::<8>(COMMITTED).word(0).store(0, Ordering::Release);
+    }
+
+    /// Reaches up to `limit` from here on, which is no further than the segment: what lies beyond is zeros, and
+    /// violates. Returns how far it reached before.
+    pub(crate) fn reach(&mut self, limit: usize) -> usize {
+        std::mem::replace(&mut self.limit, limit)
     }
 
     /// Forgets violations: an optimistic reader that raced with a writer saw garbage, not damage.

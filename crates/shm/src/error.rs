@@ -125,6 +125,12 @@ impl Error {
         Self::Corrupted { what: what.into() }
     }
 
+    /// A segment in which somebody has found damage before.
+    #[cold]
+    pub(crate) fn poisoned() -> Self {
+        Self::corrupted("an earlier operation found a contradiction in it")
+    }
+
     /// Names the action that the system refused.
     pub(crate) fn system(
         action: &'static str,

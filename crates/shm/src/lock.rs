@@ -54,9 +54,18 @@ const STALL: Duration = Duration::from_secs(10);
 #[inline(always)]
 pub(crate) fn line<'m>(view: &View<'m>, scope: u32) -> Result<LockLine<'m>, Error> {
     if scope == 0 || !view.holds(scope as usize * GRANULE, GRANULE) {
-        return Err(Error::corrupted("a lock is named that lies outside of the segment"));
+        return Err(no_line(view));
     }
     Ok(view.at(scope))
+}
+
+#[cold]
+fn no_line(view: &View<'_>) -> Error {
+    if view.limit() <= thread::fixed_bytes() {
+        return Error::poisoned();
+    }
+    view.poison();
+    Error::corrupted("a lock is named that lies outside of the segment")
 }
 
 /// Locks the scope of `line`. What a dead owner left half done is rolled back first.

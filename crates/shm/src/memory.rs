@@ -115,11 +115,29 @@ impl Memory {
         word.load(Ordering::Acquire) as usize * GRANULE
     }
 
-    /// Lets views reach up to `end`, which the caller has committed. Never lowers the mark.
+    /// Lets views reach up to `end`, which the caller has committed. Never lowers the mark, nor lifts that of
+    /// a segment in which damage was found.
     pub fn raise_committed(&self, end: usize) {
         let word = self.view().span::<8>(COMMITTED);
+        let raise = |old: u32| (old != 0).then(|| old.max(granules(end)));
         // Release pairs with the Acquire in `view`.
-        word.word(0).fetch_max(granules(end), Ordering::Release);
+        let _ = word.word(0).fetch_update(Ordering::Release, Ordering::Relaxed, raise);
+    }
+
+    /// Notes for everybody, for good, that damage was found (rule C5): no view that is made from here on
+    /// reaches what engines store, so every operation ends with an error. It costs those on sound segments
+    /// nothing.
+    pub fn poison(&self) {
+        self.view().poison();
+    }
+
+    /// An error if damage was found in the segment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Corrupted`].
+    pub fn require_sound(&self) -> Result<(), Error> {
+        if self.committed() == 0 { Err(Error::poisoned()) } else { Ok(()) }
     }
 
     /// Whether this is private memory that a fork has copied: what one process stores there, the other never

@@ -40,7 +40,8 @@ pub struct Section<'m> {
     /// Locked after `first`, in ascending order.
     others: Vec<(u32, LockLine<'m>)>,
     count: u32,
-    overflow: bool,
+    /// How far the view reached before the log was full; 0 if it is not.
+    overflow: usize,
 }
 
 impl<'m> Section<'m> {
@@ -67,7 +68,7 @@ impl<'m> Section<'m> {
             first_line,
             others: Vec::new(),
             count: 0,
-            overflow: false,
+            overflow: 0,
         })
     }
 
@@ -94,7 +95,7 @@ impl<'m> Section<'m> {
             first_line,
             others: Vec::new(),
             count: 0,
-            overflow: false,
+            overflow: 0,
         }))
     }
 
@@ -107,6 +108,7 @@ impl<'m> Section<'m> {
     pub fn enter_also(&mut self, scope: u32) -> Result<(), Error> {
         if self.holds(scope) {
             // Who asks knows what it holds, unless it has the scope from a damaged word.
+            self.memory.poison();
             return Err(Error::corrupted("a lock is named that is held already"));
         }
         let line = lock::line(&self.view, scope)?;
@@ -177,8 +179,7 @@ impl<'m> Section<'m> {
     #[cold]
     #[inline(never)]
     fn overflow(&mut self) {
-        self.overflow = true;
-        self.view.blind();
+        self.overflow = self.view.reach(View::BYTES_MIN);
         debug_assert!(false, "a step changes more words than it had asked for");
     }
 
@@ -193,7 +194,7 @@ impl<'m> Section<'m> {
     /// segment.
     #[inline(always)]
     pub fn sound(&self) -> bool {
-        !self.overflow && !self.view.violated()
+        self.overflow == 0 && !self.view.violated()
     }
 
     /// How many more words the log has room for: long jobs commit before it is full.
@@ -234,9 +235,10 @@ impl<'m> Section<'m> {
     fn refuse(&mut self) -> Error {
         let overflow = self.overflow;
         self.roll_back();
-        if overflow {
+        if overflow != 0 {
             Error::LogFull
         } else {
+            self.memory.poison();
             Error::corrupted("a reference points outside of the segment")
         }
     }
@@ -245,8 +247,9 @@ impl<'m> Section<'m> {
     #[cold]
     #[inline(never)]
     pub fn roll_back(&mut self) {
-        if self.overflow {
-            self.view = self.memory.view();
+        if self.overflow != 0 {
+            self.view.reach(self.overflow);
+            self.view.forgive();
         }
         for index in (0..self.count).rev() {
             put_back(&self.view, &self.thread.logged(&self.view, index));
@@ -254,7 +257,7 @@ impl<'m> Section<'m> {
         compiler_fence(Ordering::SeqCst);
         thread::set_log_count(self.thread.slot(), 0);
         self.count = 0;
-        self.overflow = false;
+        self.overflow = 0;
     }
 }
 

@@ -312,8 +312,11 @@ impl Segment {
                 path.display()
             )));
         }
-        let Some(identity) = start.first_chunk::<IDENTITY_BYTES>() else { unreachable!() };
-        let identity = Identity::decode(identity, layout)?;
+        let Some(identity_bytes) = start.first_chunk::<IDENTITY_BYTES>() else { unreachable!() };
+        let identity = Identity::decode(identity_bytes, layout)?;
+        if State::from_bytes(identity_bytes) == Some(State::Poisoned) {
+            return Err(Error::poisoned());
+        }
         let stale_boot = identity.check_surroundings()?;
         let Some(granules) = start.last_chunk::<4>() else { unreachable!() };
         let committed_bytes = u32::from_ne_bytes(*granules) as usize * GRANULE;

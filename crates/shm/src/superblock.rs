@@ -85,6 +85,11 @@ pub enum State {
 }
 
 impl State {
+    /// The state as it stands in the identity of a segment.
+    pub(crate) fn from_bytes(bytes: &[u8; IDENTITY_BYTES]) -> Option<Self> {
+        Self::from_word(u32::from_ne_bytes(field(bytes, STATE)))
+    }
+
     pub(crate) const fn from_word(word: u32) -> Option<Self> {
         match word {
             1 => Some(Self::Good),
@@ -191,7 +196,7 @@ impl Identity {
         };
         check_layout(&layout, known)?;
         // Behind the checksum, so these two can only be wrong if somebody means it.
-        if State::from_word(u32::from_ne_bytes(field(bytes, STATE))).is_none() {
+        if State::from_bytes(bytes).is_none() {
             return Err(Error::corrupted("the state is not one that a space can be in"));
         }
         let reserve_bytes = usize::try_from(word(120)).unwrap_or(usize::MAX);

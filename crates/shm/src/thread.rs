@@ -456,6 +456,18 @@ impl Memory {
         (0..PARTICIPANTS_MAX).filter_map(|number| participant_info(&view, number)).collect()
     }
 
+    /// How many numbers of processes are taken, also by those that died without being swept yet.
+    pub fn participants_count(&self) -> usize {
+        let view = self.view();
+        let is_taken = |number: &usize| participant_entry(&view, *number).load(PID) != 0;
+        (0..PARTICIPANTS_MAX).filter(is_taken).count()
+    }
+
+    /// Whether a process or a thread that uses the segment has died and was not swept yet.
+    pub fn somebody_died(&self) -> bool {
+        self.participants().iter().any(|one| !one.alive) || !self.dead_slots().is_empty()
+    }
+
     /// Every slot that was ever used.
     pub fn slots(&self) -> Vec<Slot<'_>> {
         let view = self.view();
@@ -479,7 +491,8 @@ impl Memory {
         slots.collect()
     }
 
-    fn slots_used(&self) -> usize {
+    /// How many slots were ever used.
+    pub fn slots_used(&self) -> usize {
         let header: Span<'_, 16> = self.view().span(table::COMMITTED);
         (header.load(table::SLOTS_USED - table::COMMITTED) as usize).min(THREADS_MAX)
     }

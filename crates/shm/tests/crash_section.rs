@@ -9,7 +9,7 @@ mod common;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use common::{LAYOUT, OPTIONS, Scratch};
-use tupelo_crashtest::{Experiment, Region, Script, shared_words};
+use tupelo_crashtest::{Experiment, Region, Script, shared_words, thorough};
 use tupelo_shm::{GRANULE, Memory, Section, Segment};
 
 /// What the kernel stores into the lock of a dead owner.
@@ -157,7 +157,7 @@ fn a_section_over_two_scopes_happens_in_both_or_in_none() {
     });
     let seen = Seen::new();
     // A lock that is held but not pending is found by time, a millisecond each: so every third.
-    let experiment = Experiment::new(bench.region).with_stride(3);
+    let experiment = Experiment::new(bench.region).with_stride(if thorough() { 1 } else { 3 });
     let summary = experiment.kill_at_every_instruction(&script, |_| {
         let words = [bench.words(0), bench.words(1)];
         assert!(words == [[0; 4]; 2] || words == [[1; 4]; 2], "{words:?}");
@@ -183,7 +183,7 @@ fn an_heir_killed_at_any_instruction_leaves_its_own_heir_the_same_work() {
     let seen = Seen::new();
     let leaves_work = || bench.lock_word(0) & OWNER_DIED != 0;
     // The heir is killed some 500 times for each death of the worker.
-    let experiment = Experiment::new(bench.region).with_stride(151);
+    let experiment = Experiment::new(bench.region).with_stride(if thorough() { 1 } else { 151 });
     let summary = experiment.double_kill(&worker, &heir, leaves_work, |_, _| {
         let words = bench.words(0);
         assert!(words == [words[0]; 4] && words[0] <= 1, "{words:?}");

@@ -262,6 +262,8 @@ fn a_poisoned_segment_is_poisoned_for_all() {
     });
     assert_eq!(child.wait(), Exit::Done);
     assert_eq!(segment.state(), Some(State::Poisoned));
+    let error = open(&scratch.directory(), "a", 1).unwrap_err();
+    assert!(matches!(error, Error::Corrupted { .. }), "{error}");
 }
 
 /// A fork while another thread is opening segments must not leave the child with a lock that nobody

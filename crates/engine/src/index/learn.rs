@@ -98,8 +98,7 @@ impl Engine {
                     return Ok(());
                 }
             }
-            let what = "the records of a shape lead back into themselves";
-            Err(Error::Memory(tupelo_shm::Error::corrupted(what)))
+            Err(self.damaged("the records of a shape lead back into themselves"))
         });
         match done {
             Err(Error::SpaceFull { .. }) => Ok(()),
@@ -218,7 +217,7 @@ impl Engine {
                 section.commit()?;
                 return Ok(true);
             }
-            commit_if_full(section)?;
+            step::commit_if_full(section)?;
             self.build_one(section, stripe, index, (reference, mask), kinds.as_slice())?;
         }
         section.commit()?;
@@ -260,18 +259,10 @@ fn drop_step<'m>(
         links::set_linked(section, reference, index.slot, false);
         let next = record::header(section.view(), reference).load(record::NEXT);
         section.set(index.words, CURSOR, next);
-        commit_if_full(section)?;
+        step::commit_if_full(section)?;
     }
     section.commit()?;
     Ok(false)
-}
-
-/// Commits if the log has not much room for another record. A walk may be interrupted anywhere.
-fn commit_if_full(section: &mut Section<'_>) -> Result<(), Error> {
-    if section.room() < 2 * step::STEP_WORDS {
-        section.commit()?;
-    }
-    Ok(())
 }
 
 /// Uses beyond this are not counted: a table in steady use costs its readers no store.

@@ -270,6 +270,7 @@ impl Waiter {
 
     /// Looks for a tuple under the lock: one whose put died before it could signal, or is about to.
     fn look(&self) -> Result<bool, Error> {
+        self.engine.require_sound()?;
         if self.is_watch() {
             return Ok(self.happened());
         }
@@ -321,7 +322,8 @@ impl Waiter {
                 // The put that handed it over died and was undone.
                 continue;
             }
-            let kinds = registry::kinds_of(section.view(), shape).ok_or_else(damaged_shape)?;
+            let kinds = registry::kinds_of(section.view(), shape)
+                .ok_or_else(|| engine.damaged(NO_SHAPE))?;
             let kinds = kinds.as_slice();
             let cell = cell(section.view(), self.number);
             section.set(cell, RECORD, 0);
@@ -413,7 +415,8 @@ impl Engine {
             if reference == 0 {
                 return Ok(super::deliver::Delivery::default());
             }
-            let kinds = registry::kinds_of(section.view(), shape).ok_or_else(damaged_shape)?;
+            let kinds =
+                registry::kinds_of(section.view(), shape).ok_or_else(|| self.damaged(NO_SHAPE))?;
             section.set(cell, RECORD, 0);
             let delivery = if want == Want::Read {
                 self.free_held(&mut section, stripe, reference, kinds.as_slice(), false)?
@@ -428,9 +431,7 @@ impl Engine {
     }
 }
 
-fn damaged_shape() -> Error {
-    Error::Memory(tupelo_shm::Error::corrupted("a record names a shape that does not exist"))
-}
+const NO_SHAPE: &str = "a record names a shape that does not exist";
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)

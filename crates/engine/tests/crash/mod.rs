@@ -4,21 +4,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tupelo_crashtest::{Death, Experiment, Region, Script, Summary};
+use tupelo_crashtest::{Death, Experiment, Region, Script, Summary, thorough};
 use tupelo_engine::{CreateOptions, Engine, Error, Order, Report};
 use tupelo_shm::{Directory, Segment};
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
-/// Kills per script in an ordinary run; `TUPELO_TORTURE=1` kills at every instruction.
+/// Kills per script in an ordinary run; a thorough one kills at every instruction.
 const KILLS: usize = 30;
 /// Deaths of the first process in an ordinary double kill.
-const FIRST_KILLS: usize = 12;
+const FIRST_KILLS: usize = 6;
 /// Deaths of its heir for each of them.
-const SECOND_KILLS: usize = 12;
+const SECOND_KILLS: usize = 8;
 
 /// Whether the long run was asked for.
 pub(crate) fn torture() -> bool {
-    std::env::var_os("TUPELO_TORTURE").is_some()
+    thorough()
 }
 
 /// An engine over shared memory that has no name any more: nothing is left of it after the test.
@@ -194,9 +194,7 @@ pub(crate) fn kill_everywhere(
         judge(found, death.instructions == death.of);
         use_it(engine);
     };
-    // The first run only measures.
-    let whole = Experiment::new(region(engine)).with_stride(usize::MAX);
-    let instructions = whole.kill_at_every_instruction(&script, check).instructions;
+    let instructions = Experiment::new(region(engine)).measure(&script);
     let stride = if torture() { 1 } else { (instructions / KILLS) | 1 };
     let experiment = Experiment::new(region(engine)).with_stride(stride);
     let summary = experiment.kill_at_every_instruction(&script, check);
@@ -243,11 +241,8 @@ pub(crate) fn kill_twice(
     };
     let worker = Script::new(register, |engine| script(engine));
     let heir = Script::new(register, |engine| heir(engine));
-    let measure = |script: &Script<'_, Arc<Engine>>| {
-        let whole = Experiment::new(region(engine)).with_stride(usize::MAX);
-        whole.kill_at_every_instruction(script, |_| ()).instructions
-    };
-    let (instructions, heirs) = (measure(&worker), measure(&heir));
+    let whole = Experiment::new(region(engine));
+    let (instructions, heirs) = (whole.measure(&worker), whole.measure(&heir));
     let (first, second) = if torture() { (100, 400) } else { (FIRST_KILLS, SECOND_KILLS) };
     // Odd strides: loops of an even number of instructions are met at all of them in turn.
     let stride = |instructions: usize, kills: usize| (instructions / kills) | 1;

@@ -1,0 +1,102 @@
+//! Processes that come and go leave nothing behind that others would miss (L5, B2, C1).
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
+
+use std::sync::Arc;
+
+use tupelo_crashtest::{Exit, fork};
+use tupelo_engine::{CreateOptions, Engine, Error, Order, Want};
+use tupelo_shm::{Directory, PARTICIPANTS_MAX, Segment};
+use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
+
+const INT: PatternRef<'static> = PatternRef::Kinds(KindSet::of(Kind::Int));
+const ANY: PatternRef<'static> = PatternRef::Kinds(KindSet::ALL);
+const SIZE_BYTES: u64 = 2 << 20;
+
+/// The name of a space that ends with the test.
+struct Name(String);
+
+impl Name {
+    fn new(test: &str) -> Self {
+        Self(format!("tupelo-test-{test}-{}", std::process::id()))
+    }
+
+    /// A handle of its own, as another program would have it.
+    fn attach(&self) -> Arc<Engine> {
+        let options = CreateOptions {
+            reserve_bytes: Engine::reserve_bytes(SIZE_BYTES),
+            initial_commit_bytes: 0,
+            create: true,
+            fresh: false,
+            mode: 0o600,
+        };
+        let layout = Engine::segment_layout();
+        let initialise = |mapping: &_| Engine::initialise(mapping, SIZE_BYTES, None);
+        let directory = Directory::default();
+        let segment =
+            Segment::create_or_attach(&directory, &self.0, &options, &layout, initialise).unwrap();
+        Arc::new(Engine::new(segment).unwrap())
+    }
+}
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        let _ = Directory::default().remove(&self.0);
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a sink")]
+fn first(tuple: TupleView<'_>) -> Result<i64, Error> {
+    match tuple.field(0) {
+        Some(Field::Int(value)) => Ok(value),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn any_number_of_processes_may_come_and_go_though_nobody_waits_b2() {
+    let name = Name::new("come-and-go");
+    let space = name.attach();
+    space.put(&[Field::Int(0)]).unwrap();
+    for number in 0..i64::try_from(PARTICIPANTS_MAX).unwrap() + 500 {
+        let guest = fork(|| {
+            let space = name.attach();
+            let taken = space.try_take(&[TemplateRef::new(&[INT])], Order::Fifo, first).unwrap();
+            space.put(&[Field::Int(taken.unwrap() + 1)]).unwrap();
+            assert_eq!(taken, Some(number));
+            if number % 2 == 0 {
+                std::process::abort();
+            }
+        });
+        let expected = if number % 2 == 0 { Exit::Killed(6) } else { Exit::Done };
+        assert_eq!(guest.wait(), expected);
+    }
+    space.check().unwrap();
+}
+
+/// Whoever would miss otherwise sees at once what a dead process held.
+#[test]
+fn what_the_dead_held_is_there_for_the_next_who_looks_l5() {
+    let name = Name::new("held");
+    let space = name.attach();
+    let looks: [fn(&Engine) -> Option<i64>; 5] = [
+        |space| space.try_take(&[TemplateRef::new(&[INT])], Order::Fifo, first).unwrap(),
+        |space| space.try_read(&[TemplateRef::new(&[INT])], Order::Lifo, first).unwrap(),
+        |space| space.try_take(&[TemplateRef::new(&[ANY])], Order::Fifo, first).unwrap(),
+        |space| space.try_read(&[TemplateRef::new(&[ANY])], Order::Random, first).unwrap(),
+        |space| space.try_take(&[TemplateRef::new(&[ANY])], Order::Max(0), first).unwrap(),
+    ];
+    for (number, look) in (0..).zip(looks) {
+        space.put(&[Field::Int(number)]).unwrap();
+        let dying = fork(|| {
+            let space = name.attach();
+            let waiter = space.waiter(&[TemplateRef::new(&[INT])], Want::Take).unwrap();
+            assert!(waiter.wait(None).unwrap(), "it was handed over");
+            std::process::abort();
+        });
+        assert_eq!(dying.wait(), Exit::Killed(6));
+        assert_eq!(look(&space), Some(number));
+        space.take_all(&[TemplateRef::new(&[INT])], None, first).unwrap();
+    }
+    assert_eq!(space.check().unwrap().held(), 0);
+}
