@@ -118,6 +118,12 @@ pub(crate) fn with_template<'a, R>(
     {
         return use_template(&[TemplateRef::new(&patterns)]);
     }
+    if let [before @ .., last] = arguments
+        && patterns.len() == before.len()
+        && last.is_exact_instance_of::<Rest>()
+    {
+        return use_template(&[TemplateRef { patterns: &patterns, rest: true }]);
+    }
     let template = owned_template(py, (source, arguments))?;
     template.with_refs(use_template).map_err(|why| not_encodable(py, why))?
 }
@@ -157,7 +163,7 @@ fn push_formal<'a>(
     patterns: &mut ArrayVec<PatternRef<'a>, ARITY_MAX>,
 ) -> bool {
     if let Some(class) = exactly::<PyType>(object) {
-        let Some(kind) = patterns::builtin_kind(class) else { return false };
+        let Some(kind) = patterns::class_kind(class) else { return false };
         patterns.push(PatternRef::Kinds(KindSet::of(kind)));
     } else if object.is_exact_instance_of::<PyEllipsis>() {
         patterns.push(PatternRef::ANY);

@@ -6,7 +6,7 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::MaybeUninit;
-use std::ptr;
+use std::{ptr, slice};
 
 use pyo3::exceptions::PyException;
 use pyo3::ffi;
@@ -64,19 +64,19 @@ pub(crate) fn array(object: &Bound<'_, PyAny>) -> Result<Option<ArrayArgument>, 
     if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 0 {
         return Ok(None);
     }
-    let class = known::class_name(object);
+    let class = || known::class_name(object);
     let buffer = Buffer::get(object, ffi::PyBUF_FULL_RO).map_err(|why| {
         if !why.is_instance_of::<PyException>(object.py()) {
             return Refusal::Raised(why);
         }
         let why = why.value(object.py());
-        Refusal::new(format!("a {class} that shows no elements: {why}"), ELEMENTS_HINT)
+        Refusal::new(format!("a {} that shows no elements: {why}", class()), ELEMENTS_HINT)
     })?;
     let (dtype, big_endian) =
         element_type(buffer.format(), buffer.item_bytes()).ok_or_else(|| {
             let format = buffer.format().to_string_lossy();
             Refusal::new(
-                format!("a {class} of elements {format:?}, which is not stored"),
+                format!("a {} of elements {format:?}, which is not stored", class()),
                 ELEMENTS_HINT,
             )
         })?;
@@ -191,6 +191,9 @@ fn numpy_empty(py: Python<'_>) -> Option<&Bound<'_, PyAny>> {
     NUMPY_EMPTY.get_or_init(py, import).as_ref().map(|empty| empty.bind(py))
 }
 
+/// How much of an array is copied at once.
+const COPY_BYTES: usize = 1024;
+
 /// A view of another object's memory, given back when dropped.
 ///
 /// Not `PyO3`'s own, which refuses arrays without dimensions and allocates for each view.
@@ -233,7 +236,7 @@ impl Buffer {
             return Vec::new();
         }
         // SAFETY: a view of `PyBUF_ND` with dimensions has the size of each.
-        let shape = unsafe { std::slice::from_raw_parts(self.view.shape, dimensions) };
+        let shape = unsafe { slice::from_raw_parts(self.view.shape, dimensions) };
         shape.iter().map(|size| size.cast_unsigned() as u64).collect()
     }
 
@@ -251,7 +254,7 @@ impl Buffer {
         // SAFETY: a contiguous view is `len` bytes at `buf`, which the object keeps where they are as
         // long as the view exists. Another thread may write to them only without the lock of the
         // interpreter, against the rules of that memory as much as of ours.
-        unsafe { std::slice::from_raw_parts(self.view.buf.cast(), self.len()) }
+        unsafe { slice::from_raw_parts(self.view.buf.cast(), self.len()) }
     }
 
     /// The elements in a new run of bytes, the last dimension fastest.
@@ -271,14 +274,21 @@ impl Buffer {
     }
 
     /// Overwrites the memory, which must be contiguous, writable, new, and as long as `bytes`.
+    ///
+    /// In parts: glibc before 2.39 copies more than 2 KiB by an instruction that is five times slower on Zen 3
+    /// and 4 when source and target lie alike within their pages, as here they often do.
     fn fill(&self, bytes: &[u8]) {
         assert_eq!(
             bytes.len(),
             self.len(),
             "an array of the same type and shape has the same size"
         );
-        // SAFETY: `len` writable bytes of a new object, which nobody else has seen.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.view.buf.cast(), bytes.len()) };
+        for (index, part) in bytes.chunks(COPY_BYTES).enumerate() {
+            // SAFETY: the chunk begins inside of the `len` bytes at `buf`.
+            let target = unsafe { self.view.buf.cast::<u8>().add(index * COPY_BYTES) };
+            // SAFETY: room for this chunk in a new object, which nobody else has seen.
+            unsafe { ptr::copy_nonoverlapping(part.as_ptr(), target, part.len()) };
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyTuple, PyType};
 
 /// A class of a module that may not be loaded.
 pub(crate) struct KnownClass {
@@ -21,6 +21,8 @@ pub(crate) static UUID: KnownClass = KnownClass::new("uuid", "UUID");
 pub(crate) static NDARRAY: KnownClass = KnownClass::new("numpy", "ndarray");
 static NUMPY_GENERIC: KnownClass = KnownClass::new("numpy", "generic");
 static ENUM: KnownClass = KnownClass::new("enum", "Enum");
+static TYPING_ALIAS: KnownClass = KnownClass::new("typing", "_GenericAlias");
+static TYPING_ANY: KnownClass = KnownClass::new("typing", "Any");
 static UNION: KnownClass = KnownClass::new("types", "UnionType");
 
 impl KnownClass {
@@ -56,6 +58,11 @@ impl KnownClass {
     /// Whether `object` is of exactly this class.
     pub(crate) fn is_class_of(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         Ok(self.get(object.py())?.is_some_and(|class| object.get_type().is(class)))
+    }
+
+    /// Whether `class` is this one, and was looked up before; no look-up, so it can not fail.
+    pub(crate) fn was_met_as(&self, class: &Bound<'_, PyType>) -> bool {
+        self.class.get(class.py()).is_some_and(|known| known.is(class))
     }
 
     /// Whether `object` is this class.
@@ -94,28 +101,20 @@ pub(crate) fn is_numpy_scalar(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 pub(crate) fn union_members<'py>(
     object: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    let py = object.py();
-    let is_union = object.get_type().is(UNION.import(py)?)
-        // Before Python 3.14 the forms of `typing` are objects of a private class.
-        || (is_typing(object)
-            && object
-                .getattr("__origin__")
-                .is_ok_and(|origin| py.import("typing").is_ok_and(|typing| {
-                    typing.getattr("Union").is_ok_and(|union| origin.is(&union))
-                })));
+    let is_union = object.get_type().is(UNION.import(object.py())?)
+        // Before Python 3.14 the forms of `typing` are objects of its own classes.
+        || (TYPING_ALIAS.is_instance(object)? && is_typing_union(object)?);
     if is_union { Ok(Some(object.getattr("__args__")?.cast_into()?)) } else { Ok(None) }
 }
 
-/// Whether `object` is `typing.Any`.
-pub(crate) fn is_typing_any(object: &Bound<'_, PyAny>) -> bool {
-    is_typing(object) && object.repr().is_ok_and(|text| text == "typing.Any")
+fn is_typing_union(alias: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let union = alias.py().import("typing")?.getattr("Union")?;
+    Ok(alias.getattr("__origin__")?.is(&union))
 }
 
-/// Whether `object` says that it comes from the module `typing`.
-fn is_typing(object: &Bound<'_, PyAny>) -> bool {
-    object
-        .getattr("__module__")
-        .is_ok_and(|module| module.cast::<PyString>().is_ok_and(|module| module == "typing"))
+/// Whether `class` is `typing.Any`, which is a class since Python 3.11.
+pub(crate) fn is_typing_any(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    TYPING_ANY.is(class)
 }
 
 /// 1970-01-01 in UTC, from which moments are counted.

@@ -13,7 +13,7 @@ use pyo3::types::{
 use tupelo::{Kind, KindSet, Pattern};
 
 use crate::formals::{self, FieldProxy, Formal, Rest};
-use crate::known;
+use crate::known::{self, KnownClass};
 use crate::objects::Objects;
 use crate::refusal::Refusal;
 use crate::template::Template;
@@ -75,7 +75,7 @@ fn convert(object: &Bound<'_, PyAny>) -> Result<Pattern, Misfit> {
     if let Ok(class) = object.cast::<PyType>() {
         return class_kinds(class).map(Pattern::Kinds);
     }
-    if object.is_instance_of::<PyEllipsis>() || known::is_typing_any(object) {
+    if object.is_instance_of::<PyEllipsis>() {
         return Ok(Pattern::ANY);
     }
     if let Ok(formal) = object.cast::<Formal>() {
@@ -108,20 +108,23 @@ fn refuse_misplaced(object: &Bound<'_, PyAny>) -> Result<(), Misfit> {
     Err(Misfit::Pattern { what: what.to_owned(), hint })
 }
 
+/// The classes of modules that may not be loaded, and what they stand for.
+static KNOWN_KINDS: [(&KnownClass, Kind); 4] = [
+    (&known::NDARRAY, Kind::Array),
+    (&known::DATETIME, Kind::Timestamp),
+    (&known::UUID, Kind::Uuid),
+    (&known::DECIMAL, Kind::Decimal),
+];
+
 /// The kinds that the formal `class` accepts (rule M3).
 fn class_kinds(class: &Bound<'_, PyType>) -> Result<KindSet, Misfit> {
-    if let Some(kind) = builtin_kind(class) {
+    if let Some(kind) = class_kind(class) {
         return Ok(KindSet::of(kind));
     }
-    if known::is_typing_any(class) {
+    if known::is_typing_any(class)? {
         return Ok(KindSet::ALL);
     }
-    for (known, kind) in [
-        (&known::DATETIME, Kind::Timestamp),
-        (&known::DECIMAL, Kind::Decimal),
-        (&known::UUID, Kind::Uuid),
-        (&known::NDARRAY, Kind::Array),
-    ] {
+    for (known, kind) in KNOWN_KINDS {
         if known.is(class)? {
             return Ok(KindSet::of(kind));
         }
@@ -133,9 +136,19 @@ fn class_kinds(class: &Bound<'_, PyType>) -> Result<KindSet, Misfit> {
     })
 }
 
+/// The kind that a class stands for, as far as that can be told at once: the built-in ones, and those known
+/// that were met before.
+#[inline]
+pub(crate) fn class_kind(class: &Bound<'_, PyType>) -> Option<Kind> {
+    builtin_kind(class).or_else(|| {
+        let met = |(known, _): &&(&KnownClass, Kind)| known.was_met_as(class);
+        KNOWN_KINDS.iter().find(met).map(|(_, kind)| *kind)
+    })
+}
+
 /// The kind that a built-in class stands for, if it is one.
 #[inline]
-pub(crate) fn builtin_kind(class: &Bound<'_, PyType>) -> Option<Kind> {
+fn builtin_kind(class: &Bound<'_, PyType>) -> Option<Kind> {
     let py = class.py();
     let class = class.as_type_ptr();
     // The most frequent ones first: this is a chain of comparisons of addresses.
