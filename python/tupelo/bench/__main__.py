@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tupelo.bench.backends.registry import PEERS, UnknownPeerError, chosen
 from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
+from tupelo.bench.experiments.workload import recorded
 from tupelo.bench.harness import machine
 from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.progress import Progress
@@ -61,6 +62,12 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("--repeats", type=positive, metavar="N", help="of each cell (10)")
     parser.add_argument("--seed", type=int, default=1, help="of all random input (1)")
+    parser.add_argument(
+        "--workload",
+        type=Path,
+        metavar="FILE",
+        help="settle: age the spaces by a history of `tupelo record`",
+    )
     parser.add_argument(
         "--budget",
         type=minutes,
@@ -131,7 +138,8 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
         versions=machine.versions(),
     )
     repeats = options.repeats or (QUICK_REPEATS if options.quick else 10)
-    asked = Options(options.quick, repeats, options.seed, options.budget)
+    workload = recorded(options.workload) if options.workload else None
+    asked = Options(options.quick, repeats, options.seed, options.budget, workload)
     progress = Progress(terminal)
     runner = Runner(run, asked, progress)
     peers = chosen(options.vs)
@@ -145,6 +153,8 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     begin = time.monotonic()
     for experiment, peer, jobs in plan:
         runner.all_of(experiment.name, peer, placement(experiment.where), jobs)
+    for experiment in wanted:
+        run.measures += experiment.derive(run)
     run.duration_s = round(time.monotonic() - begin, 1)
     return run
 

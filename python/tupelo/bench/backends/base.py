@@ -44,6 +44,8 @@ class Schema:
     """The shapes that an experiment uses, found by their tags."""
 
     shapes: tuple[Shape, ...]
+    outlive: bool = False
+    """Whether tuples have to stay when the process that put them ends."""
     by_tag: dict[str, Shape] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

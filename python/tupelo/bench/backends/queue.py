@@ -28,6 +28,8 @@ class Queue(Backend):
         return platform.python_version()
 
     def lacks(self, schema: Schema) -> str | None:
+        if schema.outlive:
+            return "what does not fit into a pipe stays in the process that put it"
         keyed = [shape.tag for shape in schema.shapes if shape.keys]
         return f"a queue can not be asked for a key ({', '.join(keyed)})" if keyed else None
 
@@ -79,6 +81,4 @@ class QueueSpace(Handle):
         return count
 
     def close(self) -> None:
-        # Whatever nobody took goes with the processes: nobody waits for the pipe to be read.
-        for queue in self._queues.values():
-            queue.cancel_join_thread()
+        """Leave it to the end of the process, which first sends what it has put."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from tupelo.bench.backends.base import Peer
     from tupelo.bench.harness.placement import Where
-    from tupelo.bench.harness.record import Run
+    from tupelo.bench.harness.record import Measure, Run
     from tupelo.bench.harness.runner import Job, Options
     from tupelo.bench.report.figure import Figure
     from tupelo.bench.report.printed import Printed
@@ -38,6 +38,10 @@ class Experiment(ABC):
     @abstractmethod
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
         """What is to run, smaller sizes first."""
+
+    def derive(self, run: Run) -> list[Measure]:  # noqa: ARG002
+        """Measures that follow from others, when all of them are there."""
+        return []
 
     def figures(self, run: Run) -> list[Figure]:  # noqa: ARG002 - for those that draw nothing
         """The figures that can be drawn of what was measured."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tupelo.bench.experiments.cases import Cases
 from tupelo.bench.experiments.mem import Mem
+from tupelo.bench.experiments.settle import Settle
 from tupelo.bench.experiments.yardsticks import Yardsticks
 
 if TYPE_CHECKING:
     from tupelo.bench.experiments.base import Experiment
 
 YARDSTICKS: Experiment = Yardsticks()
-EXPERIMENTS: tuple[Experiment, ...] = (Mem(),)
+EXPERIMENTS: tuple[Experiment, ...] = (Mem(), Settle(), Cases())

@@ -25,6 +25,7 @@ from tupelo.bench.harness.workers import OverBudgetError, WorkerFailedError, Wro
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from tupelo.bench.experiments.workload import Workload
     from tupelo.bench.harness.profiler import Profiler
     from tupelo.bench.harness.progress import Progress
 
@@ -42,6 +43,8 @@ class Options:
     repeats: int = 10
     seed: int = 1
     budget_s: float | None = None
+    workload: Workload | None = None
+    """That ages the spaces of `settle`, instead of a generated one."""
 
 
 @dataclass
@@ -52,6 +55,7 @@ class Stage:
     parameters: Parameters
     placement: Placement
     seed: int
+    repeat: int
     quick: bool
     deadline: float | None
     noted: list[tuple[str, str, list[float], str | None]] = field(default_factory=list)
@@ -110,14 +114,12 @@ class Runner:
     progress: Progress
     left_weight: float = 0.0
     """Of the jobs that are still to come; their share of the time is measured by it."""
-    deadline: float | None = None
     begun: float = field(default_factory=time.monotonic)
 
     def plan(self, weight: float) -> None:
         """Say how much is to come, before the first job."""
         self.left_weight = weight
-        if self.options.budget_s is not None:
-            self.deadline = time.monotonic() + self.options.budget_s
+        self.begun = time.monotonic()
 
     def all_of(
         self, experiment: str, peer_class: type[Peer], where: Placement, jobs: Sequence[Job]
@@ -159,29 +161,16 @@ class Runner:
             text = f"not tried: over budget at {told(over[job.family])}"
             self._remark(experiment, peer.name, job.parameters, "over budget", text)
             return
-        repeats = job.repeats or self.options.repeats
-        label = f"{experiment} {peer.name} {told(job.parameters)}"
-        deadline = self._deadline(job)
+        share_s = self._share_s(job)
         stages: list[Stage] = []
         try:
-            for repeat in range(repeats):
-                self.progress.show(label, repeat, repeats)
-                if deadline is not None and len(stages) >= REPEATS_MIN:
-                    spent = time.monotonic() - (deadline - self._share(job))
-                    if spent / len(stages) * (len(stages) + 1) > self._share(job):
-                        break
-                seed = self.options.seed * 1_000 + repeat
-                stages.append(
-                    self._repeat(
-                        peer,
-                        job,
-                        Stage(peer, job.parameters, where, seed, self.options.quick, deadline),
-                    )
-                )
+            for stage in self._stages(experiment, peer, where, job, share_s):
+                self._repeat(peer, job, stage)
+                stages.append(stage)
         except OverBudgetError:
             if len(stages) < REPEATS_MIN:
                 over[job.family] = job.parameters
-                text = f"stopped after {self._share(job):.0f} s"
+                text = f"stopped after {share_s:.0f} s"
                 self._remark(experiment, peer.name, job.parameters, "over budget", text)
                 return
         except WrongResultError as error:
@@ -192,16 +181,33 @@ class Runner:
             return
         self._keep(experiment, peer.name, job.parameters, stages)
 
-    def _repeat(self, peer: Peer, job: Job, stage: Stage) -> Stage:
+    def _stages(
+        self, experiment: str, peer: Peer, where: Placement, job: Job, share_s: float
+    ) -> Iterator[Stage]:
+        """A stage per repeat, as long as there is time for one more."""
+        begin = time.monotonic()
+        deadline = None if self.options.budget_s is None else begin + share_s
+        repeats = job.repeats or self.options.repeats
+        label = f"{experiment} {peer.name} {told(job.parameters)}"
+        for repeat in range(repeats):
+            spent_s = time.monotonic() - begin
+            if repeat >= REPEATS_MIN and spent_s / repeat * (repeat + 1) > share_s:
+                return
+            self.progress.show(label, repeat, repeats)
+            seed = self.options.seed * 1_000 + repeat
+            yield Stage(
+                peer, job.parameters, where, seed, repeat, self.options.quick, deadline=deadline
+            )
+
+    def _repeat(self, peer: Peer, job: Job, stage: Stage) -> None:
         if not isinstance(peer, Backend):
             job.once(stage)
-            return stage
+            return
         peer.create(job.schema, job.spaces, job.size_bytes)
         try:
             job.once(stage)
         finally:
             peer.drop()
-        return stage
 
     def _keep(
         self, experiment: str, backend: str, parameters: Parameters, stages: Sequence[Stage]
@@ -213,15 +219,13 @@ class Runner:
                 together.setdefault(metric, fresh).samples.extend(samples)
         self.run.measures.extend(together.values())
 
-    def _share(self, job: Job) -> float:
+    def _share_s(self, job: Job) -> float:
+        """The longest that a job may take."""
         if self.options.budget_s is None:
             return float("inf")
-        left = self.options.budget_s - (time.monotonic() - self.begun)
-        share = SHARES * left * job.weight / max(self.left_weight, job.weight)
-        return max(SHARE_MIN_S, min(share, left))
-
-    def _deadline(self, job: Job) -> float | None:
-        return None if self.deadline is None else time.monotonic() + self._share(job)
+        left_s = self.options.budget_s - (time.monotonic() - self.begun)
+        share_s = SHARES * left_s * job.weight / max(self.left_weight, job.weight)
+        return max(SHARE_MIN_S, min(share_s, left_s))
 
     def _remark(
         self, experiment: str, backend: str, parameters: Parameters, why: Why, text: str

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import traceback
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -127,11 +127,16 @@ def _work(report: Connection, start: Barrier, task: Task) -> None:
         bench.profiler.write(task.path)
         report.send(("done", result))
     except WrongResultError as wrong:
-        report.send(("wrong", str(wrong)))
-        sys.exit(1)
+        _give_up(report, "wrong", str(wrong))
     except BaseException:  # noqa: BLE001 - the first process raises it again
-        report.send(("failed", traceback.format_exc()))
-        sys.exit(1)
+        _give_up(report, "failed", traceback.format_exc())
+
+
+def _give_up(report: Connection, how: str, why: str) -> None:
+    """Report what went wrong, unless another process was faster, and end."""
+    with suppress(BrokenPipeError):
+        report.send((how, why))
+    sys.exit(1)
 
 
 def _collect(

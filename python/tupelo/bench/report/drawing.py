@@ -48,7 +48,7 @@ def svg(figure: Figure) -> str:
         canvas, axes = plt.subplots(figsize=(WIDTH_INCH, HEIGHT_INCH), layout="constrained")
         if figure.log_y:
             axes.set_yscale("log")
-        (_bars if figure.kind == "bars" else _lines)(axes, figure)
+        {"bars": _bars, "lines": _lines, "marks": _marks}[figure.kind](axes, figure)
         axes.set_title(figure.title, loc="left", fontweight="bold")
         axes.set_xlabel(figure.x_label)
         axes.set_ylabel(figure.y_label)
@@ -108,6 +108,18 @@ def _lines(axes: Any, figure: Figure) -> None:
     values = sorted({point.x for series in figure.series for point in series.points})
     axes.set_xticks(values, [_tick(value) for value in values])
     axes.minorticks_off()
+
+
+def _marks(axes: Any, figure: Figure) -> None:
+    for number, series in enumerate(figure.series):
+        axes.plot(
+            [point.x for point in series.points],
+            [point.mean for point in series.points],
+            MARKS[number % len(MARKS)],
+            markersize=2.5,
+            alpha=0.7,
+            label=series.label,
+        )
 
 
 def _errors(series: Series, *, log: bool) -> list[list[float]] | None:

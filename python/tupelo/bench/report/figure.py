@@ -35,7 +35,7 @@ class Figure:
     name: str
     """Of its file."""
     title: str
-    kind: Literal["bars", "lines"]
+    kind: Literal["bars", "lines", "marks"]
     x_label: str
     y_label: str
     series: tuple[Series, ...]
@@ -86,6 +86,33 @@ def lines(
     found = [m for m in run.find(experiment, metric, **fixed) if x in m.parameters]
     blank = Figure(slug(f"{experiment} {title}"), title, "lines", x, metric, (), log_x, log_y, note)
     return _with_series(blank, found)
+
+
+def marks(
+    run: Run, experiment: str, metrics: str, *, fixed: dict[str, Any], title: str, note: str = ""
+) -> Figure:
+    """A mark per sample, in the order of the samples; a series per metric that begins so."""
+    wanted = dict(fixed)
+    backend = wanted.pop("backend")
+    found = [
+        measure
+        for measure in run.of(experiment)
+        if measure.metric.startswith(metrics)
+        and measure.backend == backend
+        and all(measure.parameters.get(name) == value for name, value in wanted.items())
+    ]
+    series = tuple(
+        Series(
+            measure.metric,
+            tuple(Point(number, sample, None) for number, sample in enumerate(measure.samples)),
+        )
+        for measure in found
+    )
+    unit = found[0].unit if found else ""
+    name = slug(f"{experiment} {title}")
+    return Figure(
+        name, title, "marks", "operation", "time", series, log_y=False, note=note, unit=unit
+    )
 
 
 def _with_series(blank: Figure, measures: Sequence[Measure]) -> Figure:

@@ -1,0 +1,78 @@
+"""`bench cases`: the parts that can be looked at alone, and what they do with a wrong result."""
+
+import numpy as np
+import pytest
+
+from tupelo.bench.backends.space import SharedSpace
+from tupelo.bench.experiments.cases import ocean, password, skeleton
+from tupelo.bench.experiments.cases.skeleton import Searcher, Worker
+from tupelo.bench.harness.profiler import Profiler
+from tupelo.bench.harness.workers import Bench
+
+
+class Shelf:
+    """A space that holds the given words, and counts the looks."""
+
+    def __init__(self, *words):
+        self.words = set(words)
+        self.looks = 0
+
+    def try_read(self, word):
+        self.looks += 1
+        return (word,) if word in self.words else None
+
+
+def searcher(shelves, order="round robin"):
+    bench = Bench(1, Profiler(), None)
+    return Searcher(Worker(bench, SharedSpace(), 0, shelves, None), order), bench.profiler
+
+
+def test_the_digest_of_the_papers_listing_is_that_of_its_password():
+    assert password.digest_of("7723567") == "dd157c03313e452ae4a7a5b72407b3a9"
+
+
+def test_no_password_comes_twice_and_each_has_seven_digits():
+    passwords = [password.password(place) for place in range(200_000)]
+    assert len(set(passwords)) == len(passwords)
+    assert {len(each) for each in passwords} == {7}
+
+
+def test_the_parts_of_the_workers_are_the_whole():
+    plan = password.Plan(1_003, 4, key_first=False, seed=1)
+    assert [place for worker in range(4) for place in plan.part(worker)] == list(range(1_003))
+
+
+def test_a_search_visits_the_own_space_first_and_counts_every_visit():
+    shelves = [Shelf("a"), Shelf("b"), Shelf("c")]
+    search, profiler = searcher(shelves)
+    assert search.read("a") == ("a",)
+    assert search.read("c") == ("c",)
+    assert [shelf.looks for shelf in shelves] == [2, 1, 1]
+    assert profiler.counts == {skeleton.VISITED: 4, skeleton.SEARCHES: 2}
+    assert profiler.tracks[skeleton.LOCAL_READING].total_operations == 2
+    assert profiler.tracks[skeleton.REMOTE_READING].total_operations == 2
+
+
+def test_by_success_factor_the_space_that_had_most_is_visited_first():
+    shelves = [Shelf("a"), Shelf("b"), Shelf("c")]
+    search, _ = searcher(shelves, "success factor")
+    for _ in range(3):
+        search.read("c")
+    assert [shelf.looks for shelf in shelves] == [1, 1, 3]
+
+
+def test_panels_stepped_with_their_borders_are_the_grid_stepped():
+    plan = ocean.Plan(30, 3, iterations=1, order="round robin", seed=5)
+    grid = plan.grid()
+    whole = ocean.step(grid)
+    for worker in range(3):
+        columns = plan.columns(worker)
+        left, right = int(worker > 0), int(worker < 2)
+        wide = ocean.step(grid[:, columns.start - left : columns.stop + right])
+        panel = wide[:, left : wide.shape[1] - right]
+        assert panel.tobytes() == np.ascontiguousarray(whole[:, columns]).tobytes()
+
+
+@pytest.mark.parametrize("workers", [1, 5, 15])
+def test_every_process_has_a_space_of_its_own(workers):
+    assert len(set(skeleton.names(workers))) == workers + 1

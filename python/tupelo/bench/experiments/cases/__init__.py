@@ -1,0 +1,182 @@
+"""`bench cases`: five programs of master and workers, and what their operations cost.
+
+Buravlev, De Nicola, Mezzina: Evaluating the efficiency of Linda implementations, Concurrency and
+Computation: Practice and Experience 30(8), 2018.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tupelo.bench.experiments.base import Experiment
+from tupelo.bench.experiments.cases import (
+    matrix_blocks,
+    matrix_rows,
+    ocean,
+    password,
+    skeleton,
+    sorting,
+)
+from tupelo.bench.harness.runner import Job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tupelo.bench.backends.base import Peer, Schema
+    from tupelo.bench.harness.record import Run
+    from tupelo.bench.harness.runner import Options, Stage
+    from tupelo.bench.report.figure import Figure
+    from tupelo.bench.report.printed import Printed
+
+TUPLE_BYTES = 150
+
+
+class Cases(Experiment):
+    """Master and workers."""
+
+    name = "cases"
+    title = "Five programs of master and workers"
+    source = (
+        "Buravlev, De Nicola, Mezzina: Evaluating the efficiency of Linda implementations,"
+        " CCPE 30(8), 2018"
+    )
+    question = "What does coordination cost in whole programs, and how does it grow with workers?"
+    main = (skeleton.TOTAL,)
+
+    def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
+        one_process = ("tupelo-mem", "sqlite-durable")
+        return [peer for peer in super().peers(all_peers) if peer.name not in one_process]
+
+    def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
+        ours = peer.name == "tupelo-shm"
+        quick = options.quick
+        return [
+            *password_jobs(quick=quick),
+            *sorting_jobs(quick=quick),
+            *ocean_jobs(quick=quick, ours=ours),
+            *matrix_row_jobs(quick=quick),
+            *matrix_block_jobs(quick=quick),
+        ]
+
+    def figures(self, run: Run) -> list[Figure]:
+        from tupelo.bench.experiments.cases.figures import figures
+
+        return figures(run)
+
+    def printed(self, run: Run) -> list[Printed]:
+        from tupelo.bench.experiments.cases.figures import printed
+
+        return printed(run)
+
+
+def worker_counts(*, quick: bool, least: int = 1) -> tuple[int, ...]:
+    """How many workers."""
+    return (max(2, least),) if quick else tuple(n for n in (1, 5, 10, 15) if n >= least)
+
+
+def job(
+    case: str,
+    once: Callable[[Stage], None],
+    schema: Schema,
+    parameters: dict[str, Any],
+    payload_bytes: int,
+) -> Job:
+    """A cell of a case; its size and its workers are among the parameters."""
+    workers, size = parameters["workers"], parameters["size"]
+    return Job(
+        {"case": case, **parameters},
+        once,
+        family=case,
+        schema=schema,
+        spaces=skeleton.names(workers),
+        size_bytes=payload_bytes + 1_000 * TUPLE_BYTES,
+        weight=1 + workers / 5 + size / 500_000,
+    )
+
+
+def password_jobs(*, quick: bool) -> Iterator[Job]:
+    """Password search; the key as the first field at one size only."""
+    for size in (500,) if quick else (10_000, 100_000, 1_000_000):
+        for key in ("second", "first"):
+            if key == "first" and size not in (500, 100_000):
+                continue
+            for workers in worker_counts(quick=quick):
+
+                def once(
+                    stage: Stage, size: int = size, workers: int = workers, key: str = key
+                ) -> None:
+                    plan = password.Plan(size, workers, key == "first", stage.seed)
+                    password.once(stage, plan)
+
+                yield job(
+                    "password",
+                    once,
+                    password.schema(key_first=key == "first"),
+                    {"size": size, "key": key, "workers": workers},
+                    size * (password.PAIR_BYTES + TUPLE_BYTES),
+                )
+
+
+def sorting_jobs(*, quick: bool) -> Iterator[Job]:
+    """Sorting."""
+    for size in (20_000,) if quick else (100_000, 1_000_000, 10_000_000):
+        for workers in worker_counts(quick=quick):
+
+            def once(stage: Stage, size: int = size, workers: int = workers) -> None:
+                sorting.once(stage, sorting.Plan(size, workers, stage.seed))
+
+            parameters = {"size": size, "workers": workers}
+            yield job("sorting", once, sorting.SCHEMA, parameters, 8 * size)
+
+
+def ocean_jobs(*, quick: bool, ours: bool) -> Iterator[Job]:
+    """Ocean model; the orders of search beside round robin are ours to show."""
+    iterations = 5 if quick else 100
+    orders: tuple[skeleton.Order, ...] = ("round robin", "success factor")
+    for size in (60,) if quick else (300, 600, 1_200):
+        for workers in worker_counts(quick=quick, least=2):
+            for order in orders if ours else orders[:1]:
+
+                def once(
+                    stage: Stage,
+                    size: int = size,
+                    workers: int = workers,
+                    order: skeleton.Order = order,
+                ) -> None:
+                    ocean.once(stage, ocean.Plan(size, workers, iterations, order, stage.seed))
+
+                parameters = {"size": size, "search": order, "workers": workers}
+                yield job("ocean", once, ocean.SCHEMA, parameters, 8 * size * size)
+
+
+def matrix_row_jobs(*, quick: bool) -> Iterator[Job]:
+    """Matrix multiplication by rows."""
+    for size in (12,) if quick else (50, 100):
+        for rows in ("uniform", "B-1"):
+            for workers in worker_counts(quick=quick):
+
+                def once(
+                    stage: Stage, size: int = size, workers: int = workers, rows: str = rows
+                ) -> None:
+                    plan = matrix_rows.Plan(size, workers, rows == "B-1", stage.seed)
+                    matrix_rows.once(stage, plan)
+
+                parameters = {"size": size, "rows": rows, "workers": workers}
+                yield job("matrix rows", once, matrix_rows.SCHEMA, parameters, 24 * size * size)
+
+
+def matrix_block_jobs(*, quick: bool) -> Iterator[Job]:
+    """Matrix multiplication by blocks."""
+    for size in (20,) if quick else (50, 100):
+        for block in (10, 5):
+            for workers in worker_counts(quick=quick):
+
+                def once(
+                    stage: Stage, size: int = size, workers: int = workers, block: int = block
+                ) -> None:
+                    plan = matrix_blocks.Plan(size, workers, block, stage.seed)
+                    matrix_blocks.once(stage, plan)
+
+                parameters = {"size": size, "block": block, "workers": workers}
+                payload = 24 * size * size + TUPLE_BYTES * (size // block) ** 3
+                yield job("matrix blocks", once, matrix_blocks.SCHEMA, parameters, payload)

@@ -1,0 +1,119 @@
+"""The figures of the paper, by their numbers there, and its printed numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tupelo.bench.experiments.cases.skeleton import (
+    LOCAL_READING,
+    LOCAL_WITHDRAWING,
+    LOCAL_WRITING,
+    REMOTE_READING,
+    SEARCH,
+    TOTAL,
+    VISITED,
+)
+from tupelo.bench.report.figure import Figure, lines, marks
+from tupelo.bench.report.printed import Printed
+from tupelo.bench.report.units import quantity
+
+if TYPE_CHECKING:
+    from tupelo.bench.harness.record import Run
+
+OURS = "tupelo-shm"
+
+# (number in the paper, metric, case, what else is fixed), by the largest or the second size.
+BY_WORKERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("6", TOTAL, {"case": "password", "key": "second", "size": 100_000}),
+    ("7", TOTAL, {"case": "password", "key": "second", "size": 1_000_000}),
+    ("8", LOCAL_WRITING, {"case": "password", "key": "second", "size": 1_000_000}),
+    ("9, reading", LOCAL_READING, {"case": "password", "key": "second", "size": 1_000_000}),
+    ("9, withdrawing", LOCAL_WITHDRAWING, {"case": "password", "key": "second", "size": 1_000_000}),
+    ("10", SEARCH, {"case": "password", "key": "second", "size": 1_000_000}),
+    ("", TOTAL, {"case": "password", "key": "first", "size": 100_000}),
+    ("11", TOTAL, {"case": "sorting", "size": 1_000_000}),
+    ("12", TOTAL, {"case": "sorting", "size": 10_000_000}),
+    ("13", REMOTE_READING, {"case": "sorting", "size": 10_000_000}),
+    ("14", LOCAL_WRITING, {"case": "sorting", "size": 10_000_000}),
+    ("15", VISITED, {"case": "ocean", "search": "round robin", "size": 1_200}),
+    ("16", TOTAL, {"case": "ocean", "search": "round robin", "size": 600}),
+    ("17", TOTAL, {"case": "ocean", "search": "round robin", "size": 1_200}),
+    ("18", REMOTE_READING, {"case": "ocean", "search": "round robin", "size": 1_200}),
+    ("19", TOTAL, {"case": "matrix rows", "rows": "uniform", "size": 100}),
+    ("19, B-1", TOTAL, {"case": "matrix rows", "rows": "B-1", "size": 100}),
+    ("20", VISITED, {"case": "matrix rows", "rows": "uniform", "size": 100}),
+    ("20, B-1", VISITED, {"case": "matrix rows", "rows": "B-1", "size": 100}),
+    ("21", SEARCH, {"case": "matrix rows", "rows": "uniform", "size": 100}),
+    ("22", REMOTE_READING, {"case": "matrix rows", "rows": "uniform", "size": 100}),
+    ("25", TOTAL, {"case": "matrix blocks", "block": 10, "size": 100}),
+    ("26", TOTAL, {"case": "matrix blocks", "block": 5, "size": 100}),
+)
+
+# Sizes of a quick run, where only one is measured.
+QUICK_SIZES = {"password": 500, "sorting": 20_000, "ocean": 60, "matrix rows": 12}
+QUICK_SIZES["matrix blocks"] = 20
+
+
+def figures(run: Run) -> list[Figure]:
+    """All figures that can be drawn."""
+    found = []
+    drawn = set()
+    for number, metric, fixed in BY_WORKERS:
+        wanted = dict(fixed)
+        if run.quick:
+            wanted["size"] = QUICK_SIZES[wanted["case"]]
+        what = " ".join(str(value) for value in wanted.values())
+        title = f"{what}: {metric}"
+        if title in drawn:  # two sizes of the paper are one size of a quick run
+            continue
+        drawn.add(title)
+        note = f"Figure {number} of the paper" if number else "As figure 6, TUPLEWARE(H)"
+        found.append(lines(run, "cases", metric, "workers", fixed=wanted, title=title, note=note))
+    for number, rows in (("23", "uniform"), ("24", "B-1")):
+        size = QUICK_SIZES["matrix rows"] if run.quick else 100
+        workers = 2 if run.quick else 5
+        fixed = {"case": "matrix rows", "rows": rows, "size": size, "workers": workers}
+        found.append(
+            marks(
+                run,
+                "cases",
+                f"{SEARCH}, worker ",
+                fixed={**fixed, "backend": OURS},
+                title=f"matrix rows {rows} {size}: each search of {workers} workers, {OURS}",
+                note=f"Figure {number} of the paper",
+            )
+        )
+    return found
+
+
+def printed(run: Run) -> list[Printed]:
+    """The numbers of the paper's tables, for 15 workers, beside ours."""
+    heads = ("", "GigaSpaces, one host", "Docker", "network", OURS, "redis")
+    rows = [
+        ("sorting 10^7, remote reading", "60.1 ms", "12.4 ms", "12.2 ms",
+         *ours(run, REMOTE_READING, case="sorting", size=10_000_000)),
+        ("sorting 10^7, total", "25.7 s", "28.8 s", "11.1 s",
+         *ours(run, TOTAL, case="sorting", size=10_000_000)),
+        ("matrix 100, remote reading", "22.3 µs", "2.87 ms", "1.33 ms",
+         *ours(run, REMOTE_READING, case="matrix rows", rows="uniform", size=100)),
+        ("matrix 100, total", "1.58 s", "19.6 s", "13.9 s",
+         *ours(run, TOTAL, case="matrix rows", rows="uniform", size=100)),
+    ]  # fmt: skip
+    ocean = [
+        ("ocean 1 200, remote reading", "18.8 - 59.7 µs", "2.03 - 3.01 ms", "> 190 ms",
+         *ours(run, REMOTE_READING, case="ocean", search="round robin", size=1_200)),
+    ]  # fmt: skip
+    others = ("", "GigaSpaces", "MozartSpaces", "Tupleware, Klaim", OURS, "redis")
+    return [
+        Printed("15 workers, as printed and here", heads, tuple(rows), 3),
+        Printed("ocean model, as printed and here", others, tuple(ocean), 3),
+    ]
+
+
+def ours(run: Run, metric: str, **parameters: Any) -> tuple[str, str]:
+    """The mean at 15 workers, of Tupelo and of Redis."""
+    by_backend = {
+        measure.backend: quantity(measure.summary.mean, measure.unit)
+        for measure in run.find("cases", metric, workers=15, **parameters)
+    }
+    return by_backend.get(OURS, "-"), by_backend.get("redis", "-")

@@ -1,0 +1,123 @@
+"""Matrix multiplication by rows: the rows of A and B lie in the workers' local spaces.
+
+A worker multiplies each of its rows of A with all rows of B, which it has to search for. The rows
+of B are spread evenly, or lie all at one worker ("B-1"). The numbers are small integers, so that
+the product is exact in any order.
+
+    ("matrixA", row, values)   ("matrixB", row, values)
+    ("matrixC", row, values, counter)     counter: how many rows of B are in it
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tupelo.bench.backends.base import Backend, Schema, Shape
+from tupelo.bench.experiments.cases.skeleton import (
+    LOCAL_READING,
+    MASTER,
+    SEARCH,
+    TOTAL,
+    Searcher,
+    Worker,
+    note,
+)
+from tupelo.bench.harness.workers import WrongResultError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tupelo.bench.harness.runner import Stage
+    from tupelo.bench.harness.workers import Bench
+
+DTYPE = "f8"
+SCHEMA = Schema(
+    (
+        Shape("matrixA", 3, (1,), awaited=False),
+        Shape("matrixB", 3, (1,), awaited=False),
+        Shape("matrixC", 4),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One cell of the case."""
+
+    size: int
+    workers: int
+    all_b_at_one: bool
+    seed: int
+
+    def matrices(self) -> tuple[np.ndarray, np.ndarray]:
+        """A and B."""
+        import numpy as np
+
+        choice = np.random.default_rng(self.seed)
+        shape = (2, self.size, self.size)
+        a, b = choice.integers(0, 100, shape).astype(DTYPE)
+        return a, b
+
+
+def once(stage: Stage, plan: Plan) -> None:
+    """One repeat: a master and the workers."""
+    results, profilers = stage.run(
+        (master, (stage.peer, plan)), *[(worker, (stage.peer, plan))] * plan.workers
+    )
+    note(stage, profilers, profilers[0].tracks[TOTAL].total_s)
+    if stage.repeat == 0:
+        for number, each_ns in enumerate(results[1:]):
+            stage.note(f"{SEARCH}, worker {number}", "s", [each / 1e9 for each in each_ns])
+
+
+def master(bench: Bench, backend: Backend, plan: Plan) -> None:
+    """Collect the rows of the product, and check them."""
+    import numpy as np
+
+    space = backend.open(MASTER)
+    bench.start.wait()
+    bench.profiler.begin(TOTAL)
+    template = ("matrixC", int, backend.array_kind(), int)
+    rows = [space.take(*template) for _ in range(plan.size)]
+    bench.profiler.end(TOTAL)
+    a, b = plan.matrices()
+    product = np.zeros_like(a)
+    for _, row, values, counter in rows:
+        if counter != plan.size:
+            message = f"row {row} has {counter} of {plan.size} rows in it"
+            raise WrongResultError(message)
+        product[row] = backend.numbers(values, DTYPE)
+    if not np.array_equal(product, a @ b):
+        message = "the product is wrong"
+        raise WrongResultError(message)
+    space.close()
+
+
+def worker(bench: Bench, backend: Backend, plan: Plan) -> list[int]:
+    """Store the own rows, then make rows of the product; how long each of some searches took."""
+    import numpy as np
+
+    me = Worker.open(bench, backend, plan.workers)
+    a, b = plan.matrices()
+    mine = range(me.number, plan.size, plan.workers)
+    of_b: Any = mine
+    if plan.all_b_at_one:
+        of_b = range(plan.size) if me.number == 0 else ()
+    tuples = [("matrixA", row, backend.array(a[row])) for row in mine]
+    tuples += [("matrixB", row, backend.array(b[row])) for row in of_b]
+    searcher = Searcher(me)
+    kind = backend.array_kind()
+    bench.start.wait()
+    me.put_local(tuples)
+    for row in mine:
+        with bench.profiler.time(LOCAL_READING):
+            factors = backend.numbers(me.own.try_read("matrixA", row, kind)[2], DTYPE)
+        values, counter = np.zeros(plan.size), 0
+        for k in range(plan.size):
+            values += factors[k] * backend.numbers(searcher.read("matrixB", k, kind)[2], DTYPE)
+            counter += 1
+        me.put_remote("matrixC", row, backend.array(values), counter)
+    # Others may still search in this worker's space.
+    me.close()
+    return searcher.each_ns

@@ -1,0 +1,177 @@
+"""What the cases have in common: a master, workers, a space of its own for each, and the searches.
+
+The space of another process is remote, wherever it runs. In a centralised system the local spaces
+are names on the server, so that its "local" operations are as far as the remote ones.
+
+What is timed is the operation itself: where a process finds nothing and has to wait, the time that
+it waits for others is not that of a read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, Literal
+
+from tupelo.bench.harness.profiler import merged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo.bench.backends.base import Backend, Fields
+    from tupelo.bench.harness.profiler import Profiler
+    from tupelo.bench.harness.runner import Stage
+    from tupelo.bench.harness.workers import Bench
+
+MASTER = "master"
+LOCAL_WRITING = "local writing"
+LOCAL_READING = "local reading"
+LOCAL_WITHDRAWING = "local withdrawing"
+REMOTE_WRITING = "remote writing"
+REMOTE_READING = "remote reading"
+SEARCH = "search"
+TOTAL = "total"
+VISITED = "visited nodes"
+SEARCHES = "searches"
+OPERATIONS = (
+    LOCAL_WRITING,
+    LOCAL_READING,
+    LOCAL_WITHDRAWING,
+    REMOTE_WRITING,
+    REMOTE_READING,
+)
+EACH_MAX = 400  # searches of a worker that are recorded one by one
+
+Order = Literal["round robin", "success factor"]
+
+
+def names(workers: int) -> tuple[str, ...]:
+    """The spaces of a case: the master's, then one per worker."""
+    return (MASTER, *(f"worker-{number}" for number in range(workers)))
+
+
+@dataclass
+class Worker:
+    """A worker process: its own space, the master's, and those of the other workers."""
+
+    bench: Bench
+    backend: Backend
+    number: int
+    spaces: list[Any]
+    """Of the workers, its own first, then the next in number, and round."""
+    master: Any
+
+    @classmethod
+    def open(cls, bench: Bench, backend: Backend, workers: int) -> Worker:
+        """Open all spaces; process 0 is the master, so that worker 0 is process 1."""
+        number = bench.number - 1
+        around = [(number + step) % workers for step in range(workers)]
+        spaces = [backend.open(f"worker-{each}") for each in around]
+        return cls(bench, backend, number, spaces, backend.open(MASTER))
+
+    @property
+    def own(self) -> Any:
+        """The local space."""
+        return self.spaces[0]
+
+    def put_local(self, tuples: Sequence[Fields]) -> None:
+        """Put into the local space, timed as one batch."""
+        put = self.own.put
+        begin = perf_counter_ns()
+        for fields in tuples:
+            put(*fields)
+        self.bench.profiler.add(LOCAL_WRITING, perf_counter_ns() - begin, len(tuples))
+
+    def put_remote(self, *fields: Any) -> None:
+        """Put into the master's space."""
+        begin = perf_counter_ns()
+        self.master.put(*fields)
+        self.bench.profiler.add(REMOTE_WRITING, perf_counter_ns() - begin)
+
+    def take_remote(self, *template: Any) -> Fields:
+        """Take from the master's space; timed if there was something to take."""
+        return take_timed(self.bench.profiler, REMOTE_READING, self.master, template)
+
+    def close(self) -> None:
+        """Let go of all spaces."""
+        for space in (*self.spaces, self.master):
+            space.close()
+
+
+def take_timed(profiler: Profiler, label: str, space: Any, template: Fields) -> Fields:
+    """Take; timed if there was something to take."""
+    begin = perf_counter_ns()
+    found: Fields | None = space.try_take(*template)
+    end = perf_counter_ns()
+    if found is not None:
+        profiler.add(label, end - begin)
+        return found
+    waited: Fields = space.take(*template)
+    return waited
+
+
+class Searcher:
+    """Looks for a tuple that is in one of several spaces, nobody knows which.
+
+    As in the literature: the own space first, then the others in turn, again and again until it is
+    found. With "success factor", those first in which most searches of this kind ended so far.
+    """
+
+    def __init__(self, worker: Worker, order: Order = "round robin") -> None:
+        self._profiler = worker.bench.profiler
+        self._spaces = worker.spaces
+        self._adapts = order == "success factor"
+        self._order = list(range(len(worker.spaces)))
+        self._found = [0] * len(worker.spaces)
+        self.each_ns: list[int] = []
+
+    def read(self, *template: Any) -> Fields:
+        """Find a match and leave it where it is."""
+        return self._search(template, [space.try_read for space in self._spaces])
+
+    def take(self, *template: Any) -> Fields:
+        """Find a match and remove it."""
+        return self._search(template, [space.try_take for space in self._spaces])
+
+    def _search(self, template: Fields, look: Sequence[Any]) -> Fields:
+        add = self._profiler.add
+        visited = 0
+        begin = before = perf_counter_ns()
+        while True:
+            for place in self._order:
+                found: Fields | None = look[place](*template)
+                now = perf_counter_ns()
+                add(REMOTE_READING if place else LOCAL_READING, now - before)
+                before = now
+                visited += 1
+                if found is not None:
+                    self._note(now - begin, visited)
+                    if self._adapts:
+                        self._learn(place)
+                    return found
+
+    def _note(self, duration_ns: int, visited: int) -> None:
+        self._profiler.add(SEARCH, duration_ns)
+        self._profiler.count(VISITED, visited)
+        self._profiler.count(SEARCHES)
+        if len(self.each_ns) < EACH_MAX:
+            self.each_ns.append(duration_ns)
+
+    def _learn(self, place: int) -> None:
+        self._found[place] += 1
+        self._order.sort(key=lambda each: -self._found[each])
+
+
+def note(stage: Stage, profilers: Sequence[Profiler], total_s: float) -> None:
+    """Record the metrics of one repeat: the mean of each, over all processes."""
+    together = merged(profilers)
+    for label in (*OPERATIONS, SEARCH):
+        track = together.tracks.get(label)
+        if track is not None and (mean_s := track.mean_s) is not None:
+            stage.note(label, "s", [mean_s])
+    searches = together.counts.get(SEARCHES)
+    if searches:
+        stage.note(VISITED, "", [together.counts[VISITED] / searches])
+    spent_s = sum(track.total_s for label, track in together.tracks.items() if label in OPERATIONS)
+    stage.note("coordination", "", [spent_s / (total_s * len(profilers))])
+    stage.note(TOTAL, "s", [total_s])

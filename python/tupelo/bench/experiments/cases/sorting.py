@@ -1,0 +1,89 @@
+"""Sorting: the master puts an array in 200 parts, workers sort them, the master merges.
+
+    ("sort_array", part, "unsorted")  ->  ("sorted_part", part)
+    ("sort_array", null, "finished")      one per worker, at the end
+
+The paper's listing writes one tag and takes another, which waits for ever; `tupelo check` finds it
+(python/tests/bench/test_check.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tupelo.bench.backends.base import Backend, Schema, Shape
+from tupelo.bench.experiments.cases.skeleton import (
+    LOCAL_READING,
+    LOCAL_WRITING,
+    MASTER,
+    TOTAL,
+    Worker,
+    note,
+    take_timed,
+)
+from tupelo.bench.harness.workers import WrongResultError
+
+if TYPE_CHECKING:
+    from tupelo.bench.harness.runner import Stage
+    from tupelo.bench.harness.workers import Bench
+
+PARTS = 200
+DTYPE = "i8"
+SCHEMA = Schema((Shape("sort_array", 3), Shape("sorted_part", 2)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One cell of the case."""
+
+    size: int
+    workers: int
+    seed: int
+
+
+def once(stage: Stage, plan: Plan) -> None:
+    """One repeat: a master and the workers."""
+    _, profilers = stage.run(
+        (master, (stage.peer, plan)), *[(worker, (stage.peer, plan))] * plan.workers
+    )
+    note(stage, profilers, profilers[0].tracks[TOTAL].total_s)
+
+
+def master(bench: Bench, backend: Backend, plan: Plan) -> None:
+    """Hand out the parts, merge what comes back, check it."""
+    import numpy as np
+
+    space = backend.open(MASTER)
+    numbers = np.random.default_rng(plan.seed).integers(0, 1 << 31, plan.size, DTYPE)
+    parts = np.array_split(numbers, PARTS)
+    bench.start.wait()
+    bench.profiler.begin(TOTAL)
+    with bench.profiler.time(LOCAL_WRITING, PARTS):
+        for part in parts:
+            space.put("sort_array", backend.array(part), "unsorted")
+    template = ("sorted_part", backend.array_kind())
+    back = [take_timed(bench.profiler, LOCAL_READING, space, template)[1] for _ in range(PARTS)]
+    together = np.concatenate([backend.numbers(part, DTYPE) for part in back])
+    together.sort(kind="stable")  # which finds the sorted runs, and merges them
+    bench.profiler.end(TOTAL)
+    for _ in range(plan.workers):
+        space.put("sort_array", None, "finished")
+    if not np.array_equal(together, np.sort(numbers)):
+        message = f"the {plan.size} numbers are not sorted, or not all there"
+        raise WrongResultError(message)
+    space.close()
+
+
+def worker(bench: Bench, backend: Backend, plan: Plan) -> None:
+    """Sort parts until told to finish."""
+    import numpy as np
+
+    me = Worker.open(bench, backend, plan.workers)
+    bench.start.wait()
+    while True:
+        _, part, status = me.take_remote("sort_array", ..., ...)
+        if status == "finished":
+            break
+        me.put_remote("sorted_part", backend.array(np.sort(backend.numbers(part, DTYPE))))
+    me.close()
