@@ -1,20 +1,20 @@
 //! The base list: the records of a stripe in the order of their puts (rule T2).
 
-use tupelo_shm::Section;
+use tupelo_shm::{Section, View, Word};
 
-use crate::record::{self, Header, NEXT, PREVIOUS};
+use crate::record::{self, Header, NEXT, PREVIOUS, Record, STATE};
 use crate::stripe::{FIRST, LAST, LIVE, Stripe};
 
-/// Words that linking a record changes: two neighbours and the count.
-pub(crate) const LINK_WORDS: usize = 3;
-/// Words that unlinking one changes: the same.
+/// Words that linking a record changes: two neighbours, the count, its state.
+pub(crate) const LINK_WORDS: usize = 4;
+/// Words that unlinking one changes: two neighbours and the count.
 pub(crate) const UNLINK_WORDS: usize = 3;
 
 /// Appends a fresh record: the youngest.
 #[inline]
-pub(crate) fn append<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
+pub(crate) fn append<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, record: Record<'m>) {
     let last = stripe.page().load(LAST);
-    link_between(section, stripe, reference, last, 0);
+    link_between(section, stripe, record, last, 0);
 }
 
 /// Puts a record back at the place that its sequence number gives it (rule T5). It was taken from near the
@@ -31,50 +31,58 @@ pub(crate) fn restore<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, referen
         }
         steps -= 1;
     }
-    link_between(section, stripe, reference, previous, next);
+    let record = record::at(section.view(), reference);
+    link_between(section, stripe, record, previous, next);
 }
 
-#[inline]
+/// Links a record in and says that it is live.
+#[inline(always)]
 fn link_between<'m>(
     section: &mut Section<'m>,
     stripe: Stripe<'m>,
-    reference: u32,
+    Record { reference, header }: Record<'m>,
     previous: u32,
     next: u32,
 ) {
-    let header = record::header(section.view(), reference);
     // The links of a record outside of the list mean nothing: no log (R2).
     header.init(PREVIOUS, previous);
     header.init(NEXT, next);
-    set_neighbour(section, stripe, previous, NEXT, FIRST, reference);
-    set_neighbour(section, stripe, next, PREVIOUS, LAST, reference);
-    section.add(stripe.page(), LIVE, 1);
+    let view = section.view();
+    let stores = [
+        (neighbour(view, stripe, previous, NEXT, FIRST), reference),
+        (neighbour(view, stripe, next, PREVIOUS, LAST), reference),
+        (stripe.page().place(LIVE), stripe.page().load(LIVE).wrapping_add(1)),
+        (header.place(STATE), record::LIVE),
+    ];
+    section.set_words(stores);
 }
 
 /// Takes a record out of the list.
-#[inline]
+#[inline(always)]
 pub(crate) fn unlink<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, header: Header<'m>) {
     let (previous, next) = (header.load(PREVIOUS), header.load(NEXT));
-    set_neighbour(section, stripe, previous, NEXT, FIRST, next);
-    set_neighbour(section, stripe, next, PREVIOUS, LAST, previous);
-    section.add(stripe.page(), LIVE, -1);
+    let view = section.view();
+    let stores = [
+        (neighbour(view, stripe, previous, NEXT, FIRST), next),
+        (neighbour(view, stripe, next, PREVIOUS, LAST), previous),
+        (stripe.page().place(LIVE), stripe.page().load(LIVE).wrapping_sub(1)),
+    ];
+    section.set_words(stores);
 }
 
-/// Stores `value` into the link `at` of `neighbour`, or into the stripe's `end` if there is none.
+/// Where the list's link to one side of a place stands: the link `at` of the neighbour there, or the stripe's
+/// `end` if there is none.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "four times in each put and take, constant arguments")]
-fn set_neighbour<'m>(
-    section: &mut Section<'m>,
+fn neighbour<'m>(
+    view: &View<'m>,
     stripe: Stripe<'m>,
     neighbour: u32,
     at: usize,
     end: usize,
-    value: u32,
-) {
+) -> Word<'m> {
     if neighbour == 0 {
-        section.set(stripe.page(), end, value);
+        stripe.page().place(end)
     } else {
-        let header = record::header(section.view(), neighbour);
-        section.set(header, at, value);
+        record::header(view, neighbour).place(at)
     }
 }

@@ -9,7 +9,7 @@
 //! [`crate::record`]) and the link of the free list. The link is used for nothing else while the block
 //! is in use, so undoing an allocation finds the free list intact.
 
-use tupelo_shm::{GRANULE, Section, Span, View};
+use tupelo_shm::{GRANULE, Section, Span, View, Word};
 
 use crate::arena::{self, BLOCKS, BUMP, Entry, FREE_LIST, KIND, LIVE, NEXT, OWNER, PREVIOUS, RUN};
 use crate::error::Error;
@@ -115,17 +115,23 @@ pub(crate) fn allocate<'m>(
     let bump = entry.load(BUMP);
     let block = if free != 0 {
         let after = start(section.view(), free).load(record::FREE_NEXT);
-        section.set(entry, FREE_LIST, after);
+        section.set_words([(entry.place(FREE_LIST), after), live(entry, 1)]);
         free
     } else {
-        section.add(entry, BUMP, 1);
-        layout.extent_granule(number - 1).wrapping_add(bump.wrapping_mul(class_granules(class)))
+        section.set_words([(entry.place(BUMP), bump.wrapping_add(1)), live(entry, 1)]);
+        let inside = bump.wrapping_mul(class_granules(class));
+        layout.extent_granule(number - 1).wrapping_add(inside)
     };
-    section.add(entry, LIVE, 1);
     if !has_room(entry, class) {
         unlist(section, layout, stripe, number, class);
     }
     Ok(block)
+}
+
+/// The count of an extent's blocks in use, to be stored with `change` added.
+#[inline(always)]
+fn live(entry: Entry<'_>, change: i32) -> (Word<'_>, u32) {
+    (entry.place(LIVE), entry.load(LIVE).wrapping_add_signed(change))
 }
 
 #[inline]
@@ -207,6 +213,19 @@ pub(crate) fn free<'m>(
     stripe: Stripe<'m>,
     block: u32,
 ) -> Result<(), Error> {
+    let first = start(section.view(), block);
+    free_at(section, layout, stripe, block, first)
+}
+
+/// As [`free`], with the window on the block's first granule.
+#[inline(always)]
+pub(crate) fn free_at<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    block: u32,
+    first: Span<'m, GRANULE>,
+) -> Result<(), Error> {
     let index = layout.extent_of(block);
     let entry = arena::entry(section.view(), layout, index);
     let kind = entry.load(KIND);
@@ -219,11 +238,13 @@ pub(crate) fn free<'m>(
         return Ok(());
     }
     let had_room = has_room(entry, class);
-    let first = start(section.view(), block);
     first.init(record::FREE_NEXT, entry.load(FREE_LIST));
-    section.set(first, record::STATE, record::FREE);
-    section.set(entry, FREE_LIST, block);
-    section.add(entry, LIVE, -1);
+    let stores = [
+        (first.place(record::STATE), record::FREE),
+        (entry.place(FREE_LIST), block),
+        live(entry, -1),
+    ];
+    section.set_words(stores);
     if !had_room {
         list(section, layout, stripe, index + 1, class);
     }

@@ -8,7 +8,7 @@ use tupelo_tuple::hash;
 
 use crate::arena;
 use crate::blocks;
-use crate::error::{Error, Need};
+use crate::error::{Error, Fullness, Need};
 use crate::layout::{self, EXTENT_BYTES, Layout, STRIPE_BYTES, head};
 use crate::record;
 use crate::registry::{self, ShapeCache};
@@ -87,7 +87,7 @@ impl Engine {
         let layout = Layout::new(space_line(&memory.view()).load(EXTENTS_MAX));
         if layout.reserve_bytes() > segment.mapping().reserved_bytes() {
             let what = "the arena is larger than the segment";
-            return Err(Error::Memory(tupelo_shm::Error::corrupted(what)));
+            return Err(tupelo_shm::Error::corrupted(what).into());
         }
         let seed = segment.identity().hash_seed;
         let random = AtomicU64::new(seed ^ u64::from(std::process::id()));
@@ -131,7 +131,7 @@ impl Engine {
             // Growth by very much needs a longer log itself.
             Need::Extents { count, committed } => {
                 match self.retry(|| self.grow(count, committed)) {
-                    Err(Error::SpaceFull { .. }) if self.gather(count)? => Ok(()),
+                    Err(Error::SpaceFull(_)) if self.gather(count)? => Ok(()),
                     done => done,
                 }
             }
@@ -167,7 +167,7 @@ impl Engine {
     #[cold]
     pub(crate) fn damaged(&self, what: &'static str) -> Error {
         self.memory.poison();
-        Error::Memory(tupelo_shm::Error::corrupted(what))
+        tupelo_shm::Error::corrupted(what).into()
     }
 
     /// The error of a space that can not grow, with its figures.
@@ -176,13 +176,13 @@ impl Engine {
         let view = self.memory.view();
         let line = arena::line(&view);
         let used = line.load(arena::COMMITTED).saturating_sub(line.load(arena::FREE));
-        Error::SpaceFull {
+        Error::SpaceFull(Box::new(Fullness {
             tuples: tuples(&view),
             tuples_max: (self.tuples_max != 0).then_some(self.tuples_max),
             used_bytes: u64::from(used) * EXTENT_BYTES as u64,
             max_bytes: u64::from(self.layout.extents_max) * EXTENT_BYTES as u64,
             system: system.map(|error| error.to_string()),
-        }
+        }))
     }
 
     /// The next number in the order of waiters' arrival. A number may be skipped.
@@ -198,7 +198,7 @@ impl Engine {
 }
 
 /// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 
 fn layout_for(size_bytes: u64) -> Layout {
     let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);

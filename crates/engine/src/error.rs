@@ -3,22 +3,13 @@
 use std::fmt;
 
 /// Why an operation was refused. It had no effect, unless the variant says otherwise.
+///
+/// Small, since every step of a put hands one back or does not: what takes more than a few words is boxed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// The space may not, or the system can not, hold more (rule B1).
-    SpaceFull {
-        /// Tuples in the space.
-        tuples: u64,
-        /// Tuples that it may hold, if that is limited.
-        tuples_max: Option<u64>,
-        /// Bytes of the arena in use.
-        used_bytes: u64,
-        /// Bytes that the arena may have.
-        max_bytes: u64,
-        /// What the system said, if it was the one to refuse.
-        system: Option<String>,
-    },
+    SpaceFull(Box<Fullness>),
     /// The tuple alone is larger than the space may ever be.
     TooLarge {
         /// What the tuple needs, in bytes.
@@ -39,12 +30,29 @@ pub enum Error {
         limit: usize,
     },
     /// A template that cannot be kept while its caller waits.
-    Template(String),
+    Template(Box<str>),
     /// What the memory below said.
-    Memory(tupelo_shm::Error),
+    Memory(Box<tupelo_shm::Error>),
     /// Something must be had first; never leaves the engine.
     #[doc(hidden)]
     Need(Need),
+}
+
+const _: () = assert!(size_of::<Error>() <= 32);
+
+/// The figures of a space that is full.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fullness {
+    /// Tuples in the space.
+    pub tuples: u64,
+    /// Tuples that it may hold, if that is limited.
+    pub tuples_max: Option<u64>,
+    /// Bytes of the arena in use.
+    pub used_bytes: u64,
+    /// Bytes that the arena may have.
+    pub max_bytes: u64,
+    /// What the system said, if it was the one to refuse.
+    pub system: Option<String>,
 }
 
 /// What an operation found missing. It is dropped, the missing is got while no lock is held, and the
@@ -75,7 +83,7 @@ impl From<tupelo_shm::Error> for Error {
         match error {
             tupelo_shm::Error::LogFull => Self::Need(Need::Log),
             tupelo_shm::Error::LimitExceeded { what, limit } => Self::LimitExceeded { what, limit },
-            error => Self::Memory(error),
+            error => Self::Memory(Box::new(error)),
         }
     }
 }
@@ -85,13 +93,7 @@ impl std::error::Error for Error {}
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::SpaceFull { tuples, tuples_max: Some(max), .. } if tuples >= max => {
-                write!(f, "space is full: {tuples} tuples, and it was created for {max}")
-            }
-            Self::SpaceFull { tuples, used_bytes, max_bytes, system, .. } => {
-                write!(f, "space is full: {tuples} tuples in {used_bytes} of {max_bytes} bytes")?;
-                system.as_ref().map_or(Ok(()), |said| write!(f, " ({said})"))
-            }
+            Self::SpaceFull(full) => full.fmt(f),
             Self::TooLarge { bytes, max_bytes } => {
                 write!(f, "tuple needs {bytes} bytes, over the {max_bytes} that the space may hold")
             }
@@ -103,5 +105,16 @@ impl fmt::Display for Error {
             Self::Memory(error) => error.fmt(f),
             Self::Need(need) => write!(f, "missing {need:?}"),
         }
+    }
+}
+
+impl fmt::Display for Fullness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tuples, used_bytes, max_bytes, .. } = self;
+        if let Some(max) = self.tuples_max.filter(|max| tuples >= max) {
+            return write!(f, "space is full: {tuples} tuples, and it was created for {max}");
+        }
+        write!(f, "space is full: {tuples} tuples in {used_bytes} of {max_bytes} bytes")?;
+        self.system.as_ref().map_or(Ok(()), |said| write!(f, " ({said})"))
     }
 }

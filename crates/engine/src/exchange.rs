@@ -7,6 +7,7 @@ use crate::Engine;
 use crate::error::Error;
 use crate::links;
 use crate::put::Incoming;
+use crate::record;
 use crate::step;
 use crate::stripe::{self, Stripe};
 use crate::targets::{Targets, TupleCopy};
@@ -32,10 +33,9 @@ impl Engine {
             }
             self.store_here(section, &incoming, shape).map(Some)
         })?;
-        if let Some(delivery) = &stored {
-            delivery.wake(self);
-        }
-        Ok(stored.is_some())
+        let Some(delivery) = stored else { return Ok(false) };
+        delivery.wake(self);
+        Ok(true)
     }
 
     /// Replaces the oldest match of the first shape that has one, and gives the old tuple to `sink`; `None`
@@ -68,7 +68,8 @@ impl Engine {
             let mut wakes = self.store_here(section, &incoming, shape)?;
             step::begin(section)?;
             section.focus(stripe.scope());
-            wakes.join(self.free_taken(section, stripe, reference, target.kinds.as_slice())?);
+            let record = record::at(section.view(), reference);
+            wakes.join(self.free_taken(section, stripe, record, target.kinds.as_slice())?);
             Ok(Some((copy, wakes)))
         })?;
         let Some((copy, wakes)) = swapped else { return Ok(None) };

@@ -3,9 +3,11 @@
 use tupelo_shm::View;
 use tupelo_tuple::{Field, Kind, PatternRef, TupleView};
 
+use crate::index::key::Key;
 use crate::index::table::{self, Place};
-use crate::index::{self, Index, key, learn, ring};
-use crate::record::{self, NEXT, PREVIOUS};
+use crate::index::{self, Index, learn, ring};
+use crate::record::{self, NEXT, PREVIOUS, Record};
+use crate::registry::Kinds;
 use crate::stripe::{FIRST, LAST, Stripe};
 
 /// Which of several matches is taken (rule T2).
@@ -31,37 +33,72 @@ pub enum Order {
 pub(crate) struct Search<'t> {
     pub(crate) patterns: &'t [PatternRef<'t>],
     pub(crate) kinds: &'t [Kind],
-    pub(crate) mask: u32,
-    /// The tag under `mask`. Computed before the lock is taken.
-    tag: u32,
+    /// What it is looked up by. Computed before the lock is taken.
+    pub(crate) key: Key,
+    /// Whether the tuples have a field that the caller may be unable to represent.
+    pub(crate) is_refusable: bool,
     pub(crate) seed: u64,
 }
 
 /// What a search came to.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Found<'m> {
-    /// The record, or 0.
-    pub(crate) reference: u32,
+    /// The match, if there is one.
+    pub(crate) hit: Option<Hit<'m>>,
     /// Whether the search has shown that an index over its mask pays.
     pub(crate) learn: bool,
+}
+
+/// A match.
+#[derive(Clone, Copy)]
+pub(crate) struct Hit<'m> {
+    pub(crate) record: Record<'m>,
     /// The index slot that led to the record, and where the leader of its tag stands: who takes the record
     /// out in the same section need not look again.
     pub(crate) place: Option<(usize, Place<'m>)>,
+}
+
+impl<'m> Found<'m> {
+    /// The record at `reference`; nothing for 0.
+    fn at(view: &View<'m>, reference: u32, learn: bool) -> Self {
+        let hit = || Hit { record: record::at(view, reference), place: None };
+        Self { hit: (reference != 0).then(hit), learn }
+    }
+
+    /// The reference of the match; 0 if there is none.
+    pub(crate) fn reference(&self) -> u32 {
+        self.hit.map_or(0, |hit| hit.record.reference)
+    }
 }
 
 impl<'t> Search<'t> {
     /// A search for what `patterns` match among tuples of `kinds`, which fit them.
     #[inline]
     pub(crate) fn new(patterns: &'t [PatternRef<'t>], kinds: &'t [Kind], seed: u64) -> Self {
-        let mask = key::mask_of(patterns);
-        let tag = if mask == 0 { 0 } else { key::tag_of_patterns(patterns, mask, seed) };
-        Self { patterns, kinds, mask, tag, seed }
+        let key = Key::new(patterns, seed);
+        Self { patterns, kinds, key, is_refusable: record::are_refusable(kinds), seed }
+    }
+
+    /// As [`Search::new`], with the key that went with finding out the kinds.
+    #[inline(always)]
+    pub(crate) fn by_key(
+        patterns: &'t [PatternRef<'t>],
+        kinds: &'t Kinds,
+        key: Key,
+        seed: u64,
+    ) -> Self {
+        let is_refusable = kinds.have_any_of(record::REFUSABLE);
+        Self { patterns, kinds: kinds.as_slice(), key, is_refusable, seed }
     }
 
     /// Whether the record matches.
-    #[inline]
-    pub(crate) fn accepts(&self, view: &View<'_>, reference: u32) -> bool {
-        record::matches(view, reference, self.kinds, self.patterns)
+    #[inline(always)]
+    pub(crate) fn accepts(&self, view: &View<'_>, record: Record<'_>) -> bool {
+        if self.key.is_all {
+            record::matches_fixed(view, record, self.kinds, self.patterns, self.key.mask)
+        } else {
+            record::matches(view, record, self.kinds, self.patterns)
+        }
     }
 
     /// The records that can match, oldest first or youngest first; a superset of those that do.
@@ -73,10 +110,10 @@ impl<'t> Search<'t> {
         backward: bool,
     ) -> Walk<'v, 'm> {
         let mut remaining = stripe.steps_max(view);
-        let best = if self.mask == 0 {
+        let best = if self.key.mask == 0 {
             None
         } else {
-            learn::best(stripe, self.patterns, self.mask, self.seed)
+            learn::best(stripe, self.patterns, self.key, self.seed)
         };
         let (index, start) = match best {
             Some((index, tag)) => {
@@ -98,9 +135,9 @@ impl<'t> Search<'t> {
     }
 
     /// The oldest match.
-    #[inline]
+    #[inline(always)]
     fn oldest<'m>(&self, view: &View<'m>, stripe: Stripe<'m>) -> Found<'m> {
-        match learn::exact(stripe, self.mask) {
+        match learn::exact(stripe, self.key.mask) {
             Some(index) => self.oldest_in(view, stripe, index),
             None => self.first(view, stripe, false),
         }
@@ -108,36 +145,38 @@ impl<'t> Search<'t> {
 
     /// The oldest match, by the index over exactly the fields that the patterns fix: nearly always the
     /// leader of the tag.
-    #[inline]
+    #[inline(always)]
     fn oldest_in<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, index: Index<'m>) -> Found<'m> {
         learn::used(index);
-        let Some(place) = table::find(view, index, self.tag) else { return Found::default() };
-        let reference = place.leader();
-        if !self.accepts(view, reference) {
+        let Some(place) = table::find(view, index, self.key.tag) else { return Found::default() };
+        let record = record::at(view, place.leader());
+        if !self.accepts(view, record) {
             return self.first(view, stripe, false);
         }
-        Found { reference, learn: false, place: Some((index.slot, place)) }
+        Found { hit: Some(Hit { record, place: Some((index.slot, place)) }), learn: false }
     }
 
     /// The first match in the given order, which is not a field's.
     #[inline(never)]
     fn first<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, backward: bool) -> Found<'m> {
         let mut walk = self.candidates(view, stripe, backward);
-        let exact = walk.is_exact(self.mask);
+        let exact = walk.is_exact(self.key.mask);
         let mut scanned = 0;
         let reference = loop {
             match walk.next() {
-                Some(reference) if self.accepts(view, reference) => break reference,
+                Some(reference) if self.accepts(view, record::at(view, reference)) => {
+                    break reference;
+                }
                 Some(_) => scanned += 1,
                 None => break 0,
             }
         };
-        let learn = scanned > 0 && !exact && learn::note(stripe, self.mask, scanned);
-        Found { reference, learn, place: None }
+        let learn = scanned > 0 && !exact && learn::note(stripe, self.key.mask, scanned);
+        Found::at(view, reference, learn)
     }
 
     /// The match that `order` asks for.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn pick<'m>(
         &self,
         view: &View<'m>,
@@ -162,14 +201,14 @@ impl<'t> Search<'t> {
     ) -> impl Iterator<Item = u32> + use<'v, 'm, 't> {
         let search = *self;
         self.candidates(view, stripe, false)
-            .filter(move |reference| search.accepts(view, *reference))
+            .filter(move |reference| search.accepts(view, record::at(view, *reference)))
     }
 
     #[cold]
     fn random<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, random: u64) -> Found<'m> {
         let chosen = chosen(self.matches(view, stripe).count(), random);
         let reference = chosen.and_then(|index| self.matches(view, stripe).nth(index)).unwrap_or(0);
-        Found { reference, ..Found::default() }
+        Found::at(view, reference, false)
     }
 
     #[cold]
@@ -181,7 +220,7 @@ impl<'t> Search<'t> {
         greatest: bool,
     ) -> Found<'m> {
         let reference = extreme(view, self.kinds, self.matches(view, stripe), field, greatest);
-        Found { reference, ..Found::default() }
+        Found::at(view, reference, false)
     }
 }
 

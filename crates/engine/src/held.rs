@@ -24,7 +24,7 @@ impl Engine {
         // It leaves one hand; a waiter's hand counts anew.
         section.add(stripe.page(), HELD, -1);
         let delivery = self.deliver(section, stripe, reference, (&fields, kinds))?;
-        if !delivery.taken {
+        if !delivery.taken() {
             self.link_back(section, stripe, reference, kinds)?;
         }
         Ok(delivery)

@@ -39,7 +39,7 @@ mod waiters;
 
 pub use check::{Report, ShapeReport};
 pub use engine::{CreateOptions, Engine};
-pub use error::{Error, Need};
+pub use error::{Error, Fullness, Need};
 pub use find::Order;
 pub use layout::{SHAPES_MAX, WAITERS_MAX};
 pub use scan::Scan;

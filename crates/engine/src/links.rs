@@ -10,10 +10,10 @@ use crate::Engine;
 use crate::base;
 use crate::blocks;
 use crate::error::Error;
-use crate::find::Found;
+use crate::find::Hit;
 use crate::index::{self, BUILDING, CURSOR, DROPPING, Index, MASK, READY, STATE, key, ring};
 use crate::layout::Layout;
-use crate::record::{self, EXTENSION, Header, NEXT, SHAPE, STATE as RECORD_STATE};
+use crate::record::{self, EXTENSION, Header, NEXT, Record, SHAPE, STATE as RECORD_STATE};
 use crate::stripe::{INDEX_SET, Stripe};
 
 /// Which index slots are being built or dropped, a bit each.
@@ -72,12 +72,12 @@ pub(crate) fn ensure_extension<'m>(
 
 impl Engine {
     /// Makes a filled record findable: the youngest of its shape.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn link_youngest<'m>(
         &self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        reference: u32,
+        record: Record<'m>,
         fields: &[Field<'_>],
     ) -> Result<(), Error> {
         let set = stripe.page().load(INDEX_SET);
@@ -85,16 +85,17 @@ impl Engine {
             let index = index::at(stripe, slot);
             let tag = key::tag_of_fields(fields, index.words.load(MASK), self.seed);
             if record::is_extended(slot) {
-                ensure_extension(section, &self.layout, stripe, reference, slot)?;
+                ensure_extension(section, &self.layout, stripe, record.reference, slot)?;
             }
-            ring::append(section, &self.layout, stripe, index, (reference, tag))?;
+            ring::append(section, &self.layout, stripe, index, (record, tag))?;
         }
-        let header = record::header(section.view(), reference);
+        let header = record.header;
         // Not reachable before the base list has it, below.
         header.init(SHAPE, header.load(SHAPE) | set << LINKED_SHIFT);
-        base::append(section, stripe, reference);
-        section.set(header, RECORD_STATE, record::LIVE);
-        include_in_walks(section, stripe, reference);
+        base::append(section, stripe, record);
+        if stripe.page().load(WALKING) != 0 {
+            include_in_walks(section, stripe, record.reference);
+        }
         Ok(())
     }
 
@@ -111,8 +112,6 @@ impl Engine {
             self.link_back_in(section, stripe, index, reference, kinds)?;
         }
         base::restore(section, stripe, reference);
-        let header = record::header(section.view(), reference);
-        section.set(header, RECORD_STATE, record::LIVE);
         for slot in index::slots(stripe.page().load(WALKING)) {
             let index = index::at(stripe, slot);
             let cursor = index.words.load(CURSOR);
@@ -148,16 +147,28 @@ impl Engine {
         stripe: Stripe<'m>,
         reference: u32,
     ) -> Result<(), Error> {
-        let extension = record::header(section.view(), reference).load(EXTENSION);
+        let record = record::at(section.view(), reference);
+        self.free_record_at(section, stripe, record)
+    }
+
+    /// As [`Engine::free_record`], for a record that was found already.
+    #[inline(always)]
+    pub(crate) fn free_record_at<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+    ) -> Result<(), Error> {
+        let extension = record.header.load(EXTENSION);
         if extension != 0 {
             blocks::free(section, &self.layout, stripe, extension)?;
         }
-        blocks::free(section, &self.layout, stripe, reference)
+        blocks::free_at(section, &self.layout, stripe, record.reference, record.header.part(0))
     }
 }
 
 /// A build whose cursor had reached the end goes on with the new record.
-#[inline]
+#[cold]
 fn include_in_walks<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
     for slot in index::slots(stripe.page().load(WALKING)) {
         let index = index::at(stripe, slot);
@@ -169,24 +180,25 @@ fn include_in_walks<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference
 
 /// Takes a live record out of everything that finds it. Its block stays; the caller frees or holds it.
 pub(crate) fn unlink<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
-    unlink_found(section, stripe, Found { reference, ..Found::default() });
+    let record = record::at(section.view(), reference);
+    unlink_found(section, stripe, Hit { record, place: None });
 }
 
 /// As [`unlink`], for what a search in this section found.
-#[inline]
-pub(crate) fn unlink_found<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, found: Found<'m>) {
-    let header = record::header(section.view(), found.reference);
+#[inline(always)]
+pub(crate) fn unlink_found<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, found: Hit<'m>) {
+    let Record { reference, header } = found.record;
     for slot in index::slots(linked_of(header)) {
         let index = index::at(stripe, slot);
         // A dropped index has no table any more; its marks mean nothing.
         if matches!(index.words.load(STATE), READY | BUILDING) {
             let place = found.place.and_then(|(by, place)| (by == slot).then_some(place));
-            ring::unlink(section, index, (found.reference, header), place);
+            ring::unlink(section, index, found.record, place);
         }
     }
     let walking = stripe.page().load(WALKING);
     if walking != 0 {
-        move_cursors(section, stripe, walking, found.reference, header.load(NEXT));
+        move_cursors(section, stripe, walking, reference, header.load(NEXT));
     }
     base::unlink(section, stripe, header);
 }

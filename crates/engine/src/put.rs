@@ -1,15 +1,18 @@
 //! `put`: storing a tuple (rules O2, B1, C2).
 
 use tupelo_shm::Section;
-use tupelo_tuple::{Field, image, image::ARITY_MAX};
+use tupelo_tuple::{
+    Field,
+    image::{self, ARITY_MAX, Sizer},
+};
 
 use crate::Engine;
 use crate::blocks;
 use crate::engine;
-use crate::error::Error;
+use crate::error::{Error, Need};
 use crate::flight::Flight;
 use crate::layout::{EXTENT_BYTES, head};
-use crate::record::{self, ImageBuffer};
+use crate::record::{self, ImageBuffer, Record};
 use crate::registry::Kinds;
 use crate::stripe::{self, NEXT_SEQUENCE, Stripe};
 use crate::waiters::deliver::Delivery;
@@ -37,29 +40,43 @@ impl Engine {
         if incoming.size.bytes - record::HEADER_BYTES > ImageBuffer::SHORT_BYTES {
             return self.put_long(&incoming, shape);
         }
-        loop {
-            match self.put_once(&incoming, shape) {
-                Err(Error::Need(need)) => self.provide(need)?,
-                done => return done,
-            }
+        match self.put_once(&incoming, shape) {
+            // Not `done => done`: that would copy all of it.
+            Ok(()) => Ok(()),
+            Err(Error::Need(need)) => self.put_again(&incoming, shape, need),
+            Err(error) => Err(error),
         }
+    }
+
+    /// Puts a tuple that found something missing. Apart, so that the first attempt is no loop, before which
+    /// the compiler would put what only errors need.
+    #[cold]
+    #[inline(never)]
+    fn put_again(&self, incoming: &Incoming<'_>, shape: u32, need: Need) -> Result<(), Error> {
+        self.provide(need)?;
+        self.retry(|| self.put_once(incoming, shape))
     }
 
     /// Checks a tuple against the limits of the space.
     #[inline]
     pub(crate) fn incoming<'f>(&self, fields: &'f [Field<'f>]) -> Result<Incoming<'f>, Error> {
         if fields.len() > ARITY_MAX {
-            return Err(Error::LimitExceeded { what: "fields in a tuple", limit: ARITY_MAX });
+            return Err(too_many_fields());
         }
-        let size = record::size(fields);
+        let (mut kinds, mut sizer) = (Kinds::new(), Sizer::new());
+        for field in fields {
+            kinds.push(field.kind());
+            sizer.add(field);
+        }
+        let size = record::size(sizer, fields);
         let max_bytes = (self.layout.extents_max as usize * EXTENT_BYTES).min(IMAGE_BYTES_MAX);
         if size.bytes > max_bytes {
-            return Err(Error::TooLarge { bytes: size.bytes as u64, max_bytes: max_bytes as u64 });
+            return Err(too_large(size.bytes, max_bytes));
         }
-        Ok(Incoming { fields, kinds: Kinds::of_fields(fields), size })
+        Ok(Incoming { fields, kinds, size })
     }
 
-    #[inline]
+    #[inline(always)]
     fn put_once(&self, incoming: &Incoming<'_>, shape: u32) -> Result<(), Error> {
         let delivery = {
             let mut section = Section::enter(&self.memory, stripe::scope_of(shape))?;
@@ -72,7 +89,7 @@ impl Engine {
     }
 
     /// Stores a tuple in a section that holds its stripe.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn store<'m>(
         &'m self,
         section: &mut Section<'m>,
@@ -83,9 +100,9 @@ impl Engine {
         if self.tuples_max != 0 {
             self.respect_limit(section)?;
         }
-        let reference = self.fill(section, stripe, incoming, shape)?;
-        record::write_image(section.view(), reference, incoming.fields, incoming.size);
-        self.publish(section, stripe, reference, incoming)
+        let record = self.fill(section, stripe, incoming, shape)?;
+        record::write_image(section.view(), record.reference, incoming.fields, incoming.size);
+        self.publish(section, stripe, record, incoming)
     }
 
     /// Refuses one more tuple in a space that has its maximum. Puts queue up here, so that no two of them
@@ -105,17 +122,18 @@ impl Engine {
     }
 
     /// Allocates a record and fills all but its image.
-    #[inline]
+    #[inline(always)]
     fn fill<'m>(
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
         incoming: &Incoming<'_>,
         shape: u32,
-    ) -> Result<u32, Error> {
+    ) -> Result<Record<'m>, Error> {
         let reference = blocks::allocate(section, &self.layout, stripe, incoming.size.bytes)?;
-        record::fill(section.view(), reference, shape, incoming.size, 0);
-        Ok(reference)
+        let record = record::at(section.view(), reference);
+        record::fill(record.header, shape, incoming.size);
+        Ok(record)
     }
 
     /// Gives a filled record its place in the order, and hands it to a waiter or makes it findable.
@@ -124,17 +142,17 @@ impl Engine {
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        reference: u32,
+        record: Record<'m>,
         incoming: &Incoming<'_>,
     ) -> Result<Delivery, Error> {
         let sequence = stripe.page().load64(NEXT_SEQUENCE);
         // Not undone: a number that was skipped does no harm.
         stripe.page().init64(NEXT_SEQUENCE, sequence + 1);
-        record::header(section.view(), reference).init64(record::SEQUENCE, sequence);
-        let delivery =
-            self.deliver(section, stripe, reference, (incoming.fields, incoming.kinds.as_slice()))?;
-        if !delivery.taken {
-            self.link_youngest(section, stripe, reference, incoming.fields)?;
+        record.header.init64(record::SEQUENCE, sequence);
+        let tuple = (incoming.fields, incoming.kinds.as_slice());
+        let delivery = self.deliver(section, stripe, record.reference, tuple)?;
+        if !delivery.taken() {
+            self.link_youngest(section, stripe, record, incoming.fields)?;
         }
         Ok(delivery)
     }
@@ -150,8 +168,7 @@ impl Engine {
             if self.tuples_max != 0 {
                 self.respect_limit(&mut section)?;
             }
-            let reference = self.fill(&mut section, stripe, incoming, shape)?;
-            let header = record::header(section.view(), reference);
+            let Record { reference, header } = self.fill(&mut section, stripe, incoming, shape)?;
             section.set(header, record::STATE, record::RESERVED);
             let flight = Flight::begin(&mut section, reference)?;
             section.commit()?;
@@ -162,7 +179,8 @@ impl Engine {
         let published = self.retry(|| {
             let mut section = Section::enter(&self.memory, scope)?;
             let stripe = Stripe::of_shape(section.view(), shape);
-            let delivery = self.publish(&mut section, stripe, reference, incoming)?;
+            let record = record::at(section.view(), reference);
+            let delivery = self.publish(&mut section, stripe, record, incoming)?;
             flight.end(&mut section);
             section.commit()?;
             Ok(delivery)
@@ -182,4 +200,14 @@ impl Engine {
             }
         }
     }
+}
+
+#[cold]
+fn too_many_fields() -> Error {
+    Error::LimitExceeded { what: "fields in a tuple", limit: ARITY_MAX }
+}
+
+#[cold]
+fn too_large(bytes: usize, max_bytes: usize) -> Error {
+    Error::TooLarge { bytes: bytes as u64, max_bytes: max_bytes as u64 }
 }

@@ -35,12 +35,12 @@ impl Engine {
     ) -> Result<Option<R>, E> {
         let mut kinds = Kinds::new();
         if let [one] = template
-            && kinds.select(one)
+            && let Some(key) = kinds.select(one, self.seed)
         {
             let Some(shape) = self.find_shape(&kinds) else {
                 return Ok(self.require_sound().map(|()| None)?);
             };
-            let search = Search::new(one.patterns, kinds.as_slice(), self.seed);
+            let search = Search::by_key(one.patterns, &kinds, key, self.seed);
             return self.read_from(shape, &search, order, sink);
         }
         self.read_wide(template, order, sink)
@@ -64,26 +64,26 @@ impl Engine {
                 continue;
             };
             let found = search.pick(&view, stripe, order, random);
-            if found.reference == 0 {
+            let Some(hit) = found.hit else {
                 if view.unchanged(stripe.scope(), sequence) && !view.violated() {
                     if stripe.page().load(HELD) != 0 {
                         self.recall()?;
                         break;
                     }
-                    self.learn_if(found.learn, stripe.scope(), search.mask)?;
+                    self.learn_if(found.learn, stripe.scope(), search.key.mask)?;
                     return Ok(None);
                 }
-            } else if record::image_bytes(record::header(&view, found.reference))
-                <= ImageBuffer::SHORT_BYTES
-            {
-                let tuple = buffer.copy(&view, found.reference, search.kinds);
-                if view.unchanged(stripe.scope(), sequence) && !view.violated() {
-                    let result = sink(tuple)?;
-                    self.learn_if(found.learn, stripe.scope(), search.mask)?;
-                    return Ok(Some(result));
-                }
-            } else {
+                view.forgive();
+                continue;
+            };
+            if record::image_bytes(hit.record.header) > ImageBuffer::SHORT_BYTES {
                 break;
+            }
+            let tuple = buffer.copy_of(&view, hit.record, search.kinds);
+            if view.unchanged(stripe.scope(), sequence) && !view.violated() {
+                let result = sink(tuple)?;
+                self.learn_if(found.learn, stripe.scope(), search.key.mask)?;
+                return Ok(Some(result));
             }
             view.forgive();
         }
@@ -106,11 +106,10 @@ impl Engine {
         let random = if order == Order::Random { self.random() } else { 0 };
         let found = search.pick(section.view(), stripe, order, random);
         let mut buffer = ImageBuffer::new();
-        let tuple = (found.reference != 0)
-            .then(|| buffer.copy(section.view(), found.reference, search.kinds));
+        let tuple = found.hit.map(|hit| buffer.copy_of(section.view(), hit.record, search.kinds));
         section.commit().map_err(Error::from)?;
         drop(section);
-        self.learn_if(found.learn, scope, search.mask)?;
+        self.learn_if(found.learn, scope, search.key.mask)?;
         tuple.map(sink).transpose()
     }
 

@@ -64,6 +64,19 @@ pub(crate) fn header<'m>(view: &View<'m>, reference: u32) -> Header<'m> {
     view.at(reference)
 }
 
+/// A record, as a reference to it and a window on its fixed part: found once, then passed on.
+#[derive(Clone, Copy)]
+pub(crate) struct Record<'m> {
+    pub(crate) reference: u32,
+    pub(crate) header: Header<'m>,
+}
+
+/// The record at `reference`.
+#[inline(always)]
+pub(crate) fn at<'m>(view: &View<'m>, reference: u32) -> Record<'m> {
+    Record { reference, header: header(view, reference) }
+}
+
 /// Index links of a record: four words.
 pub(crate) type Link<'m> = Span<'m, LINK_BYTES>;
 pub(crate) const LINK_BYTES: usize = 16;
@@ -109,21 +122,19 @@ fn extended_link<'m>(view: &View<'m>, extension: u32, slot: usize) -> Link<'m> {
     block.part(GRANULE + (slot - INLINE_LINKS) * LINK_BYTES)
 }
 
-/// What a record of a tuple takes, in bytes, and whether its image is wide.
+/// What a record of the tuple of `fields` takes, in bytes, and whether its image is wide.
 #[inline]
-pub(crate) fn size(fields: &[Field<'_>]) -> image::Size {
-    let mut size = image::size(fields, IMAGE_ORIGIN);
+pub(crate) fn size(sizer: image::Sizer, fields: &[Field<'_>]) -> image::Size {
+    let mut size = sizer.size(fields, IMAGE_ORIGIN);
     size.bytes += HEADER_BYTES;
     size
 }
 
-/// Fills a fresh block: everything but its links and its state.
+/// Fills a fresh block: everything but its links, its state and its place in the order.
 #[inline]
-pub(crate) fn fill(view: &View<'_>, reference: u32, shape: u32, size: image::Size, sequence: u64) {
-    let header = header(view, reference);
+pub(crate) fn fill(header: Header<'_>, shape: u32, size: image::Size) {
     header.init(IMAGE_BYTES, u32::try_from(size.bytes - HEADER_BYTES).unwrap_or(0));
     header.init(SHAPE, shape | if size.wide { WIDE } else { 0 });
-    header.init64(SEQUENCE, sequence);
     header.init(EXTENSION, 0);
     header.init(HOLDER, 0);
 }
@@ -226,19 +237,39 @@ pub(crate) fn image_bytes(header: Header<'_>) -> usize {
 
 /// Whether the record looks like `patterns`. The kinds fit already: the shape was chosen by
 /// them; there may be fewer patterns than fields (rule M1).
-#[inline]
 pub(crate) fn matches(
     view: &View<'_>,
-    reference: u32,
+    record: Record<'_>,
     kinds: &[Kind],
     patterns: &[PatternRef<'_>],
 ) -> bool {
-    let header = header(view, reference);
     patterns.iter().enumerate().all(|(index, pattern)| match pattern {
         PatternRef::Kinds(_) => true,
-        PatternRef::Actual(actual) => is(view, (reference, header), kinds, index, actual),
-        PatternRef::Test(_) => matches_copy(view, reference, kinds, index, pattern),
+        PatternRef::Actual(actual) => is(view, record, kinds, index, actual),
+        PatternRef::Test(_) => matches_copy(view, record.reference, kinds, index, pattern),
     })
+}
+
+/// Whether the fields in `mask`, which `patterns` fix, are as they say.
+#[inline(always)]
+pub(crate) fn matches_fixed(
+    view: &View<'_>,
+    record: Record<'_>,
+    kinds: &[Kind],
+    patterns: &[PatternRef<'_>],
+    mask: u32,
+) -> bool {
+    let mut left = mask;
+    while left != 0 {
+        let index = left.trailing_zeros() as usize;
+        if let Some(PatternRef::Actual(actual)) = patterns.get(index)
+            && !is(view, record, kinds, index, actual)
+        {
+            return false;
+        }
+        left &= left - 1;
+    }
+    true
 }
 
 /// Whether the fields in `mask` are those of `actuals`, whose kinds they have.
@@ -248,7 +279,7 @@ pub(crate) fn matches_actuals(
     actuals: &TupleView<'_>,
     mask: u32,
 ) -> bool {
-    let record = (reference, header(view, reference));
+    let record = at(view, reference);
     slots(mask).all(|index| {
         let actual = actuals.field(index);
         actual.is_some_and(|actual| is(view, record, actuals.kinds(), index, &actual))
@@ -261,39 +292,45 @@ fn slots(mask: u32) -> impl Iterator<Item = usize> {
 }
 
 /// Whether field `index` is `actual`, whose kind it has.
-#[inline]
+#[inline(always)]
 fn is(
     view: &View<'_>,
-    (reference, header): (u32, Header<'_>),
+    record: Record<'_>,
     kinds: &[Kind],
     index: usize,
     actual: &Field<'_>,
 ) -> bool {
-    let slot = image_word(view, (reference, header), index);
+    let slot = image_word(view, record, index);
     match actual {
         Field::Null => true,
         Field::Bool(value) => slot == u64::from(*value),
-        Field::Int(value) if !shape_of(header).1 => slot == value.cast_unsigned(),
+        Field::Int(value) if !shape_of(record.header).1 => slot == value.cast_unsigned(),
         Field::Float(value) => Field::Float(f64::from_bits(slot)).same(&Field::Float(*value)),
-        Field::Str(text) => same_bytes(view, (reference, header), slot, text.as_bytes()),
-        Field::Bytes(data) => same_bytes(view, (reference, header), slot, data),
+        Field::Str(text) => same_bytes(view, record, slot, text.as_bytes()),
+        Field::Bytes(data) => same_bytes(view, record, slot, data),
         Field::Int(_) | Field::Encoded(_) => {
-            matches_copy(view, reference, kinds, index, &PatternRef::Actual(*actual))
+            matches_copy(view, record.reference, kinds, index, &PatternRef::Actual(*actual))
         }
     }
 }
 
 /// Compares bytes in the heap with `bytes`, a word at a time; both are padded with zeros.
-#[inline]
-fn same_bytes(view: &View<'_>, record: (u32, Header<'_>), slot: u64, bytes: &[u8]) -> bool {
+#[inline(always)]
+fn same_bytes(view: &View<'_>, record: Record<'_>, slot: u64, bytes: &[u8]) -> bool {
     #[expect(clippy::cast_possible_truncation, reason = "the low half of the slot is the offset")]
     let first = slot as u32 as usize / 8;
     if (slot >> 32) as usize != bytes.len() {
         return false;
     }
-    if bytes.len() <= 8 {
-        return bytes.is_empty() || image_word(view, record, first) == padded_word(bytes);
+    match bytes.len() {
+        0 => true,
+        1..=8 => image_word(view, record, first) == padded_word(bytes),
+        _ => same_long_bytes(view, record, first, bytes),
     }
+}
+
+#[inline(never)]
+fn same_long_bytes(view: &View<'_>, record: Record<'_>, first: usize, bytes: &[u8]) -> bool {
     bytes
         .chunks(8)
         .enumerate()
@@ -302,11 +339,11 @@ fn same_bytes(view: &View<'_>, record: (u32, Header<'_>), slot: u64, bytes: &[u8
 
 /// Double word number `index` of the image: in the window that is there already, or beyond it.
 #[inline]
-fn image_word(view: &View<'_>, (reference, header): (u32, Header<'_>), index: usize) -> u64 {
+fn image_word(view: &View<'_>, record: Record<'_>, index: usize) -> u64 {
     if index < (WINDOW_BYTES - IMAGE) / 8 {
-        return header.load64(IMAGE + 8 * index);
+        return record.header.load64(IMAGE + 8 * index);
     }
-    let start = reference as usize * GRANULE + IMAGE;
+    let start = record.reference as usize * GRANULE + IMAGE;
     let word: Span<'_, 8> = view.span(start + 8 * index);
     word.load64(0)
 }
@@ -347,9 +384,20 @@ impl ImageBuffer {
         reference: u32,
         kinds: &'b [Kind],
     ) -> TupleView<'b> {
-        let header = header(view, reference);
-        let image = self.0.copy(view, reference as usize * GRANULE + IMAGE, image_bytes(header));
-        TupleView::new(kinds, image, shape_of(header).1)
+        self.copy_of(view, at(view, reference), kinds)
+    }
+
+    /// Copies the image of `record`, whose fields have `kinds`.
+    #[inline(always)]
+    pub(crate) fn copy_of<'b>(
+        &'b mut self,
+        view: &View<'_>,
+        record: Record<'_>,
+        kinds: &'b [Kind],
+    ) -> TupleView<'b> {
+        let start = record.reference as usize * GRANULE + IMAGE;
+        let image = self.0.copy(view, start, image_bytes(record.header));
+        TupleView::new(kinds, image, shape_of(record.header).1)
     }
 }
 
@@ -362,7 +410,7 @@ pub(crate) fn in_place<'m>(view: &View<'m>, reference: u32, kinds: &'m [Kind]) -
 
 /// Kinds with values that some language has no like of: nanoseconds, types of elements, keys of a map. An
 /// integer, a decimal and a UUID can be had everywhere.
-const REFUSABLE: KindSet = KindSet::of(Kind::Timestamp)
+pub(crate) const REFUSABLE: KindSet = KindSet::of(Kind::Timestamp)
     .or(KindSet::of(Kind::Array))
     .or(KindSet::of(Kind::List))
     .or(KindSet::of(Kind::Tuple))
@@ -370,12 +418,16 @@ const REFUSABLE: KindSet = KindSet::of(Kind::Timestamp)
     .or(KindSet::of(Kind::Entry))
     .or(KindSet::of(Kind::Opaque));
 
+/// Whether the sink may be unable to represent a tuple of these kinds.
+pub(crate) fn are_refusable(kinds: &[Kind]) -> bool {
+    kinds.iter().any(|kind| REFUSABLE.contains(*kind))
+}
+
 /// Whether a match is read in place rather than copied inside the section: large ones, so that others do
 /// not wait for the copy, and those that the sink may be unable to represent, so that they can go back.
 #[inline]
-pub(crate) fn must_be_held(view: &View<'_>, reference: u32, kinds: &[Kind]) -> bool {
-    image_bytes(header(view, reference)) > ImageBuffer::SHORT_BYTES
-        || kinds.iter().any(|kind| REFUSABLE.contains(*kind))
+pub(crate) fn must_be_held(header: Header<'_>, is_refusable: bool) -> bool {
+    image_bytes(header) > ImageBuffer::SHORT_BYTES || is_refusable
 }
 
 /// Copies the image of one record into another that has room for it.

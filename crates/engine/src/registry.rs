@@ -7,10 +7,11 @@
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use tupelo_shm::{Section, Span, View};
-use tupelo_tuple::{Field, Kind, TemplateRef, hash, image::ARITY_MAX};
+use tupelo_tuple::{Kind, KindSet, PatternRef, TemplateRef, hash, image::ARITY_MAX};
 
 use crate::Engine;
 use crate::error::Error;
+use crate::index::key::{Key, Tagger};
 use crate::layout::{
     self, DIRECTORY_ENTRIES, PAGE, SHAPE_BYTES, SHAPES_COUNT_MAX, SHAPES_MAX, head,
 };
@@ -33,56 +34,65 @@ pub(crate) struct Kinds {
     len: usize,
     /// See [`Kinds::packed`].
     packed: u64,
+    /// Which kinds there are, a bit each.
+    set: u32,
 }
 
 impl Kinds {
     /// No kinds: the shape of the empty tuple.
     #[inline]
     pub(crate) const fn new() -> Self {
-        Self { kinds: [Kind::Null; ARITY_MAX], len: 0, packed: 0 }
-    }
-
-    /// The kinds of `fields`, which are at most `ARITY_MAX`.
-    #[inline]
-    pub(crate) fn of_fields(fields: &[Field<'_>]) -> Self {
-        let mut kinds = Self::new();
-        for (place, field) in kinds.kinds.iter_mut().zip(fields) {
-            *place = field.kind();
-            kinds.packed = kinds.packed << 4 | *place as u64;
-        }
-        kinds.len = fields.len().min(ARITY_MAX);
-        kinds
+        Self { kinds: [Kind::Null; ARITY_MAX], len: 0, packed: 0, set: 0 }
     }
 
     /// The kinds that every match of `template` has, if they are the same for all matches.
     #[inline]
     pub(crate) fn of_template(template: &TemplateRef<'_>) -> Option<Self> {
         let mut kinds = Self::new();
-        kinds.select(template).then_some(kinds)
+        kinds.select(template, 0).map(|_| kinds)
     }
 
-    /// Becomes, from none, the kinds that every match of `template` has. Returns whether they are the same
-    /// for all matches. In place, because a copy of what was just written a byte at a time would stall.
-    #[inline]
-    pub(crate) fn select(&mut self, template: &TemplateRef<'_>) -> bool {
+    /// Becomes, from none, the kinds that every match of `template` has, and returns its key; `None` if the
+    /// kinds are not the same for all matches. In place, because a copy of what was just written a byte at a
+    /// time would stall.
+    #[inline(always)]
+    pub(crate) fn select(&mut self, template: &TemplateRef<'_>, seed: u64) -> Option<Key> {
         if template.rest || template.patterns.len() > ARITY_MAX {
-            return false;
+            return None;
         }
-        for (place, pattern) in self.kinds.iter_mut().zip(template.patterns) {
-            let Some(kind) = pattern.kind() else { return false };
-            *place = kind;
-            self.packed = self.packed << 4 | kind as u64;
+        let mut tagger = Tagger::new(seed);
+        for (index, pattern) in template.patterns.iter().enumerate() {
+            let kind = match pattern {
+                PatternRef::Actual(field) => {
+                    tagger.fix(index, field);
+                    field.kind()
+                }
+                PatternRef::Kinds(kinds) => kinds.single()?,
+                PatternRef::Test(test) => {
+                    tagger.restrict();
+                    test.kinds().single()?
+                }
+            };
+            self.push(kind);
         }
-        self.len = template.patterns.len();
-        true
+        Some(tagger.key())
     }
 
-    fn push(&mut self, kind: Kind) {
-        self.packed = self.packed << 4 | kind as u64;
+    /// Adds the kind of the next field.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, kind: Kind) {
         if let Some(place) = self.kinds.get_mut(self.len) {
             *place = kind;
             self.len += 1;
+            self.packed = self.packed << 4 | kind as u64;
+            self.set |= 1 << kind as u32;
         }
+    }
+
+    /// Whether some field has one of `kinds`.
+    #[inline]
+    pub(crate) fn have_any_of(&self, kinds: KindSet) -> bool {
+        self.set & u32::from(kinds.bits()) != 0
     }
 
     /// The kinds, one per field.

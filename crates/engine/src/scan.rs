@@ -59,7 +59,7 @@ impl Scan {
         let engine = Arc::clone(&self.engine);
         let template = self.template.clone();
         let step = template.with_refs(|refs| self.step_with(&engine, refs, at_most));
-        step.map_err(|error: EncodeError| Error::Template(error.to_string()))?
+        step.map_err(|error: EncodeError| Error::Template(error.to_string().into()))?
     }
 
     fn step_with(

@@ -78,9 +78,7 @@ impl Engine {
         let (alive, dead): (Vec<_>, Vec<_>) =
             self.memory.participants().into_iter().partition(|one| one.alive);
         if view.violated() {
-            return Err(Error::Memory(tupelo_shm::Error::corrupted(
-                "the tables contradict each other",
-            )));
+            return Err(tupelo_shm::Error::corrupted("the tables contradict each other").into());
         }
         Ok(Stat {
             tuples: shapes.iter().map(|shape| shape.count).sum(),

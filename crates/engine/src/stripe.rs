@@ -63,18 +63,19 @@ const _: () = assert!(INDEXES + INDEXES_MAX * INDEX_BYTES <= STRIPE_BYTES);
 #[derive(Clone, Copy)]
 pub(crate) struct Stripe<'m> {
     page: Span<'m, STRIPE_BYTES>,
+    scope: u32,
 }
 
 impl<'m> Stripe<'m> {
     /// The stripe of shape `shape`, which exists.
     #[inline]
     pub(crate) fn of_shape(view: &View<'m>, shape: u32) -> Self {
-        Self { page: view.span(layout::stripe(shape)) }
+        Self { page: view.span(layout::stripe(shape)), scope: scope_of(shape) }
     }
 
     /// The stripe that `scope` is the lock of.
     pub(crate) fn of_scope(view: &View<'m>, scope: u32) -> Self {
-        Self { page: view.span(scope as usize * GRANULE) }
+        Self { page: view.span(scope as usize * GRANULE), scope }
     }
 
     /// The page itself.
@@ -92,9 +93,8 @@ impl<'m> Stripe<'m> {
 
     /// The scope of its lock.
     #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "stripes lie in the first 100 MiB")]
     pub(crate) fn scope(self) -> u32 {
-        (self.page.offset() / GRANULE) as u32
+        self.scope
     }
 }
 

@@ -43,9 +43,8 @@ impl Engine {
     ///
     /// What the memory says.
     pub(crate) fn sweep_if_due(&self) -> Result<(), Error> {
-        let line = space_line(&self.memory.view()).offset();
         let view = self.memory.view();
-        let word = view.span::<64>(line).word(crate::engine::NEXT_SWEEP_MS);
+        let word = space_line(&view).word(crate::engine::NEXT_SWEEP_MS);
         #[expect(
             clippy::cast_possible_truncation,
             reason = "compared as a difference, modulo 2^32"
@@ -98,7 +97,7 @@ impl Engine {
     #[inline(never)]
     pub(crate) fn recall(&self) -> Result<(), Error> {
         match self.sweep() {
-            Err(Error::SpaceFull { .. }) => Ok(()),
+            Err(Error::SpaceFull(_)) => Ok(()),
             done => done,
         }
     }
@@ -146,7 +145,7 @@ impl Engine {
                     }
                     _ => {}
                 }
-                let slot = section.view().span(slot.offset());
+                let slot = section.view().span(section.view().offset_of(slot));
                 section.set::<{ tupelo_shm::SLOT_BYTES }>(slot, word, 0);
                 section.commit()?;
                 Ok(delivery)
@@ -162,7 +161,7 @@ impl Engine {
             return Ok(());
         }
         let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
-        let slot = section.view().span(slot.offset());
+        let slot = section.view().span(section.view().offset_of(slot));
         self.replace_log_run(&mut section, slot, (0, 0))?;
         section.commit()?;
         Ok(())

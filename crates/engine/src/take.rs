@@ -5,10 +5,10 @@ use tupelo_tuple::{Kind, TemplateRef, TupleView};
 
 use crate::Engine;
 use crate::error::Error;
-use crate::find::{Order, Search};
+use crate::find::{Hit, Order, Search};
 use crate::flight::Flight;
 use crate::links;
-use crate::record::{self, ImageBuffer};
+use crate::record::{self, ImageBuffer, Record};
 use crate::registry::Kinds;
 use crate::stripe::{self, HELD, Stripe, TAKES};
 use crate::targets::Target;
@@ -30,12 +30,12 @@ impl Engine {
     ) -> Result<Option<R>, E> {
         let mut kinds = Kinds::new();
         if let [one] = template
-            && kinds.select(one)
+            && let Some(key) = kinds.select(one, self.seed)
         {
             let Some(shape) = self.find_shape(&kinds) else {
                 return Ok(self.require_sound().map(|()| None)?);
             };
-            let search = Search::new(one.patterns, kinds.as_slice(), self.seed);
+            let search = Search::by_key(one.patterns, &kinds, key, self.seed);
             return self.take_from(shape, &search, order, sink);
         }
         self.take_wide(template, order, sink)
@@ -59,30 +59,35 @@ impl Engine {
             let mut section = Section::enter(&self.memory, scope).map_err(Error::from)?;
             let stripe = Stripe::of_shape(section.view(), shape);
             let found = search.pick(section.view(), stripe, order, random);
-            if found.reference == 0 {
-                section.commit().map_err(Error::from)?;
-                if stripe.page().load(HELD) != 0 && !recalled {
-                    drop(section);
-                    recalled = true;
-                    self.recall()?;
-                    continue;
+            match found.hit {
+                None => {
+                    section.commit().map_err(Error::from)?;
+                    if stripe.page().load(HELD) != 0 && !recalled {
+                        drop(section);
+                        recalled = true;
+                        self.recall()?;
+                        continue;
+                    }
+                    break (found.learn, None, Delivery::default());
                 }
-                break (found.learn, None, Delivery::default());
+                Some(hit) if record::must_be_held(hit.record.header, search.is_refusable) => {
+                    let reference = hit.record.reference;
+                    let result = self.take_held(section, stripe, reference, search.kinds, sink);
+                    // It is taken: that an index could not be had must not lose it.
+                    let _ = self.learn_if(found.learn, scope, search.key.mask);
+                    return result.map(Some);
+                }
+                Some(hit) => {
+                    let tuple = buffer.copy_of(section.view(), hit.record, search.kinds);
+                    links::unlink_found(&mut section, stripe, hit);
+                    let told = self.free_taken(&mut section, stripe, hit.record, search.kinds)?;
+                    section.commit().map_err(Error::from)?;
+                    break (found.learn, Some(tuple), told);
+                }
             }
-            if record::must_be_held(section.view(), found.reference, search.kinds) {
-                let result = self.take_held(section, stripe, found.reference, search.kinds, sink);
-                // It is taken: that an index could not be had must not lose it.
-                let _ = self.learn_if(found.learn, scope, search.mask);
-                return result.map(Some);
-            }
-            let tuple = buffer.copy(section.view(), found.reference, search.kinds);
-            links::unlink_found(&mut section, stripe, found);
-            let told = self.free_taken(&mut section, stripe, found.reference, search.kinds)?;
-            section.commit().map_err(Error::from)?;
-            break (found.learn, Some(tuple), told);
         };
         told.wake(self);
-        let learned = self.learn_if(learn, scope, search.mask);
+        let learned = self.learn_if(learn, scope, search.key.mask);
         match tuple {
             // It is taken: that an index could not be had must not lose it.
             Some(tuple) => sink(tuple).map(Some),
@@ -99,21 +104,22 @@ impl Engine {
         reference: u32,
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
-        links::unlink(section, stripe, reference);
-        self.free_taken(section, stripe, reference, kinds)
+        let record = record::at(section.view(), reference);
+        links::unlink_found(section, stripe, Hit { record, place: None });
+        self.free_taken(section, stripe, record, kinds)
     }
 
     /// Frees a record that was taken out of every list.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn free_taken<'m>(
         &self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        reference: u32,
+        record: Record<'m>,
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
-        let told = self.told_of_removal(section, stripe, reference, kinds)?;
-        self.free_record(section, stripe, reference)?;
+        let told = self.told_of_removal(section, stripe, record.reference, kinds)?;
+        self.free_record_at(section, stripe, record)?;
         count_take(stripe);
         Ok(told)
     }

@@ -57,7 +57,9 @@ impl Target<'_> {
     /// The match that `order` asks for among those of all alternatives, or 0.
     pub(crate) fn pick(&self, view: &View<'_>, order: Order, random: u64, seed: u64) -> u32 {
         if let Some(search) = self.search(seed) {
-            return search.pick(view, Stripe::of_shape(view, self.shape), order, random).reference;
+            return search
+                .pick(view, Stripe::of_shape(view, self.shape), order, random)
+                .reference();
         }
         let all = self.matches(view, seed);
         match order {
@@ -73,7 +75,8 @@ impl Target<'_> {
 
     fn accepts(&self, view: &View<'_>, reference: u32, seed: u64) -> bool {
         self.alternatives.iter().any(|alternative| {
-            Search::new(alternative.patterns, self.kinds.as_slice(), seed).accepts(view, reference)
+            Search::new(alternative.patterns, self.kinds.as_slice(), seed)
+                .accepts(view, record::at(view, reference))
         })
     }
 }

@@ -45,11 +45,11 @@ impl Engine {
         }
         let mut copies = 0;
         let fields = self.read_all(template, None, |tuple| {
-            tuple.to_tuple().map_err(|error| Error::Template(error.to_string()))
+            tuple.to_tuple().map_err(|error| Error::Template(error.to_string().into()))
         })?;
         for tuple in &fields {
             let put = tuple.with_fields(|fields| self.put(fields));
-            put.map_err(|error| Error::Template(error.to_string()))??;
+            put.map_err(|error| Error::Template(error.to_string().into()))??;
             copies += 1;
         }
         Ok(copies)

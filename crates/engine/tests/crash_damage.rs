@@ -264,7 +264,9 @@ fn do_everything(engine: &Arc<Engine>, other: &Engine, random: &mut Random) -> R
     steps.push(Box::new(|| engine.put(&job(5))));
     while !steps.is_empty() {
         let step = steps.swap_remove(random.below(steps.len()));
-        if let Err(Error::Memory(error @ tupelo_shm::Error::Stalled { .. })) = step() {
+        if let Err(Error::Memory(error)) = step()
+            && matches!(*error, tupelo_shm::Error::Stalled { .. })
+        {
             return Err(Error::Memory(error));
         }
     }
@@ -329,7 +331,7 @@ fn lead_astray(path: &PathBuf) {
 
 fn is_damage<R: std::fmt::Debug>(result: Result<R, Error>) {
     let error = result.unwrap_err();
-    let damage = matches!(error, Error::Memory(tupelo_shm::Error::Corrupted { .. }));
+    let damage = matches!(&error, Error::Memory(error) if matches!(**error, tupelo_shm::Error::Corrupted { .. }));
     assert!(damage, "{error}");
 }
 

@@ -71,7 +71,7 @@ impl Books {
 fn or_full<R>(result: Result<R, Error>) -> Option<R> {
     match result {
         Ok(result) => Some(result),
-        Err(Error::SpaceFull { .. }) => None,
+        Err(Error::SpaceFull(_)) => None,
         Err(error) => panic!("{error}"),
     }
 }

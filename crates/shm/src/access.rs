@@ -30,24 +30,38 @@ struct Zeros([AtomicU64; ZEROS_BYTES / 8]);
 /// Per process, so no other process can fill it.
 static ZEROS: Zeros = Zeros([const { AtomicU64::new(0) }; ZEROS_BYTES / 8]);
 
-/// The offset that a violating window says it has: beyond every segment, so that it is refused again
-/// wherever it comes back from, the undo log for one.
-const NOWHERE: usize = usize::MAX - (2 * ZEROS_BYTES - 1);
-
 /// A window of `N` bytes into a segment, known to lie inside it and to begin at a multiple of eight.
 /// Offsets into it that are constants cost no check at run time.
 #[derive(Clone, Copy)]
 pub struct Span<'m, const N: usize> {
     start: *const u8,
-    offset: usize,
     mapping: PhantomData<&'m AtomicU32>,
 }
 
 impl<'m, const N: usize> Span<'m, N> {
-    /// Where the window begins, as an offset in the segment.
+    /// The window at `start`.
+    ///
+    /// # Safety
+    ///
+    /// `N` bytes from `start`, which is 8-aligned, lie in a mapping, are committed, and stay so for `'m`.
     #[inline(always)]
-    pub fn offset(self) -> usize {
-        self.offset
+    pub(crate) const unsafe fn at_address(start: *const u8) -> Self {
+        Self { start, mapping: PhantomData }
+    }
+
+    /// A window that nothing is asked of.
+    pub(crate) const fn of_nothing() -> Self {
+        Self { start: std::ptr::null(), mapping: PhantomData }
+    }
+
+    /// The same window, to be kept.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Span::at_address`], for good.
+    #[inline(always)]
+    pub(crate) const unsafe fn kept(self) -> Span<'static, N> {
+        Span { start: self.start, mapping: PhantomData }
     }
 
     /// The word at `at`, for operations that need more than a load or a store.
@@ -84,8 +98,8 @@ impl<'m, const N: usize> Span<'m, N> {
     #[inline(always)]
     pub fn part<const M: usize>(self, at: usize) -> Span<'m, M> {
         assert!(at.is_multiple_of(8) && at <= N && M <= N - at, "part outside of its window");
-        // Inside of a window that was checked, and aligned as it is. Cannot wrap: NOWHERE leaves room.
-        Span { start: self.start.wrapping_add(at), offset: self.offset + at, mapping: PhantomData }
+        // Inside of a window that was checked, and aligned as it is.
+        Span { start: self.start.wrapping_add(at), mapping: PhantomData }
     }
 
     /// The word at `at`, to be kept: what [`crate::Section::set_word`] stores into.
@@ -95,7 +109,7 @@ impl<'m, const N: usize> Span<'m, N> {
     /// As [`Span::word`].
     #[inline(always)]
     pub fn place(self, at: usize) -> Word<'m> {
-        Word { word: self.word(at), offset: self.offset + at }
+        Word { word: self.word(at) }
     }
 
     /// Loads the word at `at`. No ordering: the lock or the sequence check around it orders.
@@ -179,7 +193,6 @@ impl<'m, const N: usize> Span<'m, N> {
 #[derive(Clone, Copy)]
 pub struct Word<'m> {
     pub(crate) word: &'m AtomicU32,
-    pub(crate) offset: usize,
 }
 
 impl Word<'_> {
@@ -256,6 +269,28 @@ impl<'m> View<'m> {
         Self { base, limit, violated: Cell::new(0), mapping: PhantomData }
     }
 
+    /// A view that nothing is asked of.
+    pub(crate) const fn of_nothing() -> Self {
+        let violated = Cell::new(0);
+        Self { base: std::ptr::null(), limit: Self::BYTES_MIN, violated, mapping: PhantomData }
+    }
+
+    /// The same view, to be kept.
+    ///
+    /// # Safety
+    ///
+    /// As for [`View::new`], for good.
+    pub(crate) unsafe fn kept(self) -> View<'static> {
+        let Self { base, limit, violated, .. } = self;
+        View { base, limit, violated, mapping: PhantomData }
+    }
+
+    /// Where the segment begins in this process.
+    #[inline(always)]
+    pub(crate) fn base(&self) -> *const u8 {
+        self.base
+    }
+
     /// The window of `N` bytes at `offset`. Outside of the segment: zeros, and the view is violated.
     #[inline(always)]
     pub fn span<const N: usize>(&self, offset: usize) -> Span<'m, N> {
@@ -281,14 +316,28 @@ impl<'m> View<'m> {
     /// The window at `offset`, which was checked.
     #[inline(always)]
     fn window<const N: usize>(&self, offset: usize) -> Span<'m, N> {
-        Span { start: self.base.wrapping_add(offset), offset, mapping: PhantomData }
+        Span { start: self.base.wrapping_add(offset), mapping: PhantomData }
     }
 
     #[cold]
     #[inline(never)]
     fn violation<const N: usize>(&self) -> Span<'m, N> {
         self.violated.set(1);
-        Span { start: ZEROS.0.as_ptr().cast(), offset: NOWHERE, mapping: PhantomData }
+        Span { start: ZEROS.0.as_ptr().cast(), mapping: PhantomData }
+    }
+
+    /// Where a window of this segment begins, as an offset. For a violating one: beyond the segment, so that it
+    /// is refused again wherever it comes back from, the undo log for one.
+    #[inline(always)]
+    pub fn offset_of<const N: usize>(&self, window: Span<'m, N>) -> usize {
+        self.offset_at(window.start)
+    }
+
+    /// The offset of an address. The mapping fills all addresses from its base on, so that of anything else
+    /// is beyond its end, or negative, which is further beyond.
+    #[inline(always)]
+    pub(crate) fn offset_at(&self, address: *const u8) -> usize {
+        address.addr().wrapping_sub(self.base.addr())
     }
 
     /// The window of `bytes` bytes at `offset`, rounded up to double words, for what nobody can reach yet.
@@ -329,12 +378,6 @@ impl<'m> View<'m> {
         self.limit
     }
 
-    /// Reaches as far as `other`, a later view of the same segment. What was violated stays so.
-    pub(crate) fn widen(&mut self, other: &Self) {
-        debug_assert!(self.base == other.base, "views of one segment");
-        self.limit = self.limit.max(other.limit);
-    }
-
     /// As [`crate::Memory::poison`], for the segment in view.
     #[cold]
     pub(crate) fn poison(&self) {
@@ -346,7 +389,12 @@ impl<'m> View<'m> {
 
     /// Reaches up to `limit` from here on, which is no further than the segment: what lies beyond is zeros, and
     /// violates. Returns how far it reached before.
-    pub(crate) fn reach(&mut self, limit: usize) -> usize {
+    ///
+    /// # Safety
+    ///
+    /// As for [`View::new`].
+    #[inline(always)]
+    pub(crate) unsafe fn reach(&mut self, limit: usize) -> usize {
         std::mem::replace(&mut self.limit, limit)
     }
 

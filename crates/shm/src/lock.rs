@@ -60,6 +60,7 @@ pub(crate) fn line<'m>(view: &View<'m>, scope: u32) -> Result<LockLine<'m>, Erro
 }
 
 #[cold]
+#[inline(never)]
 fn no_line(view: &View<'_>) -> Error {
     if view.limit() <= thread::fixed_bytes() {
         return Error::poisoned();
@@ -72,7 +73,7 @@ fn no_line(view: &View<'_>) -> Error {
 #[inline(always)]
 pub(crate) fn acquire<'m>(
     memory: &'m Memory,
-    thread: &Thread<'m>,
+    thread: Thread<'m>,
     line: LockLine<'m>,
 ) -> Result<(), Error> {
     thread.set_pending(line.word(WORD));
@@ -128,7 +129,7 @@ fn enter(line: LockLine<'_>) {
 
 /// Unlocks the scope of `line`; what was stored inside is committed.
 #[inline(always)]
-pub(crate) fn release(thread: &Thread<'_>, line: LockLine<'_>) {
+pub(crate) fn release(thread: Thread<'_>, line: LockLine<'_>) {
     thread.set_pending(line.word(WORD));
     let sequence = line.load(SEQUENCE).wrapping_add(1);
     line.word(SEQUENCE).store(sequence, Ordering::Release);
@@ -144,7 +145,7 @@ pub(crate) fn release(thread: &Thread<'_>, line: LockLine<'_>) {
 fn acquire_contended<'m>(
     memory: &'m Memory,
     line: LockLine<'m>,
-    thread: &Thread<'m>,
+    thread: Thread<'m>,
 ) -> Result<(), Error> {
     let word = line.word(WORD);
     let (mut spins, mut slept) = (0, Duration::ZERO);
@@ -156,7 +157,7 @@ fn acquire_contended<'m>(
             let ours = thread.tid | keep;
             if word.compare_exchange(seen, ours, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 if seen & OWNER_DIED != 0 {
-                    return inherit(&memory.view(), line, thread);
+                    return inherit(&memory.view(), line, &thread);
                 }
                 return Ok(());
             }
@@ -208,7 +209,7 @@ fn owner_is_alive(view: &View<'_>, line: LockLine<'_>, tid: u32) -> bool {
 /// taken from the arena must not be taken again before the stripe that had filled it is restored.
 #[cold]
 fn inherit<'m>(view: &View<'m>, line: LockLine<'m>, thread: &Thread<'m>) -> Result<(), Error> {
-    let scope = u32::try_from(line.offset() / GRANULE).unwrap_or(0);
+    let scope = u32::try_from(view.offset_of(line) / GRANULE).unwrap_or(0);
     let dead = line.load(OWNER);
     thread::restore(view, dead, scope);
     compiler_fence(Ordering::SeqCst);
@@ -276,19 +277,31 @@ impl View<'_> {
     /// inside.
     #[inline(always)]
     pub fn begin_read(&self, scope: u32) -> Option<u32> {
-        let line: LockLine<'_> = self.at(scope);
-        // Acquire pairs with the Release in `release`: we see all that the last section stored.
-        let sequence = line.word(SEQUENCE).load(Ordering::Acquire);
-        (sequence & 1 == 0).then_some(sequence)
+        self.at::<GRANULE>(scope).begin_read()
     }
 
     /// Whether nobody was inside `scope` since [`View::begin_read`] gave `sequence`: then everything read
     /// since belongs together.
     #[inline(always)]
     pub fn unchanged(&self, scope: u32, sequence: u32) -> bool {
-        let line: LockLine<'_> = self.at(scope);
+        self.at::<GRANULE>(scope).unchanged(sequence)
+    }
+}
+
+impl LockLine<'_> {
+    /// As [`View::begin_read`], of the scope with this line.
+    #[inline(always)]
+    pub fn begin_read(self) -> Option<u32> {
+        // Acquire pairs with the Release in `release`: we see all that the last section stored.
+        let sequence = self.word(SEQUENCE).load(Ordering::Acquire);
+        (sequence & 1 == 0).then_some(sequence)
+    }
+
+    /// As [`View::unchanged`], of the scope with this line.
+    #[inline(always)]
+    pub fn unchanged(self, sequence: u32) -> bool {
         // Pairs with the Release fence in `enter`: our reads come before this load.
         fence(Ordering::Acquire);
-        line.load(SEQUENCE) == sequence
+        self.load(SEQUENCE) == sequence
     }
 }

@@ -1,7 +1,7 @@
 //! A segment in use: its mapping, and the right of this process's threads to work in it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::access::{GRANULE, View};
 use crate::error::Error;
@@ -15,6 +15,8 @@ const PAGE_BYTES: usize = 4096;
 /// Shared (or private) memory with participants, thread slots, locks and logs.
 pub struct Memory {
     mapping: Arc<Mapping>,
+    /// How far views reach, as this handle last looked.
+    known_bytes: AtomicUsize,
     /// This process's number among the participants + 1, below the fork generation that it belongs to.
     participant: AtomicU64,
     /// When this handle was made, as forks are counted.
@@ -36,11 +38,14 @@ impl Memory {
     /// If the mapping is too short to have one.
     pub fn new(mapping: Arc<Mapping>) -> Self {
         assert!(mapping.reserved_bytes() >= ENGINE_BASE, "a mapping without a fixed part");
-        Self {
+        let memory = Self {
             mapping,
+            known_bytes: AtomicUsize::new(thread::fixed_bytes()),
             participant: AtomicU64::new(0),
             fork_generation: process::fork_generation(),
-        }
+        };
+        let _ = memory.view();
+        memory
     }
 
     /// Prepares a new segment: the fixed part and the first `engine_bytes` of the engine's part are there,
@@ -87,23 +92,39 @@ impl Memory {
     /// A view of what is committed now.
     #[inline(always)]
     pub fn view(&self) -> View<'_> {
-        let limit = self.committed().min(self.mapping.reserved_bytes()).max(thread::fixed_bytes());
-        // SAFETY: mappings are never unmapped while the process lives; the size is clamped to what is
-        // always committed and to the mapping, since the word is another process's to write.
+        // Relaxed: whoever stored it had seen the pages behind, and they stay.
+        let limit = self.limit(self.known_bytes.load(Ordering::Relaxed));
+        // SAFETY: mappings are never unmapped while the process lives; `look` clamps the size.
         unsafe { View::new(self.mapping.base(), limit) }
     }
 
-    /// Lets `view` reach what was committed since it was made.
+    /// Whether `view` reaches as far as views made now do.
     #[inline(always)]
-    pub(crate) fn widen<'m>(&'m self, view: &mut View<'m>) {
-        if self.committed() != view.limit() {
-            self.widen_further(view);
-        }
+    pub(crate) fn sees_all(&self, view: &View<'_>) -> bool {
+        self.committed() == view.limit()
+    }
+
+    /// Lets `view` reach what was committed since it was made; nothing, if damage was found since.
+    pub(crate) fn refresh(&self, view: &mut View<'_>) {
+        let limit = self.limit(view.limit());
+        // SAFETY: as in `view`.
+        unsafe { view.reach(limit) };
+    }
+
+    /// How far views may reach now, if they reached up to `known` before. By value: what has no address can
+    /// stay in registers.
+    #[inline(always)]
+    fn limit(&self, known: usize) -> usize {
+        if self.committed() == known { known } else { self.look() }
     }
 
     #[cold]
-    fn widen_further<'m>(&'m self, view: &mut View<'m>) {
-        view.widen(&self.view());
+    #[inline(never)]
+    fn look(&self) -> usize {
+        // Clamped to what is always committed and to the mapping: the word is another process's to write.
+        let limit = self.committed().min(self.mapping.reserved_bytes()).max(thread::fixed_bytes());
+        self.known_bytes.store(limit, Ordering::Relaxed);
+        limit
     }
 
     /// The bytes that are committed, as the segment says.

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use crate::addresses;
+use crate::{addresses, desk};
 
 /// A process, or a thread, for as long as the machine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +156,7 @@ extern "C" fn after_fork_in_parent() {
 
 extern "C" fn after_fork_in_child() {
     FORK_GENERATION.fetch_add(1, Ordering::Relaxed);
+    desk::forget();
     OWN_START_TIME.store(0, Ordering::Relaxed);
     addresses::after_fork();
 }

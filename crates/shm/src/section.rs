@@ -21,27 +21,18 @@
 
 use std::sync::atomic::{Ordering, compiler_fence};
 
-use crate::access::{Span, View, Word};
+use crate::access::{GRANULE, Span, View, Word};
+use crate::desk::Hold;
 use crate::error::Error;
 use crate::lock::{self, LockLine};
 use crate::memory::Memory;
-use crate::thread::{self, INLINE_ENTRIES, LogEntry, Thread, put_back};
+use crate::thread::{self, INLINE_ENTRIES, LogEntry, ScopeTag, Thread, put_back};
 
 /// A locked scope (or several), and what was changed in it so far. Dropped without [`Section::commit`],
 /// it puts everything back.
 pub struct Section<'m> {
-    view: View<'m>,
-    thread: Thread<'m>,
+    desk: Hold<'m>,
     memory: &'m Memory,
-    /// The scope that `set` files its entries under.
-    focus: u32,
-    first: u32,
-    first_line: LockLine<'m>,
-    /// Locked after `first`, in ascending order.
-    others: Vec<(u32, LockLine<'m>)>,
-    count: u32,
-    /// How far the view reached before the log was full; 0 if it is not.
-    overflow: usize,
 }
 
 impl<'m> Section<'m> {
@@ -53,23 +44,39 @@ impl<'m> Section<'m> {
     /// this very thread (a signal handler); what [`Memory::thread`] says if this thread has no slot yet.
     #[inline(always)]
     pub fn enter(memory: &'m Memory, scope: u32) -> Result<Self, Error> {
-        let thread = memory.thread()?;
-        let mut view = memory.view();
-        let first_line = lock::line(&view, scope)?;
-        lock::acquire(memory, &thread, first_line)?;
-        // While we waited, others may have made the segment larger and used the new part.
-        memory.widen(&mut view);
-        Ok(Self {
-            view,
-            thread,
-            memory,
-            focus: scope,
-            first: scope,
-            first_line,
-            others: Vec::new(),
-            count: 0,
-            overflow: 0,
-        })
+        let desk = Hold::new(memory)?;
+        let line = lock::line(desk.view(), scope)?;
+        lock::acquire(memory, desk.thread, line)?;
+        Self::inside(memory, desk, (scope, line))
+    }
+
+    /// A section over a scope that is locked.
+    #[inline(always)]
+    fn inside(
+        memory: &'m Memory,
+        mut desk: Hold<'m>,
+        (scope, line): (u32, LockLine<'m>),
+    ) -> Result<Self, Error> {
+        desk.focus = ScopeTag::new(scope);
+        // SAFETY: mappings stay where they are as long as the process.
+        desk.first = unsafe { line.kept() };
+        let mut section = Self { desk, memory };
+        section.look_again()?;
+        Ok(section)
+    }
+
+    /// Sees all of the segment: before a lock was ours, others may have made it larger and used the new part.
+    /// Or they may have found damage in it.
+    #[inline(always)]
+    fn look_again(&mut self) -> Result<(), Error> {
+        if self.memory.sees_all(&self.desk.view) { Ok(()) } else { self.see_all() }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn see_all(&mut self) -> Result<(), Error> {
+        self.memory.refresh(&mut self.desk.view);
+        self.memory.require_sound()
     }
 
     /// As [`Section::enter`], but `None` while a living thread is inside: does not wait.
@@ -80,23 +87,10 @@ impl<'m> Section<'m> {
     ///
     /// As [`Section::enter`].
     pub fn try_enter(memory: &'m Memory, scope: u32) -> Result<Option<Self>, Error> {
-        let thread = memory.thread()?;
-        let view = memory.view();
-        let first_line = lock::line(&view, scope)?;
-        if !lock::try_acquire(&view, &thread, first_line)? {
-            return Ok(None);
-        }
-        Ok(Some(Self {
-            view,
-            thread,
-            memory,
-            focus: scope,
-            first: scope,
-            first_line,
-            others: Vec::new(),
-            count: 0,
-            overflow: 0,
-        }))
+        let desk = Hold::new(memory)?;
+        let line = lock::line(desk.view(), scope)?;
+        let is_ours = lock::try_acquire(desk.view(), &desk.thread, line)?;
+        is_ours.then(|| Self::inside(memory, desk, (scope, line))).transpose()
     }
 
     /// Locks a further scope and directs `set` to it. To rule out deadlock, callers lock scopes in
@@ -111,43 +105,46 @@ impl<'m> Section<'m> {
             self.memory.poison();
             return Err(Error::corrupted("a lock is named that is held already"));
         }
-        let line = lock::line(&self.view, scope)?;
-        lock::acquire(self.memory, &self.thread, line)?;
-        self.memory.widen(&mut self.view);
-        self.others.push((scope, line));
-        self.focus = scope;
+        let line = lock::line(self.view(), scope)?;
+        lock::acquire(self.memory, self.desk.thread, line)?;
+        // SAFETY: mappings stay where they are as long as the process.
+        self.desk.others.push(unsafe { line.kept() });
+        self.desk.focus = ScopeTag::new(scope);
+        self.look_again()?;
         Ok(())
     }
 
     /// Whether the section holds `scope`.
     #[inline]
     pub fn holds(&self, scope: u32) -> bool {
-        self.first == scope || self.others.iter().any(|(held, _)| *held == scope)
+        let offset = scope as usize * GRANULE;
+        let is_it = |line: LockLine<'static>| self.desk.view.offset_of(line) == offset;
+        is_it(self.desk.first) || self.desk.others.iter().any(|line| is_it(*line))
     }
 
     /// Directs `set` to `scope`, which the section holds. Returns the scope it was directed to.
     #[inline(always)]
     pub fn focus(&mut self, scope: u32) -> u32 {
-        debug_assert!(self.holds(scope) || self.view.violated(), "focus on a scope not locked");
-        std::mem::replace(&mut self.focus, scope)
+        debug_assert!(self.holds(scope) || self.view().violated(), "focus on a scope not locked");
+        std::mem::replace(&mut self.desk.focus, ScopeTag::new(scope)).scope()
     }
 
     /// The scope that `set` is directed to.
     #[inline(always)]
     pub fn focused(&self) -> u32 {
-        self.focus
+        self.desk.focus.scope()
     }
 
     /// The view through which this section sees the segment.
     #[inline(always)]
     pub fn view(&self) -> &View<'m> {
-        &self.view
+        self.desk.view()
     }
 
     /// The calling thread's slot number: names it in the segment.
     #[inline(always)]
     pub fn thread(&self) -> &Thread<'m> {
-        &self.thread
+        &self.desk.thread
     }
 
     /// Stores a word that others can reach (rule R1). Undone unless the section commits.
@@ -159,19 +156,44 @@ impl<'m> Section<'m> {
     /// Stores a word that others can reach (rule R1). Undone unless the section commits.
     #[inline(always)]
     pub fn set_word(&mut self, word: Word<'m>, value: u32) {
-        let entry = LogEntry::new(word.offset, self.focus, word.load());
+        let desk = &mut *self.desk;
+        let offset = desk.view.offset_at(word.word.as_ptr().cast());
+        let entry = LogEntry::new(offset, desk.focus, word.load());
         // Copies, since the compiler must reload what it sees in memory behind each fence.
-        let (slot, count) = (self.thread.slot(), self.count);
+        let (slot, count) = (desk.thread.slot(), desk.count);
         if count < INLINE_ENTRIES {
-            thread::log(slot, count, entry);
-        } else if !self.thread.log_in_run(&self.view, count, entry) {
+            thread::log(slot, count as usize, entry);
+        } else if !desk.thread.log_in_run(&desk.view, count, entry) {
             return self.overflow();
         }
-        self.count = count + 1;
+        desk.count = count + 1;
         compiler_fence(Ordering::SeqCst);
         thread::set_log_count(slot, count + 1);
         compiler_fence(Ordering::SeqCst);
         word.word.store(value, Ordering::Relaxed);
+    }
+
+    /// Stores several words that others can reach (rule R1): as one [`Section::set_word`] each, at half the
+    /// price. All are logged before the first is stored.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "a log has far fewer entries")]
+    pub fn set_words<const K: usize>(&mut self, stores: [(Word<'m>, u32); K]) {
+        let desk = &mut *self.desk;
+        let (slot, count) = (desk.thread.slot(), desk.count as usize);
+        if count > INLINE_ENTRIES as usize - K {
+            return stores.into_iter().for_each(|(word, value)| self.set_word(word, value));
+        }
+        for (index, (word, _)) in stores.iter().enumerate() {
+            let offset = desk.view.offset_at(word.word.as_ptr().cast());
+            thread::log(slot, count + index, LogEntry::new(offset, desk.focus, word.load()));
+        }
+        desk.count += K as u32;
+        compiler_fence(Ordering::SeqCst);
+        thread::set_log_count(slot, desk.count);
+        compiler_fence(Ordering::SeqCst);
+        for (word, value) in stores {
+            word.word.store(value, Ordering::Relaxed);
+        }
     }
 
     /// The section can only be rolled back. Until its owner notices, it finds nothing: a place that was
@@ -179,7 +201,8 @@ impl<'m> Section<'m> {
     #[cold]
     #[inline(never)]
     fn overflow(&mut self) {
-        self.overflow = self.view.reach(View::BYTES_MIN);
+        // SAFETY: no further than before.
+        self.desk.overflow = unsafe { self.desk.view.reach(View::BYTES_MIN) };
         debug_assert!(false, "a step changes more words than it had asked for");
     }
 
@@ -194,13 +217,13 @@ impl<'m> Section<'m> {
     /// segment.
     #[inline(always)]
     pub fn sound(&self) -> bool {
-        self.overflow == 0 && !self.view.violated()
+        self.desk.overflow == 0 && !self.desk.view.violated()
     }
 
     /// How many more words the log has room for: long jobs commit before it is full.
     #[inline]
     pub fn room(&self) -> usize {
-        self.thread.log_capacity().saturating_sub(self.count) as usize
+        self.desk.thread.log_capacity().saturating_sub(self.desk.count) as usize
     }
 
     /// Makes the changes final, in all locked scopes at once, and leaves the scopes locked for more.
@@ -215,9 +238,9 @@ impl<'m> Section<'m> {
             return Err(self.refuse());
         }
         compiler_fence(Ordering::SeqCst);
-        thread::set_log_count(self.thread.slot(), 0);
+        thread::set_log_count(self.desk.thread.slot(), 0);
         compiler_fence(Ordering::SeqCst);
-        self.count = 0;
+        self.desk.count = 0;
         Ok(())
     }
 
@@ -231,9 +254,16 @@ impl<'m> Section<'m> {
         if self.sound() { Ok(()) } else { Err(self.refuse()) }
     }
 
+    #[inline(never)]
+    fn leave_others(&mut self) {
+        while let Some(line) = self.desk.others.pop() {
+            lock::release(self.desk.thread, line);
+        }
+    }
+
     #[cold]
     fn refuse(&mut self) -> Error {
-        let overflow = self.overflow;
+        let overflow = self.desk.overflow;
         self.roll_back();
         if overflow != 0 {
             Error::LogFull
@@ -247,29 +277,31 @@ impl<'m> Section<'m> {
     #[cold]
     #[inline(never)]
     pub fn roll_back(&mut self) {
-        if self.overflow != 0 {
-            self.view.reach(self.overflow);
-            self.view.forgive();
+        let desk = &mut *self.desk;
+        if desk.overflow != 0 {
+            // SAFETY: as far as before the log was full.
+            unsafe { desk.view.reach(desk.overflow) };
+            desk.view.forgive();
         }
-        for index in (0..self.count).rev() {
-            put_back(&self.view, &self.thread.logged(&self.view, index));
+        for index in (0..desk.count).rev() {
+            put_back(&desk.view, &desk.thread.logged(&desk.view, index));
         }
         compiler_fence(Ordering::SeqCst);
-        thread::set_log_count(self.thread.slot(), 0);
-        self.count = 0;
-        self.overflow = 0;
+        thread::set_log_count(self.desk.thread.slot(), 0);
+        self.desk.count = 0;
+        self.desk.overflow = 0;
     }
 }
 
 impl Drop for Section<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.count != 0 {
+        if self.desk.count != 0 {
             self.roll_back();
         }
-        while let Some((_, line)) = self.others.pop() {
-            lock::release(&self.thread, line);
+        if !self.desk.others.is_empty() {
+            self.leave_others();
         }
-        lock::release(&self.thread, self.first_line);
+        lock::release(self.desk.thread, self.desk.first);
     }
 }

@@ -15,10 +15,11 @@
 //! | | | | 32..64 | the engine's: what this thread has in flight |
 //! | | | | 64.. | log entries of 16 bytes |
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 use crate::access::{GRANULE, Span, View};
+use crate::desk;
 use crate::error::Error;
 use crate::futex::{self, RobustListHead};
 use crate::lock;
@@ -52,19 +53,42 @@ pub type Slot<'m> = Span<'m, SLOT_BYTES>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogEntry {
     offset: usize,
-    /// The scope in the high half, the old value in the low one.
     tag: u64,
+}
+
+/// A scope as a log entry has it: shifted to its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ScopeTag(u64);
+
+impl ScopeTag {
+    /// No scope: that of nothing.
+    pub(crate) const NONE: Self = Self(0);
+
+    #[inline(always)]
+    pub(crate) fn new(scope: u32) -> Self {
+        Self(u64::from(scope) << 32)
+    }
+
+    #[inline(always)]
+    pub(crate) fn scope(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
 }
 
 impl LogEntry {
     /// `old` stood at `offset`, which `scope` protects.
     #[inline(always)]
-    pub(crate) fn new(offset: usize, scope: u32, old: u32) -> Self {
-        Self { offset, tag: u64::from(scope) << 32 | u64::from(old) }
+    pub(crate) fn new(offset: usize, scope: ScopeTag, old: u32) -> Self {
+        Self { offset, tag: scope.0 | u64::from(old) }
     }
 
     fn scope(self) -> u32 {
-        (self.tag >> 32) as u32
+        ScopeTag(self.tag).scope()
+    }
+
+    /// The same entry, marked as restored.
+    fn restored(self) -> Self {
+        Self { offset: self.offset, tag: self.tag | ScopeTag::new(RESTORED).0 }
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "the low half of the tag is meant")]
@@ -89,6 +113,28 @@ pub struct Thread<'m> {
 }
 
 impl<'m> Thread<'m> {
+    /// No thread.
+    pub(crate) const fn nobody() -> Self {
+        Self { tid: 0, number: 0, slot: Slot::of_nothing(), robust: std::ptr::null_mut() }
+    }
+
+    /// The same, to be kept.
+    ///
+    /// # Safety
+    ///
+    /// The slot's page stays mapped for good.
+    pub(crate) const unsafe fn kept(self) -> Thread<'static> {
+        let Self { tid, number, robust, .. } = self;
+        // SAFETY: the caller's promise.
+        let slot = unsafe { self.slot.kept() };
+        Thread { tid, number, slot, robust }
+    }
+
+    /// Whether a section of this thread has changed something and is still open.
+    pub(crate) fn has_logged(&self) -> bool {
+        self.slot.load(COUNT) != 0
+    }
+
     /// The number of the slot, from 1: how locks and records name a thread.
     #[inline(always)]
     pub fn slot_number(&self) -> u32 {
@@ -152,8 +198,8 @@ pub fn log_run(slot: Slot<'_>) -> Option<u32> {
 /// Writes entry number `index`, which is below [`INLINE_ENTRIES`], into the log of `slot`; it counts only
 /// after [`set_log_count`].
 #[inline(always)]
-pub(crate) fn log(slot: Slot<'_>, index: u32, entry: LogEntry) {
-    entry.write(slot.part(ENTRIES + index as usize * ENTRY_BYTES));
+pub(crate) fn log(slot: Slot<'_>, index: usize, entry: LogEntry) {
+    entry.write(slot.part(ENTRIES + index * ENTRY_BYTES));
 }
 
 /// Says how many entries the log of `slot` has.
@@ -217,8 +263,7 @@ pub(crate) fn restore(view: &View<'_>, number: u32, scope: u32) {
         if entry.scope() == scope {
             put_back(view, &entry);
             compiler_fence(Ordering::SeqCst);
-            let restored = LogEntry::new(entry.offset, scope | RESTORED, entry.old());
-            restored.write(entry_place(view, slot, index));
+            entry.restored().write(entry_place(view, slot, index));
         }
     }
 }
@@ -276,10 +321,11 @@ fn nothing_in_flight(slot: Slot<'_>) -> bool {
 #[derive(Clone, Copy)]
 struct Registered {
     base: *const u8,
-    fork_generation: u32,
+    slot: *const u8,
+    robust: *mut RobustListHead,
     tid: u32,
     number: u32,
-    robust: *mut RobustListHead,
+    fork_generation: u32,
 }
 
 /// The slots that this thread holds, given back when it ends.
@@ -287,6 +333,7 @@ struct Registrations(RefCell<Vec<Registered>>);
 
 impl Drop for Registrations {
     fn drop(&mut self) {
+        desk::forget();
         for held in self.0.borrow_mut().drain(..) {
             if held.fork_generation == process::fork_generation() {
                 // SAFETY: mappings are never unmapped, and `base` is one; the slot's page is committed.
@@ -302,42 +349,12 @@ impl Drop for Registrations {
     }
 }
 
-const NOBODY: Registered = Registered {
-    base: std::ptr::null(),
-    fork_generation: 0,
-    tid: 0,
-    number: 0,
-    robust: std::ptr::null_mut(),
-};
-
 thread_local! {
-    /// The slot used last: nearly always the one that is wanted.
-    static LAST: Cell<Registered> = const { Cell::new(NOBODY) };
     static ALL: Registrations = const { Registrations(RefCell::new(Vec::new())) };
 }
 
 /// The calling thread's slot in `memory`.
-#[inline(always)]
 pub(crate) fn current(memory: &Memory) -> Result<Thread<'_>, Error> {
-    let base: *const u8 = memory.mapping().base();
-    let last = LAST.get();
-    if last.base == base && last.fork_generation == process::fork_generation() {
-        return Ok(thread_from(memory, last));
-    }
-    other(memory)
-}
-
-#[inline(always)]
-fn thread_from(memory: &Memory, held: Registered) -> Thread<'_> {
-    // SAFETY: slots lie in the fixed part, and this one's page was committed when it was taken.
-    let view = unsafe { View::new(memory.mapping().base(), table::slot(held.number as usize)) };
-    let slot = view.span(table::slot(held.number as usize - 1));
-    Thread { tid: held.tid, number: held.number, slot, robust: held.robust }
-}
-
-#[cold]
-#[inline(never)]
-fn other(memory: &Memory) -> Result<Thread<'_>, Error> {
     let base: *const u8 = memory.mapping().base();
     let fork_generation = process::fork_generation();
     if memory.is_a_copy(fork_generation) {
@@ -354,8 +371,9 @@ fn other(memory: &Memory) -> Result<Thread<'_>, Error> {
         all.push(held);
         Ok(held)
     })?;
-    LAST.set(held);
-    Ok(thread_from(memory, held))
+    // SAFETY: the slot is a whole page of the mapping, committed when it was taken, and mappings stay.
+    let slot = unsafe { Span::at_address(held.slot) };
+    Ok(Thread { tid: held.tid, number: held.number, slot, robust: held.robust })
 }
 
 fn register(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> {
@@ -376,8 +394,8 @@ fn register(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> 
             slot.init(PARTICIPANT, participant);
             slot.init64(START_TIME, start_time);
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
-            let robust = futex::robust_head();
-            return Ok(Registered { base, fork_generation, tid, number, robust });
+            let (slot, robust) = (base.wrapping_add(offset), futex::robust_head());
+            return Ok(Registered { base, slot, robust, tid, number, fork_generation });
         }
     }
     Err(Error::LimitExceeded { what: "threads in one space", limit: THREADS_MAX })

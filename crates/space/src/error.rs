@@ -181,15 +181,15 @@ impl From<tupelo_engine::Error> for Error {
     fn from(error: tupelo_engine::Error) -> Self {
         use tupelo_engine::Error as Engine;
         match error {
-            Engine::SpaceFull { .. } | Engine::TooLarge { .. } => {
+            Engine::SpaceFull(_) | Engine::TooLarge { .. } => {
                 Self::SpaceFull { problem: error.to_string() }
             }
             Engine::LimitExceeded { .. } => Self::LimitExceeded { problem: error.to_string() },
             Engine::TransactionTooBig { .. } => {
                 Self::TransactionTooBig { problem: error.to_string() }
             }
-            Engine::Template(problem) => Self::Template { problem },
-            Engine::Memory(error) => error.into(),
+            Engine::Template(problem) => Self::Template { problem: problem.into() },
+            Engine::Memory(error) => (*error).into(),
             error => Self::System { problem: error.to_string() },
         }
     }

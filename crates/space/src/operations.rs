@@ -6,7 +6,7 @@ use tupelo_tuple::{Field, Template, TemplateRef, TupleView};
 
 use crate::connect::Space;
 use crate::error::Error;
-use crate::wait::{Lifted, Want, lift};
+use crate::wait::{Given, Lifted, Want, lift};
 use tupelo_engine::Order;
 
 impl Space {
@@ -57,7 +57,9 @@ impl Space {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let engine = self.engine()?;
-        lift(|| engine.try_take(template, order, |tuple| sink(tuple).map_err(Lifted::Caller)))
+        let mut given = Given::new();
+        let outcome = engine.try_take(template, order, |tuple| given.take(sink(tuple)));
+        given.or(outcome)
     }
 
     /// Copies a match, if there is one, and gives it to `sink`. Does not wait (rule O4).
@@ -73,7 +75,9 @@ impl Space {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let engine = self.engine()?;
-        lift(|| engine.try_read(template, order, |tuple| sink(tuple).map_err(Lifted::Caller)))
+        let mut given = Given::new();
+        let outcome = engine.try_read(template, order, |tuple| given.take(sink(tuple)));
+        given.or(outcome)
     }
 
     /// Removes a match, waiting for one up to `timeout` (`None`: for ever; zero: not at all) (rule O3).

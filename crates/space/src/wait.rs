@@ -118,3 +118,32 @@ pub(crate) fn lift<R, E: From<Error>>(call: impl FnOnce() -> Result<R, Lifted<E>
         Lifted::Caller(error) => error,
     })
 }
+
+/// What a sink gave that is used at most once. It goes past the engine, not through it: each hand that it
+/// passed through would copy it.
+pub(crate) struct Given<R, E>(Option<Result<R, E>>);
+
+#[expect(clippy::inline_always, reason = "on the path of every take and read")]
+impl<R, E: From<Error>> Given<R, E> {
+    #[inline(always)]
+    pub(crate) const fn new() -> Self {
+        Self(None)
+    }
+
+    /// Keeps the sink's result, and tells the engine whether it was good.
+    #[inline(always)]
+    pub(crate) fn take(&mut self, result: Result<R, E>) -> Result<(), Lifted<()>> {
+        let told = if result.is_ok() { Ok(()) } else { Err(Lifted::Caller(())) };
+        self.0 = Some(result);
+        told
+    }
+
+    /// What the call gives: the sink's result, unless the engine refused.
+    #[inline(always)]
+    pub(crate) fn or(self, outcome: Result<Option<()>, Lifted<()>>) -> Result<Option<R>, E> {
+        match outcome {
+            Ok(_) | Err(Lifted::Caller(())) => self.0.transpose(),
+            Err(Lifted::Engine(error)) => Err(Error::from(error).into()),
+        }
+    }
+}

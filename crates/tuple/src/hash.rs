@@ -30,7 +30,11 @@ pub const fn fold(a: u64, b: u64) -> u64 {
 }
 
 /// The hash of one field.
-#[inline]
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "on the path of every operation, beside a look at the same kind"
+)]
 pub fn field(field: &Field<'_>) -> u64 {
     match field {
         Field::Null => SEEDS[0],
@@ -65,7 +69,8 @@ fn half_word(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// The hash of a run of bytes. Up to 16 bytes are read as two overlapping words, without a loop.
-#[inline]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "part of the hash of a field")]
 pub(crate) fn of_bytes(bytes: &[u8], seed: u64) -> u64 {
     let len = bytes.len();
     let (low, high) = match len {
@@ -82,6 +87,7 @@ pub(crate) fn of_bytes(bytes: &[u8], seed: u64) -> u64 {
 }
 
 /// The hash of more than 16 bytes: a multiply per 16, the last 16 read overlapping.
+#[inline(never)]
 fn long(bytes: &[u8], seed: u64) -> u64 {
     let len = bytes.len();
     let mut hash = seed;
@@ -94,6 +100,7 @@ fn long(bytes: &[u8], seed: u64) -> u64 {
 }
 
 /// The hash of an encoded field: by its value, not by its bytes, where the two differ.
+#[cold]
 fn encoded(value: &Encoded<'_>) -> u64 {
     // The one case of two pieces that is common, and whose data is worth not copying.
     if value.kind == Kind::Array && data_offset(value.head) == Some(value.head.len()) {

@@ -29,16 +29,61 @@ pub struct Size {
 /// The size of the image of `fields` when it begins `origin` bytes after a 64-byte boundary.
 #[inline]
 pub fn size(fields: &[Field<'_>], origin: usize) -> Size {
-    let mut bytes = 8 * fields.len();
+    let mut sizer = Sizer::new();
     for field in fields {
-        bytes = match field {
-            Field::Str(text) => padded(bytes + text.len()),
-            Field::Bytes(data) => padded(bytes + data.len()),
-            Field::Encoded(_) => return size_with_encoded(fields, origin),
-            _ => bytes,
-        };
+        sizer.add(field);
     }
-    Size { bytes, wide: false }
+    sizer.size(fields, origin)
+}
+
+/// Adds up the size of an image field by field, for who looks at each field anyway.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizer {
+    bytes: usize,
+    encoded: bool,
+}
+
+impl Default for Sizer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[expect(
+    clippy::inline_always,
+    reason = "once per field of each put, beside a look at the same kind"
+)]
+impl Sizer {
+    /// The size of no fields.
+    #[inline(always)]
+    pub const fn new() -> Self {
+        Self { bytes: 0, encoded: false }
+    }
+
+    /// Adds the next field.
+    #[inline(always)]
+    pub const fn add(&mut self, field: &Field<'_>) {
+        let heap_bytes = match field {
+            Field::Str(text) => padded(text.len()),
+            Field::Bytes(data) => padded(data.len()),
+            Field::Encoded(_) => {
+                self.encoded = true;
+                0
+            }
+            _ => 0,
+        };
+        self.bytes += 8 + heap_bytes;
+    }
+
+    /// The size of the image of `fields`, which are those that were added.
+    #[inline(always)]
+    pub fn size(self, fields: &[Field<'_>], origin: usize) -> Size {
+        if self.encoded {
+            size_with_encoded(fields, origin)
+        } else {
+            Size { bytes: self.bytes, wide: false }
+        }
+    }
 }
 
 /// As [`size`], for fields of which some are encoded: one of them may make the image wide, which moves all

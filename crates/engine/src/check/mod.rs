@@ -160,7 +160,7 @@ impl Check<'_, '_> {
 
 /// The error of two things that contradict each other.
 fn contradiction(what: String) -> Error {
-    Error::Memory(tupelo_shm::Error::corrupted(what))
+    tupelo_shm::Error::corrupted(what).into()
 }
 
 /// An error unless `holds`.

@@ -11,7 +11,9 @@ use tupelo_tuple::{Kind, PatternRef};
 
 use super::{
     BUCKETS, BUILDING, CURSOR, DROPPING, Index, KEYS, LOOKUPS, MASK, NONE, READY, SEGMENTS,
-    SEGMENTS_MAX, STATE, key, ring, table,
+    SEGMENTS_MAX, STATE,
+    key::{self, Key},
+    ring, table,
 };
 use crate::Engine;
 use crate::blocks;
@@ -101,7 +103,7 @@ impl Engine {
             Err(self.damaged("the records of a shape lead back into themselves"))
         });
         match done {
-            Err(Error::SpaceFull { .. }) => Ok(()),
+            Err(Error::SpaceFull(_)) => Ok(()),
             done => done,
         }
     }
@@ -234,7 +236,8 @@ impl Engine {
     ) -> Result<(), Error> {
         let tag = key::tag_of_record(section.view(), reference, kinds, mask, self.seed);
         links::ensure_extension(section, &self.layout, stripe, reference, index.slot)?;
-        ring::append(section, &self.layout, stripe, index, (reference, tag))?;
+        let record = record::at(section.view(), reference);
+        ring::append(section, &self.layout, stripe, index, (record, tag))?;
         links::set_linked(section, reference, index.slot, true);
         let next = record::header(section.view(), reference).load(record::NEXT);
         section.set(index.words, CURSOR, next);
@@ -288,9 +291,10 @@ pub(crate) fn exact(stripe: Stripe<'_>, mask: u32) -> Option<Index<'_>> {
 pub(crate) fn best<'m>(
     stripe: Stripe<'m>,
     patterns: &[PatternRef<'_>],
-    mask: u32,
+    key: Key,
     seed: u64,
 ) -> Option<(Index<'m>, u32)> {
+    let mask = key.mask;
     let mut best: Option<Index<'m>> = None;
     let mut fields_best = 0;
     for index in super::ready(stripe) {
@@ -303,5 +307,10 @@ pub(crate) fn best<'m>(
             }
         }
     }
-    best.map(|index| (index, key::tag_of_patterns(patterns, index.words.load(MASK), seed)))
+    best.map(|index| {
+        let covers = index.words.load(MASK);
+        let tag =
+            if covers == mask { key.tag } else { key::tag_of_patterns(patterns, covers, seed) };
+        (index, tag)
+    })
 }

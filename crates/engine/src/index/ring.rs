@@ -6,7 +6,7 @@ use super::Index;
 use super::table::{self, Place};
 use crate::error::Error;
 use crate::layout::Layout;
-use crate::record::{self, BUCKET_NEXT, Header, RING_NEXT, RING_PREVIOUS, SEQUENCE, TAG};
+use crate::record::{self, BUCKET_NEXT, Link, RING_NEXT, RING_PREVIOUS, Record, SEQUENCE, TAG};
 use crate::stripe::Stripe;
 
 /// Words that linking a record changes: two neighbours, and two of the table for a new leader. A split of
@@ -22,9 +22,10 @@ pub(crate) fn append<'m>(
     layout: &Layout,
     stripe: Stripe<'m>,
     index: Index<'m>,
-    (reference, tag): (u32, u32),
+    (record, tag): (Record<'m>, u32),
 ) -> Result<(), Error> {
-    let link = record::link(section.view(), reference, index.slot);
+    let reference = record.reference;
+    let link = record::link_of(section.view(), record.header, index.slot);
     link.init(TAG, tag);
     let bucket = table::bucket(section.view(), index, tag);
     match table::find_in(section.view(), index, bucket, tag) {
@@ -35,7 +36,7 @@ pub(crate) fn append<'m>(
             table::grow(section, layout, stripe, index)
         }
         Some(place) => {
-            insert_before(section, index, reference, place.leader());
+            insert_before(section, index, (reference, link), place.leader());
             Ok(())
         }
     }
@@ -50,7 +51,8 @@ pub(crate) fn restore<'m>(
     (reference, tag): (u32, u32),
 ) -> Result<(), Error> {
     let Some(place) = table::find(section.view(), index, tag) else {
-        return append(section, layout, stripe, index, (reference, tag));
+        let record = record::at(section.view(), reference);
+        return append(section, layout, stripe, index, (record, tag));
     };
     let link = record::link(section.view(), reference, index.slot);
     link.init(TAG, tag);
@@ -58,7 +60,7 @@ pub(crate) fn restore<'m>(
     let older = |view: &View<'_>, other| sequence(view, other) < sequence(view, reference);
     if !older(section.view(), leader) {
         // It becomes the leader.
-        insert_before(section, index, reference, leader);
+        insert_before(section, index, (reference, link), leader);
         let old = record::link(section.view(), leader, index.slot);
         let after = old.load(BUCKET_NEXT);
         link.init(BUCKET_NEXT, after);
@@ -73,7 +75,7 @@ pub(crate) fn restore<'m>(
         at = next(section.view(), index, at);
         steps -= 1;
     }
-    insert_before(section, index, reference, at);
+    insert_before(section, index, (reference, link), at);
     Ok(())
 }
 
@@ -83,7 +85,7 @@ pub(crate) fn restore<'m>(
 pub(crate) fn unlink<'m>(
     section: &mut Section<'m>,
     index: Index<'m>,
-    (reference, header): (u32, Header<'m>),
+    Record { reference, header }: Record<'m>,
     place: Option<Place<'m>>,
 ) {
     let link = record::link_of(section.view(), header, index.slot);
@@ -112,10 +114,14 @@ pub(crate) fn unlink<'m>(
 }
 
 #[inline]
-fn insert_before<'m>(section: &mut Section<'m>, index: Index<'m>, reference: u32, next: u32) {
+fn insert_before<'m>(
+    section: &mut Section<'m>,
+    index: Index<'m>,
+    (reference, link): (u32, Link<'m>),
+    next: u32,
+) {
     let after = record::link(section.view(), next, index.slot);
     let previous = after.load(RING_PREVIOUS);
-    let link = record::link(section.view(), reference, index.slot);
     link.init(BUCKET_NEXT, 0);
     link.init(RING_NEXT, next);
     link.init(RING_PREVIOUS, previous);

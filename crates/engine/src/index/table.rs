@@ -150,15 +150,20 @@ pub(crate) fn insert<'m>(
     let free = references.equal_words(0) & ENTRIES_SET;
     if free == 0 {
         link.init(BUCKET_NEXT, bucket.load(OVERFLOW));
-        section.set(bucket, OVERFLOW, leader);
+        section.set_words([(bucket.place(OVERFLOW), leader), keys(index, 1)]);
     } else {
         let number = free.trailing_zeros() as usize % (ENTRIES + 1);
         // The tag of an empty entry means nothing: no log (R2).
         bucket.init(TAGS + 4 * number, link.load(TAG));
         link.init(BUCKET_NEXT, 0);
-        section.set(bucket, 4 * number, leader);
+        section.set_words([(bucket.place(4 * number), leader), keys(index, 1)]);
     }
-    section.add(index.words, KEYS, 1);
+}
+
+/// The count of keys, to be stored with `change` added.
+#[inline(always)]
+fn keys(index: Index<'_>, change: i32) -> (Word<'_>, u32) {
+    (index.words.place(KEYS), index.words.load(KEYS).wrapping_add_signed(change))
 }
 
 /// Splits a bucket if the table is too full after an insertion.
@@ -183,8 +188,7 @@ pub(crate) fn remove<'m>(
     place: Place<'m>,
     after: u32,
 ) {
-    place.set(section, after);
-    section.add(index.words, KEYS, -1);
+    section.set_words([(place.0, after), keys(index, -1)]);
 }
 
 /// Words that a split changes: a new segment, the descriptor, the allocator's word of the new line, and the

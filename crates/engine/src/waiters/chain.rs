@@ -1,6 +1,6 @@
 //! Where cells are linked: per stripe in a table by mask and tag, or in the one list of wide waiters.
 
-use tupelo_shm::{Section, Span, View};
+use tupelo_shm::{GRANULE, Section, Span, View};
 
 use super::{Cell, LINKED, MASK, NEXT, OWNED, PREVIOUS, SCOPE, STATE, TAG, WANT, Want, cell};
 use crate::Engine;
@@ -27,6 +27,9 @@ fn wide_line<'m>(view: &View<'m>) -> WideLine<'m> {
     view.span(head::WIDE)
 }
 
+const _: () =
+    assert!(head::WIDE == (head::WIDE_SCOPE as usize + 1) * GRANULE, "one window on both");
+
 /// Whether there may be wide waiters. Asked inside a section over a stripe. A wide waiter gets in line while it
 /// holds every stripe that could have a match, so it came before this section, and is seen, or will look at
 /// what this section leaves.
@@ -35,9 +38,10 @@ fn wide_line<'m>(view: &View<'m>) -> WideLine<'m> {
 /// waiter, die, and so leave it waiting.
 #[inline]
 fn may_wait(view: &View<'_>, count: usize) -> bool {
-    let sequence = view.begin_read(head::WIDE_SCOPE);
-    wide_line(view).load(count) != 0
-        || !sequence.is_some_and(|sequence| view.unchanged(head::WIDE_SCOPE, sequence))
+    let both: Span<'_, { 2 * GRANULE }> = view.span(head::WIDE - GRANULE);
+    let (lock, words) = (both.part::<GRANULE>(0), both.part::<GRANULE>(GRANULE));
+    let Some(sequence) = lock.begin_read() else { return true };
+    words.load(count) != 0 || !lock.unchanged(sequence)
 }
 
 /// Whether a section over a stripe has to look at the wide waiters.
@@ -200,7 +204,7 @@ pub(crate) fn file_wide(section: &mut Section<'_>, number: u32) {
     cell.init(MASK, 0);
     cell.init(TAG, 0);
     let line = wide_line(section.view());
-    let head = Head::new(section.view(), line.offset() + WIDE_FIRST);
+    let head = Head::new(section.view(), head::WIDE + WIDE_FIRST);
     link(section, head, number);
     section.add(line, WIDE_WAITING, 1);
     if cell.load(WANT) == Want::Removal.number() {
@@ -218,7 +222,7 @@ pub(crate) fn unfile(section: &mut Section<'_>, number: u32) {
     let removal = cell.load(WANT) == Want::Removal.number();
     if scope == head::WIDE_SCOPE {
         let line = wide_line(section.view());
-        let head = Head::new(section.view(), line.offset() + WIDE_FIRST);
+        let head = Head::new(section.view(), head::WIDE + WIDE_FIRST);
         unlink(section, head, number);
         section.add(line, WIDE_WAITING, -1);
         if removal {

@@ -15,26 +15,48 @@ use crate::record::{self, HOLDER, IMAGE_BYTES, SEQUENCE, SHAPE};
 use crate::step;
 use crate::stripe::{HELD, Stripe, WAITING};
 
-/// What became of a tuple on its way in.
+/// What became of a tuple on its way in. A word, and as a rule an empty one: nobody waits.
 #[derive(Default)]
-pub(crate) struct Delivery {
+pub(crate) struct Delivery(Option<Box<Served>>);
+
+/// The waiters that a tuple found.
+#[derive(Default)]
+struct Served {
     /// A waiting take has it; it is in no list.
-    pub(crate) taken: bool,
+    taken: bool,
     wakes: Vec<u32>,
 }
 
 impl Delivery {
+    fn new(served: Served) -> Self {
+        Self(Some(Box::new(served)))
+    }
+
+    /// Whether a waiting take has the tuple; it is in no list then.
+    #[inline]
+    pub(crate) fn taken(&self) -> bool {
+        self.0.as_ref().is_some_and(|served| served.taken)
+    }
+
     /// Wakes those who got something. Called after the section, so that they find its lock free.
     #[inline]
-    pub(crate) fn wake(&self, engine: &Engine) {
-        for number in &self.wakes {
-            wake(&engine.memory.view(), *number);
+    pub(crate) fn wake(self, engine: &Engine) {
+        if let Some(served) = self.0 {
+            wake_all(engine, &served);
         }
     }
 
     /// Both deliveries' wake-ups in one.
     pub(crate) fn join(&mut self, other: Self) {
-        self.wakes.extend(other.wakes);
+        let Some(other) = other.0 else { return };
+        self.0.get_or_insert_default().wakes.extend(other.wakes);
+    }
+}
+
+#[cold]
+fn wake_all(engine: &Engine, served: &Served) {
+    for number in &served.wakes {
+        wake(&engine.memory.view(), *number);
     }
 }
 
@@ -144,20 +166,20 @@ impl Engine {
                 }
             }
         }
-        let mut delivery = Delivery { taken: false, wakes: matching.told };
+        let mut served = Served { taken: false, wakes: matching.told };
         for number in matching.readers {
             step::beyond(section, COPY_WORDS + SERVE_WORDS)?;
             let copy = self.copy_record(section, stripe, reference)?;
             hand_over(section, stripe, number, copy);
-            delivery.wakes.push(number);
+            served.wakes.push(number);
         }
         if let Some((_, number)) = matching.taker {
             step::beyond(section, SERVE_WORDS)?;
             hand_over(section, stripe, number, reference);
-            delivery.wakes.push(number);
-            delivery.taken = true;
+            served.wakes.push(number);
+            served.taken = true;
         }
-        Ok(delivery)
+        Ok(Delivery::new(served))
     }
 
     /// The waiters of the stripe that match: one chain per mask in use is looked at.
@@ -252,6 +274,6 @@ impl Engine {
                 wide.filter(|(_, cell)| waits(section.view(), *cell)).map(|(number, _)| number),
             );
         }
-        Ok(Delivery { taken: false, wakes })
+        Ok(Delivery::new(Served { taken: false, wakes }))
     }
 }

@@ -50,11 +50,11 @@ impl Engine {
         {
             return Ok(());
         }
-        let encoded =
-            encode_template_refs(template).map_err(|error| Error::Template(error.to_string()))?;
+        let encoded = encode_template_refs(template)
+            .map_err(|error| Error::Template(error.to_string().into()))?;
         cell.init(TEMPLATE_BYTES, u32::try_from(encoded.len()).unwrap_or(u32::MAX));
         if encoded.len() <= TEMPLATE_INLINE {
-            view.copy_in(cell.offset() + TEMPLATE, &encoded);
+            view.copy_in(view.offset_of(cell) + TEMPLATE, &encoded);
             cell.init(FORM, ENCODED);
             return Ok(());
         }
@@ -64,7 +64,7 @@ impl Engine {
     fn store_apart(&self, cell: Cell<'_>, encoded: &[u8]) -> Result<(), Error> {
         let count = u32::try_from(encoded.len().div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
         let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
-        let cell = section.view().span(cell.offset());
+        let cell = section.view().span(section.view().offset_of(cell));
         let first = arena::take(&mut section, &self.layout, count)?;
         arena::mark_run(&section, &self.layout, first, count, head::CELLS_SCOPE);
         let granule = self.layout.extent_granule(first);
@@ -82,7 +82,7 @@ impl Engine {
         }
         self.retry(|| {
             let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
-            let cell = section.view().span::<CELL_BYTES>(cell.offset());
+            let cell = section.view().span::<CELL_BYTES>(section.view().offset_of(cell));
             let count = cell.load(TEMPLATE_BYTES).div_ceil(EXTENT_LEN);
             let first = self.layout.extent_of(cell.load(TEMPLATE));
             section.set(cell, FORM, ACTUALS);
@@ -114,7 +114,7 @@ fn store_actuals(view: &View<'_>, cell: Cell<'_>, template: &TemplateRef<'_>) ->
     if size.bytes > TEMPLATE_INLINE {
         return false;
     }
-    record::write_fields(view, cell.offset() + TEMPLATE, fields, size);
+    record::write_fields(view, view.offset_of(cell) + TEMPLATE, fields, size);
     cell.init(TEMPLATE_BYTES, u32::try_from(size.bytes).unwrap_or(0));
     let form = if size.wide { ACTUALS_WIDE } else { ACTUALS };
     cell.init(FORM, form | key::mask_of(patterns) << FORM_BITS);
@@ -133,11 +133,12 @@ pub(crate) fn matches(view: &View<'_>, cell: Cell<'_>, reference: u32, kinds: &[
     match cell.load(FORM) & ((1 << FORM_BITS) - 1) {
         form @ (ACTUALS | ACTUALS_WIDE) => {
             let mut buffer = CopyBuffer::new();
-            let image = buffer.copy(view, cell.offset() + TEMPLATE, bytes.min(TEMPLATE_INLINE));
+            let image =
+                buffer.copy(view, view.offset_of(cell) + TEMPLATE, bytes.min(TEMPLATE_INLINE));
             let actuals = TupleView::new(kinds, image, form == ACTUALS_WIDE);
             record::matches_actuals(view, reference, &actuals, cell.load(FORM) >> FORM_BITS)
         }
-        ENCODED => matches_encoded(view, cell.offset() + TEMPLATE, bytes, reference, kinds),
+        ENCODED => matches_encoded(view, view.offset_of(cell) + TEMPLATE, bytes, reference, kinds),
         ENCODED_APART => {
             let start = cell.load(TEMPLATE) as usize * GRANULE;
             matches_encoded(view, start, bytes, reference, kinds)

@@ -101,7 +101,7 @@ impl Waiter {
             section.commit()?;
             Ok(learn)
         })?;
-        engine.learn_if(learn, scope, search.mask)
+        engine.learn_if(learn, scope, search.key.mask)
     }
 
     /// Takes what there is, or links the cell: in one section, so no put comes between. Returns whether the
@@ -114,13 +114,13 @@ impl Waiter {
     ) -> Result<bool, Error> {
         if self.wants_tuple() {
             let found = search.pick(section.view(), stripe, Order::Fifo, 0);
-            if found.reference != 0 {
-                self.accept(section, stripe, found.reference)?;
+            if let Some(hit) = found.hit {
+                self.accept(section, stripe, hit.record.reference)?;
                 return Ok(found.learn);
             }
         }
         let tag_of = |mask| key::tag_of_patterns(search.patterns, mask, self.engine.seed);
-        self.engine.file(section, stripe, self.number, search.mask, tag_of)?;
+        self.engine.file(section, stripe, self.number, search.key.mask, tag_of)?;
         Ok(false)
     }
 
@@ -328,7 +328,8 @@ impl Waiter {
             let cell = cell(section.view(), self.number);
             section.set(cell, RECORD, 0);
             let stripe = Stripe::of_shape(section.view(), shape);
-            if record::must_be_held(section.view(), reference, kinds) {
+            let header = record::header(section.view(), reference);
+            if record::must_be_held(header, record::are_refusable(kinds)) {
                 let flight = Flight::begin(&mut section, reference)?;
                 let header = record::header(section.view(), reference);
                 // A copy is freed if this thread dies, a tuple goes back.

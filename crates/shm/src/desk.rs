@@ -1,0 +1,173 @@
+//! What a thread works with inside a segment: laid out once, used by one section after the other.
+//!
+//! A section needs the thread's slot and number, the kernel's robust list, a view, a place in the undo log.
+//! Nearly all of that is the same for the next section of the same thread, so it stays where it is, in the
+//! thread's static storage, and a section is a pointer to it. Who opens a section while another of the
+//! thread is open, or in turns in several segments, gets a desk brought in, which costs an allocation or a
+//! search.
+
+use std::cell::UnsafeCell;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::ptr::{self, NonNull};
+
+use crate::access::View;
+use crate::error::Error;
+use crate::lock::LockLine;
+use crate::memory::Memory;
+use crate::thread::{ScopeTag, Thread};
+
+/// The state of a section. Between sections nothing is logged, violated or overflown.
+pub(crate) struct Desk {
+    /// The base of the segment that the desk is laid for, or [`FOR_NONE`]; null while a section uses it.
+    ready_for: *const u8,
+    pub(crate) view: View<'static>,
+    pub(crate) thread: Thread<'static>,
+    /// The scope that stores are logged under.
+    pub(crate) focus: ScopeTag,
+    /// The lock that was taken first.
+    pub(crate) first: LockLine<'static>,
+    /// Those that were taken after it, in ascending order. Keeps its memory for the next section.
+    pub(crate) others: ManuallyDrop<Vec<LockLine<'static>>>,
+    /// Stores logged so far.
+    pub(crate) count: u32,
+    /// How far the view reached before the log was full; 0 if it is not.
+    pub(crate) overflow: usize,
+    /// Whether it was brought in for one section, and goes with it.
+    is_extra: bool,
+}
+
+thread_local! {
+    /// Without a destructor, so that reaching it costs nothing; [`forget`] frees what it keeps.
+    static DESK: UnsafeCell<Desk> = const { UnsafeCell::new(Desk::bare()) };
+}
+
+/// No segment: not laid yet. Nothing is mapped there.
+const FOR_NONE: *const u8 = ptr::without_provenance(1);
+
+impl Desk {
+    /// A desk that is laid for no segment.
+    const fn bare() -> Self {
+        Self {
+            ready_for: FOR_NONE,
+            view: View::of_nothing(),
+            thread: Thread::nobody(),
+            focus: ScopeTag::NONE,
+            first: LockLine::of_nothing(),
+            others: ManuallyDrop::new(Vec::new()),
+            count: 0,
+            overflow: 0,
+            is_extra: false,
+        }
+    }
+
+    /// Lays the desk for `memory` and the calling thread.
+    fn lay(&mut self, memory: &Memory, thread: Thread<'_>) {
+        // SAFETY: the slot is a page of a mapping, and mappings stay where they are as long as the process.
+        self.thread = unsafe { thread.kept() };
+        // SAFETY: as above, for all that the view reaches.
+        self.view = unsafe { memory.view().kept() };
+    }
+}
+
+/// A desk in use by one section.
+pub(crate) struct Hold<'m> {
+    desk: NonNull<Desk>,
+    memory: PhantomData<&'m Memory>,
+}
+
+impl<'m> Hold<'m> {
+    /// The calling thread's desk, laid for `memory`.
+    ///
+    /// # Errors
+    ///
+    /// What [`Memory::thread`] says if this thread has no slot yet; [`Error::Reentrant`] if a section of it
+    /// has changed something and is still open.
+    #[inline(always)]
+    pub(crate) fn new(memory: &'m Memory) -> Result<Self, Error> {
+        let desk = DESK.with(UnsafeCell::get);
+        // SAFETY: the thread's own; a section that uses it is not running now, this function is.
+        let ready_for = unsafe { &raw mut (*desk).ready_for };
+        // SAFETY: as above.
+        if unsafe { *ready_for } != memory.mapping().base().cast_const() {
+            return Self::laid(memory);
+        }
+        // SAFETY: as above. From here on, nobody else gets a pointer to it.
+        unsafe { *ready_for = ptr::null() };
+        // SAFETY: static storage is nowhere near null.
+        Ok(Self { desk: unsafe { NonNull::new_unchecked(desk) }, memory: PhantomData })
+    }
+
+    /// Lays a desk: the thread's, unless it is in use.
+    #[cold]
+    #[inline(never)]
+    fn laid(memory: &'m Memory) -> Result<Self, Error> {
+        let thread = memory.thread()?;
+        if thread.has_logged() {
+            return Err(Error::Reentrant);
+        }
+        let own = DESK.with(UnsafeCell::get);
+        // SAFETY: the thread's own, and only looked at.
+        let in_use = unsafe { (*own).ready_for.is_null() };
+        let desk = if in_use {
+            Box::into_raw(Box::new(Desk { is_extra: true, ..Desk::bare() }))
+        } else {
+            own
+        };
+        // SAFETY: new, or in use by nobody.
+        let mut hold = Self { desk: unsafe { NonNull::new_unchecked(desk) }, memory: PhantomData };
+        hold.lay(memory, thread);
+        hold.ready_for = ptr::null();
+        Ok(hold)
+    }
+
+    /// The view of the section, which sees the segment as long as its memory is borrowed.
+    #[inline(always)]
+    pub(crate) fn view(&self) -> &View<'m> {
+        &self.view
+    }
+}
+
+impl Deref for Hold<'_> {
+    type Target = Desk;
+
+    #[inline(always)]
+    fn deref(&self) -> &Desk {
+        // SAFETY: lives as long as the thread or this hold, which alone points to it.
+        unsafe { self.desk.as_ref() }
+    }
+}
+
+impl DerefMut for Hold<'_> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Desk {
+        // SAFETY: as in `deref`.
+        unsafe { self.desk.as_mut() }
+    }
+}
+
+impl Drop for Hold<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.is_extra {
+            // SAFETY: made by `Box::into_raw` in `laid`, and this hold was its only user.
+            let mut desk = unsafe { Box::from_raw(self.desk.as_ptr()) };
+            // SAFETY: the box goes, and the vector with it.
+            unsafe { ManuallyDrop::drop(&mut desk.others) };
+            return;
+        }
+        self.view.forgive();
+        self.ready_for = self.view.base();
+    }
+}
+
+/// Clears the desk: the thread ends, or it is the child of a fork, where its slot is the parent's.
+pub(crate) fn forget() {
+    let desk = DESK.with(UnsafeCell::get);
+    // SAFETY: the thread's own; no section is open at the end of a thread, nor while it forks.
+    let desk = unsafe { &mut *desk };
+    // SAFETY: the desk is replaced, so nobody uses the vector again.
+    unsafe { ManuallyDrop::drop(&mut desk.others) };
+    *desk = Desk::bare();
+}
