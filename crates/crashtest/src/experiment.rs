@@ -32,7 +32,8 @@ pub fn thorough() -> bool {
 pub struct Experiment {
     regions: Vec<Region>,
     stride: usize,
-    heir_stride: usize,
+    kills_max: usize,
+    heir_kills_max: usize,
 }
 
 /// When a process died.
@@ -115,14 +116,17 @@ impl Trace {
     }
 
     /// The indexes of the instructions at which to kill.
-    fn kill_points(&self, stride: usize) -> impl Iterator<Item = usize> {
+    fn kill_points(&self, stride: usize, kills_max: usize) -> impl Iterator<Item = usize> {
         let mut repeats = 0;
         let counted = self.addresses.iter().enumerate().filter(move |(index, address)| {
             let repeated = *index > 0 && self.addresses[index - 1] == **address;
             repeats = if repeated { repeats + 1 } else { 0 };
             repeats < REPEATS_MAX
         });
-        counted.map(|(index, _)| index).step_by(stride)
+        let points: Vec<usize> = counted.map(|(index, _)| index).collect();
+        // Odd: a loop of an even number of instructions is met at all of them in turn.
+        let spread = if points.len() > kills_max { (points.len() / kills_max) | 1 } else { 1 };
+        points.into_iter().step_by(stride.max(spread))
     }
 
     /// Brings a process to the instruction. `false`: it took another way, to its end.
@@ -142,7 +146,7 @@ impl Trace {
 impl Experiment {
     /// An experiment that starts each time with what the region holds when it begins.
     pub fn new(region: Region) -> Self {
-        Self { regions: vec![region], stride: 1, heir_stride: 1 }
+        Self { regions: vec![region], stride: 1, kills_max: usize::MAX, heir_kills_max: usize::MAX }
     }
 
     /// Kills only at every `stride`-th instruction.
@@ -157,16 +161,28 @@ impl Experiment {
         self
     }
 
-    /// Kills an heir only at every `stride`-th instruction of its own: one that does more than to roll back
-    /// is long.
+    /// Kills at about `kills_max` instructions only, evenly spread.
     ///
     /// # Panics
     ///
-    /// If `stride` is 0.
+    /// If `kills_max` is 0.
     #[must_use]
-    pub fn with_heir_stride(mut self, stride: usize) -> Self {
-        assert!(stride > 0, "the stride is at least 1");
-        self.heir_stride = stride;
+    pub fn with_kills(mut self, kills_max: usize) -> Self {
+        assert!(kills_max > 0, "at least one");
+        self.kills_max = kills_max;
+        self
+    }
+
+    /// Kills heirs of one death at about `kills_max` of their instructions only, evenly spread: one that does
+    /// more than to roll back is long.
+    ///
+    /// # Panics
+    ///
+    /// If `kills_max` is 0.
+    #[must_use]
+    pub fn with_heir_kills(mut self, kills_max: usize) -> Self {
+        assert!(kills_max > 0, "at least one");
+        self.heir_kills_max = kills_max;
         self
     }
 
@@ -175,15 +191,6 @@ impl Experiment {
     pub fn with_region(mut self, region: Region) -> Self {
         self.regions.push(region);
         self
-    }
-
-    /// How many instructions a script has. The memory is as before afterwards.
-    pub fn measure<C>(&self, script: &Script<'_, C>) -> usize {
-        let _one = OneProcessor::new();
-        let before = self.snapshot();
-        let instructions = script.record().addresses.len();
-        restore(&before);
-        instructions
     }
 
     /// Kills a process after each instruction of `worker`, and once at its end. Each time `check` runs in
@@ -201,7 +208,7 @@ impl Experiment {
         let before = self.snapshot();
         let trace = worker.record();
         let mut summary = Summary { instructions: trace.addresses.len(), ..Summary::default() };
-        for index in trace.kill_points(self.stride).chain([trace.end()]) {
+        for index in trace.kill_points(self.stride, self.kills_max).chain([trace.end()]) {
             restore(&before);
             let death = kill(worker, &trace, index, &mut summary);
             require(|| check(death), &[death]);
@@ -231,15 +238,14 @@ impl Experiment {
         let before = self.snapshot();
         let trace = worker.record();
         let mut summary = Summary { instructions: trace.addresses.len(), ..Summary::default() };
-        for index in trace.kill_points(self.stride).chain([trace.end()]) {
+        for index in trace.kill_points(self.stride, self.kills_max).chain([trace.end()]) {
             restore(&before);
             let first = kill(worker, &trace, index, &mut summary);
             let left = self.snapshot();
             let work = leaves_work();
             let heir_trace = heir.record();
-            let points =
-                heir_trace.kill_points(self.heir_stride).filter(|_| work).chain([heir_trace.end()]);
-            for heir_index in points {
+            let points = heir_trace.kill_points(1, self.heir_kills_max);
+            for heir_index in points.filter(|_| work).chain([heir_trace.end()]) {
                 restore(&left);
                 let second = kill(heir, &heir_trace, heir_index, &mut summary);
                 summary.heirs += usize::from(second.instructions < second.of);

@@ -3,7 +3,7 @@
 //! | offset | size | what |
 //! |---:|---:|---|
 //! | 0 | 256 | identity ([`crate::superblock`]) |
-//! | 256 | 256 | growth: committed granules, thread slots ever used |
+//! | 256 | 256 | growth: committed granules; thread slots and participants ever used |
 //! | 4 KiB | 128 KiB | participants: one per process |
 //! | 256 KiB | 16 MiB | thread slots, 4 KiB each: who, and the undo log |
 //! | 17 MiB | | the engine's tables and its arena |
@@ -16,6 +16,8 @@ use crate::access::GRANULE;
 pub(crate) const COMMITTED: usize = 256;
 /// Offset of the number of thread slots that were ever used: later ones are not committed.
 pub(crate) const SLOTS_USED: usize = 264;
+/// Offset of the number of participants that were ever used.
+pub(crate) const PARTICIPANTS_USED: usize = 268;
 
 /// Most processes in one space at a time (rule B2).
 pub const PARTICIPANTS_MAX: usize = 1024;

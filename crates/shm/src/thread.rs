@@ -385,7 +385,7 @@ fn register(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> 
         let offset = table::slot(index);
         if index >= memory.slots_used() {
             memory.mapping().commit(offset..offset + SLOT_BYTES)?;
-            memory.raise_slots_used(index + 1);
+            memory.raise_used(table::SLOTS_USED, index + 1);
         }
         // SAFETY: the page was committed just now.
         let view = unsafe { View::new(base, offset + SLOT_BYTES) };
@@ -433,7 +433,14 @@ impl Memory {
             free.is_ok().then(|| entry.init64(PROCESS_START, me.start_time))
         };
         let known = entries().find(|(_, entry)| ours(*entry));
-        let place = known.or_else(|| entries().find(|(_, entry)| registered(*entry).is_some()));
+        let free = || {
+            entries().find(|(number, entry)| {
+                // First, so that whoever is registered is counted.
+                self.raise_used(table::PARTICIPANTS_USED, number + 1);
+                registered(*entry).is_some()
+            })
+        };
+        let place = known.or_else(free);
         let (number, _) = place.ok_or(Error::LimitExceeded {
             what: "processes in one space",
             limit: PARTICIPANTS_MAX,
@@ -471,19 +478,23 @@ impl Memory {
     /// The processes that use the segment, and those that died without being swept yet.
     pub fn participants(&self) -> Vec<ParticipantInfo> {
         let view = self.view();
-        (0..PARTICIPANTS_MAX).filter_map(|number| participant_info(&view, number)).collect()
+        let all = 0..self.participants_used();
+        all.filter_map(|number| participant_info(&view, number)).collect()
     }
 
     /// How many numbers of processes are taken, also by those that died without being swept yet.
     pub fn participants_count(&self) -> usize {
         let view = self.view();
         let is_taken = |number: &usize| participant_entry(&view, *number).load(PID) != 0;
-        (0..PARTICIPANTS_MAX).filter(is_taken).count()
+        (0..self.participants_used()).filter(is_taken).count()
     }
 
     /// Whether a process or a thread that uses the segment has died and was not swept yet.
     pub fn somebody_died(&self) -> bool {
-        self.participants().iter().any(|one| !one.alive) || !self.dead_slots().is_empty()
+        let view = self.view();
+        let mut participants =
+            (0..self.participants_used()).filter_map(|number| participant_info(&view, number));
+        participants.any(|one| !one.alive) || self.slots().into_iter().any(is_dead)
     }
 
     /// Every slot that was ever used.
@@ -502,22 +513,28 @@ impl Memory {
         let view = self.view();
         let slots = (1..=self.slots_used()).filter_map(|number| {
             let slot = slot_of(&view, u32::try_from(number).ok()?)?;
-            let tid = slot.load(TID);
-            let dead = tid != 0 && !process::thread_is_alive(tid, slot.load64(START_TIME));
-            dead.then(|| (slot, mentioned_scopes(&view, slot)))
+            is_dead(slot).then(|| (slot, mentioned_scopes(&view, slot)))
         });
         slots.collect()
     }
 
     /// How many slots were ever used.
     pub fn slots_used(&self) -> usize {
-        let header: Span<'_, 16> = self.view().span(table::COMMITTED);
-        (header.load(table::SLOTS_USED - table::COMMITTED) as usize).min(THREADS_MAX)
+        self.used(table::SLOTS_USED).min(THREADS_MAX)
     }
 
-    fn raise_slots_used(&self, count: usize) {
+    fn participants_used(&self) -> usize {
+        self.used(table::PARTICIPANTS_USED).min(PARTICIPANTS_MAX)
+    }
+
+    fn used(&self, offset: usize) -> usize {
         let header: Span<'_, 16> = self.view().span(table::COMMITTED);
-        let used = header.word(table::SLOTS_USED - table::COMMITTED);
+        header.load(offset - table::COMMITTED) as usize
+    }
+
+    fn raise_used(&self, offset: usize, count: usize) {
+        let header: Span<'_, 16> = self.view().span(table::COMMITTED);
+        let used = header.word(offset - table::COMMITTED);
         used.fetch_max(u32::try_from(count).unwrap_or(u32::MAX), Ordering::Release);
     }
 
@@ -541,6 +558,12 @@ impl Memory {
             entry.word(PID).store(0, Ordering::Release);
         }
     }
+}
+
+/// Whether the thread of a slot is dead and was not swept yet.
+fn is_dead(slot: Slot<'_>) -> bool {
+    let tid = slot.load(TID);
+    tid != 0 && !process::thread_is_alive(tid, slot.load64(START_TIME))
 }
 
 fn mentioned_scopes(view: &View<'_>, slot: Slot<'_>) -> Vec<u32> {

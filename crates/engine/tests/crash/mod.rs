@@ -10,16 +10,11 @@ use tupelo_shm::{Directory, Segment};
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
 /// Kills per script in an ordinary run; a thorough one kills at every instruction.
-const KILLS: usize = 30;
+const KILLS: usize = 20;
 /// Deaths of the first process in an ordinary double kill.
-const FIRST_KILLS: usize = 6;
+const FIRST_KILLS: usize = 5;
 /// Deaths of its heir for each of them.
-const SECOND_KILLS: usize = 8;
-
-/// Whether the long run was asked for.
-pub(crate) fn torture() -> bool {
-    thorough()
-}
+const SECOND_KILLS: usize = 6;
 
 /// An engine over shared memory that has no name any more: nothing is left of it after the test.
 pub(crate) fn space(size_bytes: u64) -> Arc<Engine> {
@@ -194,11 +189,11 @@ pub(crate) fn kill_everywhere(
         judge(found, death.instructions == death.of);
         use_it(engine);
     };
-    let instructions = Experiment::new(region(engine)).measure(&script);
-    let stride = if torture() { 1 } else { (instructions / KILLS) | 1 };
-    let experiment = Experiment::new(region(engine)).with_stride(stride);
+    let kills = if thorough() { usize::MAX } else { KILLS };
+    let experiment = Experiment::new(region(engine)).with_kills(kills);
     let summary = experiment.kill_at_every_instruction(&script, check);
-    eprintln!("{} instructions, {} kills, {} missed", instructions, summary.kills, summary.missed);
+    let Summary { instructions, kills, missed, .. } = summary;
+    eprintln!("{instructions} instructions, {kills} kills, {missed} missed");
     summary
 }
 
@@ -241,20 +236,15 @@ pub(crate) fn kill_twice(
     };
     let worker = Script::new(register, |engine| script(engine));
     let heir = Script::new(register, |engine| heir(engine));
-    let whole = Experiment::new(region(engine));
-    let (instructions, heirs) = (whole.measure(&worker), whole.measure(&heir));
-    let (first, second) = if torture() { (100, 400) } else { (FIRST_KILLS, SECOND_KILLS) };
-    // Odd strides: loops of an even number of instructions are met at all of them in turn.
-    let stride = |instructions: usize, kills: usize| (instructions / kills) | 1;
-    let experiment = Experiment::new(region(engine))
-        .with_stride(stride(instructions, first))
-        .with_heir_stride(stride(heirs, second));
+    let (first, second) = if thorough() { (100, 400) } else { (FIRST_KILLS, SECOND_KILLS) };
+    let experiment = Experiment::new(region(engine)).with_kills(first).with_heir_kills(second);
     let check = |first: Death, second: Death| {
         let found = recovered(engine, second);
         judge(found, first.instructions == first.of);
         use_it(engine);
     };
     let summary = experiment.double_kill(&worker, &heir, || true, check);
-    eprintln!("{instructions} instructions, {} kills, {} of heirs", summary.kills, summary.heirs);
+    let Summary { instructions, kills, heirs, .. } = summary;
+    eprintln!("{instructions} instructions, {kills} kills, {heirs} of heirs");
     summary
 }

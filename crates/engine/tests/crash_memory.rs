@@ -1,0 +1,187 @@
+//! Getting memory and giving it back survive the death of whoever does it, and of its heir, at any
+//! instruction (C1, B1): growth, extents, long logs, indexes, what a full space gathers.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
+
+mod crash;
+
+use std::sync::Arc;
+
+use crash::{BYTES, Found, INT, STR, contents, int, kill_everywhere, kill_twice, put, read, space};
+use crash::{shown, take, text};
+use tupelo_engine::Engine;
+use tupelo_tuple::{Field, TemplateRef};
+
+const EXTENT_BYTES: usize = 64 << 10;
+/// A large tuple has one extent.
+const LARGE_BYTES: usize = EXTENT_BYTES - 1_000;
+
+fn put_large(engine: &Engine, name: &str) {
+    engine.put(&[Field::Str(name), Field::Bytes(&vec![7; LARGE_BYTES])]).unwrap();
+}
+
+/// Fills all extents that the space has.
+fn fill(engine: &Engine) {
+    for number in 0..engine.check().unwrap().extents_free {
+        put_large(engine, &number.to_string());
+    }
+    assert_eq!(engine.check().unwrap().extents_free, 0);
+}
+
+/// A space all of whose memory is in use, and that may grow; the next small tuple needs an extent.
+fn without_a_free_extent() -> Arc<Engine> {
+    let engine = space(16 << 20);
+    // As many blocks of 128 bytes as an extent has.
+    for value in 0..512 {
+        put(&engine, value, value);
+    }
+    fill(&engine);
+    engine
+}
+
+/// What is there when `tuple` is there as well, the youngest of the small ones.
+fn with_small(before: &[String], tuple: &str) -> Vec<String> {
+    let (small, large) = before.split_at(512);
+    [small, &[tuple.to_owned()], large].concat()
+}
+
+/// The contents are `before`, or `after`; at the end, `after`.
+fn judge_by(before: Vec<String>, after: Vec<String>) -> impl Fn(Found, bool) {
+    move |found, ended| {
+        assert!(
+            found.tuples == after || (!ended && found.tuples == before),
+            "{:?} is neither what was nor what should be",
+            found.tuples
+        );
+        assert_eq!(found.report.held(), 0, "nobody is left to hold anything");
+    }
+}
+
+#[test]
+fn a_put_that_grows_the_space_happens_or_not() {
+    let engine = without_a_free_extent();
+    let before = contents(&engine);
+    let after = with_small(&before, "5,1");
+    let summary = kill_everywhere(&engine, |engine| put(engine, 5, 1), judge_by(before, after));
+    assert!(summary.instructions > 3_000, "growth is part of the script");
+}
+
+#[test]
+fn growth_survives_the_death_of_the_heir_too() {
+    let engine = without_a_free_extent();
+    let before = contents(&engine);
+    let after = with_small(&before, "5,1");
+    let judge = judge_by(before, after);
+    let script = |engine: &Arc<Engine>| put(engine, 5, 1);
+    // The heir meets the same end of the memory.
+    let heir = |engine: &Arc<Engine>| engine.put(&[Field::Str("heir")]).unwrap();
+    let judge = |mut found: Found, ended: bool| {
+        found.tuples.retain(|tuple| tuple != "heir");
+        judge(found, ended);
+    };
+    kill_twice(&engine, script, heir, judge);
+    kill_twice(&engine, script, |engine| engine.sweep().unwrap(), judge);
+}
+
+#[test]
+fn extents_that_are_taken_and_returned_survive_the_death_of_the_heir_too() {
+    let engine = space(8 << 20);
+    // An extent of 64 KiB holds 512 blocks of 128 bytes: two extents, the second with one tuple.
+    for value in 0..513 {
+        put(&engine, value, value);
+    }
+    assert!(take(&engine, &[int(0), INT]).is_some());
+    let before = contents(&engine);
+    let without_last = before[..before.len() - 1].to_vec();
+    let script = |engine: &Arc<Engine>| {
+        assert!(take(engine, &[int(512), INT]).is_some());
+        put(engine, 513, 513);
+        put(engine, 514, 514);
+    };
+    let mut legal = vec![before, without_last.clone()];
+    for value in [513, 514] {
+        let mut next = legal.last().unwrap().clone();
+        next.push(format!("{value},{value}"));
+        legal.push(next);
+    }
+    let judge = |found: Found, ended: bool| {
+        let state = legal.iter().position(|state| *state == found.tuples);
+        let state = state.unwrap_or_else(|| panic!("{} tuples", found.tuples.len()));
+        assert!(!ended || state == 3);
+    };
+    kill_twice(&engine, script, |engine| engine.sweep().unwrap(), judge);
+    kill_twice(&engine, script, |engine| assert!(take(engine, &[STR]).is_none()), judge);
+}
+
+#[test]
+fn a_step_that_needs_a_longer_log_happens_or_not() {
+    let engine = space(8 << 20);
+    put(&engine, 1, 1);
+    let before = contents(&engine);
+    let number = |value: i64| [Field::Int(value), Field::Int(value)];
+    let numbers: Vec<_> = (100..160).map(number).collect();
+    let after: Vec<String> = ["1,1".to_owned()]
+        .into_iter()
+        .chain((100..160).map(|value| format!("{value},{value}")))
+        .collect();
+    let owned = engine.check().unwrap().extents_owned;
+    let script = |engine: &Arc<Engine>| {
+        let slices: Vec<&[Field<'_>]> = numbers.iter().map(<[_; 2]>::as_slice).collect();
+        assert_eq!(engine.put_all(&slices).unwrap(), 60);
+    };
+    let is_whole = judge_by(before.clone(), after.clone());
+    let judge = |found: Found, ended: bool| {
+        // The log of the dead is given back. One extent may be the survivor's own tuple's.
+        assert!(found.report.extents_owned <= owned + 1, "{}", found.report.extents_owned);
+        is_whole(found, ended);
+    };
+    let summary = kill_everywhere(&engine, script, judge);
+    assert!(summary.instructions > 20_000, "it begins again with a longer log");
+    kill_twice(&engine, script, |engine| engine.sweep().unwrap(), judge);
+
+    script(&engine);
+    let take_all = |engine: &Arc<Engine>| {
+        let all = [int(1), INT];
+        let late = [INT, INT];
+        let templates = [TemplateRef::new(&all), TemplateRef::new(&late)];
+        assert_eq!(engine.take_all(&templates, None, shown).unwrap().len(), 61);
+    };
+    kill_everywhere(&engine, take_all, judge_by(after, Vec::new()));
+}
+
+#[test]
+fn what_a_full_space_gathers_survives_the_death_of_the_gatherer() {
+    let engine = space(2 << 20);
+    // Blocks of many sizes, and what is kept of them when they are gone.
+    for bytes in [100, 500, 1_000, 2_000, 4_000, 8_000, 30_000] {
+        engine.put(&[Field::Str("size"), Field::Bytes(&vec![7; bytes])]).unwrap();
+    }
+    while take(&engine, &[text("size"), BYTES]).is_some() {}
+    fill(&engine);
+    let before = contents(&engine);
+    let after = [before.clone(), vec!["new".to_owned()]].concat();
+    let script = |engine: &Arc<Engine>| engine.put(&[Field::Str("new")]).unwrap();
+    let judge = judge_by(before, after);
+    let summary = kill_everywhere(&engine, script, &judge);
+    assert!(summary.instructions > 5_000, "gathering is part of the script");
+    kill_twice(&engine, script, |engine| engine.sweep().unwrap(), &judge);
+}
+
+#[test]
+fn building_an_index_survives_the_death_of_the_heir_too() {
+    let engine = space(8 << 20);
+    for value in 0..70 {
+        put(&engine, value, value % 3);
+    }
+    let before = contents(&engine);
+    // Two looks at all are more than the price of an index.
+    assert!(read(&engine, &[int(69), INT]).is_some());
+    let script = |engine: &Arc<Engine>| assert!(read(engine, &[int(69), INT]).is_some());
+    let judge = |found: Found, _| {
+        assert_eq!(found.tuples, before);
+        for value in 0..70 {
+            assert!(read(&engine, &[int(value), INT]).is_some());
+        }
+    };
+    kill_twice(&engine, script, script, judge);
+}
