@@ -4,12 +4,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Bound as End;
 
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use tupelo::{Kind, KindSet, Order, Pattern, PatternError};
 
 use crate::errors;
+use crate::known;
 use crate::objects::Objects;
 use crate::patterns;
 use crate::refusal::Refusal;
@@ -154,13 +155,14 @@ impl FieldProxy {
 
     /// Fields from `low` to `high`. `ends` says with `[` or `]` that an end is included, with `(` or `)`
     /// that it is not.
-    #[pyo3(signature = (low, high, /, *, ends = "[]"))]
+    #[pyo3(signature = (low, high, /, *, ends = None))]
     fn between(
         &self,
         low: &Bound<'_, PyAny>,
         high: &Bound<'_, PyAny>,
-        ends: &str,
+        ends: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Formal> {
+        let ends = ends.map_or(Ok("[]"), |ends| known::text("ends", ends))?;
         let (low_value, high_value) = (operand(low)?, operand(high)?);
         let (low_end, high_end) = match ends {
             "[]" => (End::Included(low_value), End::Included(high_value)),
@@ -178,8 +180,8 @@ impl FieldProxy {
 
     /// Fields that are equal to one of `values`, as actuals are.
     fn in_(&self, values: &Bound<'_, PyAny>) -> PyResult<Formal> {
-        let values: Vec<_> =
-            values.try_iter()?.map(|value| operand(&value?)).collect::<PyResult<_>>()?;
+        let values = known::items("values", values, "values, as in F.in_({2, 3})")?;
+        let values: Vec<_> = values.map(|value| operand(&value?)).collect::<PyResult<_>>()?;
         Ok(Formal {
             pattern: Pattern::is_in(values)
                 .map_err(|why| PyValueError::new_err(why.to_string()))?,
@@ -187,8 +189,8 @@ impl FieldProxy {
     }
 
     /// Text that matches a glob: `*` is any run of characters, `?` any one, `[a-z]` one of those.
-    fn glob(&self, py: Python<'_>, pattern: &str) -> PyResult<Formal> {
-        Formal::new(Pattern::glob(pattern), py)
+    fn glob(&self, pattern: &Bound<'_, PyAny>) -> PyResult<Formal> {
+        Formal::new(Pattern::glob(known::text("pattern", pattern)?), pattern.py())
     }
 
     /// Text or bytes that begin with `start`.
@@ -210,13 +212,15 @@ impl FieldProxy {
     }
 
     /// For `order=`: the tuple with the largest value in field number `index` first.
-    fn max(&self, index: i64) -> PyResult<FieldOrder> {
-        Ok(FieldOrder { order: Order::Max(field_index(index)?), text: format!("F.max({index})") })
+    fn max(&self, index: &Bound<'_, PyAny>) -> PyResult<FieldOrder> {
+        let index = field_index(index)?;
+        Ok(FieldOrder { order: Order::Max(index), text: format!("F.max({index})") })
     }
 
     /// For `order=`: the tuple with the smallest value in field number `index` first.
-    fn min(&self, index: i64) -> PyResult<FieldOrder> {
-        Ok(FieldOrder { order: Order::Min(field_index(index)?), text: format!("F.min({index})") })
+    fn min(&self, index: &Bound<'_, PyAny>) -> PyResult<FieldOrder> {
+        let index = field_index(index)?;
+        Ok(FieldOrder { order: Order::Min(index), text: format!("F.min({index})") })
     }
 }
 
@@ -231,9 +235,15 @@ fn operand(object: &Bound<'_, PyAny>) -> PyResult<tupelo::Value> {
     })
 }
 
-fn field_index(index: i64) -> PyResult<usize> {
-    usize::try_from(index).map_err(|_| {
-        PyIndexError::new_err(format!("field {index} does not exist: fields count from 0"))
+fn field_index(index: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let Ok(number) = index.extract::<i64>() else {
+        let shown = values::shown(index);
+        return Err(PyTypeError::new_err(format!(
+            "index is {shown}: give the number of a field, from 0 on"
+        )));
+    };
+    usize::try_from(number).map_err(|_| {
+        PyIndexError::new_err(format!("field {number} does not exist: fields count from 0"))
     })
 }
 

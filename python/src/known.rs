@@ -4,9 +4,10 @@
 //! loaded matches nothing, and `import tupelo` stays cheap.
 
 use pyo3::PyTypeInfo;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyDict, PyIterator, PyString, PyTuple, PyType};
 
 /// A class of a module that may not be loaded.
 pub(crate) struct KnownClass {
@@ -125,6 +126,38 @@ pub(crate) fn epoch(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
         DATETIME.import(py)?.call1((1970, 1, 1, 0, 0, 0, 0, utc)).map(Bound::unbind)
     })?;
     Ok(epoch.bind(py))
+}
+
+/// The text in the argument `name`.
+///
+/// # Errors
+///
+/// `TypeError` naming the argument if it is no text.
+pub(crate) fn text<'a>(name: &str, object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    let Ok(text) = object.cast::<PyString>() else {
+        let class = class_name(object);
+        return Err(PyTypeError::new_err(format!("{name} has the type {class}: give a str")));
+    };
+    text.to_str()
+}
+
+/// What `object`, the argument `name`, iterates over.
+///
+/// # Errors
+///
+/// `TypeError` naming the argument if it can not be iterated over; `what` is what should be in it.
+pub(crate) fn items<'py>(
+    name: &str,
+    object: &Bound<'py, PyAny>,
+    what: &str,
+) -> PyResult<Bound<'py, PyIterator>> {
+    object.try_iter().map_err(|why| {
+        if !why.is_instance_of::<PyTypeError>(object.py()) {
+            return why;
+        }
+        let class = class_name(object);
+        PyTypeError::new_err(format!("{name} has the type {class}: give an iterable of {what}"))
+    })
 }
 
 /// The name of the class of `object`.

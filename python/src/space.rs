@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyType};
 use tupelo::{ConnectOptions, Error, Space};
 
 use crate::errors::{self, Failure};
+use crate::known;
 use crate::objects::Objects;
 
 /// A connection to a space. Threads may share it; the child of a fork connects anew by itself.
@@ -139,7 +140,8 @@ impl Handle {
 /// Raises:
 ///     `SpaceNotFound`: there is none.
 #[pyfunction]
-pub(crate) fn remove(py: Python<'_>, url: &str) -> PyResult<()> {
+pub(crate) fn remove(url: &Bound<'_, PyAny>) -> PyResult<()> {
+    let (py, url) = (url.py(), known::text("url", url)?);
     py.detach(|| tupelo::remove(url)).map_err(|error| errors::from_space(py, &error, url))
 }
 

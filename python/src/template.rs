@@ -10,6 +10,7 @@ use tupelo::Alternative;
 use crate::arguments::{self, Source};
 use crate::call::Argument;
 use crate::formals::{hash_of, template_error};
+use crate::known;
 use crate::objects::Objects;
 use crate::results;
 
@@ -79,7 +80,8 @@ pub(crate) fn of_arguments(py: Python<'_>, fields: &[Argument<'_, '_>]) -> PyRes
 
 /// Make a template of its text form, as the command line reads it: `parse('"job", :int, _')`.
 #[pyfunction]
-pub(crate) fn parse(py: Python<'_>, text: &str) -> PyResult<Template> {
+pub(crate) fn parse(text: &Bound<'_, PyAny>) -> PyResult<Template> {
+    let (py, text) = (text.py(), known::text("text", text)?);
     let template: tupelo::Template = text.parse().map_err(|why| {
         template_error(
             py,

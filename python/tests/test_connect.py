@@ -102,10 +102,13 @@ def test_the_size_is_a_number_or_has_a_unit(url, size, size_bytes):
         ({"size": -5}, ValueError, "size is -5: give a number from 1 on"),
         ({"size": "0M"}, ValueError, "size is 0: give a number from 1 on"),
         ({"size": "big"}, ValueError, "size is 'big': give bytes, or a number with K, M, G or T"),
-        ({"size": 1.5}, TypeError, "size has the type float: give an int"),
-        ({"size": True}, TypeError, "size has the type bool: give an int"),
+        ({"size": 1.5}, TypeError, "size has the type float: give bytes as an int, or"),
+        ({"size": True}, TypeError, "size has the type bool: give bytes as an int, or"),
         ({"size": 1 << 70}, ValueError, "give a number from 1 on"),
         ({"size": "100T"}, ValueError, "is over the maximum"),
+        ({"size": "1000T"}, ValueError, "is over the maximum"),
+        ({"url": "mem://never-made?size=big"}, ValueError, r"as in \?size=512M"),
+        ({"url": "mem://never-made?speed=9"}, ValueError, "the one option is the size"),
         ({"tuples_max": 0}, ValueError, "tuples_max is 0: give a number from 1 on"),
         ({"tuples_max": "9"}, TypeError, "tuples_max has the type str: give an int"),
         ({"objects": "json"}, ValueError, "objects is 'json': give 'strict' or 'pickle'"),
@@ -117,6 +120,16 @@ def test_a_wrong_argument_is_named(arguments, error, message):
         ts.connect(**{"url": "mem://never-made", **arguments})
     with pytest.raises(ts.SpaceNotFound):
         ts.remove("mem://never-made")
+
+
+def test_the_url_may_say_how_large_a_new_space_may_become(new_url):
+    url = new_url("mem")
+    with ts.connect(f"{url}?size=16M", size="1G") as space:
+        assert space.stat()["bytes_max"] == 16 << 20
+        assert space.name == url.removeprefix("mem://")
+        space.put("job")
+    with ts.connect(url) as same:
+        assert same.take("job", timeout=0) == ("job",)
 
 
 def test_a_connection_is_pickled_as_its_url(shm):

@@ -32,7 +32,8 @@ def connect(
 
     Args:
         url: `shm://name` for all processes of this machine and user, or `mem://name` for the
-            threads of this one. By default `$TUPELO_URL`, or else `shm://default`.
+            threads of this one; `?size=1G` behind it is the same as `size`, and goes first.
+            By default `$TUPELO_URL`, or else `shm://default`.
         create: whether to create the space if there is none.
         fresh: begin with an empty space, whatever was there. Programs that use the old one keep
             it until they close it.
@@ -118,7 +119,7 @@ def reconnect(space_class: type[SpaceT], url: str, pickle: bool) -> SpaceT:  # n
 
 def _size_bytes(size: int | str) -> int:
     if not isinstance(size, str):
-        return _at_least_one("size", size)
+        return _at_least_one("size", size, "bytes as an int, or a text such as '256M'")
     number = size.rstrip("KMGT")
     unit = size[len(number) :]
     if not (number.isascii() and number.isdigit() and unit in _UNITS):
@@ -127,9 +128,9 @@ def _size_bytes(size: int | str) -> int:
     return _at_least_one("size", int(number) * _UNITS[unit])
 
 
-def _at_least_one(name: str, value: int) -> int:
+def _at_least_one(name: str, value: int, what: str = "an int") -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        message = f"{name} has the type {type(value).__name__}: give an int"
+        message = f"{name} has the type {type(value).__name__}: give {what}"
         raise TypeError(message)
     if not 1 <= value < 1 << 63:
         message = f"{name} is {value}: give a number from 1 on"

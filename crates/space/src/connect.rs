@@ -9,7 +9,7 @@ use tupelo_engine::{CreateOptions, Engine};
 use tupelo_shm::{Directory, Segment};
 
 use crate::error::Error;
-use crate::url::Place;
+use crate::url::{Address, Place};
 
 /// How a space is opened, and what a new one may hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ fn private() -> MutexGuard<'static, Option<HashMap<String, Arc<Engine>>>> {
 }
 
 impl Space {
-    /// Opens the space at `url`: `mem://NAME` or `shm://NAME`.
+    /// Opens the space at `url`: `mem://NAME` or `shm://NAME`; `?size=1G` behind it stands for `size_bytes`.
     ///
     /// # Errors
     ///
@@ -67,10 +67,12 @@ impl Space {
     /// false, [`Error::AccessDenied`], [`Error::VersionMismatch`] and [`Error::SpaceCorrupted`] for one that
     /// can not be used, [`Error::SpaceFull`] if a new one finds no room.
     pub fn connect(url: &str, options: &ConnectOptions) -> Result<Self, Error> {
-        let place = Place::parse(url)?;
+        let Address { place, size_bytes } = Address::parse(url)?;
+        let size_bytes = size_bytes.unwrap_or(options.size_bytes);
+        let options = ConnectOptions { size_bytes, ..options.clone() };
         let engine = match &place {
-            Place::Memory(name) => connect_private(name, url, options)?,
-            Place::SharedMemory(name) => Arc::new(attach(name, url, options)?),
+            Place::Memory(name) => connect_private(name, url, &options)?,
+            Place::SharedMemory(name) => Arc::new(attach(name, url, &options)?),
         };
         let inner = Inner { engine, url: url.into(), place, closed: AtomicBool::new(false) };
         Ok(Self { inner: Arc::new(inner) })
@@ -108,7 +110,10 @@ impl Space {
 
 fn create_options(options: &ConnectOptions) -> Result<CreateOptions, Error> {
     let reserve_bytes = Engine::reserve_bytes(options.size_bytes);
-    if reserve_bytes > tupelo_shm::RESERVE_BYTES_MAX {
+    // The size first: what a segment needs for one far beyond the maximum does not fit in a number.
+    if options.size_bytes > tupelo_shm::RESERVE_BYTES_MAX as u64
+        || reserve_bytes > tupelo_shm::RESERVE_BYTES_MAX
+    {
         let limit = tupelo_shm::RESERVE_BYTES_MAX >> 30;
         let problem =
             format!("a space of {} bytes is over the maximum of {limit} GiB", options.size_bytes);
@@ -166,7 +171,7 @@ fn named(error: tupelo_shm::Error, url: &str) -> Error {
 ///
 /// [`Error::SpaceNotFound`], [`Error::AccessDenied`], [`Error::Misuse`] for what is no URL.
 pub fn remove(url: &str) -> Result<(), Error> {
-    match Place::parse(url)? {
+    match Address::parse(url)?.place {
         Place::Memory(name) => {
             let removed = private().get_or_insert_default().remove(&name);
             removed.map(|_| ()).ok_or_else(|| Error::SpaceNotFound { url: url.into() })

@@ -1,9 +1,86 @@
-//! URLs of spaces: which engine, and which name.
+//! URLs of spaces: which engine, which name, and how large a new space may become.
 
 use crate::error::Error;
 
 /// Longest name of a space, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = tupelo_shm::NAME_BYTES_MAX;
+
+/// What a URL says: where the space lives, and how a new one is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// Where it lives.
+    pub(crate) place: Place,
+    /// The size of a new one, from `?size=`; `None` if the URL does not say.
+    pub(crate) size_bytes: Option<u64>,
+}
+
+impl Address {
+    /// Understands `mem://name`, `shm://name` and `shm://name?size=1G`.
+    pub(crate) fn parse(url: &str) -> Result<Self, Error> {
+        let Some((scheme, rest)) = url.split_once("://") else {
+            return Err(misuse(
+                format!("{url:?} is no URL of a space"),
+                "write shm://NAME for all processes of this machine, or mem://NAME",
+            ));
+        };
+        let (name, options) = match rest.split_once('?') {
+            Some((name, options)) => (name, Some(options)),
+            None => (rest, None),
+        };
+        let place = match scheme {
+            "mem" => Place::Memory(name.into()),
+            "shm" => Place::SharedMemory(name.into()),
+            _ => return Err(no_engine(url, scheme, name)),
+        };
+        if name.is_empty() {
+            let problem = format!("{url:?} names no space");
+            return Err(misuse(problem, &format!("write a name behind it, as in {scheme}://jobs")));
+        }
+        tupelo_shm::check_name(name).map_err(|error| {
+            let hint = format!(
+                "a name is up to {NAME_BYTES_MAX} bytes without a slash, as in {scheme}://jobs"
+            );
+            misuse(format!("{url:?}: {error}"), &hint)
+        })?;
+        let size_bytes = options.map(|options| size_option(url, options)).transpose()?;
+        Ok(Self { place, size_bytes })
+    }
+}
+
+fn misuse(problem: String, hint: &str) -> Error {
+    Error::Misuse { problem, hint: Some(hint.into()) }
+}
+
+/// A scheme that has no engine, with a URL that has one.
+fn no_engine(url: &str, scheme: &str, path: &str) -> Error {
+    let problem = format!("no engine for {scheme}:// in {url:?}; there are mem:// and shm://");
+    let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("jobs");
+    misuse(problem, &format!("on one machine, write shm://{name}"))
+}
+
+/// The size in the options behind the question mark; there are no others.
+fn size_option(url: &str, options: &str) -> Result<u64, Error> {
+    options.strip_prefix("size=").and_then(bytes).ok_or_else(|| {
+        let problem = format!("{url:?} has the options {options:?}");
+        misuse(problem, "the one option is the size of a new space, as in ?size=512M or ?size=4G")
+    })
+}
+
+/// A number of bytes: digits, and K, M, G or T behind them; at least 1.
+fn bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(['K', 'M', 'G', 'T']);
+    let unit_bits = match &text[digits.len()..] {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return None,
+    };
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = is_number.then(|| digits.parse().ok()).flatten()?;
+    number.checked_mul(1 << unit_bits).filter(|bytes| *bytes > 0)
+}
 
 /// Where a space lives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,40 +92,6 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Understands `mem://name` and `shm://name`.
-    pub(crate) fn parse(url: &str) -> Result<Self, Error> {
-        let misuse =
-            |problem: String, hint: &str| Error::Misuse { problem, hint: Some(hint.into()) };
-        let Some((scheme, name)) = url.split_once("://") else {
-            let problem = format!("{url:?} is no URL of a space");
-            return Err(misuse(
-                problem,
-                "write shm://NAME for all processes of this machine, or mem://NAME",
-            ));
-        };
-        let place = match scheme {
-            "mem" => Self::Memory(name.into()),
-            "shm" => Self::SharedMemory(name.into()),
-            _ => {
-                let problem =
-                    format!("no engine for {scheme}:// in {url:?}; there are mem:// and shm://");
-                return Err(misuse(problem, &format!("write shm://{}", name.replace('/', "-"))));
-            }
-        };
-        if name.is_empty() {
-            let problem = format!("{url:?} names no space");
-            return Err(misuse(problem, &format!("write a name behind it, as in {scheme}://jobs")));
-        }
-        tupelo_shm::check_name(name).map_err(|error| {
-            let problem = format!("{url:?}: {error}");
-            let hint = format!(
-                "a name is up to {NAME_BYTES_MAX} bytes without a slash, as in {scheme}://jobs"
-            );
-            misuse(problem, &hint)
-        })?;
-        Ok(place)
-    }
-
     /// The name of the space.
     pub(crate) fn name(&self) -> &str {
         match self {
@@ -59,12 +102,20 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use super::Place;
+    use super::{Address, Place};
+
+    fn parsed(url: &str) -> (Place, Option<u64>) {
+        let address = Address::parse(url).unwrap();
+        (address.place, address.size_bytes)
+    }
 
     #[test]
-    fn a_url_is_a_scheme_and_a_name() {
-        assert_eq!(Place::parse("shm://jobs").unwrap(), Place::SharedMemory("jobs".into()));
-        assert_eq!(Place::parse("mem://jobs").unwrap(), Place::Memory("jobs".into()));
+    fn a_url_is_a_scheme_and_a_name_and_perhaps_a_size() {
+        assert_eq!(parsed("shm://jobs"), (Place::SharedMemory("jobs".into()), None));
+        assert_eq!(parsed("mem://jobs"), (Place::Memory("jobs".into()), None));
+        let jobs = Place::SharedMemory("jobs".into());
+        assert_eq!(parsed("shm://jobs?size=4G"), (jobs.clone(), Some(4 << 30)));
+        assert_eq!(parsed("shm://jobs?size=4096"), (jobs, Some(4096)));
     }
 
     #[test]
@@ -73,9 +124,15 @@ mod tests {
             ("jobs", "write shm://NAME"),
             ("shm://", "shm://jobs"),
             ("tcp://host:1/jobs", "there are mem:// and shm://"),
+            ("tcp://host:1/jobs", "write shm://jobs"),
             ("shm://a/b", "without a slash"),
+            ("shm://?size=1G", "shm://jobs"),
+            ("shm://jobs?sise=1G", "?size=512M"),
+            ("shm://jobs?size=1.5G", "?size=512M"),
+            ("shm://jobs?size=0", "?size=512M"),
+            ("shm://jobs?size=99999999T", "?size=512M"),
         ] {
-            let error = Place::parse(url).unwrap_err().to_string();
+            let error = Address::parse(url).unwrap_err().to_string();
             assert!(error.contains(says), "{url}: {error}");
         }
     }

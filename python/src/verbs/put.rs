@@ -1,6 +1,7 @@
 //! `put`, `put_all`, `put_if_absent`.
 
 use std::ffi::CStr;
+use std::time::Duration;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -46,6 +47,7 @@ Raises:
     #[inline]
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
         let [timeout] = call.keywords(["timeout"])?;
+        let timeout = timeout::seconds("timeout", timeout)?;
         let (py, space) = (call.py, call.space());
         arguments::with_fields(
             py,
@@ -67,10 +69,10 @@ Raises:
 fn put_when_room(
     call: &Call<'_, '_>,
     fields: &[Field<'_>],
-    timeout: Option<&Argument<'_, '_>>,
+    timeout: Option<Duration>,
     full: Error,
 ) -> Result<(), Failure> {
-    let Some(timeout) = timeout::seconds("timeout", timeout)? else { return Err(full.into()) };
+    let Some(timeout) = timeout else { return Err(full.into()) };
     let deadline = Deadline::after(Some(timeout));
     let anything = TemplateRef { patterns: &[], rest: true };
     let removal = call.space().watch(&[anything], Watch::Removal)?;
@@ -133,11 +135,13 @@ fn collect<'py>(tuples: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyTuple>>
         item.cast_into_exact::<PyTuple>().map_err(|other| {
             let class = known::class_name(&other.into_inner());
             PyTypeError::new_err(format!(
-                "item {number} has the type {class}: put_all() is given tuples"
+                "item {number} has the type {class}: put_all() is given tuples, as in \
+                 put_all([(\"job\", 1), (\"job\", 2)])"
             ))
         })
     };
-    tuples.try_iter()?.enumerate().map(item).collect()
+    let tuples = known::items("the argument of put_all()", tuples, "tuples")?;
+    tuples.enumerate().map(item).collect()
 }
 
 /// `put_if_absent(*fields, unless=None)`
