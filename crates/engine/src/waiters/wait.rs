@@ -36,6 +36,21 @@ const SPINS_PER_LOOK: u32 = 32;
 thread_local! {
     /// How long this thread's waits last, as a moving average: long waits are not spun for.
     static USUAL_WAIT_NS: LocalCell<u64> = const { LocalCell::new(SPIN_NS_MAX / 2) };
+    /// Whether this thread has but one processor, and for how many waits that is believed.
+    static ALONE: LocalCell<(bool, u32)> = const { LocalCell::new((false, 0)) };
+}
+
+/// Waits between two looks at how many processors there are: it reads files, and takes 100 us.
+const WAITS_PER_LOOK: u32 = 1_024;
+
+/// Whether this thread may run on one processor only: then whom it waits for can not run while it spins.
+fn has_one_processor() -> bool {
+    let (mut alone, left) = ALONE.get();
+    if left == 0 {
+        alone = std::thread::available_parallelism().is_ok_and(|processors| processors.get() == 1);
+    }
+    ALONE.set((alone, left.checked_sub(1).unwrap_or(WAITS_PER_LOOK)));
+    alone
 }
 
 /// A blocked caller's place in line. Dropped, it gives up: a tuple already handed over goes back with its
@@ -211,7 +226,7 @@ impl Waiter {
         let budget_ns =
             if usual_ns > SPIN_NS_MAX { 0 } else { (2 * usual_ns).clamp(1_000, SPIN_NS_MAX) };
         let end_ns = deadline_ns.map_or(u64::MAX, |deadline| deadline).min(begin_ns + budget_ns);
-        if std::thread::available_parallelism().is_ok_and(|cores| cores.get() == 1) {
+        if has_one_processor() {
             return self.happened();
         }
         loop {
