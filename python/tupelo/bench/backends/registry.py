@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tupelo.bench.backends.grpc_calls import GRPC
 from tupelo.bench.backends.manager import Manager
 from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.space import PrivateSpace, SharedSpace
 from tupelo.bench.backends.sqlite import DurableSQLite, SQLite
+from tupelo.bench.backends.udp import UDP
 
 if TYPE_CHECKING:
     from tupelo.bench.backends.base import Peer
@@ -21,6 +23,8 @@ PEERS: tuple[type[Peer], ...] = (
     SQLite,
     DurableSQLite,
     Redis,
+    UDP,
+    GRPC,
 )
 
 OURS = ("tupelo-shm", "tupelo-mem")

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from tupelo.bench.experiments.cases import Cases
 from tupelo.bench.experiments.mem import Mem
+from tupelo.bench.experiments.rpc import RPC
 from tupelo.bench.experiments.settle import Settle
+from tupelo.bench.experiments.sort import Sort
 from tupelo.bench.experiments.yardsticks import Yardsticks
 
 if TYPE_CHECKING:
     from tupelo.bench.experiments.base import Experiment
 
 YARDSTICKS: Experiment = Yardsticks()
-EXPERIMENTS: tuple[Experiment, ...] = (Mem(), Settle(), Cases())
+EXPERIMENTS: tuple[Experiment, ...] = (Mem(), Settle(), Cases(), RPC(), Sort())

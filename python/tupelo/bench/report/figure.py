@@ -78,12 +78,17 @@ def lines(
     *,
     fixed: dict[str, Any],
     title: str,
+    only: Sequence[Any] | None = None,
     log_x: bool = False,
     log_y: bool = True,
     note: str = "",
 ) -> Figure:
-    """A line per backend over the values of the parameter `x`."""
-    found = [m for m in run.find(experiment, metric, **fixed) if x in m.parameters]
+    """A line per backend over the values of the parameter `x`; over some of them if `only` is."""
+    found = [
+        measure
+        for measure in run.find(experiment, metric, **fixed)
+        if x in measure.parameters and (only is None or measure.parameters[x] in only)
+    ]
     blank = Figure(slug(f"{experiment} {title}"), title, "lines", x, metric, (), log_x, log_y, note)
     return _with_series(blank, found)
 

@@ -1,0 +1,109 @@
+"""gRPC over Unix sockets: a generic method from bytes to bytes, so that nothing is serialised."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from tupelo.bench.backends.calls import STOP, Caller, Client, Servant, address_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo.bench.backends.calls import Answer
+
+SERVICE, METHOD = "bench.Calls", "Call"
+UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+
+
+class GRPC(Caller):
+    """A channel per server."""
+
+    name = "grpc"
+    title = "gRPC"
+    how = (
+        "grpcio over Unix sockets, unary calls from bytes to bytes without protobuf messages, a"
+        " server process with one thread each; several at once as futures."
+    )
+    how_to_install = "pip install grpcio"
+
+    @classmethod
+    def missing(cls) -> str | None:
+        return None if importlib.util.find_spec("grpc") else "no Python package grpc"
+
+    @classmethod
+    def version(cls) -> str:
+        from importlib.metadata import version
+
+        return version("grpcio")
+
+    def servant(self, number: int) -> Servant:
+        return GRPCServant(f"unix:{address_file(self.folder, number)}")
+
+    def client(self, servers: int) -> Client:
+        return GRPCClient([f"unix:{address_file(self.folder, n)}" for n in range(servers)])
+
+
+class GRPCServant:
+    """The answering side."""
+
+    def __init__(self, address: str) -> None:
+        import grpc
+
+        self._answer: Answer = bytes
+        self._stopped = threading.Event()
+        handler = grpc.unary_unary_rpc_method_handler(self._call)
+        self._server = grpc.server(ThreadPoolExecutor(max_workers=1), options=UNLIMITED)
+        self._server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler}),)
+        )
+        self._server.add_insecure_port(address)
+        self._server.start()
+
+    def _call(self, request: bytes, context: Any) -> bytes:
+        del context
+        if request == STOP:
+            self._stopped.set()
+            return b""
+        return self._answer(request)
+
+    def serve(self, answer: Answer) -> None:
+        """Answer until asked to stop."""
+        self._answer = answer
+        self._stopped.wait()
+        self._server.stop(grace=1).wait()
+
+
+class GRPCClient:
+    """The asking side."""
+
+    def __init__(self, addresses: Sequence[str]) -> None:
+        import grpc
+
+        self._channels = [grpc.insecure_channel(address, UNLIMITED) for address in addresses]
+        for channel in self._channels:
+            grpc.channel_ready_future(channel).result()
+        self._methods = [channel.unary_unary(f"/{SERVICE}/{METHOD}") for channel in self._channels]
+
+    def call(self, request: bytes) -> bytes:
+        """Ask the first server."""
+        answer: bytes = self._methods[0](request)
+        return answer
+
+    def call_many(self, requests: Sequence[bytes]) -> list[bytes]:
+        """Ask the servers in turn, then wait for all."""
+        turns = [self._methods[n % len(self._methods)] for n in range(len(requests))]
+        futures = [method.future(r) for method, r in zip(turns, requests, strict=True)]
+        return [future.result() for future in futures]
+
+    def stop(self, servers: int) -> None:
+        """End the servers."""
+        for method in self._methods[:servers]:
+            method(STOP)
+
+    def close(self) -> None:
+        """Close the channels."""
+        for channel in self._channels:
+            channel.close()

@@ -1,0 +1,186 @@
+"""`bench sort`: parallel insertion sort, by a space and by calls to workers.
+
+Ahuja, Eggen, Jha: A performance evaluation of distributed algorithms on shared memory and message
+passing middleware platforms, 2005. A master splits n numbers into P parts, P workers sort them, the
+master merges. Splitting an O(n²) sort cuts the work itself by P; the work-normalised speed-up
+counts only what is left after that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tupelo.bench.backends.base import Backend, Peer
+from tupelo.bench.backends.calls import SCHEMA, SPACE, Caller
+from tupelo.bench.experiments.base import Experiment
+from tupelo.bench.experiments.insertion import insertion_sort, is_compiled, prepare
+from tupelo.bench.experiments.rpc import calls
+from tupelo.bench.harness.record import Measure
+from tupelo.bench.harness.runner import Job
+from tupelo.bench.harness.workers import WrongResultError
+from tupelo.bench.report.figure import Figure, lines
+from tupelo.bench.report.printed import Printed
+from tupelo.bench.report.units import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo.bench.backends.calls import Client
+    from tupelo.bench.harness.record import Run
+    from tupelo.bench.harness.runner import Options, Stage
+    from tupelo.bench.harness.workers import Bench
+
+SIZES = (8 << 10, 16 << 10, 32 << 10, 64 << 10)
+WORKERS = (1, 2, 4, 8)
+DTYPE = "i8"
+RESPONSE = "response time"
+
+# Milliseconds of 2005, for 1, 2, 4 and 8 workers.
+JAVASPACES = {
+    8 << 10: (4_636, 3_726, 3_451, 3_573),
+    16 << 10: (10_744, 6_701, 4_898, 4_465),
+    32 << 10: (34_223, 17_529, 10_459, 7_488),
+    64 << 10: (128_508, 47_488, 20_003, 12_056),
+}
+CORBA = {
+    8 << 10: (7_947, 6_438, 5_941, 6_399),
+    16 << 10: (14_747, 8_839, 7_395, 7_263),
+    32 << 10: (39_599, 18_816, 11_097, 9_282),
+    64 << 10: (139_199, 66_365, 35_280, 20_119),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One cell."""
+
+    size: int
+    workers: int
+    seed: int
+
+
+class Sort(Experiment):
+    """Parallel insertion sort."""
+
+    name = "sort"
+    title = "Parallel insertion sort"
+    source = (
+        "Ahuja, Eggen, Jha: A performance evaluation of distributed algorithms on shared memory"
+        " and message passing middleware platforms, 2005"
+    )
+    question = "How much faster do P workers sort, and does the way to tell them matter?"
+    main = (RESPONSE, "speed-up", "work-normalised speed-up")
+
+    def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
+        left_out = ("tupelo-mem", "sqlite-durable")
+        return [
+            peer
+            for peer in all_peers
+            if peer.name not in left_out
+            and (issubclass(peer, Backend) or (issubclass(peer, Caller) and peer.bytes_max is None))
+        ]
+
+    def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
+        del peer
+        return [
+            Job(
+                {"size": size, "workers": workers, "sort": "C" if is_compiled() else "Python"},
+                partial(once, size=size, workers=workers),
+                "sort",
+                SCHEMA,
+                (SPACE,),
+                4 * 8 * size,
+                weight=1 + size / SIZES[0] / workers,
+            )
+            for size in ((1 << 10,) if options.quick else SIZES)
+            for workers in ((1, 2) if options.quick else WORKERS)
+        ]
+
+    def derive(self, run: Run) -> list[Measure]:
+        """Speed-up and efficiency, from the mean response times."""
+        found = []
+        times = {
+            (measure.backend, measure.parameters["size"], measure.parameters["workers"]): measure
+            for measure in run.find(self.name, RESPONSE)
+        }
+        for (backend, size, workers), measure in times.items():
+            alone = times.get((backend, size, 1))
+            if alone is None:
+                continue
+            speed_up = alone.summary.mean / measure.summary.mean
+            for metric, value in (
+                ("speed-up", speed_up),
+                ("efficiency", speed_up / workers),
+                ("work-normalised speed-up", speed_up / workers),
+            ):
+                found.append(Measure(self.name, backend, measure.parameters, metric, "", [value]))
+        return found
+
+    def figures(self, run: Run) -> list[Figure]:
+        found = []
+        sizes = sorted({measure.parameters["size"] for measure in run.of(self.name)})
+        for metric in (RESPONSE, "speed-up", "work-normalised speed-up"):
+            for size in sizes:
+                title = f"{size:,} numbers: {metric}"
+                log_y = metric == RESPONSE
+                fixed = {"size": size}
+                found.append(
+                    lines(run, self.name, metric, "workers", fixed=fixed, title=title, log_y=log_y)
+                )
+        return found
+
+    def printed(self, run: Run) -> list[Printed]:
+        columns = ("tupelo-shm", "grpc", "omniorb")
+        rows = []
+        for size in SIZES:
+            for place, workers in enumerate(WORKERS):
+                measures = run.find(self.name, RESPONSE, size=size, workers=workers)
+                here = {m.backend: quantity(m.summary.mean, m.unit) for m in measures}
+                rows.append(
+                    (
+                        f"{size // 1024}K, {workers} workers",
+                        *(f"{table[size][place]:,} ms" for table in (JAVASPACES, CORBA)),
+                        *(here.get(column, "-") for column in columns),
+                    )
+                )
+        heads = ("", "JavaSpaces", "CORBA", *columns)
+        return [Printed("Response time, as printed and here", heads, tuple(rows), 2)]
+
+
+def once(stage: Stage, size: int, workers: int) -> None:
+    """One repeat: the workers, and the master as the last process."""
+    plan = Plan(size, workers, stage.seed)
+    _, profilers = stage.run(*[(worker, (stage.peer,))] * workers, (master, (stage.peer, plan)))
+    stage.note(RESPONSE, "s", [profilers[-1].tracks[RESPONSE].total_s])
+
+
+def worker(bench: Bench, peer: Any) -> None:
+    """Sort what comes."""
+    import numpy as np
+
+    prepare()
+    servant = calls(peer).servant(bench.number)
+    bench.start.wait()
+    bench.start.wait()  # the master has connected
+    servant.serve(lambda part: insertion_sort(np.frombuffer(part, DTYPE)).tobytes())
+
+
+def master(bench: Bench, peer: Any, plan: Plan) -> None:
+    """Split, ask, merge, check."""
+    import numpy as np
+
+    numbers = np.random.default_rng(plan.seed).integers(1, 1 << 31, plan.size, DTYPE)
+    bench.start.wait()
+    client: Client = calls(peer).client(plan.workers)
+    bench.start.wait()
+    with bench.profiler.time(RESPONSE):
+        parts = client.call_many([p.tobytes() for p in np.array_split(numbers, plan.workers)])
+        together = np.concatenate([np.frombuffer(part, DTYPE) for part in parts])
+        together.sort(kind="stable")  # which finds the sorted runs, and merges them
+    if not np.array_equal(together, np.sort(numbers)):
+        message = f"the {plan.size} numbers are not sorted, or not all there"
+        raise WrongResultError(message)
+    client.stop(plan.workers)
+    client.close()
