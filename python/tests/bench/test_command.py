@@ -123,3 +123,15 @@ def test_peers_tells_what_is_here(bench):
     lines = {line.split()[0]: line for line in run.stdout.splitlines()}
     assert " yes " in lines["sqlite"]
     assert all(" yes " in line or "install" in line for line in lines.values())
+
+
+@pytest.mark.parametrize("experiment", ["settle", "cases", "rpc", "sort"])
+def test_every_experiment_runs_and_its_results_are_right(bench, tmp_path, experiment):
+    run = bench(
+        experiment, "--quick", "--vs", "redis,udp,grpc", "--repeats", "1", "--out", tmp_path
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    record = load(tmp_path / "run.json")
+    assert not record.failures
+    assert "tupelo-shm" in {measure.backend for measure in record.of(experiment)}
+    assert list((tmp_path / "figures").glob(f"{experiment}-*.svg"))

@@ -58,6 +58,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for us; we end the servers when we are done
                 preexec_fn=prepare,  # noqa: PLW1509
                 **options,
             )
