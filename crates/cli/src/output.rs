@@ -63,6 +63,15 @@ impl Output {
         paint(text, color, self.colors_wanted && io::stdout().is_terminal())
     }
 
+    /// Tells whoever watches what goes on, in as many lines as it needs; a program is not told.
+    pub(crate) fn note(&self, note: impl Display) {
+        if !self.quiet && io::stderr().is_terminal() {
+            let note = note.to_string().replace('\n', "\n  ");
+            // It goes on whether it can be told or not.
+            let _ = writeln!(io::stderr(), "tupelo: {note}");
+        }
+    }
+
     /// Tells on standard error what went wrong and what to type next.
     pub(crate) fn failure(&mut self, failure: &Failure) {
         let _ = self.out.flush();

@@ -73,14 +73,36 @@ fn top_counts_per_second_from_the_second_look_on() {
     assert_eq!(tables.matches("SHAPE").count(), 2, "{tables}");
 }
 
-#[test]
-fn top_gives_the_terminal_back() {
-    let space = filled("terminal");
+/// Both ends of a terminal: what a person sees and types, and what a program has.
+fn terminal() -> (File, File) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
     let name = ptsname(&ours, Vec::new()).unwrap();
     let theirs = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    (File::from(ours), theirs)
+}
+
+#[test]
+fn who_watches_a_command_that_waits_is_told_for_what() {
+    let space = filled("waits");
+    let (mut ours, theirs) = terminal();
+    let mut take = command(&["take", &space.url, "job", ":str"]).stderr(theirs).spawn().unwrap();
+    let mut shown = String::new();
+    let mut bytes = [0; 4096];
+    while !shown.contains("field 1 is int there") {
+        let count = ours.read(&mut bytes).unwrap();
+        shown.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+    assert!(shown.starts_with("tupelo: waiting for (\"job\", :str) in shm://"), "{shown}");
+    run(&["put", &space.url, "job", "s:9"]);
+    assert!(take.wait().unwrap().success());
+}
+
+#[test]
+fn top_gives_the_terminal_back() {
+    let space = filled("terminal");
+    let (mut ours, theirs) = terminal();
     let before = rustix::termios::tcgetattr(&theirs).unwrap();
 
     let mut top = command(&["top", &space.url])
@@ -89,7 +111,6 @@ fn top_gives_the_terminal_back() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let mut ours = File::from(ours);
     let mut shown = Vec::new();
     let mut bytes = [0; 4096];
     while !String::from_utf8_lossy(&shown).contains("(str, float)") {

@@ -11,7 +11,7 @@ pub(crate) mod rm;
 pub(crate) mod stat;
 pub(crate) mod top;
 
-use tupelo::{ConnectOptions, Space, Stat};
+use tupelo::{ConnectOptions, ProcessStat, Space, Stat};
 
 use crate::failure::Failure;
 
@@ -26,8 +26,9 @@ fn connect(url: &str) -> Result<Space, Failure> {
     Ok(Space::connect(url, &ConnectOptions::default())?)
 }
 
-/// The processes that work in a space now; to look is not to work. Those that ended are in its list too,
-/// until somebody cleans up.
+/// The processes that work in a space now; to look, as this one does, is not to work. Those that ended are
+/// in its list too, until somebody cleans up.
 fn pids(stat: &Stat) -> Vec<u32> {
-    stat.processes.iter().filter(|process| process.alive).map(|process| process.pid).collect()
+    let working = |process: &&ProcessStat| process.alive && process.pid != std::process::id();
+    stat.processes.iter().filter(working).map(|process| process.pid).collect()
 }
