@@ -58,8 +58,13 @@ def connect(
     ...     space.take("job", int)
     ('job', 1)
     """
+    space_class: type[Space] = Space
+    if os.environ.get("TUPELO_RECORD"):
+        from tupelo.recording import RecordingSpace  # noqa: PLC0415 - only where somebody records
+
+        space_class = RecordingSpace
     return open_as(
-        Space,
+        space_class,
         url,
         create=create,
         fresh=fresh,

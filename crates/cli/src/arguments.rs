@@ -90,6 +90,23 @@ Examples:
         disable_help_flag = true
     )]
     Bench(Passed),
+    #[command(
+        about = "Run a Python program and write down what it does with spaces.",
+        before_help = "\
+Examples:
+  tupelo record --out run.jsonl -- python3 program.py
+  tupelo check run.jsonl",
+        help_template = HELP,
+        disable_help_flag = true
+    )]
+    Record(Passed),
+    #[command(
+        about = "Say what a recorded run put and never took, and asked for in vain.",
+        before_help = "Examples:\n  tupelo check run.jsonl",
+        help_template = HELP,
+        disable_help_flag = true
+    )]
+    Check(Passed),
     Explain(Explain),
     Completion(Completion),
 }

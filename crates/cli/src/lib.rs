@@ -73,6 +73,8 @@ fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Res
         Command::Doctor => commands::doctor::run(output),
         Command::Demo(options) => commands::package::run("demo", options, program),
         Command::Bench(options) => commands::package::run("bench", options, program),
+        Command::Record(options) => commands::package::run("record", options, program),
+        Command::Check(options) => commands::package::run("check", options, program),
         Command::Explain(options) => commands::explain::run(options, url, output),
         Command::Completion(options) => commands::completion::run(&options, output),
     }

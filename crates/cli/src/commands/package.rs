@@ -1,4 +1,5 @@
-//! `tupelo demo`, `tupelo bench`: programs of the Python package, run by the Python beside this program.
+//! `tupelo demo`, `bench`, `record`, `check`: programs of the Python package, run by the Python beside
+//! this program.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,7 +19,7 @@ pub(crate) fn run(module: &str, options: Passed, program: Option<&Path>) -> Resu
     if !installed.is_ok_and(|status| status.success()) {
         return Err(Failure::Other(format!(
             "`tupelo {module}` is a Python program, and {} has no package tupelo\n  \
-             Install it with `pip install tupelo`; in a checkout, `make {module}` does it all.",
+             Install it with `pip install tupelo`; in a checkout, `make build` does it.",
             python.display()
         )));
     }
@@ -26,8 +27,9 @@ pub(crate) fn run(module: &str, options: Passed, program: Option<&Path>) -> Resu
     let status = Command::new(&python).args(["-m", &module]).args(options.words).status();
     match status.map(|status| status.code()) {
         Ok(Some(0)) => Ok(()),
-        Ok(Some(2)) => Err(Failure::Told(2)),
-        Ok(_) => Err(Failure::Told(1)),
+        // `record` passes on the code of the program that it ran.
+        Ok(Some(code)) => Err(Failure::Told(code)),
+        Ok(None) => Err(Failure::Told(1)),
         Err(error) => Err(Failure::Other(format!("cannot run {}: {error}", python.display()))),
     }
 }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tupelo.bench.backends.grpc_calls import GRPC
 from tupelo.bench.backends.manager import Manager
+from tupelo.bench.backends.postgres import Postgres
 from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.space import PrivateSpace, SharedSpace
@@ -23,6 +24,7 @@ PEERS: tuple[type[Peer], ...] = (
     SQLite,
     DurableSQLite,
     Redis,
+    Postgres,
     UDP,
     GRPC,
 )

@@ -1,0 +1,176 @@
+"""`tupelo check FILE`: what a recorded run put and never took, and asked for in vain.
+
+The question is SETTLE's (Fiedler and others, 2005): which definition of a tuple reaches which use?
+Three kinds of findings, per space:
+
+* tuples that were put, and at the end neither taken nor ever read;
+* templates that never matched any tuple that was ever put;
+* for those, near misses: what would have matched if one field were different. A tag that is
+  written in one way and asked for in another is found so, and an int where a float was put.
+
+Matching is the engine's own: the tuples of the record are put into a space, and counted there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tupelo as ts
+from tupelo._native import parse_tuple
+
+FOUND = 1  # exit codes
+UNREADABLE = 2
+
+
+class BadRecordError(Exception):
+    """A file is not what `tupelo record` writes."""
+
+
+@dataclass
+class History:
+    """What happened in one space."""
+
+    put: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    taken: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    read: set[tuple[str, ...]] = field(default_factory=set)
+    asked: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    matched: set[tuple[str, ...]] = field(default_factory=set)
+
+    def add(self, event: dict[str, Any]) -> None:
+        """Note one line of the record."""
+        verb = event["verb"]
+        fields = event.get("tuple")
+        found = None if fields is None else tuple(fields)
+        if verb == "put" and found is not None:
+            self.put[found] += 1
+            return
+        template = tuple(event["template"])
+        self.asked[template] += 1
+        if found is not None:
+            self.matched.add(template)
+            if verb == "take":
+                self.taken[found] += 1
+            else:
+                self.read.add(found)
+
+    def unused(self) -> Counter[tuple[str, ...]]:
+        """The tuples that were left and that nobody ever read."""
+        left = self.put - self.taken
+        return Counter({fields: n for fields, n in left.items() if fields not in self.read})
+
+
+@dataclass(frozen=True)
+class NearMiss:
+    """What a template would have matched if one of its fields were different."""
+
+    field: int
+    """Its number, from 0."""
+    asked: str
+    found: str
+    """What stood there, in a tuple that matched otherwise."""
+    tuples: int
+
+    def __str__(self) -> str:
+        """A sentence."""
+        return (
+            f"with {self.found} instead of {self.asked} as field {self.field}"
+            f" it would match {_times(self.tuples, 'tuple')}"
+        )
+
+
+def load(path: Path) -> dict[str, History]:
+    """Read a record; the history of each space.
+
+    Raises:
+        BadRecordError: it is none.
+        OSError: it can not be read.
+    """
+    histories: dict[str, History] = {}
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                event = json.loads(line)
+                histories.setdefault(event["space"], History()).add(event)
+            except (ValueError, KeyError, TypeError) as error:
+                message = f"{path}:{number} is no line of `tupelo record`: {error!r}"
+                raise BadRecordError(message) from error
+    return histories
+
+
+def findings(history: History) -> list[str]:
+    """What is to be said about one space, a sentence each."""
+    said = []
+    for fields, copies in _grouped(history.unused()):
+        example = ", ".join(fields)
+        said.append(f"{_times(copies, 'tuple')} like ({example}) put, never taken and never read")
+    with ts.connect("mem://tupelo-check", fresh=True, size="4G") as space:
+        for fields in history.put:
+            space.put(*parse_tuple(", ".join(fields)))
+        for template, times in history.asked.items():
+            if template in history.matched or _matches(space, template):
+                continue
+            said.append(f"({', '.join(template)}) asked for {_times(times, 'time')}, never there")
+            said += [f"  {miss}" for miss in near_misses(space, template)]
+    return said
+
+
+def near_misses(space: ts.Space, template: tuple[str, ...]) -> list[NearMiss]:
+    """The fields that, if they were different, would let the template match; best first."""
+    found = []
+    for place, asked in enumerate(template):
+        weaker = (*template[:place], "_", *template[place + 1 :])
+        count = _matches(space, weaker)
+        if count:
+            example = space.read(ts.parse(", ".join(weaker)))
+            there = str(ts.like(example[place], ...))[1 : -len(", _)")]
+            found.append(NearMiss(place, asked, there, count))
+    return sorted(found, key=lambda miss: -miss.tuples)
+
+
+def _matches(space: ts.Space, template: tuple[str, ...]) -> int:
+    return space.count(ts.parse(", ".join(template)))
+
+
+def _grouped(unused: Counter[tuple[str, ...]]) -> list[tuple[tuple[str, ...], int]]:
+    """Tuples by arity and first field: an example of each group, and how many there are."""
+    groups: dict[tuple[int, str], tuple[tuple[str, ...], int]] = {}
+    for fields, copies in unused.items():
+        key = (len(fields), fields[0] if fields else "")
+        example, before = groups.get(key, (fields, 0))
+        groups[key] = (example, before + copies)
+    return list(groups.values())
+
+
+def _times(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def main() -> int:
+    """Print the findings; 1 if there are any, 2 if the file is no record."""
+    parser = argparse.ArgumentParser(
+        prog="tupelo check",
+        description="Says what a recorded run put and never took, and asked for in vain.",
+    )
+    parser.add_argument("file", type=Path, help="what `tupelo record` wrote")
+    path = parser.parse_args().file
+    try:
+        histories = load(path)
+    except (BadRecordError, OSError) as error:
+        sys.stderr.write(f"tupelo check: {error}\n")
+        return UNREADABLE
+    found = False
+    for url, history in histories.items():
+        said = findings(history)
+        found = found or bool(said)
+        sys.stdout.write("\n".join([f"{url}:", *(f"  {line}" for line in said or ["fine"])]) + "\n")
+    return FOUND if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
