@@ -141,7 +141,7 @@ fn free_word(view: &View<'_>, layout: &Layout, word: u32) -> u32 {
 }
 
 /// Marks extents as free or taken, and keeps the count and the hint.
-fn mark(
+pub(crate) fn mark(
     section: &mut Section<'_>,
     layout: &Layout,
     first: u32,
@@ -263,7 +263,7 @@ pub(crate) fn owner(view: &View<'_>, layout: &Layout, index: u32) -> Option<(u32
 }
 
 /// How many free extents end the committed part.
-fn free_tail(view: &View<'_>, layout: &Layout, committed: u32) -> u32 {
+pub(crate) fn free_tail(view: &View<'_>, layout: &Layout, committed: u32) -> u32 {
     let tail = (0..committed).rev().take_while(|index| is_free(view, layout, *index)).count();
     u32::try_from(tail).unwrap_or(u32::MAX)
 }

@@ -143,7 +143,7 @@ impl Engine {
     /// some size. Returns whether there were any, and so `count` neighbouring ones are free.
     #[cold]
     fn gather(&self, count: u32) -> Result<bool, Error> {
-        self.sweep()?;
+        self.settle_the_dead()?;
         let mut freed = 0;
         for shape in 0..registry::count(&self.memory.view()) {
             freed += self.retry(|| {

@@ -28,6 +28,7 @@ mod read;
 mod record;
 mod registry;
 mod scan;
+mod shrink;
 mod stat;
 mod step;
 mod stripe;

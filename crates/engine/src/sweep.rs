@@ -61,12 +61,19 @@ impl Engine {
         Ok(())
     }
 
-    /// Cleans up after every process and thread that is dead by now; leaves it to whoever is at it already.
+    /// Cleans up after every process and thread that is dead by now, and gives memory back to the system that
+    /// was free at the last sweep, too; leaves it to whoever is at it already.
     ///
     /// # Errors
     ///
     /// What the memory says; what was done stays done.
     pub fn sweep(&self) -> Result<(), Error> {
+        self.settle_the_dead()?;
+        self.shrink()
+    }
+
+    /// Cleans up after the dead.
+    pub(crate) fn settle_the_dead(&self) -> Result<(), Error> {
         if !self.memory.somebody_died() {
             return Ok(());
         }
@@ -96,7 +103,7 @@ impl Engine {
     #[cold]
     #[inline(never)]
     pub(crate) fn recall(&self) -> Result<(), Error> {
-        match self.sweep() {
+        match self.settle_the_dead() {
             Err(Error::SpaceFull(_)) => Ok(()),
             done => done,
         }
@@ -155,8 +162,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives the extents of a dead thread's long log back.
-    fn free_log_run(&self, slot: Slot<'_>) -> Result<(), Error> {
+    /// Gives the extents of a long log back: a dead thread's, or the caller's own.
+    pub(crate) fn free_log_run(&self, slot: Slot<'_>) -> Result<(), Error> {
         if log_run(slot).is_none() {
             return Ok(());
         }

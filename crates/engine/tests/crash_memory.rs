@@ -114,6 +114,25 @@ fn extents_that_are_taken_and_returned_survive_the_death_of_the_heir_too() {
 }
 
 #[test]
+fn memory_goes_back_to_the_system_at_any_instruction_or_stays() {
+    let engine = space(8 << 20);
+    put(&engine, 1, 1);
+    for number in 0..100 {
+        put_large(&engine, &number.to_string());
+    }
+    assert_eq!(
+        engine.take_all(&[TemplateRef::new(&[STR, BYTES])], None, shown).unwrap().len(),
+        100
+    );
+    // From here on they have been seen to be free.
+    engine.sweep().unwrap();
+    let script = |engine: &Arc<Engine>| engine.sweep().unwrap();
+    let before = contents(&engine);
+    let judge = judge_by(before.clone(), before);
+    kill_everywhere(&engine, script, judge);
+}
+
+#[test]
 fn a_step_that_needs_a_longer_log_happens_or_not() {
     let engine = space(8 << 20);
     put(&engine, 1, 1);

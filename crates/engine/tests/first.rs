@@ -118,3 +118,28 @@ fn many_tuples_go_in_at_once_and_out_again_o5_o6() {
     });
     assert_eq!(taken.unwrap(), (0..50_000).collect::<Vec<i64>>());
 }
+
+#[test]
+fn memory_that_stays_free_goes_back_to_the_system_b1() {
+    let engine = engine(64 << 20);
+    let bytes = vec![7_u8; 60_000];
+    let any = [PatternRef::Kinds(KindSet::of(Kind::Bytes))];
+    let template = [TemplateRef::new(&any)];
+    let fill = || (0..800).for_each(|_| engine.put(&[Field::Bytes(&bytes)]).unwrap());
+    let drain = || engine.take_all(&template, None, |_| Ok::<_, Error>(())).unwrap().len();
+    let committed_bytes = || engine.stat().unwrap().bytes_committed;
+    fill();
+    let most = committed_bytes();
+    engine.sweep().unwrap();
+    assert_eq!(committed_bytes(), most, "it is in use");
+    assert_eq!(drain(), 800);
+    engine.sweep().unwrap();
+    assert_eq!(committed_bytes(), most, "it may be wanted again at once");
+    for _ in 0..most >> 24 {
+        engine.sweep().unwrap();
+    }
+    assert!(committed_bytes() <= 4 << 20, "{} of {most} bytes are kept", committed_bytes());
+    fill();
+    assert_eq!(drain(), 800, "and comes back");
+    engine.check().unwrap();
+}
