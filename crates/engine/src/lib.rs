@@ -33,6 +33,7 @@ mod stat;
 mod step;
 mod stripe;
 mod sweep;
+mod sync;
 mod take;
 mod targets;
 mod transfer;

@@ -34,6 +34,7 @@ mod publish;
 mod section;
 mod segment;
 mod superblock;
+mod sync;
 mod table;
 mod thread;
 

@@ -13,12 +13,12 @@
 //! | 4 | sequence: odd while somebody is inside; readers check that it is even and unchanged |
 //! | 8 | owner: thread slot of the last locker, whose log an heir rolls back |
 
-use std::sync::atomic::{Ordering, compiler_fence, fence};
 use std::time::Duration;
 
 use crate::access::{GRANULE, Span, View};
 use crate::error::Error;
 use crate::memory::Memory;
+use crate::sync::{self, Ordering, SPINS, compiler_fence, fence};
 use crate::thread::{self, Thread};
 use crate::{futex, process};
 
@@ -36,8 +36,6 @@ const OWNER_DIED: u32 = 0x4000_0000;
 /// The bits of the owner's thread id.
 const TID: u32 = 0x3fff_ffff;
 
-/// Tries before sleeping. A section lasts about 20 ns, a sleep costs 30 us (measured): worth a wait.
-const SPINS: u32 = 100;
 /// First sleep: whoever does not come back from a section within this is dead, stopped or descheduled.
 const SLICE_FIRST: Duration = Duration::from_millis(1);
 /// Later sleeps.
@@ -133,7 +131,8 @@ pub(crate) fn release(thread: Thread<'_>, line: LockLine<'_>) {
     thread.set_pending(line.word(WORD));
     let sequence = line.load(SEQUENCE).wrapping_add(1);
     line.word(SEQUENCE).store(sequence, Ordering::Release);
-    // Killed after the exchange and before the wake: the word is 0 and pending, so the kernel wakes one.
+    // Killed after the exchange and before the wake: the word is 0 and pending, so the kernel wakes one; unless
+    // another has the lock by then, and does not know of those who sleep: they wake when their slice is over.
     if line.word(WORD).swap(0, Ordering::Release) & WAITERS != 0 {
         futex::wake(line.word(WORD), 1);
     }
@@ -165,7 +164,7 @@ fn acquire_contended<'m>(
             return Err(Error::Reentrant);
         } else if spins < SPINS {
             spins += 1;
-            std::hint::spin_loop();
+            sync::spin_loop();
         } else {
             slept += sleep(line, seen, slept);
             let seen = word.load(Ordering::Relaxed);
@@ -263,7 +262,7 @@ fn restore_also<'m>(
             }
         } else if waited < STALL {
             // Not a sleep on the word: its holder goes on with it after it has restored.
-            std::thread::sleep(SLICE_FIRST);
+            sync::sleep(SLICE_FIRST);
             waited += SLICE_FIRST;
         } else {
             return Err(Error::Stalled { pid: thread::pid_of(view, line.load(OWNER)) });

@@ -92,7 +92,7 @@ impl Waiter {
         lift(|| self.waiter.finish(|tuple| sink(tuple).map_err(Lifted::Caller)))
     }
 
-    /// Lets what happens here also end a wait of `other`: one caller sleeps on several waiters.
+    /// Lets what happens here also end a wait of `other`, a watch: one caller sleeps on several waiters.
     pub fn wakes(&self, other: &Self) {
         self.waiter.wakes(&other.waiter);
     }

@@ -42,7 +42,7 @@ impl Engine {
         let cell = cell(section.view(), number);
         // A free cell means nothing but its link: no log (R2).
         cell.init(RECORD, 0);
-        cell.init(SIGNAL, super::AWAKE);
+        cell.init(SIGNAL, super::signal::AWAKE);
         cell.init(WAKES, 0);
         cell.init(SCOPE, 0);
         let owner = section.thread().participant() + 1;

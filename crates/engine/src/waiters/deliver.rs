@@ -1,11 +1,9 @@
 //! The put side of waiting: who gets a new tuple, and who is woken (rules T3, T4).
 
-use std::sync::atomic::Ordering;
-
-use tupelo_shm::{Section, View, futex};
+use tupelo_shm::{Section, View};
 use tupelo_tuple::{Field, Kind};
 
-use super::{ASLEEP, RECORD, SIGNAL, SIGNALLED, TICKET, WAKES, WANT, Want, cell, chain, stored};
+use super::{RECORD, SIGNAL, TICKET, WAKES, WANT, Want, cell, chain, signal, stored};
 use crate::Engine;
 use crate::blocks;
 use crate::error::Error;
@@ -65,10 +63,7 @@ fn wake_all(engine: &Engine, served: &Served) {
 fn wake(view: &View<'_>, number: u32) {
     let named = cell(view, number).load(WAKES);
     let cell = cell(view, if named == 0 { number } else { named });
-    // AcqRel pairs with the owner's exchanges: whoever sees the signal sees what was committed before it.
-    if cell.word(SIGNAL).swap(SIGNALLED, Ordering::AcqRel) == ASLEEP {
-        futex::wake(cell.word(SIGNAL), 1);
-    }
+    signal::raise(cell.word(SIGNAL));
 }
 
 /// The cells that match a tuple: everyone to be told, and the first in line to take it.

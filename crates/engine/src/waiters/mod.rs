@@ -25,6 +25,7 @@
 pub(crate) mod cells;
 pub(crate) mod chain;
 pub(crate) mod deliver;
+pub(crate) mod signal;
 pub(crate) mod stored;
 pub(crate) mod wait;
 
@@ -59,13 +60,6 @@ pub(crate) const FREE: u32 = 0;
 pub(crate) const OWNED: u32 = 1;
 /// In a chain.
 pub(crate) const LINKED: u32 = 2;
-
-/// The owner runs, and looks at the signal before it sleeps.
-pub(crate) const AWAKE: u32 = 0;
-/// The owner sleeps on the signal.
-pub(crate) const ASLEEP: u32 = 1;
-/// Something happened: look.
-pub(crate) const SIGNALLED: u32 = 2;
 
 /// What a blocked caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

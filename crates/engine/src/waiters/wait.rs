@@ -2,15 +2,14 @@
 
 use std::cell::Cell as LocalCell;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
 use tupelo_shm::{Section, Span, futex};
 use tupelo_tuple::{TemplateRef, TupleView};
 
 use super::{
-    ASLEEP, AWAKE, LINKED, RECORD, SCOPE, SIGNAL, SIGNALLED, STATE, TICKET, WANT, Want, cell,
-    chain, deliver,
+    LINKED, RECORD, SCOPE, SIGNAL, STATE, TICKET, WANT, Want, cell, chain, deliver, signal,
 };
 use crate::Engine;
 use crate::error::Error;
@@ -231,7 +230,7 @@ impl Waiter {
         }
         loop {
             for _ in 0..SPINS_PER_LOOK {
-                if self.signal().load(Ordering::Relaxed) == SIGNALLED && self.happened() {
+                if signal::is_raised(self.signal()) && self.happened() {
                     return true;
                 }
                 std::hint::spin_loop();
@@ -250,14 +249,7 @@ impl Waiter {
                 return self.look();
             }
             let slice = left_ns.map_or(SLICE, |left| SLICE.min(Duration::from_nanos(left)));
-            let word = self.signal();
-            // AcqRel pairs with the exchange of `wake`: it sees us asleep, or we see its signal.
-            let asleep = word.compare_exchange(AWAKE, ASLEEP, Ordering::AcqRel, Ordering::Acquire);
-            if asleep.is_ok() || asleep == Err(ASLEEP) {
-                futex::wait(word, ASLEEP, Some(slice));
-            }
-            let slept_out =
-                word.compare_exchange(ASLEEP, AWAKE, Ordering::AcqRel, Ordering::Acquire).is_ok();
+            let slept_out = signal::sleep(self.signal(), slice);
             if self.happened() {
                 return Ok(true);
             }
@@ -272,11 +264,7 @@ impl Waiter {
 
     /// Whether a signal is there, and not one that was meant for the cell's last owner.
     fn happened(&self) -> bool {
-        if self.signal().load(Ordering::Acquire) != SIGNALLED {
-            return false;
-        }
-        self.signal().swap(AWAKE, Ordering::AcqRel);
-        self.is_watch() || self.record() != 0
+        signal::take(self.signal()) && (self.is_watch() || self.record() != 0)
     }
 
     fn is_watch(&self) -> bool {
@@ -301,7 +289,7 @@ impl Waiter {
         cell(&self.engine.memory.view(), self.number)
     }
 
-    fn signal(&self) -> &std::sync::atomic::AtomicU32 {
+    fn signal(&self) -> &AtomicU32 {
         self.cell().word(SIGNAL)
     }
 
