@@ -65,6 +65,10 @@ pub(crate) fn array(object: &Bound<'_, PyAny>) -> Result<Option<ArrayArgument>, 
         return Ok(None);
     }
     let class = || known::class_name(object);
+    if !known::NDARRAY.is_class_of(object)? && known::MASKED_ARRAY.is_instance(object)? {
+        let hint = "put x.filled(0), or x.data and x.mask as two fields";
+        return Err(Refusal::new("a masked array, whose mask would be lost", hint));
+    }
     let buffer = Buffer::get(object, ffi::PyBUF_FULL_RO).map_err(|why| {
         if !why.is_instance_of::<PyException>(object.py()) {
             return Refusal::Raised(why);

@@ -21,6 +21,7 @@ pub(crate) static DATETIME: KnownClass = KnownClass::new("datetime", "datetime")
 pub(crate) static UUID: KnownClass = KnownClass::new("uuid", "UUID");
 pub(crate) static NDARRAY: KnownClass = KnownClass::new("numpy", "ndarray");
 static NUMPY_GENERIC: KnownClass = KnownClass::new("numpy", "generic");
+pub(crate) static MASKED_ARRAY: KnownClass = KnownClass::new("numpy.ma", "MaskedArray");
 static ENUM: KnownClass = KnownClass::new("enum", "Enum");
 static TYPING_ALIAS: KnownClass = KnownClass::new("typing", "_GenericAlias");
 static TYPING_ANY: KnownClass = KnownClass::new("typing", "Any");
@@ -71,7 +72,8 @@ impl KnownClass {
         Ok(self.get(object.py())?.is_some_and(|class| object.is(class)))
     }
 
-    fn is_instance(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    /// Whether `object` is of this class or one that is derived from it.
+    pub(crate) fn is_instance(&self, object: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.get(object.py())?.map_or(Ok(false), |class| object.is_instance(class))
     }
 }

@@ -4,6 +4,7 @@
 //! and `shm://`, so there it is no more than a program of the same user can do anyway, and it is the
 //! default; `objects="strict"` refuses both directions (docs/semantics.md, V1).
 
+use pyo3::exceptions::{PyAttributeError, PyImportError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
@@ -101,9 +102,16 @@ pub(crate) fn to_python<'py>(
             .get_type(py)
             .name()
             .map_or_else(|_| String::new(), |name: Bound<'_, PyString>| name.to_string());
+        // A missing module, or one without the class.
+        let missing =
+            why.is_instance_of::<PyImportError>(py) || why.is_instance_of::<PyAttributeError>(py);
         Refusal::new(
             format!("a pickled {class}, which can not be loaded here: {name}: {}", why.value(py)),
-            "make its module importable in this process",
+            if missing {
+                "make its module importable in this process"
+            } else {
+                "mend what the class does when it is unpickled, or put its parts"
+            },
         )
     })
 }

@@ -79,7 +79,8 @@ impl Converter {
     ) -> Result<Value, Refusal> {
         self.enter(container)?;
         let mut pairs = Vec::new();
-        for (key, item) in dict.iter() {
+        // Of a copy: pickling a part can run code that changes the dict.
+        for (key, item) in dict.copy()?.iter() {
             let step = || format!("[{}]", shown(&key));
             let value = self.value(&item).map_err(|why| why.within(step))?;
             let key = self.value(&key).map_err(|why| why.within(|| "'s keys".to_owned()))?;

@@ -127,6 +127,7 @@ def test_scalars_of_numpy_are_the_numbers_they_are(space, given, stored):
         (np.longdouble(1), "numpy.longdouble, which is no number of Python's own"),
         (np.datetime64("2031-05-04"), "numpy.datetime64, which is no number"),
         (np.complex128(1j), "numpy.complex128, which is no number"),
+        (np.ma.array([1, 2], mask=[False, True]), "a masked array, whose mask would be lost"),
     ],
     ids=str,
 )

@@ -89,6 +89,35 @@ def test_a_strict_space_refuses_objects_both_ways(space):
         assert space.take("job", ...) == ("job", Job(1))  # V3: it was never removed
 
 
+class Fragile:
+    """Can be stored, but not brought back."""
+
+    def __reduce__(self):
+        return int, ("no number",)
+
+
+def test_an_object_that_fails_to_come_back_stays_in_the_space_and_says_why(space):
+    space.put("job", Fragile())
+    for verb in (space.take, space.read, space.try_take, space.take_all, space.read_all):
+        with pytest.raises(ts.NotEncodable, match="ValueError: invalid literal") as caught:
+            verb("job", ...)
+        assert "mend what the class does" in caught.value.hint
+    assert space.count("job", ...) == 1  # V3
+
+
+def test_a_dict_that_changes_while_it_is_stored_is_stored_as_it_was(space):
+    changing = {}
+
+    class Meddler:
+        def __reduce__(self):
+            changing.clear()
+            return int, ()
+
+    changing.update({number: Meddler() for number in range(5)})
+    space.put("job", changing)
+    assert space.take("job", dict) == ("job", dict.fromkeys(range(5), 0))
+
+
 ELSEWHERE = """
 import sys
 import tupelo as ts
