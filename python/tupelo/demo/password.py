@@ -21,12 +21,16 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import tupelo as ts
+from tupelo import like
 from tupelo.demo import database, rivals
 from tupelo.demo.measure import Plan, WrongResultError, compare, measure
 from tupelo.demo.samples import Latency, Samples, joined, samples
 from tupelo.demo.terminal import Terminal, count, duration
+
+TupleT = TypeVar("TupleT", bound=tuple[Any, ...])
 
 PAIR_BYTES = 400  # what a pair needs in a space at most, its share of the indexes included
 SPACE_BYTES = 16 << 20  # what a space needs beside the pairs
@@ -143,7 +147,8 @@ class Spaces:
     def store(self) -> None:
         """Tell each worker its part and wait until all have stored theirs."""
         self.common.put_all(("part", number) for number in range(self.plan.workers))
-        self.put_ns = joined([self._wait_stored() for _ in self.parts])
+        stored = [self._wait(like("stored", int, bytes), "stored") for _ in self.parts]
+        self.put_ns = joined([packed for _, _, packed in stored])
 
     def search_all(self, digests: Sequence[str]) -> dict[str, str]:
         """One task per digest; the answers come in any order."""
@@ -161,7 +166,7 @@ class Spaces:
         """Let the workers take back what they stored; nothing may be missing."""
         begin = time.perf_counter()
         self.common.put_all([("search_task", None, "finished")] * self.plan.workers)
-        taken = [self.common.take("taken", int, int, bytes, timeout=PATIENCE_S) for _ in self.parts]
+        taken = [self._wait(like("taken", int, int, bytes), "left") for _ in self.parts]
         elapsed_s = time.perf_counter() - begin
         expected = sum(int(database.password(index)) for index in range(self.plan.pairs))
         if sum(checksum for _, _, checksum, _ in taken) != expected:
@@ -174,18 +179,20 @@ class Spaces:
         self.terminal.line(f"  one put:  {Latency.of(self.put_ns)}")
         self.terminal.line(f"  one take: {Latency.of(take_ns)}")
 
-    def _wait_stored(self) -> bytes:
-        """Wait until one more worker has stored its part; meanwhile show how far they are."""
+    def _wait(self, template: ts.Template[TupleT], what: str) -> TupleT:
+        """Wait for the word of one more worker; meanwhile show how much each has `what`."""
         give_up = time.monotonic() + PATIENCE_S
         while True:
             try:
-                return self.common.take("stored", int, bytes, timeout=0.1)[2]
+                found: TupleT = self.common.take(template, timeout=0.1)
             except ts.Timeout:
                 if time.monotonic() > give_up:
                     raise
+            else:
+                return found
             self.terminal.bars(
                 [
-                    (f"worker {number}", space.stat()["tuples"], len(self.plan.part(number)))
+                    (f"worker {number} {what}", space.stat()["tuples"], len(self.plan.part(number)))
                     for number, space in enumerate(self.parts)
                 ]
             )
