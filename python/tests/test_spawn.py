@@ -147,7 +147,9 @@ import sys
 import tupelo as ts
 
 def work(url):
-    ts.connect(url).take("never")
+    with ts.connect(url) as space:
+        if space.try_take("one ends at once") is None:
+            space.take("never")
 
 if __name__ == "__main__":
     with ts.spawn(work, sys.argv[1], n=2):
@@ -158,16 +160,17 @@ if __name__ == "__main__":
 def test_ctrl_c_ends_program_and_workers(shm, shm_url, tmp_path, eventually):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT, encoding="utf-8")
+    shm.put("one ends at once")
     program = subprocess.Popen(
         [sys.executable, script, shm_url],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    eventually(lambda: shm.stat()["waiters"] == 2)
+    eventually(lambda: shm.stat()["waiters"] == 1 and shm.count("one ends at once") == 0)
     os.killpg(program.pid, signal.SIGINT)  # as a terminal does
     _, error = program.communicate(timeout=60)
     assert error.count("Traceback") == 1  # the program's own; the workers are quiet
-    assert error.rstrip().endswith("KeyboardInterrupt")
+    assert "\nKeyboardInterrupt\nthe block was over and waited for its workers; " in error
     shm.put("never")
     assert shm.take("never", timeout=60) == ("never",)  # L5: it went to none of the dead

@@ -112,9 +112,14 @@ class Workers:
             return
         try:
             failures = self._wait()
-        except BaseException:
+        except BaseException as interrupt:
+            interrupt.add_note(
+                "the block was over and waited for its workers; one that consumes ends when"
+                " finish() was called with the same template"
+            )
             self._terminate()
             raise
+        self._close()
         if failures:
             raise make(RemoteError.__name__, failures[0], _others(failures[1:]))
 
@@ -127,8 +132,6 @@ class Workers:
                 failure = _killed(process)
             if failure is not None:
                 failures.append(failure)
-            report.close()
-            process.close()
         return failures
 
     def _failures_so_far(self) -> list[str]:
@@ -143,6 +146,10 @@ class Workers:
             process.terminate()
         for process in self._processes:
             process.join()
+        self._close()
+
+    def _close(self) -> None:
+        for process in self._processes:
             process.close()
         for report in self._reports:
             report.close()
