@@ -173,6 +173,10 @@ class Backend(Peer):
         """The memory that the tuples take now, as well as the system can tell."""
         return None
 
+    def bridge_s(self, fields: Fields) -> float | None:  # noqa: ARG002
+        """What the way into another language and back costs per tuple, if there is one."""
+        return None
+
     # --- arrays: one field for Tupelo, the same bytes for the others ---
 
     def array_kind(self) -> type:

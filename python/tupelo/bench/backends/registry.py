@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tupelo.bench.backends.grpc_calls import GRPC
+from tupelo.bench.backends.javaspaces import JavaSpaces
 from tupelo.bench.backends.manager import Manager
 from tupelo.bench.backends.postgres import Postgres
 from tupelo.bench.backends.queue import Queue
@@ -25,6 +26,7 @@ PEERS: tuple[type[Peer], ...] = (
     DurableSQLite,
     Redis,
     Postgres,
+    JavaSpaces,
     UDP,
     GRPC,
 )

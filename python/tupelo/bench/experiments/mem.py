@@ -184,15 +184,21 @@ def keyed(stage: Stage, plan: Plan) -> None:
 
 def note(stage: Stage, outcome: Any) -> None:
     """Record what the one client measured."""
-    (memory,), (profiler,) = outcome
+    ((memory, bridge_s),), (profiler,) = outcome
     for metric in ("put", "take"):
         stage.note(metric, "s", profiler.tracks[metric].samples_s())
     if memory is not None:
         stage.note("memory per tuple", "bytes", [memory])
+    if bridge_s is not None:
+        stage.note("bridge", "s", [bridge_s])
 
 
-def client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> float | None:
-    """Fill the space, then put and take; the memory that a tuple of the fill takes."""
+Costs = tuple[float | None, float | None]
+"""Bytes of memory per tuple of the fill, and seconds per tuple of the way into another language."""
+
+
+def client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> Costs:
+    """Fill the space, then put and take."""
     entry, fill = plan.entry, plan.fill
     space = backend.open(SPACE)
     fields, template = entry.fields(backend, seed), entry.template(backend)
@@ -213,11 +219,11 @@ def client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> float | Non
             raise WrongResultError(message)
     check_count(space, template, fill)
     space.close()
-    return memory
+    return memory, backend.bridge_s(fields)
 
 
-def key_client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> float | None:
-    """Fill the space with keys, then put and take by others; the memory of a tuple of the fill."""
+def key_client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> Costs:
+    """Fill the space with keys, then put and take by others."""
     field, fill = plan.field, plan.fill
     space = backend.open(SPACE)
     tag = KEYED[field].tag
@@ -250,7 +256,7 @@ def key_client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> float |
             raise WrongResultError(message)
     check_count(space, template, fill)
     space.close()
-    return memory
+    return memory, None
 
 
 def filled(backend: Backend, space: Any, tuples: Any, count: int | None = None) -> float | None:

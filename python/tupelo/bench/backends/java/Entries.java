@@ -1,0 +1,43 @@
+import java.io.FileInputStream;
+import java.io.ObjectInputStream;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import net.jini.core.entry.Entry;
+import net.jini.core.lease.Lease;
+import net.jini.space.JavaSpace05;
+import net.jini.space.MatchSet;
+
+/** Entries by shape: one class each, as one would write them; the adapter generates the classes. */
+public final class Entries {
+    private Entries() {}
+
+    /** What the generated classes have in common. */
+    public interface Shape extends Entry {
+        Object[] values();
+    }
+
+    /** Opens the space whose proxy is in a file; here, so that its classes are found. */
+    public static JavaSpace05 open(String file) throws Exception {
+        try (ObjectInputStream in = new ObjectInputStream(new FileInputStream(file))) {
+            return (JavaSpace05) in.readObject();
+        }
+    }
+
+    /** Writes many entries in one call. */
+    public static void writeAll(JavaSpace05 space, List<Entry> entries) throws Exception {
+        List<Long> leases = Collections.nCopies(entries.size(), Lease.FOREVER);
+        space.write(new ArrayList<>(entries), null, leases);
+    }
+
+    /** How many entries match. */
+    public static int count(JavaSpace05 space, Entry template) throws Exception {
+        MatchSet set =
+                space.contents(Collections.singleton(template), null, Lease.FOREVER, Long.MAX_VALUE);
+        int count = 0;
+        while (set.next() != null) {
+            count++;
+        }
+        return count;
+    }
+}

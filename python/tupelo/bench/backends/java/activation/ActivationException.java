@@ -1,0 +1,6 @@
+package java.rmi.activation;
+
+/** Left out of Java since version 17; River names it, and a transient space never uses it. */
+public class ActivationException extends Exception {
+    private static final long serialVersionUID = 1;
+}
