@@ -1,5 +1,6 @@
-"""Every program in examples/ runs as it is and prints the result it checks."""
+"""Every program in examples/, the README and docs/python.md does what it says."""
 
+import doctest
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,13 @@ def test_an_example_prints_its_result(example, tmp_path):
 
 def test_every_result_has_its_example():
     assert {path.stem for path in EXAMPLES} == set(RESULTS)
+
+
+def test_the_python_page_tells_the_truth():
+    page = Path(__file__).parents[2] / "docs" / "python.md"
+    outcome = doctest.testfile(str(page), module_relative=False)
+    assert outcome.attempted > 20
+    assert outcome.failed == 0
 
 
 def test_the_program_of_the_readme_runs_as_printed(tmp_path):

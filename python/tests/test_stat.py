@@ -63,6 +63,14 @@ def test_explain_names_the_value_that_differs(space):
     assert space.explain("Job", int).differences == [(0, '"job"', '"Job"')]
 
 
+def test_explain_prefers_what_has_the_right_name_to_what_has_the_right_types(space):
+    space.put_all([("task", 5), ("task", 6), ("job", "17")])
+    explanation = space.explain("job", int)
+    assert explanation.nearest == ("str", "str")
+    assert explanation.differences == [(1, "str", ":int")]
+    assert space.explain("task", str).differences == [(1, "int", ":str")]
+
+
 def test_explain_of_an_empty_space(space):
     explanation = space.explain("job", int)
     assert explanation.nearest is None

@@ -1,5 +1,6 @@
 //! Why nothing matches: the template beside the shapes and tuples that are there.
 
+use std::cmp::Reverse;
 use std::fmt;
 
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef};
@@ -7,8 +8,9 @@ use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef};
 use crate::connect::Space;
 use crate::error::Error;
 
-/// Tuples of a shape that are looked at for the nearest one.
-const LOOKS_MAX: usize = 1000;
+/// Shapes whose tuples are looked at for the nearest one, and tuples of each: a program may time out often.
+const SHAPES_MAX: usize = 8;
+const LOOKS_MAX: usize = 100;
 /// Shapes that the text lists.
 const LISTED_MAX: usize = 4;
 
@@ -56,39 +58,45 @@ impl Space {
         let engine = self.engine()?;
         let matches = engine.count(template)?;
         let mut shapes = engine.shapes_present()?;
-        shapes.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        let candidates =
-            template.iter().flat_map(|one| shapes.iter().map(move |shape| (one, shape)));
-        let nearest = candidates.min_by_key(|(one, (kinds, _))| distance(one, kinds));
-        let nearest = match nearest {
-            Some((one, (kinds, count))) if matches == 0 => {
-                let differences = self.differences(one, kinds)?;
-                Some(Nearest { kinds: kinds.clone(), count: *count, differences })
-            }
-            _ => None,
-        };
+        shapes.sort_by_key(|(_, count)| Reverse(*count));
+        let nearest = if matches == 0 { self.nearest(template, &shapes)? } else { None };
         let template: Vec<String> = template.iter().map(ToString::to_string).collect();
         Ok(Explanation { template: template.join(" | "), matches, shapes, nearest })
     }
 
-    /// What is different between `template` and tuples of `kinds`.
+    /// The shape with the tuple that comes nearest, by how many fields differ. Of several the one that differs
+    /// last: the first field is a name nearly always, and a wrong name is another matter.
+    fn nearest(
+        &self,
+        template: &[TemplateRef<'_>],
+        shapes: &[(Vec<Kind>, u64)],
+    ) -> Result<Option<Nearest>, Error> {
+        let mut candidates: Vec<_> = template
+            .iter()
+            .flat_map(|one| shapes.iter().map(move |(kinds, count)| (one, kinds, *count)))
+            .collect();
+        candidates.sort_by_key(|(one, kinds, _)| distance(one, kinds));
+        if let Some((one, kinds, count)) = candidates.first()
+            && !fits_arity(one, kinds)
+        {
+            let differences = by_kind(one, kinds);
+            return Ok(Some(Nearest { kinds: (*kinds).clone(), count: *count, differences }));
+        }
+        let fitting = candidates.iter().filter(|(one, kinds, _)| fits_arity(one, kinds));
+        let looked_at = fitting.take(SHAPES_MAX).map(|(one, kinds, count)| {
+            let differences = self.differences(one, kinds)?;
+            Ok(Nearest { kinds: (*kinds).clone(), count: *count, differences })
+        });
+        let looked_at = looked_at.collect::<Result<Vec<_>, Error>>()?;
+        Ok(looked_at.into_iter().min_by_key(|nearest| remoteness(&nearest.differences)))
+    }
+
+    /// What is different between `template` and the nearest tuple of `kinds`, which have as many fields.
     fn differences(
         &self,
         template: &TemplateRef<'_>,
         kinds: &[Kind],
     ) -> Result<Vec<Difference>, Error> {
-        let by_kind: Vec<Difference> = (template.patterns.iter().zip(kinds).enumerate())
-            .filter(|(_, (pattern, kind))| !pattern.kinds().contains(**kind))
-            .map(|(field, (pattern, kind))| Difference {
-                field,
-                found: kind.name().into(),
-                wanted: pattern.to_string(),
-            })
-            .collect();
-        if !by_kind.is_empty() || !fits_arity(template, kinds) {
-            return Ok(by_kind);
-        }
-        // The kinds fit, so values differ: show the tuple in which the fewest do.
         let any: Vec<PatternRef<'_>> =
             kinds.iter().map(|kind| PatternRef::Kinds(KindSet::of(*kind))).collect();
         let differing =
@@ -98,15 +106,36 @@ impl Space {
                     .filter_map(|(field, (pattern, found))| difference(field, pattern, &found))
                     .collect::<Vec<_>>())
             })?;
-        Ok(differing.into_iter().min_by_key(Vec::len).unwrap_or_default())
+        let nearest = differing.into_iter().min_by_key(|differences| remoteness(differences));
+        // All may have been taken since the shapes were counted.
+        Ok(nearest.unwrap_or_else(|| by_kind(template, kinds)))
     }
 }
 
+/// How far a tuple is from a template, by what is different.
+fn remoteness(differences: &[Difference]) -> (usize, Reverse<usize>) {
+    (differences.len(), Reverse(differences.first().map_or(0, |first| first.field)))
+}
+
+/// The fields that can not fit, whatever their values are.
+fn by_kind(template: &TemplateRef<'_>, kinds: &[Kind]) -> Vec<Difference> {
+    let fields = template.patterns.iter().zip(kinds).enumerate();
+    fields
+        .filter(|(_, (pattern, kind))| !pattern.kinds().contains(**kind))
+        .map(|(field, (pattern, kind))| Difference {
+            field,
+            found: kind.name().into(),
+            wanted: pattern.to_string(),
+        })
+        .collect()
+}
+
+/// The kind that is there instead of another, or the value instead of another of that kind.
 fn difference(field: usize, pattern: &PatternRef<'_>, found: &Field<'_>) -> Option<Difference> {
-    let differs = !pattern.matches(found);
-    differs.then(|| Difference {
+    let fits = pattern.kinds().contains(found.kind());
+    (!pattern.matches(found)).then(|| Difference {
         field,
-        found: shortened(&found.to_string()),
+        found: if fits { shortened(&found.to_string()) } else { found.kind().name().into() },
         wanted: pattern.to_string(),
     })
 }
