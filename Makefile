@@ -31,6 +31,7 @@ test: test-rust test-python ## run all tests, Rust and Python
 .PHONY: test-rust
 test-rust: ## run the Rust tests
 	$(CARGO) test --workspace --locked
+	$(CARGO) test --locked --package tupelo --features checked --test conformance --test bulk
 
 .PHONY: test-python
 test-python: $(VENV)/.extension $(VENV)/.dev ## run the Python tests

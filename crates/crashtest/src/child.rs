@@ -11,8 +11,9 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use libc::c_int;
 
-/// Longest that a child may live. One that hangs on a lock ends by SIGALRM instead of never.
-const LIFETIME_S: u32 = 60;
+/// Longest that a child may live. One that hangs on a lock ends by SIGALRM instead of never. Far beyond what any
+/// needs: a stepped one that shares its processor with others takes a minute for 200 000 instructions.
+const LIFETIME_S: u32 = 1_800;
 /// Exit code of a child whose closure panicked.
 const PANICKED: c_int = 101;
 /// Room for the message of a panic, in words.

@@ -8,7 +8,9 @@ use tupelo_shm::{Section, Span, View};
 
 use crate::Engine;
 use crate::error::{Error, Need};
-use crate::layout::{self, CHUNK_EXTENTS, EXTENT_BYTES, EXTENT_ENTRY_BYTES, Layout, PAGE, head};
+use crate::layout::{
+    self, CHUNK_EXTENTS, EXTENT_BYTES, EXTENT_ENTRY_BYTES, EXTENT_GRANULES, Layout, PAGE, head,
+};
 use crate::step;
 use crate::waiters::chain;
 
@@ -95,6 +97,7 @@ pub(crate) fn mark_run(section: &Section<'_>, layout: &Layout, first: u32, count
     entry.init(KIND, RUN);
     entry.init(OWNER, owner);
     entry.init(LIVE, count);
+    section.note_allocated(layout.extent_granule(first), count.wrapping_mul(EXTENT_GRANULES));
 }
 
 /// Gives `count` extents from `first` back. They are free once the section commits.
@@ -106,6 +109,7 @@ pub(crate) fn give_back(
 ) -> Result<(), Error> {
     let before = enter(section)?;
     mark(section, layout, first, count, true)?;
+    section.note_returned(layout.extent_granule(first), count.wrapping_mul(EXTENT_GRANULES));
     section.focus(before);
     Ok(())
 }

@@ -77,7 +77,7 @@ fn capacity(class: usize) -> u32 {
 
 /// The first granule of a block, whatever it is: the words that are this file's.
 #[inline]
-fn start<'m>(view: &View<'m>, block: u32) -> Span<'m, GRANULE> {
+pub(crate) fn start<'m>(view: &View<'m>, block: u32) -> Span<'m, GRANULE> {
     view.at(block)
 }
 
@@ -125,6 +125,7 @@ pub(crate) fn allocate<'m>(
     if !has_room(entry, class) {
         unlist(section, layout, stripe, number, class);
     }
+    section.note_allocated(block, class_granules(class));
     Ok(block)
 }
 
@@ -238,6 +239,7 @@ pub(crate) fn free_at<'m>(
         return Ok(());
     }
     let had_room = has_room(entry, class);
+    section.note_freed(block);
     first.init(record::FREE_NEXT, entry.load(FREE_LIST));
     let stores = [
         (first.place(record::STATE), record::FREE),
@@ -254,6 +256,29 @@ pub(crate) fn free_at<'m>(
         return arena::give_back(section, layout, index, 1);
     }
     Ok(())
+}
+
+/// Whether a block of `stripe`, in use or free, begins at `granule`. For references that were kept while the lock
+/// was not: their block may be gone, and its memory, too.
+pub(crate) fn begins_at<'m>(
+    view: &View<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    granule: u32,
+) -> bool {
+    let index = layout.extent_of(granule);
+    let is_there = index < arena::line(view).load(arena::COMMITTED);
+    let owner = is_there.then(|| arena::owner(view, layout, index)).flatten();
+    if owner.is_none_or(|(owner, _)| owner != stripe.scope()) {
+        return false;
+    }
+    let entry = arena::entry(view, layout, index);
+    let inside = granule - layout.extent_granule(index);
+    if entry.load(KIND) & 0xff == RUN {
+        return inside == 0;
+    }
+    let size = class_granules((entry.load(KIND) >> 8) as usize);
+    inside.is_multiple_of(size) && inside / size < entry.load(BUMP)
 }
 
 /// Allocates whole extents for one large block.

@@ -101,6 +101,7 @@ impl Engine {
             random,
             segment,
         };
+        engine.memory.watch(engine.segment.created().then_some(layout.arena));
         engine.sweep_at_attach()?;
         Ok(engine)
     }

@@ -6,6 +6,7 @@ use tupelo_shm::{Section, View};
 use tupelo_tuple::{EncodeError, Template, TemplateRef, TupleView};
 
 use crate::Engine;
+use crate::blocks;
 use crate::error::Error;
 use crate::record::{self, NEXT};
 use crate::registry::{self, Kinds};
@@ -118,13 +119,12 @@ impl Scan {
         let first = stripe.page().load(FIRST);
         let Some((reference, sequence)) = self.last else { return first };
         let sequence_of = |reference| record::header(view, reference).load64(record::SEQUENCE);
-        let header = record::header(view, reference);
-        let (shape, _) = record::shape_of(header);
-        let still_there = header.load(record::STATE) == record::LIVE
-            && shape == self.shape
-            && sequence_of(reference) == sequence;
-        if still_there {
-            return header.load(NEXT);
+        if blocks::begins_at(view, &self.engine.layout, stripe, reference) {
+            let block = blocks::start(view, reference);
+            let is_live = block.load(record::STATE) == record::LIVE;
+            if is_live && block.load64(record::SEQUENCE) == sequence {
+                return block.load(NEXT);
+            }
         }
         // It was taken: find the place again by its number.
         let mut at = first;

@@ -14,6 +14,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::copy;
+use crate::liveness;
 use crate::superblock::{STATE, State};
 use crate::table::COMMITTED;
 
@@ -316,6 +317,7 @@ impl<'m> View<'m> {
     /// The window at `offset`, which was checked.
     #[inline(always)]
     fn window<const N: usize>(&self, offset: usize) -> Span<'m, N> {
+        liveness::access(self.base, offset, N);
         Span { start: self.base.wrapping_add(offset), mapping: PhantomData }
     }
 

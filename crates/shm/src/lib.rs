@@ -25,6 +25,7 @@ mod desk;
 mod error;
 pub mod futex;
 mod headroom;
+mod liveness;
 mod lock;
 mod mapping;
 mod memory;

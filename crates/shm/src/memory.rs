@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::access::{GRANULE, View};
 use crate::error::Error;
+use crate::liveness;
 use crate::mapping::Mapping;
 use crate::process;
 use crate::table::{COMMITTED, ENGINE_BASE};
@@ -81,6 +82,12 @@ impl Memory {
     /// Where the engine's part begins.
     pub const fn engine_base() -> usize {
         ENGINE_BASE
+    }
+
+    /// Lets tests with the feature `checked` panic at accesses from offset `start` on to what is not in use;
+    /// nothing is in use by now. `None`: no more. Without the feature it does nothing.
+    pub fn watch(&self, start: Option<usize>) {
+        liveness::watch(self.mapping.base(), start);
     }
 
     /// The address space behind.

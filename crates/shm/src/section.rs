@@ -24,6 +24,7 @@ use std::sync::atomic::{Ordering, compiler_fence};
 use crate::access::{GRANULE, Span, View, Word};
 use crate::desk::Hold;
 use crate::error::Error;
+use crate::liveness::{self, Event};
 use crate::lock::{self, LockLine};
 use crate::memory::Memory;
 use crate::thread::{self, INLINE_ENTRIES, LogEntry, ScopeTag, Thread, put_back};
@@ -206,6 +207,25 @@ impl<'m> Section<'m> {
         debug_assert!(false, "a step changes more words than it had asked for");
     }
 
+    /// Notes that a block of so many granules from `first` is in use if the section commits ([`Memory::watch`]).
+    #[inline(always)]
+    pub fn note_allocated(&self, first: u32, granules: u32) {
+        liveness::note(self.desk.view.base(), Event::Allocated { first, granules });
+    }
+
+    /// Notes that the block from granule `first` is free if the section commits.
+    #[inline(always)]
+    pub fn note_freed(&self, first: u32) {
+        liveness::note(self.desk.view.base(), Event::Freed { first });
+    }
+
+    /// Notes that nothing is in use in so many granules from `first`, and in what runs through them, if the
+    /// section commits.
+    #[inline(always)]
+    pub fn note_returned(&self, first: u32, granules: u32) {
+        liveness::note(self.desk.view.base(), Event::Returned { first, granules });
+    }
+
     /// Adds to a word that others can reach, wrapping.
     #[inline(always)]
     pub fn add<const N: usize>(&mut self, span: Span<'m, N>, at: usize, change: i32) {
@@ -241,6 +261,7 @@ impl<'m> Section<'m> {
         thread::set_log_count(self.desk.thread.slot(), 0);
         compiler_fence(Ordering::SeqCst);
         self.desk.count = 0;
+        liveness::commit(self.desk.view.base());
         Ok(())
     }
 
@@ -288,6 +309,7 @@ impl<'m> Section<'m> {
         }
         compiler_fence(Ordering::SeqCst);
         thread::set_log_count(self.desk.thread.slot(), 0);
+        liveness::discard(self.desk.view.base());
         self.desk.count = 0;
         self.desk.overflow = 0;
     }

@@ -136,7 +136,7 @@ impl Blocks {
             require(inside && free.insert(at), || {
                 format!("the free list of extent {index} comes to granule {at}, or again")
             })?;
-            let header = record::header(check.view, at);
+            let header = blocks::start(check.view, at);
             let state = header.load(record::STATE);
             require(state == record::FREE, || {
                 format!("block {at} is in the free list of extent {index} in state {state}")
