@@ -61,11 +61,25 @@ impl Failure {
 /// A refusal of the space: its code and message, then the way out, indented.
 fn told(error: &Error) -> String {
     let mut text = format!("{}: {}", error.code(), error.message());
-    for line in error.hint().iter().flat_map(|hint| hint.lines()) {
+    for line in hint(error).iter().flat_map(|hint| hint.lines()) {
         text.push_str("\n  ");
         text.push_str(line);
     }
     text
+}
+
+/// What to type next. Where the hint of the library is about a call, there is a command for it.
+fn hint(error: &Error) -> Option<String> {
+    match error {
+        Error::SpaceNotFound { .. } => {
+            Some("`tupelo put` makes it; `tupelo ls` lists the spaces that are there".to_owned())
+        }
+        Error::SpaceFull { .. } => Some(
+            "`tupelo take` makes room; a new space with ?size=1G behind its name holds more"
+                .to_owned(),
+        ),
+        _ => error.hint(),
+    }
 }
 
 impl From<Error> for Failure {

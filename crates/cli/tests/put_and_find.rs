@@ -171,3 +171,21 @@ fn words_that_make_no_sense_end_with_2() {
     assert!(forgotten.err.contains("which tuple"), "{}", forgotten.err);
     assert_eq!(run(&["read", "smh://typo", "_", "--try"]).code, 2);
 }
+
+#[test]
+fn a_size_behind_the_name_is_that_of_a_new_space_and_a_full_one_says_how_to_get_more() {
+    let space = TestSpace::new("size");
+    let sized = format!("{}?size=64K", space.url);
+    let long = "x".repeat(50_000);
+    let codes: Vec<i32> = (0..100).map(|_| run(&["put", &sized, &long]).code).collect();
+    assert!(codes.contains(&0) && codes.contains(&1), "{codes:?}");
+    let full = run(&["put", &space.url, &long]);
+    assert!(full.err.contains("?size=1G"), "{}", full.err);
+}
+
+#[test]
+fn a_space_that_is_not_there_is_made_by_put_says_the_message() {
+    let absent = run(&["take", "shm://cli-test-never-made", "job", "--try"]);
+    assert_eq!(absent.code, 5);
+    assert!(absent.err.contains("`tupelo put` makes it"), "{}", absent.err);
+}
