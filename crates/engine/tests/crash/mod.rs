@@ -10,11 +10,13 @@ use tupelo_shm::{Directory, Segment};
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
 /// Kills per script in an ordinary run; a thorough one kills at every instruction.
-const KILLS: usize = 20;
+const KILLS: usize = 12;
+/// The same in a thorough one, unless a script is so long that all would take hours.
+const KILLS_THOROUGH: usize = 10_000;
 /// Deaths of the first process in an ordinary double kill.
-const FIRST_KILLS: usize = 5;
+const FIRST_KILLS: usize = 4;
 /// Deaths of its heir for each of them.
-const SECOND_KILLS: usize = 6;
+const SECOND_KILLS: usize = 4;
 
 /// An engine over shared memory that has no name any more: nothing is left of it after the test.
 pub(crate) fn space(size_bytes: u64) -> Arc<Engine> {
@@ -189,7 +191,7 @@ pub(crate) fn kill_everywhere(
         judge(found, death.instructions == death.of);
         use_it(engine);
     };
-    let kills = if thorough() { usize::MAX } else { KILLS };
+    let kills = if thorough() { KILLS_THOROUGH } else { KILLS };
     let experiment = Experiment::new(region(engine)).with_kills(kills);
     let summary = experiment.kill_at_every_instruction(&script, check);
     let Summary { instructions, kills, missed, .. } = summary;
