@@ -148,6 +148,9 @@ class Peer(ABC):
 class Backend(Peer):
     """A tuple space, or what serves as one."""
 
+    oldest_first: ClassVar[bool] = True
+    """Whether the oldest tuple of a shape and key is taken first."""
+
     def __init__(self) -> None:
         self.schema = Schema(())
         self.spaces: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from tupelo.bench.backends.manager import Manager
 from tupelo.bench.backends.postgres import Postgres
 from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.redis import Redis
+from tupelo.bench.backends.rinda import Rinda
 from tupelo.bench.backends.space import PrivateSpace, SharedSpace
 from tupelo.bench.backends.sqlite import DurableSQLite, SQLite
 from tupelo.bench.backends.udp import UDP
@@ -27,6 +28,7 @@ PEERS: tuple[type[Peer], ...] = (
     Redis,
     Postgres,
     JavaSpaces,
+    Rinda,
     UDP,
     GRPC,
 )

@@ -79,7 +79,7 @@ def _machine(run: Run) -> str:
         ("memory", quantity(machine["memory_bytes"], "bytes")),
         ("kernel", machine["kernel"]),
         ("load when it began", f"{machine['load_1min']}"),
-        *sorted(run.versions.items()),
+        *((name, version) for name, version in sorted(run.versions.items()) if version),
     ]
     return _html_table(("", ""), rows, words=True)
 

@@ -3,10 +3,11 @@
     ("matrixA", i, j, block)   ("matrixB", i, j, block)
     ("matrixC", i, j, count, block)
     ("task", i, j, k)
+    ("done", i, j)           when a block of C has all its terms
     ("task", -1, -1, -1)     one per worker, at the end
 
 A task adds A[i, k] · B[k, j] to C[i, j]. Tasks of the same block of C wait for each other, by
-taking it.
+taking it. Not all peers give out the oldest first, so the poison comes when everything is done.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ SCHEMA = Schema(
         Shape("matrixB", 4, (1, 2), awaited=False),
         Shape("matrixC", 5, (1, 2)),
         Shape("task", 4),
-        Shape("done", 2),
+        Shape("done", 3),
     )
 )
 
@@ -87,8 +88,8 @@ def master(bench: Bench, backend: Backend, plan: Plan) -> None:
     with bench.profiler.time(LOCAL_WRITING, len(tuples)):
         for fields in tuples:
             space.put(*fields)
-    for _ in range(plan.workers):
-        space.take("done", int)
+    for _ in range(plan.blocks**2):
+        space.take("done", int, int)
     product = np.zeros_like(a)
     counts = set()
     for i in range(plan.blocks):
@@ -97,6 +98,8 @@ def master(bench: Bench, backend: Backend, plan: Plan) -> None:
             counts.add(count)
             product[at(plan, i), at(plan, j)] = values(backend, plan, data)
     bench.profiler.end(TOTAL)
+    for _ in range(plan.workers):
+        space.put("task", POISON, POISON, POISON)
     if counts != {plan.blocks} or not np.array_equal(product, a @ b):
         message = f"the product is wrong; the blocks have {sorted(counts)} terms"
         raise WrongResultError(message)
@@ -118,7 +121,6 @@ def prepared(backend: Backend, plan: Plan, a: Any, b: Any) -> list[tuple[Any, ..
         *(("matrixB", i, j, cut(b, i, j)) for i in each for j in each),
         *(("matrixC", i, j, 0, nothing) for i in each for j in each),
         *(("task", i, j, k) for k in each for i in each for j in each),
-        *[("task", POISON, POISON, POISON)] * plan.workers,
     ]
 
 
@@ -150,5 +152,6 @@ def worker(bench: Bench, backend: Backend, plan: Plan) -> None:
         _, _, _, count, c = take_timed(profiler, REMOTE_READING, me.master, template)
         term += values(backend, plan, c)
         me.put_remote("matrixC", i, j, count + 1, backend.array(term))
-    me.put_remote("done", me.number)
+        if count + 1 == plan.blocks:
+            me.put_remote("done", i, j)
     me.close()
