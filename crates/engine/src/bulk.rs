@@ -65,7 +65,10 @@ impl Engine {
     /// Whether anything matches at one moment.
     pub(crate) fn matches_now(&self, template: &[TemplateRef<'_>]) -> Result<bool, Error> {
         let found = self.at_one_moment(template, |section, targets| {
-            Ok(targets.iter().any(|target| !target.matches(section.view(), self.seed).is_empty()))
+            let has_one = |target: &Target<'_>| {
+                !target.first_matches(section.view(), self.seed, 1).is_empty()
+            };
+            Ok(targets.iter().any(has_one))
         });
         Ok(found?.unwrap_or(false))
     }
@@ -84,7 +87,8 @@ impl Engine {
 
     /// Whether a match of `target` is in its stripe, or held.
     pub(crate) fn has_match(&self, section: &Section<'_>, target: &Target<'_>) -> bool {
-        !target.matches(section.view(), self.seed).is_empty() || self.holds_match(section, target)
+        !target.first_matches(section.view(), self.seed, 1).is_empty()
+            || self.holds_match(section, target)
     }
 
     /// Copies matches of one moment, up to `limit`, the oldest of each shape first.
@@ -100,7 +104,7 @@ impl Engine {
     ) -> Result<Vec<R>, E> {
         let limit = limit.unwrap_or(usize::MAX);
         let copies = self.at_one_moment(template, |section, targets| {
-            let matches = found(section, targets, self.seed).take(limit);
+            let matches = found(section, targets, self.seed, limit);
             Ok(matches.map(|found| found.copy(section)).collect::<Vec<TupleCopy>>())
         });
         let copies: Vec<TupleCopy> = copies?.unwrap_or_default();
@@ -137,8 +141,7 @@ impl Engine {
         sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Vec<R>>, E> {
         let taken = self.at_one_moment(template, |section, targets| {
-            let matches: Vec<Found<'_>> =
-                found(section, targets, self.seed).take(at_most).collect();
+            let matches: Vec<Found<'_>> = found(section, targets, self.seed, at_most).collect();
             if matches.len() < at_least {
                 return Ok(None);
             }
@@ -276,17 +279,19 @@ fn furthest<'t>(
     })
 }
 
-/// Every match, shape by shape, oldest first.
+/// Up to `at_most` matches, shape by shape, oldest first.
 fn found<'t>(
     section: &Section<'_>,
     targets: &'t [Target<'t>],
     seed: u64,
+    at_most: usize,
 ) -> impl Iterator<Item = Found<'t>> {
-    let of = |target: &'t Target<'t>| {
-        let matches = target.matches(section.view(), seed);
-        matches.into_iter().map(move |reference| Found { target, reference })
-    };
-    targets.iter().flat_map(of).collect::<Vec<_>>().into_iter()
+    let mut all = Vec::new();
+    for target in targets {
+        let matches = target.first_matches(section.view(), seed, at_most - all.len());
+        all.extend(matches.into_iter().map(|reference| Found { target, reference }));
+    }
+    all.into_iter()
 }
 
 fn pour<R, E>(

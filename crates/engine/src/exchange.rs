@@ -55,7 +55,7 @@ impl Engine {
         let swapped = self.with_targets(template, shape, |section, targets| {
             let first = targets.all.iter().find_map(|target| {
                 target
-                    .matches(section.view(), self.seed)
+                    .first_matches(section.view(), self.seed, 1)
                     .first()
                     .map(|reference| (target, *reference))
             });

@@ -30,10 +30,16 @@ pub(crate) struct Targets<'t> {
 impl Target<'_> {
     /// The matches in the stripe, oldest first, each once.
     pub(crate) fn matches(&self, view: &View<'_>, seed: u64) -> Vec<u32> {
+        self.first_matches(view, seed, usize::MAX)
+    }
+
+    /// The oldest of them, `at_most` so many: no more are looked at than that takes.
+    pub(crate) fn first_matches(&self, view: &View<'_>, seed: u64, at_most: usize) -> Vec<u32> {
         let stripe = Stripe::of_shape(view, self.shape);
         let of = |alternative: &TemplateRef<'_>| -> Vec<u32> {
             Search::new(alternative.patterns, self.kinds.as_slice(), seed)
                 .matches(view, stripe)
+                .take(at_most)
                 .collect()
         };
         if let [one] = self.alternatives[..] {
@@ -45,6 +51,7 @@ impl Target<'_> {
             (record::header(view, *reference).load64(record::SEQUENCE), *reference)
         });
         all.dedup();
+        all.truncate(at_most);
         all
     }
 
