@@ -5,6 +5,9 @@
 //! A stripe lists, per class, the extents that have room; an extent that becomes empty goes back to the
 //! arena unless it is the only one of its list. What is larger than half an extent gets whole extents.
 //!
+//! In front of that stands, for the smallest tuples, one *spare* block per class: the last one that was
+//! freed, for the next put. Its extent counts it as in use, so it comes and goes by one logged word.
+//!
 //! The first granule of every block keeps two words for this file: the state (0 = free, see
 //! [`crate::record`]) and the link of the free list. The link is used for nothing else while the block
 //! is in use, so undoing an allocation finds the free list intact.
@@ -16,7 +19,7 @@ use crate::error::Error;
 use crate::layout::{EXTENT_BYTES, EXTENT_GRANULES, Layout};
 use crate::record;
 use crate::step;
-use crate::stripe::{PARTIAL, Stripe};
+use crate::stripe::{PARTIAL, SPARES, SPARES_COUNT, Stripe};
 
 /// Sizes of the classes, in granules.
 const CLASSES: [u16; 28] = [
@@ -55,6 +58,26 @@ fn class_for(granules: usize) -> usize {
 #[inline]
 pub(crate) fn class_granules(class: usize) -> u32 {
     u32::from(CLASSES[class.min(CLASSES_COUNT - 1)])
+}
+
+/// The class of the first spare: two granules, the smallest record.
+const SPARES_CLASS: usize = 1;
+
+/// The word of the stripe that holds the spare block of `class`, 0 if there is none; `None` if the class has
+/// no spare.
+#[inline(always)]
+fn spare(class: usize) -> Option<usize> {
+    let number = class.wrapping_sub(SPARES_CLASS);
+    if number < SPARES_COUNT { Some(SPARES + 4 * number) } else { None }
+}
+
+/// The spare blocks of a stripe: the word that holds it, its class, the block.
+pub(crate) fn spares(stripe: Stripe<'_>) -> impl Iterator<Item = (usize, usize, u32)> {
+    (0..CLASSES_COUNT).filter_map(move |class| {
+        let at = spare(class)?;
+        let block = stripe.page().load(at);
+        (block != 0).then_some((at, class, block))
+    })
 }
 
 /// How many blocks of class `class` an extent holds.
@@ -105,6 +128,25 @@ pub(crate) fn allocate<'m>(
         return allocate_run(section, layout, stripe, bytes);
     }
     let class = class_for(bytes.div_ceil(GRANULE));
+    if let Some(at) = spare(class) {
+        let block = stripe.page().load(at);
+        if block != 0 {
+            section.set(stripe.page(), at, 0);
+            section.note_allocated(block, class_granules(class));
+            return Ok(block);
+        }
+    }
+    allocate_in_extent(section, layout, stripe, class)
+}
+
+/// Allocates a block of `class` from the first extent that has room, or from a new one.
+#[inline(never)]
+fn allocate_in_extent<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    class: usize,
+) -> Result<u32, Error> {
     let list = PARTIAL + 4 * class;
     let mut number = stripe.page().load(list);
     if number == 0 {
@@ -230,16 +272,33 @@ pub(crate) fn free_at<'m>(
     let index = layout.extent_of(block);
     let entry = arena::entry(section.view(), layout, index);
     let kind = entry.load(KIND);
-    if kind & 0xff == RUN {
-        return arena::give_back(section, layout, index, entry.load(LIVE));
-    }
     let class = (kind >> 8) as usize;
     if kind & 0xff != BLOCKS || class >= CLASSES_COUNT {
-        section.view().violate();
+        return free_run(section, layout, index, entry);
+    }
+    section.note_freed(block);
+    if let Some(at) = spare(class)
+        && stripe.page().load(at) == 0
+    {
+        let stores = [(first.place(record::STATE), record::FREE), (stripe.page().place(at), block)];
+        section.set_words(stores);
         return Ok(());
     }
+    free_in_extent(section, layout, stripe, (block, first), (index, class)).map(|_| ())
+}
+
+/// Enters a block of `class` into the free list of the extent with number `index`, and gives the extent back
+/// if that was its last block in use and the stripe has another. Returns whether it did.
+#[inline(never)]
+fn free_in_extent<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    (block, first): (u32, Span<'m, GRANULE>),
+    (index, class): (u32, usize),
+) -> Result<bool, Error> {
+    let entry = arena::entry(section.view(), layout, index);
     let had_room = has_room(entry, class);
-    section.note_freed(block);
     first.init(record::FREE_NEXT, entry.load(FREE_LIST));
     let stores = [
         (first.place(record::STATE), record::FREE),
@@ -253,8 +312,25 @@ pub(crate) fn free_at<'m>(
     let alone = entry.load(PREVIOUS) == 0 && entry.load(NEXT) == 0;
     if entry.load(LIVE) == 0 && !alone {
         unlist(section, layout, stripe, index + 1, class);
-        return arena::give_back(section, layout, index, 1);
+        arena::give_back(section, layout, index, 1)?;
+        return Ok(true);
     }
+    Ok(false)
+}
+
+/// Gives the extents of one large block back.
+#[cold]
+#[inline(never)]
+fn free_run<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    index: u32,
+    entry: Entry<'m>,
+) -> Result<(), Error> {
+    if entry.load(KIND) & 0xff == RUN {
+        return arena::give_back(section, layout, index, entry.load(LIVE));
+    }
+    section.view().violate();
     Ok(())
 }
 
@@ -296,14 +372,14 @@ fn allocate_run<'m>(
     Ok(layout.extent_granule(first))
 }
 
-/// Gives the extents back of which no block is in use: those that were kept as the only ones of their
-/// lists, since the next block of the size was expected. Returns how many.
+/// Gives the extents back of which no block is in use but a spare one: those that were kept as the only ones
+/// of their lists, since the next block of the size was expected. Returns how many.
 pub(crate) fn free_empty<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
     stripe: Stripe<'m>,
 ) -> Result<u32, Error> {
-    let mut freed = 0;
+    let mut freed = free_spares(section, layout, stripe)?;
     for class in 0..CLASSES_COUNT {
         let mut number = stripe.page().load(PARTIAL + 4 * class);
         for _ in 0..layout.extents_max {
@@ -321,6 +397,23 @@ pub(crate) fn free_empty<'m>(
             }
             number = next;
         }
+    }
+    Ok(freed)
+}
+
+/// Frees the spare blocks. Returns how many extents went back with them.
+fn free_spares<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+) -> Result<u32, Error> {
+    let mut freed = 0;
+    for (at, class, block) in spares(stripe) {
+        step::commit_if_full(section)?;
+        section.set(stripe.page(), at, 0);
+        let first = start(section.view(), block);
+        let place = (layout.extent_of(block), class);
+        freed += u32::from(free_in_extent(section, layout, stripe, (block, first), place)?);
     }
     Ok(freed)
 }

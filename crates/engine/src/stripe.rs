@@ -6,6 +6,7 @@
 //! | 64 | read by every put and take, written seldom: waiters, indexes |
 //! | 128 | written by every put and take: the base list and the counts |
 //! | 192 | extents with room, per size class |
+//! | 304 | a spare block of each of the smallest sizes of records |
 //! | 320 | masks of the waiters |
 //! | 384 | what templates asked for without finding an index |
 //! | 640 | the indexes |
@@ -41,6 +42,10 @@ pub(crate) const TAKES: usize = 152;
 /// Heads of the lists of extents with room: extent number + 1.
 pub(crate) const PARTIAL: usize = 192;
 
+/// Spare blocks: one per class, 0 if there is none.
+pub(crate) const SPARES: usize = 304;
+pub(crate) const SPARES_COUNT: usize = 4;
+
 /// Masks of actual fields that waiters here are filed under: mask and count.
 pub(crate) const WAITER_MASKS: usize = 320;
 pub(crate) const WAITER_MASKS_MAX: usize = 8;
@@ -55,7 +60,8 @@ pub(crate) const INDEXES: usize = 640;
 pub(crate) const INDEXES_MAX: usize = 8;
 pub(crate) const INDEX_BYTES: usize = 128;
 
-const _: () = assert!(PARTIAL + 4 * CLASSES_COUNT <= WAITER_MASKS);
+const _: () = assert!(PARTIAL + 4 * CLASSES_COUNT <= SPARES);
+const _: () = assert!(SPARES + 4 * SPARES_COUNT <= WAITER_MASKS);
 const _: () = assert!(STATISTICS + STATISTICS_MAX * STATISTICS_BYTES <= INDEXES);
 const _: () = assert!(INDEXES + INDEXES_MAX * INDEX_BYTES <= STRIPE_BYTES);
 

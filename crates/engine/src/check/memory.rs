@@ -201,6 +201,21 @@ impl Blocks {
     }
 }
 
+impl Check<'_, '_> {
+    /// A spare block is free, of the class that it is a spare of, and nothing else.
+    pub(super) fn check_spares(&self, blocks: &mut Blocks, shape: u32) -> Result<(), Error> {
+        let stripe = Stripe::of_shape(self.view, shape);
+        for (_, class, block) in blocks::spares(stripe) {
+            let bytes = blocks::class_granules(class) as usize * tupelo_shm::GRANULE;
+            let user = || format!("the spare block of class {class} of shape {shape}");
+            blocks.claim(block, stripe.scope(), bytes, user)?;
+            let state = blocks::start(self.view, block).load(record::STATE);
+            require(state == record::FREE, || format!("{} is in state {state}", user()))?;
+        }
+        Ok(())
+    }
+}
+
 /// A stripe's list of extents with room holds its own ones of that class, doubly linked, each once.
 fn check_list(
     check: &Check<'_, '_>,

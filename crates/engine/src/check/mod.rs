@@ -114,6 +114,7 @@ impl Check<'_, '_> {
             let stripe = Stripe::of_shape(self.view, shape);
             let records = self.check_records(&mut blocks, shape, &kinds)?;
             let indexes = self.check_indexes(&mut blocks, shape, &kinds, &records)?;
+            self.check_spares(&mut blocks, shape)?;
             let waiting = self.check_waiting(&mut blocks, shape, &filed)?;
             let in_hands = held.get(&shape).copied().unwrap_or(0);
             let counted = stripe.page().load(stripe::HELD);
