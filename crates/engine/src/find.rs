@@ -95,7 +95,7 @@ impl<'t> Search<'t> {
     #[inline(always)]
     pub(crate) fn accepts(&self, view: &View<'_>, record: Record<'_>) -> bool {
         if self.key.is_all {
-            record::matches_fixed(view, record, self.kinds, self.patterns, self.key.mask)
+            record::matches_fixed(view, record, self.kinds, self.patterns)
         } else {
             record::matches(view, record, self.kinds, self.patterns)
         }

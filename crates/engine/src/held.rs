@@ -23,7 +23,7 @@ impl Engine {
         let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
         // It leaves one hand; a waiter's hand counts anew.
         section.add(stripe.page(), HELD, -1);
-        let delivery = self.deliver(section, stripe, reference, (&fields, kinds))?;
+        let delivery = self.deliver(section, stripe, reference, &fields, kinds)?;
         if !delivery.taken() {
             self.link_back(section, stripe, reference, kinds)?;
         }

@@ -64,26 +64,29 @@ impl Engine {
             return Err(too_many_fields());
         }
         let (mut kinds, mut sizer) = (Kinds::new(), Sizer::new());
-        for field in fields {
-            kinds.push(field.kind());
-            sizer.add(field);
-        }
+        kinds.read(fields, |field| sizer.add(field));
         let size = record::size(sizer, fields);
-        let max_bytes = (self.layout.extents_max as usize * EXTENT_BYTES).min(IMAGE_BYTES_MAX);
-        if size.bytes > max_bytes {
-            return Err(too_large(size.bytes, max_bytes));
+        // Every arena has room for what fits into an extent.
+        if size.bytes > EXTENT_BYTES {
+            self.require_room_for(size.bytes)?;
         }
         Ok(Incoming { fields, kinds, size })
     }
 
+    #[cold]
+    fn require_room_for(&self, bytes: usize) -> Result<(), Error> {
+        let max_bytes = (self.layout.extents_max as usize * EXTENT_BYTES).min(IMAGE_BYTES_MAX);
+        if bytes <= max_bytes {
+            return Ok(());
+        }
+        Err(Error::TooLarge { bytes: bytes as u64, max_bytes: max_bytes as u64 })
+    }
+
     #[inline(always)]
     fn put_once(&self, incoming: &Incoming<'_>, shape: u32) -> Result<(), Error> {
-        let delivery = {
-            let mut section = Section::enter(&self.memory, stripe::scope_of(shape))?;
-            let delivery = self.store(&mut section, incoming, shape)?;
-            section.commit()?;
-            delivery
-        };
+        let mut section = Section::enter(&self.memory, stripe::scope_of(shape))?;
+        let delivery = self.store(&mut section, incoming, shape)?;
+        section.finish()?;
         delivery.wake(self);
         Ok(())
     }
@@ -149,10 +152,10 @@ impl Engine {
         // Not undone: a number that was skipped does no harm.
         stripe.page().init64(NEXT_SEQUENCE, sequence + 1);
         record.header.init64(record::SEQUENCE, sequence);
-        let tuple = (incoming.fields, incoming.kinds.as_slice());
-        let delivery = self.deliver(section, stripe, record.reference, tuple)?;
+        let (fields, kinds) = (incoming.fields, incoming.kinds.as_slice());
+        let delivery = self.deliver(section, stripe, record.reference, fields, kinds)?;
         if !delivery.taken() {
-            self.link_youngest(section, stripe, record, incoming.fields)?;
+            self.link_youngest(section, stripe, record, fields)?;
         }
         Ok(delivery)
     }
@@ -205,9 +208,4 @@ impl Engine {
 #[cold]
 fn too_many_fields() -> Error {
     Error::LimitExceeded { what: "fields in a tuple", limit: ARITY_MAX }
-}
-
-#[cold]
-fn too_large(bytes: usize, max_bytes: usize) -> Error {
-    Error::TooLarge { bytes: bytes as u64, max_bytes: max_bytes as u64 }
 }

@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use tupelo_shm::{Section, Span, View};
-use tupelo_tuple::{Kind, KindSet, PatternRef, TemplateRef, hash, image::ARITY_MAX};
+use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, hash, image::ARITY_MAX};
 
 use crate::Engine;
 use crate::error::Error;
@@ -28,9 +28,14 @@ const COUNT: usize = 0;
 
 /// The kinds of a shape's fields.
 #[derive(Clone, Copy)]
-#[expect(clippy::struct_field_names, reason = "it is what the struct is")]
 pub(crate) struct Kinds {
-    kinds: [Kind; ARITY_MAX],
+    each: [Kind; ARITY_MAX],
+    all: Summary,
+}
+
+/// What is known of the kinds all together. Apart from them, so that a loop over fields keeps it in registers.
+#[derive(Clone, Copy)]
+struct Summary {
     len: usize,
     /// See [`Kinds::packed`].
     packed: u64,
@@ -38,11 +43,23 @@ pub(crate) struct Kinds {
     set: u32,
 }
 
+impl Summary {
+    const NONE: Self = Self { len: 0, packed: 0, set: 0 };
+
+    /// Adds the kind of the next field.
+    #[inline(always)]
+    fn add(&mut self, kind: Kind) {
+        self.len += 1;
+        self.packed = self.packed << 4 | kind as u64;
+        self.set |= 1 << kind as u32;
+    }
+}
+
 impl Kinds {
     /// No kinds: the shape of the empty tuple.
     #[inline]
     pub(crate) const fn new() -> Self {
-        Self { kinds: [Kind::Null; ARITY_MAX], len: 0, packed: 0, set: 0 }
+        Self { each: [Kind::Null; ARITY_MAX], all: Summary::NONE }
     }
 
     /// The kinds that every match of `template` has, if they are the same for all matches.
@@ -60,9 +77,9 @@ impl Kinds {
         if template.rest || template.patterns.len() > ARITY_MAX {
             return None;
         }
-        let mut tagger = Tagger::new(seed);
-        for (index, pattern) in template.patterns.iter().enumerate() {
-            let kind = match pattern {
+        let (mut tagger, mut all) = (Tagger::new(seed), Summary::NONE);
+        for (index, (pattern, place)) in template.patterns.iter().zip(&mut self.each).enumerate() {
+            *place = match pattern {
                 PatternRef::Actual(field) => {
                     tagger.fix(index, field);
                     field.kind()
@@ -73,55 +90,69 @@ impl Kinds {
                     test.kinds().single()?
                 }
             };
-            self.push(kind);
+            all.add(*place);
         }
+        self.all = all;
         Some(tagger.key())
     }
 
-    /// Adds the kind of the next field.
+    /// Becomes, from none, the kinds of `fields`, as far as there is room, and shows each to `also`.
     #[inline(always)]
-    pub(crate) fn push(&mut self, kind: Kind) {
-        if let Some(place) = self.kinds.get_mut(self.len) {
+    pub(crate) fn read(&mut self, fields: &[Field<'_>], mut also: impl FnMut(&Field<'_>)) {
+        let mut all = Summary::NONE;
+        for (field, place) in fields.iter().zip(&mut self.each) {
+            *place = field.kind();
+            all.add(*place);
+            also(field);
+        }
+        self.all = all;
+    }
+
+    /// Adds the kind of the next field, if there is room.
+    fn push(&mut self, kind: Kind) {
+        if let Some(place) = self.each.get_mut(self.all.len) {
             *place = kind;
-            self.len += 1;
-            self.packed = self.packed << 4 | kind as u64;
-            self.set |= 1 << kind as u32;
+            self.all.add(kind);
         }
     }
 
     /// Whether some field has one of `kinds`.
     #[inline]
     pub(crate) fn have_any_of(&self, kinds: KindSet) -> bool {
-        self.set & u32::from(kinds.bits()) != 0
+        self.all.set & u32::from(kinds.bits()) != 0
     }
 
     /// The kinds, one per field.
     #[inline]
     pub(crate) fn as_slice(&self) -> &[Kind] {
-        &self.kinds[..self.len]
+        // Never the whole array; but with a panic here the compiler would slice long before it is needed.
+        self.each.get(..self.all.len).unwrap_or(&self.each)
     }
 
     /// Whether tuples of these kinds can match `template`, as far as kinds and arity tell (M1, M3).
     pub(crate) fn fit(&self, template: &TemplateRef<'_>) -> bool {
         let patterns = template.patterns;
-        let arity_fits =
-            if template.rest { self.len >= patterns.len() } else { self.len == patterns.len() };
+        let arity_fits = if template.rest {
+            self.all.len >= patterns.len()
+        } else {
+            self.all.len == patterns.len()
+        };
         arity_fits
             && patterns
                 .iter()
-                .zip(&self.kinds)
+                .zip(&self.each)
                 .all(|(pattern, kind)| pattern.kinds().contains(*kind))
     }
 
     /// Arity and kinds in 52 bits, for up to 12 fields: distinct for distinct shapes.
     #[inline]
     fn packed(&self) -> Option<u64> {
-        (self.len <= 12).then_some((self.len as u64) << 48 | self.packed)
+        (self.all.len <= 12).then_some((self.all.len as u64) << 48 | self.all.packed)
     }
 
     fn signature(&self) -> u64 {
         let step = |hash, kind: &Kind| hash::combine(hash, 1 + *kind as u64);
-        self.as_slice().iter().fold(self.len as u64, step)
+        self.as_slice().iter().fold(self.all.len as u64, step)
     }
 }
 
@@ -246,7 +277,7 @@ impl Engine {
             let word = chunk.iter().rev().fold(0, |word, kind| word << 8 | *kind as u32);
             entry.init(KINDS + 4 * index, word);
         }
-        entry.init(ARITY, u32::try_from(kinds.len).unwrap_or(0));
+        entry.init(ARITY, u32::try_from(kinds.all.len).unwrap_or(0));
         Stripe::of_shape(view, shape).page().init(stripe::SHAPE, shape);
         publish(view, place, shape);
         Ok(shape)

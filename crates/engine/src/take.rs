@@ -53,46 +53,57 @@ impl Engine {
         let scope = stripe::scope_of(shape);
         let mut buffer = ImageBuffer::new();
         let random = if order == Order::Random { self.random() } else { 0 };
-        let mut recalled = false;
-        // The section ends in its own block, not by a `drop`, which would move it first.
-        let (learn, tuple, told) = loop {
-            let mut section = Section::enter(&self.memory, scope).map_err(Error::from)?;
-            let stripe = Stripe::of_shape(section.view(), shape);
-            let found = search.pick(section.view(), stripe, order, random);
-            match found.hit {
-                None => {
-                    section.commit().map_err(Error::from)?;
-                    if stripe.page().load(HELD) != 0 && !recalled {
-                        drop(section);
-                        recalled = true;
-                        self.recall()?;
-                        continue;
-                    }
-                    break (found.learn, None, Delivery::default());
-                }
-                Some(hit) if record::must_be_held(hit.record.header, search.is_refusable) => {
-                    let reference = hit.record.reference;
-                    let result = self.take_held(section, stripe, reference, search.kinds, sink);
-                    // It is taken: that an index could not be had must not lose it.
-                    let _ = self.learn_if(found.learn, scope, search.key.mask);
-                    return result.map(Some);
-                }
-                Some(hit) => {
-                    let tuple = buffer.copy_of(section.view(), hit.record, search.kinds);
-                    links::unlink_found(&mut section, stripe, hit);
-                    let told = self.free_taken(&mut section, stripe, hit.record, search.kinds)?;
-                    section.commit().map_err(Error::from)?;
-                    break (found.learn, Some(tuple), told);
-                }
+        let mut section = Section::enter(&self.memory, scope).map_err(Error::from)?;
+        let stripe = Stripe::of_shape(section.view(), shape);
+        let found = search.pick(section.view(), stripe, order, random);
+        let Some(hit) = found.hit else {
+            let somebody_holds = stripe.page().load(HELD) != 0;
+            section.finish().map_err(Error::from)?;
+            if somebody_holds {
+                return self.take_recalled(shape, search, order, sink);
             }
+            return Ok(self.learn_if(found.learn, scope, search.key.mask).map(|()| None)?);
         };
-        told.wake(self);
-        let learned = self.learn_if(learn, scope, search.key.mask);
-        match tuple {
+        if record::must_be_held(hit.record.header, search.is_refusable) {
+            let reference = hit.record.reference;
+            let result = self.take_held(section, stripe, reference, search.kinds, sink);
             // It is taken: that an index could not be had must not lose it.
-            Some(tuple) => sink(tuple).map(Some),
-            None => Ok(learned.map(|()| None)?),
+            let _ = self.learn_if(found.learn, scope, search.key.mask);
+            return result.map(Some);
         }
+        let tuple = buffer.copy_of(section.view(), hit.record, search.kinds);
+        links::unlink_found(&mut section, stripe, hit);
+        let told = self.free_taken(&mut section, stripe, hit.record, search.kinds)?;
+        section.finish().map_err(Error::from)?;
+        told.wake(self);
+        // As above.
+        let _ = self.learn_if(found.learn, scope, search.key.mask);
+        sink(tuple).map(Some)
+    }
+
+    /// Takes from one stripe after what the dead held has come back to it. Apart, so that the first attempt is
+    /// no loop, before which the compiler would put what only the second needs.
+    #[cold]
+    #[inline(never)]
+    fn take_recalled<R, E: From<Error>>(
+        &self,
+        shape: u32,
+        search: &Search<'_>,
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        self.recall()?;
+        let section = Section::enter(&self.memory, stripe::scope_of(shape)).map_err(Error::from)?;
+        let stripe = Stripe::of_shape(section.view(), shape);
+        let found = search.pick(section.view(), stripe, order, self.random());
+        let learn = || self.learn_if(found.learn, stripe.scope(), search.key.mask);
+        if found.reference() == 0 {
+            section.finish().map_err(Error::from)?;
+            return Ok(learn().map(|()| None)?);
+        }
+        let result = self.take_held(section, stripe, found.reference(), search.kinds, sink);
+        let _ = learn();
+        result.map(Some)
     }
 
     /// Takes a record out of its stripe and frees it.

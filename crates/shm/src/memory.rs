@@ -108,7 +108,8 @@ impl Memory {
     /// Whether `view` reaches as far as views made now do.
     #[inline(always)]
     pub(crate) fn sees_all(&self, view: &View<'_>) -> bool {
-        self.committed() == view.limit()
+        // By the view's base, which is at hand where sections begin.
+        committed(view.base()) == view.limit()
     }
 
     /// Lets `view` reach what was committed since it was made; nothing, if damage was found since.
@@ -137,10 +138,7 @@ impl Memory {
     /// The bytes that are committed, as the segment says.
     #[inline(always)]
     fn committed(&self) -> usize {
-        // SAFETY: the fixed part is always committed and holds this word.
-        let word = unsafe { &*self.mapping.base().wrapping_add(COMMITTED).cast::<AtomicU32>() };
-        // Acquire pairs with the Release in `raise_committed`: the pages behind are there.
-        word.load(Ordering::Acquire) as usize * GRANULE
+        committed(self.mapping.base())
     }
 
     /// Lets views reach up to `end`, which the caller has committed. Never lowers the mark, nor lifts that of
@@ -201,4 +199,13 @@ impl Memory {
 
 fn granules(end: usize) -> u32 {
     u32::try_from(end.div_ceil(GRANULE)).unwrap_or(u32::MAX)
+}
+
+/// The bytes that are committed, as the segment at `base` says, the base of a mapping.
+#[inline(always)]
+fn committed(base: *const u8) -> usize {
+    // SAFETY: the fixed part of a mapping is always committed and holds this word.
+    let word = unsafe { &*base.wrapping_add(COMMITTED).cast::<AtomicU32>() };
+    // Acquire pairs with the Release in `raise_committed`: the pages behind are there.
+    word.load(Ordering::Acquire) as usize * GRANULE
 }

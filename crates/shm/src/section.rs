@@ -19,6 +19,7 @@
 //! without the log (`Span::init`) means nothing in the state that an undo would restore: the body of a
 //! free block, the tag of an empty index entry.
 
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 use crate::access::{GRANULE, Span, View, Word};
@@ -61,23 +62,25 @@ impl<'m> Section<'m> {
         desk.focus = ScopeTag::new(scope);
         // SAFETY: mappings stay where they are as long as the process.
         desk.first = unsafe { line.kept() };
-        let mut section = Self { desk, memory };
-        section.look_again()?;
-        Ok(section)
+        let section = Self { desk, memory };
+        // By value, so that the section has no address yet.
+        if memory.sees_all(&section.desk.view) { Ok(section) } else { section.that_sees_all() }
     }
 
     /// Sees all of the segment: before a lock was ours, others may have made it larger and used the new part.
     /// Or they may have found damage in it.
-    #[inline(always)]
-    fn look_again(&mut self) -> Result<(), Error> {
-        if self.memory.sees_all(&self.desk.view) { Ok(()) } else { self.see_all() }
-    }
-
     #[cold]
     #[inline(never)]
     fn see_all(&mut self) -> Result<(), Error> {
         self.memory.refresh(&mut self.desk.view);
         self.memory.require_sound()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn that_sees_all(mut self) -> Result<Self, Error> {
+        self.see_all()?;
+        Ok(self)
     }
 
     /// As [`Section::enter`], but `None` while a living thread is inside: does not wait.
@@ -111,8 +114,7 @@ impl<'m> Section<'m> {
         // SAFETY: mappings stay where they are as long as the process.
         self.desk.others.push(unsafe { line.kept() });
         self.desk.focus = ScopeTag::new(scope);
-        self.look_again()?;
-        Ok(())
+        if self.memory.sees_all(&self.desk.view) { Ok(()) } else { self.see_all() }
     }
 
     /// Whether the section holds `scope`.
@@ -188,9 +190,10 @@ impl<'m> Section<'m> {
             let offset = desk.view.offset_at(word.word.as_ptr().cast());
             thread::log(slot, count + index, LogEntry::new(offset, desk.focus, word.load()));
         }
-        desk.count += K as u32;
+        let count = (count + K) as u32;
+        desk.count = count;
         compiler_fence(Ordering::SeqCst);
-        thread::set_log_count(slot, desk.count);
+        thread::set_log_count(slot, count);
         compiler_fence(Ordering::SeqCst);
         for (word, value) in stores {
             word.word.store(value, Ordering::Relaxed);
@@ -265,6 +268,30 @@ impl<'m> Section<'m> {
         Ok(())
     }
 
+    /// Makes the changes final and unlocks the scopes: [`Section::commit`], and then there is nothing to put back.
+    ///
+    /// # Errors
+    ///
+    /// As [`Section::commit`].
+    #[inline(always)]
+    pub fn finish(mut self) -> Result<(), Error> {
+        self.commit()?;
+        let mut section = ManuallyDrop::new(self);
+        section.leave();
+        // SAFETY: the section is not dropped, so its hold on the desk ends here and only here.
+        unsafe { std::ptr::drop_in_place(&raw mut section.desk) };
+        Ok(())
+    }
+
+    /// Unlocks the scopes.
+    #[inline(always)]
+    fn leave(&mut self) {
+        if !self.desk.others.is_empty() {
+            self.leave_others();
+        }
+        lock::release(self.desk.thread, self.desk.first);
+    }
+
     /// Checks that [`Section::commit`] would not refuse. For a step over two memories, which must both be
     /// sure before the first commits.
     ///
@@ -321,9 +348,6 @@ impl Drop for Section<'_> {
         if self.desk.count != 0 {
             self.roll_back();
         }
-        if !self.desk.others.is_empty() {
-            self.leave_others();
-        }
-        lock::release(self.desk.thread, self.desk.first);
+        self.leave();
     }
 }

@@ -121,28 +121,41 @@ pub(crate) fn lift<R, E: From<Error>>(call: impl FnOnce() -> Result<R, Lifted<E>
 
 /// What a sink gave that is used at most once. It goes past the engine, not through it: each hand that it
 /// passed through would copy it.
-pub(crate) struct Given<R, E>(Option<Result<R, E>>);
+///
+/// Result and error apart: an error is large, and a result that is part of it moves with all of it.
+pub(crate) struct Given<R, E> {
+    result: Option<R>,
+    error: Option<E>,
+}
 
 #[expect(clippy::inline_always, reason = "on the path of every take and read")]
 impl<R, E: From<Error>> Given<R, E> {
     #[inline(always)]
     pub(crate) const fn new() -> Self {
-        Self(None)
+        Self { result: None, error: None }
     }
 
     /// Keeps the sink's result, and tells the engine whether it was good.
     #[inline(always)]
     pub(crate) fn take(&mut self, result: Result<R, E>) -> Result<(), Lifted<()>> {
-        let told = if result.is_ok() { Ok(()) } else { Err(Lifted::Caller(())) };
-        self.0 = Some(result);
-        told
+        match result {
+            Ok(result) => {
+                self.result = Some(result);
+                Ok(())
+            }
+            Err(error) => {
+                self.error = Some(error);
+                Err(Lifted::Caller(()))
+            }
+        }
     }
 
     /// What the call gives: the sink's result, unless the engine refused.
     #[inline(always)]
-    pub(crate) fn or(self, outcome: Result<Option<()>, Lifted<()>>) -> Result<Option<R>, E> {
+    pub(crate) fn or(&mut self, outcome: Result<Option<()>, Lifted<()>>) -> Result<Option<R>, E> {
         match outcome {
-            Ok(_) | Err(Lifted::Caller(())) => self.0.transpose(),
+            Ok(_) => Ok(self.result.take()),
+            Err(Lifted::Caller(())) => self.error.take().map_or(Ok(None), Err),
             Err(Lifted::Engine(error)) => Err(Error::from(error).into()),
         }
     }

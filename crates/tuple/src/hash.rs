@@ -36,6 +36,17 @@ pub const fn fold(a: u64, b: u64) -> u64 {
     reason = "on the path of every operation, beside a look at the same kind"
 )]
 pub fn field(field: &Field<'_>) -> u64 {
+    // What most keys are made of first: two comparisons, not a jump through a table.
+    match field {
+        Field::Int(value) => fold(value.cast_unsigned() ^ SEEDS[6], SEEDS[7]),
+        Field::Str(value) => of_bytes(value.as_bytes(), SEEDS[2]),
+        other => rarer(other),
+    }
+}
+
+/// The hash of a field of a kind that is seldom in a key.
+#[inline(never)]
+fn rarer(field: &Field<'_>) -> u64 {
     match field {
         Field::Null => SEEDS[0],
         Field::Bool(value) => SEEDS[1].rotate_left(u32::from(*value)),

@@ -104,7 +104,8 @@ fn size_with_encoded(fields: &[Field<'_>], origin: usize) -> Size {
 /// The next multiple of eight: where the next item of the heap may begin.
 #[inline]
 const fn padded(bytes: usize) -> usize {
-    bytes.next_multiple_of(8)
+    // Not `next_multiple_of`, which branches. Lengths of slices are far from the end of the numbers.
+    (bytes + 7) & !7
 }
 
 /// Where an encoding begins in the heap, if `at` is the first free byte: arrays are placed such that
@@ -126,8 +127,8 @@ fn is_wide(field: &Field<'_>) -> bool {
 
 /// Receives the pieces of an image, each at its place. Pieces do not overlap; gaps are padding.
 pub trait Write {
-    /// Writes one aligned word of eight bytes at the byte offset `at`.
-    fn word(&mut self, at: usize, word: u64);
+    /// Writes the word of eight bytes with number `index`.
+    fn word(&mut self, index: usize, word: u64);
     /// Writes `bytes` at the byte offset `at`, which is a multiple of eight except after the first
     /// piece of an encoding, and zeros up to the next multiple of eight.
     fn bytes(&mut self, at: usize, bytes: &[u8]);
@@ -139,37 +140,48 @@ pub fn write(fields: &[Field<'_>], origin: usize, wide: bool, out: &mut impl Wri
     let mut heap = 8 * fields.len();
     if wide {
         let set = fields.iter().enumerate().filter(|(_, field)| is_wide(field));
-        out.word(heap, set.fold(0, |set, (index, _)| set | 1 << index));
+        out.word(heap / 8, set.fold(0, |set, (index, _)| set | 1 << index));
         heap += 8;
     }
     for (index, field) in fields.iter().enumerate() {
+        // What there is most of first: a few comparisons, not a jump through a table.
         let slot = match field {
-            Field::Null => 0,
-            Field::Bool(value) => u64::from(*value),
             Field::Int(value) => value.cast_unsigned(),
             Field::Float(value) => value.to_bits(),
-            Field::Str(text) => {
-                out.bytes(heap, text.as_bytes());
-                let slot = heap as u64 | (text.len() as u64) << 32;
-                heap = padded(heap + text.len());
-                slot
-            }
-            Field::Bytes(data) => {
-                out.bytes(heap, data);
-                let slot = heap as u64 | (data.len() as u64) << 32;
-                heap = padded(heap + data.len());
-                slot
-            }
-            Field::Encoded(encoded) => {
-                let start = heap_start(encoded, heap, origin);
-                out.bytes(start, encoded.head);
-                out.bytes(start + encoded.head.len(), encoded.body);
-                heap = padded(start + encoded.len());
-                start as u64 | (encoded.len() as u64) << 32
-            }
+            Field::Str(text) => write_bytes(&mut heap, text.as_bytes(), out),
+            other => write_rarer(&mut heap, other, origin, out),
         };
-        out.word(8 * index, slot);
+        out.word(index, slot);
     }
+}
+
+/// Writes what goes into the heap for a field of a kind that is rarer. Returns its word.
+#[inline(never)]
+fn write_rarer(heap: &mut usize, field: &Field<'_>, origin: usize, out: &mut impl Write) -> u64 {
+    match field {
+        Field::Null => 0,
+        Field::Bool(value) => u64::from(*value),
+        Field::Int(value) => value.cast_unsigned(),
+        Field::Float(value) => value.to_bits(),
+        Field::Str(text) => write_bytes(heap, text.as_bytes(), out),
+        Field::Bytes(data) => write_bytes(heap, data, out),
+        Field::Encoded(encoded) => {
+            let start = heap_start(encoded, *heap, origin);
+            out.bytes(start, encoded.head);
+            out.bytes(start + encoded.head.len(), encoded.body);
+            *heap = padded(start + encoded.len());
+            start as u64 | (encoded.len() as u64) << 32
+        }
+    }
+}
+
+/// Writes bytes into the heap. Returns the word of their field.
+#[inline]
+fn write_bytes(heap: &mut usize, bytes: &[u8], out: &mut impl Write) -> u64 {
+    let start = *heap;
+    out.bytes(start, bytes);
+    *heap = padded(start + bytes.len());
+    start as u64 | (bytes.len() as u64) << 32
 }
 
 /// A tuple in a buffer: its kinds, and the image that they explain.

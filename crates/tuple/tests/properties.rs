@@ -77,8 +77,8 @@ fn twin(value: &Value) -> Value {
 struct Image(Vec<u8>);
 
 impl image::Write for Image {
-    fn word(&mut self, at: usize, word: u64) {
-        self.0[at..at + 8].copy_from_slice(&word.to_le_bytes());
+    fn word(&mut self, index: usize, word: u64) {
+        self.0[8 * index..8 * index + 8].copy_from_slice(&word.to_le_bytes());
     }
 
     fn bytes(&mut self, at: usize, bytes: &[u8]) {

@@ -69,10 +69,11 @@ pub(crate) fn ready(stripe: Stripe<'_>) -> impl Iterator<Item = Index<'_>> {
 pub(crate) fn slots(set: u32) -> impl Iterator<Item = usize> {
     let mut left = set & ((1 << INDEXES_MAX) - 1);
     std::iter::from_fn(move || {
+        if left == 0 {
+            return None;
+        }
         let slot = left.trailing_zeros() as usize;
-        (left != 0).then(|| {
-            left &= left - 1;
-            slot
-        })
+        left &= left - 1;
+        Some(slot)
     })
 }

@@ -128,19 +128,19 @@ pub(crate) fn hand_over<'m>(
 
 impl Engine {
     /// Gives a filled record that is in no list to the waiters that match it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn deliver<'m>(
         &self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
         reference: u32,
-        (fields, kinds): (&[Field<'_>], &[Kind]),
+        fields: &[Field<'_>],
+        kinds: &[Kind],
     ) -> Result<Delivery, Error> {
-        let wide = chain::concerns_wide(section);
-        if stripe.page().load(WAITING) == 0 && !wide {
+        if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section) {
             return Ok(Delivery::default());
         }
-        self.deliver_to_some(section, stripe, reference, (fields, kinds), wide)
+        self.deliver_to_some(section, stripe, reference, fields, kinds)
     }
 
     #[inline(never)]
@@ -149,11 +149,11 @@ impl Engine {
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
         reference: u32,
-        (fields, kinds): (&[Field<'_>], &[Kind]),
-        wide: bool,
+        fields: &[Field<'_>],
+        kinds: &[Kind],
     ) -> Result<Delivery, Error> {
         let mut matching = self.matching(section.view(), stripe, reference, (fields, kinds));
-        if wide {
+        if chain::concerns_wide(section) {
             chain::enter_wide(section)?;
             for (number, cell) in chain::wide(section.view()) {
                 if stored::matches(section.view(), cell, reference, kinds) {
