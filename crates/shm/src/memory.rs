@@ -107,7 +107,7 @@ impl Memory {
 
     /// Whether `view` reaches as far as views made now do.
     #[inline(always)]
-    pub(crate) fn sees_all(&self, view: &View<'_>) -> bool {
+    pub(crate) fn sees_all(view: &View<'_>) -> bool {
         // By the view's base, which is at hand where sections begin.
         committed(view.base()) == view.limit()
     }

@@ -64,7 +64,7 @@ impl<'m> Section<'m> {
         desk.first = unsafe { line.kept() };
         let section = Self { desk, memory };
         // By value, so that the section has no address yet.
-        if memory.sees_all(&section.desk.view) { Ok(section) } else { section.that_sees_all() }
+        if Memory::sees_all(&section.desk.view) { Ok(section) } else { section.that_sees_all() }
     }
 
     /// Sees all of the segment: before a lock was ours, others may have made it larger and used the new part.
@@ -114,7 +114,7 @@ impl<'m> Section<'m> {
         // SAFETY: mappings stay where they are as long as the process.
         self.desk.others.push(unsafe { line.kept() });
         self.desk.focus = ScopeTag::new(scope);
-        if self.memory.sees_all(&self.desk.view) { Ok(()) } else { self.see_all() }
+        if Memory::sees_all(&self.desk.view) { Ok(()) } else { self.see_all() }
     }
 
     /// Whether the section holds `scope`.

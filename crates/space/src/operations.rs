@@ -6,7 +6,7 @@ use tupelo_tuple::{Field, Template, TemplateRef, TupleView};
 
 use crate::connect::Space;
 use crate::error::Error;
-use crate::wait::{Given, Lifted, Want, lift};
+use crate::wait::{Lifted, Want, lift};
 use tupelo_engine::Order;
 
 impl Space {
@@ -57,9 +57,7 @@ impl Space {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let engine = self.engine()?;
-        let mut given = Given::new();
-        let outcome = engine.try_take(template, order, |tuple| given.take(sink(tuple)));
-        given.or(outcome)
+        lift(|| engine.try_take(template, order, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
     /// Copies a match, if there is one, and gives it to `sink`. Does not wait (rule O4).
@@ -75,9 +73,7 @@ impl Space {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let engine = self.engine()?;
-        let mut given = Given::new();
-        let outcome = engine.try_read(template, order, |tuple| given.take(sink(tuple)));
-        given.or(outcome)
+        lift(|| engine.try_read(template, order, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
     /// Removes a match, waiting for one up to `timeout` (`None`: for ever; zero: not at all) (rule O3).
@@ -193,7 +189,7 @@ impl Space {
         mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         let engine = self.engine()?;
-        lift(|| engine.read_all(template, limit, |tuple| sink(tuple).map_err(Lifted::Caller)))
+        lift(|| engine.read_all(template, limit, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
     /// Removes the matches of one moment, up to `limit` (rule O6). Does not wait.
@@ -208,7 +204,7 @@ impl Space {
         mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         let engine = self.engine()?;
-        lift(|| engine.take_all(template, limit, |tuple| sink(tuple).map_err(Lifted::Caller)))
+        lift(|| engine.take_all(template, limit, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
     /// Removes between `at_least` and `at_most` matches of one moment; `None`, and nothing removed, if there
@@ -227,7 +223,7 @@ impl Space {
         let engine = self.engine()?;
         lift(|| {
             engine.try_take_many(template, at_least, at_most, |tuple| {
-                sink(tuple).map_err(Lifted::Caller)
+                sink(tuple).map_err(Lifted::caller)
             })
         })
     }
@@ -245,7 +241,7 @@ impl Space {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let engine = self.engine()?;
-        lift(|| engine.try_swap(template, to, |tuple| sink(tuple).map_err(Lifted::Caller)))
+        lift(|| engine.try_swap(template, to, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
     /// Moves the matches of one moment into `other` (rule O7). Returns how many.
@@ -295,6 +291,6 @@ impl Scan {
         mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         self.space.engine()?;
-        lift(|| self.scan.next_batch(at_most, |tuple| sink(tuple).map_err(Lifted::Caller)))
+        lift(|| self.scan.next_batch(at_most, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 }

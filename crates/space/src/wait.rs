@@ -89,7 +89,7 @@ impl Waiter {
         self,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        lift(|| self.waiter.finish(|tuple| sink(tuple).map_err(Lifted::Caller)))
+        lift(|| self.waiter.finish(|tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
     /// Lets what happens here also end a wait of `other`, a watch: one caller sleeps on several waiters.
@@ -98,10 +98,19 @@ impl Waiter {
     }
 }
 
-/// An error of the engine, or one of the caller's sink on its way through the engine.
+/// An error of the engine, or one of the caller's sink on its way through the engine. Small, since each hand that
+/// a result passes through may copy it, and what could have been an error with it.
 pub(crate) enum Lifted<E> {
     Engine(tupelo_engine::Error),
-    Caller(E),
+    Caller(Box<E>),
+}
+
+impl<E> Lifted<E> {
+    /// What the caller's sink said.
+    #[cold]
+    pub(crate) fn caller(error: E) -> Self {
+        Self::Caller(Box::new(error))
+    }
 }
 
 impl<E> From<tupelo_engine::Error> for Lifted<E> {
@@ -115,48 +124,6 @@ impl<E> From<tupelo_engine::Error> for Lifted<E> {
 pub(crate) fn lift<R, E: From<Error>>(call: impl FnOnce() -> Result<R, Lifted<E>>) -> Result<R, E> {
     call().map_err(|error| match error {
         Lifted::Engine(error) => Error::from(error).into(),
-        Lifted::Caller(error) => error,
+        Lifted::Caller(error) => *error,
     })
-}
-
-/// What a sink gave that is used at most once. It goes past the engine, not through it: each hand that it
-/// passed through would copy it.
-///
-/// Result and error apart: an error is large, and a result that is part of it moves with all of it.
-pub(crate) struct Given<R, E> {
-    result: Option<R>,
-    error: Option<E>,
-}
-
-#[expect(clippy::inline_always, reason = "on the path of every take and read")]
-impl<R, E: From<Error>> Given<R, E> {
-    #[inline(always)]
-    pub(crate) const fn new() -> Self {
-        Self { result: None, error: None }
-    }
-
-    /// Keeps the sink's result, and tells the engine whether it was good.
-    #[inline(always)]
-    pub(crate) fn take(&mut self, result: Result<R, E>) -> Result<(), Lifted<()>> {
-        match result {
-            Ok(result) => {
-                self.result = Some(result);
-                Ok(())
-            }
-            Err(error) => {
-                self.error = Some(error);
-                Err(Lifted::Caller(()))
-            }
-        }
-    }
-
-    /// What the call gives: the sink's result, unless the engine refused.
-    #[inline(always)]
-    pub(crate) fn or(&mut self, outcome: Result<Option<()>, Lifted<()>>) -> Result<Option<R>, E> {
-        match outcome {
-            Ok(_) => Ok(self.result.take()),
-            Err(Lifted::Caller(())) => self.error.take().map_or(Ok(None), Err),
-            Err(Lifted::Engine(error)) => Err(Error::from(error).into()),
-        }
-    }
 }
