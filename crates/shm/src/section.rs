@@ -184,7 +184,9 @@ impl<'m> Section<'m> {
         let desk = &mut *self.desk;
         let (slot, count) = (desk.thread.slot(), desk.count as usize);
         if count > INLINE_ENTRIES as usize - K {
-            return stores.into_iter().for_each(|(word, value)| self.set_word(word, value));
+            // A copy, so that the stores themselves need no address.
+            let each = stores;
+            return self.set_each(&each);
         }
         for (index, (word, _)) in stores.iter().enumerate() {
             let offset = desk.view.offset_at(word.word.as_ptr().cast());
@@ -197,6 +199,15 @@ impl<'m> Section<'m> {
         compiler_fence(Ordering::SeqCst);
         for (word, value) in stores {
             word.word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// As [`Section::set_words`], where the log goes on in its run.
+    #[cold]
+    #[inline(never)]
+    fn set_each(&mut self, stores: &[(Word<'m>, u32)]) {
+        for (word, value) in stores {
+            self.set_word(*word, *value);
         }
     }
 
