@@ -93,6 +93,10 @@ impl Engine {
             [one] if let Some(kinds) = Kinds::of_template(one) => waiter.register(one, &kinds)?,
             _ => waiter.register_wide(template)?,
         }
+        if waiter.record() != 0 {
+            // It was there already. Nobody else tells this waiter, which would sleep a slice first.
+            signal::raise(waiter.signal());
+        }
         Ok(waiter)
     }
 }
