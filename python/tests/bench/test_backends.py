@@ -2,11 +2,13 @@
 
 import multiprocessing
 import os
+from io import UnsupportedOperation
 
 import numpy as np
 import pytest
 
 from tupelo.bench.backends.base import Backend, Schema, Shape
+from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.registry import PEERS, UnknownPeerError, chosen
 from tupelo.bench.harness.lifetime import Server
 from tupelo.bench.harness.runner import started
@@ -146,3 +148,13 @@ def test_peers_are_chosen_by_the_beginnings_of_their_names():
     assert chosen(None) == PEERS
     with pytest.raises(UnknownPeerError, match="there is no peer 'kafka'"):
         chosen("kafka")
+
+
+@pytest.mark.parametrize("verb", ["read", "try_read"])
+def test_a_queue_says_that_it_can_not_be_looked_into(verb):
+    queue = Queue()
+    queue.create(PLAIN, ["one"], 1 << 20)
+    handle = queue.open("one")
+    with pytest.raises(UnsupportedOperation, match="looked into without taking: \\('plain'"):
+        getattr(handle, verb)("plain", int)
+    queue.drop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from io import UnsupportedOperation
 from queue import Empty
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from tupelo.bench.harness.workers import CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+_NO_READS = "a queue can not be looked into without taking: {}"
 
 
 class Queue(Backend):
@@ -71,10 +74,10 @@ class QueueSpace(Handle):
         return fields
 
     def read(self, *template: Any) -> Fields:
-        raise NotImplementedError(template)
+        raise UnsupportedOperation(_NO_READS.format(template))
 
     def try_read(self, *template: Any) -> Fields | None:
-        raise NotImplementedError(template)
+        raise UnsupportedOperation(_NO_READS.format(template))
 
     def count(self, *template: Any) -> int:
         count: int = self._queues[self._schema.route(template)[0].tag].qsize()
