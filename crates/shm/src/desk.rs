@@ -15,8 +15,9 @@ use std::ptr::{self, NonNull};
 use crate::access::View;
 use crate::error::Error;
 use crate::lock::LockLine;
+use crate::log::ScopeTag;
 use crate::memory::Memory;
-use crate::thread::{ScopeTag, Thread};
+use crate::thread::Thread;
 
 /// The state of a section. Between sections nothing is logged, violated or overflown.
 pub(crate) struct Desk {

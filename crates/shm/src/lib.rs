@@ -27,6 +27,7 @@ pub mod futex;
 mod headroom;
 mod liveness;
 mod lock;
+mod log;
 mod mapping;
 mod memory;
 mod names;
@@ -42,6 +43,7 @@ mod thread;
 pub use access::{Fresh, GRANULE, Span, View, Word};
 pub use buffer::CopyBuffer;
 pub use error::{Error, Limit};
+pub use log::{LOG_ENTRIES_MIN, log_run, set_log_run};
 pub use mapping::Mapping;
 pub use memory::Memory;
 pub use names::{NAME_BYTES_MAX, check as check_name};
@@ -49,7 +51,4 @@ pub use section::Section;
 pub use segment::{CreateOptions, Directory, Segment, SegmentEntry};
 pub use superblock::{IDENTITY_BYTES, Identity, LAYOUT_MAJOR, Layout, RESERVE_BYTES_MAX, State};
 pub use table::{PARTICIPANTS_MAX, SLOT_BYTES, THREADS_MAX};
-pub use thread::{
-    ENGINE_WORDS, ENGINE_WORDS_COUNT, LOG_ENTRIES_MIN, ParticipantInfo, Slot, Thread, log_run,
-    set_log_run,
-};
+pub use thread::{ENGINE_WORDS, ENGINE_WORDS_COUNT, ParticipantInfo, Slot, Thread};

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::memory::Memory;
 use crate::sync::{self, Ordering, SPINS, compiler_fence, fence};
 use crate::thread::{self, Thread};
-use crate::{futex, process};
+use crate::{futex, log, process};
 
 /// A lock line.
 pub(crate) type LockLine<'m> = Span<'m, GRANULE>;
@@ -210,10 +210,10 @@ fn owner_is_alive(view: &View<'_>, line: LockLine<'_>, tid: u32) -> bool {
 fn inherit<'m>(view: &View<'m>, line: LockLine<'m>, thread: &Thread<'m>) -> Result<(), Error> {
     let scope = u32::try_from(view.offset_of(line) / GRANULE).unwrap_or(0);
     let dead = line.load(OWNER);
-    thread::restore(view, dead, scope);
+    log::restore(view, dead, scope);
     compiler_fence(Ordering::SeqCst);
     make_even(line);
-    for other in thread::left_with(view, dead, scope) {
+    for other in log::left_with(view, dead, scope) {
         let restored = restore_also(view, thread, dead, (scope, other));
         thread.set_pending(line.word(WORD));
         if let Err(error) = restored {
@@ -247,13 +247,13 @@ fn restore_also<'m>(
     let line: LockLine<'m> = view.at(other);
     let word = line.word(WORD);
     let mut waited = Duration::ZERO;
-    while thread::left_with(view, dead, scope).contains(&other) {
+    while log::left_with(view, dead, scope).contains(&other) {
         let seen = word.load(Ordering::Relaxed);
         if seen & TID == 0 || !owner_is_alive(view, line, seen & TID) {
             thread.set_pending(word);
             let ours = thread.tid | (seen & WAITERS);
             if word.compare_exchange(seen, ours, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                thread::restore(view, dead, other);
+                log::restore(view, dead, other);
                 compiler_fence(Ordering::SeqCst);
                 make_even(line);
                 if word.swap(0, Ordering::Release) & WAITERS != 0 {

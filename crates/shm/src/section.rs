@@ -27,8 +27,9 @@ use crate::desk::Hold;
 use crate::error::Error;
 use crate::liveness::{self, Event};
 use crate::lock::{self, LockLine};
+use crate::log::{self, INLINE_ENTRIES, LogEntry, ScopeTag, put_back};
 use crate::memory::Memory;
-use crate::thread::{self, INLINE_ENTRIES, LogEntry, ScopeTag, Thread, put_back};
+use crate::thread::Thread;
 
 /// A locked scope (or several), and what was changed in it so far. Dropped without [`Section::commit`],
 /// it puts everything back.
@@ -165,13 +166,13 @@ impl<'m> Section<'m> {
         // Copies, since the compiler must reload what it sees in memory behind each fence.
         let (slot, count) = (desk.thread.slot(), desk.count);
         if count < INLINE_ENTRIES {
-            thread::log(slot, count as usize, entry);
+            log::write(slot, count as usize, entry);
         } else if !desk.thread.log_in_run(&desk.view, count, entry) {
             return self.overflow();
         }
         desk.count = count + 1;
         compiler_fence(Ordering::SeqCst);
-        thread::set_log_count(slot, count + 1);
+        log::set_count(slot, count + 1);
         compiler_fence(Ordering::SeqCst);
         word.word.store(value, Ordering::Relaxed);
     }
@@ -190,12 +191,12 @@ impl<'m> Section<'m> {
         }
         for (index, (word, _)) in stores.iter().enumerate() {
             let offset = desk.view.offset_at(word.word.as_ptr().cast());
-            thread::log(slot, count + index, LogEntry::new(offset, desk.focus, word.load()));
+            log::write(slot, count + index, LogEntry::new(offset, desk.focus, word.load()));
         }
         let count = (count + K) as u32;
         desk.count = count;
         compiler_fence(Ordering::SeqCst);
-        thread::set_log_count(slot, count);
+        log::set_count(slot, count);
         compiler_fence(Ordering::SeqCst);
         for (word, value) in stores {
             word.word.store(value, Ordering::Relaxed);
@@ -272,7 +273,7 @@ impl<'m> Section<'m> {
             return Err(self.refuse());
         }
         compiler_fence(Ordering::SeqCst);
-        thread::set_log_count(self.desk.thread.slot(), 0);
+        log::set_count(self.desk.thread.slot(), 0);
         compiler_fence(Ordering::SeqCst);
         self.desk.count = 0;
         liveness::commit(self.desk.view.base());
@@ -346,7 +347,7 @@ impl<'m> Section<'m> {
             put_back(&desk.view, &desk.thread.logged(&desk.view, index));
         }
         compiler_fence(Ordering::SeqCst);
-        thread::set_log_count(self.desk.thread.slot(), 0);
+        log::set_count(self.desk.thread.slot(), 0);
         liveness::discard(self.desk.view.base());
         self.desk.count = 0;
         self.desk.overflow = 0;

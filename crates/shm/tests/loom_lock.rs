@@ -14,7 +14,7 @@ mod world;
 #[path = "../src/lock.rs"]
 mod lock;
 
-use world::{access, error, futex, memory, process, sync, thread};
+use world::{access, error, futex, log, memory, process, sync, thread};
 
 use loom::thread::spawn;
 use world::{Fate, World, live};

@@ -300,7 +300,7 @@ pub(crate) mod error {
 pub(crate) mod thread {
     use std::marker::PhantomData;
 
-    use loom::sync::atomic::{AtomicU32, Ordering};
+    use loom::sync::atomic::AtomicU32;
 
     use super::access::View;
     use super::{PENDING, World, step};
@@ -328,6 +328,24 @@ pub(crate) mod thread {
         }
     }
 
+    pub(crate) fn start_time_of(_: &View<'_>, _: u32, _: u32) -> u64 {
+        0
+    }
+
+    pub(crate) fn pid_of(_: &View<'_>, _: u32) -> u32 {
+        0
+    }
+
+    pub(crate) fn fixed_bytes() -> usize {
+        0
+    }
+}
+
+pub(crate) mod log {
+    use loom::sync::atomic::Ordering;
+
+    use super::access::View;
+
     /// Puts back what the thread with slot `number` left uncommitted.
     pub(crate) fn restore(view: &View<'_>, number: u32, _: u32) {
         let log = &view.world.0.logs[number as usize];
@@ -340,18 +358,6 @@ pub(crate) mod thread {
 
     pub(crate) fn left_with(_: &View<'_>, _: u32, _: u32) -> Vec<u32> {
         Vec::new()
-    }
-
-    pub(crate) fn start_time_of(_: &View<'_>, _: u32, _: u32) -> u64 {
-        0
-    }
-
-    pub(crate) fn pid_of(_: &View<'_>, _: u32) -> u32 {
-        0
-    }
-
-    pub(crate) fn fixed_bytes() -> usize {
-        0
     }
 }
 
