@@ -9,10 +9,12 @@ use tupelo_tuple::hash;
 use crate::arena;
 use crate::blocks;
 use crate::error::{Error, Fullness, Need};
+use crate::find::Order;
 use crate::layout::{self, EXTENT_BYTES, Layout, STRIPE_BYTES, head};
 use crate::record;
 use crate::registry::{self, ShapeCache};
 use crate::stripe::{self, Stripe};
+use crate::waiters::cells::SpareCell;
 
 /// How large a new space may grow, and how it is found.
 pub use tupelo_shm::CreateOptions;
@@ -39,6 +41,7 @@ pub struct Engine {
     pub(crate) tuples_max: u64,
     pub(crate) seed: u64,
     pub(crate) shape_cache: ShapeCache,
+    pub(crate) spare_cell: SpareCell,
     random: AtomicU64,
     segment: Segment,
 }
@@ -98,6 +101,7 @@ impl Engine {
             tuples_max,
             seed,
             shape_cache: ShapeCache::new(),
+            spare_cell: SpareCell::default(),
             random,
             segment,
         };
@@ -195,6 +199,12 @@ impl Engine {
     pub(crate) fn random(&self) -> u64 {
         let state = self.random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
         hash::fold(state ^ 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb)
+    }
+
+    /// The random number that a search in `order` needs, which is as a rule none.
+    #[inline]
+    pub(crate) fn random_for(&self, order: Order) -> u64 {
+        if order == Order::Random { self.random() } else { 0 }
     }
 }
 

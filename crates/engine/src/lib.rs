@@ -46,4 +46,5 @@ pub use find::Order;
 pub use layout::{SHAPES_MAX, WAITERS_MAX};
 pub use scan::Scan;
 pub use stat::{ShapeStat, Stat};
-pub use waiters::{Want, wait::Waiter};
+pub use waiters::Want;
+pub use waiters::wait::{Outcome, Waiter};

@@ -1,9 +1,11 @@
-//! `try_read`: copying a match without storing anything in shared memory (rules O1, O4).
+//! `try_read` and `read_or_wait`: copying a match without storing anything in shared memory (rules O1, O3, O4).
 //!
 //! A reader notes the stripe's sequence, finds and copies, and checks that the sequence is the same and
 //! even: then nobody was inside meanwhile and all it saw belongs together. What it sees in a race may be
 //! garbage; views bound every access, walks are bounded by the number of records, and the copy is used
 //! only after the check. After a few failed attempts it takes the lock.
+
+use std::sync::Arc;
 
 use tupelo_shm::Section;
 use tupelo_tuple::{TemplateRef, TupleView};
@@ -15,10 +17,20 @@ use crate::record::{self, ImageBuffer};
 use crate::registry::Kinds;
 use crate::stripe::{self, HELD, Stripe};
 use crate::targets::{Target, TupleCopy};
+use crate::waiters::{Want, wait::Outcome};
 
 /// Attempts without the lock. A section is about as long as an attempt: whoever fails more often than this
 /// is among constant writers, and waits less in the queue for the lock.
 const ATTEMPTS: u32 = 4;
+
+/// What a lookup that finds nothing says.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Miss {
+    /// That there is nothing, also nothing that a dead process holds (rule L5).
+    Final,
+    /// Only that its caller should get in line.
+    Preliminary,
+}
 
 impl Engine {
     /// Copies a match and gives it to `sink`; `None` if nothing matches. Does not wait.
@@ -41,9 +53,42 @@ impl Engine {
                 return Ok(self.require_sound().map(|()| None)?);
             };
             let search = Search::by_key(one.patterns, &kinds, key, self.seed);
-            return self.read_from(shape, &search, order, sink);
+            return self.read_from(shape, &search, (order, Miss::Final), sink);
         }
         self.read_wide(template, order, sink)
+    }
+
+    /// Copies a match and gives it to `sink`, as [`Engine::try_read`]; if nothing matches, gets in line for one.
+    ///
+    /// What a dead process holds is not looked for: it comes to whoever is in line (rule L5).
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::try_read`] and [`Engine::waiter`].
+    #[inline]
+    pub fn read_or_wait<R, E: From<Error>>(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<R>, E> {
+        let mut kinds = Kinds::new();
+        let read = match template {
+            [one] if let Some(key) = kinds.select(one, self.seed) => {
+                match self.find_shape(&kinds) {
+                    Some(shape) => {
+                        let search = Search::by_key(one.patterns, &kinds, key, self.seed);
+                        self.read_from(shape, &search, (order, Miss::Preliminary), sink)?
+                    }
+                    None => None,
+                }
+            }
+            _ => self.read_wide(template, order, sink)?,
+        };
+        match read {
+            Some(result) => Ok(Outcome::Done(result)),
+            None => Ok(Outcome::Waits(self.waiter(template, Want::Read)?)),
+        }
     }
 
     #[inline]
@@ -51,12 +96,12 @@ impl Engine {
         &self,
         shape: u32,
         search: &Search<'_>,
-        order: Order,
+        (order, miss): (Order, Miss),
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let view = self.memory.view();
         let stripe = Stripe::of_shape(&view, shape);
-        let random = if order == Order::Random { self.random() } else { 0 };
+        let random = self.random_for(order);
         let mut buffer = ImageBuffer::new();
         for _ in 0..ATTEMPTS {
             let Some(sequence) = view.begin_read(stripe.scope()) else {
@@ -66,7 +111,7 @@ impl Engine {
             let found = search.pick(&view, stripe, order, random);
             let Some(hit) = found.hit else {
                 if view.unchanged(stripe.scope(), sequence) && !view.violated() {
-                    if stripe.page().load(HELD) != 0 {
+                    if miss == Miss::Final && stripe.page().load(HELD) != 0 {
                         self.recall()?;
                         break;
                     }
@@ -103,7 +148,7 @@ impl Engine {
         let scope = stripe::scope_of(shape);
         let mut section = Section::enter(&self.memory, scope).map_err(Error::from)?;
         let stripe = Stripe::of_shape(section.view(), shape);
-        let random = if order == Order::Random { self.random() } else { 0 };
+        let random = self.random_for(order);
         let found = search.pick(section.view(), stripe, order, random);
         let mut buffer = ImageBuffer::new();
         let tuple = found.hit.map(|hit| buffer.copy_of(section.view(), hit.record, search.kinds));
@@ -134,7 +179,9 @@ impl Engine {
         loop {
             for target in &self.targets(template).all {
                 let read = match target.search(self.seed) {
-                    Some(search) => self.read_from(target.shape, &search, order, &mut pour)?,
+                    Some(search) => {
+                        self.read_from(target.shape, &search, (order, Miss::Final), &mut pour)?
+                    }
                     None => self.read_from_union(target, order, &mut pour)?,
                 };
                 if read.is_some() {

@@ -1,4 +1,6 @@
-//! `try_take`: removing the match that the order asks for (rules O4, T1, T2, C3).
+//! `try_take` and `take_or_wait`: removing the match that the order asks for (rules O3, O4, T1, T2, C3).
+
+use std::sync::Arc;
 
 use tupelo_shm::Section;
 use tupelo_tuple::{Kind, TemplateRef, TupleView};
@@ -13,6 +15,7 @@ use crate::registry::Kinds;
 use crate::stripe::{self, HELD, Stripe, TAKES};
 use crate::targets::Target;
 use crate::waiters::deliver::Delivery;
+use crate::waiters::{Want, wait::Outcome};
 
 impl Engine {
     /// Removes a match and gives it to `sink`; `None` if nothing matches. Does not wait.
@@ -41,6 +44,59 @@ impl Engine {
         self.take_wide(template, order, sink)
     }
 
+    /// Removes a match and gives it to `sink`, as [`Engine::try_take`]; if nothing matches, gets in line for it.
+    ///
+    /// What a dead process holds is not looked for: it comes to whoever is in line (rule L5).
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::try_take`] and [`Engine::waiter`].
+    #[inline]
+    pub fn take_or_wait<R, E: From<Error>>(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<R>, E> {
+        let mut kinds = Kinds::new();
+        if let [one] = template
+            && let Some(key) = kinds.select(one, self.seed)
+        {
+            let Some(shape) = self.find_shape(&kinds) else {
+                return Ok(Outcome::Waits(self.waiter(template, Want::Take)?));
+            };
+            let search = Search::by_key(one.patterns, &kinds, key, self.seed);
+            return self.take_or_wait_at(shape, one, &search, order, sink);
+        }
+        match self.take_wide(template, order, sink)? {
+            Some(result) => Ok(Outcome::Done(result)),
+            None => Ok(Outcome::Waits(self.waiter(template, Want::Take)?)),
+        }
+    }
+
+    /// Takes from one stripe, or gets in line there.
+    #[inline]
+    fn take_or_wait_at<R, E: From<Error>>(
+        self: &Arc<Self>,
+        shape: u32,
+        template: &TemplateRef<'_>,
+        search: &Search<'_>,
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<R>, E> {
+        let section = Section::enter(&self.memory, stripe::scope_of(shape)).map_err(Error::from)?;
+        let stripe = Stripe::of_shape(section.view(), shape);
+        let found = search.pick(section.view(), stripe, order, self.random_for(order));
+        if let Some(hit) = found.hit {
+            return self
+                .take_hit(section, stripe, search, (hit, found.learn), sink)
+                .map(Outcome::Done);
+        }
+        let waiter = self.wait_in(section, stripe, template, search)?;
+        self.learn_if(found.learn, stripe.scope(), search.key.mask)?;
+        Ok(Outcome::Waits(waiter))
+    }
+
     /// Takes from one stripe.
     #[inline]
     fn take_from<R, E: From<Error>>(
@@ -51,11 +107,9 @@ impl Engine {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let scope = stripe::scope_of(shape);
-        let mut buffer = ImageBuffer::new();
-        let random = if order == Order::Random { self.random() } else { 0 };
-        let mut section = Section::enter(&self.memory, scope).map_err(Error::from)?;
+        let section = Section::enter(&self.memory, scope).map_err(Error::from)?;
         let stripe = Stripe::of_shape(section.view(), shape);
-        let found = search.pick(section.view(), stripe, order, random);
+        let found = search.pick(section.view(), stripe, order, self.random_for(order));
         let Some(hit) = found.hit else {
             let somebody_holds = stripe.page().load(HELD) != 0;
             section.finish().map_err(Error::from)?;
@@ -64,21 +118,36 @@ impl Engine {
             }
             return Ok(self.learn_if(found.learn, scope, search.key.mask).map(|()| None)?);
         };
+        self.take_hit(section, stripe, search, (hit, found.learn), sink).map(Some)
+    }
+
+    /// Takes what a search has found in the stripe of `section`; `learn` says what else it has shown.
+    #[inline(always)]
+    fn take_hit<'m, R, E: From<Error>>(
+        &'m self,
+        mut section: Section<'m>,
+        stripe: Stripe<'m>,
+        search: &Search<'_>,
+        (hit, learn): (Hit<'m>, bool),
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let scope = stripe.scope();
         if record::must_be_held(hit.record.header, search.is_refusable) {
             let reference = hit.record.reference;
             let result = self.take_held(section, stripe, reference, search.kinds, sink);
             // It is taken: that an index could not be had must not lose it.
-            let _ = self.learn_if(found.learn, scope, search.key.mask);
-            return result.map(Some);
+            let _ = self.learn_if(learn, scope, search.key.mask);
+            return result;
         }
+        let mut buffer = ImageBuffer::new();
         let tuple = buffer.copy_of(section.view(), hit.record, search.kinds);
         links::unlink_found(&mut section, stripe, hit);
         let told = self.free_taken(&mut section, stripe, hit.record, search.kinds)?;
         section.finish().map_err(Error::from)?;
         told.wake(self);
         // As above.
-        let _ = self.learn_if(found.learn, scope, search.key.mask);
-        sink(tuple).map(Some)
+        let _ = self.learn_if(learn, scope, search.key.mask);
+        sink(tuple)
     }
 
     /// Takes from one stripe after what the dead held has come back to it. Apart, so that the first attempt is

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use tupelo_crashtest::{Exit, fork};
-use tupelo_engine::{CreateOptions, Engine, Error, Order, Want};
+use tupelo_engine::{CreateOptions, Engine, Error, Order, Outcome, Want};
 use tupelo_shm::{Directory, PARTICIPANTS_MAX, Segment};
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
@@ -99,4 +99,48 @@ fn what_the_dead_held_is_there_for_the_next_who_looks_l5() {
         space.take_all(&[TemplateRef::new(&[INT])], None, first).unwrap();
     }
     assert_eq!(space.check().unwrap().held(), 0);
+}
+
+/// Whoever waits gets it though nothing else happens in the space.
+#[test]
+fn what_the_dead_held_comes_to_who_waits_l5() {
+    let name = Name::new("held-for-waiters");
+    let space = name.attach();
+    space.put(&[Field::Int(1)]).unwrap();
+    let dying = fork(|| {
+        let space = name.attach();
+        let waiter = space.waiter(&[TemplateRef::new(&[INT])], Want::Take).unwrap();
+        assert!(waiter.wait(None).unwrap(), "it was handed over");
+        std::process::abort();
+    });
+    assert_eq!(dying.wait(), Exit::Killed(6));
+    let template = [INT];
+    let waits = space.take_or_wait(&[TemplateRef::new(&template)], Order::Fifo, first).unwrap();
+    let Outcome::Waits(waiter) = waits else { panic!("it is in a dead hand") };
+    assert!(waiter.wait(None).unwrap());
+    assert_eq!(waiter.finish(first).unwrap(), 1);
+    assert_eq!(space.check().unwrap().held(), 0);
+}
+
+/// A process keeps the place that it waited in last. After a fork that is the parent's.
+#[test]
+fn parent_and_child_wait_in_places_of_their_own() {
+    let name = Name::new("places");
+    let space = name.attach();
+    let wait = |number| {
+        let patterns = [PatternRef::Actual(Field::Int(number))];
+        space.waiter(&[TemplateRef::new(&patterns)], Want::Take).unwrap()
+    };
+    drop(wait(0));
+    let child = fork(|| {
+        let place = wait(1);
+        space.put(&[Field::Int(2)]).unwrap();
+        assert_eq!(place.finish(first).unwrap(), 1);
+    });
+    let place = wait(2);
+    assert!(place.wait(None).unwrap());
+    space.put(&[Field::Int(1)]).unwrap();
+    assert_eq!(child.wait(), Exit::Done);
+    assert_eq!(place.finish(first).unwrap(), 2);
+    assert_eq!(space.check().unwrap().waiters, 0);
 }

@@ -13,7 +13,7 @@ use crash::{
     take, text,
 };
 use tupelo_crashtest::fork;
-use tupelo_engine::{Engine, Order, Waiter, Want};
+use tupelo_engine::{Engine, Order, Outcome, Waiter, Want};
 use tupelo_tuple::{Field, KindSet, PatternRef, TemplateRef};
 
 const ANY: PatternRef<'static> = PatternRef::Kinds(KindSet::ALL);
@@ -103,6 +103,26 @@ fn a_waiter_that_dies_leaves_no_trace() {
             });
         }
     }
+}
+
+#[test]
+fn who_takes_or_gets_in_line_takes_or_leaves_no_trace() {
+    let engine = space(8 << 20);
+    put(&engine, 6, 6);
+    let script = |engine: &Arc<Engine>| {
+        // From now on a cell is at hand, so that looking and getting in line are one step.
+        drop(engine.waiter(&[TemplateRef::new(&[int(5), INT])], Want::Take).unwrap());
+        let template = [int(7), INT];
+        let outcome = engine.take_or_wait(&[TemplateRef::new(&template)], Order::Fifo, shown);
+        assert!(matches!(outcome.unwrap(), Outcome::Waits(_)));
+        let template = [int(6), INT];
+        let outcome = engine.take_or_wait(&[TemplateRef::new(&template)], Order::Fifo, shown);
+        assert!(matches!(outcome.unwrap(), Outcome::Done(_)));
+    };
+    kill_everywhere(&engine, script, |found, ended| {
+        assert!(found.tuples.is_empty() || (!ended && found.tuples == ["6,6"]));
+        assert_eq!(found.report.waiters, 0);
+    });
 }
 
 #[test]

@@ -36,4 +36,4 @@ pub use operations::Scan;
 pub use stat::{ProcessStat, ShapeStat, Stat};
 pub use tupelo_engine::{Order, SHAPES_MAX, WAITERS_MAX};
 pub use tupelo_tuple::*;
-pub use wait::{Waiter, Want, Watch};
+pub use wait::{Outcome, Waiter, Want, Watch};

@@ -6,7 +6,7 @@ use tupelo_tuple::{Field, Template, TemplateRef, TupleView};
 
 use crate::connect::Space;
 use crate::error::Error;
-use crate::wait::{Lifted, Want, lift};
+use crate::wait::{Lifted, Outcome, Waiter, lift};
 use tupelo_engine::Order;
 
 impl Space {
@@ -93,10 +93,34 @@ impl Space {
             Some(sink) => sink(tuple),
             None => unreachable!("a sink is used for one match"),
         };
-        match self.try_take(template, order, &mut once)? {
-            Some(result) => Ok(result),
-            None => self.wait_for(template, Want::Take, timeout, once),
+        if timeout == Some(Duration::ZERO) {
+            let taken = self.try_take(template, order, once)?;
+            return taken.ok_or_else(|| self.timeout("take", template, Duration::ZERO).into());
         }
+        match self.take_or_wait(template, order, &mut once)? {
+            Outcome::Done(result) => Ok(result),
+            Outcome::Waits(waiter) => self.wait_for(waiter, ("take", template), timeout, once),
+        }
+    }
+
+    /// Removes a match and gives it to `sink`, as [`Space::try_take`]; if there is none, gets in line for it, as
+    /// [`Space::waiter`] (rule O3). For callers who wait in their own manner.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::try_take`] and [`Space::waiter`].
+    #[inline]
+    pub fn take_or_wait<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<R>, E> {
+        let engine = self.engine()?;
+        let outcome = lift(|| {
+            engine.take_or_wait(template, order, |tuple| sink(tuple).map_err(Lifted::caller))
+        })?;
+        Ok(self.outcome(outcome))
     }
 
     /// Copies a match, waiting for one up to `timeout` (rule O3).
@@ -116,26 +140,48 @@ impl Space {
             Some(sink) => sink(tuple),
             None => unreachable!("a sink is used for one match"),
         };
-        match self.try_read(template, order, &mut once)? {
-            Some(result) => Ok(result),
-            None => self.wait_for(template, Want::Read, timeout, once),
+        if timeout == Some(Duration::ZERO) {
+            let read = self.try_read(template, order, once)?;
+            return read.ok_or_else(|| self.timeout("read", template, Duration::ZERO).into());
         }
+        match self.read_or_wait(template, order, &mut once)? {
+            Outcome::Done(result) => Ok(result),
+            Outcome::Waits(waiter) => self.wait_for(waiter, ("read", template), timeout, once),
+        }
+    }
+
+    /// Copies a match and gives it to `sink`, as [`Space::try_read`]; if there is none, gets in line for one, as
+    /// [`Space::waiter`] (rule O3). For callers who wait in their own manner.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::try_read`] and [`Space::waiter`].
+    #[inline]
+    pub fn read_or_wait<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<R>, E> {
+        let engine = self.engine()?;
+        let outcome = lift(|| {
+            engine.read_or_wait(template, order, |tuple| sink(tuple).map_err(Lifted::caller))
+        })?;
+        Ok(self.outcome(outcome))
     }
 
     fn wait_for<R, E: From<Error>>(
         &self,
-        template: &[TemplateRef<'_>],
-        want: Want,
+        waiter: Waiter,
+        (verb, template): (&'static str, &[TemplateRef<'_>]),
         timeout: Option<Duration>,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        if timeout != Some(Duration::ZERO) {
-            let waiter = self.waiter(template, want)?;
-            if waiter.wait(timeout)? {
-                return waiter.finish(sink);
-            }
+        if waiter.wait(timeout)? {
+            return waiter.finish(sink);
         }
-        let verb = if want == Want::Take { "take" } else { "read" };
+        // It is out of line when the error looks at the space.
+        drop(waiter);
         Err(self.timeout(verb, template, timeout.unwrap_or_default()).into())
     }
 

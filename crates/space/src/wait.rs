@@ -34,6 +34,15 @@ pub struct Waiter {
     waiter: tupelo_engine::Waiter,
 }
 
+/// What became of a call that gets in line for what is not there.
+#[derive(Debug)]
+pub enum Outcome<R> {
+    /// There was a match.
+    Done(R),
+    /// There was none: the caller is in line for one.
+    Waits(Waiter),
+}
+
 impl Space {
     /// Gets in line for a match. If there is one, it is handed over at once.
     ///
@@ -65,6 +74,15 @@ impl Space {
     fn register(&self, template: &[TemplateRef<'_>], want: EngineWant) -> Result<Waiter, Error> {
         let waiter = self.engine()?.waiter(template, want)?;
         Ok(Waiter { space: self.clone(), waiter })
+    }
+
+    pub(crate) fn outcome<R>(&self, outcome: tupelo_engine::Outcome<R>) -> Outcome<R> {
+        match outcome {
+            tupelo_engine::Outcome::Done(result) => Outcome::Done(result),
+            tupelo_engine::Outcome::Waits(waiter) => {
+                Outcome::Waits(Waiter { space: self.clone(), waiter })
+            }
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! The single-match verbs: `take`, `read`, `try_take`, `try_read`.
 
 use std::ffi::CStr;
+use std::time::Duration;
 
 use pyo3::prelude::*;
 
-use tupelo::{Order, TemplateRef, Want};
+use tupelo::{Order, Outcome, TemplateRef, Waiter};
 
 use crate::call::{Call, Verb};
 use crate::errors::Failure;
@@ -48,9 +49,15 @@ Raises:
         let [timeout, order] = call.keywords(["timeout", "order"])?;
         let order = order::order(order)?;
         let deadline = timeout::seconds("timeout", timeout)?;
-        call.with_template(|template| match try_take(call, template, order)? {
-            Some(tuple) => Ok(tuple),
-            None => wait(call, template, Want::Take, Deadline::after(deadline)),
+        call.with_template(|template| {
+            if deadline == Some(Duration::ZERO) {
+                return try_take(call, template, order)?
+                    .ok_or_else(|| timed_out(call, ("take", template), deadline));
+            }
+            match call.space().take_or_wait(template, order, |view| call.tuple(view))? {
+                Outcome::Done(tuple) => Ok(tuple),
+                Outcome::Waits(waiter) => wait(call, ("take", template), waiter, deadline),
+            }
         })
     }
 }
@@ -82,9 +89,15 @@ Raises:
         let [timeout, order] = call.keywords(["timeout", "order"])?;
         let order = order::order(order)?;
         let deadline = timeout::seconds("timeout", timeout)?;
-        call.with_template(|template| match try_read(call, template, order)? {
-            Some(tuple) => Ok(tuple),
-            None => wait(call, template, Want::Read, Deadline::after(deadline)),
+        call.with_template(|template| {
+            if deadline == Some(Duration::ZERO) {
+                return try_read(call, template, order)?
+                    .ok_or_else(|| timed_out(call, ("read", template), deadline));
+            }
+            match call.space().read_or_wait(template, order, |view| call.tuple(view))? {
+                Outcome::Done(tuple) => Ok(tuple),
+                Outcome::Waits(waiter) => wait(call, ("read", template), waiter, deadline),
+            }
         })
     }
 }
@@ -159,20 +172,28 @@ fn try_read<'py>(
     call.space().try_read(template, order, |view| call.tuple(view))
 }
 
-/// Waits for a match, after a first look found none.
+/// Waits for a match, in line for it.
 #[cold]
 fn wait<'py>(
     call: &Call<'_, 'py>,
-    template: &[TemplateRef<'_>],
-    want: Want,
-    deadline: Deadline,
+    (verb, template): (&'static str, &[TemplateRef<'_>]),
+    waiter: Waiter,
+    timeout: Option<Duration>,
 ) -> Result<Bound<'py, PyAny>, Failure> {
-    if !deadline.is_now() {
-        let waiter = call.space().waiter(template, want)?;
-        if waiting::wait(call.py, &waiter, &deadline)? {
-            return waiter.finish(|view| call.tuple(view));
-        }
+    if waiting::wait(call.py, &waiter, &Deadline::after(timeout))? {
+        return waiter.finish(|view| call.tuple(view));
     }
-    let verb = if want == Want::Take { "take" } else { "read" };
-    Err(call.space().timeout(verb, template, deadline.timeout()).into())
+    // It is out of line when the error looks at the space.
+    drop(waiter);
+    Err(timed_out(call, (verb, template), timeout))
+}
+
+/// The failure of a call that found no match in time.
+#[cold]
+fn timed_out(
+    call: &Call<'_, '_>,
+    (verb, template): (&'static str, &[TemplateRef<'_>]),
+    timeout: Option<Duration>,
+) -> Failure {
+    call.space().timeout(verb, template, timeout.unwrap_or_default()).into()
 }

@@ -1,8 +1,10 @@
-//! Which cells are free.
+//! Which cells are free, and the one that a process keeps at hand.
 
-use tupelo_shm::{Section, Span, View};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{FREE, FREE_NEXT, OWNED, OWNER, RECORD, SCOPE, SIGNAL, STATE, WAKES, cell};
+use tupelo_shm::{Section, Span, View, process::fork_generation};
+
+use super::{Cell, FREE, FREE_NEXT, OWNED, OWNER, RECORD, SCOPE, SIGNAL, STATE, WAKES, cell};
 use crate::Engine;
 use crate::error::Error;
 use crate::layout::{self, CELL_BYTES, PAGE, WAITERS_COUNT_MAX, WAITERS_MAX, head};
@@ -22,6 +24,32 @@ pub(crate) fn used(view: &View<'_>) -> u32 {
     line.load(USED).min(WAITERS_COUNT_MAX)
 }
 
+/// The cell that this process waited in last, kept for its next wait: whoever waits often, and briefly, needs no
+/// lock for it. It is the process's own all the while, so it goes with it if it dies.
+#[derive(Default)]
+pub(crate) struct SpareCell {
+    /// Its number, 0 if there is none, below the count of forks at which it was kept: a child must not use
+    /// its parent's.
+    word: AtomicU64,
+}
+
+impl SpareCell {
+    /// Takes it out.
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves are meant")]
+    fn take(&self) -> Option<u32> {
+        // Acquire pairs with the Release in `keep`: its last user has done with it.
+        let word = self.word.swap(0, Ordering::Acquire);
+        let is_own = (word >> 32) as u32 == fork_generation();
+        (is_own && word as u32 != 0).then_some(word as u32)
+    }
+
+    /// Keeps a cell, unless there is one. Returns whether it does.
+    fn keep(&self, number: u32) -> bool {
+        let word = u64::from(fork_generation()) << 32 | u64::from(number);
+        self.word.compare_exchange(0, word, Ordering::Release, Ordering::Relaxed).is_ok()
+    }
+}
+
 impl Engine {
     /// Gets a cell for this process.
     ///
@@ -29,6 +57,20 @@ impl Engine {
     ///
     /// [`Error::LimitExceeded`] if the space has its maximum of waiters.
     pub(crate) fn claim_cell(&self) -> Result<u32, Error> {
+        match self.spare_cell() {
+            Some(number) => Ok(number),
+            None => self.claim_free_cell(),
+        }
+    }
+
+    /// The cell that is at hand, cleared for its next use.
+    pub(crate) fn spare_cell(&self) -> Option<u32> {
+        let number = self.spare_cell.take()?;
+        clear(cell(&self.memory.view(), number));
+        Some(number)
+    }
+
+    fn claim_free_cell(&self) -> Result<u32, Error> {
         let mut section = Section::enter(&self.memory, head::CELLS_SCOPE)?;
         let line = line(&section);
         let free = line.load(FIRST_FREE);
@@ -41,10 +83,7 @@ impl Engine {
         };
         let cell = cell(section.view(), number);
         // A free cell means nothing but its link: no log (R2).
-        cell.init(RECORD, 0);
-        cell.init(SIGNAL, super::signal::AWAKE);
-        cell.init(WAKES, 0);
-        cell.init(SCOPE, 0);
+        clear(cell);
         let owner = section.thread().participant() + 1;
         section.set(cell, OWNER, owner);
         section.set(cell, STATE, OWNED);
@@ -70,6 +109,11 @@ impl Engine {
         Ok(used + 1)
     }
 
+    /// Gives a cell of this process back, or keeps it for its next wait. It is linked nowhere and holds no record.
+    pub(crate) fn release_cell(&self, number: u32) -> Result<(), Error> {
+        if self.spare_cell.keep(number) { Ok(()) } else { self.free_cell(number) }
+    }
+
     /// Gives a cell back that is linked nowhere and holds no record.
     pub(crate) fn free_cell(&self, number: u32) -> Result<(), Error> {
         let mut section = Section::enter(&self.memory, head::CELLS_SCOPE)?;
@@ -81,6 +125,23 @@ impl Engine {
         section.set(line, FIRST_FREE, number);
         section.commit()?;
         Ok(())
+    }
+}
+
+/// Forgets what a cell was last used for.
+fn clear(cell: Cell<'_>) {
+    cell.init(RECORD, 0);
+    cell.init(SIGNAL, super::signal::AWAKE);
+    cell.init(WAKES, 0);
+    cell.init(SCOPE, 0);
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if let Some(number) = self.spare_cell.take() {
+            // A failure means that the space is damaged or stalled. The cell is free when this process ends.
+            let _ = self.free_cell(number);
+        }
     }
 }
 

@@ -93,6 +93,11 @@ impl<'m> Head<'m> {
     }
 }
 
+/// Whether cells can be linked into `stripe` as it is: somebody has waited there before.
+pub(crate) fn has_table(stripe: Stripe<'_>) -> bool {
+    stripe.page().load(WAITER_TABLE) != 0
+}
+
 fn head_of<'m>(view: &View<'m>, stripe: Stripe<'m>, tag: u32) -> Head<'m> {
     let table = stripe.page().load(WAITER_TABLE);
     if table == 0 {

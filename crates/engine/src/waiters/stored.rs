@@ -95,7 +95,7 @@ impl Engine {
 }
 
 /// Stores `template` as its actuals, if it is of that form and they fit.
-fn store_actuals(view: &View<'_>, cell: Cell<'_>, template: &TemplateRef<'_>) -> bool {
+pub(crate) fn store_actuals(view: &View<'_>, cell: Cell<'_>, template: &TemplateRef<'_>) -> bool {
     let patterns = template.patterns;
     let simple = |pattern: &PatternRef<'_>| match pattern {
         PatternRef::Actual(_) => true,

@@ -9,7 +9,7 @@ use tupelo_shm::{Section, Span, futex};
 use tupelo_tuple::{TemplateRef, TupleView};
 
 use super::{
-    LINKED, RECORD, SCOPE, SIGNAL, STATE, TICKET, WANT, Want, cell, chain, deliver, signal,
+    LINKED, RECORD, SCOPE, SIGNAL, STATE, TICKET, WANT, Want, cell, chain, deliver, signal, stored,
 };
 use crate::Engine;
 use crate::error::Error;
@@ -26,30 +26,29 @@ use crate::targets::Targets;
 /// Longest sleep without looking around: a put that died between its commit and its wake-up, or a dead
 /// process, is noticed after this (rule L5).
 const SLICE: Duration = Duration::from_millis(100);
-/// Longest spin before a sleep. A sleeper's wake-up costs the waker 7 us and comes 20 us later (measured),
-/// so a wait that ends within this is cheaper spun.
-const SPIN_NS_MAX: u64 = 25_000;
+/// Longest spin before a sleep, and the longest usual wait that is spun for. More than the time in which a sleeper
+/// comes back (25 to 50 us on a virtual machine, measured; 5 on others), so that two who wait for each other do
+/// not sleep because the other does.
+const SPIN_NS_MAX: u64 = 100_000;
 /// Spins between looks at the clock.
 const SPINS_PER_LOOK: u32 = 32;
+/// Spins before the processor is offered to others: whom this thread waits for may need it.
+const SPIN_ALONE_NS: u64 = 1_000;
+/// Longest wait that is remembered: one of them ends the spinning, and a dozen short ones bring it back.
+const LONG_WAIT_NS: u64 = 4 * SPIN_NS_MAX;
 
 thread_local! {
     /// How long this thread's waits last, as a moving average: long waits are not spun for.
-    static USUAL_WAIT_NS: LocalCell<u64> = const { LocalCell::new(SPIN_NS_MAX / 2) };
-    /// Whether this thread has but one processor, and for how many waits that is believed.
-    static ALONE: LocalCell<(bool, u32)> = const { LocalCell::new((false, 0)) };
+    static USUAL_WAIT_NS: LocalCell<u64> = const { LocalCell::new(SPIN_NS_MAX) };
 }
 
-/// Waits between two looks at how many processors there are: it reads files, and takes 100 us.
-const WAITS_PER_LOOK: u32 = 1_024;
-
-/// Whether this thread may run on one processor only: then whom it waits for can not run while it spins.
-fn has_one_processor() -> bool {
-    let (mut alone, left) = ALONE.get();
-    if left == 0 {
-        alone = std::thread::available_parallelism().is_ok_and(|processors| processors.get() == 1);
-    }
-    ALONE.set((alone, left.checked_sub(1).unwrap_or(WAITS_PER_LOOK)));
-    alone
+/// What became of a call that waits for what is not there.
+#[derive(Debug)]
+pub enum Outcome<R> {
+    /// There was a match.
+    Done(R),
+    /// There was none: the caller is in line for one.
+    Waits(Waiter),
 }
 
 /// A blocked caller's place in line. Dropped, it gives up: a tuple already handed over goes back with its
@@ -81,14 +80,8 @@ impl Engine {
         template: &[TemplateRef<'_>],
         want: Want,
     ) -> Result<Waiter, Error> {
-        let number = self.claim_cell()?;
-        // From here on, dropping it gives the cell back.
-        let waiter = Waiter { engine: Arc::clone(self), number, want, done: false };
-        let view = self.memory.view();
-        let cell = cell(&view, number);
-        cell.init(WANT, want.number());
-        cell.init64(TICKET, self.next_ticket());
-        self.store_template(cell, template)?;
+        let waiter = self.waiter_in(self.claim_cell()?, want);
+        self.store_template(waiter.cell(), template)?;
         match template {
             [one] if let Some(kinds) = Kinds::of_template(one) => waiter.register(one, &kinds)?,
             _ => waiter.register_wide(template)?,
@@ -98,6 +91,40 @@ impl Engine {
             signal::raise(waiter.signal());
         }
         Ok(waiter)
+    }
+
+    /// A waiter in a cell that was got for it, not in line yet. Dropped, it gives the cell back.
+    fn waiter_in(self: &Arc<Self>, number: u32, want: Want) -> Waiter {
+        let waiter = Waiter { engine: Arc::clone(self), number, want, done: false };
+        waiter.cell().init(WANT, want.number());
+        waiter.cell().init64(TICKET, self.next_ticket());
+        waiter
+    }
+
+    /// Gets in line to take a match of `template`, of which the stripe of `section` has none: in the same section
+    /// if a cell is at hand and its template is short, as it is for who waits often, and briefly.
+    pub(crate) fn wait_in<'m>(
+        self: &'m Arc<Self>,
+        mut section: Section<'m>,
+        stripe: Stripe<'m>,
+        template: &TemplateRef<'_>,
+        search: &Search<'_>,
+    ) -> Result<Waiter, Error> {
+        let number = chain::has_table(stripe).then(|| self.spare_cell()).flatten();
+        let waiter = number.map(|number| self.waiter_in(number, Want::Take));
+        let Some(waiter) = waiter else {
+            section.finish()?;
+            return self.waiter(std::slice::from_ref(template), Want::Take);
+        };
+        if !stored::store_actuals(section.view(), waiter.cell(), template) {
+            section.finish()?;
+            // Only now: it may need a lock to give its cell back.
+            drop(waiter);
+            return self.waiter(std::slice::from_ref(template), Want::Take);
+        }
+        let filed = waiter.file_in(&mut section, stripe, search);
+        let filed = filed.and_then(|()| Ok(section.finish()?));
+        filed.map(|()| waiter)
     }
 }
 
@@ -137,9 +164,19 @@ impl Waiter {
                 return Ok(found.learn);
             }
         }
-        let tag_of = |mask| key::tag_of_patterns(search.patterns, mask, self.engine.seed);
-        self.engine.file(section, stripe, self.number, search.key.mask, tag_of)?;
+        self.file_in(section, stripe, search)?;
         Ok(false)
+    }
+
+    /// Links the cell.
+    fn file_in<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        search: &Search<'_>,
+    ) -> Result<(), Error> {
+        let tag_of = |mask| key::tag_of_patterns(search.patterns, mask, self.engine.seed);
+        self.engine.file(section, stripe, self.number, search.key.mask, tag_of)
     }
 
     fn wants_tuple(&self) -> bool {
@@ -219,30 +256,30 @@ impl Waiter {
         let deadline_ns = timeout.map(|timeout| begin_ns.saturating_add(nanoseconds(timeout)));
         let happened = self.spin(begin_ns, deadline_ns) || self.sleep(deadline_ns)?;
         let waited_ns = futex::monotonic_ns() - begin_ns;
-        USUAL_WAIT_NS.set((USUAL_WAIT_NS.get() * 7 + waited_ns.min(4 * SPIN_NS_MAX)) / 8);
+        USUAL_WAIT_NS.set((USUAL_WAIT_NS.get() * 7 + waited_ns.min(LONG_WAIT_NS)) / 8);
         Ok(happened)
     }
 
+    /// Looks for the signal again and again, for as long as that may be cheaper than a sleep.
     fn spin(&self, begin_ns: u64, deadline_ns: Option<u64>) -> bool {
-        let usual_ns = USUAL_WAIT_NS.get();
         // Who waits long as a rule gains nothing by spinning first.
-        let budget_ns =
-            if usual_ns > SPIN_NS_MAX { 0 } else { (2 * usual_ns).clamp(1_000, SPIN_NS_MAX) };
-        let end_ns = deadline_ns.map_or(u64::MAX, |deadline| deadline).min(begin_ns + budget_ns);
-        if has_one_processor() {
-            return self.happened();
-        }
-        loop {
+        let budget_ns = if USUAL_WAIT_NS.get() > SPIN_NS_MAX { 0 } else { SPIN_NS_MAX };
+        let end_ns = deadline_ns.unwrap_or(u64::MAX).min(begin_ns + budget_ns);
+        let mut now_ns = begin_ns;
+        while now_ns < end_ns {
             for _ in 0..SPINS_PER_LOOK {
                 if signal::is_raised(self.signal()) && self.happened() {
                     return true;
                 }
                 std::hint::spin_loop();
             }
-            if futex::monotonic_ns() >= end_ns {
-                return false;
+            if now_ns - begin_ns >= SPIN_ALONE_NS {
+                // On one processor, or a busy one, whom this thread waits for runs now.
+                std::thread::yield_now();
             }
+            now_ns = futex::monotonic_ns();
         }
+        false
     }
 
     fn sleep(&self, deadline_ns: Option<u64>) -> Result<bool, Error> {
@@ -377,7 +414,7 @@ impl Waiter {
         self.done = true;
         let view = self.engine.memory.view();
         self.engine.drop_template(cell(&view, self.number))?;
-        self.engine.free_cell(self.number)
+        self.engine.release_cell(self.number)
     }
 
     /// Leaves the line.
