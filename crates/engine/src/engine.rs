@@ -148,7 +148,7 @@ impl Engine {
     /// some size. Returns whether there were any, and so `count` neighbouring ones are free.
     #[cold]
     fn gather(&self, count: u32) -> Result<bool, Error> {
-        self.settle_the_dead()?;
+        self.settle_all()?;
         let mut freed = 0;
         for shape in 0..registry::count(&self.memory.view()) {
             freed += self.retry(|| {

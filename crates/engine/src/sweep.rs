@@ -56,7 +56,8 @@ impl Engine {
         }
         let next = now_ms.wrapping_add(PERIOD_MS);
         if word.compare_exchange(due_ms, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            self.sweep()?;
+            self.settle_the_dead()?;
+            self.shrink()?;
         }
         Ok(())
     }
@@ -68,15 +69,18 @@ impl Engine {
     ///
     /// What the memory says; what was done stays done.
     pub fn sweep(&self) -> Result<(), Error> {
-        self.settle_the_dead()?;
+        self.settle_all()?;
         self.shrink()
     }
 
-    /// Cleans up after the dead.
+    /// Cleans up after the dead, if a cheap look shows that there are any.
     pub(crate) fn settle_the_dead(&self) -> Result<(), Error> {
-        if !self.memory.somebody_died() {
-            return Ok(());
-        }
+        if self.memory.somebody_died() { self.settle_all() } else { Ok(()) }
+    }
+
+    /// Cleans up after every process and thread that is dead by now.
+    #[cold]
+    pub(crate) fn settle_all(&self) -> Result<(), Error> {
         // One at a time: a number that a sweeper has made free is soon another's, who lives.
         let Some(_right) = Section::try_enter(&self.memory, head::SWEEP_SCOPE)? else {
             return Ok(());

@@ -144,3 +144,26 @@ fn parent_and_child_wait_in_places_of_their_own() {
     assert_eq!(place.finish(first).unwrap(), 2);
     assert_eq!(space.check().unwrap().waiters, 0);
 }
+
+/// A thread that ends with a large tuple in its hands says so; nobody has to ask the system about threads.
+#[test]
+fn what_a_thread_held_that_ended_is_there_for_the_next_who_looks_l5() {
+    let name = Name::new("held-by-thread");
+    let space = name.attach();
+    let large = vec![7; 3_000];
+    space.put(&[Field::Int(1), Field::Bytes(&large)]).unwrap();
+    let template = [INT, ANY];
+    let template = [TemplateRef::new(&template)];
+    let ended = std::thread::scope(|scope| {
+        let take = || {
+            space.try_take(&template, Order::Fifo, |_| -> Result<(), Error> {
+                // Not a panic, which would print: what a sink does is not the engine's.
+                std::panic::resume_unwind(Box::new("in the sink"))
+            })
+        };
+        scope.spawn(take).join()
+    });
+    assert!(ended.is_err());
+    assert_eq!(space.try_take(&template, Order::Fifo, first).unwrap(), Some(1));
+    assert_eq!(space.check().unwrap().held(), 0);
+}

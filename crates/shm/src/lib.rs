@@ -21,6 +21,7 @@ mod access;
 mod addresses;
 mod buffer;
 mod copy;
+mod deaths;
 mod desk;
 mod error;
 pub mod futex;

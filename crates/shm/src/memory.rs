@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::access::{GRANULE, View};
+use crate::deaths::Deaths;
 use crate::error::Error;
 use crate::liveness;
 use crate::mapping::Mapping;
@@ -22,6 +23,7 @@ pub struct Memory {
     participant: AtomicU64,
     /// When this handle was made, as forks are counted.
     fork_generation: u32,
+    deaths: Deaths,
 }
 
 impl Clone for Memory {
@@ -44,6 +46,7 @@ impl Memory {
             known_bytes: AtomicUsize::new(thread::fixed_bytes()),
             participant: AtomicU64::new(0),
             fork_generation: process::fork_generation(),
+            deaths: Deaths::default(),
         };
         let _ = memory.view();
         memory
@@ -170,6 +173,11 @@ impl Memory {
     /// sees.
     pub(crate) fn is_a_copy(&self, fork_generation: u32) -> bool {
         self.mapping.file().is_none() && self.fork_generation != fork_generation
+    }
+
+    /// The other processes, as this one watches them.
+    pub(crate) fn deaths(&self) -> &Deaths {
+        &self.deaths
     }
 
     /// This process's number among the participants, if it is known.

@@ -138,6 +138,9 @@ fn vacate(slot: Slot<'_>) {
     slot.word(TID).store(0, Ordering::Release);
 }
 
+/// Start time of a thread that has ended and left its slot to the sweeper.
+const LEFT: u64 = u64::MAX;
+
 fn nothing_in_flight(slot: Slot<'_>) -> bool {
     (0..ENGINE_WORDS_COUNT).all(|word| slot.load(ENGINE_WORDS + 4 * word) == 0)
 }
@@ -163,9 +166,12 @@ impl Drop for Registrations {
                 // SAFETY: mappings are never unmapped, and `base` is one; the slot's page is committed.
                 let view = unsafe { View::new(held.base, table::slot(held.number as usize)) };
                 if let Some(slot) = slot_of(&view, held.number) {
-                    // Keeps the slot if something is in flight: the sweeper then sees a dead thread.
+                    // Keeps the slot if something is in flight: the sweeper then sees a dead thread, and
+                    // needs not ask the system.
                     if slot.load(COUNT) == 0 && slot.load(RUN) == 0 && nothing_in_flight(slot) {
                         vacate(slot);
+                    } else {
+                        slot.init64(START_TIME, LEFT);
                     }
                 }
             }
@@ -279,6 +285,10 @@ fn participant_entry<'m>(view: &View<'m>, number: usize) -> Participant<'m> {
     view.span(table::participant(number))
 }
 
+fn process_of(entry: Participant<'_>) -> ProcessId {
+    ProcessId { pid: entry.load(PID), start_time: entry.load64(PROCESS_START) }
+}
+
 fn participant_pid(view: &View<'_>, number: u32) -> u32 {
     if number as usize >= PARTICIPANTS_MAX {
         return 0;
@@ -313,12 +323,19 @@ impl Memory {
         (0..self.participants_used()).filter(is_taken).count()
     }
 
-    /// Whether a process or a thread that uses the segment has died and was not swept yet.
+    /// Whether a process that uses the segment has died and was not swept yet, or a thread of one with something
+    /// in its hands: a cheap look (a system call, as a rule), that may be taken often.
     pub fn somebody_died(&self) -> bool {
         let view = self.view();
-        let mut participants =
-            (0..self.participants_used()).filter_map(|number| participant_info(&view, number));
-        participants.any(|one| !one.alive) || self.slots().into_iter().any(is_dead)
+        let own = self.known_participant(process::fork_generation());
+        let others = (0..self.participants_used()).filter(|number| {
+            own.is_none_or(|own| own as usize != *number)
+                && participant_entry(&view, *number).load(PID) != 0
+        });
+        let others: Vec<ProcessId> =
+            others.map(|number| process_of(participant_entry(&view, number))).collect();
+        let may_matter = |slot: &Slot<'_>| has_left(*slot) || !nothing_in_flight(*slot);
+        self.deaths().any(&others) || self.slots().into_iter().filter(may_matter).any(is_dead)
     }
 
     /// Every slot that was ever used.
@@ -387,13 +404,17 @@ impl Memory {
 /// Whether the thread of a slot is dead and was not swept yet.
 fn is_dead(slot: Slot<'_>) -> bool {
     let tid = slot.load(TID);
-    tid != 0 && !process::thread_is_alive(tid, slot.load64(START_TIME))
+    tid != 0 && (has_left(slot) || !process::thread_is_alive(tid, slot.load64(START_TIME)))
+}
+
+/// Whether the thread of a slot said at its end that the slot is to be swept.
+fn has_left(slot: Slot<'_>) -> bool {
+    slot.load64(START_TIME) == LEFT
 }
 
 fn participant_info(view: &View<'_>, number: usize) -> Option<ParticipantInfo> {
-    let entry = participant_entry(view, number);
-    let pid = entry.load(PID);
-    let alive = || process::is_alive(pid, entry.load64(PROCESS_START));
+    let ProcessId { pid, start_time } = process_of(participant_entry(view, number));
+    let alive = || process::is_alive(pid, start_time);
     let number = u32::try_from(number).ok()?;
     (pid != 0).then(|| ParticipantInfo { number, pid, alive: alive() })
 }
