@@ -5,9 +5,12 @@ use tupelo_shm::Section;
 use tupelo_tuple::{Field, TemplateRef, TupleView};
 
 use crate::Engine;
+use crate::claim::{Begun, ClaimTerms};
 use crate::error::Error;
-use crate::find::{Order, beats};
+use crate::find::{Hit, Order, beats};
+use crate::lease::LeaseTerms;
 use crate::put::Incoming;
+use crate::record;
 use crate::step;
 use crate::stripe::Stripe;
 use crate::targets::{Target, TupleCopy};
@@ -21,31 +24,69 @@ impl Engine {
     /// As [`Engine::put`], and [`Error::TransactionTooBig`] for more than one step can change: nothing was
     /// stored.
     pub fn put_all(&self, tuples: &[&[Field<'_>]]) -> Result<usize, Error> {
-        let mut incoming = Vec::with_capacity(tuples.len());
-        for fields in tuples {
-            let one = self.incoming(fields)?;
-            let shape = self.shape(&one.kinds)?;
-            incoming.push((one, shape));
-        }
-        self.retry(|| self.put_all_once(&incoming))?;
+        let incoming = self.all_incoming(tuples)?;
+        self.put_all_incoming(&incoming)?;
         Ok(tuples.len())
     }
 
-    fn put_all_once(&self, incoming: &[(Incoming<'_>, u32)]) -> Result<(), Error> {
-        let mut shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
-        shapes.sort_unstable();
-        shapes.dedup();
-        let Some(mut section) = self.lock_all(shapes)? else { return Ok(()) };
-        let mut wakes = Delivery::default();
-        for (one, shape) in incoming {
-            step::begin(&section)?;
-            section.focus(Stripe::of_shape(section.view(), *shape).scope());
-            wakes.join(self.store(&mut section, one, *shape)?);
+    /// As [`Engine::put_all`], on terms that hold for each of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::put_all`].
+    pub fn put_all_leased(
+        &self,
+        tuples: &[&[Field<'_>]],
+        terms: &LeaseTerms,
+    ) -> Result<usize, Error> {
+        let mut incoming = self.all_incoming(tuples)?;
+        for (one, _) in &mut incoming {
+            one.terms = Some(self.terms(terms));
         }
-        section.commit()?;
-        drop(section);
+        self.put_all_incoming(&incoming)?;
+        Ok(tuples.len())
+    }
+
+    /// Checks tuples that are to be put together, and finds their shapes.
+    pub(crate) fn all_incoming<'f>(
+        &self,
+        tuples: &[&'f [Field<'f>]],
+    ) -> Result<Vec<(Incoming<'f>, u32)>, Error> {
+        let checked = tuples.iter().map(|fields| {
+            let one = self.incoming(fields)?;
+            let shape = self.shape(&one.kinds)?;
+            Ok((one, shape))
+        });
+        checked.collect()
+    }
+
+    fn put_all_incoming(&self, incoming: &[(Incoming<'_>, u32)]) -> Result<(), Error> {
+        if incoming.is_empty() {
+            return Ok(());
+        }
+        let wakes = self.retry(|| {
+            let mut section = self.lock_shapes(incoming.iter().map(|(_, shape)| *shape))?;
+            let wakes = self.store_all(&mut section, incoming)?;
+            section.commit()?;
+            Ok(wakes)
+        })?;
         wakes.wake(self);
         Ok(())
+    }
+
+    /// Stores tuples in a section that holds all their stripes.
+    pub(crate) fn store_all<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        incoming: &[(Incoming<'_>, u32)],
+    ) -> Result<Delivery, Error> {
+        let mut wakes = Delivery::default();
+        for (one, shape) in incoming {
+            step::begin(section)?;
+            section.focus(Stripe::of_shape(section.view(), *shape).scope());
+            wakes.join(self.store(section, one, *shape)?.0);
+        }
+        Ok(wakes)
     }
 
     /// The number of matches at one moment.
@@ -187,6 +228,26 @@ impl Engine {
         result.map(Some)
     }
 
+    /// Claims the match of all shapes with the extreme value in a field.
+    pub(crate) fn claim_extreme(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        terms: &ClaimTerms,
+    ) -> Result<Option<Begun>, Error> {
+        let claimed = self.at_one_moment(template, |section, targets| {
+            let Some((found, _)) = furthest(section, targets, self.seed, order) else {
+                return Ok(None);
+            };
+            let stripe = Stripe::of_shape(section.view(), found.target.shape);
+            section.focus(stripe.scope());
+            let record = record::at(section.view(), found.reference);
+            let hit = Hit { record, place: None };
+            self.begin_claim(section, stripe, hit, terms).map(Some)
+        });
+        Ok(claimed?.flatten())
+    }
+
     /// Copies the match of all shapes with the extreme value in a field.
     pub(crate) fn read_extreme<R, E: From<Error>>(
         &self,
@@ -221,7 +282,7 @@ impl Engine {
     }
 
     /// Runs `operation` while every stripe that `template` concerns is locked. `None` if there is none.
-    fn at_one_moment<'e, R>(
+    pub(crate) fn at_one_moment<'e, R>(
         &'e self,
         template: &[TemplateRef<'_>],
         mut operation: impl FnMut(&mut Section<'e>, &[Target<'_>]) -> Result<R, Error>,

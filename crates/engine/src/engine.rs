@@ -32,6 +32,12 @@ pub(crate) const NEXT_SWEEP_MS: usize = 4;
 const NEXT_TICKET: usize = 8;
 /// Tuples that the space may hold (two words); 0: as many as fit. Set at creation.
 const TUPLES_MAX: usize = 16;
+/// The last number that was given to a claim or a lease (two words).
+pub(crate) const NEXT_FENCE: usize = 24;
+/// When the next timer is due, in milliseconds (two words); 0: never. A hint.
+pub(crate) const EARLIEST_MS: usize = 32;
+/// The cell whose owner keeps the time, 0 if none does. A hint.
+pub(crate) const KEEPER: usize = 40;
 
 /// The engine over one segment, shared by the threads of a process.
 pub struct Engine {
@@ -209,18 +215,19 @@ impl Engine {
 }
 
 /// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
-const FORMAT: u64 = 3;
+const FORMAT: u64 = 4;
 
 fn layout_for(size_bytes: u64) -> Layout {
     let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);
     Layout::new(u32::try_from(extents).unwrap_or(u32::MAX >> 12))
 }
 
-/// Tuples in the space: in the lists, or held.
+/// Tuples in the space: in the lists, held, dead, or not visible yet.
 pub(crate) fn tuples(view: &View<'_>) -> u64 {
     let of = |shape| {
         let page = Stripe::of_shape(view, shape).page();
-        u64::from(page.load(stripe::LIVE)) + u64::from(page.load(stripe::HELD))
+        let counts = [stripe::LIVE, stripe::HELD, stripe::DEAD_COUNT, stripe::DELAYED_COUNT];
+        counts.into_iter().map(|count| u64::from(page.load(count))).sum::<u64>()
     };
     (0..registry::count(view)).map(of).sum()
 }

@@ -29,6 +29,15 @@ pub enum Error {
         /// Words that one step may change.
         limit: usize,
     },
+    /// The claim ran out, or its tuple was given to somebody else (rule K3).
+    ClaimLost {
+        /// The process that has the tuple now, if somebody has claimed it and it can be told.
+        pid: Option<u32>,
+    },
+    /// The claim was settled already: done, or aborted.
+    ClaimSettled,
+    /// The tuple of the lease is not there any more (rule L2).
+    LeaseExpired,
     /// A template that cannot be kept while its caller waits.
     Template(Box<str>),
     /// What the memory below said.
@@ -101,6 +110,12 @@ impl fmt::Display for Error {
             Self::TransactionTooBig { limit } => {
                 write!(f, "one atomic step changes more than {limit} words: do it in smaller steps")
             }
+            Self::ClaimLost { pid: Some(pid) } => {
+                write!(f, "the claim ran out, and process {pid} has the tuple now")
+            }
+            Self::ClaimLost { pid: None } => f.write_str("the claim ran out"),
+            Self::ClaimSettled => f.write_str("the claim was settled already"),
+            Self::LeaseExpired => f.write_str("the tuple of this lease is not there any more"),
             Self::Template(problem) => f.write_str(problem),
             Self::Memory(error) => error.fmt(f),
             Self::Need(need) => write!(f, "missing {need:?}"),

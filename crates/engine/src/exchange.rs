@@ -85,7 +85,7 @@ impl Engine {
     ) -> Result<Delivery, Error> {
         step::begin(section)?;
         section.focus(stripe::scope_of(shape));
-        self.store(section, incoming, shape)
+        Ok(self.store(section, incoming, shape)?.0)
     }
 
     /// Runs `operation` while the stripes that `template` concerns, and that of `shape`, are locked.
@@ -98,11 +98,8 @@ impl Engine {
         self.retry(|| {
             loop {
                 let targets = self.targets(template);
-                let mut shapes: Vec<u32> = targets.all.iter().map(|target| target.shape).collect();
-                shapes.push(shape);
-                shapes.sort_unstable();
-                shapes.dedup();
-                let Some(mut section) = self.lock_all(shapes)? else { continue };
+                let shapes = targets.all.iter().map(|target| target.shape);
+                let mut section = self.lock_shapes(shapes.chain([shape]))?;
                 if self.outdated(&targets) {
                     continue;
                 }

@@ -60,7 +60,7 @@ pub(crate) struct Hit<'m> {
 
 impl<'m> Found<'m> {
     /// The record at `reference`; nothing for 0.
-    fn at(view: &View<'m>, reference: u32, learn: bool) -> Self {
+    pub(crate) fn at(view: &View<'m>, reference: u32, learn: bool) -> Self {
         let hit = || Hit { record: record::at(view, reference), place: None };
         Self { hit: (reference != 0).then(hit), learn }
     }

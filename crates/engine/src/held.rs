@@ -5,9 +5,11 @@ use tupelo_tuple::{Field, Kind};
 
 use crate::Engine;
 use crate::error::Error;
-use crate::record::ImageBuffer;
+use crate::lease::lease_end_ms;
+use crate::record::{self, ImageBuffer};
 use crate::stripe::{HELD, Stripe};
 use crate::take::count_take;
+use crate::timers;
 use crate::waiters::deliver::Delivery;
 
 impl Engine {
@@ -23,9 +25,17 @@ impl Engine {
         let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
         // It leaves one hand; a waiter's hand counts anew.
         section.add(stripe.page(), HELD, -1);
+        let record = record::at(section.view(), reference);
+        if timers::is_past(lease_end_ms(section.view(), record)) {
+            // Its time ran out meanwhile: it is there no more (rule L1).
+            let told = self.told_of_removal(section, stripe, reference, kinds)?;
+            self.free_record_at(section, stripe, record)?;
+            return Ok(told);
+        }
         let delivery = self.deliver(section, stripe, reference, &fields, kinds)?;
         if !delivery.taken() {
             self.link_back(section, stripe, reference, kinds)?;
+            self.arm_lease(section, stripe, record)?;
         }
         Ok(delivery)
     }

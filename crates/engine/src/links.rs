@@ -9,12 +9,15 @@ use tupelo_tuple::{Field, Kind};
 use crate::Engine;
 use crate::base;
 use crate::blocks;
+use crate::claim::history;
 use crate::error::Error;
+use crate::extension;
 use crate::find::Hit;
 use crate::index::{self, BUILDING, CURSOR, DROPPING, Index, MASK, READY, STATE, key, ring};
 use crate::layout::Layout;
 use crate::record::{self, EXTENSION, Header, NEXT, Record, SHAPE, STATE as RECORD_STATE};
 use crate::stripe::{INDEX_SET, Stripe};
+use crate::timers::wheel;
 
 /// Which index slots are being built or dropped, a bit each.
 pub(crate) const WALKING: usize = 88;
@@ -61,12 +64,9 @@ pub(crate) fn ensure_extension<'m>(
     reference: u32,
     slot: usize,
 ) -> Result<(), Error> {
-    let header = record::header(section.view(), reference);
-    if !record::is_extended(slot) || header.load(EXTENSION) != 0 {
-        return Ok(());
+    if record::is_extended(slot) {
+        extension::ensure(section, layout, stripe, record::header(section.view(), reference))?;
     }
-    let block = blocks::allocate(section, layout, stripe, record::EXTENSION_BYTES)?;
-    section.set(header, EXTENSION, block);
     Ok(())
 }
 
@@ -159,11 +159,24 @@ impl Engine {
         stripe: Stripe<'m>,
         record: Record<'m>,
     ) -> Result<(), Error> {
-        let extension = record.header.load(EXTENSION);
-        if extension != 0 {
-            blocks::free(section, &self.layout, stripe, extension)?;
+        if record.header.load(EXTENSION) != 0 {
+            self.free_extension(section, stripe, record.header)?;
         }
         blocks::free_at(section, &self.layout, stripe, record.reference, record.header.part(0))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn free_extension<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        header: Header<'m>,
+    ) -> Result<(), Error> {
+        if let Some(extension) = extension::of(section.view(), header) {
+            history::forget(section, &self.layout, stripe, extension)?;
+        }
+        blocks::free(section, &self.layout, stripe, header.load(EXTENSION))
     }
 }
 
@@ -200,15 +213,22 @@ pub(crate) fn unlink_found<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, fo
     if walking != 0 {
         move_cursors(section, stripe, walking, reference, header.load(NEXT));
     }
+    if header.load(EXTENSION) != 0 {
+        wheel::disarm(section, stripe, reference);
+    }
     base::unlink(section, stripe, header);
 }
 
 /// Forgets the marks of a record that is held: it is linked nowhere now.
 pub(crate) fn hold(section: &mut Section<'_>, reference: u32, state: u32) {
     let header = record::header(section.view(), reference);
-    let shape = header.load(SHAPE);
-    section.set(header, SHAPE, shape & !(0xff << LINKED_SHIFT));
+    section.set(header, SHAPE, unmarked(header));
     section.set(header, RECORD_STATE, state);
+}
+
+/// The shape word of a record without the marks of indexes.
+pub(crate) fn unmarked(header: Header<'_>) -> u32 {
+    header.load(SHAPE) & !(0xff << LINKED_SHIFT)
 }
 
 #[cold]

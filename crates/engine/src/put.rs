@@ -12,6 +12,7 @@ use crate::engine;
 use crate::error::{Error, Need};
 use crate::flight::Flight;
 use crate::layout::{EXTENT_BYTES, head};
+use crate::lease::Terms;
 use crate::record::{self, ImageBuffer, Record};
 use crate::registry::Kinds;
 use crate::stripe::{self, NEXT_SEQUENCE, Stripe};
@@ -25,6 +26,8 @@ pub(crate) struct Incoming<'f> {
     pub(crate) fields: &'f [Field<'f>],
     pub(crate) kinds: Kinds,
     pub(crate) size: image::Size,
+    /// From when to when it is there, if not from now for ever.
+    pub(crate) terms: Option<Terms>,
 }
 
 impl Engine {
@@ -38,21 +41,29 @@ impl Engine {
         let incoming = self.incoming(fields)?;
         let shape = self.shape(&incoming.kinds)?;
         if incoming.size.bytes - record::HEADER_BYTES > ImageBuffer::SHORT_BYTES {
-            return self.put_long(&incoming, shape);
+            return self.put_long(&incoming, shape).map(|_| ());
         }
         match self.put_once(&incoming, shape) {
             // Not `done => done`: that would copy all of it.
-            Ok(()) => Ok(()),
-            Err(Error::Need(need)) => self.put_again(&incoming, shape, need),
+            Ok(_) => Ok(()),
+            Err(Error::Need(need)) => self.put_again(&incoming, shape, need).map(|_| ()),
             Err(error) => Err(error),
         }
+    }
+
+    /// As [`Engine::put`], for a tuple of which the caller wants to know where it is.
+    pub(crate) fn put_incoming(&self, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
+        if incoming.size.bytes - record::HEADER_BYTES > ImageBuffer::SHORT_BYTES {
+            return self.put_long(incoming, shape);
+        }
+        self.retry(|| self.put_once(incoming, shape))
     }
 
     /// Puts a tuple that found something missing. Apart, so that the first attempt is no loop, before which
     /// the compiler would put what only errors need.
     #[cold]
     #[inline(never)]
-    fn put_again(&self, incoming: &Incoming<'_>, shape: u32, need: Need) -> Result<(), Error> {
+    fn put_again(&self, incoming: &Incoming<'_>, shape: u32, need: Need) -> Result<u32, Error> {
         self.provide(need)?;
         self.retry(|| self.put_once(incoming, shape))
     }
@@ -70,7 +81,7 @@ impl Engine {
         if size.bytes > EXTENT_BYTES {
             self.require_room_for(size.bytes)?;
         }
-        Ok(Incoming { fields, kinds, size })
+        Ok(Incoming { fields, kinds, size, terms: None })
     }
 
     #[cold]
@@ -83,29 +94,29 @@ impl Engine {
     }
 
     #[inline(always)]
-    fn put_once(&self, incoming: &Incoming<'_>, shape: u32) -> Result<(), Error> {
-        let mut section = Section::enter(&self.memory, stripe::scope_of(shape))?;
-        let delivery = self.store(&mut section, incoming, shape)?;
+    fn put_once(&self, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
+        let mut section = self.enter(stripe::scope_of(shape))?;
+        let (delivery, reference) = self.store(&mut section, incoming, shape)?;
         section.finish()?;
         delivery.wake(self);
-        Ok(())
+        Ok(reference)
     }
 
-    /// Stores a tuple in a section that holds its stripe.
+    /// Stores a tuple in a section that holds its stripe. Returns where, too.
     #[inline(always)]
     pub(crate) fn store<'m>(
         &'m self,
         section: &mut Section<'m>,
         incoming: &Incoming<'_>,
         shape: u32,
-    ) -> Result<Delivery, Error> {
+    ) -> Result<(Delivery, u32), Error> {
         let stripe = Stripe::of_shape(section.view(), shape);
         if self.tuples_max != 0 {
             self.respect_limit(section)?;
         }
         let record = self.fill(section, stripe, incoming, shape)?;
         record::write_image(section.view(), record.reference, incoming.fields, incoming.size);
-        self.publish(section, stripe, record, incoming)
+        Ok((self.publish(section, stripe, record, incoming)?, record.reference))
     }
 
     /// Refuses one more tuple in a space that has its maximum. Puts queue up here, so that no two of them
@@ -148,10 +159,10 @@ impl Engine {
         record: Record<'m>,
         incoming: &Incoming<'_>,
     ) -> Result<Delivery, Error> {
-        let sequence = stripe.page().load64(NEXT_SEQUENCE);
-        // Not undone: a number that was skipped does no harm.
-        stripe.page().init64(NEXT_SEQUENCE, sequence + 1);
-        record.header.init64(record::SEQUENCE, sequence);
+        number(stripe, record);
+        if let Some(terms) = &incoming.terms {
+            return self.publish_on_terms(section, stripe, record, (incoming, terms));
+        }
         let (fields, kinds) = (incoming.fields, incoming.kinds.as_slice());
         let delivery = self.deliver(section, stripe, record.reference, fields, kinds)?;
         if !delivery.taken() {
@@ -163,7 +174,7 @@ impl Engine {
     /// Stores a large tuple: its bytes are copied between two sections, so that nobody waits for them.
     #[cold]
     #[inline(never)]
-    fn put_long(&self, incoming: &Incoming<'_>, shape: u32) -> Result<(), Error> {
+    fn put_long(&self, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
         let scope = stripe::scope_of(shape);
         let (reference, flight) = self.retry(|| {
             let mut section = Section::enter(&self.memory, scope)?;
@@ -191,7 +202,7 @@ impl Engine {
         match published {
             Ok(delivery) => {
                 delivery.wake(self);
-                Ok(())
+                Ok(reference)
             }
             Err(error) => {
                 let mut section = Section::enter(&self.memory, scope)?;
@@ -203,6 +214,15 @@ impl Engine {
             }
         }
     }
+}
+
+/// Gives a record its place in the order of puts.
+#[inline(always)]
+pub(crate) fn number<'m>(stripe: Stripe<'m>, record: Record<'m>) {
+    let sequence = stripe.page().load64(NEXT_SEQUENCE);
+    // Not undone: a number that was skipped does no harm.
+    stripe.page().init64(NEXT_SEQUENCE, sequence + 1);
+    record.header.init64(record::SEQUENCE, sequence);
 }
 
 #[cold]

@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use tupelo_shm::Section;
 use tupelo_tuple::{TemplateRef, TupleView};
 
 use crate::Engine;
@@ -109,6 +108,11 @@ impl Engine {
                 continue;
             };
             let found = search.pick(&view, stripe, order, random);
+            if self.is_behind(stripe) {
+                // What was found may have ended, and what was not may be there.
+                self.catch_up(stripe.scope())?;
+                continue;
+            }
             let Some(hit) = found.hit else {
                 if view.unchanged(stripe.scope(), sequence) && !view.violated() {
                     if miss == Miss::Final && stripe.page().load(HELD) != 0 {
@@ -146,7 +150,7 @@ impl Engine {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let scope = stripe::scope_of(shape);
-        let mut section = Section::enter(&self.memory, scope).map_err(Error::from)?;
+        let mut section = self.enter(scope)?;
         let stripe = Stripe::of_shape(section.view(), shape);
         let random = self.random_for(order);
         let found = search.pick(section.view(), stripe, order, random);
@@ -203,8 +207,7 @@ impl Engine {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let mut section =
-            Section::enter(&self.memory, stripe::scope_of(target.shape)).map_err(Error::from)?;
+        let mut section = self.enter(stripe::scope_of(target.shape))?;
         let reference = target.pick(section.view(), order, self.random(), self.seed);
         let copy =
             (reference != 0).then(|| TupleCopy::new(section.view(), reference, target.kinds));

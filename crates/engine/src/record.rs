@@ -7,8 +7,8 @@
 //! | 8 | bytes of the image |
 //! | 12 | shape; bits 16 to 23: the index slots that it is linked in; bit 31: the image is wide |
 //! | 16 | sequence number: the order of puts (two words) |
-//! | 24 | block with the index links 2 to 7, 0 if none |
-//! | 28 | who holds it: waiter cell or thread slot |
+//! | 24 | block with what few records have ([`crate::extension`]), 0 if none |
+//! | 28 | who holds it: waiter cell, or participant + 1 |
 //! | 32, 36 | previous and next in the order of puts |
 //! | 40, 56 | index links 0 and 1: tag, next leader in the bucket, next and previous with the same key |
 //! | 72 | the image ([`tupelo_tuple::image`]) |
@@ -16,7 +16,7 @@
 use tupelo_shm::{CopyBuffer, Fresh, GRANULE, Span, View};
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TupleView, image};
 
-use crate::stripe::INDEXES_MAX;
+use crate::extension::{self, Extension, INLINE_LINKS};
 
 /// The first two granules of a record: the fixed part, and the beginning of the image. Every record has
 /// them, since the fixed part alone needs a second granule.
@@ -51,9 +51,15 @@ pub(crate) const HANDED: u32 = 2;
 /// Being filled by a put; not visible yet.
 pub(crate) const RESERVED: u32 = 3;
 /// Taken out for a take that is still copying it.
-pub(crate) const CLAIMED: u32 = 4;
+pub(crate) const TAKEN: u32 = 4;
 /// A copy that a reader is picking up: freed, not put back, if its owner dies.
 pub(crate) const COPIED: u32 = 5;
+/// Somebody's, until the claim is settled or runs out (rule K1).
+pub(crate) const CLAIMED: u32 = 6;
+/// Given up after its last attempt (rule K5).
+pub(crate) const DEAD: u32 = 7;
+/// Not visible yet (rule L3).
+pub(crate) const DELAYED: u32 = 8;
 
 const WIDE: u32 = 1 << 31;
 const SHAPE_NUMBER: u32 = 0xffff;
@@ -88,11 +94,6 @@ pub(crate) const BUCKET_NEXT: usize = 4;
 pub(crate) const RING_NEXT: usize = 8;
 pub(crate) const RING_PREVIOUS: usize = 12;
 
-/// Links that fit into the header itself.
-const INLINE_LINKS: usize = 2;
-/// Bytes of the block that holds the others; its first line is the allocator's.
-pub(crate) const EXTENSION_BYTES: usize = GRANULE + (INDEXES_MAX - INLINE_LINKS) * LINK_BYTES;
-
 /// Whether index slot `slot` needs the extension.
 #[inline]
 pub(crate) const fn is_extended(slot: usize) -> bool {
@@ -118,8 +119,8 @@ pub(crate) fn link_of<'m>(view: &View<'m>, header: Header<'m>, slot: usize) -> L
 #[cold]
 #[inline(never)]
 fn extended_link<'m>(view: &View<'m>, extension: u32, slot: usize) -> Link<'m> {
-    let block: Span<'m, EXTENSION_BYTES> = view.at(extension);
-    block.part(GRANULE + (slot - INLINE_LINKS) * LINK_BYTES)
+    let extension: Extension<'m> = view.at(extension);
+    extension.part(extension::LINKS + (slot - INLINE_LINKS) * LINK_BYTES)
 }
 
 /// What a record of the tuple of `fields` takes, in bytes, and whether its image is wide.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tupelo_shm::{Section, View};
+use tupelo_shm::View;
 use tupelo_tuple::{EncodeError, Template, TemplateRef, TupleView};
 
 use crate::Engine;
@@ -73,7 +73,7 @@ impl Scan {
         let Some(kinds) = self.next_shape(&view, template) else {
             return engine.require_sound().map(|()| None);
         };
-        let mut section = Section::enter(&engine.memory, stripe::scope_of(self.shape))?;
+        let mut section = engine.enter(stripe::scope_of(self.shape))?;
         let stripe = Stripe::of_shape(section.view(), self.shape);
         let mut at = self.resume(section.view(), stripe);
         let mut copies = Vec::new();

@@ -10,25 +10,31 @@
 
 use tupelo_shm::Section;
 
+use crate::claim::list;
 use crate::error::{Error, Need};
 use crate::stripe::INDEXES_MAX;
+use crate::timers::wheel;
 use crate::{base, blocks, index::ring};
 
 /// Words that storing one tuple changes, its rare parts aside.
 const PUT_WORDS: usize = 2 * blocks::ALLOCATE_WORDS // the record and its extension
+    + wheel::ARM_WORDS
+    + 4 // the extension's place, when the lease ends, how many are delayed
     + INDEXES_MAX * (ring::LINK_WORDS + 1) // the links and a mark or cursor
     + base::LINK_WORDS
     + HAND_WORDS;
 /// Words that taking one tuple out changes.
 const TAKE_WORDS: usize = INDEXES_MAX * (ring::UNLINK_WORDS + 1) // the links and a cursor
     + base::UNLINK_WORDS
-    + 2 * blocks::FREE_WORDS // the record and its extension
+    + 3 * blocks::FREE_WORDS // the record, its extension and its history
+    + wheel::ARM_WORDS
+    + list::LINK_WORDS
     + HAND_WORDS;
 /// State, marks, holder, who holds it, how many are held, in whose flight: a record changes hands.
 pub(crate) const HAND_WORDS: usize = 6;
 
 /// Words that a step may change without asking for more.
-pub(crate) const STEP_WORDS: usize = 96;
+pub(crate) const STEP_WORDS: usize = 112;
 const _: () = assert!(PUT_WORDS <= STEP_WORDS && TAKE_WORDS <= STEP_WORDS);
 /// A fresh section is one step, and one rare part of it, long.
 const _: () = assert!(2 * STEP_WORDS <= tupelo_shm::LOG_ENTRIES_MIN);

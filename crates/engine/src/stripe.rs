@@ -28,6 +28,17 @@ pub(crate) const INDEX_SET: usize = 76;
 pub(crate) const WAITER_TABLE: usize = 80;
 /// Records that are out of the lists but not gone: handed to a waiter, or in a take's hands.
 pub(crate) const HELD: usize = 84;
+/// The timing wheel: a block, 0 if nothing here was ever put on terms or claimed.
+pub(crate) const WHEEL: usize = 92;
+/// When the wheel has something to do next, in milliseconds (two words); 0: never. May be too early.
+pub(crate) const DUE_MS: usize = 96;
+/// First of the records that are claimed.
+pub(crate) const CLAIMED: usize = 104;
+/// First of the records that are dead, and how many there are.
+pub(crate) const DEAD: usize = 108;
+pub(crate) const DEAD_COUNT: usize = 112;
+/// Records that are not visible yet.
+pub(crate) const DELAYED_COUNT: usize = 116;
 
 /// First and last record in the order of their puts.
 pub(crate) const FIRST: usize = 128;
@@ -102,6 +113,11 @@ impl<'m> Stripe<'m> {
     pub(crate) fn scope(self) -> u32 {
         self.scope
     }
+}
+
+/// The shape whose stripe `scope` is the lock of.
+pub(crate) fn shape_of(scope: u32) -> u32 {
+    (scope - scope_of(0)) / (scope_of(1) - scope_of(0))
 }
 
 /// The scope of the lock of shape `shape`'s stripe.

@@ -56,6 +56,7 @@ impl Engine {
         }
         let next = now_ms.wrapping_add(PERIOD_MS);
         if word.compare_exchange(due_ms, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            self.note_all_due();
             self.settle_the_dead()?;
             self.shrink()?;
         }
@@ -97,6 +98,7 @@ impl Engine {
         }
         for dead in self.memory.participants().iter().filter(|participant| !participant.alive) {
             self.free_cells_of(dead.number)?;
+            self.free_claims_of(dead.number, dead.pid)?;
             self.memory.free_participant(dead.number);
         }
         Ok(())
@@ -148,7 +150,7 @@ impl Engine {
                     record::RESERVED | record::COPIED => {
                         self.free_record(&mut section, stripe, reference)?;
                     }
-                    record::CLAIMED => {
+                    record::TAKEN => {
                         if let Some(kinds) = registry::kinds_of(section.view(), shape) {
                             delivery =
                                 self.give_back(&mut section, stripe, reference, kinds.as_slice())?;
@@ -189,6 +191,17 @@ impl Engine {
         let first = self.layout.extent_of(old);
         let count = arena::entry(section.view(), &self.layout, first).load(arena::LIVE);
         arena::give_back(section, &self.layout, first, count)
+    }
+
+    /// Gives back what a dead process had claimed.
+    fn free_claims_of(&self, participant: u32, pid: u32) -> Result<(), Error> {
+        let view = self.memory.view();
+        for shape in 0..registry::count(&view) {
+            if Stripe::of_shape(&view, shape).page().load(stripe::CLAIMED) != 0 {
+                self.fail_claims_of(participant, pid, stripe::scope_of(shape))?;
+            }
+        }
+        Ok(())
     }
 
     /// Gives the cells of a dead process back, and the tuples that it was handed.

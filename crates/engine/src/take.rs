@@ -107,7 +107,7 @@ impl Engine {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let scope = stripe::scope_of(shape);
-        let section = Section::enter(&self.memory, scope).map_err(Error::from)?;
+        let section = self.enter(scope)?;
         let stripe = Stripe::of_shape(section.view(), shape);
         let found = search.pick(section.view(), stripe, order, self.random_for(order));
         let Some(hit) = found.hit else {
@@ -162,7 +162,7 @@ impl Engine {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         self.recall()?;
-        let section = Section::enter(&self.memory, stripe::scope_of(shape)).map_err(Error::from)?;
+        let section = self.enter(stripe::scope_of(shape))?;
         let stripe = Stripe::of_shape(section.view(), shape);
         let found = search.pick(section.view(), stripe, order, self.random());
         let learn = || self.learn_if(found.learn, stripe.scope(), search.key.mask);
@@ -222,7 +222,7 @@ impl Engine {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         links::unlink(&mut section, stripe, reference);
-        links::hold(&mut section, reference, record::CLAIMED);
+        links::hold(&mut section, reference, record::TAKEN);
         section.add(stripe.page(), stripe::HELD, 1);
         let flight = Flight::begin(&mut section, reference)?;
         section.commit().map_err(Error::from)?;
@@ -308,8 +308,7 @@ impl Engine {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let mut section =
-            Section::enter(&self.memory, stripe::scope_of(target.shape)).map_err(Error::from)?;
+        let mut section = self.enter(stripe::scope_of(target.shape))?;
         let stripe = Stripe::of_shape(section.view(), target.shape);
         let reference = target.pick(section.view(), order, self.random(), self.seed);
         if reference == 0 {

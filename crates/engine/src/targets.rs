@@ -4,8 +4,9 @@ use tupelo_shm::{Section, View};
 use tupelo_tuple::TemplateRef;
 
 use crate::Engine;
+use crate::claim::list::{self, List};
 use crate::error::Error;
-use crate::find::{Order, Search, chosen, extreme};
+use crate::find::{Found, Order, Search, chosen, extreme};
 use crate::layout::head;
 use crate::record::{self, ImageBuffer};
 use crate::registry::{self, Kinds};
@@ -61,6 +62,20 @@ impl Target<'_> {
         Some(Search::new(one.patterns, self.kinds.as_slice(), seed))
     }
 
+    /// As [`Target::pick`], with where it stands in an index, and whether to learn.
+    pub(crate) fn find<'m>(
+        &self,
+        view: &View<'m>,
+        order: Order,
+        random: u64,
+        seed: u64,
+    ) -> Found<'m> {
+        match self.search(seed) {
+            Some(search) => search.pick(view, Stripe::of_shape(view, self.shape), order, random),
+            None => Found::at(view, self.pick(view, order, random, seed), false),
+        }
+    }
+
     /// The match that `order` asks for among those of all alternatives, or 0.
     pub(crate) fn pick(&self, view: &View<'_>, order: Order, random: u64, seed: u64) -> u32 {
         if let Some(search) = self.search(seed) {
@@ -80,7 +95,7 @@ impl Target<'_> {
         }
     }
 
-    fn accepts(&self, view: &View<'_>, reference: u32, seed: u64) -> bool {
+    pub(crate) fn accepts(&self, view: &View<'_>, reference: u32, seed: u64) -> bool {
         self.alternatives.iter().any(|alternative| {
             Search::new(alternative.patterns, self.kinds.as_slice(), seed)
                 .accepts(view, record::at(view, reference))
@@ -126,19 +141,40 @@ impl Engine {
         Targets { all, shapes }
     }
 
-    /// Locks the stripes of `shapes`, ascending; `None` if there are none.
+    /// Locks the stripes of `shapes`, ascending, at a moment at which everything due there has happened; `None`
+    /// if there are none.
     pub(crate) fn lock_all(
         &self,
         shapes: impl IntoIterator<Item = u32>,
     ) -> Result<Option<Section<'_>>, Error> {
-        let mut section: Option<Section<'_>> = None;
-        for shape in shapes {
-            match &mut section {
-                Some(section) => section.enter_also(stripe::scope_of(shape))?,
-                None => section = Some(Section::enter(&self.memory, stripe::scope_of(shape))?),
+        let shapes: Vec<u32> = shapes.into_iter().collect();
+        let Some((first, others)) = shapes.split_first() else { return Ok(None) };
+        loop {
+            let mut section = Section::enter(&self.memory, stripe::scope_of(*first))?;
+            for shape in others {
+                section.enter_also(stripe::scope_of(*shape))?;
             }
+            let is_behind =
+                |shape: &&u32| self.is_behind(Stripe::of_shape(section.view(), **shape));
+            let Some(late) = shapes.iter().find(is_behind) else { return Ok(Some(section)) };
+            let scope = stripe::scope_of(*late);
+            drop(section);
+            self.catch_up(scope)?;
         }
-        Ok(section)
+    }
+
+    /// As [`Engine::lock_all`], of at least one shape, in any order and perhaps several times.
+    pub(crate) fn lock_shapes(
+        &self,
+        shapes: impl IntoIterator<Item = u32>,
+    ) -> Result<Section<'_>, Error> {
+        let mut shapes: Vec<u32> = shapes.into_iter().collect();
+        shapes.sort_unstable();
+        shapes.dedup();
+        match self.lock_all(shapes)? {
+            Some(section) => Ok(section),
+            None => unreachable!("at least one shape is to be locked"),
+        }
     }
 
     /// Locks the stripes of all targets, then the wide waiters.
@@ -172,12 +208,15 @@ impl Engine {
             let cell = waiters::cell(view, number);
             cell.load(waiters::WANT) == Want::Take.number() && is_match(cell.load(waiters::RECORD))
         });
+        let stripe = Stripe::of_shape(view, target.shape);
+        let mut claimed = list::records(view, stripe, List::Claimed);
         handed
+            || claimed.any(|(reference, _)| target.accepts(view, reference, self.seed))
             || self.memory.slots().into_iter().any(|slot| {
                 (0..ENGINE_WORDS_COUNT).any(|word| {
                     let reference = slot.load(ENGINE_WORDS + 4 * word);
                     reference != 0
-                        && record::header(view, reference).load(record::STATE) == record::CLAIMED
+                        && record::header(view, reference).load(record::STATE) == record::TAKEN
                         && is_match(reference)
                 })
             })

@@ -162,7 +162,7 @@ impl Engine {
             let shape = self.shape(&incoming.kinds)?;
             step::begin(section)?;
             section.focus(stripe::scope_of(shape));
-            wakes.join(self.store(section, &incoming, shape)?);
+            wakes.join(self.store(section, &incoming, shape)?.0);
         }
         Ok(wakes)
     }

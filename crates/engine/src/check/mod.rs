@@ -6,11 +6,12 @@
 //! hands, a place in line) is no contradiction: the sweep returns it.
 //!
 //! The parts: who owns each extent and block ([`memory`]), the records and their order ([`records`]), what
-//! finds them ([`indexes`]), and who waits ([`waiting`]).
+//! finds them ([`indexes`]), who waits ([`waiting`]), and what waits for its time ([`timers`]).
 
 mod indexes;
 mod memory;
 mod records;
+mod timers;
 mod waiting;
 
 use tupelo_shm::{Section, View};
@@ -44,8 +45,10 @@ pub struct ShapeReport {
     pub kinds: Vec<Kind>,
     /// Tuples that can be found.
     pub tuples: u64,
-    /// Tuples in somebody's hands: handed to a waiter, or being taken.
+    /// Tuples in somebody's hands: handed to a waiter, being taken, or claimed.
     pub held: u64,
+    /// Tuples whose last attempt has failed.
+    pub dead: u64,
     /// Callers in line whose template selects this shape alone.
     pub waiting: u64,
     /// Indexes that are ready, over how many fields each.
@@ -114,6 +117,7 @@ impl Check<'_, '_> {
             let stripe = Stripe::of_shape(self.view, shape);
             let records = self.check_records(&mut blocks, shape, &kinds)?;
             let indexes = self.check_indexes(&mut blocks, shape, &kinds, &records)?;
+            let dead = self.check_timers(&mut blocks, shape, &kinds, &records)?;
             self.check_spares(&mut blocks, shape)?;
             let waiting = self.check_waiting(&mut blocks, shape, &filed)?;
             let in_hands = held.get(&shape).copied().unwrap_or(0);
@@ -125,6 +129,7 @@ impl Check<'_, '_> {
                 kinds: kinds.as_slice().to_vec(),
                 tuples: records.len() as u64,
                 held: u64::from(in_hands),
+                dead,
                 waiting: u64::from(waiting),
                 indexes,
             });

@@ -5,7 +5,12 @@ use std::collections::BTreeMap;
 use tupelo_shm::{ENGINE_WORDS, ENGINE_WORDS_COUNT, log_run};
 
 use super::{Check, contradiction, memory::Blocks, require};
+use crate::claim::{
+    history,
+    list::{self, List},
+};
 use crate::error::Error;
+use crate::extension::{self, Extension};
 use crate::layout::head;
 use crate::record::{self, HEADER_BYTES, ImageBuffer};
 use crate::registry::Kinds;
@@ -52,7 +57,7 @@ impl Check<'_, '_> {
     }
 
     /// A record's block, extension and image are sound.
-    fn claim_record(
+    pub(super) fn claim_record(
         &self,
         blocks: &mut Blocks,
         reference: u32,
@@ -69,7 +74,13 @@ impl Check<'_, '_> {
         let extension = header.load(record::EXTENSION);
         if extension != 0 {
             let user = || format!("the extension of record {reference}");
-            blocks.claim(extension, scope, record::EXTENSION_BYTES, user)?;
+            blocks.claim(extension, scope, extension::EXTENSION_BYTES, user)?;
+            let extension: Extension<'_> = self.view.at(extension);
+            let history = extension.load(extension::HISTORY);
+            if history != 0 {
+                let user = || format!("the history of record {reference}");
+                blocks.claim(history, scope, history::block_bytes(self.view, history), user)?;
+            }
         }
         if header.load(record::STATE) == record::RESERVED {
             return Ok(()); // Its image is not written yet.
@@ -110,6 +121,12 @@ impl Check<'_, '_> {
                 blocks.claim(granule, head::ARENA_SCOPE, 0, || "a thread's log".into())?;
             }
         }
+        for shape in 0..self.shapes {
+            let stripe = Stripe::of_shape(self.view, shape);
+            for (reference, _) in list::records(self.view, stripe, List::Claimed) {
+                self.claim_held(blocks, reference, &mut held)?;
+            }
+        }
         Ok(held)
     }
 
@@ -120,7 +137,7 @@ impl Check<'_, '_> {
         held: &mut BTreeMap<u32, u32>,
     ) -> Result<(), Error> {
         match record::header(self.view, reference).load(record::STATE) {
-            record::CLAIMED => self.claim_held(blocks, reference, held),
+            record::TAKEN => self.claim_held(blocks, reference, held),
             // On its way in, or a copy: no tuple of the space.
             record::RESERVED | record::COPIED => {
                 self.claim_held(blocks, reference, &mut BTreeMap::new())

@@ -30,6 +30,11 @@ pub(crate) fn is_raised(signal: &AtomicU32) -> bool {
     signal.load(Ordering::Relaxed) == RAISED
 }
 
+/// Whether the owner sleeps, by such a look.
+pub(crate) fn is_asleep(signal: &AtomicU32) -> bool {
+    signal.load(Ordering::Relaxed) == ASLEEP
+}
+
 /// Takes the signal, if it is raised. Returns whether it was.
 pub(crate) fn take(signal: &AtomicU32) -> bool {
     // The exchange sees what every signal until now was raised for, also one that came after the look.

@@ -12,6 +12,7 @@ use super::{
     LINKED, RECORD, SCOPE, SIGNAL, STATE, TICKET, WANT, Want, cell, chain, deliver, signal, stored,
 };
 use crate::Engine;
+use crate::claim::{Begun, Claim, ClaimTerms};
 use crate::error::Error;
 use crate::find::{Order, Search};
 use crate::flight::Flight;
@@ -140,7 +141,7 @@ impl Waiter {
         let scope = stripe::scope_of(shape);
         let search = Search::new(template.patterns, kinds.as_slice(), engine.seed);
         let learn = engine.retry(|| {
-            let mut section = Section::enter(&engine.memory, scope)?;
+            let mut section = engine.enter(scope)?;
             let stripe = Stripe::of_shape(section.view(), shape);
             let learn = self.register_in(&mut section, stripe, &search)?;
             section.commit()?;
@@ -254,7 +255,11 @@ impl Waiter {
         }
         let begin_ns = futex::monotonic_ns();
         let deadline_ns = timeout.map(|timeout| begin_ns.saturating_add(nanoseconds(timeout)));
-        let happened = self.spin(begin_ns, deadline_ns) || self.sleep(deadline_ns)?;
+        let happened = self.spin(begin_ns, deadline_ns) || {
+            let slept = self.sleep(deadline_ns);
+            self.engine.stop_keeping(self.number);
+            slept?
+        };
         let waited_ns = futex::monotonic_ns() - begin_ns;
         USUAL_WAIT_NS.set((USUAL_WAIT_NS.get() * 7 + waited_ns.min(LONG_WAIT_NS)) / 8);
         Ok(happened)
@@ -290,10 +295,12 @@ impl Waiter {
                 return self.look();
             }
             let slice = left_ns.map_or(SLICE, |left| SLICE.min(Duration::from_nanos(left)));
+            let slice = self.engine.sleep_until_due(self.number, slice);
             let slept_out = signal::sleep(self.signal(), slice);
             if self.happened() {
                 return Ok(true);
             }
+            self.engine.keep_time(self.number)?;
             if slept_out {
                 if self.look()? {
                     return Ok(true);
@@ -378,7 +385,7 @@ impl Waiter {
                 let header = record::header(section.view(), reference);
                 // A copy is freed if this thread dies, a tuple goes back.
                 let copied = self.want == Want::Read;
-                let state = if copied { record::COPIED } else { record::CLAIMED };
+                let state = if copied { record::COPIED } else { record::TAKEN };
                 section.set(header, record::STATE, state);
                 section.commit().map_err(Error::from)?;
                 drop(section);
@@ -395,6 +402,48 @@ impl Waiter {
             self.release()?;
             return sink(tuple);
         }
+    }
+
+    /// Makes a claim of the tuple that [`Waiter::wait`] announced, and shows it to `sink`. For a waiter that wants
+    /// to take.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::try_claim`].
+    pub fn finish_claim<R, E: From<Error>>(
+        mut self,
+        terms: &ClaimTerms,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<(Claim, R), E> {
+        let engine = Arc::clone(&self.engine);
+        loop {
+            while self.record() == 0 {
+                self.wait(None)?;
+            }
+            let begun = engine.retry(|| self.claim_handed(terms))?;
+            if let Some(begun) = begun {
+                self.release()?;
+                return engine.pour_claim(begun, sink);
+            }
+        }
+    }
+
+    /// Claims the record that was handed over; `None` if the put that did so died and was undone.
+    fn claim_handed(&self, terms: &ClaimTerms) -> Result<Option<Begun>, Error> {
+        let engine = &*self.engine;
+        let (shape, _) = record::shape_of(record::header(&engine.memory.view(), self.record()));
+        let mut section = engine.enter(stripe::scope_of(shape))?;
+        let cell = cell(section.view(), self.number);
+        let reference = cell.load(RECORD);
+        if reference == 0 {
+            return Ok(None);
+        }
+        let stripe = Stripe::of_shape(section.view(), shape);
+        section.set(cell, RECORD, 0);
+        let record = record::at(section.view(), reference);
+        let begun = engine.hold_for_claim(&mut section, stripe, record, terms)?;
+        section.commit()?;
+        Ok(Some(begun))
     }
 
     /// Frees the record that was picked up.

@@ -1,0 +1,112 @@
+//! Dead letters: tuples whose last attempt has failed (rule K5). They match nothing, are kept with the reasons, and
+//! can be put back.
+
+use tupelo_shm::Section;
+use tupelo_tuple::{TemplateRef, TupleView};
+
+use super::list::{self, List};
+use super::{Attempt, history};
+use crate::Engine;
+use crate::error::Error;
+use crate::extension::{self, ATTEMPTS, HISTORY};
+use crate::record;
+use crate::step;
+use crate::stripe::{DEAD_COUNT, HELD, Stripe};
+use crate::targets::{Target, TupleCopy};
+use crate::waiters::deliver::Delivery;
+
+/// What became of a dead tuple.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Obituary {
+    /// Attempts that failed.
+    pub attempts: u32,
+    /// Why, as far as it was kept: the newest are.
+    pub reasons: Vec<Attempt>,
+}
+
+impl Engine {
+    /// Shows the dead tuples that match to `sink`, the oldest of each shape first, with what became of them.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says, and what `sink` says.
+    pub fn dead<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        mut sink: impl FnMut(TupleView<'_>, Obituary) -> Result<R, E>,
+    ) -> Result<Vec<R>, E> {
+        let found = self.at_one_moment(template, |section, targets| {
+            let mut found = Vec::new();
+            for target in targets {
+                for reference in self.dead_matches(section, target) {
+                    let header = record::header(section.view(), reference);
+                    let Some(extension) = extension::of(section.view(), header) else { continue };
+                    let copy = TupleCopy::new(section.view(), reference, target.kinds);
+                    let reasons = history::read(section.view(), extension.load(HISTORY));
+                    found.push((copy, Obituary { attempts: extension.load(ATTEMPTS), reasons }));
+                }
+            }
+            Ok(found)
+        });
+        let found = found?.unwrap_or_default();
+        found.into_iter().map(|(copy, obituary)| sink(copy.view(), obituary)).collect()
+    }
+
+    /// Puts the dead tuples that match back at their places, as if nobody had tried yet. Returns how many.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceFull`]: none was put back.
+    pub fn requeue(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        let requeued = self.at_one_moment(template, |section, targets| {
+            let (mut count, mut wakes) = (0, Delivery::default());
+            for target in targets {
+                for reference in self.dead_matches(section, target) {
+                    wakes.join(self.revive(section, target, reference)?);
+                    count += 1;
+                }
+            }
+            Ok((count, wakes))
+        })?;
+        let Some((count, wakes)) = requeued else { return Ok(0) };
+        wakes.wake(self);
+        Ok(count)
+    }
+
+    /// The dead records that match, oldest first.
+    fn dead_matches(&self, section: &Section<'_>, target: &Target<'_>) -> Vec<u32> {
+        let view = section.view();
+        let stripe = Stripe::of_shape(view, target.shape);
+        let mut dead: Vec<u32> = list::records(view, stripe, List::Dead)
+            .map(|(reference, _)| reference)
+            .filter(|reference| target.accepts(view, *reference, self.seed))
+            .collect();
+        dead.sort_unstable_by_key(|reference| {
+            record::header(view, *reference).load64(record::SEQUENCE)
+        });
+        dead
+    }
+
+    fn revive<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        target: &Target<'_>,
+        reference: u32,
+    ) -> Result<Delivery, Error> {
+        step::begin(section)?;
+        let stripe = Stripe::of_shape(section.view(), target.shape);
+        section.focus(stripe.scope());
+        let header = record::header(section.view(), reference);
+        let Some(extension) = extension::of(section.view(), header) else {
+            return Err(self.damaged("a dead record has no extension"));
+        };
+        list::remove(section, stripe, List::Dead, extension);
+        section.set_words([
+            (extension.place(ATTEMPTS), 0),
+            (stripe.page().place(HELD), stripe.page().load(HELD).wrapping_add(1)),
+            (stripe.page().place(DEAD_COUNT), stripe.page().load(DEAD_COUNT).wrapping_sub(1)),
+        ]);
+        history::forget(section, &self.layout, stripe, extension)?;
+        self.give_back(section, stripe, reference, target.kinds.as_slice())
+    }
+}

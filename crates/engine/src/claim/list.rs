@@ -1,0 +1,99 @@
+//! The records of a stripe that are claimed, and those that are dead: two lists through their extensions.
+
+use tupelo_shm::{Section, View};
+
+use crate::extension::{self, Extension, LIST_NEXT, LIST_PREVIOUS};
+use crate::record;
+use crate::stripe::{CLAIMED, DEAD, Stripe};
+
+/// A list of a stripe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum List {
+    /// What somebody has claimed.
+    Claimed,
+    /// What was given up after its last attempt.
+    Dead,
+}
+
+impl List {
+    /// The word of the stripe with the first record.
+    fn first(self) -> usize {
+        match self {
+            Self::Claimed => CLAIMED,
+            Self::Dead => DEAD,
+        }
+    }
+}
+
+/// Words that linking or unlinking a record changes.
+pub(crate) const LINK_WORDS: usize = 4;
+
+/// Links a record at the front.
+pub(crate) fn push<'m>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    list: List,
+    (reference, extension): (u32, Extension<'m>),
+) {
+    let head = stripe.page().place(list.first());
+    let first = head.load();
+    section.set_words([
+        (extension.place(LIST_NEXT), first),
+        (extension.place(LIST_PREVIOUS), 0),
+        (head, reference),
+    ]);
+    if let Some(other) = extension_of(section.view(), first) {
+        section.set(other, LIST_PREVIOUS, reference);
+    }
+}
+
+/// Unlinks a record.
+pub(crate) fn remove<'m>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    list: List,
+    extension: Extension<'m>,
+) {
+    let (next, previous) = (extension.load(LIST_NEXT), extension.load(LIST_PREVIOUS));
+    let from = match extension_of(section.view(), previous) {
+        Some(other) => other.place(LIST_NEXT),
+        None => stripe.page().place(list.first()),
+    };
+    section.set_word(from, next);
+    if let Some(other) = extension_of(section.view(), next) {
+        section.set(other, LIST_PREVIOUS, previous);
+    }
+}
+
+/// The extension of the record at `reference`; `None` for reference 0.
+fn extension_of<'m>(view: &View<'m>, reference: u32) -> Option<Extension<'m>> {
+    if reference == 0 {
+        return None;
+    }
+    let found = extension::of(view, record::header(view, reference));
+    if found.is_none() {
+        // A record in a list without the words for it.
+        view.violate();
+    }
+    found
+}
+
+/// The records of a list, the last that came first. Bounded, should the list lead back into itself.
+pub(crate) fn records<'v, 'm>(
+    view: &'v View<'m>,
+    stripe: Stripe<'m>,
+    list: List,
+) -> impl Iterator<Item = (u32, Extension<'m>)> + use<'v, 'm> {
+    let mut next = stripe.page().load(list.first());
+    let mut remaining = view.granules();
+    std::iter::from_fn(move || {
+        let (reference, extension) = (next, extension_of(view, next)?);
+        if remaining == 0 {
+            view.violate();
+            return None;
+        }
+        remaining -= 1;
+        next = extension.load(LIST_NEXT);
+        Some((reference, extension))
+    })
+}

@@ -1,0 +1,293 @@
+//! Claims (rules K1 to K5): a tuple in somebody's hands until it is done with, and back in the space otherwise.
+//!
+//! A claimed record is in no list that a search goes through; the stripe has a list of its own for them, and the
+//! record's timer ends the claim. Its holder is known by a *fence*, a number that is never given out again: whoever
+//! comes with an older one has lost the claim, and changes nothing. Parts: getting a claim (here), what ends it
+//! ([`settle`]), what earlier attempts came to ([`history`]), and what was given up ([`dead`]).
+
+pub(crate) mod dead;
+pub(crate) mod history;
+pub(crate) mod list;
+pub(crate) mod settle;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tupelo_shm::{Section, View};
+use tupelo_tuple::{TemplateRef, TupleView};
+
+use crate::Engine;
+use crate::engine::{NEXT_FENCE, space_line};
+use crate::error::Error;
+use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, FENCE};
+use crate::find::{Found, Hit, Order};
+use crate::links;
+use crate::record::{self, HOLDER, Header, ImageBuffer, Record, SHAPE, STATE};
+use crate::registry::{self, Kinds};
+use crate::step;
+use crate::stripe::{self, HELD, Stripe};
+use crate::targets::{Target, TupleCopy};
+use crate::timers::{self, wheel};
+use crate::waiters::deliver::Delivery;
+use list::List;
+
+pub use history::Attempt;
+
+/// What a claim is given on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimTerms {
+    /// How long the holder may be silent. Rounded up to milliseconds.
+    pub ttl: Duration,
+    /// After so many attempts that failed, the tuple is dead (rule K5); `None`: never.
+    pub attempts_max: Option<u32>,
+}
+
+/// A tuple in this process's hands (rule K1). Dropped before it is settled, it gives the tuple back.
+pub struct Claim {
+    engine: Arc<Engine>,
+    place: Place,
+    attempt: u32,
+    is_settled: AtomicBool,
+}
+
+/// Where a claimed record is, and the fence of the claim.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) scope: u32,
+    pub(crate) reference: u32,
+    pub(crate) fence: u64,
+}
+
+/// A claim that was begun.
+pub(crate) struct Begun {
+    place: Place,
+    attempt: u32,
+    /// The tuple, if it is short.
+    copy: Option<TupleCopy>,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Failure<'r> {
+    /// The holder said so.
+    Abort { reason: &'r str },
+    /// The claim's time ran out.
+    Silence { pid: u32 },
+    /// The holder died.
+    Death { pid: u32 },
+}
+
+impl Failure<'_> {
+    fn reason(&self) -> String {
+        match self {
+            Self::Abort { reason } => (*reason).to_owned(),
+            Self::Silence { pid } => format!("process {pid} did not renew its claim in time"),
+            Self::Death { pid } => format!("process {pid} died"),
+        }
+    }
+}
+
+impl std::fmt::Debug for Claim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Claim").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+/// Words that beginning a claim changes, beside taking the record out of the lists.
+pub(crate) const BEGIN_WORDS: usize =
+    crate::blocks::ALLOCATE_WORDS + 1 + list::LINK_WORDS + 4 + wheel::ARM_WORDS;
+const _: () = assert!(BEGIN_WORDS <= step::STEP_WORDS);
+
+impl Engine {
+    /// Claims a match and gives it to `sink`, which reads it where it lies; `None` if nothing matches. Does not
+    /// wait.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says, and what `sink` says: then the tuple is back, and no attempt was counted.
+    pub fn try_claim<R, E: From<Error>>(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        terms: &ClaimTerms,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<(Claim, R)>, E> {
+        let begun = self.claim_match(template, order, terms)?;
+        begun.map(|begun| self.pour_claim(begun, sink)).transpose()
+    }
+
+    /// Makes a claim of what was begun, and shows the tuple to `sink`.
+    pub(crate) fn pour_claim<R, E: From<Error>>(
+        self: &Arc<Self>,
+        begun: Begun,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<(Claim, R), E> {
+        let Begun { place, attempt, copy } = begun;
+        let is_settled = AtomicBool::new(false);
+        let claim = Claim { engine: Arc::clone(self), place, attempt, is_settled };
+        let copy = match copy {
+            Some(copy) => copy,
+            None => self.copy_claimed(place)?,
+        };
+        match sink(copy.view()) {
+            Ok(result) => Ok((claim, result)),
+            Err(error) => {
+                claim.is_settled.store(true, Ordering::Relaxed);
+                // A claim that was lost meanwhile is back already.
+                match self.release_claim(place) {
+                    Ok(()) | Err(Error::ClaimLost { .. }) => Err(error),
+                    Err(failed) => Err(failed.into()),
+                }
+            }
+        }
+    }
+
+    /// Copies a large tuple that was claimed, without the lock, and then looks whether it still is.
+    #[cold]
+    fn copy_claimed(&self, place: Place) -> Result<TupleCopy, Error> {
+        let view = self.memory.view();
+        let kinds = kinds_of(self, &view, record::header(&view, place.reference))?;
+        let copy = TupleCopy::new(&view, place.reference, kinds);
+        self.with_claim(place, |_, _, _, _| Ok(Delivery::default()))?;
+        Ok(copy)
+    }
+
+    fn claim_match(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        terms: &ClaimTerms,
+    ) -> Result<Option<Begun>, Error> {
+        if matches!(order, Order::Max(_) | Order::Min(_)) {
+            self.recall_matches_of(template)?;
+            return self.claim_extreme(template, order, terms);
+        }
+        let mut recalled = false;
+        loop {
+            for target in &self.targets(template).all {
+                let begun = self.claim_from(target, order, terms)?;
+                if begun.is_some() {
+                    return Ok(begun);
+                }
+            }
+            if !recalled && self.recall_matches_of(template)? {
+                recalled = true;
+            } else if !self.matches_now(template)? {
+                return self.require_sound().map(|()| None);
+            }
+        }
+    }
+
+    /// Claims from one stripe.
+    fn claim_from(
+        &self,
+        target: &Target<'_>,
+        order: Order,
+        terms: &ClaimTerms,
+    ) -> Result<Option<Begun>, Error> {
+        let scope = stripe::scope_of(target.shape);
+        let (begun, learn) = self.retry(|| {
+            let mut section = self.enter(scope)?;
+            let stripe = Stripe::of_shape(section.view(), target.shape);
+            let found = target.find(section.view(), order, self.random(), self.seed);
+            let Found { hit: Some(hit), learn } = found else {
+                section.finish()?;
+                return Ok((None, found.learn));
+            };
+            let begun = self.begin_claim(&mut section, stripe, hit, terms)?;
+            section.finish()?;
+            Ok((Some(begun), learn))
+        })?;
+        if learn && let Some(search) = target.search(self.seed) {
+            // It is claimed: that an index could not be had must not lose it.
+            let _ = self.learn(scope, search.key.mask);
+        }
+        Ok(begun)
+    }
+
+    /// Takes a record out of its lists, and claims it.
+    pub(crate) fn begin_claim<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        hit: Hit<'m>,
+        terms: &ClaimTerms,
+    ) -> Result<Begun, Error> {
+        links::unlink_found(section, stripe, hit);
+        section.add(stripe.page(), HELD, 1);
+        self.hold_for_claim(section, stripe, hit.record, terms)
+    }
+
+    /// Claims a record that is in no list, and counted as held.
+    pub(crate) fn hold_for_claim<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+        terms: &ClaimTerms,
+    ) -> Result<Begun, Error> {
+        let Record { reference, header } = record;
+        let extension = extension::ensure(section, &self.layout, stripe, header)?;
+        let view = self.memory.view();
+        let fence = space_line(&view).double(NEXT_FENCE).fetch_add(1, Ordering::Relaxed) + 1;
+        // Meaningless until the record is claimed (R2).
+        extension.init64(FENCE, fence);
+        extension.init(ATTEMPTS_MAX, terms.attempts_max.unwrap_or(0));
+        list::push(section, stripe, List::Claimed, (reference, extension));
+        let holder = section.thread().participant() + 1;
+        section.set_words([
+            (header.place(SHAPE), links::unmarked(header)),
+            (header.place(STATE), record::CLAIMED),
+            (header.place(HOLDER), holder),
+        ]);
+        let times = (timers::now_ms(), timers::moment_in(terms.ttl));
+        wheel::arm(section, &self.layout, stripe, reference, times)?;
+        let is_short = record::image_bytes(header) <= ImageBuffer::SHORT_BYTES;
+        let kinds = kinds_of(self, section.view(), header)?;
+        Ok(Begun {
+            place: Place { scope: stripe.scope(), reference, fence },
+            attempt: extension.load(ATTEMPTS) + 1,
+            copy: is_short.then(|| TupleCopy::new(section.view(), reference, kinds)),
+        })
+    }
+}
+
+impl Claim {
+    /// The number of the claim, which is greater than that of every earlier one in the space (rule K1).
+    pub fn fence(&self) -> u64 {
+        self.place.fence
+    }
+
+    /// Which attempt at the tuple this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if !self.is_settled.load(Ordering::Relaxed) {
+            // If this fails, the claim was lost, or the space says so at the next call.
+            let _ = self.abort("the claim was dropped");
+        }
+    }
+}
+
+/// The process that holds the record with this header; 0 if it is not known any more.
+pub(crate) fn holder_pid(engine: &Engine, header: Header<'_>) -> u32 {
+    let number = header.load(HOLDER).wrapping_sub(1);
+    let participants = engine.memory.participants();
+    participants.iter().find(|one| one.number == number).map_or(0, |one| one.pid)
+}
+
+/// The kinds of a shape that a record names.
+pub(crate) fn kinds_of(
+    engine: &Engine,
+    view: &View<'_>,
+    header: Header<'_>,
+) -> Result<Kinds, Error> {
+    let (shape, _) = record::shape_of(header);
+    registry::kinds_of(view, shape)
+        .ok_or_else(|| engine.damaged("a claimed record names a shape that does not exist"))
+}

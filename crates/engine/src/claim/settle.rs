@@ -1,0 +1,279 @@
+//! What ends a claim: the tuple is done with, or it goes back, or its last attempt has failed (rules K2 to K5).
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tupelo_shm::{Section, View};
+use tupelo_tuple::{Field, Kind};
+
+use super::list::{self, List};
+use super::{Attempt, Claim, Failure, Place, history, holder_pid, kinds_of};
+use crate::Engine;
+use crate::blocks;
+use crate::error::Error;
+use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE};
+use crate::put::Incoming;
+use crate::record::{self, Record, STATE};
+use crate::registry::Kinds;
+use crate::step;
+use crate::stripe::{self, DEAD_COUNT, HELD, Stripe};
+use crate::timers::{self, wheel};
+use crate::waiters::deliver::Delivery;
+
+impl Claim {
+    /// Consumes the tuple, and stores `puts` at the same moment (rules K2, K4).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ClaimLost`]: somebody else has the tuple, or may have had it; nothing was stored (rule K3). As
+    /// [`Engine::put_all`]: nothing was stored, and the tuple is still claimed.
+    pub fn done(&self, puts: &[&[Field<'_>]]) -> Result<(), Error> {
+        self.require_open()?;
+        if puts.is_empty() {
+            let engine = &self.engine;
+            self.settled(engine.with_claim(self.place, |section, stripe, record, kinds| {
+                engine.end_claim(section, stripe, record)?;
+                engine.free_held(section, stripe, record.reference, kinds.as_slice(), true)
+            }))
+        } else {
+            self.settled(self.engine.done_with(self.place, puts))
+        }
+    }
+
+    /// Puts the tuple back at its old place (rule K2), or with the dead letters if that was the last attempt (K5).
+    ///
+    /// # Errors
+    ///
+    /// As [`Claim::done`].
+    pub fn abort(&self, reason: &str) -> Result<(), Error> {
+        self.require_open()?;
+        self.settled(self.engine.abort_claim(self.place, &Failure::Abort { reason }))
+    }
+
+    /// Lets the claim run for `ttl` from now (rule K2).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ClaimLost`] (rule K3).
+    pub fn extend(&self, ttl: Duration) -> Result<(), Error> {
+        self.require_open()?;
+        self.engine.extend_claim(self.place, ttl)
+    }
+
+    fn require_open(&self) -> Result<(), Error> {
+        if self.is_settled.load(Ordering::Relaxed) { Err(Error::ClaimSettled) } else { Ok(()) }
+    }
+
+    /// Notes that the claim has ended, if `result` says so.
+    fn settled(&self, result: Result<(), Error>) -> Result<(), Error> {
+        if matches!(result, Ok(()) | Err(Error::ClaimLost { .. })) {
+            self.is_settled.store(true, Ordering::Relaxed);
+        }
+        result
+    }
+}
+
+impl Engine {
+    /// Runs `change` on the claimed record, if the claim still holds.
+    pub(crate) fn with_claim<'e>(
+        &'e self,
+        place: Place,
+        mut change: impl FnMut(
+            &mut Section<'e>,
+            Stripe<'e>,
+            Record<'e>,
+            &Kinds,
+        ) -> Result<Delivery, Error>,
+    ) -> Result<(), Error> {
+        let delivery = self.retry(|| {
+            let mut section = self.enter(place.scope)?;
+            let (stripe, record, kinds) = self.require_claimed(section.view(), place)?;
+            let delivery = change(&mut section, stripe, record, &kinds)?;
+            section.commit()?;
+            Ok(delivery)
+        })?;
+        delivery.wake(self);
+        Ok(())
+    }
+
+    /// The record that `place` has claimed, under the lock of its stripe.
+    fn require_claimed<'m>(
+        &self,
+        view: &View<'m>,
+        place: Place,
+    ) -> Result<(Stripe<'m>, Record<'m>, Kinds), Error> {
+        let stripe = Stripe::of_scope(view, place.scope);
+        // Its block may be something else by now, and its words anything: they are looked at one after the other.
+        let begins = |granule| blocks::begins_at(view, &self.layout, stripe, granule);
+        let claimed = begins(place.reference).then(|| record::at(view, place.reference));
+        let claimed = claimed.filter(|record| record.header.load(STATE) == record::CLAIMED);
+        let found = claimed.filter(|record| begins(record.header.load(record::EXTENSION)));
+        let extension = found.and_then(|record| extension::of(view, record.header));
+        match (found, extension) {
+            (Some(record), Some(extension)) if extension.load64(FENCE) == place.fence => {
+                let kinds = kinds_of(self, view, record.header)?;
+                Ok((stripe, record, kinds))
+            }
+            // The very tuple, as far as can be seen: who has it now.
+            (Some(record), Some(_)) => {
+                Err(Error::ClaimLost { pid: Some(holder_pid(self, record.header)) })
+            }
+            _ => Err(Error::ClaimLost { pid: None }),
+        }
+    }
+
+    /// Takes a record off its claim: what follows decides where it goes.
+    fn end_claim<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+    ) -> Result<Extension<'m>, Error> {
+        let Some(extension) = extension::of(section.view(), record.header) else {
+            return Err(self.damaged("a claimed record has no extension"));
+        };
+        wheel::disarm(section, stripe, record.reference);
+        list::remove(section, stripe, List::Claimed, extension);
+        Ok(extension)
+    }
+
+    /// Consumes a claimed tuple and stores others, at one moment (rule K4).
+    fn done_with(&self, place: Place, puts: &[&[Field<'_>]]) -> Result<(), Error> {
+        let incoming = self.all_incoming(puts)?;
+        let own = stripe::shape_of(place.scope);
+        let delivery = self.retry(|| self.done_with_once(place, own, &incoming))?;
+        delivery.wake(self);
+        Ok(())
+    }
+
+    fn done_with_once(
+        &self,
+        place: Place,
+        own: u32,
+        incoming: &[(Incoming<'_>, u32)],
+    ) -> Result<Delivery, Error> {
+        let mut shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
+        shapes.push(own);
+        let mut section = self.lock_shapes(shapes)?;
+        let (stripe, record, kinds) = self.require_claimed(section.view(), place)?;
+        let mut wakes = self.store_all(&mut section, incoming)?;
+        // Frees last: a block that this section frees must not be filled in it again.
+        step::begin(&section)?;
+        section.focus(place.scope);
+        self.end_claim(&mut section, stripe, record)?;
+        wakes.join(self.free_held(
+            &mut section,
+            stripe,
+            record.reference,
+            kinds.as_slice(),
+            true,
+        )?);
+        section.commit()?;
+        Ok(wakes)
+    }
+
+    /// Gives a claimed tuple back: an attempt has failed. Without a reason if there is no room for it.
+    pub(crate) fn abort_claim(&self, place: Place, failure: &Failure<'_>) -> Result<(), Error> {
+        let with_reason = self.with_claim(place, |section, stripe, record, kinds| {
+            self.fail_claim(section, stripe, record, kinds.as_slice(), Some(failure))
+        });
+        match with_reason {
+            Err(Error::SpaceFull(_)) => self.with_claim(place, |section, stripe, record, kinds| {
+                self.fail_claim(section, stripe, record, kinds.as_slice(), None)
+            }),
+            done => done,
+        }
+    }
+
+    /// Gives a claimed tuple back as if it had never been claimed.
+    pub(super) fn release_claim(&self, place: Place) -> Result<(), Error> {
+        self.with_claim(place, |section, stripe, record, kinds| {
+            self.end_claim(section, stripe, record)?;
+            self.give_back(section, stripe, record.reference, kinds.as_slice())
+        })
+    }
+
+    fn extend_claim(&self, place: Place, ttl: Duration) -> Result<(), Error> {
+        self.with_claim(place, |section, stripe, record, _| {
+            wheel::disarm(section, stripe, record.reference);
+            let times = (timers::now_ms(), timers::moment_in(ttl));
+            wheel::arm(section, &self.layout, stripe, record.reference, times)?;
+            Ok(Delivery::default())
+        })
+    }
+
+    /// Counts an attempt that has failed, and puts the tuple back, or with the dead ones.
+    pub(crate) fn fail_claim<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+        kinds: &[Kind],
+        failure: Option<&Failure<'_>>,
+    ) -> Result<Delivery, Error> {
+        let extension = self.end_claim(section, stripe, record)?;
+        let number = extension.load(ATTEMPTS).saturating_add(1);
+        section.set(extension, ATTEMPTS, number);
+        if let Some(failure) = failure {
+            let attempt = Attempt { number, reason: failure.reason() };
+            history::append(section, &self.layout, stripe, extension, &attempt)?;
+        }
+        let most = extension.load(ATTEMPTS_MAX);
+        if most == 0 || number < most {
+            return self.give_back(section, stripe, record.reference, kinds);
+        }
+        let told = self.told_of_removal(section, stripe, record.reference, kinds)?;
+        list::push(section, stripe, List::Dead, (record.reference, extension));
+        section.set_words([
+            (record.header.place(STATE), record::DEAD),
+            (stripe.page().place(HELD), stripe.page().load(HELD).wrapping_sub(1)),
+            (stripe.page().place(DEAD_COUNT), stripe.page().load(DEAD_COUNT).wrapping_add(1)),
+        ]);
+        Ok(told)
+    }
+
+    /// Gives back what a dead process had claimed in the stripe of `scope` (rules K2, L5).
+    pub(crate) fn fail_claims_of(
+        &self,
+        participant: u32,
+        pid: u32,
+        scope: u32,
+    ) -> Result<(), Error> {
+        let mut with_reason = true;
+        loop {
+            let failure = with_reason.then_some(Failure::Death { pid });
+            match self.fail_one_claim_of(participant, scope, failure.as_ref()) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(Error::SpaceFull(_)) if with_reason => with_reason = false,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Gives back one of those claims. Returns whether there was one.
+    fn fail_one_claim_of(
+        &self,
+        participant: u32,
+        scope: u32,
+        failure: Option<&Failure<'_>>,
+    ) -> Result<bool, Error> {
+        let failed = self.retry(|| {
+            // Not on time: this is called while time is kept, too.
+            let mut section = Section::enter(&self.memory, scope)?;
+            let stripe = Stripe::of_scope(section.view(), scope);
+            let theirs = list::records(section.view(), stripe, List::Claimed)
+                .map(|(reference, _)| record::at(section.view(), reference))
+                .find(|record| record.header.load(record::HOLDER) == participant + 1);
+            let Some(record) = theirs else { return Ok(None) };
+            let kinds = kinds_of(self, section.view(), record.header)?;
+            let failed =
+                self.fail_claim(&mut section, stripe, record, kinds.as_slice(), failure)?;
+            section.commit()?;
+            Ok(Some(failed))
+        })?;
+        let Some(delivery) = failed else { return Ok(false) };
+        delivery.wake(self);
+        Ok(true)
+    }
+}

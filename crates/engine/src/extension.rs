@@ -1,0 +1,83 @@
+//! The extension of a record: a block with what only few records have. Links of the index slots beyond the
+//! second, and all that has to do with time: when the tuple's lease ends, who has claimed it, what became of
+//! earlier attempts.
+//!
+//! | bytes | what |
+//! |---:|---|
+//! | 0 | the allocator's ([`crate::blocks`]) |
+//! | 8 | the timer: due, neighbours, slot ([`crate::timers`]) |
+//! | 28 | block with what became of earlier attempts, 0 if none ([`crate::claim::history`]) |
+//! | 32 | when the lease ends, in milliseconds of the monotonic clock, 0 for never (two words); of a tuple that is not visible yet, how long the lease will be |
+//! | 40 | fence of the claim that has it, or had it last (two words) |
+//! | 48 | attempts that failed |
+//! | 52 | most attempts that the claim allows, 0 for any number |
+//! | 56, 60 | next and previous in the stripe's list of claimed, or of dead, records |
+//! | 64 | index links 2 to 7 |
+//! | 160 | number of the lease (two words) |
+//!
+//! The words of a claim and of the list mean nothing while the record is in the base list, so they are stored
+//! without the log when a claim begins (R2).
+
+use tupelo_shm::{GRANULE, Section, Span, View};
+
+use crate::blocks;
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::record::{EXTENSION, Header};
+use crate::stripe::{INDEXES_MAX, Stripe};
+
+/// Links that fit into the header of a record itself.
+pub(crate) const INLINE_LINKS: usize = 2;
+const LINKS_BYTES: usize = (INDEXES_MAX - INLINE_LINKS) * crate::record::LINK_BYTES;
+
+/// The timer's words begin here.
+pub(crate) const TIMER: usize = 8;
+pub(crate) const HISTORY: usize = 28;
+pub(crate) const LEASE_END_MS: usize = 32;
+pub(crate) const FENCE: usize = 40;
+pub(crate) const ATTEMPTS: usize = 48;
+pub(crate) const ATTEMPTS_MAX: usize = 52;
+pub(crate) const LIST_NEXT: usize = 56;
+pub(crate) const LIST_PREVIOUS: usize = 60;
+pub(crate) const LINKS: usize = GRANULE;
+pub(crate) const LEASE_NUMBER: usize = LINKS + LINKS_BYTES;
+
+/// Bytes of the block.
+pub(crate) const EXTENSION_BYTES: usize = 3 * GRANULE;
+const _: () = assert!(LEASE_NUMBER + 8 <= EXTENSION_BYTES);
+
+/// An extension, as a window on it.
+pub(crate) type Extension<'m> = Span<'m, EXTENSION_BYTES>;
+
+/// The extension of the record with this header, if it has one.
+#[inline]
+pub(crate) fn of<'m>(view: &View<'m>, header: Header<'m>) -> Option<Extension<'m>> {
+    match header.load(EXTENSION) {
+        0 => None,
+        block => Some(view.at(block)),
+    }
+}
+
+/// The extension of the record with this header, which gets one if it has none.
+///
+/// # Errors
+///
+/// [`crate::error::Need`] if there is no block for it.
+pub(crate) fn ensure<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    header: Header<'m>,
+) -> Result<Extension<'m>, Error> {
+    if let Some(extension) = of(section.view(), header) {
+        return Ok(extension);
+    }
+    let block = blocks::allocate(section, layout, stripe, EXTENSION_BYTES)?;
+    let extension: Extension<'m> = section.view().at(block);
+    for word in (TIMER..LINKS).step_by(8) {
+        extension.init64(word, 0);
+    }
+    extension.init64(LEASE_NUMBER, 0);
+    section.set(header, EXTENSION, block);
+    Ok(extension)
+}

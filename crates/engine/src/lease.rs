@@ -1,0 +1,272 @@
+//! Leases (rules L1 to L3): tuples that disappear, or appear, by themselves.
+
+use std::time::Duration;
+
+use tupelo_shm::{Section, View};
+use tupelo_tuple::{Field, Kind};
+
+use crate::Engine;
+use crate::blocks;
+use crate::engine::{NEXT_FENCE, space_line};
+use crate::error::Error;
+use crate::extension::{self, LEASE_END_MS, LEASE_NUMBER};
+use crate::put::Incoming;
+use crate::record::{self, EXTENSION, Record, STATE};
+use crate::registry::{self, Kinds};
+use crate::stripe::{self, DELAYED_COUNT, Stripe};
+use crate::timers::{self, wheel};
+use crate::waiters::deliver::Delivery;
+use std::sync::atomic::Ordering;
+
+/// When a tuple is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeaseTerms {
+    /// How long it stays once it is visible (rule L1); `None`: for ever.
+    pub lease: Option<Duration>,
+    /// How long until it is visible (rule L3); `None`: it is at once.
+    pub after: Option<Duration>,
+}
+
+/// A tuple that was put on terms: where it is, and a number that no other tuple of the space has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    scope: u32,
+    reference: u32,
+    number: u64,
+}
+
+/// A lease that has ended, in a record's words: a moment that is always past.
+const ENDED_MS: u64 = 1;
+
+/// The terms of a tuple on its way in, and the number of its lease.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    lease: Option<Duration>,
+    after: Option<Duration>,
+    number: u64,
+}
+
+impl Engine {
+    /// Stores a tuple that is there from one moment to another. When this returns, it will be, whatever becomes of
+    /// the caller.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::put`].
+    pub fn put_leased(&self, fields: &[Field<'_>], terms: &LeaseTerms) -> Result<Lease, Error> {
+        let mut incoming = self.incoming(fields)?;
+        let terms = self.terms(terms);
+        incoming.terms = Some(terms);
+        let shape = self.shape(&incoming.kinds)?;
+        let reference = self.put_incoming(&incoming, shape)?;
+        Ok(Lease { scope: stripe::scope_of(shape), reference, number: terms.number })
+    }
+
+    pub(crate) fn terms(&self, terms: &LeaseTerms) -> Terms {
+        let view = self.memory.view();
+        // Out of the same numbers as fences: no two are the same.
+        let number = space_line(&view).double(NEXT_FENCE).fetch_add(1, Ordering::Relaxed) + 1;
+        Terms { lease: terms.lease, after: terms.after, number }
+    }
+
+    /// As [`Engine::publish`], for a tuple that is put on terms.
+    #[cold]
+    pub(crate) fn publish_on_terms<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+        (incoming, terms): (&Incoming<'_>, &Terms),
+    ) -> Result<Delivery, Error> {
+        let extension = extension::ensure(section, &self.layout, stripe, record.header)?;
+        // Nobody can reach the record yet (R2).
+        extension.init64(LEASE_NUMBER, terms.number);
+        let Some(after) = terms.after else {
+            let end_ms = terms.lease.map_or(0, timers::moment_in);
+            extension.init64(LEASE_END_MS, end_ms);
+            let (fields, kinds) = (incoming.fields, incoming.kinds.as_slice());
+            let delivery = self.deliver(section, stripe, record.reference, fields, kinds)?;
+            if !delivery.taken() {
+                self.link_youngest(section, stripe, record, fields)?;
+                self.arm_lease(section, stripe, record)?;
+            }
+            return Ok(delivery);
+        };
+        extension.init64(LEASE_END_MS, terms.lease.map_or(0, milliseconds));
+        section.set(record.header, STATE, record::DELAYED);
+        section.add(stripe.page(), DELAYED_COUNT, 1);
+        let times = (timers::now_ms(), timers::moment_in(after));
+        wheel::arm(section, &self.layout, stripe, record.reference, times)?;
+        Ok(Delivery::default())
+    }
+
+    /// Sets the timer of a record that has become visible, if its lease ends.
+    pub(crate) fn arm_lease<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+    ) -> Result<(), Error> {
+        let end_ms = lease_end_ms(section.view(), record);
+        if end_ms == 0 {
+            return Ok(());
+        }
+        wheel::arm(section, &self.layout, stripe, record.reference, (timers::now_ms(), end_ms))
+    }
+
+    /// Makes a tuple visible whose time has come: the youngest of its shape (rule L3).
+    pub(crate) fn reveal<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[Kind],
+    ) -> Result<Delivery, Error> {
+        let record = record::at(section.view(), reference);
+        if let Some(extension) = extension::of(section.view(), record.header) {
+            let length_ms = extension.load64(LEASE_END_MS);
+            if length_ms != 0 {
+                let end_ms = timers::moment_in(Duration::from_millis(length_ms));
+                wheel::set64(section, extension, LEASE_END_MS, end_ms);
+            }
+        }
+        section.add(stripe.page(), DELAYED_COUNT, -1);
+        let mut copy = record::ImageBuffer::new();
+        let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
+        crate::put::number(stripe, record);
+        let delivery = self.deliver(section, stripe, reference, &fields, kinds)?;
+        if !delivery.taken() {
+            self.link_youngest(section, stripe, record, &fields)?;
+            self.arm_lease(section, stripe, record)?;
+        }
+        Ok(delivery)
+    }
+
+    /// Removes a tuple whose lease has ended.
+    pub(crate) fn expire<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[Kind],
+    ) -> Result<Delivery, Error> {
+        crate::links::unlink(section, stripe, reference);
+        let told = self.told_of_removal(section, stripe, reference, kinds)?;
+        self.free_record(section, stripe, reference)?;
+        Ok(told)
+    }
+
+    /// Lets the tuple stay for `length` from now, or from when it is visible; `None`: for ever (rule L2).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LeaseExpired`] if it is not there any more.
+    pub fn renew(&self, lease: &Lease, length: Option<Duration>) -> Result<(), Error> {
+        self.with_leased(lease, |section, stripe, record, _| {
+            let Some(extension) = extension::of(section.view(), record.header) else {
+                return Err(Error::LeaseExpired);
+            };
+            let state = record.header.load(STATE);
+            let end_ms = match length {
+                None => 0,
+                Some(length) if state == record::DELAYED => milliseconds(length),
+                Some(length) => timers::moment_in(length),
+            };
+            wheel::set64(section, extension, LEASE_END_MS, end_ms);
+            if state == record::LIVE {
+                wheel::disarm(section, stripe, record.reference);
+                self.arm_lease(section, stripe, record)?;
+            }
+            Ok(Delivery::default())
+        })
+    }
+
+    /// Removes the tuple (rule L2). If somebody has it in hands, it does not come back.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LeaseExpired`] if it is not there any more.
+    pub fn cancel(&self, lease: &Lease) -> Result<(), Error> {
+        self.with_leased(lease, |section, stripe, record, kinds| {
+            match record.header.load(STATE) {
+                record::LIVE => {
+                    return self.expire(section, stripe, record.reference, kinds.as_slice());
+                }
+                record::DELAYED => {
+                    wheel::disarm(section, stripe, record.reference);
+                    section.add(stripe.page(), DELAYED_COUNT, -1);
+                    self.free_record(section, stripe, record.reference)?;
+                }
+                _ => {
+                    if let Some(extension) = extension::of(section.view(), record.header) {
+                        wheel::set64(section, extension, LEASE_END_MS, ENDED_MS);
+                    }
+                }
+            }
+            Ok(Delivery::default())
+        })
+    }
+
+    /// How long the tuple will stay, if its lease ends.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LeaseExpired`] if it is not there any more.
+    pub fn expires_in(&self, lease: &Lease) -> Result<Option<Duration>, Error> {
+        let section = self.enter(lease.scope)?;
+        let (_, record) = self.leased(section.view(), lease).ok_or(Error::LeaseExpired)?;
+        let end_ms = lease_end_ms(section.view(), record);
+        let is_delayed = record.header.load(STATE) == record::DELAYED;
+        section.finish()?;
+        let left_ms = if is_delayed { end_ms } else { end_ms.saturating_sub(timers::now_ms()) };
+        Ok((end_ms != 0).then(|| Duration::from_millis(left_ms)))
+    }
+
+    fn with_leased<'e>(
+        &'e self,
+        lease: &Lease,
+        mut change: impl FnMut(
+            &mut Section<'e>,
+            Stripe<'e>,
+            Record<'e>,
+            &Kinds,
+        ) -> Result<Delivery, Error>,
+    ) -> Result<(), Error> {
+        let delivery = self.retry(|| {
+            let mut section = self.enter(lease.scope)?;
+            let (stripe, record) = self.leased(section.view(), lease).ok_or(Error::LeaseExpired)?;
+            let (shape, _) = record::shape_of(record.header);
+            let kinds = registry::kinds_of(section.view(), shape)
+                .ok_or_else(|| self.damaged("a leased record names a shape that does not exist"))?;
+            let delivery = change(&mut section, stripe, record, &kinds)?;
+            section.commit()?;
+            Ok(delivery)
+        })?;
+        delivery.wake(self);
+        Ok(())
+    }
+
+    /// The record of a lease, under the lock of its stripe, if it still is.
+    fn leased<'m>(&self, view: &View<'m>, lease: &Lease) -> Option<(Stripe<'m>, Record<'m>)> {
+        let stripe = Stripe::of_scope(view, lease.scope);
+        // Its block may be something else by now, and its words anything: they are looked at one after the other.
+        let begins = |granule| blocks::begins_at(view, &self.layout, stripe, granule);
+        let record = begins(lease.reference).then(|| record::at(view, lease.reference))?;
+        let is_there = record.header.load(STATE) != record::FREE;
+        let extension = (is_there && begins(record.header.load(EXTENSION)))
+            .then(|| extension::of(view, record.header))??;
+        let ended = extension.load64(LEASE_END_MS) == ENDED_MS;
+        (extension.load64(LEASE_NUMBER) == lease.number && !ended).then_some((stripe, record))
+    }
+}
+
+/// When the lease of a record ends; 0 for never.
+pub(crate) fn lease_end_ms(view: &View<'_>, record: Record<'_>) -> u64 {
+    extension::of(view, record.header).map_or(0, |extension| extension.load64(LEASE_END_MS))
+}
+
+/// A length in milliseconds, at least one, and no longer than the clock.
+fn milliseconds(length: Duration) -> u64 {
+    let ms = u64::try_from(length.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
+    ms.clamp(1, wheel::TIME_MS_MAX)
+}

@@ -1,0 +1,126 @@
+//! Time while nobody comes by (rule T6): one of the blocked callers, the *keeper*, sleeps no longer than until the
+//! next timer of the space, and lets everything happen then.
+//!
+//! The space notes when its next timer is due, and which cell's owner keeps the time. Whoever arms an earlier timer
+//! raises the keeper's signal; a keeper that is served appoints another sleeper. Both words are hints: that they may
+//! be lost with a killed process is made up for by every blocked caller, which looks after each slice of its sleep.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tupelo_shm::View;
+
+use super::{is_past, now_ms};
+use crate::Engine;
+use crate::engine::{EARLIEST_MS, KEEPER, space_line};
+use crate::error::Error;
+use crate::registry;
+use crate::stripe::{DUE_MS, Stripe, scope_of};
+use crate::waiters::{self, LINKED, SIGNAL, STATE, cells, signal};
+
+fn earliest<'m>(view: &View<'m>) -> &'m AtomicU64 {
+    space_line(view).double(EARLIEST_MS)
+}
+
+fn keeper<'m>(view: &View<'m>) -> &'m AtomicU32 {
+    space_line(view).word(KEEPER)
+}
+
+/// Notes that a timer is due at `due_ms`. If that is the earliest of the space, its keeper is told.
+pub(super) fn note_due(view: &View<'_>, due_ms: u64) {
+    if !lower(earliest(view), due_ms) {
+        return;
+    }
+    match keeper(view).load(Ordering::Relaxed) {
+        0 => appoint(view),
+        number => signal::raise(waiters::cell(view, number).word(SIGNAL)),
+    }
+}
+
+/// Lowers a time, of which 0 is never. Returns whether it was later.
+fn lower(word: &AtomicU64, due_ms: u64) -> bool {
+    let earlier = |known_ms: u64| (known_ms == 0 || due_ms < known_ms).then_some(due_ms);
+    word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, earlier).is_ok()
+}
+
+/// Makes one of those who sleep the keeper, if there is none, and lets it look at the time.
+fn appoint(view: &View<'_>) {
+    let sleeps = |number: &u32| {
+        let cell = waiters::cell(view, *number);
+        cell.load(STATE) == LINKED && signal::is_asleep(cell.word(SIGNAL))
+    };
+    let Some(number) = (1..=cells::used(view)).find(sleeps) else { return };
+    let word = keeper(view);
+    if word.compare_exchange(0, number, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+        signal::raise(waiters::cell(view, number).word(SIGNAL));
+    }
+}
+
+impl Engine {
+    /// How long the owner of a cell may sleep, at most `slice`: if nobody keeps the time it does.
+    pub(crate) fn sleep_until_due(&self, number: u32, slice: Duration) -> Duration {
+        let view = self.memory.view();
+        let free = keeper(&view).compare_exchange(0, number, Ordering::AcqRel, Ordering::Relaxed);
+        if !matches!(free, Ok(_)) && free != Err(number) {
+            return slice;
+        }
+        match earliest(&view).load(Ordering::Acquire) {
+            0 => slice,
+            due_ms => slice.min(Duration::from_millis(due_ms.saturating_sub(now_ms()))),
+        }
+    }
+
+    /// Lets everything happen that is due in the space, if anything is; the owner of cell `number` looked.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::catch_up`].
+    pub(crate) fn keep_time(&self, number: u32) -> Result<(), Error> {
+        let view = self.memory.view();
+        let due_ms = earliest(&view).load(Ordering::Acquire);
+        if !is_past(due_ms) {
+            return Ok(());
+        }
+        // Whoever comes later finds nothing due, or what was noted since.
+        let word = earliest(&view);
+        if word.compare_exchange(due_ms, 0, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            return Ok(());
+        }
+        // The keeper may be dead, or stopped.
+        keeper(&view).store(number, Ordering::Relaxed);
+        let done = self.catch_up_all();
+        self.note_all_due();
+        done
+    }
+
+    fn catch_up_all(&self) -> Result<(), Error> {
+        let view = self.memory.view();
+        for shape in 0..registry::count(&view) {
+            if self.is_behind(Stripe::of_shape(&view, shape)) {
+                self.catch_up(scope_of(shape))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the earliest timer of the space anew: who cleared the note may have died over it.
+    pub(crate) fn note_all_due(&self) {
+        let view = self.memory.view();
+        let due = |shape| Stripe::of_shape(&view, shape).page().load64(DUE_MS);
+        let next = (0..registry::count(&view)).map(due).filter(|due_ms| *due_ms != 0).min();
+        if let Some(due_ms) = next {
+            lower(earliest(&view), due_ms);
+        }
+    }
+
+    /// The owner of a cell sleeps no more: if it kept the time, somebody else has to.
+    pub(crate) fn stop_keeping(&self, number: u32) {
+        let view = self.memory.view();
+        let word = keeper(&view);
+        let kept = word.load(Ordering::Relaxed) == number
+            && word.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if kept && earliest(&view).load(Ordering::Acquire) != 0 {
+            appoint(&view);
+        }
+    }
+}

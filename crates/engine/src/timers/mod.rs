@@ -1,0 +1,161 @@
+//! What happens by itself when its time has come (rules L1, L3, L4, K2): a lease ends, a tuple becomes visible, a
+//! claim runs out.
+//!
+//! There is no daemon. Whoever enters a stripe first lets everything happen there that is due ([`Engine::enter`]),
+//! so an operation never sees a tuple whose lease has ended, whether or not somebody has cleared it away. Blocked
+//! callers see to it that it also happens while nobody comes by ([`keep`]).
+//!
+//! Time is the machine's monotonic clock in milliseconds. An end is rounded up to the next one.
+
+pub(crate) mod keep;
+pub(crate) mod wheel;
+
+use std::time::Duration;
+
+use tupelo_shm::{Section, futex};
+
+use crate::Engine;
+use crate::claim::{self, Failure};
+use crate::error::Error;
+use crate::record::{self, STATE};
+use crate::registry;
+use crate::step;
+use crate::stripe::{DUE_MS, Stripe};
+use crate::waiters::deliver::Delivery;
+
+/// How much later something is tried again that found no room, in milliseconds.
+const POSTPONED_MS: u64 = 100;
+
+/// What there is room for when something is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// For everything.
+    Enough,
+    /// Not for the reasons of failed attempts.
+    ForTuples,
+    /// Not even for making a tuple findable.
+    None,
+}
+
+/// The time, in milliseconds of the monotonic clock (rule L4).
+pub(crate) fn now_ms() -> u64 {
+    futex::monotonic_ns() / 1_000_000
+}
+
+/// The moment `after` from now. Rounded up, so that it is not reached too early.
+pub(crate) fn moment_in(after: Duration) -> u64 {
+    let after_ns = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+    let end_ms = futex::monotonic_ns().saturating_add(after_ns).div_ceil(1_000_000);
+    end_ms.min(now_ms() + wheel::TIME_MS_MAX)
+}
+
+/// Whether what is due at `due_ms` has happened by now.
+pub(crate) fn is_past(due_ms: u64) -> bool {
+    due_ms != 0 && due_ms <= now_ms()
+}
+
+impl Engine {
+    /// Locks a stripe, at a moment at which everything that was due there has happened.
+    #[inline(always)]
+    pub(crate) fn enter(&self, scope: u32) -> Result<Section<'_>, Error> {
+        let section = Section::enter(&self.memory, scope)?;
+        if Stripe::of_scope(section.view(), scope).page().load64(DUE_MS) == 0 {
+            return Ok(section);
+        }
+        self.enter_on_time(section, scope)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_on_time<'m>(
+        &'m self,
+        mut section: Section<'m>,
+        scope: u32,
+    ) -> Result<Section<'m>, Error> {
+        while is_past(Stripe::of_scope(section.view(), scope).page().load64(DUE_MS)) {
+            section.finish()?;
+            self.catch_up(scope)?;
+            section = Section::enter(&self.memory, scope)?;
+        }
+        Ok(section)
+    }
+
+    /// Whether something is due in `stripe`. For readers without the lock, who look before they search.
+    #[inline(always)]
+    pub(crate) fn is_behind(&self, stripe: Stripe<'_>) -> bool {
+        let due_ms = stripe.page().load64(DUE_MS);
+        due_ms != 0 && is_past(due_ms)
+    }
+
+    /// Lets everything happen that is due in the stripe of `scope`.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says; what has happened stays.
+    #[cold]
+    pub(crate) fn catch_up(&self, scope: u32) -> Result<(), Error> {
+        let mut room = Room::Enough;
+        loop {
+            let mut wakes = Delivery::default();
+            let done = self.catch_up_once(scope, room, &mut wakes);
+            wakes.wake(self);
+            match done {
+                Err(Error::Need(need)) => match (self.provide(need), room) {
+                    (Err(Error::SpaceFull(_)), Room::Enough) => room = Room::ForTuples,
+                    // What needs room comes later; what gives room must not wait for it.
+                    (Err(Error::SpaceFull(_)), Room::ForTuples) => room = Room::None,
+                    (provided, _) => provided?,
+                },
+                done => return done,
+            }
+        }
+    }
+
+    fn catch_up_once(&self, scope: u32, room: Room, wakes: &mut Delivery) -> Result<(), Error> {
+        let now_ms = now_ms();
+        let mut section = Section::enter(&self.memory, scope)?;
+        let stripe = Stripe::of_scope(section.view(), scope);
+        while let Some(reference) = wheel::pop(&mut section, stripe, now_ms, step::commit_if_full)?
+        {
+            let fired = self.fire(&mut section, stripe, reference, (now_ms, room))?;
+            section.commit()?;
+            wakes.join(fired);
+        }
+        section.commit()?;
+        wheel::note_next(section.view(), stripe);
+        Ok(section.finish()?)
+    }
+
+    /// Does what the timer of a record was set for.
+    fn fire<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        (now_ms, room): (u64, Room),
+    ) -> Result<Delivery, Error> {
+        let header = record::header(section.view(), reference);
+        let (shape, _) = record::shape_of(header);
+        let state = header.load(STATE);
+        let kinds = registry::kinds_of(section.view(), shape)
+            .ok_or_else(|| self.damaged("a timer's record names a shape that does not exist"))?;
+        if state == record::LIVE {
+            return self.expire(section, stripe, reference, kinds.as_slice());
+        }
+        if room == Room::None {
+            let times = (now_ms, now_ms + POSTPONED_MS);
+            wheel::arm(section, &self.layout, stripe, reference, times)?;
+            return Ok(Delivery::default());
+        }
+        match state {
+            record::DELAYED => self.reveal(section, stripe, reference, kinds.as_slice()),
+            record::CLAIMED => {
+                let failure = Failure::Silence { pid: claim::holder_pid(self, header) };
+                let failure = (room == Room::Enough).then_some(&failure);
+                let record = record::at(section.view(), reference);
+                self.fail_claim(section, stripe, record, kinds.as_slice(), failure)
+            }
+            _ => Err(self.damaged("a timer's record is in no state that ends")),
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! A hierarchical timing wheel per stripe, after Varghese and Lauck (1987): arming, disarming and firing a timer
+//! take the same few steps however many there are (rule L1).
+//!
+//! A slot of the lowest level is a millisecond; a slot of each further one is as long as the level below. A
+//! timer stands in the level of the highest digit, to the base 64, in which its time differs from the wheel's
+//! own, and moves down when that digit is reached. Every entry of a level is later than the wheel's time in that
+//! digit and equal in all higher ones, so the first slot in use of each level is its next event.
+//!
+//! | bytes | what |
+//! |---:|---|
+//! | 0 | the allocator's |
+//! | 8 | the wheel's time: everything due until then has been fired, or stands in a slot of that moment (two words) |
+//! | 16 | slots in use, a bit each: two words per level |
+//! | 128 | first record of each slot |
+//!
+//! A timer is four words of its record's extension: due (two), neighbours, and slot + 1, 0 if it is not armed.
+
+use std::collections::BTreeMap;
+
+use tupelo_shm::{Section, Span, View, Word};
+
+use crate::blocks;
+use crate::error::Error;
+use crate::extension::{self, TIMER};
+use crate::layout::Layout;
+use crate::record;
+use crate::stripe::{DUE_MS, Stripe, WHEEL};
+
+const DIGIT_BITS: u32 = 6;
+const SLOTS: u32 = 1 << DIGIT_BITS;
+/// Seven digits of milliseconds: 139 years.
+const LEVELS: u32 = 7;
+
+const TIME: usize = 8;
+const IN_USE: usize = 16;
+const HEADS: usize = 128;
+pub(crate) const WHEEL_BYTES: usize = HEADS + 4 * (LEVELS * SLOTS) as usize;
+const _: () = assert!(IN_USE + 8 * LEVELS as usize <= HEADS);
+
+/// The latest time that the wheel can hold; what is later is as good as never.
+pub(crate) const TIME_MS_MAX: u64 = 1 << (DIGIT_BITS * LEVELS - 1);
+
+/// Words that arming or disarming a timer changes: its own, a neighbour's, the slot's and the bit.
+pub(crate) const ARM_WORDS: usize = 5 + 1 + 1 + 1;
+type Wheel<'m> = Span<'m, WHEEL_BYTES>;
+
+/// A timer, as a window on its words.
+type Timer<'m> = Span<'m, 24>;
+const DUE: usize = 0;
+const NEXT: usize = 8;
+const PREVIOUS: usize = 12;
+const SLOT: usize = 16;
+
+/// The timer of a record, which has an extension.
+fn timer<'m>(view: &View<'m>, reference: u32) -> Timer<'m> {
+    let header = record::header(view, reference);
+    match extension::of(view, header) {
+        Some(extension) => extension.part(TIMER),
+        None => {
+            // A record in the wheel without the words for it.
+            view.violate();
+            header.part(0)
+        }
+    }
+}
+
+/// The wheel of a stripe, if anything there was ever armed.
+fn wheel<'m>(view: &View<'m>, stripe: Stripe<'m>) -> Option<Wheel<'m>> {
+    match stripe.page().load(WHEEL) {
+        0 => None,
+        block => Some(view.at(block)),
+    }
+}
+
+/// The stripe's wheel; a new one, whose time is `now_ms`, if it has none.
+fn ensure<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    now_ms: u64,
+) -> Result<Wheel<'m>, Error> {
+    if let Some(wheel) = wheel(section.view(), stripe) {
+        return Ok(wheel);
+    }
+    let block = blocks::allocate(section, layout, stripe, WHEEL_BYTES)?;
+    let wheel: Wheel<'m> = section.view().at(block);
+    wheel.init64(TIME, now_ms);
+    (IN_USE..WHEEL_BYTES).step_by(8).for_each(|word| wheel.init64(word, 0));
+    section.set(stripe.page(), WHEEL, block);
+    Ok(wheel)
+}
+
+/// Where a timer stands: number of the slot among all levels.
+fn slot_for(time_ms: u64, due_ms: u64) -> u32 {
+    let due_ms = due_ms.clamp(time_ms + 1, time_ms + TIME_MS_MAX);
+    let highest = 63 - (time_ms ^ due_ms).leading_zeros();
+    let level = (highest / DIGIT_BITS).min(LEVELS - 1);
+    level * SLOTS + digit(due_ms, level)
+}
+
+/// A digit of a time, to the base 64.
+#[expect(clippy::cast_possible_truncation, reason = "masked to six bits")]
+fn digit(time_ms: u64, level: u32) -> u32 {
+    (time_ms >> (DIGIT_BITS * level)) as u32 & (SLOTS - 1)
+}
+
+fn head(slot: u32) -> usize {
+    HEADS + 4 * slot as usize
+}
+
+/// The word with the bit of a slot, and the bit.
+fn bit(slot: u32) -> (usize, u32) {
+    (IN_USE + 4 * (slot / 32) as usize, 1 << (slot % 32))
+}
+
+/// Arms the timer of the record at `reference`, which has an extension and is not armed.
+///
+/// # Errors
+///
+/// [`crate::error::Need`] if the stripe has no wheel yet and there is no block for one.
+pub(crate) fn arm<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    reference: u32,
+    (now_ms, due_ms): (u64, u64),
+) -> Result<(), Error> {
+    let wheel = ensure(section, layout, stripe, now_ms)?;
+    link(section, wheel, reference, due_ms);
+    let known_ms = stripe.page().load64(DUE_MS);
+    if known_ms == 0 || due_ms < known_ms {
+        // A lower bound: too low does no harm, so it is not undone.
+        stripe.page().init64(DUE_MS, due_ms);
+        super::keep::note_due(section.view(), due_ms);
+    }
+    Ok(())
+}
+
+fn link<'m>(section: &mut Section<'m>, wheel: Wheel<'m>, reference: u32, due_ms: u64) {
+    let slot = slot_for(wheel.load64(TIME), due_ms);
+    let first = wheel.load(head(slot));
+    let timer = timer(section.view(), reference);
+    let [low, high] = halves(due_ms);
+    section.set_words([
+        (timer.place(DUE), low),
+        (timer.place(DUE + 4), high),
+        (timer.place(NEXT), first),
+        (timer.place(PREVIOUS), 0),
+        (timer.place(SLOT), slot + 1),
+        (wheel.place(head(slot)), reference),
+    ]);
+    if first == 0 {
+        let (word, bit) = bit(slot);
+        section.set(wheel, word, wheel.load(word) | bit);
+    } else {
+        let other = self::timer(section.view(), first);
+        section.set(other, PREVIOUS, reference);
+    }
+}
+
+/// Disarms the timer of a record, if it is armed.
+pub(crate) fn disarm<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
+    let timer = timer(section.view(), reference);
+    let slot = timer.load(SLOT);
+    let Some(wheel) = wheel(section.view(), stripe) else { return };
+    if slot == 0 {
+        return;
+    }
+    if slot > LEVELS * SLOTS {
+        return section.view().violate();
+    }
+    let (previous, next) = (timer.load(PREVIOUS), timer.load(NEXT));
+    let from = match previous {
+        0 => wheel.place(head(slot - 1)),
+        previous => self::timer(section.view(), previous).place(NEXT),
+    };
+    section.set_words([(timer.place(SLOT), 0), (from, next)]);
+    if next != 0 {
+        let other = self::timer(section.view(), next);
+        section.set(other, PREVIOUS, previous);
+    } else if previous == 0 {
+        let (word, bit) = bit(slot - 1);
+        section.set(wheel, word, wheel.load(word) & !bit);
+    }
+}
+
+/// A level's next event: its slot, and when it is.
+fn next_event(wheel: Wheel<'_>) -> Option<(u32, u64)> {
+    let time_ms = wheel.load64(TIME);
+    let of = |level: u32| {
+        let in_use = wheel.load64(IN_USE + 8 * level as usize);
+        let first = in_use.trailing_zeros();
+        let begin = time_ms >> (DIGIT_BITS * (level + 1)) << (DIGIT_BITS * (level + 1));
+        let event_ms = begin | u64::from(first) << (DIGIT_BITS * level);
+        (in_use != 0).then_some((level * SLOTS + first, event_ms))
+    };
+    (0..LEVELS).filter_map(of).min_by_key(|(_, event_ms)| *event_ms)
+}
+
+/// Brings the wheel forward to `now_ms` by one step: the record of a timer that is due by now and disarmed, or
+/// `None` if there is no more. Timers of higher levels move down on the way; `between` is called before each
+/// such step, and may commit the section.
+///
+/// # Errors
+///
+/// What `between` says.
+pub(crate) fn pop<'m>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    now_ms: u64,
+    mut between: impl FnMut(&mut Section<'m>) -> Result<(), Error>,
+) -> Result<Option<u32>, Error> {
+    let Some(wheel) = wheel(section.view(), stripe) else { return Ok(None) };
+    loop {
+        between(section)?;
+        let event = next_event(wheel).filter(|(_, event_ms)| *event_ms <= now_ms);
+        let time_ms = wheel.load64(TIME);
+        let reached_ms = event.map_or(now_ms, |(_, event_ms)| event_ms);
+        if reached_ms > time_ms {
+            set64(section, wheel, TIME, reached_ms);
+        }
+        let Some((slot, _)) = event else { return Ok(None) };
+        let reference = wheel.load(head(slot));
+        if reference == 0 || section.view().violated() {
+            // A slot in use without an entry.
+            section.view().violate();
+            return Ok(None);
+        }
+        disarm(section, stripe, reference);
+        if slot < SLOTS {
+            return Ok(Some(reference));
+        }
+        let due_ms = timer(section.view(), reference).load64(DUE);
+        if due_ms <= reached_ms {
+            return Ok(Some(reference));
+        }
+        link(section, wheel, reference, due_ms);
+    }
+}
+
+/// Every armed timer of a stripe, with its time, after a check that each stands where it belongs. What is wrong
+/// otherwise.
+pub(crate) fn armed(view: &View<'_>, stripe: Stripe<'_>) -> Result<BTreeMap<u32, u64>, String> {
+    let mut armed = BTreeMap::new();
+    let Some(wheel) = wheel(view, stripe) else { return Ok(armed) };
+    let time_ms = wheel.load64(TIME);
+    for slot in 0..LEVELS * SLOTS {
+        let (mut previous, mut reference) = (0, wheel.load(head(slot)));
+        let (word, bit) = bit(slot);
+        if (wheel.load(word) & bit != 0) != (reference != 0) {
+            return Err(format!("slot {slot} of a wheel is marked wrongly"));
+        }
+        while reference != 0 {
+            let timer = timer(view, reference);
+            let due_ms = timer.load64(DUE);
+            // Nobody brings a wheel forward but who empties the slots of that moment.
+            let belongs = slot_for(time_ms, due_ms) == slot || is_of_this_moment(time_ms, slot);
+            let sound = timer.load(SLOT) == slot + 1 && timer.load(PREVIOUS) == previous;
+            if !sound || !belongs || armed.insert(reference, due_ms).is_some() {
+                return Err(format!(
+                    "the timer of record {reference}, due at {due_ms}, stands in slot {slot} at {time_ms} wrongly"
+                ));
+            }
+            (previous, reference) = (reference, timer.load(NEXT));
+        }
+    }
+    Ok(armed)
+}
+
+/// Whether a slot is the one that its level has come to.
+fn is_of_this_moment(time_ms: u64, slot: u32) -> bool {
+    digit(time_ms, slot / SLOTS) == slot % SLOTS
+}
+
+/// Notes when the stripe's next timer is due, after everything due has been fired and the section has committed.
+pub(crate) fn note_next(view: &View<'_>, stripe: Stripe<'_>) {
+    let next = wheel(view, stripe).and_then(next_event);
+    stripe.page().init64(DUE_MS, next.map_or(0, |(_, event_ms)| event_ms));
+}
+
+pub(crate) fn set64<'m, const N: usize>(
+    section: &mut Section<'m>,
+    span: Span<'m, N>,
+    at: usize,
+    value: u64,
+) {
+    let [low, high] = halves(value);
+    let stores: [(Word<'m>, u32); 2] = [(span.place(at), low), (span.place(at + 4), high)];
+    section.set_words(stores);
+}
+
+/// The low and the high word of a double one.
+#[expect(clippy::cast_possible_truncation, reason = "the halves are meant")]
+pub(crate) const fn halves(value: u64) -> [u32; 2] {
+    [value as u32, (value >> 32) as u32]
+}
