@@ -138,7 +138,19 @@ impl Engine {
 
     #[cold]
     pub(crate) fn provide(&self, need: Need) -> Result<(), Error> {
+        match self.provide_late(need) {
+            Err(Error::SpaceFull(_)) if self.anything_is_due() => {
+                self.catch_up_all()?;
+                self.provide_late(need)
+            }
+            done => done,
+        }
+    }
+
+    /// As [`Engine::provide`], without a look at what is due: for what happens because it is.
+    pub(crate) fn provide_late(&self, need: Need) -> Result<(), Error> {
         match need {
+            Need::Time => self.catch_up_all(),
             // Growth by very much needs a longer log itself.
             Need::Extents { count, committed } => {
                 match self.retry(|| self.grow(count, committed)) {

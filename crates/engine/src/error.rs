@@ -78,6 +78,8 @@ pub enum Need {
     },
     /// A longer undo log.
     Log,
+    /// That everything happens that is due in the space: some tuples may be gone then.
+    Time,
 }
 
 impl From<Need> for Error {

@@ -128,11 +128,10 @@ impl Engine {
             section.enter_also(head::QUOTA_SCOPE)?;
             section.focus(before);
         }
-        if engine::tuples(section.view()) >= self.tuples_max {
-            Err(self.full(None))
-        } else {
-            Ok(())
+        if engine::tuples(section.view()) < self.tuples_max {
+            return Ok(());
         }
+        Err(if self.anything_is_due() { Need::Time.into() } else { self.full(None) })
     }
 
     /// Allocates a record and fills all but its image.

@@ -16,6 +16,7 @@ use crate::record::{self, ImageBuffer};
 use crate::registry::Kinds;
 use crate::stripe::{self, HELD, Stripe};
 use crate::targets::{Target, TupleCopy};
+use crate::timers;
 use crate::waiters::{Want, wait::Outcome};
 
 /// Attempts without the lock. A section is about as long as an attempt: whoever fails more often than this
@@ -108,7 +109,7 @@ impl Engine {
                 continue;
             };
             let found = search.pick(&view, stripe, order, random);
-            if self.is_behind(stripe) {
+            if timers::is_behind(stripe) {
                 // What was found may have ended, and what was not may be there.
                 self.catch_up(stripe.scope())?;
                 continue;

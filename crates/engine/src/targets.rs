@@ -11,6 +11,7 @@ use crate::layout::head;
 use crate::record::{self, ImageBuffer};
 use crate::registry::{self, Kinds};
 use crate::stripe::{self, HELD, Stripe};
+use crate::timers;
 use crate::waiters::{self, Want, cells};
 use tupelo_shm::{ENGINE_WORDS, ENGINE_WORDS_COUNT};
 
@@ -155,7 +156,7 @@ impl Engine {
                 section.enter_also(stripe::scope_of(*shape))?;
             }
             let is_behind =
-                |shape: &&u32| self.is_behind(Stripe::of_shape(section.view(), **shape));
+                |shape: &&u32| timers::is_behind(Stripe::of_shape(section.view(), **shape));
             let Some(late) = shapes.iter().find(is_behind) else { return Ok(Some(section)) };
             let scope = stripe::scope_of(*late);
             drop(section);

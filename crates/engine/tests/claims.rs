@@ -235,7 +235,7 @@ fn ten_thousand_claims_in_any_order_leave_a_sound_space() {
             }
             10..13 if index < open.len() => open.swap_remove(index).0.abort("no").unwrap(),
             _ if index < open.len() => {
-                open[index].0.extend(Duration::from_secs(random >> 40)).unwrap()
+                open[index].0.extend(Duration::from_secs(random >> 40)).unwrap();
             }
             _ => {}
         }

@@ -9,6 +9,7 @@ use tupelo_engine::{CreateOptions, Engine};
 use tupelo_shm::{Directory, Segment};
 
 use crate::error::Error;
+use crate::heartbeat::Heart;
 use crate::url::{Address, Place};
 
 /// How a space is opened, and what a new one may hold.
@@ -42,6 +43,7 @@ pub(crate) struct Inner {
     pub(crate) url: String,
     place: Place,
     closed: AtomicBool,
+    heart: Heart,
 }
 
 impl std::fmt::Debug for Space {
@@ -74,7 +76,13 @@ impl Space {
             Place::Memory(name) => connect_private(name, url, &options)?,
             Place::SharedMemory(name) => Arc::new(attach(name, url, &options)?),
         };
-        let inner = Inner { engine, url: url.into(), place, closed: AtomicBool::new(false) };
+        let inner = Inner {
+            engine,
+            url: url.into(),
+            place,
+            closed: AtomicBool::new(false),
+            heart: Heart::default(),
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -100,6 +108,11 @@ impl Space {
             return Err(self.closed_error());
         }
         Ok(&self.inner.engine)
+    }
+
+    /// What renews the claims and leases of this handle.
+    pub(crate) fn heart(&self) -> &Heart {
+        &self.inner.heart
     }
 
     #[cold]

@@ -37,6 +37,16 @@ pub enum Error {
         /// The space.
         url: String,
     },
+    /// The claim ran out, or its tuple is somebody else's (rule K3).
+    ClaimLost {
+        /// What is known of it.
+        problem: String,
+    },
+    /// The lease has ended, or its tuple was taken (rule L2).
+    LeaseExpired {
+        /// What was found.
+        problem: String,
+    },
     /// The space belongs to somebody else.
     AccessDenied {
         /// Whose it is.
@@ -99,6 +109,7 @@ impl Error {
             Self::NotEncodable { .. } => "TUP-004",
             Self::SpaceFull { .. } => "TUP-005",
             Self::AccessDenied { .. } => "TUP-006",
+            Self::ClaimLost { .. } => "TUP-007",
             Self::VersionMismatch { .. } => "TUP-012",
             Self::SpaceNotFound { .. } => "TUP-013",
             Self::SpaceClosed { .. } => "TUP-014",
@@ -109,6 +120,7 @@ impl Error {
             Self::Template { .. } => "TUP-001",
             Self::Misuse { .. } => "TUP-019",
             Self::System { .. } => "TUP-020",
+            Self::LeaseExpired { .. } => "TUP-021",
         }
     }
 
@@ -124,6 +136,8 @@ impl Error {
                 format!("process {pid} holds a lock of the space and does not run (stopped?)")
             }
             Self::SpaceFull { problem }
+            | Self::ClaimLost { problem }
+            | Self::LeaseExpired { problem }
             | Self::AccessDenied { problem }
             | Self::SpaceCorrupted { problem }
             | Self::LimitExceeded { problem }
@@ -147,6 +161,10 @@ impl Error {
                 "connect creates it unless create is false; `tupelo ls` lists the spaces that are there".into()
             }
             Self::SpaceClosed { .. } => "connect again".into(),
+            Self::ClaimLost { .. } => {
+                "nothing was confirmed: the tuple is another's work now. Claim with a longer ttl, or extend the claim while the work goes on".into()
+            }
+            Self::LeaseExpired { .. } => "put the tuple again, with a longer lease or one that is kept alive".into(),
             Self::AccessDenied { .. } => {
                 "ask its owner for the permission, or use a space of your own under another name".into()
             }
@@ -188,6 +206,12 @@ impl From<tupelo_engine::Error> for Error {
             Engine::TransactionTooBig { .. } => {
                 Self::TransactionTooBig { problem: error.to_string() }
             }
+            Engine::ClaimLost { .. } => Self::ClaimLost { problem: error.to_string() },
+            Engine::LeaseExpired => Self::LeaseExpired { problem: error.to_string() },
+            Engine::ClaimSettled => Self::Misuse {
+                problem: error.to_string(),
+                hint: Some("call done() or abort() once".into()),
+            },
             Engine::Template(problem) => Self::Template { problem: problem.into() },
             Engine::Memory(error) => (*error).into(),
             error => Self::System { problem: error.to_string() },

@@ -21,19 +21,27 @@
 //! What every operation promises is in `docs/semantics.md`, rule by rule.
 #![forbid(unsafe_code)]
 
+mod claim;
 mod connect;
 mod error;
 mod explain;
+mod heartbeat;
+mod lease;
 mod operations;
 mod stat;
 mod url;
 mod wait;
 
+pub use claim::Claim;
 pub use connect::{ConnectOptions, Space, SpaceEntry, remove, spaces};
 pub use error::Error;
 pub use explain::Explanation;
+pub use heartbeat::KeepAlive;
+pub use lease::Lease;
 pub use operations::Scan;
 pub use stat::{ProcessStat, ShapeStat, Stat};
-pub use tupelo_engine::{Order, SHAPES_MAX, WAITERS_MAX};
+pub use tupelo_engine::{
+    Attempt, ClaimTerms, LeaseTerms, Obituary, Order, SHAPES_MAX, WAITERS_MAX,
+};
 pub use tupelo_tuple::*;
 pub use wait::{Outcome, Waiter, Want, Watch};

@@ -110,6 +110,11 @@ impl Waiter {
         lift(|| self.waiter.finish(|tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
+    /// The space, and the engine's part.
+    pub(crate) fn into_parts(self) -> (Space, tupelo_engine::Waiter) {
+        (self.space, self.waiter)
+    }
+
     /// Lets what happens here also end a wait of `other`, a watch: one caller sleeps on several waiters.
     pub fn wakes(&self, other: &Self) {
         self.waiter.wakes(&other.waiter);

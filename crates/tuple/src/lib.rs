@@ -30,7 +30,7 @@ pub use pattern::{PatternRef, TemplateRef};
 pub use template::{ALTERNATIVES_MAX, Alternative, Pattern, Template};
 pub use test::{PatternError, Test};
 pub use text::{ParseError, TEXT_BYTES_MAX};
-pub use tuple::Tuple;
+pub use tuple::{Tuple, with_all_fields};
 pub use value::{
     Array, ArrayView, BIG_INT_BYTES_MAX, BigInt, DECIMAL_DIGITS_MAX, DECIMAL_EXPONENT_MAX,
     DIMENSIONS_MAX, DType, Decimal, Entry, Map, Opaque, Timestamp, Value, ValueError, array_head,

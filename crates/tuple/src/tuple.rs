@@ -32,6 +32,27 @@ impl Tuple {
     }
 }
 
+/// Gives `use_tuples` the fields of all tuples in their borrowed form.
+///
+/// # Errors
+///
+/// As [`Tuple::with_fields`].
+pub fn with_all_fields<R>(
+    tuples: &[Tuple],
+    use_tuples: impl FnOnce(&[&[Field<'_>]]) -> R,
+) -> Result<R, EncodeError> {
+    let encode = |tuple: &Tuple| tuple.iter().map(Value::side_encoding).collect();
+    let encodings: Vec<Vec<Vec<u8>>> = tuples.iter().map(encode).collect::<Result<_, _>>()?;
+    let fields: Vec<Vec<Field<'_>>> = tuples
+        .iter()
+        .zip(&encodings)
+        .map(|(tuple, encodings)| {
+            tuple.iter().zip(encodings).map(|(value, side)| value.as_field(side)).collect()
+        })
+        .collect();
+    Ok(use_tuples(&fields.iter().map(Vec::as_slice).collect::<Vec<_>>()))
+}
+
 impl From<Vec<Value>> for Tuple {
     fn from(fields: Vec<Value>) -> Self {
         Self { fields }

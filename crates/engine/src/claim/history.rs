@@ -99,7 +99,7 @@ fn encode(attempts: &[Attempt]) -> Vec<u8> {
     let mut entries: Vec<(u32, &str)> = Vec::new();
     let mut total = 0;
     for attempt in attempts.iter().rev() {
-        let reason = &attempt.reason[..attempt.reason.floor_char_boundary(REASON_BYTES_MAX)];
+        let reason = cut(&attempt.reason);
         total += ENTRY_BYTES + reason.len();
         if total > BYTES_MAX {
             break;
@@ -113,6 +113,13 @@ fn encode(attempts: &[Attempt]) -> Vec<u8> {
         bytes.extend_from_slice(reason.as_bytes());
     }
     bytes
+}
+
+/// The beginning of a reason that is too long, up to a whole character.
+fn cut(reason: &str) -> &str {
+    let is_end = |end: &usize| reason.is_char_boundary(*end);
+    let end = (0..=reason.len().min(REASON_BYTES_MAX)).rev().find(is_end);
+    &reason[..end.unwrap_or(0)]
 }
 
 /// Reads entries as far as they make sense: another process wrote them (rule C5).

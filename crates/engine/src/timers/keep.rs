@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tupelo_shm::View;
 
-use super::{is_past, now_ms};
+use super::{is_behind, is_past, now_ms};
 use crate::Engine;
 use crate::engine::{EARLIEST_MS, KEEPER, space_line};
 use crate::error::Error;
@@ -61,7 +61,7 @@ impl Engine {
     pub(crate) fn sleep_until_due(&self, number: u32, slice: Duration) -> Duration {
         let view = self.memory.view();
         let free = keeper(&view).compare_exchange(0, number, Ordering::AcqRel, Ordering::Relaxed);
-        if !matches!(free, Ok(_)) && free != Err(number) {
+        if free.is_err() && free != Err(number) {
             return slice;
         }
         match earliest(&view).load(Ordering::Acquire) {
@@ -93,10 +93,17 @@ impl Engine {
         done
     }
 
-    fn catch_up_all(&self) -> Result<(), Error> {
+    /// Whether anything in the space is due.
+    pub(crate) fn anything_is_due(&self) -> bool {
+        let view = self.memory.view();
+        (0..registry::count(&view)).any(|shape| is_behind(Stripe::of_shape(&view, shape)))
+    }
+
+    /// Lets everything happen that is due in the space.
+    pub(crate) fn catch_up_all(&self) -> Result<(), Error> {
         let view = self.memory.view();
         for shape in 0..registry::count(&view) {
-            if self.is_behind(Stripe::of_shape(&view, shape)) {
+            if is_behind(Stripe::of_shape(&view, shape)) {
                 self.catch_up(scope_of(shape))?;
             }
         }

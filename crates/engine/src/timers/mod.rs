@@ -50,8 +50,15 @@ pub(crate) fn moment_in(after: Duration) -> u64 {
 }
 
 /// Whether what is due at `due_ms` has happened by now.
+#[inline(always)]
 pub(crate) fn is_past(due_ms: u64) -> bool {
     due_ms != 0 && due_ms <= now_ms()
+}
+
+/// Whether something is due in `stripe`. For readers without the lock, who look before they believe what they found.
+#[inline(always)]
+pub(crate) fn is_behind(stripe: Stripe<'_>) -> bool {
+    is_past(stripe.page().load64(DUE_MS))
 }
 
 impl Engine {
@@ -72,19 +79,12 @@ impl Engine {
         mut section: Section<'m>,
         scope: u32,
     ) -> Result<Section<'m>, Error> {
-        while is_past(Stripe::of_scope(section.view(), scope).page().load64(DUE_MS)) {
+        while is_behind(Stripe::of_scope(section.view(), scope)) {
             section.finish()?;
             self.catch_up(scope)?;
             section = Section::enter(&self.memory, scope)?;
         }
         Ok(section)
-    }
-
-    /// Whether something is due in `stripe`. For readers without the lock, who look before they search.
-    #[inline(always)]
-    pub(crate) fn is_behind(&self, stripe: Stripe<'_>) -> bool {
-        let due_ms = stripe.page().load64(DUE_MS);
-        due_ms != 0 && is_past(due_ms)
     }
 
     /// Lets everything happen that is due in the stripe of `scope`.
@@ -100,7 +100,7 @@ impl Engine {
             let done = self.catch_up_once(scope, room, &mut wakes);
             wakes.wake(self);
             match done {
-                Err(Error::Need(need)) => match (self.provide(need), room) {
+                Err(Error::Need(need)) => match (self.provide_late(need), room) {
                     (Err(Error::SpaceFull(_)), Room::Enough) => room = Room::ForTuples,
                     // What needs room comes later; what gives room must not wait for it.
                     (Err(Error::SpaceFull(_)), Room::ForTuples) => room = Room::None,

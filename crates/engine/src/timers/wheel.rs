@@ -54,14 +54,12 @@ const SLOT: usize = 16;
 /// The timer of a record, which has an extension.
 fn timer<'m>(view: &View<'m>, reference: u32) -> Timer<'m> {
     let header = record::header(view, reference);
-    match extension::of(view, header) {
-        Some(extension) => extension.part(TIMER),
-        None => {
-            // A record in the wheel without the words for it.
-            view.violate();
-            header.part(0)
-        }
-    }
+    let Some(extension) = extension::of(view, header) else {
+        // A record in the wheel without the words for it.
+        view.violate();
+        return header.part(0);
+    };
+    extension.part(TIMER)
 }
 
 /// The wheel of a stripe, if anything there was ever armed.
@@ -93,7 +91,7 @@ fn ensure<'m>(
 /// Where a timer stands: number of the slot among all levels.
 fn slot_for(time_ms: u64, due_ms: u64) -> u32 {
     let due_ms = due_ms.clamp(time_ms + 1, time_ms + TIME_MS_MAX);
-    let highest = 63 - (time_ms ^ due_ms).leading_zeros();
+    let highest = (time_ms ^ due_ms).ilog2();
     let level = (highest / DIGIT_BITS).min(LEVELS - 1);
     level * SLOTS + digit(due_ms, level)
 }

@@ -43,7 +43,8 @@ pub(crate) fn this_job(number: i64) -> [PatternRef<'static>; 2] {
     [PatternRef::Actual(Field::Str("job")), PatternRef::Actual(Field::Int(number))]
 }
 
-/// The number in a job.
+/// The number in a job: a sink.
+#[expect(clippy::unnecessary_wraps, reason = "sinks may fail")]
 pub(crate) fn number(tuple: TupleView<'_>) -> Result<i64, Error> {
     match tuple.field(1) {
         Some(Field::Int(number)) => Ok(number),
@@ -62,7 +63,8 @@ pub(crate) fn try_read(engine: &Engine, patterns: &[PatternRef<'_>]) -> Option<i
 }
 
 /// Terms of a claim that nobody outlives.
-pub(crate) const LONG: ClaimTerms = ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: None };
+pub(crate) const LONG: ClaimTerms =
+    ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: None };
 
 /// Claims a job, if there is one.
 pub(crate) fn try_claim(

@@ -1,0 +1,233 @@
+//! Claims: tuples that come back unless they are done with (rules K1 to K5).
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tupelo_engine::{ClaimTerms, Obituary, Order};
+use tupelo_tuple::{Field, TemplateRef, Tuple, TupleView, Value, with_all_fields};
+
+use crate::connect::Space;
+use crate::error::Error;
+use crate::heartbeat::{Beat, KeepAlive};
+use crate::wait::{Lifted, Waiter, Want, lift};
+
+/// A tuple in this process's hands until it is [`done`](Claim::done) with. It goes back to its old place if the claim
+/// is [aborted](Claim::abort) or dropped, if the process dies, or if it is silent for longer than its `ttl`.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use tupelo::*;
+/// # let space = Space::connect("mem://claims", &ConnectOptions::default())?;
+/// space.put(&fields!["order", 7])?;
+/// let terms = ClaimTerms { ttl: Duration::from_secs(30), attempts_max: Some(3) };
+/// let template = [template!["order", Kind::Int]];
+/// let claimed = space.try_claim(&template, Order::Fifo, &terms, |tuple| {
+///     Ok::<_, Error>(tuple.to_tuple()?)
+/// })?;
+/// let (claim, order) = claimed.expect("there is one");
+/// assert_eq!((order.to_string().as_str(), claim.attempt()), (r#"("order", 7)"#, 1));
+/// claim.put(&fields!["shipped", 7])?;
+/// claim.done()?;
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Claim {
+    space: Space,
+    held: Arc<Held>,
+    /// What appears with `done` (rule K4).
+    puts: Mutex<Vec<Tuple>>,
+}
+
+/// The claim itself, as its renewals see it.
+#[derive(Debug)]
+struct Held {
+    claim: tupelo_engine::Claim,
+    ttl: Duration,
+}
+
+impl Beat for Held {
+    fn beat(&self) -> bool {
+        use tupelo_engine::Error::{ClaimLost, ClaimSettled};
+        !matches!(self.claim.extend(self.ttl), Err(ClaimLost { .. } | ClaimSettled))
+    }
+}
+
+impl Space {
+    /// Claims a match, if there is one, and shows it to `sink`. Does not wait.
+    ///
+    /// # Errors
+    ///
+    /// What `sink` says: the tuple is back, and no attempt was counted.
+    pub fn try_claim<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        terms: &ClaimTerms,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<(Claim, R)>, E> {
+        let engine = self.engine()?;
+        let claimed = lift(|| {
+            engine.try_claim(template, order, terms, |tuple| sink(tuple).map_err(Lifted::caller))
+        })?;
+        Ok(claimed.map(|(claim, result)| (self.claim_of(claim, terms), result)))
+    }
+
+    /// Claims a match, waiting for one up to `timeout` (`None`: for ever).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]: the call had no effect. As [`Space::try_claim`].
+    #[expect(clippy::too_many_arguments, reason = "those of a take, and the terms")]
+    pub fn claim<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        timeout: Option<Duration>,
+        terms: &ClaimTerms,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<(Claim, R), E> {
+        let mut sink = Some(sink);
+        let mut once = |tuple: TupleView<'_>| match sink.take() {
+            Some(sink) => sink(tuple),
+            None => unreachable!("a sink is used for one match"),
+        };
+        if let Some(claimed) = self.try_claim(template, order, terms, &mut once)? {
+            return Ok(claimed);
+        }
+        if timeout != Some(Duration::ZERO) {
+            let waiter = self.waiter(template, Want::Take)?;
+            if waiter.wait(timeout)? {
+                return waiter.finish_claim(terms, once);
+            }
+        }
+        Err(self.timeout("claim", template, timeout.unwrap_or_default()).into())
+    }
+
+    pub(crate) fn claim_of(&self, claim: tupelo_engine::Claim, terms: &ClaimTerms) -> Claim {
+        let held = Held { claim, ttl: terms.ttl };
+        Claim { space: self.clone(), held: Arc::new(held), puts: Mutex::default() }
+    }
+
+    /// Shows the tuples whose last attempt has failed, and that match, to `sink`, with what became of them
+    /// (rule K5); the oldest of each shape first.
+    ///
+    /// # Errors
+    ///
+    /// What `sink` says.
+    pub fn dead<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        mut sink: impl FnMut(TupleView<'_>, Obituary) -> Result<R, E>,
+    ) -> Result<Vec<R>, E> {
+        let engine = self.engine()?;
+        lift(|| {
+            engine.dead(template, |tuple, obituary| sink(tuple, obituary).map_err(Lifted::caller))
+        })
+    }
+
+    /// Puts the dead tuples that match back at their old places, as if nobody had tried yet (rule K5). Returns how
+    /// many.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceFull`]: none was put back.
+    pub fn requeue(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        Ok(self.engine()?.requeue(template)?)
+    }
+}
+
+impl Waiter {
+    /// Claims the tuple that [`Waiter::wait`] announced to a waiter that wants to take.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::try_claim`].
+    pub fn finish_claim<R, E: From<Error>>(
+        self,
+        terms: &ClaimTerms,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<(Claim, R), E> {
+        let (space, waiter) = self.into_parts();
+        let claimed =
+            lift(|| waiter.finish_claim(terms, |tuple| sink(tuple).map_err(Lifted::caller)));
+        claimed.map(|(claim, result)| (space.claim_of(claim, terms), result))
+    }
+}
+
+impl Claim {
+    /// The number of the claim: greater than that of every earlier one in the space (rule K1). What the holder
+    /// writes elsewhere can carry it, so that a late writer is known.
+    pub fn fence(&self) -> u64 {
+        self.held.claim.fence()
+    }
+
+    /// Which attempt at the tuple this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.held.claim.attempt()
+    }
+
+    /// Holds a tuple back until the claim is done, when it appears with that (rule K4). Whatever else ends the claim
+    /// discards it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceClosed`].
+    pub fn put(&self, fields: &[Field<'_>]) -> Result<(), Error> {
+        self.space.engine()?;
+        let values = fields.iter().map(Value::from_field);
+        let tuple = values.collect::<Result<Tuple, _>>()?;
+        self.lock_puts().push(tuple);
+        Ok(())
+    }
+
+    /// Consumes the tuple; what was put under the claim appears at the same moment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ClaimLost`]: nothing was put, and the tuple is back or somebody else's (rule K3). As
+    /// [`Space::put_all`]: nothing was put, and the tuple is still claimed. [`Error::Misuse`] if the claim was done
+    /// or aborted before.
+    pub fn done(&self) -> Result<(), Error> {
+        self.space.engine()?;
+        let mut puts = self.lock_puts();
+        with_all_fields(&puts, |tuples| self.held.claim.done(tuples))??;
+        puts.clear();
+        Ok(())
+    }
+
+    /// Puts the tuple back at its old place (rule K2), or with the dead letters after its last attempt (rule K5);
+    /// discards what was put under the claim.
+    ///
+    /// # Errors
+    ///
+    /// As [`Claim::done`].
+    pub fn abort(&self, reason: &str) -> Result<(), Error> {
+        self.space.engine()?;
+        self.held.claim.abort(reason)?;
+        self.lock_puts().clear();
+        Ok(())
+    }
+
+    /// Lets the claim run for `ttl` from now; `None`: for as long as at first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ClaimLost`] (rule K3).
+    pub fn extend(&self, ttl: Option<Duration>) -> Result<(), Error> {
+        self.space.engine()?;
+        Ok(self.held.claim.extend(ttl.unwrap_or(self.held.ttl))?)
+    }
+
+    /// Renews the claim by a thread of its own as long as the returned guard lives.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`] if there can be no thread.
+    pub fn keep_alive(&self) -> Result<KeepAlive, Error> {
+        self.space.heart().keep(&self.held, self.held.ttl)
+    }
+
+    fn lock_puts(&self) -> std::sync::MutexGuard<'_, Vec<Tuple>> {
+        self.puts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,147 @@
+//! Renewing claims and leases while their holder works: one thread per handle of a space, which has nothing to do
+//! with what the holder's own threads are busy with (an interpreter's lock, an event loop).
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+
+/// Something that has to be renewed from time to time.
+pub(crate) trait Beat: Send + Sync {
+    /// Renews it. Returns whether there is anything left to renew.
+    fn beat(&self) -> bool;
+}
+
+/// The renewals of one handle, and the thread that makes them once there is one.
+#[derive(Default)]
+pub(crate) struct Heart {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    beats: Vec<Renewal>,
+    next_number: u64,
+    has_thread: bool,
+    is_over: bool,
+}
+
+struct Renewal {
+    number: u64,
+    what: Weak<dyn Beat>,
+    every: Duration,
+    due: Instant,
+}
+
+/// Renews something as long as this lives.
+pub struct KeepAlive {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl std::fmt::Debug for KeepAlive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeepAlive").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl Heart {
+    /// Renews `what` three times as often as its `ttl` asks for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::System`] if there can be no thread.
+    pub(crate) fn keep<B: Beat + 'static>(
+        &self,
+        what: &Arc<B>,
+        ttl: Duration,
+    ) -> Result<KeepAlive, Error> {
+        let what = Arc::downgrade(what);
+        let every = (ttl / 3).max(Duration::from_millis(1));
+        let mut state = self.shared.lock();
+        if !state.has_thread {
+            let shared = Arc::clone(&self.shared);
+            let thread = thread::Builder::new().name("tupelo heartbeat".into());
+            thread.spawn(move || shared.run()).map_err(|error| Error::System {
+                problem: format!("no thread for renewing claims: {error}"),
+            })?;
+            state.has_thread = true;
+        }
+        state.next_number += 1;
+        let number = state.next_number;
+        state.beats.push(Renewal { number, what, every, due: Instant::now() + every });
+        drop(state);
+        self.shared.changed.notify_one();
+        Ok(KeepAlive { shared: Arc::clone(&self.shared), number })
+    }
+}
+
+impl Drop for Heart {
+    fn drop(&mut self) {
+        self.shared.lock().is_over = true;
+        self.shared.changed.notify_one();
+    }
+}
+
+impl Drop for KeepAlive {
+    fn drop(&mut self) {
+        self.shared.lock().beats.retain(|beat| beat.number != self.number);
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A renewal that panicked is no reason to let all others run out.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self) {
+        let mut state = self.lock();
+        while !state.is_over {
+            let now = Instant::now();
+            let due: Vec<(u64, Weak<dyn Beat>)> = state
+                .beats
+                .iter()
+                .filter(|beat| beat.due <= now)
+                .map(|beat| (beat.number, Weak::clone(&beat.what)))
+                .collect();
+            drop(state);
+            // Without the lock: whoever lets go of a claim must not wait for the others' renewals.
+            let ended: Vec<u64> = due
+                .iter()
+                .filter(|(_, what)| !what.upgrade().is_some_and(|what| what.beat()))
+                .map(|(number, _)| *number)
+                .collect();
+            state = self.lock();
+            state.beats.retain(|beat| !ended.contains(&beat.number));
+            for beat in &mut state.beats {
+                if beat.due <= now {
+                    beat.due = now + beat.every;
+                }
+            }
+            state = self.sleep(state);
+        }
+    }
+
+    /// Waits until the next renewal is due, or something has changed.
+    fn sleep<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        if state.is_over {
+            return state;
+        }
+        match state.beats.iter().map(|beat| beat.due).min() {
+            None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            Some(due) => {
+                let left = due.saturating_duration_since(Instant::now());
+                let waited = self.changed.wait_timeout(state, left);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Leases: tuples that disappear, or appear, by themselves (rules L1 to L4).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tupelo_engine::{Engine, LeaseTerms};
+use tupelo_tuple::Field;
+
+use crate::connect::Space;
+use crate::error::Error;
+use crate::heartbeat::{Beat, KeepAlive};
+
+/// A tuple that was put on terms: it can be renewed, and cancelled. The tuple stays whatever becomes of this handle.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    space: Space,
+    lease: Arc<Held>,
+}
+
+struct Held {
+    engine: Arc<Engine>,
+    lease: tupelo_engine::Lease,
+    length: Option<Duration>,
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Held")
+            .field("lease", &self.lease)
+            .field("length", &self.length)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Beat for Held {
+    fn beat(&self) -> bool {
+        let renewed = self.engine.renew(&self.lease, self.length);
+        !matches!(renewed, Err(tupelo_engine::Error::LeaseExpired))
+    }
+}
+
+impl Space {
+    /// Stores a tuple that disappears when its lease ends, becomes visible later, or both. The length of a lease
+    /// counts from when the tuple is visible.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::put`].
+    pub fn put_leased(&self, fields: &[Field<'_>], terms: &LeaseTerms) -> Result<Lease, Error> {
+        let engine = self.engine()?;
+        let lease = engine.put_leased(fields, terms)?;
+        let held = Held { engine: Arc::clone(engine), lease, length: terms.lease };
+        Ok(Lease { space: self.clone(), lease: Arc::new(held) })
+    }
+
+    /// As [`Space::put_all`], on terms that hold for each of the tuples.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::put_all`].
+    pub fn put_all_leased(
+        &self,
+        tuples: &[&[Field<'_>]],
+        terms: &LeaseTerms,
+    ) -> Result<usize, Error> {
+        Ok(self.engine()?.put_all_leased(tuples, terms)?)
+    }
+}
+
+impl Lease {
+    /// How long the tuple will stay; `None`: for ever.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LeaseExpired`] if it is not there any more.
+    pub fn expires_in(&self) -> Result<Option<Duration>, Error> {
+        Ok(self.space.engine()?.expires_in(&self.lease.lease)?)
+    }
+
+    /// Lets the tuple stay for `length` from now; `None`: for ever (rule L2).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LeaseExpired`]: the lease has ended, or the tuple was taken.
+    pub fn renew(&self, length: Option<Duration>) -> Result<(), Error> {
+        Ok(self.space.engine()?.renew(&self.lease.lease, length)?)
+    }
+
+    /// As [`Lease::renew`], for as long as at first.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lease::renew`].
+    pub fn renew_as_before(&self) -> Result<(), Error> {
+        self.renew(self.lease.length)
+    }
+
+    /// Removes the tuple (rule L2). If somebody has claimed it, it does not come back.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lease::renew`].
+    pub fn cancel(&self) -> Result<(), Error> {
+        Ok(self.space.engine()?.cancel(&self.lease.lease)?)
+    }
+
+    /// Renews the lease by a thread of its own as long as the returned guard lives.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`] if the lease never ends; [`Error::System`] if there can be no thread.
+    pub fn keep_alive(&self) -> Result<KeepAlive, Error> {
+        let length = self.lease.length.ok_or_else(|| Error::Misuse {
+            problem: "this lease never ends: there is nothing to keep alive".into(),
+            hint: Some("put the tuple with a lease".into()),
+        })?;
+        self.space.heart().keep(&self.lease, length)
+    }
+}
