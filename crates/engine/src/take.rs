@@ -84,7 +84,7 @@ impl Engine {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
-        let section = Section::enter(&self.memory, stripe::scope_of(shape)).map_err(Error::from)?;
+        let section = self.enter(stripe::scope_of(shape))?;
         let stripe = Stripe::of_shape(section.view(), shape);
         let found = search.pick(section.view(), stripe, order, self.random_for(order));
         if let Some(hit) = found.hit {
