@@ -52,6 +52,6 @@ pub use find::Order;
 pub use layout::{SHAPES_MAX, WAITERS_MAX};
 pub use lease::{Lease, LeaseTerms};
 pub use scan::Scan;
-pub use stat::{ShapeStat, Stat};
+pub use stat::{ClaimStat, ShapeStat, Stat};
 pub use waiters::Want;
 pub use waiters::wait::{Outcome, Waiter};

@@ -1,15 +1,24 @@
 //! What is in a space: figures for people and programs.
 
+use std::time::Duration;
+
 use tupelo_shm::ParticipantInfo;
 use tupelo_tuple::Kind;
 
 use crate::Engine;
 use crate::arena;
+use crate::claim::{
+    self,
+    list::{self, List},
+};
 use crate::error::Error;
+use crate::extension::{self, Extension};
 use crate::index;
 use crate::layout::EXTENT_BYTES;
+use crate::record;
 use crate::registry;
 use crate::stripe::{self, LIVE, NEXT_SEQUENCE, Stripe, TAKES, WAITING};
+use crate::timers::wheel;
 use crate::waiters::chain;
 
 /// Figures of a space. Each is right at some moment of the call; together they belong to no one moment.
@@ -44,12 +53,31 @@ pub struct ShapeStat {
     pub bytes: u64,
     /// Blocked callers whose template selects this shape alone.
     pub waiting: u64,
+    /// Who has claimed tuples of this shape.
+    pub claims: Vec<ClaimStat>,
+    /// Tuples whose last attempt has failed (rule K5).
+    pub dead: u64,
+    /// Tuples that are not visible yet (rule L3).
+    pub delayed: u64,
     /// Tuples put so far.
     pub puts: u64,
     /// Tuples taken so far.
     pub takes: u64,
     /// The fields of each learned index.
     pub indexes: Vec<Vec<usize>>,
+}
+
+/// A claim, as others see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimStat {
+    /// The process that holds the tuple; 0 if it is not known any more.
+    pub pid: u32,
+    /// The number of the claim.
+    pub fence: u64,
+    /// Which attempt at the tuple it is, from 1.
+    pub attempt: u32,
+    /// How long it runs if it is not renewed.
+    pub expires_in: Duration,
 }
 
 impl Engine {
@@ -74,7 +102,8 @@ impl Engine {
             let bytes = bytes_by_owner.get(&stripe::scope_of(number)).copied().unwrap_or(0);
             self.shape_stat(number, bytes)
         };
-        let shapes: Vec<ShapeStat> = (0..registry::count(&view)).filter_map(shape).collect();
+        let shapes: Vec<ShapeStat> =
+            (0..registry::count(&view)).filter_map(shape).collect::<Result<_, Error>>()?;
         let (alive, dead): (Vec<_>, Vec<_>) =
             self.memory.participants().into_iter().partition(|one| one.alive);
         if view.violated() {
@@ -93,15 +122,22 @@ impl Engine {
         })
     }
 
-    fn shape_stat(&self, number: u32, bytes: u64) -> Option<ShapeStat> {
+    fn shape_stat(&self, number: u32, bytes: u64) -> Option<Result<ShapeStat, Error>> {
         let view = self.memory.view();
         let kinds = registry::kinds_of(&view, number)?;
+        let claims = match self.claim_stats(number) {
+            Ok(claims) => claims,
+            Err(error) => return Some(Err(error)),
+        };
         let stripe = Stripe::of_shape(&view, number);
         let fields = |index: index::Index<'_>| {
             let mask = index.words.load(index::MASK);
             (0..32).filter(|field| mask >> field & 1 == 1).collect()
         };
-        Some(ShapeStat {
+        Some(Ok(ShapeStat {
+            claims,
+            dead: u64::from(stripe.page().load(stripe::DEAD_COUNT)),
+            delayed: u64::from(stripe.page().load(stripe::DELAYED_COUNT)),
             kinds: kinds.as_slice().to_vec(),
             count: u64::from(stripe.page().load(LIVE)),
             bytes,
@@ -109,7 +145,26 @@ impl Engine {
             puts: stripe.page().load64(NEXT_SEQUENCE),
             takes: stripe.page().load64(TAKES),
             indexes: index::ready(stripe).map(fields).collect(),
-        })
+        }))
+    }
+
+    /// Who has claimed tuples of shape `number`, the last first.
+    fn claim_stats(&self, number: u32) -> Result<Vec<ClaimStat>, Error> {
+        let view = self.memory.view();
+        if Stripe::of_shape(&view, number).page().load(stripe::CLAIMED) == 0 {
+            return Ok(Vec::new());
+        }
+        let section = self.enter(stripe::scope_of(number))?;
+        let stripe = Stripe::of_shape(section.view(), number);
+        let stat = |(reference, extension): (u32, Extension<'_>)| ClaimStat {
+            pid: claim::holder_pid(self, record::header(section.view(), reference)),
+            fence: extension.load64(extension::FENCE),
+            attempt: extension.load(extension::ATTEMPTS) + 1,
+            expires_in: wheel::time_left(section.view(), reference),
+        };
+        let claims = list::records(section.view(), stripe, List::Claimed).map(stat).collect();
+        section.finish()?;
+        Ok(claims)
     }
 
     /// Kinds of all shapes that have tuples, with their counts: what a template that matched nothing is

@@ -29,6 +29,11 @@ fn a_claimed_tuple_is_hidden_but_present_k1_o9() {
     let (claim, claimed) = try_claim(&engine, &any_job(), &LONG).unwrap();
     assert_eq!(claimed, 1);
     assert_eq!((claim.attempt(), count(&engine), try_take(&engine, &any_job())), (1, 0, None));
+    let stat = engine.stat().unwrap();
+    let [seen] = stat.shapes[0].claims[..] else { panic!("one claim: {stat:?}") };
+    let pid = std::process::id();
+    assert_eq!((seen.pid, seen.fence, seen.attempt), (pid, claim.fence(), 1));
+    assert!(seen.expires_in > Duration::from_secs(3_500));
     assert!(engine.present(&[TemplateRef::new(&any_job())]).unwrap());
     assert!(!engine.put_if_absent(&job(2), &[TemplateRef::new(&this_job(1))]).unwrap());
     sound(&engine);

@@ -41,7 +41,7 @@ pub use lease::Lease;
 pub use operations::Scan;
 pub use stat::{ProcessStat, ShapeStat, Stat};
 pub use tupelo_engine::{
-    Attempt, ClaimTerms, LeaseTerms, Obituary, Order, SHAPES_MAX, WAITERS_MAX,
+    Attempt, ClaimStat, ClaimTerms, LeaseTerms, Obituary, Order, SHAPES_MAX, WAITERS_MAX,
 };
 pub use tupelo_tuple::*;
 pub use wait::{Outcome, Waiter, Want, Watch};

@@ -1,5 +1,6 @@
 //! What is in a space, for people and programs.
 
+use tupelo_engine::ClaimStat;
 use tupelo_tuple::Kind;
 
 use crate::connect::Space;
@@ -44,6 +45,12 @@ pub struct ShapeStat {
     pub bytes: u64,
     /// Blocked callers whose template selects this shape alone.
     pub waiting: u64,
+    /// Who has claimed tuples of this shape.
+    pub claims: Vec<ClaimStat>,
+    /// Tuples whose last attempt has failed (rule K5).
+    pub dead: u64,
+    /// Tuples that are not visible yet (rule L3).
+    pub delayed: u64,
     /// Tuples put so far.
     pub puts: u64,
     /// Tuples taken so far.
@@ -67,6 +74,9 @@ impl Space {
             count: shape.count,
             bytes: shape.bytes,
             waiting: shape.waiting,
+            claims: shape.claims,
+            dead: shape.dead,
+            delayed: shape.delayed,
             puts: shape.puts,
             takes: shape.takes,
             indexes: shape.indexes,

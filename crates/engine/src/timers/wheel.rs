@@ -16,6 +16,7 @@
 //! A timer is four words of its record's extension: due (two), neighbours, and slot + 1, 0 if it is not armed.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use tupelo_shm::{Section, Span, View, Word};
 
@@ -234,6 +235,12 @@ pub(crate) fn pop<'m>(
         }
         link(section, wheel, reference, due_ms);
     }
+}
+
+/// How long it is until the timer of a record is due.
+pub(crate) fn time_left(view: &View<'_>, reference: u32) -> Duration {
+    let due_ms = timer(view, reference).load64(DUE);
+    Duration::from_millis(due_ms.saturating_sub(super::now_ms()))
 }
 
 /// Every armed timer of a stripe, with its time, after a check that each stands where it belongs. What is wrong

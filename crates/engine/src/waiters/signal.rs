@@ -31,6 +31,7 @@ pub(crate) fn is_raised(signal: &AtomicU32) -> bool {
 }
 
 /// Whether the owner sleeps, by such a look.
+#[allow(dead_code, reason = "the model of this file has nobody who keeps the time")]
 pub(crate) fn is_asleep(signal: &AtomicU32) -> bool {
     signal.load(Ordering::Relaxed) == ASLEEP
 }
