@@ -32,6 +32,7 @@ pub fn thorough() -> bool {
 pub struct Experiment {
     regions: Vec<Region>,
     stride: usize,
+    last: usize,
     kills_max: usize,
     heir_kills_max: usize,
 }
@@ -115,15 +116,22 @@ impl Trace {
         self.addresses.len()
     }
 
-    /// The indexes of the instructions at which to kill.
-    fn kill_points(&self, stride: usize, kills_max: usize) -> impl Iterator<Item = usize> {
+    /// The indexes of the instructions at which to kill, among the `last` ones.
+    fn kill_points(
+        &self,
+        last: usize,
+        stride: usize,
+        kills_max: usize,
+    ) -> impl Iterator<Item = usize> {
+        let first = self.addresses.len().saturating_sub(last);
         let mut repeats = 0;
         let counted = self.addresses.iter().enumerate().filter(move |(index, address)| {
             let repeated = *index > 0 && self.addresses[index - 1] == **address;
             repeats = if repeated { repeats + 1 } else { 0 };
             repeats < REPEATS_MAX
         });
-        let points: Vec<usize> = counted.map(|(index, _)| index).collect();
+        let points: Vec<usize> =
+            counted.map(|(index, _)| index).filter(|index| *index >= first).collect();
         // Odd: a loop of an even number of instructions is met at all of them in turn.
         let spread = if points.len() > kills_max { (points.len() / kills_max) | 1 } else { 1 };
         points.into_iter().step_by(stride.max(spread))
@@ -146,7 +154,8 @@ impl Trace {
 impl Experiment {
     /// An experiment that starts each time with what the region holds when it begins.
     pub fn new(region: Region) -> Self {
-        Self { regions: vec![region], stride: 1, kills_max: usize::MAX, heir_kills_max: usize::MAX }
+        let max = usize::MAX;
+        Self { regions: vec![region], stride: 1, last: max, kills_max: max, heir_kills_max: max }
     }
 
     /// Kills only at every `stride`-th instruction.
@@ -158,6 +167,13 @@ impl Experiment {
     pub fn with_stride(mut self, stride: usize) -> Self {
         assert!(stride > 0, "the stride is at least 1");
         self.stride = stride;
+        self
+    }
+
+    /// Kills only within the last `count` instructions: where a script that is mostly preparation decides.
+    #[must_use]
+    pub fn with_last(mut self, count: usize) -> Self {
+        self.last = count;
         self
     }
 
@@ -208,7 +224,8 @@ impl Experiment {
         let before = self.snapshot();
         let trace = worker.record();
         let mut summary = Summary { instructions: trace.addresses.len(), ..Summary::default() };
-        for index in trace.kill_points(self.stride, self.kills_max).chain([trace.end()]) {
+        for index in trace.kill_points(self.last, self.stride, self.kills_max).chain([trace.end()])
+        {
             restore(&before);
             let death = kill(worker, &trace, index, &mut summary);
             require(|| check(death), &[death]);
@@ -238,13 +255,14 @@ impl Experiment {
         let before = self.snapshot();
         let trace = worker.record();
         let mut summary = Summary { instructions: trace.addresses.len(), ..Summary::default() };
-        for index in trace.kill_points(self.stride, self.kills_max).chain([trace.end()]) {
+        for index in trace.kill_points(self.last, self.stride, self.kills_max).chain([trace.end()])
+        {
             restore(&before);
             let first = kill(worker, &trace, index, &mut summary);
             let left = self.snapshot();
             let work = leaves_work();
             let heir_trace = heir.record();
-            let points = heir_trace.kill_points(1, self.heir_kills_max);
+            let points = heir_trace.kill_points(usize::MAX, 1, self.heir_kills_max);
             for heir_index in points.filter(|_| work).chain([heir_trace.end()]) {
                 restore(&left);
                 let second = kill(heir, &heir_trace, heir_index, &mut summary);

@@ -143,13 +143,20 @@ impl Engine {
         limit: Option<usize>,
         sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
-        let limit = limit.unwrap_or(usize::MAX);
+        pour(&self.copies(template, limit.unwrap_or(usize::MAX))?, sink)
+    }
+
+    /// Copies of the matches of one moment.
+    pub(crate) fn copies(
+        &self,
+        template: &[TemplateRef<'_>],
+        limit: usize,
+    ) -> Result<Vec<TupleCopy>, Error> {
         let copies = self.at_one_moment(template, |section, targets| {
             let matches = found(section, targets, self.seed, limit);
-            Ok(matches.map(|found| found.copy(section)).collect::<Vec<TupleCopy>>())
+            Ok(matches.map(|found| found.copy(section)).collect())
         });
-        let copies: Vec<TupleCopy> = copies?.unwrap_or_default();
-        pour(&copies, sink)
+        Ok(copies?.unwrap_or_default())
     }
 
     /// Removes the matches of one moment, up to `limit`, the oldest of each shape first.

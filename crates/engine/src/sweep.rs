@@ -93,8 +93,10 @@ impl Engine {
                 drop(Section::enter(&self.memory, scope)?);
             }
             self.settle_flights(slot)?;
-            self.free_log_run(slot)?;
-            self.memory.free_slot(slot);
+            if !self.memory.still_decides(slot)? {
+                self.free_log_run(slot)?;
+                self.memory.free_slot(slot);
+            }
         }
         for dead in self.memory.participants().iter().filter(|participant| !participant.alive) {
             self.free_cells_of(dead.number)?;

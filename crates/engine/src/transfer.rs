@@ -1,15 +1,16 @@
 //! `move_to` and `copy_to`: all matches from one space into another at one moment (rule O7).
 //!
-//! Both spaces are locked until both have changed, so nobody sees a tuple in both or in neither. The spaces
-//! have a log each: a process that is killed between the two commits leaves the moved tuples in both.
+//! Both spaces are locked until both have changed, and change by one commit, whoever is killed when
+//! ([`commit_together`]). So nobody sees a tuple in both or in neither.
 
 use std::sync::Arc;
 
-use tupelo_shm::Section;
+use tupelo_shm::{Section, commit_together};
 use tupelo_tuple::{Field, TemplateRef};
 
 use crate::Engine;
 use crate::error::{Error, Need};
+use crate::layout::head;
 use crate::step;
 use crate::stripe::{self, Stripe};
 use crate::targets::{Targets, TupleCopy};
@@ -43,16 +44,9 @@ impl Engine {
         if !self.is_same_space(other) {
             return self.transfer(other, template, false);
         }
-        let mut copies = 0;
-        let fields = self.read_all(template, None, |tuple| {
-            tuple.to_tuple().map_err(|error| Error::Template(error.to_string().into()))
-        })?;
-        for tuple in &fields {
-            let put = tuple.with_fields(|fields| self.put(fields));
-            put.map_err(|error| Error::Template(error.to_string().into()))??;
-            copies += 1;
-        }
-        Ok(copies)
+        let copies = self.copies(template, usize::MAX)?;
+        self.put_copies(&copies)?;
+        Ok(copies.len() as u64)
     }
 
     fn is_same_space(&self, other: &Self) -> bool {
@@ -87,21 +81,23 @@ impl Engine {
         let kinds = targets.all.iter().map(|target| other.shape(&target.kinds));
         let mut shapes = kinds.collect::<Result<Vec<u32>, _>>().map_err(in_target)?;
         shapes.sort_unstable();
-        let (from, into) =
-            self.lock_both(other, &targets, &shapes).map_err(|error| (error, None))?;
-        let (Some(mut from), Some(mut into)) = (from, into) else {
+        if shapes.is_empty() {
             self.require_sound().map_err(|error| (error, None))?;
-            return Ok(Some(0));
-        };
+            return Ok((!self.outdated(&targets)).then_some(0));
+        }
+        let both = self.lock_both(other, &targets, &shapes);
+        let mut both = both.map_err(|error| (error, None))?;
         if self.outdated(&targets) {
             return Ok(None);
         }
-        let (copies, removed) = self.collect(&mut from, &targets, remove).map_err(in_source)?;
-        let stored = other.store_copies(&mut into, &copies).map_err(in_target)?;
-        from.check().map_err(Error::from).map_err(in_source)?;
-        into.commit().map_err(Error::from).map_err(in_target)?;
-        from.commit().map_err(Error::from).map_err(in_source)?;
-        drop((from, into));
+        let [from, into] = &mut both;
+        let (copies, removed) = self.collect(from, &targets, remove).map_err(in_source)?;
+        let stored = other.store_copies(into, &copies).map_err(in_target)?;
+        commit_together(&mut both).map_err(|(index, error)| match index {
+            0 => in_source(error.into()),
+            _ => in_target(error.into()),
+        })?;
+        drop(both);
         removed.wake(self);
         stored.wake(other);
         Ok(Some(copies.len() as u64))
@@ -113,16 +109,33 @@ impl Engine {
         other: &'a Self,
         targets: &Targets<'_>,
         shapes: &[u32],
-    ) -> Result<(Option<Section<'a>>, Option<Section<'a>>), Error> {
-        let own = || self.lock_all(targets.all.iter().map(|target| target.shape));
-        let others = || other.lock_all(shapes.iter().copied());
+    ) -> Result<[Section<'a>; 2], Error> {
+        let own: Vec<u32> = targets.all.iter().map(|target| target.shape).collect();
         if self.segment().identity().uuid < other.segment().identity().uuid {
-            let own = own()?;
-            Ok((own, others()?))
+            let from = self.lock_entirely(&own)?;
+            Ok([from, other.lock_entirely(shapes)?])
         } else {
-            let others = others()?;
-            Ok((own()?, others))
+            let into = other.lock_entirely(shapes)?;
+            Ok([self.lock_entirely(&own)?, into])
         }
+    }
+
+    /// Locks the stripes of `shapes`, and whatever a change in them may need. A section
+    /// over one space asks for the rest when it needs it; one that has locks of another space by then could
+    /// wait for somebody who waits for these.
+    pub(crate) fn lock_entirely(&self, shapes: &[u32]) -> Result<Section<'_>, Error> {
+        let mut rest = Vec::new();
+        rest.extend((self.tuples_max != 0).then_some(head::QUOTA_SCOPE));
+        rest.extend([head::WIDE_SCOPE, head::ARENA_SCOPE]);
+        let section = self.lock_all(shapes.iter().copied())?;
+        let mut section = match section {
+            Some(section) => section,
+            None => Section::enter(&self.memory, rest.remove(0))?,
+        };
+        for scope in rest {
+            section.enter_also(scope)?;
+        }
+        Ok(section)
     }
 
     fn collect<'m>(

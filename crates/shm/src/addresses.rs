@@ -93,6 +93,12 @@ impl Held {
         Some(Arc::clone(mapping))
     }
 
+    /// The first mapping that is the one looked for.
+    pub(crate) fn find_by(&self, is_it: impl Fn(&Mapping) -> bool) -> Option<Arc<Mapping>> {
+        let (_, mapping) = self.mapped.iter().find(|(_, mapping)| is_it(mapping))?;
+        Some(Arc::clone(mapping))
+    }
+
     /// Keeps a mapping, and lets go of those that nobody here uses or can find any more.
     pub(crate) fn keep(&mut self, identity: FileIdentity, mapping: &Arc<Mapping>) {
         // Only `find` makes a user where there is none, and it needs the lock that we hold.

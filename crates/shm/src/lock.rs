@@ -208,21 +208,31 @@ fn owner_is_alive(view: &View<'_>, line: LockLine<'_>, tid: u32) -> bool {
 /// taken from the arena must not be taken again before the stripe that had filled it is restored.
 #[cold]
 fn inherit<'m>(view: &View<'m>, line: LockLine<'m>, thread: &Thread<'m>) -> Result<(), Error> {
+    let settled = settle(view, line, thread);
+    if settled.is_err() {
+        leave_to_others(line, OWNER_DIED);
+    }
+    settled
+}
+
+/// Unlocks a line that has a dead owner still. `state`: 0, or [`OWNER_DIED`] if it is to be inherited again.
+fn leave_to_others(line: LockLine<'_>, state: u32) {
+    if line.word(WORD).swap(state, Ordering::Release) & WAITERS != 0 {
+        futex::wake(line.word(WORD), 1);
+    }
+}
+
+fn settle<'m>(view: &View<'m>, line: LockLine<'m>, thread: &Thread<'m>) -> Result<(), Error> {
     let scope = u32::try_from(view.offset_of(line) / GRANULE).unwrap_or(0);
     let dead = line.load(OWNER);
-    log::restore(view, dead, scope);
+    log::restore(view, dead, scope)?;
     compiler_fence(Ordering::SeqCst);
     make_even(line);
     for other in log::left_with(view, dead, scope) {
         let restored = restore_also(view, thread, dead, (scope, other));
         thread.set_pending(line.word(WORD));
-        if let Err(error) = restored {
-            // Somebody who restores the other scope was stopped in the middle. To be inherited again.
-            if line.word(WORD).swap(OWNER_DIED, Ordering::Release) & WAITERS != 0 {
-                futex::wake(line.word(WORD), 1);
-            }
-            return Err(error);
-        }
+        // Fails if somebody who restores the other scope was stopped in the middle.
+        restored?;
     }
     Ok(())
 }
@@ -253,12 +263,13 @@ fn restore_also<'m>(
             thread.set_pending(word);
             let ours = thread.tid | (seen & WAITERS);
             if word.compare_exchange(seen, ours, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                log::restore(view, dead, other);
+                let restored = log::restore(view, dead, other);
                 compiler_fence(Ordering::SeqCst);
-                make_even(line);
-                if word.swap(0, Ordering::Release) & WAITERS != 0 {
-                    futex::wake(word, 1);
+                if restored.is_ok() {
+                    make_even(line);
                 }
+                leave_to_others(line, if restored.is_ok() { 0 } else { OWNER_DIED });
+                restored?;
             }
         } else if waited < STALL {
             // Not a sleep on the word: its holder goes on with it after it has restored.

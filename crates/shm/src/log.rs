@@ -6,11 +6,14 @@
 use std::sync::atomic::{Ordering, compiler_fence};
 
 use crate::access::{GRANULE, Span, View};
+use crate::error::Error;
+use crate::link;
 use crate::section::Section;
 use crate::table::SLOT_BYTES;
-use crate::thread::{COUNT, ENTRIES, RUN, RUN_ENTRIES, Slot, Thread, slot_of};
+use crate::thread::{COUNT, ENTRIES, LINK, RUN, RUN_ENTRIES, Slot, Thread, slot_of};
 
-const ENTRY_BYTES: usize = 16;
+/// Size of an entry.
+pub(crate) const ENTRY_BYTES: usize = 16;
 /// Entries inside the slot: eight times what a put with eight indexes changes.
 pub(crate) const INLINE_ENTRIES: u32 = 252;
 /// Words that every section may change, whatever run its thread's log has.
@@ -113,6 +116,12 @@ pub(crate) fn set_count(slot: Slot<'_>, count: u32) {
     slot.init(COUNT, count);
 }
 
+/// Says where the note of the log in `slot` begins, after what was stored before: entry + 1, or 0 for none.
+pub(crate) fn set_link(slot: Slot<'_>, start: u32) {
+    compiler_fence(Ordering::SeqCst);
+    slot.init(LINK, start);
+}
+
 /// Gives the log in `slot`, the caller's own or a dead thread's, a run of `bytes` bytes from `granule` for
 /// long sections, or none. Returns where the one that it had begins. The section is to be short.
 pub fn set_log_run<'m>(
@@ -149,22 +158,35 @@ fn logged<'m>(view: &View<'m>, slot: Slot<'m>, index: u32) -> LogEntry {
 }
 
 /// Marks the scope of an entry that was restored. Scopes are granules of lock lines, far below it.
-const RESTORED: u32 = 1 << 31;
+pub(crate) const RESTORED: u32 = 1 << 31;
 
-/// Restores what the thread with slot `number` left uncommitted in `scope`, newest first, and marks it.
+/// Restores what the thread with slot `number` left uncommitted in `scope`, newest first, and marks it. What
+/// the log of another segment has committed stays, and is marked as well.
 ///
 /// Killed in between, the rest is restored by the next heir, and perhaps one entry again: it is the oldest
 /// of those done, so its value is the one that must stand.
-pub(crate) fn restore(view: &View<'_>, number: u32, scope: u32) {
-    let Some(slot) = slot_of(view, number) else { return };
+///
+/// # Errors
+///
+/// What the system says if the other log can not be asked: nothing was restored.
+pub(crate) fn restore(view: &View<'_>, number: u32, scope: u32) -> Result<(), Error> {
+    let Some(slot) = slot_of(view, number) else { return Ok(()) };
+    let is_left = |index| logged(view, slot, index).scope() == scope;
+    // Only who left something here is known to be dead.
+    let stays = slot.load(LINK) != 0
+        && (0..count(slot)).any(is_left)
+        && link::is_committed_elsewhere(view, number)?;
     for index in (0..count(slot)).rev() {
         let entry = logged(view, slot, index);
         if entry.scope() == scope {
-            put_back(view, &entry);
+            if !stays {
+                put_back(view, &entry);
+            }
             compiler_fence(Ordering::SeqCst);
             entry.restored().write(entry_place(view, slot, index));
         }
     }
+    Ok(())
 }
 
 /// The scopes that the section of the thread with slot `number` changed and that were not restored yet,
@@ -180,6 +202,13 @@ pub(crate) fn left_with(view: &View<'_>, number: u32, scope: u32) -> Vec<u32> {
     scopes.sort_unstable();
     scopes.dedup();
     scopes
+}
+
+/// Writes the entry with number `index`, which does not count.
+pub(crate) fn write_beyond<'m>(view: &View<'m>, slot: Slot<'m>, index: u32, words: [u64; 2]) {
+    let place = entry_place(view, slot, index);
+    place.init64(0, words[0]);
+    place.init64(8, words[1]);
 }
 
 /// How many entries the log in `slot` has.

@@ -18,7 +18,7 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
@@ -27,6 +27,7 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::addresses::{self, AddressRange, FileIdentity};
 use crate::error::{Error, Limit};
+use crate::segment::Directory;
 use crate::{headroom, process};
 
 const _: () = assert!(usize::BITS == 64, "a segment reserves more addresses than 32 bits count");
@@ -41,6 +42,15 @@ pub struct Mapping {
     reserved_bytes: usize,
     /// `None` if the memory is private to the process.
     file: Option<File>,
+    /// How others find the file, if they do.
+    home: OnceLock<Home>,
+}
+
+/// The name of a segment, and where it counts.
+#[derive(Debug)]
+pub(crate) struct Home {
+    pub(crate) directory: Directory,
+    pub(crate) name: String,
 }
 
 impl Mapping {
@@ -63,7 +73,9 @@ impl Mapping {
             return Ok(mapping);
         }
         let range = addresses::place(reserve_bytes, Some(file.as_fd()))?;
-        let mapping = Arc::new(Self { range, reserved_bytes: reserve_bytes, file: Some(file) });
+        let home = OnceLock::new();
+        let mapping =
+            Arc::new(Self { range, reserved_bytes: reserve_bytes, file: Some(file), home });
         held.keep(identity, &mapping);
         Ok(mapping)
     }
@@ -77,7 +89,8 @@ impl Mapping {
     pub fn private(reserve_bytes: usize) -> Result<Arc<Self>, Error> {
         process::watch_forks();
         let range = addresses::place(reserve_bytes, None)?;
-        Ok(Arc::new(Self { range, reserved_bytes: reserve_bytes, file: None }))
+        let home = OnceLock::new();
+        Ok(Arc::new(Self { range, reserved_bytes: reserve_bytes, file: None, home }))
     }
 
     /// The first address of the range, a multiple of 2 MiB. No other mapping of this process ever has
@@ -96,6 +109,16 @@ impl Mapping {
     /// The file behind the range; `None` if the memory is private to the process.
     pub fn file(&self) -> Option<BorrowedFd<'_>> {
         self.file.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Notes where the file is found, unless that is known.
+    pub(crate) fn set_home(&self, directory: &Directory, name: &str) {
+        self.home.get_or_init(|| Home { directory: directory.absolute(), name: name.to_owned() });
+    }
+
+    /// Where the file is found; `None` if it never had a name.
+    pub(crate) fn home(&self) -> Option<&Home> {
+        self.home.get()
     }
 
     /// Whether somebody else could still open the file.

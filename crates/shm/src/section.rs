@@ -272,12 +272,28 @@ impl<'m> Section<'m> {
         if !self.sound() {
             return Err(self.refuse());
         }
+        self.seal();
+        Ok(())
+    }
+
+    /// Commits a section that is [sound](Section::sound).
+    #[inline(always)]
+    pub(crate) fn seal(&mut self) {
         compiler_fence(Ordering::SeqCst);
         log::set_count(self.desk.thread.slot(), 0);
         compiler_fence(Ordering::SeqCst);
         self.desk.count = 0;
         liveness::commit(self.desk.view.base());
-        Ok(())
+    }
+
+    /// The memory that the section is over.
+    pub(crate) fn memory(&self) -> &'m Memory {
+        self.memory
+    }
+
+    /// How many words it has changed since the last commit.
+    pub(crate) fn changes(&self) -> u32 {
+        self.desk.count
     }
 
     /// Makes the changes final and unlocks the scopes: [`Section::commit`], and then there is nothing to put back.
@@ -304,13 +320,12 @@ impl<'m> Section<'m> {
         lock::release(self.desk.thread, self.desk.first);
     }
 
-    /// Checks that [`Section::commit`] would not refuse. For a step over two memories, which must both be
-    /// sure before the first commits.
+    /// Checks that [`Section::commit`] would not refuse.
     ///
     /// # Errors
     ///
     /// As [`Section::commit`]; everything is rolled back then.
-    pub fn check(&mut self) -> Result<(), Error> {
+    pub(crate) fn check(&mut self) -> Result<(), Error> {
         if self.sound() { Ok(()) } else { Err(self.refuse()) }
     }
 

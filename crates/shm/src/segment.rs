@@ -88,6 +88,12 @@ impl Directory {
         Self { path: path.into(), user: rustix::process::geteuid().as_raw() }
     }
 
+    /// The same directory, for a process that is somewhere else by now.
+    pub(crate) fn absolute(&self) -> Self {
+        let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
+        Self { path, user: self.user }
+    }
+
     /// The directory itself.
     pub fn path(&self) -> &Path {
         &self.path
@@ -165,7 +171,7 @@ impl Directory {
     }
 
     /// Opens the file of a segment and checks whose it is.
-    fn open(&self, path: &Path) -> Result<File, Error> {
+    pub(crate) fn open(&self, path: &Path) -> Result<File, Error> {
         // Nobody's link is followed, and nobody's pipe waited for: the directory is open to all users.
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file = rustix::fs::open(path, flags, Mode::empty())
@@ -217,6 +223,18 @@ impl Segment {
     /// [`Error::OtherNamespace`] if there is one that can not be used; it stays as it is. What
     /// `initialise` says. Nothing was created in any of these cases.
     pub fn create_or_attach(
+        directory: &Directory,
+        name: &str,
+        options: &CreateOptions,
+        layout: &Layout,
+        initialise: impl FnOnce(&Mapping) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let segment = Self::obtain(directory, name, options, layout, initialise)?;
+        segment.mapping.set_home(directory, name);
+        Ok(segment)
+    }
+
+    fn obtain(
         directory: &Directory,
         name: &str,
         options: &CreateOptions,

@@ -39,6 +39,8 @@ pub const RESERVE_BYTES_MAX: usize = 256 << 30;
 const MAGIC: [u8; 8] = *b"TUPELO\0\x01";
 /// Offset of the state word in the segment.
 pub(crate) const STATE: usize = 12;
+/// Offset of the uuid.
+pub(crate) const UUID: usize = 40;
 const CHECKSUM: usize = 128;
 
 /// What the engine lays out in the segment, as far as strangers must know it.
@@ -151,7 +153,7 @@ impl Identity {
         put(16, &self.layout.abi_hash.to_ne_bytes());
         put(24, &self.layout.features_incompatible.to_ne_bytes());
         put(32, &self.layout.features_compatible.to_ne_bytes());
-        put(40, &self.uuid);
+        put(UUID, &self.uuid);
         put(56, &self.surroundings.boot);
         put(72, &self.hash_seed.to_ne_bytes());
         put(80, &self.surroundings.pid_namespace.to_ne_bytes());
@@ -205,7 +207,7 @@ impl Identity {
         }
         Ok(Self {
             layout,
-            uuid: field(bytes, 40),
+            uuid: field(bytes, UUID),
             hash_seed: word(72),
             creator: ProcessId { pid: u32::from_ne_bytes(field(bytes, 96)), start_time: word(104) },
             created: SystemTime::UNIX_EPOCH + Duration::from_nanos(word(112)),

@@ -3,7 +3,7 @@
 //! | offset | size | what |
 //! |---:|---:|---|
 //! | 0 | 256 | identity ([`crate::superblock`]) |
-//! | 256 | 256 | growth: committed granules; thread slots and participants ever used |
+//! | 256 | 256 | growth: committed granules; thread slots and participants ever used; commits over several segments |
 //! | 4 KiB | 128 KiB | participants: one per process |
 //! | 256 KiB | 16 MiB | thread slots, 4 KiB each: who, and the undo log |
 //! | 17 MiB | | the engine's tables and its arena |
@@ -18,6 +18,9 @@ pub(crate) const COMMITTED: usize = 256;
 pub(crate) const SLOTS_USED: usize = 264;
 /// Offset of the number of participants that were ever used.
 pub(crate) const PARTICIPANTS_USED: usize = 268;
+
+/// Offset of the number of the last commit over several segments that began here (8 bytes).
+pub(crate) const GROUPS: usize = 272;
 
 /// Most processes in one space at a time (rule B2).
 pub const PARTICIPANTS_MAX: usize = 1024;

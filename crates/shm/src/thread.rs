@@ -12,6 +12,7 @@
 //! | | | | 12 | start of the log's run: granule, 0 if none |
 //! | | | | 16 | start time (two words) |
 //! | | | | 24 | entries that the run holds |
+//! | | | | 28 | whether the log is one of a commit over several segments ([`crate::link`]) |
 //! | | | | 32..64 | the engine's: what this thread has in flight |
 //! | | | | 64.. | log entries of 16 bytes |
 
@@ -37,6 +38,8 @@ pub(crate) const RUN: usize = 12;
 const START_TIME: usize = 16;
 /// Entries that the run holds.
 pub(crate) const RUN_ENTRIES: usize = 24;
+/// Where the log's note on a commit over several segments begins: entry + 1, 0 if there is none.
+pub(crate) const LINK: usize = 28;
 /// Where the engine's eight words in a slot begin.
 pub const ENGINE_WORDS: usize = 32;
 /// How many of them there are.
@@ -379,9 +382,12 @@ impl Memory {
         used.fetch_max(u32::try_from(count).unwrap_or(u32::MAX), Ordering::Release);
     }
 
-    /// Makes the slot of a dead thread free for another. Its log is empty by now, or void.
+    /// Makes the slot of a dead thread free for another. Its log is empty by now, or void, and nobody
+    /// [waits for what it decided](Memory::still_decides).
     pub fn free_slot(&self, slot: Slot<'_>) {
-        slot.init(COUNT, 0);
+        // First: what is asked here about a commit has an answer as long as this word stands.
+        slot.word(LINK).store(0, Ordering::Release);
+        slot.word(COUNT).store(0, Ordering::Release);
         vacate(slot);
     }
 

@@ -51,7 +51,13 @@ fn may_wait(view: &View<'_>, count: usize) -> bool {
 #[inline]
 pub(crate) fn concerns_wide(section: &Section<'_>) -> bool {
     may_wait(section.view(), WIDE_WAITING)
-        && (section.holds(head::WIDE_SCOPE) || !section.holds(head::ARENA_SCOPE))
+        && (counts_wide(section, WIDE_WAITING)
+            || !(section.holds(head::WIDE_SCOPE) || section.holds(head::ARENA_SCOPE)))
+}
+
+/// Whether a section that holds the lock of the wide waiters, and so knows, counts some.
+fn counts_wide(section: &Section<'_>, count: usize) -> bool {
+    section.holds(head::WIDE_SCOPE) && wide_line(section.view()).load(count) != 0
 }
 
 /// Locks the wide waiters for the rest of the section, unless it holds them already.
@@ -72,8 +78,10 @@ pub(crate) fn wide_counts(view: &View<'_>) -> (u32, u32) {
 
 /// Whether anybody, wide or of this stripe, waits for a removal.
 #[inline]
-pub(crate) fn watching_removals(view: &View<'_>, stripe: Stripe<'_>) -> bool {
-    stripe.page().load(WATCHING_REMOVALS) != 0 || may_wait(view, WIDE_WATCHING_REMOVALS)
+pub(crate) fn watching_removals(section: &Section<'_>, stripe: Stripe<'_>) -> bool {
+    stripe.page().load(WATCHING_REMOVALS) != 0
+        || (may_wait(section.view(), WIDE_WATCHING_REMOVALS)
+            && (counts_wide(section, WIDE_WATCHING_REMOVALS) || !section.holds(head::WIDE_SCOPE)))
 }
 
 /// A word that holds the first cell of a chain.

@@ -230,7 +230,7 @@ impl Engine {
         reference: u32,
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
-        if !chain::watching_removals(section.view(), stripe) {
+        if !chain::watching_removals(section, stripe) {
             return Ok(Delivery::default());
         }
         self.tell_of_removal(section, stripe, reference, kinds)

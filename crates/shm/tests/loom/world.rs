@@ -345,15 +345,18 @@ pub(crate) mod log {
     use loom::sync::atomic::Ordering;
 
     use super::access::View;
+    use super::error::Error;
 
     /// Puts back what the thread with slot `number` left uncommitted.
-    pub(crate) fn restore(view: &View<'_>, number: u32, _: u32) {
+    #[expect(clippy::unnecessary_wraps, reason = "the real one may fail")]
+    pub(crate) fn restore(view: &View<'_>, number: u32, _: u32) -> Result<(), Error> {
         let log = &view.world.0.logs[number as usize];
         if log.count.load(Ordering::Relaxed) != 0 {
             let old = log.old.load(Ordering::Relaxed);
             view.world.0.pair.iter().for_each(|half| half.store(old, Ordering::Relaxed));
             log.count.store(0, Ordering::Relaxed);
         }
+        Ok(())
     }
 
     pub(crate) fn left_with(_: &View<'_>, _: u32, _: u32) -> Vec<u32> {
