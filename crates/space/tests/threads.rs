@@ -224,3 +224,27 @@ fn increment(space: &Space) {
         }
     }
 }
+
+#[test]
+fn transfers_in_opposite_directions_do_not_wait_for_each_other_o7() {
+    for engine in ENGINES {
+        let (here, there) =
+            (Temporary::new(engine, Limits::default()), Temporary::new(engine, Limits::default()));
+        let long = "x".repeat(1_000);
+        // More than an extent of each, so that both directions need the arenas of both spaces.
+        for number in 0..100_i64 {
+            here.space.put(&fields![number, &*long]).unwrap();
+            there.space.put(&fields![&*long, number]).unwrap();
+        }
+        let run = |template: [tupelo::TemplateRef<'_>; 1], first: &Space, second: &Space| {
+            for _ in 0..40 {
+                assert_eq!(first.move_to(second, &template).unwrap(), 100);
+                assert_eq!(second.move_to(first, &template).unwrap(), 100);
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| run([template![Kind::Int, Kind::Str]], &here.space, &there.space));
+            scope.spawn(|| run([template![Kind::Str, Kind::Int]], &there.space, &here.space));
+        });
+    }
+}
