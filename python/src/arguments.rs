@@ -122,7 +122,7 @@ pub(crate) fn with_template<'a, R>(
         && patterns.len() == before.len()
         && last.is_exact_instance_of::<Rest>()
     {
-        return use_template(&[TemplateRef { patterns: &patterns, rest: true }]);
+        return use_template(&[TemplateRef::beginning(&patterns)]);
     }
     let template = owned_template(py, (source, arguments))?;
     template.with_refs(use_template).map_err(|why| not_encodable(py, why))?

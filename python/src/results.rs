@@ -141,7 +141,7 @@ pub(crate) fn object<'py>(
         Value::Opaque(stored) => objects::to_python(py, stored, objects)?,
         other => {
             return Err(Refusal::new(
-                format!("{other}, which this version can not return"),
+                format!("the entry {other}, which this version can not return"),
                 "read it on the command line, with `tupelo read`",
             ));
         }

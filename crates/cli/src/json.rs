@@ -17,16 +17,36 @@
 use serde_json::{Map as Object, Number, Value as Json, json};
 use tupelo::{Array, DType, Decimal, Entry, Map, Opaque, Timestamp, Tuple, Value};
 
-/// A tuple as a JSON list.
-pub(crate) fn from_tuple(tuple: &[Value]) -> Json {
-    tuple.iter().map(from_value).collect()
+/// What stands for a tuple on a line of its own: an object with a list of its fields as `tuple`, or with the
+/// parts of an entry as `entry`.
+pub(crate) fn line(tuple: &Tuple) -> Json {
+    let Some(class) = tuple.class() else { return json!({ "tuple": from_values(tuple) }) };
+    let fields = class.fields().zip(tuple.iter());
+    json!({ "entry": entry_parts(class.name(), &class.bases().collect::<Vec<_>>(), fields) })
 }
 
-/// The tuple that a line spells: a list of its fields, or an object with such a list as `tuple`, which
-/// is what `read --json` prints.
+fn from_values(values: &[Value]) -> Json {
+    values.iter().map(from_value).collect()
+}
+
+fn entry_parts<'a>(
+    name: &str,
+    bases: &[impl AsRef<str>],
+    fields: impl Iterator<Item = (&'a str, &'a Value)>,
+) -> Json {
+    let bases: Vec<&str> = bases.iter().map(AsRef::as_ref).collect();
+    let fields = fields.map(|(name, value)| (name.to_owned(), from_value(value)));
+    json!({ "name": name, "bases": bases, "fields": fields.collect::<Object<String, Json>>() })
+}
+
+/// The tuple that a line spells: a list of its fields, or what [`line`] makes, as `read --json` prints it.
 pub(crate) fn tuple(line: &str) -> Result<Tuple, String> {
     let parsed = serde_json::from_str(line).map_err(|error| format!("this is no JSON: {error}"))?;
     let list = match parsed {
+        Json::Object(mut object) if object.contains_key("entry") => {
+            let entry = to_entry(object.remove("entry").unwrap_or_default())?;
+            return Tuple::from_entry(entry).map_err(|error| error.to_string());
+        }
         Json::Object(mut object) => object.remove("tuple").unwrap_or_default(),
         other => other,
     };
@@ -48,13 +68,13 @@ fn from_value(value: &Value) -> Json {
         Value::Float(value) => Number::from_f64(*value)
             .map_or_else(|| tagged("float", json!(value.to_string().to_lowercase())), Json::Number),
         Value::Str(text) => json!(text),
-        Value::List(items) => from_tuple(items),
+        Value::List(items) => from_values(items),
         Value::Map(map) => from_map(map),
         Value::Bytes(bytes) => tagged("bytes", hexadecimal(bytes)),
         Value::Decimal(decimal) => tagged("decimal", json!(decimal.to_string())),
         Value::Timestamp(moment) => tagged("timestamp", json!(moment.to_string())),
         Value::Uuid(uuid) => tagged("uuid", hexadecimal(uuid)),
-        Value::Tuple(items) => tagged("tuple", from_tuple(items)),
+        Value::Tuple(items) => tagged("tuple", from_values(items)),
         Value::Array(array) => tagged(
             "array",
             json!({
@@ -64,13 +84,8 @@ fn from_value(value: &Value) -> Json {
             }),
         ),
         Value::Entry(entry) => {
-            let fields = entry.fields().iter();
-            let fields: Object<String, Json> =
-                fields.map(|(name, value)| (name.clone(), from_value(value))).collect();
-            tagged(
-                "entry",
-                json!({ "name": entry.name(), "bases": entry.bases(), "fields": fields }),
-            )
+            let fields = entry.fields().iter().map(|(name, value)| (name.as_str(), value));
+            tagged("entry", entry_parts(entry.name(), entry.bases(), fields))
         }
         Value::Opaque(object) => tagged(
             "opaque",
@@ -163,7 +178,7 @@ fn to_tagged(kind: &str, inside: Json) -> Result<Value, String> {
         },
         ("map", None) => Some(to_map(inside)?),
         ("array", None) => Some(to_array(&inside)?),
-        ("entry", None) => Some(to_entry(inside)?),
+        ("entry", None) => Some(Value::Entry(to_entry(inside)?)),
         ("opaque", None) => to_opaque(&inside).map(Value::Opaque),
         _ => None,
     };
@@ -193,8 +208,8 @@ fn to_array(array: &Json) -> Result<Value, String> {
     Array::new(dtype, &shape, data).map(Value::Array).map_err(|error| error.to_string())
 }
 
-fn to_entry(entry: Json) -> Result<Value, String> {
-    let expected = "an $entry has a name, bases and fields";
+fn to_entry(entry: Json) -> Result<Entry, String> {
+    let expected = "an entry has a name, bases and fields";
     let Json::Object(mut entry) = entry else {
         return Err(expected.to_owned());
     };
@@ -207,7 +222,7 @@ fn to_entry(entry: Json) -> Result<Value, String> {
     let bases: Vec<String> = serde_json::from_value(bases).map_err(|error| error.to_string())?;
     let fields = fields.into_iter().map(|(name, value)| Ok((name, to_value(value)?)));
     let fields = fields.collect::<Result<Vec<_>, String>>()?;
-    Entry::new(name, bases, fields).map(Value::Entry).map_err(|error| error.to_string())
+    Entry::new(name, bases, fields).map_err(|error| error.to_string())
 }
 
 fn to_opaque(object: &Json) -> Option<Opaque> {
@@ -273,15 +288,25 @@ mod tests {
             }),
         ];
         for value in values {
-            let line = json!({ "tuple": from_tuple(std::slice::from_ref(&value)) }).to_string();
+            let line = line(&Tuple::from(vec![value.clone()])).to_string();
             let back = tuple(&line).unwrap();
             assert_eq!(back.into_fields(), [value], "{line}");
         }
     }
 
     #[test]
+    fn an_entry_on_its_own_is_told_from_one_in_a_tuple_m7() {
+        let job: Tuple = "Job(Base){id: 7}".parse().unwrap();
+        let text = line(&job).to_string();
+        assert_eq!(text, r#"{"entry":{"bases":["Base"],"fields":{"id":7},"name":"Job"}}"#);
+        assert_eq!(tuple(&text).unwrap(), job);
+        let holding: Tuple = "(Job(Base){id: 7})".parse().unwrap();
+        assert_eq!(tuple(&line(&holding).to_string()).unwrap(), holding);
+    }
+
+    #[test]
     fn nan_is_told_from_text() {
-        let line = from_tuple(&[Value::Float(f64::NAN)]).to_string();
+        let line = from_values(&[Value::Float(f64::NAN)]).to_string();
         assert_eq!(line, r#"[{"$float":"nan"}]"#);
         assert!(matches!(tuple(&line).unwrap()[0], Value::Float(nan) if nan.is_nan()));
     }

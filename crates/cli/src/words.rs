@@ -5,7 +5,7 @@
 use std::env;
 use std::fmt;
 
-use tupelo::{Kind, ParseError, Pattern, Template, TemplateRef, Tuple, TupleView, Value};
+use tupelo::{ParseError, Pattern, Template, TemplateRef, Tuple, TupleView, Value};
 
 use crate::failure::Failure;
 
@@ -102,12 +102,6 @@ fn wrong(words: &[String], error: &ParseError, refused: impl Fn(&str) -> bool) -
 /// A tuple that was found, with bytes of its own: what the operations of a space hand out.
 pub(crate) fn owned(found: TupleView<'_>) -> Result<Tuple, Failure> {
     found.to_tuple().map_err(|error| Failure::Other(format!("a tuple can not be read: {error}")))
-}
-
-/// `(str, int, float)`.
-pub(crate) fn shape_text(kinds: &[Kind]) -> String {
-    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
-    format!("({})", names.join(", "))
 }
 
 #[cfg(test)]

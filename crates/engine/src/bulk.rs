@@ -2,7 +2,7 @@
 //! one store commits everything.
 
 use tupelo_shm::Section;
-use tupelo_tuple::{Field, TemplateRef, TupleView};
+use tupelo_tuple::{Field, TemplateRef, TupleRef, TupleView};
 
 use crate::Engine;
 use crate::claim::{Begun, ClaimTerms};
@@ -23,7 +23,7 @@ impl Engine {
     ///
     /// As [`Engine::put`], and [`Error::TransactionTooBig`] for more than one step can change: nothing was
     /// stored.
-    pub fn put_all(&self, tuples: &[&[Field<'_>]]) -> Result<usize, Error> {
+    pub fn put_all<'f>(&self, tuples: &[impl Into<TupleRef<'f>> + Copy]) -> Result<usize, Error> {
         let incoming = self.all_incoming(tuples)?;
         self.put_all_incoming(&incoming)?;
         Ok(tuples.len())
@@ -34,9 +34,9 @@ impl Engine {
     /// # Errors
     ///
     /// As [`Engine::put_all`].
-    pub fn put_all_leased(
+    pub fn put_all_leased<'f>(
         &self,
-        tuples: &[&[Field<'_>]],
+        tuples: &[impl Into<TupleRef<'f>> + Copy],
         terms: &LeaseTerms,
     ) -> Result<usize, Error> {
         let mut incoming = self.all_incoming(tuples)?;
@@ -50,10 +50,10 @@ impl Engine {
     /// Checks tuples that are to be put together, and finds their shapes.
     pub(crate) fn all_incoming<'f>(
         &self,
-        tuples: &[&'f [Field<'f>]],
+        tuples: &[impl Into<TupleRef<'f>> + Copy],
     ) -> Result<Vec<(Incoming<'f>, u32)>, Error> {
-        let checked = tuples.iter().map(|fields| {
-            let one = self.incoming(fields)?;
+        let checked = tuples.iter().map(|tuple| {
+            let one = self.incoming((*tuple).into())?;
             let shape = self.shape(&one.kinds)?;
             Ok((one, shape))
         });
@@ -284,8 +284,9 @@ impl Engine {
     pub(crate) fn put_copies(&self, copies: &[TupleCopy]) -> Result<(), Error> {
         let fields: Vec<Vec<Field<'_>>> =
             copies.iter().map(|copy| copy.view().fields().collect()).collect();
-        let slices: Vec<&[Field<'_>]> = fields.iter().map(Vec::as_slice).collect();
-        self.put_all(&slices).map(|_| ())
+        let tuples = fields.iter().zip(copies);
+        let tuples = tuples.map(|(fields, copy)| TupleRef { fields, class: copy.view().class() });
+        self.put_all(&tuples.collect::<Vec<_>>()).map(|_| ())
     }
 
     /// Runs `operation` while every stripe that `template` concerns is locked. `None` if there is none.

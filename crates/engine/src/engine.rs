@@ -8,6 +8,7 @@ use tupelo_tuple::hash;
 
 use crate::arena;
 use crate::blocks;
+use crate::classes::Classes;
 use crate::error::{Error, Fullness, Need};
 use crate::find::Order;
 use crate::layout::{self, EXTENT_BYTES, Layout, STRIPE_BYTES, head};
@@ -48,6 +49,7 @@ pub struct Engine {
     pub(crate) seed: u64,
     pub(crate) shape_cache: ShapeCache,
     pub(crate) spare_cell: SpareCell,
+    pub(crate) classes: Classes,
     random: AtomicU64,
     segment: Segment,
 }
@@ -108,6 +110,7 @@ impl Engine {
             seed,
             shape_cache: ShapeCache::new(),
             spare_cell: SpareCell::default(),
+            classes: Classes::default(),
             random,
             segment,
         };
@@ -227,7 +230,7 @@ impl Engine {
 }
 
 /// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
-const FORMAT: u64 = 4;
+const FORMAT: u64 = 5;
 
 fn layout_for(size_bytes: u64) -> Layout {
     let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);

@@ -1,7 +1,7 @@
 //! Atomic check-and-change: `swap` and `put_if_absent` (rule O8).
 
 use tupelo_shm::Section;
-use tupelo_tuple::{Field, TemplateRef, TupleView};
+use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
 use crate::Engine;
 use crate::error::Error;
@@ -20,12 +20,12 @@ impl Engine {
     /// # Errors
     ///
     /// As [`Engine::put`].
-    pub fn put_if_absent(
+    pub fn put_if_absent<'f>(
         &self,
-        fields: &[Field<'_>],
+        tuple: impl Into<TupleRef<'f>>,
         unless: &[TemplateRef<'_>],
     ) -> Result<bool, Error> {
-        let incoming = self.incoming(fields)?;
+        let incoming = self.incoming(tuple.into())?;
         let shape = self.shape(&incoming.kinds)?;
         let stored = self.with_targets(unless, shape, |section, targets| {
             if targets.all.iter().any(|target| self.has_match(section, target)) {
@@ -44,13 +44,13 @@ impl Engine {
     /// # Errors
     ///
     /// As [`Engine::put`]: nothing changed. What `sink` says: the swap has happened.
-    pub fn try_swap<R, E: From<Error>>(
+    pub fn try_swap<'f, R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
-        to: &[Field<'_>],
+        to: impl Into<TupleRef<'f>>,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let incoming = self.incoming(to)?;
+        let incoming = self.incoming(to.into())?;
         let shape = self.shape(&incoming.kinds)?;
         let swapped = self.with_targets(template, shape, |section, targets| {
             let first = targets.all.iter().find_map(|target| {

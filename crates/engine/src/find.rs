@@ -74,9 +74,8 @@ impl<'m> Found<'m> {
 impl<'t> Search<'t> {
     /// A search for what `patterns` match among tuples of `kinds`, which fit them.
     #[inline]
-    pub(crate) fn new(patterns: &'t [PatternRef<'t>], kinds: &'t [Kind], seed: u64) -> Self {
-        let key = Key::new(patterns, seed);
-        Self { patterns, kinds, key, is_refusable: record::are_refusable(kinds), seed }
+    pub(crate) fn new(patterns: &'t [PatternRef<'t>], kinds: &'t Kinds, seed: u64) -> Self {
+        Self::by_key(patterns, kinds, Key::new(patterns, seed), seed)
     }
 
     /// As [`Search::new`], with the key that went with finding out the kinds.
@@ -87,7 +86,7 @@ impl<'t> Search<'t> {
         key: Key,
         seed: u64,
     ) -> Self {
-        let is_refusable = kinds.have_any_of(record::REFUSABLE);
+        let is_refusable = kinds.are_refusable();
         Self { patterns, kinds: kinds.as_slice(), key, is_refusable, seed }
     }
 

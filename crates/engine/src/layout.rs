@@ -5,6 +5,7 @@
 //! | head | the locks and counts of the whole space |
 //! | directory | shapes by signature |
 //! | shapes | one entry per shape: arity and kinds |
+//! | classes | a page per shape of entries: the names of their class |
 //! | stripes | what one lock protects: the tuples of a shape, their indexes, their waiters |
 //! | cells | one per blocked caller |
 //! | extents | who owns each 64 KiB of the arena, and which are free |
@@ -14,6 +15,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "a segment has at most 2^32 granules")]
 
 use tupelo_shm::{GRANULE, Memory};
+use tupelo_tuple::CLASS_BYTES_MAX;
 
 /// A page: regions begin at one, and are committed by them.
 pub(crate) const PAGE: usize = 4096;
@@ -81,6 +83,7 @@ pub(crate) mod head {
 pub(crate) const SHAPE_BYTES: usize = 128;
 pub(crate) const DIRECTORY_ENTRIES: usize = 2 * SHAPES_MAX;
 pub(crate) const STRIPE_BYTES: usize = 2048;
+pub(crate) const CLASS_PAGE_BYTES: usize = PAGE;
 pub(crate) const CELL_BYTES: usize = 256;
 pub(crate) const EXTENT_ENTRY_BYTES: usize = 32;
 
@@ -91,11 +94,13 @@ const SHAPES: usize = DIRECTORY + DIRECTORY_ENTRIES * 4;
 const STRIPES: usize = SHAPES + SHAPES_MAX * SHAPE_BYTES;
 /// Shapes have one stripe each.
 const STRIPES_MAX: usize = SHAPES_MAX;
-const CELLS: usize = STRIPES + STRIPES_MAX * STRIPE_BYTES;
+const CLASSES: usize = STRIPES + STRIPES_MAX * STRIPE_BYTES;
+const CELLS: usize = CLASSES + SHAPES_MAX * CLASS_PAGE_BYTES;
 const EXTENTS: usize = CELLS + WAITERS_MAX * CELL_BYTES;
 
 const _: () = assert!(SHAPES.is_multiple_of(PAGE) && DIRECTORY.is_multiple_of(PAGE));
 const _: () = assert!(STRIPES.is_multiple_of(PAGE) && CELLS.is_multiple_of(PAGE));
+const _: () = assert!(CLASSES.is_multiple_of(PAGE) && CLASS_BYTES_MAX <= CLASS_PAGE_BYTES);
 
 /// Offset of shape number `index`.
 #[inline]
@@ -113,6 +118,12 @@ pub(crate) const fn directory(index: usize) -> usize {
 #[inline]
 pub(crate) const fn stripe(index: u32) -> usize {
     STRIPES + index as usize * STRIPE_BYTES
+}
+
+/// Offset of the names of the class of shape `index`.
+#[inline]
+pub(crate) const fn class(index: u32) -> usize {
+    CLASSES + index as usize * CLASS_PAGE_BYTES
 }
 
 /// Offset of waiter cell `index`.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tupelo_shm::{Section, View};
-use tupelo_tuple::{Field, Kind};
+use tupelo_tuple::{Field, Kind, TupleRef};
 
 use crate::Engine;
 use crate::blocks;
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::extension::{self, LEASE_END_MS, LEASE_NUMBER};
 use crate::put::Incoming;
 use crate::record::{self, EXTENSION, Record, STATE};
-use crate::registry::{self, Kinds};
+use crate::registry::Kinds;
 use crate::stripe::{self, DELAYED_COUNT, Stripe};
 use crate::timers::{self, wheel};
 use crate::waiters::deliver::Delivery;
@@ -53,8 +53,12 @@ impl Engine {
     /// # Errors
     ///
     /// As [`Engine::put`].
-    pub fn put_leased(&self, fields: &[Field<'_>], terms: &LeaseTerms) -> Result<Lease, Error> {
-        let mut incoming = self.incoming(fields)?;
+    pub fn put_leased<'f>(
+        &self,
+        tuple: impl Into<TupleRef<'f>>,
+        terms: &LeaseTerms,
+    ) -> Result<Lease, Error> {
+        let mut incoming = self.incoming(tuple.into())?;
         let terms = self.terms(terms);
         incoming.terms = Some(terms);
         let shape = self.shape(&incoming.kinds)?;
@@ -236,7 +240,8 @@ impl Engine {
             let mut section = self.enter(lease.scope)?;
             let (stripe, record) = self.leased(section.view(), lease).ok_or(Error::LeaseExpired)?;
             let (shape, _) = record::shape_of(record.header);
-            let kinds = registry::kinds_of(section.view(), shape)
+            let kinds = self
+                .kinds_of(section.view(), shape)
                 .ok_or_else(|| self.damaged("a leased record names a shape that does not exist"))?;
             let delivery = change(&mut section, stripe, record, &kinds)?;
             section.commit()?;

@@ -15,6 +15,7 @@ mod blocks;
 mod bulk;
 mod check;
 mod claim;
+mod classes;
 mod engine;
 mod error;
 mod exchange;

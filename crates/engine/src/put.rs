@@ -2,7 +2,7 @@
 
 use tupelo_shm::Section;
 use tupelo_tuple::{
-    Field,
+    Field, TupleRef,
     image::{self, ARITY_MAX, Sizer},
 };
 
@@ -37,8 +37,8 @@ impl Engine {
     ///
     /// [`Error::SpaceFull`], [`Error::TooLarge`] and [`Error::LimitExceeded`]: nothing was stored.
     #[inline]
-    pub fn put(&self, fields: &[Field<'_>]) -> Result<(), Error> {
-        let incoming = self.incoming(fields)?;
+    pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
+        let incoming = self.incoming(tuple.into())?;
         let shape = self.shape(&incoming.kinds)?;
         if incoming.size.bytes - record::HEADER_BYTES > ImageBuffer::SHORT_BYTES {
             return self.put_long(&incoming, shape).map(|_| ());
@@ -70,12 +70,14 @@ impl Engine {
 
     /// Checks a tuple against the limits of the space.
     #[inline]
-    pub(crate) fn incoming<'f>(&self, fields: &'f [Field<'f>]) -> Result<Incoming<'f>, Error> {
+    pub(crate) fn incoming<'f>(&self, tuple: TupleRef<'f>) -> Result<Incoming<'f>, Error> {
+        let TupleRef { fields, class } = tuple;
         if fields.len() > ARITY_MAX {
             return Err(too_many_fields());
         }
         let (mut kinds, mut sizer) = (Kinds::new(), Sizer::new());
         kinds.read(fields, |field| sizer.add(field));
+        kinds.set_class(class);
         let size = record::size(sizer, fields);
         // Every arena has room for what fits into an extent.
         if size.bytes > EXTENT_BYTES {

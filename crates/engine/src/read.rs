@@ -183,9 +183,11 @@ impl Engine {
         let mut recalled = false;
         loop {
             for target in &self.targets(template).all {
+                let class = target.kinds.class();
                 let read = match target.search(self.seed) {
                     Some(search) => {
-                        self.read_from(target.shape, &search, (order, Miss::Final), &mut pour)?
+                        let with_class = |tuple: TupleView<'_>| pour(tuple.of_class(class));
+                        self.read_from(target.shape, &search, (order, Miss::Final), with_class)?
                     }
                     None => self.read_from_union(target, order, &mut pour)?,
                 };

@@ -433,11 +433,6 @@ pub(crate) const REFUSABLE: KindSet = KindSet::of(Kind::Timestamp)
     .or(KindSet::of(Kind::Entry))
     .or(KindSet::of(Kind::Opaque));
 
-/// Whether the sink may be unable to represent a tuple of these kinds.
-pub(crate) fn are_refusable(kinds: &[Kind]) -> bool {
-    kinds.iter().any(|kind| REFUSABLE.contains(*kind))
-}
-
 /// Whether a match is read in place rather than copied inside the section: large ones, so that others do
 /// not wait for the copy, and those that the sink may be unable to represent, so that they can go back.
 #[inline]

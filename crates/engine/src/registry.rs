@@ -2,12 +2,14 @@
 //!
 //! A template in which every field has one kind selects one shape, found by its signature. Any other
 //! template selects every shape that fits. Shapes are only ever added: an entry is filled, then published
-//! by one store into the directory, so finding needs no lock.
+//! by one store into the directory, so finding needs no lock. A shape of entries has their class, too.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use tupelo_shm::{Section, Span, View};
-use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, hash, image::ARITY_MAX};
+use tupelo_tuple::{
+    Class, Field, Form, Kind, PatternRef, Shape, TemplateRef, hash, image::ARITY_MAX,
+};
 
 use crate::Engine;
 use crate::error::Error;
@@ -15,23 +17,31 @@ use crate::index::key::{Key, Tagger};
 use crate::layout::{
     self, DIRECTORY_ENTRIES, PAGE, SHAPE_BYTES, SHAPES_COUNT_MAX, SHAPES_MAX, head,
 };
+use crate::record;
 use crate::stripe::{self, Stripe};
 
 /// The entry of a shape.
 type Entry<'m> = Span<'m, SHAPE_BYTES>;
 const ARITY: usize = 0;
+/// Bytes of the names of the class; 0 of a shape of plain tuples.
+const CLASS_BYTES: usize = 4;
 const KINDS: usize = 8;
 const _: () = assert!(KINDS + ARITY_MAX <= SHAPE_BYTES);
 
 /// The number of shapes, in the registry's line.
 const COUNT: usize = 0;
 
-/// The kinds of a shape's fields.
+/// The kinds of a shape's fields, and the class if it is of entries.
 #[derive(Clone, Copy)]
 pub(crate) struct Kinds {
     each: [Kind; ARITY_MAX],
     all: Summary,
 }
+
+/// Marks the packed kinds of entries, so that they are never those of plain tuples.
+const OF_CLASS: u64 = 1 << 63;
+/// Stands among the kinds that there are for a class whose entries this process may be unable to represent.
+const UNCERTAIN: u32 = 1 << 31;
 
 /// What is known of the kinds all together. Apart from them, so that a loop over fields keeps it in registers.
 #[derive(Clone, Copy)]
@@ -41,10 +51,13 @@ struct Summary {
     packed: u64,
     /// Which kinds there are, a bit each.
     set: u32,
+    /// The number of the class of entries; 0 of plain tuples. Not a reference, for which there is no room: a put
+    /// moves all this about.
+    class: u32,
 }
 
 impl Summary {
-    const NONE: Self = Self { len: 0, packed: 0, set: 0 };
+    const NONE: Self = Self { len: 0, packed: 0, set: 0, class: 0 };
 
     /// Adds the kind of the next field.
     #[inline(always)]
@@ -74,7 +87,7 @@ impl Kinds {
     /// time would stall.
     #[inline(always)]
     pub(crate) fn select(&mut self, template: &TemplateRef<'_>, seed: u64) -> Option<Key> {
-        if template.rest || template.patterns.len() > ARITY_MAX {
+        if template.form != Form::Exact || template.patterns.len() > ARITY_MAX {
             return None;
         }
         let (mut tagger, mut all) = (Tagger::new(seed), Summary::NONE);
@@ -116,10 +129,10 @@ impl Kinds {
         }
     }
 
-    /// Whether some field has one of `kinds`.
+    /// Whether the sink may be unable to represent a tuple of these kinds.
     #[inline]
-    pub(crate) fn have_any_of(&self, kinds: KindSet) -> bool {
-        self.all.set & u32::from(kinds.bits()) != 0
+    pub(crate) fn are_refusable(&self) -> bool {
+        self.all.set & (u32::from(record::REFUSABLE.bits()) | UNCERTAIN) != 0
     }
 
     /// The kinds, one per field.
@@ -129,19 +142,42 @@ impl Kinds {
         self.each.get(..self.all.len).unwrap_or(&self.each)
     }
 
-    /// Whether tuples of these kinds can match `template`, as far as kinds and arity tell (M1, M3).
+    /// Becomes the kinds of entries of `class`, if there is one.
+    #[inline(always)]
+    pub(crate) fn set_class(&mut self, class: Option<&'static Class>) {
+        if let Some(class) = class {
+            self.all.class = class.number();
+            self.all.packed |= OF_CLASS;
+            self.all.set |= if class.is_constructible() { 0 } else { UNCERTAIN };
+        }
+    }
+
+    /// The class, if they are the kinds of entries.
+    #[inline]
+    pub(crate) fn class(&self) -> Option<&'static Class> {
+        if self.all.class == 0 { None } else { Class::with_number(self.all.class) }
+    }
+
+    /// The shape, for people and programs.
+    pub(crate) fn to_shape(self) -> Shape {
+        Shape { kinds: self.as_slice().to_vec(), class: self.class() }
+    }
+
+    /// Whether these are the same kinds, of the same class if of any.
+    pub(crate) fn are(&self, other: &Self) -> bool {
+        self.as_slice() == other.as_slice() && self.all.class == other.all.class
+    }
+
+    /// Whether tuples of these kinds can match `template`, as far as kinds, arity and class tell (M1, M3, M7).
     pub(crate) fn fit(&self, template: &TemplateRef<'_>) -> bool {
-        let patterns = template.patterns;
-        let arity_fits = if template.rest {
-            self.all.len >= patterns.len()
-        } else {
-            self.all.len == patterns.len()
+        let fit = |patterns: &[PatternRef<'_>]| {
+            let mut pairs = patterns.iter().zip(&self.each);
+            pairs.all(|(pattern, kind)| pattern.kinds().contains(*kind))
         };
-        arity_fits
-            && patterns
-                .iter()
-                .zip(&self.each)
-                .all(|(pattern, kind)| pattern.kinds().contains(*kind))
+        match self.class() {
+            None => template.accepts_arity(self.all.len) && fit(template.patterns),
+            Some(class) => template.resolved(class).is_some_and(|patterns| fit(&patterns)),
+        }
     }
 
     /// Arity and kinds in 52 bits, for up to 12 fields: distinct for distinct shapes.
@@ -150,9 +186,10 @@ impl Kinds {
         (self.all.len <= 12).then_some((self.all.len as u64) << 48 | self.all.packed)
     }
 
-    fn signature(&self) -> u64 {
+    pub(crate) fn signature(&self) -> u64 {
         let step = |hash, kind: &Kind| hash::combine(hash, 1 + *kind as u64);
-        self.as_slice().iter().fold(self.all.len as u64, step)
+        let kinds = self.as_slice().iter().fold(self.all.len as u64, step);
+        self.class().map_or(kinds, |class| hash::combine(kinds, class.names_hash()))
     }
 }
 
@@ -195,8 +232,9 @@ fn entry<'m>(view: &View<'m>, shape: u32) -> Entry<'m> {
     view.span(layout::shape(shape))
 }
 
-/// The kinds of shape `shape`, or `None` if its entry is damaged.
-pub(crate) fn kinds_of(view: &View<'_>, shape: u32) -> Option<Kinds> {
+/// The kinds of shape `shape`, without the class, and how many bytes of names that has; `None` if its entry is
+/// damaged.
+fn kinds_in(view: &View<'_>, shape: u32) -> Option<(Kinds, usize)> {
     if shape as usize >= SHAPES_MAX {
         view.violate();
         return None;
@@ -212,7 +250,7 @@ pub(crate) fn kinds_of(view: &View<'_>, shape: u32) -> Option<Kinds> {
         let word = entry.load(KINDS + index / 4 * 4);
         kinds.push(Kind::from_number(word.to_le_bytes()[index % 4])?);
     }
-    Some(kinds)
+    Some((kinds, entry.load(CLASS_BYTES) as usize))
 }
 
 /// How many shapes the space has.
@@ -223,6 +261,27 @@ pub(crate) fn count(view: &View<'_>) -> u32 {
 }
 
 impl Engine {
+    /// The kinds of shape `shape`, and its class if it has one; `None` if its entry is damaged.
+    pub(crate) fn kinds_of(&self, view: &View<'_>, shape: u32) -> Option<Kinds> {
+        let (mut kinds, class_bytes) = kinds_in(view, shape)?;
+        if class_bytes != 0 {
+            let class = self.class(view, shape, class_bytes)?;
+            if class.arity() != kinds.all.len {
+                view.violate();
+                return None;
+            }
+            kinds.set_class(Some(class));
+        }
+        Some(kinds)
+    }
+
+    /// The class of shape `shape`, if it is of entries.
+    pub(crate) fn class_of(&self, view: &View<'_>, shape: u32) -> Option<&'static Class> {
+        let entry = (shape as usize) < SHAPES_MAX;
+        let class_bytes = if entry { self::entry(view, shape).load(CLASS_BYTES) } else { 0 };
+        if class_bytes == 0 { None } else { self.class(view, shape, class_bytes as usize) }
+    }
+
     /// The number of the shape with these kinds, if the space has it.
     #[inline]
     pub(crate) fn find_shape(&self, kinds: &Kinds) -> Option<u32> {
@@ -234,7 +293,11 @@ impl Engine {
 
     #[cold]
     fn find_shape_in_directory(&self, kinds: &Kinds) -> Option<u32> {
-        let shape = probe(&self.memory.view(), kinds).ok()?;
+        let view = self.memory.view();
+        if let Some(class) = kinds.class() {
+            return self.shape_met(&view, class, kinds);
+        }
+        let shape = self.probe(&view, kinds).ok()?;
         if let Some(packed) = kinds.packed() {
             self.shape_cache.remember(packed, shape);
         }
@@ -257,8 +320,8 @@ impl Engine {
     #[cold]
     fn add_shape(&self, kinds: &Kinds) -> Result<u32, Error> {
         let section = Section::enter(&self.memory, head::REGISTRY_SCOPE)?;
-        finish_last(section.view());
-        let place = match probe(section.view(), kinds) {
+        self.finish_last(section.view());
+        let place = match self.probe(section.view(), kinds) {
             Ok(shape) => return Ok(shape),
             Err(place) => place,
         };
@@ -271,13 +334,20 @@ impl Engine {
         };
         self.commit_pages(layout::shape(shape), SHAPE_BYTES)?;
         self.commit_pages(layout::stripe(shape), layout::STRIPE_BYTES)?;
+        let names = kinds.class().map_or(&[][..], Class::encoding);
+        if !names.is_empty() {
+            self.commit_pages(layout::class(shape), layout::CLASS_PAGE_BYTES)?;
+        }
         let view = section.view();
+        view.copy_in(layout::class(shape), names);
         let entry = entry(view, shape);
         for (index, chunk) in kinds.as_slice().chunks(4).enumerate() {
             let word = chunk.iter().rev().fold(0, |word, kind| word << 8 | *kind as u32);
             entry.init(KINDS + 4 * index, word);
         }
         entry.init(ARITY, u32::try_from(kinds.all.len).unwrap_or(0));
+        // Also 0: who died here before may have left another.
+        entry.init(CLASS_BYTES, u32::try_from(names.len()).unwrap_or(0));
         Stripe::of_shape(view, shape).page().init(stripe::SHAPE, shape);
         publish(view, place, shape);
         Ok(shape)
@@ -293,36 +363,59 @@ impl Engine {
         if let Some(kinds) = Kinds::of_template(template) {
             return self.find_shape(&kinds).into_iter().collect();
         }
-        let fits = |shape: &u32| kinds_of(view, *shape).is_some_and(|kinds| kinds.fit(template));
+        let fits =
+            |shape: &u32| self.kinds_of(view, *shape).is_some_and(|kinds| kinds.fit(template));
+        if let Form::Entry(named) = template.form {
+            let mut shapes = self.shapes_named(view, named.class());
+            shapes.retain(fits);
+            return shapes;
+        }
         (0..count(view)).filter(fits).collect()
     }
-}
 
-/// Looks `kinds` up in the directory: the shape, or else the free place where it belongs, if any.
-fn probe(view: &View<'_>, kinds: &Kinds) -> Result<u32, Option<usize>> {
-    let signature = kinds.signature();
-    #[expect(clippy::cast_possible_truncation, reason = "the low bits are enough for 8192 places")]
-    let start = signature as usize % DIRECTORY_ENTRIES;
-    for step in 0..DIRECTORY_ENTRIES {
-        let place = (start + step) % DIRECTORY_ENTRIES;
-        let pair: Span<'_, 8> = view.span(layout::directory(place & !1));
-        let number = pair.word(4 * (place & 1)).load(Ordering::Acquire);
-        if number == 0 {
-            return Err(Some(place));
+    /// Looks `kinds` up in the directory: the shape, or else the free place where it belongs, if any.
+    fn probe(&self, view: &View<'_>, kinds: &Kinds) -> Result<u32, Option<usize>> {
+        let signature = kinds.signature();
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the low bits are enough for 8192 places"
+        )]
+        let start = signature as usize % DIRECTORY_ENTRIES;
+        for step in 0..DIRECTORY_ENTRIES {
+            let place = (start + step) % DIRECTORY_ENTRIES;
+            let pair: Span<'_, 8> = view.span(layout::directory(place & !1));
+            let number = pair.word(4 * (place & 1)).load(Ordering::Acquire);
+            if number == 0 {
+                return Err(Some(place));
+            }
+            if self.kinds_of(view, number - 1).is_some_and(|found| found.are(kinds)) {
+                return Ok(number - 1);
+            }
         }
-        let same = |found: Kinds| found.as_slice() == kinds.as_slice();
-        if kinds_of(view, number - 1).is_some_and(same) {
-            return Ok(number - 1);
+        Err(None)
+    }
+
+    /// Enters the last shape into the directory, if whoever counted it died before that.
+    fn finish_last(&self, view: &View<'_>) {
+        let Some(last) = count(view).checked_sub(1) else { return };
+        if let Some(Err(Some(place))) =
+            self.kinds_of(view, last).map(|kinds| self.probe(view, &kinds))
+        {
+            enter(view, place, last);
         }
     }
-    Err(None)
+
+    /// The shape with these kinds, as the directory has it.
+    pub(crate) fn listed_as(&self, view: &View<'_>, kinds: &Kinds) -> Option<u32> {
+        self.probe(view, kinds).ok()
+    }
 }
 
 /// Makes a filled entry findable: counts it, then enters it into the directory.
 ///
 /// Not undone, so without the log: others find a shape without the lock, and may have stored tuples under
 /// its number by the time that an undo would give the number away again. In this order, whoever found the
-/// shape in the directory also counts it. Killed in between, [`finish_last`] enters it.
+/// shape in the directory also counts it. Killed in between, [`Engine::finish_last`] enters it.
 fn publish(view: &View<'_>, place: usize, shape: u32) {
     let line: Span<'_, 64> = view.span(head::REGISTRY);
     // Release pairs with the Acquire in `count` and `probe`: the entry is filled.
@@ -336,19 +429,6 @@ fn publish(view: &View<'_>, place: usize, shape: u32) {
 fn enter(view: &View<'_>, place: usize, shape: u32) {
     let pair: Span<'_, 8> = view.span(layout::directory(place & !1));
     pair.word(4 * (place & 1)).store(shape + 1, Ordering::Release);
-}
-
-/// Enters the last shape into the directory, if whoever counted it died before that.
-fn finish_last(view: &View<'_>) {
-    let Some(last) = count(view).checked_sub(1) else { return };
-    if let Some(Err(Some(place))) = kinds_of(view, last).map(|kinds| probe(view, &kinds)) {
-        enter(view, place, last);
-    }
-}
-
-/// The shape with these kinds, as the directory has it.
-pub(crate) fn number_of(view: &View<'_>, kinds: &Kinds) -> Option<u32> {
-    probe(view, kinds).ok()
 }
 
 /// How many shapes the directory has.

@@ -69,8 +69,7 @@ impl Scan {
         template: &[TemplateRef<'_>],
         at_most: usize,
     ) -> Result<Option<Vec<TupleCopy>>, Error> {
-        let view = engine.memory.view();
-        let Some(kinds) = self.next_shape(&view, template) else {
+        let Some(kinds) = self.next_shape(engine, template) else {
             return engine.require_sound().map(|()| None);
         };
         let mut section = engine.enter(stripe::scope_of(self.shape))?;
@@ -103,9 +102,10 @@ impl Scan {
     }
 
     /// Moves on to the next shape that can match, and returns its kinds.
-    fn next_shape(&mut self, view: &View<'_>, template: &[TemplateRef<'_>]) -> Option<Kinds> {
-        while self.shape < registry::count(view) {
-            let kinds = registry::kinds_of(view, self.shape)?;
+    fn next_shape(&mut self, engine: &Engine, template: &[TemplateRef<'_>]) -> Option<Kinds> {
+        let view = engine.memory.view();
+        while self.shape < registry::count(&view) {
+            let kinds = engine.kinds_of(&view, self.shape)?;
             if template.iter().any(|one| kinds.fit(one)) {
                 return Some(kinds);
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tupelo_shm::ParticipantInfo;
-use tupelo_tuple::Kind;
+use tupelo_tuple::Shape;
 
 use crate::Engine;
 use crate::arena;
@@ -45,8 +45,8 @@ pub struct Stat {
 /// Figures of one shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShapeStat {
-    /// The kinds of the fields.
-    pub kinds: Vec<Kind>,
+    /// The shape itself.
+    pub shape: Shape,
     /// Tuples of this shape.
     pub count: u64,
     /// Bytes of memory that its tuples and indexes have.
@@ -124,7 +124,7 @@ impl Engine {
 
     fn shape_stat(&self, number: u32, bytes: u64) -> Option<Result<ShapeStat, Error>> {
         let view = self.memory.view();
-        let kinds = registry::kinds_of(&view, number)?;
+        let kinds = self.kinds_of(&view, number)?;
         let claims = match self.claim_stats(number) {
             Ok(claims) => claims,
             Err(error) => return Some(Err(error)),
@@ -138,7 +138,7 @@ impl Engine {
             claims,
             dead: u64::from(stripe.page().load(stripe::DEAD_COUNT)),
             delayed: u64::from(stripe.page().load(stripe::DELAYED_COUNT)),
-            kinds: kinds.as_slice().to_vec(),
+            shape: kinds.to_shape(),
             count: u64::from(stripe.page().load(LIVE)),
             bytes,
             waiting: u64::from(stripe.page().load(WAITING)),
@@ -167,16 +167,15 @@ impl Engine {
         Ok(claims)
     }
 
-    /// Kinds of all shapes that have tuples, with their counts: what a template that matched nothing is
-    /// compared with.
+    /// The shapes that have tuples: what a template that matched nothing is compared with.
     ///
     /// # Errors
     ///
     /// As [`Engine::stat`].
-    pub fn shapes_present(&self) -> Result<Vec<(Vec<Kind>, u64)>, Error> {
-        let stat = self.stat()?;
-        let present = stat.shapes.into_iter().filter(|shape| shape.count > 0);
-        Ok(present.map(|shape| (shape.kinds, shape.count)).collect())
+    pub fn shapes_present(&self) -> Result<Vec<ShapeStat>, Error> {
+        let mut shapes = self.stat()?.shapes;
+        shapes.retain(|shape| shape.count > 0);
+        Ok(shapes)
     }
 }
 

@@ -153,7 +153,7 @@ impl Engine {
                         self.free_record(&mut section, stripe, reference)?;
                     }
                     record::TAKEN => {
-                        if let Some(kinds) = registry::kinds_of(section.view(), shape) {
+                        if let Some(kinds) = self.kinds_of(section.view(), shape) {
                             delivery =
                                 self.give_back(&mut section, stripe, reference, kinds.as_slice())?;
                         }

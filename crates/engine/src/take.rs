@@ -242,7 +242,8 @@ impl Engine {
     ) -> Result<R, E> {
         let result = {
             let view = self.memory.view();
-            sink(record::in_place(&view, reference, kinds))
+            let (shape, _) = record::shape_of(record::header(&view, reference));
+            sink(record::in_place(&view, reference, kinds).of_class(self.class_of(&view, shape)))
         };
         let goes_back = result.is_err() && !copy;
         let delivery = self.retry(|| {
@@ -285,8 +286,11 @@ impl Engine {
         let mut recalled = false;
         loop {
             for target in &self.targets(template).all {
+                let class = target.kinds.class();
                 let taken = match target.search(self.seed) {
-                    Some(search) => self.take_from(target.shape, &search, order, &mut pour)?,
+                    Some(search) => self.take_from(target.shape, &search, order, |tuple| {
+                        pour(tuple.of_class(class))
+                    })?,
                     None => self.take_from_union(target, order, &mut pour)?,
                 };
                 if taken.is_some() {

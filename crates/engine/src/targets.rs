@@ -1,7 +1,9 @@
 //! The shapes that an operation over all matches concerns, and locking them together (rules O5, O6).
 
+use std::ops::Deref;
+
 use tupelo_shm::{Section, View};
-use tupelo_tuple::TemplateRef;
+use tupelo_tuple::{PatternRef, TemplateRef};
 
 use crate::Engine;
 use crate::claim::list::{self, List};
@@ -19,7 +21,8 @@ use tupelo_shm::{ENGINE_WORDS, ENGINE_WORDS_COUNT};
 pub(crate) struct Target<'t> {
     pub(crate) shape: u32,
     pub(crate) kinds: Kinds,
-    alternatives: Vec<&'t TemplateRef<'t>>,
+    /// Their patterns, field by field.
+    alternatives: Vec<Patterns<'t>>,
 }
 
 /// The targets of one template, by shape number: the order in which locks are taken.
@@ -38,13 +41,10 @@ impl Target<'_> {
     /// The oldest of them, `at_most` so many: no more are looked at than that takes.
     pub(crate) fn first_matches(&self, view: &View<'_>, seed: u64, at_most: usize) -> Vec<u32> {
         let stripe = Stripe::of_shape(view, self.shape);
-        let of = |alternative: &TemplateRef<'_>| -> Vec<u32> {
-            Search::new(alternative.patterns, self.kinds.as_slice(), seed)
-                .matches(view, stripe)
-                .take(at_most)
-                .collect()
+        let of = |patterns: &[PatternRef<'_>]| -> Vec<u32> {
+            Search::new(patterns, &self.kinds, seed).matches(view, stripe).take(at_most).collect()
         };
-        if let [one] = self.alternatives[..] {
+        if let [one] = &self.alternatives[..] {
             return of(one);
         }
         let mut all: Vec<u32> =
@@ -59,8 +59,8 @@ impl Target<'_> {
 
     /// The search for the only alternative; `None` if there are several.
     pub(crate) fn search(&self, seed: u64) -> Option<Search<'_>> {
-        let [one] = self.alternatives[..] else { return None };
-        Some(Search::new(one.patterns, self.kinds.as_slice(), seed))
+        let [one] = &self.alternatives[..] else { return None };
+        Some(Search::new(one, &self.kinds, seed))
     }
 
     /// As [`Target::pick`], with where it stands in an index, and whether to learn.
@@ -98,9 +98,36 @@ impl Target<'_> {
 
     pub(crate) fn accepts(&self, view: &View<'_>, reference: u32, seed: u64) -> bool {
         self.alternatives.iter().any(|alternative| {
-            Search::new(alternative.patterns, self.kinds.as_slice(), seed)
-                .accepts(view, record::at(view, reference))
+            Search::new(alternative, &self.kinds, seed).accepts(view, record::at(view, reference))
         })
+    }
+}
+
+/// The patterns of a template, field by field. (Not a `Cow`, which is invariant in what it borrows.)
+enum Patterns<'t> {
+    Given(&'t [PatternRef<'t>]),
+    /// Those of a template of entries, put into the order of the fields.
+    Resolved(Vec<PatternRef<'t>>),
+}
+
+impl<'t> Patterns<'t> {
+    /// The patterns of a template that fits `kinds`.
+    fn of(template: &TemplateRef<'t>, kinds: &Kinds) -> Option<Self> {
+        match kinds.class() {
+            None => Some(Self::Given(template.patterns)),
+            Some(class) => template.resolved(class).map(Self::Resolved),
+        }
+    }
+}
+
+impl<'t> Deref for Patterns<'t> {
+    type Target = [PatternRef<'t>];
+
+    fn deref(&self) -> &[PatternRef<'t>] {
+        match self {
+            Self::Given(patterns) => patterns,
+            Self::Resolved(patterns) => patterns,
+        }
     }
 }
 
@@ -121,6 +148,7 @@ impl TupleCopy {
 
     pub(crate) fn view(&self) -> tupelo_tuple::TupleView<'_> {
         tupelo_tuple::TupleView::new(self.kinds.as_slice(), &self.image, self.wide)
+            .of_class(self.kinds.class())
     }
 }
 
@@ -134,9 +162,10 @@ impl Engine {
         let mut all: Vec<Target<'t>> = Vec::new();
         for (alternative, shape) in pairs {
             if let Some(last) = all.last_mut().filter(|last| last.shape == shape) {
-                last.alternatives.push(alternative);
-            } else if let Some(kinds) = registry::kinds_of(&view, shape) {
-                all.push(Target { shape, kinds, alternatives: vec![alternative] });
+                last.alternatives.extend(Patterns::of(alternative, &last.kinds));
+            } else if let Some(kinds) = self.kinds_of(&view, shape) {
+                let alternatives = Patterns::of(alternative, &kinds).into_iter().collect();
+                all.push(Target { shape, kinds, alternatives });
             }
         }
         Targets { all, shapes }

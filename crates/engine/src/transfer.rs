@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use tupelo_shm::{Section, commit_together};
-use tupelo_tuple::{Field, TemplateRef};
+use tupelo_tuple::{Field, TemplateRef, TupleRef};
 
 use crate::Engine;
 use crate::error::{Error, Need};
@@ -167,7 +167,8 @@ impl Engine {
         let mut wakes = Delivery::default();
         for copy in copies {
             let fields: Vec<Field<'_>> = copy.view().fields().collect();
-            let incoming = self.incoming(&fields)?;
+            let class = copy.view().class();
+            let incoming = self.incoming(TupleRef { fields: &fields, class })?;
             if incoming.kinds.as_slice() != copy.view().kinds() {
                 // Its shape is not the one that was locked for it.
                 return Err(self.damaged("a tuple has other fields than its shape says"));

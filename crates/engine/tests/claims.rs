@@ -108,7 +108,11 @@ fn a_silent_holder_loses_its_claim_and_all_it_says_later_is_refused_k2_k3() {
     assert_eq!(late.extend(Duration::from_secs(1)), Err(Error::ClaimLost { pid: None }));
     let (now, _) = try_claim(&engine, &any_job(), &LONG).unwrap();
     let pid = Some(std::process::id());
-    assert_eq!(late.done(&[&job(9)]), Err(Error::ClaimLost { pid }), "somebody else has it");
+    assert_eq!(
+        late.done(&[(&job(9)).into()]),
+        Err(Error::ClaimLost { pid }),
+        "somebody else has it"
+    );
     assert_eq!((now.attempt(), count(&engine)), (2, 0), "nothing was stored");
     assert_eq!(late.abort("again"), Err(Error::ClaimSettled));
     now.done(&[]).unwrap();
@@ -136,7 +140,7 @@ fn what_is_put_under_a_claim_appears_with_done_k4() {
     engine.put(&job(1)).unwrap();
     let (claim, _) = try_claim(&engine, &any_job(), &LONG).unwrap();
     let note = [Field::Str("note"), Field::Float(0.5)];
-    claim.done(&[&job(2), &note, &job(3)]).unwrap();
+    claim.done(&[(&job(2)).into(), (&note).into(), (&job(3)).into()]).unwrap();
     let rest: Vec<i64> = std::iter::from_fn(|| try_take(&engine, &any_job())).collect();
     assert_eq!(rest, [2, 3]);
     assert_eq!(engine.stat().unwrap().tuples, 1, "the note");

@@ -78,7 +78,7 @@ fn what_is_put_under_a_claim_appears_with_the_end_of_the_claim_or_not_at_all_k4(
     let script = |engine: &Arc<Engine>| {
         let claim = claim(engine, 1, 4, &LONG);
         let (first, second) = ([Field::Int(1), Field::Int(100)], [Field::Int(7), Field::Int(101)]);
-        claim.done(&[&first, &[Field::Str("new")], &second]).unwrap();
+        claim.done(&[(&first).into(), (&[Field::Str("new")]).into(), (&second).into()]).unwrap();
     };
     one_of(&engine, script, &legal);
 }
@@ -179,7 +179,7 @@ fn claims_and_their_ends_survive_the_death_of_the_heir_too() {
     let engine = indexed();
     let script = |engine: &Arc<Engine>| {
         let (first, last) = (claim(engine, 1, 4, &LONG), claim(engine, 2, 2, &ONCE));
-        first.done(&[&[Field::Int(1), Field::Int(400)]]).unwrap();
+        first.done(&[(&[Field::Int(1), Field::Int(400)]).into()]).unwrap();
         last.abort("no disk").unwrap();
         std::mem::forget(claim(engine, 0, 6, &LONG));
     };

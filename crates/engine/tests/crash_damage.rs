@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use tupelo_crashtest::{Exit, fork, shared_words, thorough};
 use tupelo_engine::{CreateOptions, Engine, Error, Order, Want};
 use tupelo_shm::{Directory, Segment};
-use tupelo_tuple::{Alternative, Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
+use tupelo_tuple::{
+    Alternative, Class, Field, Form, Kind, KindSet, PatternRef, TemplateRef, TupleRef, TupleView,
+};
 
 const ANY: PatternRef<'static> = PatternRef::Kinds(KindSet::ALL);
 const INT: PatternRef<'static> = PatternRef::Kinds(KindSet::of(Kind::Int));
@@ -162,6 +164,7 @@ fn prepare(scratch: &Scratch) {
                 .unwrap();
         }
         for number in 0..4 {
+            engine.put(TupleRef::entry(class(), &[Field::Int(number), Field::Str("old")])).unwrap();
             engine.put(&[Field::Int(number), Field::Bytes(&vec![7; 20_000])]).unwrap();
         }
         for _ in 0..10 {
@@ -198,11 +201,22 @@ fn wait(engine: &Arc<Engine>, template: &[PatternRef<'_>], want: Want) -> Result
     Ok(())
 }
 
+/// Puts tuples of several shapes, one of them an entry.
+fn put_several(engine: &Engine, job: &[Field<'_>]) -> Result<(), Error> {
+    let entry = TupleRef::entry(class(), &[Field::Int(7), Field::Str("new")]);
+    engine.put_all(&[job.into(), (&[Field::Int(1)]).into(), (&[Field::Null]).into(), entry])?;
+    Ok(())
+}
+
+fn class() -> &'static Class {
+    Class::new("Job", ["Base"], ["id", "status"]).unwrap()
+}
+
 /// Everything that can be done with a space, in some order: after the first damage that is found, all fail
 /// alike. A stalled lock ends it, after its time.
 fn do_everything(engine: &Arc<Engine>, other: &Engine, random: &mut Random) -> Result<(), Error> {
     let job = |key: i64| [Field::Str("job"), Field::Int(key), Field::Int(key)];
-    let everything = TemplateRef { patterns: &[], rest: true };
+    let everything = TemplateRef::beginning(&[]);
     let str_any = PatternRef::Kinds(KindSet::of(Kind::Str));
     let by_key = move |key: i64| [str_any, PatternRef::Actual(Field::Int(key)), INT];
     let by_value = move |key: i64| [str_any, INT, PatternRef::Actual(Field::Int(key))];
@@ -236,12 +250,12 @@ fn do_everything(engine: &Arc<Engine>, other: &Engine, random: &mut Random) -> R
     steps.push(Box::new(|| engine.put(&[Field::Int(7)])));
     steps.push(Box::new(|| engine.put(&[Field::Null, Field::Int(7), Field::Null, Field::Null])));
     steps.push(Box::new(|| engine.put(&[Field::Int(7), Field::Bytes(&vec![1; 100_000])])));
-    steps.push(Box::new(|| engine.put_all(&[&job(1), &[Field::Int(1)], &[Field::Null]]).map(drop)));
+    steps.push(Box::new(|| put_several(engine, &job(1))));
     steps.push(Box::new(move || engine.count(&[everything]).map(drop)));
     steps.push(Box::new(move || engine.present(&[everything]).map(drop)));
     steps.push(Box::new(move || engine.read_all(&[everything], None, size).map(drop)));
     steps.push(Box::new(|| {
-        let mut scan = engine.scan(Alternative { patterns: Vec::new(), rest: true }.into());
+        let mut scan = engine.scan(Alternative { patterns: Vec::new(), form: Form::Rest }.into());
         while !scan.next_batch(100, size)?.is_empty() {}
         Ok(())
     }));

@@ -11,7 +11,7 @@ use crash::{
     text,
 };
 use tupelo_engine::{Engine, Order};
-use tupelo_tuple::{Field, TemplateRef};
+use tupelo_tuple::{Class, Field, Form, Named, TemplateRef, TupleRef, TupleView};
 
 /// 100 tuples under 10 keys, and an index over the keys.
 fn indexed() -> Arc<Engine> {
@@ -119,6 +119,34 @@ fn the_first_put_of_a_shape_happens_or_not() {
     let engine = indexed();
     let script = |engine: &Arc<Engine>| engine.put(&[Field::Str("new"), Field::Int(1)]).unwrap();
     let legal = [contents(&engine), with(&engine, "new,1")];
+    one_of(&engine, script, &legal);
+}
+
+/// The names of the class are written before the shape is published; who dies between leaves no half shape.
+#[test]
+fn the_first_put_of_a_class_of_entries_happens_or_not_m7() {
+    let engine = indexed();
+    let class = Class::new("Job", ["Base"], ["id", "status"]).unwrap();
+    let fields = [Field::Int(1), Field::Str("new")];
+    let script = |engine: &Arc<Engine>| engine.put(TupleRef::entry(class, &fields)).unwrap();
+    let legal = [contents(&engine), with(&engine, "1,new")];
+    one_of(&engine, script, &legal);
+}
+
+#[test]
+fn a_take_of_an_entry_happens_or_not_m7() {
+    let engine = indexed();
+    let class = Class::new("Job", ["Base"], ["id", "status"]).unwrap();
+    let named = Named::new("Base", vec!["id".into()]);
+    for id in 0..3 {
+        engine.put(TupleRef::entry(class, &[Field::Int(id), Field::Str("new")])).unwrap();
+    }
+    let legal = [contents(&engine), without(&engine, "1,new")];
+    let script = |engine: &Arc<Engine>| {
+        let template = [TemplateRef { patterns: &[int(1)], form: Form::Entry(&named) }];
+        let size = |tuple: TupleView<'_>| Ok::<_, tupelo_engine::Error>(tuple.image().len());
+        assert!(engine.try_take(&template, Order::Fifo, size).unwrap().is_some());
+    };
     one_of(&engine, script, &legal);
 }
 

@@ -253,7 +253,7 @@ fn a_full_space_stays_whole_while_workers_die_at_random() {
     engine.sweep().unwrap();
     check_laws(&engine);
     // All that was put can be taken, and its room used for something else.
-    let everything = TemplateRef { patterns: &[], rest: true };
+    let everything = TemplateRef::beginning(&[]);
     while engine.try_take(&[everything], Order::Any, shown).unwrap().is_some() {}
     assert_eq!(contents(&engine), Vec::<String>::new());
     engine.check().unwrap();

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-use tupelo_tuple::{Kind, Pattern, Value};
+use tupelo_tuple::{Class, Kind, Pattern, Value};
 
 use crate::space::Stored;
 use crate::{Space, Template, Tuple};
@@ -46,10 +46,10 @@ impl Space {
     }
 }
 
-/// The shape of a tuple: its arity and the kinds of its fields. Only tuples of one shape have an order
-/// among each other.
-pub(crate) fn shape(tuple: &Tuple) -> Vec<Kind> {
-    tuple.iter().map(Value::kind).collect()
+/// The shape of a tuple: its arity and the kinds of its fields, and the class of an entry with its names. Only
+/// tuples of one shape have an order among each other.
+pub(crate) fn shape(tuple: &Tuple) -> (&[u8], Vec<Kind>) {
+    (tuple.class().map_or(&[], Class::encoding), tuple.iter().map(Value::kind).collect())
 }
 
 fn first_of_each_shape(matches: Vec<&Stored>) -> Vec<&Stored> {

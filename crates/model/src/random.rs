@@ -68,6 +68,9 @@ const ODDITIES: &[&str] = &[
     "decimal(\"1.00\")",
 ];
 
+/// Classes of entries, with their bases.
+const CLASSES: &[&str] = &["A", "A", "B(A)", "C"];
+
 /// Patterns that are neither values nor the formal of one.
 const PATTERNS: &[&str] =
     &["_", "_", ":int|:str", ":int|:float", "0..1", "> 0", "<= 1", "glob:\"*a*\"", "in {1, \"a\"}"];
@@ -86,9 +89,21 @@ fn fields() -> impl Strategy<Value = Vec<&'static str>> {
     ]
 }
 
-/// A tuple.
+/// A tuple, now and then an entry (M7).
 pub fn tuples() -> impl Strategy<Value = Tuple> {
-    fields().prop_map(|fields| tuple(&text(&fields)))
+    let entry = (select(CLASSES), select(NUMBERS), select(TAGS)).prop_map(|(class, id, tag)| {
+        let more = if tag == "b" { "" } else { ", tag: a" };
+        tuple(&format!("{class}{{id: {id}{more}}}"))
+    });
+    prop_oneof![5 => fields().prop_map(|fields| tuple(&text(&fields))), 1 => entry]
+}
+
+/// A template of entries (M7).
+fn of_entries() -> impl Strategy<Value = Template> {
+    const NAMES: &[&str] = &["A", "A", "B", "C"];
+    const PATTERNS: &[&str] = &["id: 0", "id: 1", "id: :int", "tag: a", "tag: _, id: 2", ""];
+    (select(NAMES), select(PATTERNS))
+        .prop_map(|(class, fields)| template(&format!("{class}{{{fields}}}")))
 }
 
 /// A tuple with some of its fields weakened (M3-M5), and perhaps with its end left open (M1).
@@ -110,8 +125,9 @@ fn alternative() -> impl Strategy<Value = Template> {
 
 /// A template, now and then of two alternatives (M8).
 pub fn templates() -> impl Strategy<Value = Template> {
-    let either = (alternative(), alternative()).prop_map(|(one, other)| one.or(other));
-    prop_oneof![9 => alternative(), 1 => either]
+    let one = || prop_oneof![6 => alternative(), 1 => of_entries()];
+    let either = (one(), one()).prop_map(|(one, other)| one.or(other));
+    prop_oneof![9 => one(), 1 => either]
 }
 
 fn text<T: AsRef<str>>(fields: &[T]) -> String {

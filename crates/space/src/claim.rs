@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tupelo_engine::{ClaimTerms, Obituary, Order};
-use tupelo_tuple::{Field, TemplateRef, Tuple, TupleView, Value, with_all_fields};
+use tupelo_tuple::{TemplateRef, Tuple, TupleRef, TupleView, with_all_tuples};
 
 use crate::connect::Space;
 use crate::error::Error;
@@ -172,10 +172,9 @@ impl Claim {
     /// # Errors
     ///
     /// [`Error::SpaceClosed`].
-    pub fn put(&self, fields: &[Field<'_>]) -> Result<(), Error> {
+    pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
         self.space.engine()?;
-        let values = fields.iter().map(Value::from_field);
-        let tuple = values.collect::<Result<Tuple, _>>()?;
+        let tuple = tuple.into().to_tuple()?;
         self.lock_puts().push(tuple);
         Ok(())
     }
@@ -190,7 +189,7 @@ impl Claim {
     pub fn done(&self) -> Result<(), Error> {
         self.space.engine()?;
         let mut puts = self.lock_puts();
-        with_all_fields(&puts, |tuples| self.held.claim.done(tuples))??;
+        with_all_tuples(&puts, |tuples| self.held.claim.done(tuples))??;
         puts.clear();
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt;
 
-use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef};
+use tupelo_tuple::{Field, Form, Kind, KindSet, Named, PatternRef, Shape, TemplateRef};
 
 use crate::connect::Space;
 use crate::error::Error;
@@ -20,8 +20,8 @@ pub struct Explanation {
     template: String,
     /// Matches that are there now.
     pub matches: u64,
-    /// The shapes that have tuples, most first: their kinds and counts.
-    pub shapes: Vec<(Vec<Kind>, u64)>,
+    /// The shapes that have tuples, most first, and their counts.
+    pub shapes: Vec<(Shape, u64)>,
     /// The shape that comes nearest, and what is different there.
     pub nearest: Option<Nearest>,
 }
@@ -29,8 +29,8 @@ pub struct Explanation {
 /// The shape that comes nearest to a template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nearest {
-    /// Its kinds.
-    pub kinds: Vec<Kind>,
+    /// The shape itself.
+    pub shape: Shape,
     /// How many tuples it has.
     pub count: u64,
     /// What is different, one line per field.
@@ -42,6 +42,8 @@ pub struct Nearest {
 pub struct Difference {
     /// The number of the field, from 0.
     pub field: usize,
+    /// Its name, if it is one of an entry.
+    pub name: Option<String>,
     /// What is there: a kind, or a value.
     pub found: String,
     /// What the template asks for.
@@ -57,7 +59,8 @@ impl Space {
     pub fn explain(&self, template: &[TemplateRef<'_>]) -> Result<Explanation, Error> {
         let engine = self.engine()?;
         let matches = engine.count(template)?;
-        let mut shapes = engine.shapes_present()?;
+        let shapes = engine.shapes_present()?.into_iter();
+        let mut shapes: Vec<_> = shapes.map(|shape| (shape.shape, shape.count)).collect();
         shapes.sort_by_key(|(_, count)| Reverse(*count));
         let nearest = if matches == 0 { self.nearest(template, &shapes)? } else { None };
         let template: Vec<String> = template.iter().map(ToString::to_string).collect();
@@ -69,47 +72,71 @@ impl Space {
     fn nearest(
         &self,
         template: &[TemplateRef<'_>],
-        shapes: &[(Vec<Kind>, u64)],
+        shapes: &[(Shape, u64)],
     ) -> Result<Option<Nearest>, Error> {
         let mut candidates: Vec<_> = template
             .iter()
-            .flat_map(|one| shapes.iter().map(move |(kinds, count)| (one, kinds, *count)))
+            .flat_map(|one| shapes.iter().map(move |(shape, count)| (one, shape, *count)))
             .collect();
-        candidates.sort_by_key(|(one, kinds, _)| distance(one, kinds));
-        if let Some((one, kinds, count)) = candidates.first()
-            && !fits_arity(one, kinds)
+        candidates.sort_by_key(|(one, shape, _)| distance(one, shape));
+        if let Some((one, shape, count)) = candidates.first()
+            && patterns_for(one, shape).is_none()
         {
-            let differences = by_kind(one, kinds);
-            return Ok(Some(Nearest { kinds: (*kinds).clone(), count: *count, differences }));
+            let (shape, count) = ((*shape).clone(), *count);
+            let differences = by_kind(one, &shape);
+            return Ok(Some(Nearest { shape, count, differences }));
         }
-        let fitting = candidates.iter().filter(|(one, kinds, _)| fits_arity(one, kinds));
-        let looked_at = fitting.take(SHAPES_MAX).map(|(one, kinds, count)| {
-            let differences = self.differences(one, kinds)?;
-            Ok(Nearest { kinds: (*kinds).clone(), count: *count, differences })
+        let fitting =
+            candidates.iter().filter(|(one, shape, _)| patterns_for(one, shape).is_some());
+        let looked_at = fitting.take(SHAPES_MAX).map(|(one, shape, count)| {
+            let differences = self.differences(one, shape)?;
+            Ok(Nearest { shape: (*shape).clone(), count: *count, differences })
         });
         let looked_at = looked_at.collect::<Result<Vec<_>, Error>>()?;
         Ok(looked_at.into_iter().min_by_key(|nearest| remoteness(&nearest.differences)))
     }
 
-    /// What is different between `template` and the nearest tuple of `kinds`, which have as many fields.
+    /// What is different between `template` and the nearest tuple of `shape`, which has as many fields.
     fn differences(
         &self,
         template: &TemplateRef<'_>,
-        kinds: &[Kind],
+        shape: &Shape,
     ) -> Result<Vec<Difference>, Error> {
         let any: Vec<PatternRef<'_>> =
-            kinds.iter().map(|kind| PatternRef::Kinds(KindSet::of(*kind))).collect();
-        let differing =
-            self.read_all::<_, Error>(&[TemplateRef::new(&any)], Some(LOOKS_MAX), |tuple| {
-                let fields = template.patterns.iter().zip(tuple.fields()).enumerate();
-                Ok(fields
-                    .filter_map(|(field, (pattern, found))| difference(field, pattern, &found))
-                    .collect::<Vec<_>>())
-            })?;
-        let nearest = differing.into_iter().min_by_key(|differences| remoteness(differences));
+            shape.kinds.iter().map(|kind| PatternRef::Kinds(KindSet::of(*kind))).collect();
+        let named = shape
+            .class
+            .map(|class| Named::new(class.name(), class.fields().map(str::to_owned).collect()));
+        let form = named.as_ref().map_or(Form::Exact, Form::Entry);
+        let of_shape = TemplateRef { patterns: &any, form };
+        let patterns = patterns_for(template, shape).unwrap_or_default();
+        let differing = self.read_all::<_, Error>(&[of_shape], Some(LOOKS_MAX), |tuple| {
+            if tuple.class() != shape.class {
+                return Ok(None);
+            }
+            let fields = patterns.iter().zip(tuple.fields()).enumerate();
+            let different = fields.filter_map(|(field, (pattern, found))| {
+                difference(field, name_of(shape, field), pattern, &found)
+            });
+            Ok(Some(different.collect::<Vec<_>>()))
+        })?;
+        let nearest = differing.into_iter().flatten().min_by_key(|one| remoteness(one));
         // All may have been taken since the shapes were counted.
-        Ok(nearest.unwrap_or_else(|| by_kind(template, kinds)))
+        Ok(nearest.unwrap_or_else(|| by_kind(template, shape)))
     }
+}
+
+/// The patterns of `template` for the fields of `shape`; `None` if it is not for tuples of that arity, or for
+/// entries of that class with those names.
+fn patterns_for<'t>(template: &TemplateRef<'t>, shape: &Shape) -> Option<Vec<PatternRef<'t>>> {
+    match shape.class {
+        Some(class) => template.resolved(class),
+        None => template.accepts_arity(shape.kinds.len()).then(|| template.patterns.to_vec()),
+    }
+}
+
+fn name_of(shape: &Shape, field: usize) -> Option<String> {
+    shape.class?.fields().nth(field).map(str::to_owned)
 }
 
 /// How far a tuple is from a template, by what is different.
@@ -117,13 +144,28 @@ fn remoteness(differences: &[Difference]) -> (usize, Reverse<usize>) {
     (differences.len(), Reverse(differences.first().map_or(0, |first| first.field)))
 }
 
-/// The fields that can not fit, whatever their values are.
-fn by_kind(template: &TemplateRef<'_>, kinds: &[Kind]) -> Vec<Difference> {
-    let fields = template.patterns.iter().zip(kinds).enumerate();
+/// The fields that can not fit, whatever their values are, and those that are not there.
+fn by_kind(template: &TemplateRef<'_>, shape: &Shape) -> Vec<Difference> {
+    if let (Form::Entry(named), Some(class)) = (template.form, shape.class) {
+        let fields = named.fields().iter().zip(template.patterns).enumerate();
+        let differences = fields.filter_map(|(field, (name, pattern))| {
+            let kind = class.index_of(name).map(|index| shape.kinds[index]);
+            let fits = kind.is_some_and(|kind| pattern.kinds().contains(kind));
+            (!fits).then(|| Difference {
+                field,
+                name: Some(name.clone()),
+                found: kind.map_or("not", Kind::name).into(),
+                wanted: pattern.to_string(),
+            })
+        });
+        return differences.collect();
+    }
+    let fields = template.patterns.iter().zip(&shape.kinds).enumerate();
     fields
         .filter(|(_, (pattern, kind))| !pattern.kinds().contains(**kind))
         .map(|(field, (pattern, kind))| Difference {
             field,
+            name: None,
             found: kind.name().into(),
             wanted: pattern.to_string(),
         })
@@ -131,10 +173,16 @@ fn by_kind(template: &TemplateRef<'_>, kinds: &[Kind]) -> Vec<Difference> {
 }
 
 /// The kind that is there instead of another, or the value instead of another of that kind.
-fn difference(field: usize, pattern: &PatternRef<'_>, found: &Field<'_>) -> Option<Difference> {
+fn difference(
+    field: usize,
+    name: Option<String>,
+    pattern: &PatternRef<'_>,
+    found: &Field<'_>,
+) -> Option<Difference> {
     let fits = pattern.kinds().contains(found.kind());
     (!pattern.matches(found)).then(|| Difference {
         field,
+        name,
         found: if fits { shortened(&found.to_string()) } else { found.kind().name().into() },
         wanted: pattern.to_string(),
     })
@@ -149,23 +197,27 @@ fn shortened(text: &str) -> String {
     text.chars().take(CHARACTERS_MAX - 1).chain(['…']).collect()
 }
 
-/// How far tuples of `kinds` are from `template`: the difference in length first, then the fields that
-/// can not fit.
-fn distance(template: &TemplateRef<'_>, kinds: &[Kind]) -> (usize, usize) {
-    let length =
-        if fits_arity(template, kinds) { 0 } else { template.patterns.len().abs_diff(kinds.len()) };
-    let fields = template.patterns.iter().zip(kinds);
-    (length, fields.filter(|(pattern, kind)| !pattern.kinds().contains(**kind)).count())
-}
-
-fn fits_arity(template: &TemplateRef<'_>, kinds: &[Kind]) -> bool {
-    template.accepts_arity(kinds.len())
-}
-
-/// A shape as people read it: `(str, int)`.
-fn shape_text(kinds: &[Kind]) -> String {
-    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
-    format!("({})", names.join(", "))
+/// How far tuples of `shape` are from `template`: whether one is of entries and the other is not, or of another
+/// class; the difference in length, or how many names are not there; then the fields that can not fit.
+fn distance(template: &TemplateRef<'_>, shape: &Shape) -> (u8, usize, usize) {
+    let unfit = |patterns: &[PatternRef<'_>]| {
+        let fields = patterns.iter().zip(&shape.kinds);
+        fields.filter(|(pattern, kind)| !pattern.kinds().contains(**kind)).count()
+    };
+    match (template.form, shape.class) {
+        (Form::Entry(named), Some(class)) => {
+            let absent = named.fields().iter().filter(|name| class.index_of(name).is_none());
+            let other = u8::from(!class.is(named.class()));
+            let resolved = template.resolved(class);
+            (other, absent.count(), resolved.map_or(usize::MAX, |patterns| unfit(&patterns)))
+        }
+        (Form::Entry(_), None) | (_, Some(_)) => (2, 0, 0),
+        (form, None) => {
+            let (patterns, fields) = (template.patterns.len(), shape.kinds.len());
+            let fits = patterns == fields || (form == Form::Rest && patterns < fields);
+            (0, if fits { 0 } else { patterns.abs_diff(fields) }, unfit(template.patterns))
+        }
+    }
 }
 
 impl Explanation {
@@ -182,21 +234,24 @@ impl fmt::Display for Explanation {
         }
         let Some(nearest) = &self.nearest else { return f.write_str("the space is empty") };
         let tuples = if nearest.count == 1 { "is 1 tuple" } else { "are tuples" };
-        write!(f, "nearest: there {tuples} {}", shape_text(&nearest.kinds))?;
+        write!(f, "nearest: there {tuples} {}", nearest.shape)?;
         if nearest.count > 1 {
             write!(f, ", {} of them", nearest.count)?;
         }
         for difference in &nearest.differences {
-            let Difference { field, found, wanted } = difference;
+            let Difference { field, name, found, wanted } = difference;
+            let field = name.clone().unwrap_or_else(|| field.to_string());
             write!(f, "; field {field} is {found} there, {wanted} in the template")?;
         }
-        if nearest.differences.is_empty() {
+        if nearest.differences.is_empty() && nearest.shape.class.is_some() {
+            write!(f, "; the template is for others")?;
+        } else if nearest.differences.is_empty() {
             write!(f, "; the template has another number of fields")?;
         }
         if self.shapes.len() > 1 {
             let listed = self.shapes.iter().take(LISTED_MAX);
             let listed: Vec<String> =
-                listed.map(|(kinds, count)| format!("{} {count}", shape_text(kinds))).collect();
+                listed.map(|(shape, count)| format!("{shape} {count}")).collect();
             write!(f, "\n{} shapes are there: {}", self.shapes.len(), listed.join(", "))?;
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tupelo_engine::{Engine, LeaseTerms};
-use tupelo_tuple::Field;
+use tupelo_tuple::TupleRef;
 
 use crate::connect::Space;
 use crate::error::Error;
@@ -46,9 +46,13 @@ impl Space {
     /// # Errors
     ///
     /// As [`Space::put`].
-    pub fn put_leased(&self, fields: &[Field<'_>], terms: &LeaseTerms) -> Result<Lease, Error> {
+    pub fn put_leased<'f>(
+        &self,
+        tuple: impl Into<TupleRef<'f>>,
+        terms: &LeaseTerms,
+    ) -> Result<Lease, Error> {
         let engine = self.engine()?;
-        let lease = engine.put_leased(fields, terms)?;
+        let lease = engine.put_leased(tuple, terms)?;
         let held = Held { engine: Arc::clone(engine), lease, length: terms.lease };
         Ok(Lease { space: self.clone(), lease: Arc::new(held) })
     }
@@ -58,9 +62,9 @@ impl Space {
     /// # Errors
     ///
     /// As [`Space::put_all`].
-    pub fn put_all_leased(
+    pub fn put_all_leased<'f>(
         &self,
-        tuples: &[&[Field<'_>]],
+        tuples: &[impl Into<TupleRef<'f>> + Copy],
         terms: &LeaseTerms,
     ) -> Result<usize, Error> {
         Ok(self.engine()?.put_all_leased(tuples, terms)?)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tupelo_tuple::{Field, Template, TemplateRef, TupleView};
+use tupelo_tuple::{Class, Template, TemplateRef, TupleRef, TupleView};
 
 use crate::connect::Space;
 use crate::error::Error;
@@ -16,8 +16,8 @@ impl Space {
     ///
     /// [`Error::SpaceFull`] and [`Error::LimitExceeded`]: nothing was stored.
     #[inline]
-    pub fn put(&self, fields: &[Field<'_>]) -> Result<(), Error> {
-        self.engine()?.put(fields).map_err(Error::from)
+    pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
+        self.engine()?.put(tuple).map_err(Error::from)
     }
 
     /// Stores all tuples, or none; they become visible together (rule O5). Returns how many.
@@ -25,7 +25,7 @@ impl Space {
     /// # Errors
     ///
     /// As [`Space::put`], and [`Error::TransactionTooBig`]: nothing was stored.
-    pub fn put_all(&self, tuples: &[&[Field<'_>]]) -> Result<usize, Error> {
+    pub fn put_all<'f>(&self, tuples: &[impl Into<TupleRef<'f>> + Copy]) -> Result<usize, Error> {
         Ok(self.engine()?.put_all(tuples)?)
     }
 
@@ -35,12 +35,12 @@ impl Space {
     /// # Errors
     ///
     /// As [`Space::put`].
-    pub fn put_if_absent(
+    pub fn put_if_absent<'f>(
         &self,
-        fields: &[Field<'_>],
+        tuple: impl Into<TupleRef<'f>>,
         unless: &[TemplateRef<'_>],
     ) -> Result<bool, Error> {
-        Ok(self.engine()?.put_if_absent(fields, unless)?)
+        Ok(self.engine()?.put_if_absent(tuple, unless)?)
     }
 
     /// Removes a match, if there is one, and gives it to `sink`. Does not wait (rule O4). The sink runs
@@ -280,10 +280,10 @@ impl Space {
     /// # Errors
     ///
     /// As [`Space::put`]: nothing changed. What `sink` says: the swap has happened.
-    pub fn try_swap<R, E: From<Error>>(
+    pub fn try_swap<'f, R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
-        to: &[Field<'_>],
+        to: impl Into<TupleRef<'f>>,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let engine = self.engine()?;
@@ -306,6 +306,16 @@ impl Space {
     /// As [`Space::put`] of `other`: nothing was copied.
     pub fn copy_to(&self, other: &Self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
         Ok(self.engine()?.copy_to(other.engine()?, template)?)
+    }
+
+    /// The classes of entries in the space that have this name, also of such as are all taken (rule M7). There
+    /// are several if they have different fields or bases.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceClosed`].
+    pub fn classes_named(&self, name: &str) -> Result<Vec<&'static Class>, Error> {
+        Ok(self.engine()?.classes_named(name))
     }
 
     /// Begins to go through all matches, lazily and in no particular order (rule O6).

@@ -1,7 +1,7 @@
 //! What is in a space, for people and programs.
 
 use tupelo_engine::ClaimStat;
-use tupelo_tuple::Kind;
+use tupelo_tuple::Shape;
 
 use crate::connect::Space;
 use crate::error::Error;
@@ -34,11 +34,11 @@ pub struct ProcessStat {
     pub alive: bool,
 }
 
-/// Figures of one shape: arity and kinds.
+/// Figures of one shape: arity and kinds, and the class of entries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShapeStat {
-    /// The kinds of the fields.
-    pub kinds: Vec<Kind>,
+    /// The shape itself.
+    pub shape: Shape,
     /// Tuples of this shape.
     pub count: u64,
     /// Bytes of memory that its tuples and indexes have.
@@ -70,7 +70,7 @@ impl Space {
         let process = |alive| move |pid| ProcessStat { pid, alive };
         let alive = stat.pids.into_iter().map(process(true));
         let shape = |shape: tupelo_engine::ShapeStat| ShapeStat {
-            kinds: shape.kinds,
+            shape: shape.shape,
             count: shape.count,
             bytes: shape.bytes,
             waiting: shape.waiting,

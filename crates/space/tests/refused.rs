@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{ENGINES, Temporary, keep, with_fields};
+use common::{ENGINES, Temporary, keep, with_tuple};
 use tupelo::{Error, Order, Tuple, TupleView, Value, Want, template, tuple};
 use tupelo_model::Limits;
 
@@ -15,7 +15,7 @@ fn values() -> Vec<Value> {
         "list(1)",
         "tuple(1)",
         r#"map(1: "int", 1.0: "float")"#,
-        r#"entry("Job", list(), map("id": 7))"#,
+        "Job{id: 7}",
         r#"opaque("marshal", "some.Type", b"")"#,
     ]
     .into_iter()
@@ -36,8 +36,8 @@ fn a_tuple_that_a_take_can_not_represent_stays_the_oldest() {
             let space = &temporary.space;
             let older = tuple![value.clone(), 1];
             let younger = tuple![value.clone(), 2];
-            with_fields(&older, |fields| space.put(fields)).unwrap();
-            with_fields(&younger, |fields| space.put(fields)).unwrap();
+            with_tuple(&older, |fields| space.put(fields)).unwrap();
+            with_tuple(&younger, |fields| space.put(fields)).unwrap();
             let any = [template![_, _]];
             for order in [Order::Fifo, Order::Any] {
                 assert!(space.try_take(&any, order, refuse).is_err());

@@ -9,7 +9,7 @@
 //! Everything here may read bytes that another process wrote: offsets and lengths are checked, text is
 //! validated, and what does not hold gives `None` (rule C5).
 
-use crate::{Encoded, Field, Kind};
+use crate::{Class, Encoded, Field, Kind};
 
 /// Most fields of a tuple: bounds every loop over fields, and the set of wide integers is 64 bits.
 pub const ARITY_MAX: usize = 64;
@@ -190,13 +190,28 @@ pub struct TupleView<'a> {
     kinds: &'a [Kind],
     image: &'a [u8],
     wide: bool,
+    class: Option<&'static Class>,
 }
 
 impl<'a> TupleView<'a> {
     /// A view of `image` as a tuple with these kinds.
     #[inline]
     pub const fn new(kinds: &'a [Kind], image: &'a [u8], wide: bool) -> Self {
-        Self { kinds, image, wide }
+        Self { kinds, image, wide, class: None }
+    }
+
+    /// The same fields as an entry of `class`, which names them; `None` if it is no entry.
+    #[inline]
+    #[must_use]
+    pub const fn of_class(mut self, class: Option<&'static Class>) -> Self {
+        self.class = class;
+        self
+    }
+
+    /// The class, if this is an entry (rule M7).
+    #[inline]
+    pub const fn class(&self) -> Option<&'static Class> {
+        self.class
     }
 
     /// The number of fields: the arity.

@@ -7,6 +7,7 @@
 //! model and the tests.
 #![forbid(unsafe_code)]
 
+mod class;
 pub mod encoding;
 mod field;
 pub mod fuzz;
@@ -16,21 +17,24 @@ mod kind;
 mod macros;
 mod number;
 mod pattern;
+mod shape;
 mod template;
 mod test;
 mod text;
 mod tuple;
 mod value;
 
+pub use class::{CLASS_BYTES_MAX, CLASSES_MAX, Class};
 pub use encoding::{DEPTH_MAX, DecodeError, EncodeError, encode_template_refs};
 pub use field::{Encoded, Field};
 pub use image::TupleView;
 pub use kind::{Kind, KindSet};
-pub use pattern::{PatternRef, TemplateRef};
+pub use pattern::{Form, Named, PatternRef, TemplateRef};
+pub use shape::Shape;
 pub use template::{ALTERNATIVES_MAX, Alternative, Pattern, Template};
 pub use test::{PatternError, Test};
 pub use text::{ParseError, TEXT_BYTES_MAX};
-pub use tuple::{Tuple, with_all_fields};
+pub use tuple::{Tuple, TupleRef, with_all_tuples};
 pub use value::{
     Array, ArrayView, BIG_INT_BYTES_MAX, BigInt, DECIMAL_DIGITS_MAX, DECIMAL_EXPONENT_MAX,
     DIMENSIONS_MAX, DType, Decimal, Entry, Map, Opaque, Timestamp, Value, ValueError, array_head,

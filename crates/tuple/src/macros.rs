@@ -41,11 +41,12 @@ macro_rules! tuple {
 /// ```
 #[macro_export]
 macro_rules! template {
-    (@rest = $rest:literal [$($done:expr,)*]) => {
-        $crate::TemplateRef { patterns: &[$($done,)*], rest: $rest }
+    // A literal, not a call of a constructor: only in it do the patterns live as long as the template.
+    (@form = $form:ident [$($done:expr,)*]) => {
+        $crate::TemplateRef { patterns: &[$($done,)*], form: $crate::Form::$form }
     };
-    (@next [$($done:expr,)*]) => { $crate::template!(@rest = false [$($done,)*]) };
-    (@next [$($done:expr,)*] .. $(,)?) => { $crate::template!(@rest = true [$($done,)*]) };
+    (@next [$($done:expr,)*]) => { $crate::template!(@form = Exact [$($done,)*]) };
+    (@next [$($done:expr,)*] .. $(,)?) => { $crate::template!(@form = Rest [$($done,)*]) };
     (@next [$($done:expr,)*] _ $(, $($more:tt)*)?) => {
         $crate::template!(@next [$($done,)* $crate::PatternRef::ANY,] $($($more)*)?)
     };
@@ -66,7 +67,7 @@ mod tests {
     #[test]
     fn templates_are_written_as_the_tuples_they_find_m2_m3_m4() {
         let template = template!["job", Kind::Int, _, 1 + 2];
-        assert_eq!((arity(&template), template.rest), (4, false));
+        assert_eq!((arity(&template), template.form), (4, crate::Form::Exact));
         assert!(template.matches_fields(&fields!["job", 1, true, 3]));
         assert!(!template.matches_fields(&fields!["job", 1, true, 4]));
         assert!(template![].matches_fields(&fields![]));

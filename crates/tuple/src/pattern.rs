@@ -1,6 +1,7 @@
 //! Patterns and templates, borrowed: what an operation of the engine is asked with.
 
-use crate::{Field, Kind, KindSet, Test, TupleView};
+use crate::class::compare_names;
+use crate::{Class, Field, Kind, KindSet, Test, TupleRef, TupleView};
 
 /// What one field must look like.
 #[derive(Clone, Copy, Debug)]
@@ -58,42 +59,162 @@ impl<'a> PatternRef<'a> {
     }
 }
 
-/// One alternative of a template: a pattern per field.
+/// What of a tuple the patterns of a template stand for.
 ///
-/// The engine takes a slice of them: a template is an OR of alternatives (rule M8), nearly always one.
+/// `N` holds the names that an entry's patterns go by: owned, or a reference to them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Form<N> {
+    /// All of its fields.
+    #[default]
+    Exact,
+    /// Its first fields; any number of further fields may follow (rule M1). No pattern at all: everything, also
+    /// entries.
+    Rest,
+    /// The named fields of an entry; those that are not named are any (rule M7).
+    Entry(N),
+}
+
+impl<N> Form<N> {
+    /// The same, with a reference to the names.
+    pub const fn as_ref(&self) -> Form<&N> {
+        match self {
+            Self::Exact => Form::Exact,
+            Self::Rest => Form::Rest,
+            Self::Entry(names) => Form::Entry(names),
+        }
+    }
+}
+
+/// The names in a template of entries: the class, and the field of each pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    class: String,
+    fields: Vec<String>,
+}
+
+impl Named {
+    /// Patterns of `class` for `fields`, in the order of their names' encodings: shorter ones first.
+    ///
+    /// # Panics
+    ///
+    /// If the fields are not in that order, or one is there twice. [`Alternative::entry`](crate::Alternative::entry)
+    /// sorts them.
+    pub fn new(class: impl Into<String>, fields: Vec<String>) -> Self {
+        let ascending = fields.windows(2).all(|pair| compare_names(&pair[0], &pair[1]).is_lt());
+        assert!(ascending, "the names of fields are in the order of their encodings");
+        Self { class: class.into(), fields }
+    }
+
+    /// The name of the class, or of a base of the entries' class.
+    pub fn class(&self) -> &str {
+        &self.class
+    }
+
+    /// The names of the fields, one for each pattern.
+    pub fn fields(&self) -> &[String] {
+        &self.fields
+    }
+
+    /// Where the pattern for each field of `class` is, as far as there is one; `None` if the template is not
+    /// for entries of the class, or names a field that it has not.
+    fn resolve(&self, class: &Class, mut place: impl FnMut(usize, usize)) -> Option<()> {
+        if !class.is(&self.class) {
+            return None;
+        }
+        for (number, name) in self.fields.iter().enumerate() {
+            place(class.index_of(name)?, number);
+        }
+        Some(())
+    }
+}
+
+/// One alternative of a template: a pattern per field.
 #[derive(Clone, Copy, Debug)]
 pub struct TemplateRef<'a> {
-    /// One pattern per field, from the first.
+    /// The patterns, from the first field; of an entry, one for each name.
     pub patterns: &'a [PatternRef<'a>],
-    /// Whether any number of further fields may follow (rule M1).
-    pub rest: bool,
+    /// What of the tuple they stand for.
+    pub form: Form<&'a Named>,
 }
 
 impl<'a> TemplateRef<'a> {
     /// A template for tuples of exactly as many fields as there are patterns.
     #[inline]
     pub const fn new(patterns: &'a [PatternRef<'a>]) -> Self {
-        Self { patterns, rest: false }
+        Self { patterns, form: Form::Exact }
     }
 
-    /// Whether a tuple of `arity` fields can match (rule M1).
+    /// A template for tuples that begin like `patterns`; any number of further fields may follow (rule M1).
+    #[inline]
+    pub const fn beginning(patterns: &'a [PatternRef<'a>]) -> Self {
+        Self { patterns, form: Form::Rest }
+    }
+
+    /// Whether a tuple of `arity` fields, which is no entry, can match (rule M1).
     #[inline]
     pub const fn accepts_arity(&self, arity: usize) -> bool {
-        arity == self.patterns.len() || (self.rest && arity > self.patterns.len())
+        match self.form {
+            Form::Exact => arity == self.patterns.len(),
+            Form::Rest => arity >= self.patterns.len(),
+            Form::Entry(_) => false,
+        }
+    }
+
+    /// Whether the template is for everything, tuples and entries: `...` and no pattern.
+    const fn is_for_everything(&self) -> bool {
+        matches!(self.form, Form::Rest) && self.patterns.is_empty()
+    }
+
+    /// The patterns for the fields of entries of `class` in their order; `None` if the template is not for
+    /// them (rule M7).
+    pub fn resolved(&self, class: &Class) -> Option<Vec<PatternRef<'a>>> {
+        let Form::Entry(named) = self.form else {
+            return self.is_for_everything().then(|| vec![PatternRef::ANY; class.arity()]);
+        };
+        let mut patterns = vec![PatternRef::ANY; class.arity()];
+        named.resolve(class, |index, number| patterns[index] = self.patterns[number])?;
+        Some(patterns)
     }
 
     /// Whether the tuple is what the template asks for. One whose fields are damaged is not.
     pub fn matches(&self, tuple: &TupleView<'_>) -> bool {
-        self.accepts_arity(tuple.len())
-            && self.patterns.iter().enumerate().all(|(index, pattern)| {
-                tuple.field(index).is_some_and(|field| pattern.matches(&field))
-            })
+        self.matches_by(tuple.class(), tuple.len(), |index, pattern| {
+            tuple.field(index).is_some_and(|field| pattern.matches(&field))
+        })
     }
 
     /// Whether a tuple of these fields is what the template asks for.
     pub fn matches_fields(&self, fields: &[Field<'_>]) -> bool {
-        self.accepts_arity(fields.len())
-            && self.patterns.iter().zip(fields).all(|(pattern, field)| pattern.matches(field))
+        self.matches_ref(&fields.into())
+    }
+
+    /// Whether the tuple is what the template asks for.
+    pub fn matches_ref(&self, tuple: &TupleRef<'_>) -> bool {
+        self.matches_by(tuple.class, tuple.fields.len(), |index, pattern| {
+            tuple.fields.get(index).is_some_and(|field| pattern.matches(field))
+        })
+    }
+
+    /// Whether each pattern matches its field, by `matches`, in a tuple of this class and arity.
+    fn matches_by(
+        &self,
+        class: Option<&Class>,
+        arity: usize,
+        matches: impl Fn(usize, &PatternRef<'_>) -> bool,
+    ) -> bool {
+        match (self.form, class) {
+            (Form::Entry(named), Some(class)) => {
+                let mut all = true;
+                let fits = named
+                    .resolve(class, |index, number| all &= matches(index, &self.patterns[number]));
+                fits.is_some() && all
+            }
+            (Form::Exact | Form::Rest, None) => {
+                let mut patterns = self.patterns.iter().enumerate();
+                self.accepts_arity(arity) && patterns.all(|(index, one)| matches(index, one))
+            }
+            _ => self.is_for_everything(),
+        }
     }
 }
 

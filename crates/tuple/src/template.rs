@@ -1,7 +1,9 @@
 //! Patterns and templates, owned.
 
+use crate::class::compare_names;
 use crate::{
-    DecodeError, EncodeError, Field, Kind, KindSet, PatternRef, TemplateRef, Test, Tuple, Value,
+    Class, DecodeError, EncodeError, Form, Kind, KindSet, Named, PatternRef, TemplateRef, Test,
+    Tuple, TupleRef, Value, ValueError,
 };
 
 /// Most alternatives of a template: each is asked for by itself, so more would hide a loop.
@@ -83,10 +85,31 @@ impl PatternRef<'_> {
 /// One alternative of a template, owned: a pattern per field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Alternative {
-    /// One pattern per field, from the first.
+    /// One pattern per field, from the first; of an entry, one for each name.
     pub patterns: Vec<Pattern>,
-    /// Whether any number of further fields may follow (rule M1).
-    pub rest: bool,
+    /// What of the tuple they stand for.
+    pub form: Form<Named>,
+}
+
+impl Alternative {
+    /// Entries of the class `name`, or of one that is derived from it, whose named fields look like this; those
+    /// that are not named are any (rule M7).
+    ///
+    /// # Errors
+    ///
+    /// [`ValueError::Duplicate`] if a field is named twice.
+    pub fn entry(
+        name: impl Into<String>,
+        fields: impl IntoIterator<Item = (String, Pattern)>,
+    ) -> Result<Self, ValueError> {
+        let mut fields: Vec<_> = fields.into_iter().collect();
+        fields.sort_by(|(a, _), (b, _)| compare_names(a, b));
+        if let Some(twice) = fields.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(ValueError::Duplicate { key: twice[0].0.clone() });
+        }
+        let (names, patterns) = fields.into_iter().unzip();
+        Ok(Self { patterns, form: Form::Entry(Named::new(name, names)) })
+    }
 }
 
 /// A template, owned: one alternative, or an OR of several (rule M8).
@@ -99,12 +122,16 @@ pub struct Template {
 impl Template {
     /// A template for tuples of exactly as many fields as there are patterns.
     pub fn new(patterns: Vec<Pattern>) -> Self {
-        Alternative { patterns, rest: false }.into()
+        Alternative { patterns, form: Form::Exact }.into()
     }
 
-    /// A template that looks exactly like `tuple`.
+    /// A template that looks exactly like `tuple`; of an entry, one that names all its fields.
     pub fn of_actuals(tuple: &Tuple) -> Self {
-        Self::new(tuple.iter().cloned().map(Pattern::Actual).collect())
+        let patterns = tuple.iter().cloned().map(Pattern::Actual).collect();
+        let named =
+            |class: &Class| Named::new(class.name(), class.fields().map(Into::into).collect());
+        let form = tuple.class().map_or(Form::Exact, |class| Form::Entry(named(class)));
+        Alternative { patterns, form }.into()
     }
 
     /// A template that matches what either matches (rule M8). The first that matches counts.
@@ -121,12 +148,10 @@ impl Template {
 
     /// Whether `tuple` is what the template asks for. One that can not be encoded never is.
     pub fn matches(&self, tuple: &Tuple) -> bool {
-        let matches = |fields: &[Field<'_>]| {
-            self.with_refs(|templates| {
-                templates.iter().any(|template| template.matches_fields(fields))
-            })
+        let matches = |tuple: TupleRef<'_>| {
+            self.with_refs(|templates| templates.iter().any(|one| one.matches_ref(&tuple)))
         };
-        matches!(tuple.with_fields(matches), Ok(Ok(true)))
+        matches!(tuple.with_ref(matches), Ok(Ok(true)))
     }
 
     /// Gives `use_refs` the alternatives in their borrowed form, as a take takes them.
@@ -151,7 +176,10 @@ impl Template {
             })
             .collect();
         let refs: Vec<_> = (self.alternatives.iter().zip(&patterns))
-            .map(|(alternative, patterns)| TemplateRef { patterns, rest: alternative.rest })
+            .map(|(alternative, patterns)| TemplateRef {
+                patterns,
+                form: alternative.form.as_ref(),
+            })
             .collect();
         Ok(use_refs(&refs))
     }
@@ -177,6 +205,11 @@ impl TemplateRef<'_> {
     pub fn to_template(&self) -> Result<Template, DecodeError> {
         let patterns: Result<Vec<_>, _> =
             self.patterns.iter().map(PatternRef::to_pattern).collect();
-        Ok(Alternative { patterns: patterns?, rest: self.rest }.into())
+        let form = match self.form {
+            Form::Exact => Form::Exact,
+            Form::Rest => Form::Rest,
+            Form::Entry(named) => Form::Entry(named.clone()),
+        };
+        Ok(Alternative { patterns: patterns?, form }.into())
     }
 }

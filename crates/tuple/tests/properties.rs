@@ -10,8 +10,8 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use common::{pattern, template, tuple, value};
 use proptest::prelude::*;
 use tupelo_tuple::{
-    Decimal, Encoded, Field, Kind, Map, Pattern, Template, Tuple, TupleView, Value,
-    encode_template_refs, hash, image,
+    Alternative, Decimal, Encoded, Field, Form, Kind, Map, Pattern, Template, Tuple, TupleView,
+    Value, encode_template_refs, hash, image,
 };
 
 /// M2, as slowly as possible: on the values themselves, without encodings.
@@ -94,7 +94,7 @@ fn with_view<R>(tuple: &Tuple, use_view: impl FnOnce(TupleView<'_>) -> R) -> R {
             let mut bytes = Image(vec![0; size.bytes]);
             image::write(fields, 0, size.wide, &mut bytes);
             let kinds: Vec<_> = fields.iter().map(Field::kind).collect();
-            use_view(TupleView::new(&kinds, &bytes.0, size.wide))
+            use_view(TupleView::new(&kinds, &bytes.0, size.wide).of_class(tuple.class()))
         })
         .unwrap()
 }
@@ -191,7 +191,15 @@ proptest! {
             3 => Pattern::any_of([Pattern::Actual(value.clone()), other]).unwrap(),
             _ => Pattern::ANY,
         });
-        prop_assert!(Template::new(patterns.collect()).matches(&tuple));
+        let patterns = patterns.collect();
+        let template = match tuple.class() {
+            None => Template::new(patterns),
+            Some(class) => {
+                let fields = class.fields().map(str::to_owned).zip(patterns);
+                Alternative::entry(class.name(), fields).unwrap().into()
+            }
+        };
+        prop_assert!(template.matches(&tuple));
     }
 
     #[test]
@@ -202,9 +210,18 @@ proptest! {
         });
         prop_assert_eq!(stored, Ok(owned));
         let by_fields = (template.alternatives().iter()).any(|alternative| {
-            let arity = alternative.patterns.len();
-            (tuple.len() == arity || (alternative.rest && tuple.len() > arity))
-                && alternative.patterns.iter().zip(tuple.iter()).all(|(pattern, value)| pattern.matches(value))
+            let (patterns, arity) = (&alternative.patterns, alternative.patterns.len());
+            let by_place = || patterns.iter().zip(tuple.iter()).all(|(one, value)| one.matches(value));
+            match (&alternative.form, tuple.class()) {
+                (Form::Exact, None) => tuple.len() == arity && by_place(),
+                (Form::Rest, None) => tuple.len() >= arity && by_place(),
+                (Form::Entry(named), Some(class)) => class.is(named.class())
+                    && named.fields().iter().zip(patterns).all(|(name, pattern)| {
+                        let mut fields = class.fields().zip(tuple.iter());
+                        fields.any(|(field, value)| field == name && pattern.matches(value))
+                    }),
+                (form, _) => *form == Form::Rest && arity == 0,
+            }
         });
         prop_assert_eq!(by_fields, owned);
     }

@@ -86,7 +86,7 @@ fn every_kind_of_value_has_a_literal_v1() {
         "list(1, list(), \"x\")",
         "tuple(1, tuple(2))",
         "map(1: \"a\", \"k\": list(null))",
-        "entry(\"Job\", list(\"Base\"), map(\"id\": 7, \"name\": \"x\"))",
+        "Job(Base){id: 7, name: \"x\"}",
         "opaque(\"pickle\", \"torch.Tensor\", b\"\\x80\")",
     ] {
         let value: Value = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -113,6 +113,41 @@ fn tuples_are_values_with_or_without_parentheses() {
     assert_eq!("(\"job\",)".parse::<Tuple>().unwrap(), tuple!["job"]);
     assert_eq!("()".parse::<Tuple>().unwrap(), tuple![]);
     assert_eq!(tuple!["job", 7, 3.0].to_string(), "(\"job\", 7, 3.0)");
+}
+
+#[test]
+fn entries_are_written_by_the_names_of_their_fields_m7() {
+    let job: Tuple = "Job(Base, Task){status: 'new', id: 7}".parse().unwrap();
+    assert_eq!(job.to_string(), r#"Job(Base, Task){id: 7, status: "new"}"#);
+    assert_eq!("Job{}".parse::<Tuple>().unwrap().to_string(), "Job{}");
+    // In parentheses it is a field of a tuple, which is no entry.
+    let holding: Tuple = "(Job{id: 7})".parse().unwrap();
+    assert_eq!((holding.class(), holding.len()), (None, 1));
+    assert_eq!("Job{id: 7}, 1".parse::<Tuple>().unwrap().len(), 2);
+    for (text, printed) in [
+        ("Job{status: :str, id > 3}", "Job{id: > 3, status: :str}"),
+        ("Job{}", "Job{}"),
+        ("'my job'{'a b': _}", r#""my job"{"a b": _}"#),
+        ("(stop) | Job{id: 3..9 | null}", r#"("stop") | Job{id: 3..9 | null}"#),
+    ] {
+        assert_eq!(template(text).to_string(), printed);
+    }
+    assert!(template("Base{id: :int}").matches(&job) && !template("Base{other: _}").matches(&job));
+    assert!(template("...").matches(&job) && !template("_, ...").matches(&job));
+    for wrong in ["Job(Base){id: 7}", "Job{id: 7, id: 8}", "Job{id}", "Job{id: 7", "Job{7: }"] {
+        assert!(wrong.parse::<Template>().is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_sole_word_of_a_command_line_may_be_an_entry_m7() {
+    let job = Tuple::parse_words(["Job{id: 7, name: 'a b'}"]).unwrap();
+    assert_eq!(job.to_string(), r#"Job{id: 7, name: "a b"}"#);
+    assert!(Template::parse_words(["Job{id >= 7}"]).unwrap().matches(&job));
+    assert!(Template::parse_words(["Job{id >}"]).is_err());
+    // As one word of several it is a field.
+    assert_eq!(Tuple::parse_words(["x", "Job{id: 7}"]).unwrap().class(), None);
+    assert_eq!(Tuple::parse_words(["{id: 7}"]).unwrap(), tuple!["{id: 7}"]);
 }
 
 #[test]

@@ -21,7 +21,7 @@ const TUPLES: &[&str] = &[
     r#"(timestamp("1970-01-01T00:00:01Z"), timestamp("2031-05-04T16:20:00.5Z"), timestamp("0001-01-01T00:00:00Z"))"#,
     r#"(list(1, list(2.0, tuple(-0.0, float("nan"))), map("a": 1, "b": list(), 0.0: null)))"#,
     r#"(array("i2", list(2, 1), b"\x01\x00\x02\x00"), array("f8", list(0), b""))"#,
-    r#"(entry("Job", list("Base"), map("id": 7, "name": "x")), opaque("pickle", "t", b"\x80"))"#,
+    r#"(Job(Base){id: 7, name: "x"}, opaque("pickle", "t", b"\x80"))"#,
     "()",
 ];
 

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use tupelo::{Kind, ShapeStat, Stat as Figures};
+use tupelo::{Shape, ShapeStat, Stat as Figures};
 
 use crate::call::{Call, Verb};
 use crate::errors::Failure;
@@ -21,8 +21,9 @@ impl Verb for Stat {
 Return figures of the space as a dict, each as it was at some moment of the call.
 
 Keys: tuples, bytes_used, bytes_committed, bytes_max, waiters (blocked callers), processes (a list
-of dicts: pid, alive) and shapes (a list of dicts: kinds, count, bytes, waiting, puts, takes,
-indexes; an index is the list of the fields that it is over).
+of dicts: pid, alive) and shapes (a list of dicts: kinds, entry and fields (the name of the class of
+entries and those of its fields, or None), count, bytes, waiting, puts, takes, indexes; an index is
+the list of the fields that it is over).
 
 >>> space.put(\"job\", 17)
 >>> space.stat()[\"shapes\"][0][\"kinds\"]
@@ -62,7 +63,9 @@ fn figures<'py>(py: Python<'py>, stat: &Figures) -> PyResult<Bound<'py, PyDict>>
 
 fn shape_figures<'py>(py: Python<'py>, shape: &ShapeStat) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    dict.set_item("kinds", kinds(py, &shape.kinds)?)?;
+    dict.set_item("kinds", kinds(py, &shape.shape)?)?;
+    dict.set_item("entry", shape.shape.class.map(tupelo::Class::name))?;
+    dict.set_item("fields", fields(py, &shape.shape)?)?;
     dict.set_item("count", shape.count)?;
     dict.set_item("bytes", shape.bytes)?;
     dict.set_item("waiting", shape.waiting)?;
@@ -72,8 +75,13 @@ fn shape_figures<'py>(py: Python<'py>, shape: &ShapeStat) -> PyResult<Bound<'py,
     Ok(dict)
 }
 
-fn kinds<'py>(py: Python<'py>, kinds: &[Kind]) -> PyResult<Bound<'py, PyTuple>> {
-    PyTuple::new(py, kinds.iter().map(|kind| kind.name()))
+fn kinds<'py>(py: Python<'py>, shape: &Shape) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, shape.kinds.iter().map(|kind| kind.name()))
+}
+
+/// The names of the fields of entries; None of plain tuples.
+fn fields<'py>(py: Python<'py>, shape: &Shape) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    shape.class.map(|class| PyTuple::new(py, class.fields())).transpose()
 }
 
 /// `explain(*template)`
@@ -134,7 +142,7 @@ impl Explanation {
     /// The kinds of the nearest shape; None if something matches, or nothing is there.
     #[getter]
     fn nearest<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.explanation.nearest.as_ref().map(|nearest| kinds(py, &nearest.kinds)).transpose()
+        self.explanation.nearest.as_ref().map(|nearest| kinds(py, &nearest.shape)).transpose()
     }
 
     /// What differs in the nearest shape: triples of field, what is there, what the template wants.

@@ -74,7 +74,7 @@ fn put_when_room(
 ) -> Result<(), Failure> {
     let Some(timeout) = timeout else { return Err(full.into()) };
     let deadline = Deadline::after(Some(timeout));
-    let anything = TemplateRef { patterns: &[], rest: true };
+    let anything = TemplateRef::beginning(&[]);
     let removal = call.space().watch(&[anything], Watch::Removal)?;
     loop {
         match call.space().put(fields) {

@@ -90,9 +90,5 @@ fn wait(
 
 /// One line: the tuple in the text notation, or as a JSON object.
 fn print(tuple: &Tuple, output: &mut Output) -> Result<(), Failure> {
-    if output.json {
-        output.object(&serde_json::json!({ "tuple": json::from_tuple(tuple) }))
-    } else {
-        output.line(tuple)
-    }
+    if output.json { output.object(&json::line(tuple)) } else { output.line(tuple) }
 }

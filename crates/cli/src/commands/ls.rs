@@ -1,5 +1,6 @@
 //! `tupelo ls`: the spaces of this machine, or the shapes in one.
 
+use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
@@ -10,7 +11,6 @@ use crate::arguments::Ls;
 use crate::failure::Failure;
 use crate::format;
 use crate::output::Output;
-use crate::words;
 
 pub(crate) fn run(options: Ls, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
     match options.space.or(url) {
@@ -65,7 +65,7 @@ pub(super) fn shape_table(shapes: &[ShapeStat]) -> Vec<String> {
         .iter()
         .map(|shape| {
             vec![
-                words::shape_text(&shape.kinds),
+                shape.shape.to_string(),
                 format::count(shape.count),
                 format::bytes(shape.bytes),
                 format::count(shape.waiting),
@@ -79,9 +79,14 @@ pub(super) fn shape_table(shapes: &[ShapeStat]) -> Vec<String> {
 
 /// A shape for programs.
 pub(super) fn shape_json(shape: &ShapeStat) -> serde_json::Value {
-    let kinds: Vec<&str> = shape.kinds.iter().map(|kind| kind.name()).collect();
+    let kinds = shape.shape.kinds.iter().map(|kind| kind.name());
     json!({
-        "shape": kinds,
+        "shape": kinds.clone().collect::<Vec<_>>(),
+        "entry": shape.shape.class.map(|class| json!({
+            "name": class.name(),
+            "bases": class.bases().collect::<Vec<_>>(),
+            "fields": class.fields().zip(kinds).collect::<BTreeMap<_, _>>(),
+        })),
         "count": shape.count,
         "bytes": shape.bytes,
         "waiting": shape.waiting,

@@ -28,7 +28,7 @@ pub(crate) fn run(options: Put, url: Option<String>, output: &mut Output) -> Res
 
 fn put(space: &Space, tuple: &Tuple) -> Result<(), Failure> {
     tuple
-        .with_fields(|fields| space.put(fields).map_err(Failure::from))
+        .with_ref(|tuple| space.put(tuple).map_err(Failure::from))
         .map_err(|error| Failure::Usage(error.to_string()))?
 }
 

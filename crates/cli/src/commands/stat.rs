@@ -47,7 +47,7 @@ fn page(url: &str, stat: &Stat, output: &mut Output) -> Result<(), Failure> {
     }
     indexed.into_iter().try_for_each(|shape| {
         let lists: Vec<String> = shape.indexes.iter().map(|fields| field_list(fields)).collect();
-        output.line(format!("  {}   {}", words::shape_text(&shape.kinds), lists.join(" ")))
+        output.line(format!("  {}   {}", shape.shape, lists.join(" ")))
     })
 }
 

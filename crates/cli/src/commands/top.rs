@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tupelo::{Kind, ShapeStat, Space, Stat};
+use tupelo::{Shape, ShapeStat, Space, Stat};
 
 use super::ls::shape_json;
 use super::{connect_existing, pids};
@@ -17,7 +17,6 @@ use crate::failure::Failure;
 use crate::format;
 use crate::output::Output;
 use crate::terminal::Screen;
-use crate::words;
 
 const INTERVAL_MIN: Duration = Duration::from_millis(50);
 
@@ -53,7 +52,7 @@ pub(crate) fn run(options: Top, url: Option<String>, output: &mut Output) -> Res
 /// A space that is looked at again and again.
 struct Watched {
     space: Space,
-    before: Option<(Instant, HashMap<Vec<Kind>, Totals>)>,
+    before: Option<(Instant, HashMap<Shape, Totals>)>,
 }
 
 /// Operations on one shape since the space was made.
@@ -87,7 +86,7 @@ impl Watched {
         let now = Instant::now();
         let rates = stat.shapes.iter().map(|shape| self.rates(shape, now)).collect();
         let totals = |shape: &ShapeStat| {
-            (shape.kinds.clone(), Totals { puts: shape.puts, takes: shape.takes })
+            (shape.shape.clone(), Totals { puts: shape.puts, takes: shape.takes })
         };
         self.before = Some((now, stat.shapes.iter().map(totals).collect()));
         Ok(Look { url: self.space.url().to_owned(), stat, rates })
@@ -99,7 +98,7 @@ impl Watched {
             return Rates { puts_per_s: None, takes_per_s: None };
         };
         // A shape that was not there before began at nothing.
-        let before = totals.get(&shape.kinds).copied().unwrap_or(Totals { puts: 0, takes: 0 });
+        let before = totals.get(&shape.shape).copied().unwrap_or(Totals { puts: 0, takes: 0 });
         let elapsed_s = now.duration_since(*then).as_secs_f64();
         let per_s = |after: u64, before: u64| {
             let rate = after.saturating_sub(before) as f64 / elapsed_s;
@@ -172,7 +171,7 @@ fn table(look: &Look) -> Vec<String> {
     )];
     let row = |(shape, rates): (&ShapeStat, &Rates)| {
         vec![
-            words::shape_text(&shape.kinds),
+            shape.shape.to_string(),
             format::count(shape.count),
             format::bytes(shape.bytes),
             format::count(shape.waiting),

@@ -15,7 +15,7 @@ mod timers;
 mod waiting;
 
 use tupelo_shm::{Section, View};
-use tupelo_tuple::Kind;
+use tupelo_tuple::Shape;
 
 use crate::Engine;
 use crate::error::Error;
@@ -41,8 +41,8 @@ pub struct Report {
 /// What a sound space holds of one shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShapeReport {
-    /// The kinds of the fields.
-    pub kinds: Vec<Kind>,
+    /// The shape itself.
+    pub shape: Shape,
     /// Tuples that can be found.
     pub tuples: u64,
     /// Tuples in somebody's hands: handed to a waiter, being taken, or claimed.
@@ -126,7 +126,7 @@ impl Check<'_, '_> {
                 format!("shape {shape} counts {counted} tuples in hands, but {in_hands} are named")
             })?;
             shapes.push(ShapeReport {
-                kinds: kinds.as_slice().to_vec(),
+                shape: kinds.to_shape(),
                 tuples: records.len() as u64,
                 held: u64::from(in_hands),
                 dead,
@@ -142,15 +142,17 @@ impl Check<'_, '_> {
     }
 
     fn kinds(&self, shape: u32) -> Result<Kinds, Error> {
-        registry::kinds_of(self.view, shape)
-            .ok_or_else(|| contradiction(format!("shape {shape} has kinds that do not exist")))
+        let kinds = self.engine.kinds_of(self.view, shape);
+        kinds.ok_or_else(|| {
+            contradiction(format!("shape {shape} has kinds that do not exist, or no class"))
+        })
     }
 
     /// Every shape is found by its kinds, and nothing else is. The last one may not be yet: a process was
     /// killed while it added it.
     fn check_registry(&self) -> Result<(), Error> {
         for shape in 0..self.shapes {
-            let found = registry::number_of(self.view, &self.kinds(shape)?);
+            let found = self.engine.listed_as(self.view, &self.kinds(shape)?);
             let unfinished = found.is_none() && shape + 1 == self.shapes;
             require(found == Some(shape) || unfinished, || {
                 format!("shape {shape} of {} is found as {found:?}", self.shapes)

@@ -24,7 +24,7 @@ use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, FENCE};
 use crate::find::{Found, Hit, Order};
 use crate::links;
 use crate::record::{self, HOLDER, Header, ImageBuffer, Record, SHAPE, STATE};
-use crate::registry::{self, Kinds};
+use crate::registry::Kinds;
 use crate::step;
 use crate::stripe::{self, HELD, Stripe};
 use crate::targets::{Target, TupleCopy};
@@ -288,6 +288,7 @@ pub(crate) fn kinds_of(
     header: Header<'_>,
 ) -> Result<Kinds, Error> {
     let (shape, _) = record::shape_of(header);
-    registry::kinds_of(view, shape)
+    engine
+        .kinds_of(view, shape)
         .ok_or_else(|| engine.damaged("a claimed record names a shape that does not exist"))
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tupelo_shm::{Section, View};
-use tupelo_tuple::{Field, Kind};
+use tupelo_tuple::{Kind, TupleRef};
 
 use super::list::{self, List};
 use super::{Attempt, Claim, Failure, Place, history, holder_pid, kinds_of};
@@ -27,7 +27,7 @@ impl Claim {
     ///
     /// [`Error::ClaimLost`]: somebody else has the tuple, or may have had it; nothing was stored (rule K3). As
     /// [`Engine::put_all`]: nothing was stored, and the tuple is still claimed.
-    pub fn done(&self, puts: &[&[Field<'_>]]) -> Result<(), Error> {
+    pub fn done(&self, puts: &[TupleRef<'_>]) -> Result<(), Error> {
         self.require_open()?;
         if puts.is_empty() {
             let engine = &self.engine;
@@ -138,7 +138,7 @@ impl Engine {
     }
 
     /// Consumes a claimed tuple and stores others, at one moment (rule K4).
-    fn done_with(&self, place: Place, puts: &[&[Field<'_>]]) -> Result<(), Error> {
+    fn done_with(&self, place: Place, puts: &[TupleRef<'_>]) -> Result<(), Error> {
         let incoming = self.all_incoming(puts)?;
         let own = stripe::shape_of(place.scope);
         let delivery = self.retry(|| self.done_with_once(place, own, &incoming))?;

@@ -21,7 +21,6 @@ use crate::error::Error;
 use crate::layout::EXTENT_GRANULES;
 use crate::links;
 use crate::record;
-use crate::registry;
 use crate::step;
 use crate::stripe::{
     FIRST, INDEX_SET, INDEXES_MAX, LIVE, SHAPE, STATISTICS, STATISTICS_BYTES, STATISTICS_MAX,
@@ -206,7 +205,7 @@ impl Engine {
         index: Index<'m>,
     ) -> Result<bool, Error> {
         let mask = index.words.load(MASK);
-        let Some(kinds) = registry::kinds_of(section.view(), stripe.page().load(SHAPE)) else {
+        let Some(kinds) = self.kinds_of(section.view(), stripe.page().load(SHAPE)) else {
             return Ok(section.commit().map(|()| true)?);
         };
         for _ in 0..STEP_RECORDS {

@@ -18,7 +18,6 @@ use crate::Engine;
 use crate::claim::{self, Failure};
 use crate::error::Error;
 use crate::record::{self, STATE};
-use crate::registry;
 use crate::step;
 use crate::stripe::{DUE_MS, Stripe};
 use crate::waiters::deliver::Delivery;
@@ -137,7 +136,8 @@ impl Engine {
         let header = record::header(section.view(), reference);
         let (shape, _) = record::shape_of(header);
         let state = header.load(STATE);
-        let kinds = registry::kinds_of(section.view(), shape)
+        let kinds = self
+            .kinds_of(section.view(), shape)
             .ok_or_else(|| self.damaged("a timer's record names a shape that does not exist"))?;
         if state == record::LIVE {
             return self.expire(section, stripe, reference, kinds.as_slice());

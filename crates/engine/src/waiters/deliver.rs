@@ -3,7 +3,8 @@
 use tupelo_shm::{Section, View};
 use tupelo_tuple::{Field, Kind};
 
-use super::{RECORD, SIGNAL, TICKET, WAKES, WANT, Want, cell, chain, signal, stored};
+use super::stored::{self, Candidate};
+use super::{RECORD, SIGNAL, TICKET, WAKES, WANT, Want, cell, chain, signal};
 use crate::Engine;
 use crate::blocks;
 use crate::error::Error;
@@ -11,7 +12,7 @@ use crate::index::key;
 use crate::links;
 use crate::record::{self, HOLDER, IMAGE_BYTES, SEQUENCE, SHAPE};
 use crate::step;
-use crate::stripe::{HELD, Stripe, WAITING};
+use crate::stripe::{self, HELD, Stripe, WAITING};
 
 /// What became of a tuple on its way in. A word, and as a rule an empty one: nobody waits.
 #[derive(Default)]
@@ -152,11 +153,13 @@ impl Engine {
         fields: &[Field<'_>],
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
-        let mut matching = self.matching(section.view(), stripe, reference, (fields, kinds));
+        let class = self.class_of(section.view(), stripe.page().load(stripe::SHAPE));
+        let record = Candidate { reference, kinds, class };
+        let mut matching = self.matching(section.view(), stripe, record, fields);
         if chain::concerns_wide(section) {
             chain::enter_wide(section)?;
             for (number, cell) in chain::wide(section.view()) {
-                if stored::matches(section.view(), cell, reference, kinds) {
+                if stored::matches(section.view(), cell, record) {
                     matching.add(section.view(), number);
                 }
             }
@@ -182,8 +185,8 @@ impl Engine {
         &self,
         view: &View<'m>,
         stripe: Stripe<'m>,
-        reference: u32,
-        (fields, kinds): (&[Field<'_>], &[Kind]),
+        record: Candidate<'_>,
+        fields: &[Field<'_>],
     ) -> Matching {
         let mut matching = Matching::default();
         if stripe.page().load(WAITING) == 0 {
@@ -193,7 +196,7 @@ impl Engine {
             let tag = key::tag_of_fields(fields, mask, self.seed);
             for (number, cell) in chain::filed(view, stripe, tag) {
                 let filed_here = cell.load(super::MASK) == mask && cell.load(super::TAG) == tag;
-                if filed_here && stored::matches(view, cell, reference, kinds) {
+                if filed_here && stored::matches(view, cell, record) {
                     matching.add(view, number);
                 }
             }
@@ -247,9 +250,10 @@ impl Engine {
         let mut copy = record::ImageBuffer::new();
         let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
         let mut wakes = Vec::new();
+        let class = self.class_of(section.view(), stripe.page().load(stripe::SHAPE));
+        let record = Candidate { reference, kinds, class };
         let waits = |view: &View<'_>, cell: super::Cell<'_>| {
-            cell.load(WANT) == Want::Removal.number()
-                && stored::matches(view, cell, reference, kinds)
+            cell.load(WANT) == Want::Removal.number() && stored::matches(view, cell, record)
         };
         if stripe.page().load(WAITING) != 0 {
             for mask in chain::masks_in_use(stripe) {

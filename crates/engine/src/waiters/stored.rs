@@ -5,7 +5,8 @@
 
 use tupelo_shm::{CopyBuffer, GRANULE, Section, View};
 use tupelo_tuple::{
-    Field, Kind, PatternRef, Template, TemplateRef, TupleView, encode_template_refs, image,
+    Class, Field, Form, Kind, PatternRef, Template, TemplateRef, TupleView, encode_template_refs,
+    image,
 };
 
 use super::{Cell, FORM, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE};
@@ -102,7 +103,7 @@ pub(crate) fn store_actuals(view: &View<'_>, cell: Cell<'_>, template: &Template
         PatternRef::Kinds(kinds) => kinds.single().is_some(),
         PatternRef::Test(_) => false,
     };
-    if template.rest || patterns.len() > FIELDS_MAX || !patterns.iter().all(simple) {
+    if template.form != Form::Exact || patterns.len() > FIELDS_MAX || !patterns.iter().all(simple) {
         return false;
     }
     let mut fields = [Field::Null; FIELDS_MAX];
@@ -127,10 +128,22 @@ pub(crate) fn apart(cell: Cell<'_>) -> Option<(u32, usize)> {
         .then(|| (cell.load(TEMPLATE), cell.load(TEMPLATE_BYTES) as usize))
 }
 
-/// Whether the record at `reference`, whose fields have `kinds`, matches the template of `cell`.
-pub(crate) fn matches(view: &View<'_>, cell: Cell<'_>, reference: u32, kinds: &[Kind]) -> bool {
+/// A record that is compared with templates: its fields have `kinds`.
+#[derive(Clone, Copy)]
+pub(crate) struct Candidate<'k> {
+    pub(crate) reference: u32,
+    pub(crate) kinds: &'k [Kind],
+    /// Its class, if it is an entry.
+    pub(crate) class: Option<&'static Class>,
+}
+
+/// Whether the record matches the template of `cell`.
+pub(crate) fn matches(view: &View<'_>, cell: Cell<'_>, record: Candidate<'_>) -> bool {
+    let Candidate { reference, kinds, class } = record;
     let bytes = cell.load(TEMPLATE_BYTES) as usize;
     match cell.load(FORM) & ((1 << FORM_BITS) - 1) {
+        // A template of plain tuples.
+        ACTUALS | ACTUALS_WIDE if class.is_some() => false,
         form @ (ACTUALS | ACTUALS_WIDE) => {
             let mut buffer = CopyBuffer::new();
             let image =
@@ -138,10 +151,10 @@ pub(crate) fn matches(view: &View<'_>, cell: Cell<'_>, reference: u32, kinds: &[
             let actuals = TupleView::new(kinds, image, form == ACTUALS_WIDE);
             record::matches_actuals(view, reference, &actuals, cell.load(FORM) >> FORM_BITS)
         }
-        ENCODED => matches_encoded(view, view.offset_of(cell) + TEMPLATE, bytes, reference, kinds),
+        ENCODED => matches_encoded(view, view.offset_of(cell) + TEMPLATE, bytes, record),
         ENCODED_APART => {
             let start = cell.load(TEMPLATE) as usize * GRANULE;
-            matches_encoded(view, start, bytes, reference, kinds)
+            matches_encoded(view, start, bytes, record)
         }
         _ => {
             view.violate();
@@ -151,15 +164,9 @@ pub(crate) fn matches(view: &View<'_>, cell: Cell<'_>, reference: u32, kinds: &[
 }
 
 #[cold]
-fn matches_encoded(
-    view: &View<'_>,
-    start: usize,
-    bytes: usize,
-    reference: u32,
-    kinds: &[Kind],
-) -> bool {
+fn matches_encoded(view: &View<'_>, start: usize, bytes: usize, record: Candidate<'_>) -> bool {
     let (mut buffer, mut copy) = (CopyBuffer::new(), ImageBuffer::new());
-    let tuple = copy.copy(view, reference, kinds);
+    let tuple = copy.copy(view, record.reference, record.kinds).of_class(record.class);
     // Another process wrote it: what does not decode matches nothing.
     let Ok(template) = Template::decode(buffer.copy(view, start, bytes)) else {
         view.violate();

@@ -20,7 +20,7 @@ use crate::index::key;
 use crate::layout::head;
 use crate::links;
 use crate::record::{self, ImageBuffer};
-use crate::registry::{self, Kinds};
+use crate::registry::Kinds;
 use crate::stripe::{self, Stripe};
 use crate::targets::Targets;
 
@@ -139,7 +139,7 @@ impl Waiter {
         let engine = &*self.engine;
         let shape = engine.shape(kinds)?;
         let scope = stripe::scope_of(shape);
-        let search = Search::new(template.patterns, kinds.as_slice(), engine.seed);
+        let search = Search::new(template.patterns, kinds, engine.seed);
         let learn = engine.retry(|| {
             let mut section = engine.enter(scope)?;
             let stripe = Stripe::of_shape(section.view(), shape);
@@ -373,14 +373,14 @@ impl Waiter {
                 // The put that handed it over died and was undone.
                 continue;
             }
-            let kinds = registry::kinds_of(section.view(), shape)
-                .ok_or_else(|| engine.damaged(NO_SHAPE))?;
-            let kinds = kinds.as_slice();
+            let shape_kinds =
+                engine.kinds_of(section.view(), shape).ok_or_else(|| engine.damaged(NO_SHAPE))?;
+            let kinds = shape_kinds.as_slice();
             let cell = cell(section.view(), self.number);
             section.set(cell, RECORD, 0);
             let stripe = Stripe::of_shape(section.view(), shape);
             let header = record::header(section.view(), reference);
-            if record::must_be_held(header, record::are_refusable(kinds)) {
+            if record::must_be_held(header, shape_kinds.are_refusable()) {
                 let flight = Flight::begin(&mut section, reference)?;
                 let header = record::header(section.view(), reference);
                 // A copy is freed if this thread dies, a tuple goes back.
@@ -400,7 +400,7 @@ impl Waiter {
             drop(section);
             told.wake(&engine);
             self.release()?;
-            return sink(tuple);
+            return sink(tuple.of_class(shape_kinds.class()));
         }
     }
 
@@ -510,7 +510,7 @@ impl Engine {
                 return Ok(super::deliver::Delivery::default());
             }
             let kinds =
-                registry::kinds_of(section.view(), shape).ok_or_else(|| self.damaged(NO_SHAPE))?;
+                self.kinds_of(section.view(), shape).ok_or_else(|| self.damaged(NO_SHAPE))?;
             section.set(cell, RECORD, 0);
             let delivery = if want == Want::Read {
                 self.free_held(&mut section, stripe, reference, kinds.as_slice(), false)?

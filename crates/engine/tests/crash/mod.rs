@@ -104,7 +104,7 @@ pub(crate) fn shown(tuple: TupleView<'_>) -> Result<String, Error> {
 
 /// All tuples that can be found, shape by shape, oldest first.
 pub(crate) fn contents(engine: &Engine) -> Vec<String> {
-    let everything = TemplateRef { patterns: &[], rest: true };
+    let everything = TemplateRef::beginning(&[]);
     engine.read_all(&[everything], None, shown).unwrap()
 }
 

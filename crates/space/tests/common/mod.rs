@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tupelo::{ConnectOptions, Encoded, Error, Field, Order, Scan, Space, Template, TemplateRef};
-use tupelo::{Tuple, TupleView, Value, Waiter, Want};
+use tupelo::{Tuple, TupleRef, TupleView, Value, Waiter, Want};
 use tupelo_model::conformance::Subject;
 use tupelo_model::{Answer, Limits, Operation, Place};
 
@@ -151,12 +151,12 @@ fn plain(
     let found = |tuple: Option<Tuple>| tuple.map_or(Answer::Nothing, Answer::Tuple);
     Ok(match operation {
         Operation::Put { tuple } => {
-            with_fields(tuple, |fields| space.put(fields))?;
+            with_tuple(tuple, |tuple| space.put(tuple))?;
             Answer::Done
         }
         Operation::PutAll { tuples } => Answer::Count(put_all(space, tuples)? as u64),
-        Operation::PutIfAbsent { tuple, unless } => Answer::Flag(with_fields(tuple, |fields| {
-            with_refs(unless, |unless| space.put_if_absent(fields, unless))
+        Operation::PutIfAbsent { tuple, unless } => Answer::Flag(with_tuple(tuple, |tuple| {
+            with_refs(unless, |unless| space.put_if_absent(tuple, unless))
         })?),
         Operation::TryTake { template, order } => {
             found(with_refs(template, |template| space.try_take(template, ordered(*order), keep))?)
@@ -192,7 +192,7 @@ fn plain(
             })?;
             taken.map_or(Answer::Nothing, Answer::Tuples)
         }
-        Operation::TrySwap { template, to } => found(with_fields(to, |to| {
+        Operation::TrySwap { template, to } => found(with_tuple(to, |to| {
             with_refs(template, |template| space.try_swap(template, to, keep))
         })?),
         Operation::MoveTo { template } => {
@@ -214,7 +214,9 @@ fn put_all(space: &Space, tuples: &[Tuple]) -> Result<usize, Error> {
         .zip(&encodings)
         .map(|(tuple, encodings)| borrowed(tuple, encodings))
         .collect();
-    space.put_all(&fields.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    let refs = tuples.iter().zip(&fields);
+    let refs = refs.map(|(tuple, fields)| TupleRef { fields, class: tuple.class() });
+    space.put_all(&refs.collect::<Vec<_>>())
 }
 
 /// The fields of a tuple whose encodings are given, for what is not plain.
@@ -236,12 +238,12 @@ pub(crate) fn keep(tuple: TupleView<'_>) -> Result<Tuple, Error> {
     tuple.to_tuple().map_err(Error::from)
 }
 
-/// The fields of a tuple, borrowed.
-pub(crate) fn with_fields<R>(
+/// A tuple, borrowed.
+pub(crate) fn with_tuple<R>(
     tuple: &Tuple,
-    act: impl FnOnce(&[Field<'_>]) -> Result<R, Error>,
+    act: impl FnOnce(TupleRef<'_>) -> Result<R, Error>,
 ) -> Result<R, Error> {
-    tuple.with_fields(act).expect("the values of the tests can be encoded")
+    tuple.with_ref(act).expect("the values of the tests can be encoded")
 }
 
 /// The alternatives of a template, borrowed.

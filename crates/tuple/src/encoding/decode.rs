@@ -31,8 +31,19 @@ impl Tuple {
     ///
     /// [`DecodeError`] if they are not exactly one tuple in its canonical encoding.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        const SHAPE: &str = "a tuple is an array of its fields, or an entry";
         let mut reader = Reader::new(bytes);
-        let arity = reader.expect_list("a tuple is an array of its fields")?;
+        let arity = match reader.item()? {
+            Item::List(arity) => arity,
+            Item::Entry(_) => {
+                let Value::Entry(entry) = Value::decode(bytes)? else {
+                    return Err(DecodeError::new(0, SHAPE));
+                };
+                let reason = "an entry on its own has at most 64 fields, and 4000 bytes of names";
+                return Self::from_entry(entry).map_err(|_| DecodeError::new(0, reason));
+            }
+            _ => return Err(DecodeError::new(0, SHAPE)),
+        };
         if arity > ARITY_MAX {
             return Err(DecodeError::new(0, "a tuple has at most 64 fields"));
         }

@@ -2,7 +2,7 @@
 
 use super::{DEPTH_MAX, EncodeError, extension, write};
 use crate::image::ARITY_MAX;
-use crate::value::{Entry, Opaque, array_head};
+use crate::value::{Opaque, array_head};
 use crate::{Tuple, Value};
 
 impl Value {
@@ -24,7 +24,7 @@ impl Value {
 }
 
 impl Tuple {
-    /// The canonical encoding of the tuple: an array of its fields (rule V4).
+    /// The canonical encoding of the tuple: an array of its fields; of an entry, that of the value (rule V4).
     ///
     /// # Errors
     ///
@@ -34,6 +34,14 @@ impl Tuple {
             return Err(EncodeError::TooManyFields { arity: self.len() });
         }
         let mut out = Vec::new();
+        if let Some(class) = self.class() {
+            let fields = class.fields().zip(self.iter());
+            let names = (class.name(), class.bases());
+            write::extension(&mut out, extension::ENTRY, |out| {
+                entry(out, names, fields, below(DEPTH_MAX)?)
+            })?;
+            return Ok(out);
+        }
         write::array_header(&mut out, self.len())?;
         for field in self.iter() {
             field.encode_to(&mut out)?;
@@ -75,7 +83,11 @@ fn value(out: &mut Vec<u8>, value: &Value, levels: usize) -> Result<(), EncodeEr
         }
         Value::Entry(record) => {
             let levels = below(levels)?;
-            write::extension(out, extension::ENTRY, |out| entry(out, record, levels))?;
+            let bases = record.bases().iter().map(String::as_str);
+            let fields = record.fields().iter().map(|(name, item)| (name.as_str(), item));
+            write::extension(out, extension::ENTRY, |out| {
+                entry(out, (record.name(), bases), fields, levels)
+            })?;
         }
     }
     Ok(())
@@ -91,15 +103,20 @@ fn list(out: &mut Vec<u8>, items: &[Value], levels: usize) -> Result<(), EncodeE
     items.iter().try_for_each(|item| value(out, item, levels))
 }
 
-fn entry(out: &mut Vec<u8>, entry: &Entry, levels: usize) -> Result<(), EncodeError> {
+fn entry<'a>(
+    out: &mut Vec<u8>,
+    (name, bases): (&str, impl ExactSizeIterator<Item = &'a str>),
+    fields: impl ExactSizeIterator<Item = (&'a str, &'a Value)>,
+    levels: usize,
+) -> Result<(), EncodeError> {
     write::array_header(out, 3)?;
-    write::str(out, entry.name())?;
-    write::array_header(out, entry.bases().len())?;
-    for base in entry.bases() {
+    write::str(out, name)?;
+    write::array_header(out, bases.len())?;
+    for base in bases {
         write::str(out, base)?;
     }
-    write::map_header(out, entry.fields().len())?;
-    for (name, item) in entry.fields() {
+    write::map_header(out, fields.len())?;
+    for (name, item) in fields {
         write::str(out, name)?;
         value(out, item, levels)?;
     }

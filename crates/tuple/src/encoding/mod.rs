@@ -60,4 +60,6 @@ pub(crate) mod extension {
     pub(crate) const ALL: i8 = 23;
     /// An array of two patterns or more of which one must match.
     pub(crate) const ANY: i8 = 24;
+    /// Entries: an array of the name of the class and a map of patterns. Instead of an array of patterns.
+    pub(crate) const ENTRIES: i8 = 25;
 }

@@ -9,7 +9,8 @@ use crate::image::ARITY_MAX;
 use crate::template::{ALTERNATIVES_MAX, Alternative};
 use crate::test::Node;
 use crate::{
-    Field, KindSet, Pattern, PatternError, PatternRef, Template, TemplateRef, Test, Value,
+    Field, Form, KindSet, Named, Pattern, PatternError, PatternRef, Template, TemplateRef, Test,
+    Value,
 };
 
 impl Template {
@@ -58,19 +59,43 @@ pub fn encode_template_refs(templates: &[TemplateRef<'_>]) -> Result<Vec<u8>, En
         if arity > ARITY_MAX {
             return Err(EncodeError::TooManyFields { arity });
         }
-        write::array_header(&mut out, arity + usize::from(template.rest))?;
-        for pattern in template.patterns {
-            match pattern {
-                PatternRef::Actual(actual) => write_field(&mut out, actual)?,
-                PatternRef::Kinds(kinds) => write_kinds(&mut out, *kinds)?,
-                PatternRef::Test(test) => write_test(&mut out, test)?,
-            }
+        if let Form::Entry(named) = template.form {
+            write::extension(&mut out, extension::ENTRIES, |out| {
+                write_entries(out, named, template.patterns)
+            })?;
+            continue;
         }
-        if template.rest {
+        let has_rest = template.form == Form::Rest;
+        write::array_header(&mut out, arity + usize::from(has_rest))?;
+        template.patterns.iter().try_for_each(|pattern| write_pattern(&mut out, pattern))?;
+        if has_rest {
             write::extension_header(&mut out, extension::REST, 0)?;
         }
     }
     Ok(out)
+}
+
+fn write_entries(
+    out: &mut Vec<u8>,
+    named: &Named,
+    patterns: &[PatternRef<'_>],
+) -> Result<(), EncodeError> {
+    write::array_header(out, 2)?;
+    write::str(out, named.class())?;
+    write::map_header(out, patterns.len())?;
+    for (name, pattern) in named.fields().iter().zip(patterns) {
+        write::str(out, name)?;
+        write_pattern(out, pattern)?;
+    }
+    Ok(())
+}
+
+fn write_pattern(out: &mut Vec<u8>, pattern: &PatternRef<'_>) -> Result<(), EncodeError> {
+    match pattern {
+        PatternRef::Actual(actual) => write_field(out, actual),
+        PatternRef::Kinds(kinds) => write_kinds(out, *kinds),
+        PatternRef::Test(test) => write_test(out, test),
+    }
 }
 
 fn write_field(out: &mut Vec<u8>, field: &Field<'_>) -> Result<(), EncodeError> {
@@ -140,7 +165,12 @@ fn write_bound(out: &mut Vec<u8>, bound: &Bound<Value>) -> Result<(), EncodeErro
 
 fn alternative(reader: &mut Reader<'_>) -> Result<Alternative, DecodeError> {
     let start = reader.at();
-    let count = reader.expect_list("an alternative is an array of patterns")?;
+    let mut ahead = *reader;
+    if let Item::Pattern(extension::ENTRIES, payload) = ahead.item()? {
+        *reader = ahead;
+        return entries(payload);
+    }
+    let count = reader.expect_list("an alternative is an array of patterns, or for entries")?;
     let mut alternative = Alternative::default();
     for index in 0..count {
         let mut ahead = *reader;
@@ -150,7 +180,7 @@ fn alternative(reader: &mut Reader<'_>) -> Result<Alternative, DecodeError> {
                 return Err(reader.error("the rest of a template stands at its end"));
             }
             *reader = ahead;
-            alternative.rest = true;
+            alternative.form = Form::Rest;
         } else {
             alternative.patterns.push(pattern(reader, DEPTH_MAX)?);
         }
@@ -159,6 +189,31 @@ fn alternative(reader: &mut Reader<'_>) -> Result<Alternative, DecodeError> {
         return Err(DecodeError::new(start, "a template has at most 64 patterns"));
     }
     Ok(alternative)
+}
+
+/// Reads what follows the head of a template of entries.
+fn entries(mut payload: Reader<'_>) -> Result<Alternative, DecodeError> {
+    const SHAPE: &str =
+        "a template of entries is an array of the class and a map of up to 64 patterns";
+    let error = payload.error(SHAPE);
+    if payload.expect_list(SHAPE)? != 2 {
+        return Err(error);
+    }
+    let class = payload.expect_str(SHAPE)?;
+    let Item::Map(count) = payload.item()? else { return Err(error) };
+    if count > ARITY_MAX {
+        return Err(error);
+    }
+    let (mut names, mut patterns) = (Vec::new(), Vec::new());
+    let mut previous: &[u8] = &[];
+    for _ in 0..count {
+        let at = payload.at();
+        names.push(payload.expect_str("the name of a field is text")?.to_owned());
+        previous = ascending(previous, payload.since(at), at)?;
+        patterns.push(pattern(&mut payload, DEPTH_MAX)?);
+    }
+    payload.finish()?;
+    Ok(Alternative { patterns, form: Form::Entry(Named::new(class, names)) })
 }
 
 /// Reads one pattern; patterns inside it may be nested `levels` deep.

@@ -1,7 +1,10 @@
 //! The text notation of values, tuples, patterns and templates: parser and printer.
 //!
 //! ```text
-//! template     = list | "(" list ")" { "|" "(" list ")" }         several: an OR of templates (M8)
+//! template     = list | several { "|" several }                   several: an OR of templates (M8)
+//! several      = "(" list ")" | name "{" [ field { "," field } ] "}"     the latter: entries (M7)
+//! field        = name ":" pattern | name comparison
+//! tuple        = value { "," value } | "(" [ value { "," value } ] ")" | entry
 //! list         = [ pattern { "," pattern } [ "," "..." ] ]        "..." last: any further fields (M1)
 //! pattern      = both { "|" both }                                OR
 //! both         = unary { "&" unary }                              AND
@@ -16,8 +19,11 @@
 //!              | "float" "(" "\"nan\"" | "\"inf\"" | "\"-inf\"" ")" | "list" "(" values ")"
 //!              | "tuple" "(" values ")" | "map" "(" [ value ":" value { "," value ":" value } ] ")"
 //!              | "array" "(" dtype "," shape as a list "," bytes ")"
-//!              | "entry" "(" name "," bases as a list "," fields as a map ")"
+//!              | entry
 //!              | "opaque" "(" codec "," type name "," bytes ")"
+//! entry        = name [ "(" name { "," name } ")" ] "{" [ name ":" value { "," name ":" value } ] "}"
+//!                the class, its bases, its fields. Without parentheses around, the entry itself; else a field
+//! name         = word | text, nothing between it and a bracket
 //! text         = "…" or '…' with \n \r \t \0 \\ \" \' \u{hex}     bytes = b"…", with \xhh too
 //! word         = characters other than blanks and , ( ) [ ] { } | & ! < > = : and quotes
 //! ```

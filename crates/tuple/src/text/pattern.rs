@@ -3,10 +3,10 @@
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
 use super::scan::{Scanner, is_word};
-use super::value::{Literal, literal, value};
+use super::value::{Literal, literal, name, value};
 use super::{ParseError, quote, whole};
 use crate::template::{ALTERNATIVES_MAX, Alternative};
-use crate::{Kind, KindSet, Pattern, PatternError, Template, Value};
+use crate::{Form, Kind, KindSet, Pattern, PatternError, Template, Value};
 
 /// Parses a template. A text that begins with `(` is read as templates in parentheses if it can be; if
 /// not, the parenthesis belongs to the first pattern. Both readings are tried once, at the top only.
@@ -19,6 +19,11 @@ pub(super) fn template(text: &str) -> Result<Template, ParseError> {
         Err(error) => error,
     };
     match whole(text, |scanner| list(scanner, None)) {
+        Ok(alternative) if is_whole_entry(&alternative) => Err(ParseError::new(
+            text,
+            0,
+            "an entry without bases, as in Job{id: 7}; or in parentheses, (Job(Base){id: 7}), as a field",
+        )),
         Ok(alternative) => Ok(alternative.into()),
         // The reading that got further is the one that was meant.
         Err(error) if error.at() > in_parentheses.at() => Err(error),
@@ -27,11 +32,23 @@ pub(super) fn template(text: &str) -> Result<Template, ParseError> {
     }
 }
 
+/// Whether a sole pattern is an entry with its bases. As a template on its own it would be read as a tuple with
+/// an entry in it, which nobody means.
+fn is_whole_entry(alternative: &Alternative) -> bool {
+    alternative.form == Form::Exact
+        && matches!(alternative.patterns[..], [Pattern::Actual(Value::Entry(_))])
+}
+
 fn alternatives(scanner: &mut Scanner<'_>) -> Result<Vec<Alternative>, ParseError> {
     let mut alternatives = Vec::new();
     loop {
-        scanner.expect("(")?;
-        alternatives.push(list(scanner, Some(")"))?);
+        scanner.skip_blanks();
+        if scanner.peek() != Some('(') && !alternatives_end_here(scanner) {
+            alternatives.push(entries(scanner)?);
+        } else {
+            scanner.expect("(")?;
+            alternatives.push(list(scanner, Some(")"))?);
+        }
         if !scanner.eat("|") {
             return Ok(alternatives);
         }
@@ -39,6 +56,30 @@ fn alternatives(scanner: &mut Scanner<'_>) -> Result<Vec<Alternative>, ParseErro
             return Err(scanner.error(format!("at most {ALTERNATIVES_MAX} alternatives")));
         }
     }
+}
+
+/// Whether there is no name of a class here.
+fn alternatives_end_here(scanner: &Scanner<'_>) -> bool {
+    let mut ahead = *scanner;
+    name(&mut ahead).is_err() || ahead.peek() != Some('{') || opens_set(scanner)
+}
+
+/// Parses a template of entries: the class, and patterns by the names of their fields.
+fn entries(scanner: &mut Scanner<'_>) -> Result<Alternative, ParseError> {
+    let start = scanner.at();
+    let class = name(scanner)?;
+    scanner.expect("{")?;
+    let fields = scanner.separated("}", |scanner| {
+        let name = name(scanner)?;
+        scanner.skip_blanks();
+        // A comparison needs no colon: `priority >= 3`.
+        if !scanner.rest().starts_with(['<', '>', '=', '!']) {
+            scanner.expect(":")?;
+        }
+        Ok((name, pattern(scanner)?))
+    })?;
+    Alternative::entry(class, fields)
+        .map_err(|error| scanner.error_at(start, format!("other fields ({error})")))
 }
 
 /// Parses patterns joined by commas, up to `close` or to the end of the text.
@@ -54,7 +95,7 @@ fn list(scanner: &mut Scanner<'_>, close: Option<&str>) -> Result<Alternative, P
             return Ok(alternative);
         }
         if scanner.eat("...") {
-            alternative.rest = true;
+            alternative.form = Form::Rest;
         } else {
             alternative.patterns.push(pattern(scanner)?);
         }
@@ -62,7 +103,7 @@ fn list(scanner: &mut Scanner<'_>, close: Option<&str>) -> Result<Alternative, P
             return Ok(alternative);
         }
         let end = close.map_or_else(|| "the end".to_owned(), |close| format!("`{close}`"));
-        if alternative.rest {
+        if alternative.form == Form::Rest {
             return Err(scanner.error(format!("{end} after `...`, which stands last")));
         }
         if !scanner.eat(",") {

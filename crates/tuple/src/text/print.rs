@@ -4,11 +4,12 @@ use std::fmt::{self, Display, Formatter};
 use std::ops::Bound;
 
 use super::quote::{write_bytes, write_text};
+use super::value::KIND_WORDS;
 use crate::template::Alternative;
 use crate::test::Node;
 use crate::{
-    Array, Entry, Field, KindSet, Opaque, Pattern, PatternRef, Template, TemplateRef, Test, Tuple,
-    TupleView, Value,
+    Array, Entry, Field, Form, KindSet, Named, Opaque, Pattern, PatternRef, Template, TemplateRef,
+    Test, Tuple, TupleView, Value,
 };
 
 /// What stands in for a field whose encoding is damaged. It is not parsed back.
@@ -95,16 +96,46 @@ fn write_array(out: &mut Formatter<'_>, array: &Array) -> fmt::Result {
 }
 
 fn write_entry(out: &mut Formatter<'_>, entry: &Entry) -> fmt::Result {
-    out.write_str("entry(")?;
-    write_text(out, entry.name())?;
-    out.write_str(", list(")?;
-    write_joined(out, entry.bases(), |out, base| write_text(out, base))?;
-    out.write_str("), map(")?;
-    write_joined(out, entry.fields(), |out, (name, value)| {
-        write_text(out, name)?;
+    let bases = entry.bases().iter().map(String::as_str);
+    let fields = entry.fields().iter().map(|(name, value)| (name.as_str(), value));
+    write_class(out, entry.name(), bases)?;
+    write_named(out, fields)
+}
+
+/// Writes the name of a class, and its bases in parentheses, if it has any.
+fn write_class<'a>(
+    out: &mut Formatter<'_>,
+    name: &str,
+    bases: impl ExactSizeIterator<Item = &'a str>,
+) -> fmt::Result {
+    write_name(out, name)?;
+    if bases.len() == 0 {
+        return Ok(());
+    }
+    out.write_str("(")?;
+    write_joined(out, bases, write_name)?;
+    out.write_str(")")
+}
+
+/// Writes fields by their names, in braces.
+fn write_named<'a, T: Display>(
+    out: &mut Formatter<'_>,
+    fields: impl IntoIterator<Item = (&'a str, T)>,
+) -> fmt::Result {
+    out.write_str("{")?;
+    write_joined(out, fields, |out, (name, value)| {
+        write_name(out, name)?;
         write!(out, ": {value}")
     })?;
-    out.write_str("))")
+    out.write_str("}")
+}
+
+/// Writes a name: a word if it can be one and means nothing else, or else in quotes.
+fn write_name(out: &mut Formatter<'_>, name: &str) -> fmt::Result {
+    let begins = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    let is_word = name.chars().all(|one| one.is_ascii_alphanumeric() || matches!(one, '_' | '.'));
+    let means_more = KIND_WORDS.contains(&name) || matches!(name, "in" | "true" | "false" | "null");
+    if begins && is_word && !means_more { out.write_str(name) } else { write_text(out, name) }
 }
 
 fn write_opaque(out: &mut Formatter<'_>, object: &Opaque) -> fmt::Result {
@@ -128,17 +159,33 @@ impl Display for Field<'_> {
 
 impl Display for Tuple {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        write_call(out, "", self)
+        let Some(class) = self.class() else { return write_call(out, "", self) };
+        write_class(out, class.name(), class.bases())?;
+        write_named(out, class.fields().zip(self.iter()))
+    }
+}
+
+/// A field, or that it is damaged.
+struct Seen<'a>(Option<Field<'a>>);
+
+impl Display for Seen<'_> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(field) => field.fmt(out),
+            None => out.write_str(DAMAGED),
+        }
     }
 }
 
 impl Display for TupleView<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let fields = (0..self.len()).map(|index| Seen(self.field(index)));
+        if let Some(class) = self.class() {
+            write_class(out, class.name(), class.bases())?;
+            return write_named(out, class.fields().zip(fields));
+        }
         out.write_str("(")?;
-        write_joined(out, 0..self.len(), |out, index| match self.field(index) {
-            Some(field) => field.fmt(out),
-            None => out.write_str(DAMAGED),
-        })?;
+        write_joined(out, fields, |out, field| field.fmt(out))?;
         out.write_str(")")
     }
 }
@@ -253,25 +300,33 @@ impl Display for PatternRef<'_> {
     }
 }
 
-fn write_template<T: Display>(out: &mut Formatter<'_>, patterns: &[T], rest: bool) -> fmt::Result {
+fn write_template<T: Display>(
+    out: &mut Formatter<'_>,
+    patterns: &[T],
+    form: Form<&Named>,
+) -> fmt::Result {
+    if let Form::Entry(named) = form {
+        write_name(out, named.class())?;
+        return write_named(out, named.fields().iter().map(String::as_str).zip(patterns));
+    }
     out.write_str("(")?;
     write_joined(out, patterns, |out, pattern| pattern.fmt(out))?;
-    out.write_str(match (rest, patterns.is_empty()) {
-        (false, _) => ")",
-        (true, true) => "...)",
-        (true, false) => ", ...)",
+    out.write_str(match (form, patterns.is_empty()) {
+        (Form::Rest, true) => "...)",
+        (Form::Rest, false) => ", ...)",
+        _ => ")",
     })
 }
 
 impl Display for Alternative {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        write_template(out, &self.patterns, self.rest)
+        write_template(out, &self.patterns, self.form.as_ref())
     }
 }
 
 impl Display for TemplateRef<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        write_template(out, self.patterns, self.rest)
+        write_template(out, self.patterns, self.form)
     }
 }
 

@@ -22,7 +22,11 @@ pub(super) fn literal(scanner: &mut Scanner<'_>) -> Result<Literal, ParseError> 
     scanner.skip_blanks();
     let written = |value| Ok(Literal { value, bare: false });
     if quote::is_quote(scanner) {
-        return written(Value::Str(quote::text(scanner)?));
+        let text = quote::text(scanner)?;
+        if opens_entry(scanner) {
+            return written(entry(scanner, text)?);
+        }
+        return written(Value::Str(text));
     }
     if quote::is_bytes(scanner) {
         return written(Value::Bytes(quote::bytes(scanner)?));
@@ -39,6 +43,9 @@ pub(super) fn literal(scanner: &mut Scanner<'_>) -> Result<Literal, ParseError> 
         "null" => return written(Value::Null),
         _ => {}
     }
+    if opens_entry(scanner) && !(word == "in" && scanner.peek() == Some('{')) {
+        return written(entry(scanner, word.to_owned())?);
+    }
     if scanner.peek() == Some('(') {
         return written(of_kind(scanner, word, start)?);
     }
@@ -50,7 +57,16 @@ pub(super) fn tuple(scanner: &mut Scanner<'_>) -> Result<Tuple, ParseError> {
     if scanner.eat("(") {
         return Ok(scanner.separated(")", value)?.into());
     }
-    let mut fields = vec![value(scanner)?];
+    scanner.skip_blanks();
+    let start = scanner.at();
+    let first = value(scanner)?;
+    let mut fields = match first {
+        Value::Entry(entry) if scanner.finish().is_ok() => {
+            return Tuple::from_entry(entry)
+                .map_err(|error| scanner.error_at(start, format!("a smaller entry ({error})")));
+        }
+        first => vec![first],
+    };
     while scanner.eat(",") {
         fields.push(value(scanner)?);
     }
@@ -106,8 +122,8 @@ fn number_length(text: &[u8]) -> (usize, bool) {
 }
 
 /// The names that begin a value in parentheses.
-pub(super) const KIND_WORDS: [&str; 10] =
-    ["float", "decimal", "timestamp", "uuid", "list", "tuple", "map", "array", "entry", "opaque"];
+pub(super) const KIND_WORDS: [&str; 9] =
+    ["float", "decimal", "timestamp", "uuid", "list", "tuple", "map", "array", "opaque"];
 
 /// Reads what is in the parentheses after the name of a kind.
 fn of_kind(scanner: &mut Scanner<'_>, kind: &str, start: usize) -> Result<Value, ParseError> {
@@ -122,7 +138,6 @@ fn of_kind(scanner: &mut Scanner<'_>, kind: &str, start: usize) -> Result<Value,
             "timestamp" => Timestamp::parse(&quote::text(scanner)?).map(Value::Timestamp),
             "uuid" => uuid(&quote::text(scanner)?),
             "array" => array(scanner)?,
-            "entry" => entry(scanner)?,
             "opaque" => opaque(scanner)?,
             _ => {
                 let expected = format!("one of {} before `(`", KIND_WORDS.join(", "));
@@ -199,19 +214,55 @@ fn array(scanner: &mut Scanner<'_>) -> Made {
     Ok(Array::new(dtype, &shape, data).map(Value::Array))
 }
 
-fn entry(scanner: &mut Scanner<'_>) -> Made {
-    let name = quote::text(scanner)?;
-    scanner.expect(",")?;
-    let bases = list_of(scanner, quote::text)?;
-    scanner.expect(",")?;
-    scanner.expect("map")?;
-    scanner.expect("(")?;
-    let fields = scanner.separated(")", |scanner| {
-        let name = quote::text(scanner)?;
-        scanner.expect(":")?;
-        Ok((name, value(scanner)?))
+/// Whether the rest of an entry follows its name at once: its fields in braces, or its bases before them.
+pub(super) fn opens_entry(scanner: &Scanner<'_>) -> bool {
+    match scanner.peek() {
+        Some('{') => true,
+        Some('(') => {
+            let mut ahead = *scanner;
+            bases(&mut ahead).is_ok() && ahead.peek() == Some('{')
+        }
+        _ => false,
+    }
+}
+
+/// Reads the rest of an entry of the class `class`: its bases, if it has any, and its fields.
+fn entry(scanner: &mut Scanner<'_>, class: String) -> Result<Value, ParseError> {
+    let start = scanner.at();
+    let bases = if scanner.peek() == Some('(') { bases(scanner)? } else { Vec::new() };
+    scanner.expect("{")?;
+    let fields = scanner.nested(|scanner| {
+        scanner.separated("}", |scanner| {
+            let name = name(scanner)?;
+            scanner.expect(":")?;
+            Ok((name, value(scanner)?))
+        })
     })?;
-    Ok(Entry::new(name, bases, fields).map(Value::Entry))
+    let made = Entry::new(class, bases, fields).map(Value::Entry);
+    made.map_err(|error| scanner.error_at(start, format!("a valid entry ({error})")))
+}
+
+fn bases(scanner: &mut Scanner<'_>) -> Result<Vec<String>, ParseError> {
+    scanner.expect("(")?;
+    let first = name(scanner)?;
+    let mut bases = vec![first];
+    while scanner.eat(",") {
+        bases.push(name(scanner)?);
+    }
+    scanner.expect(")")?;
+    Ok(bases)
+}
+
+/// Reads the name of a class or of a field: a word, or text in quotes.
+pub(super) fn name(scanner: &mut Scanner<'_>) -> Result<String, ParseError> {
+    scanner.skip_blanks();
+    if quote::is_quote(scanner) {
+        return quote::text(scanner);
+    }
+    match scanner.take_while(is_word) {
+        "" => Err(scanner.error("a name")),
+        word => Ok(word.to_owned()),
+    }
 }
 
 fn opaque(scanner: &mut Scanner<'_>) -> Made {

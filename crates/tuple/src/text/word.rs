@@ -2,10 +2,10 @@
 
 use super::pattern::opens_set;
 use super::scan::Scanner;
-use super::value::{KIND_WORDS, literal};
+use super::value::{KIND_WORDS, literal, name, opens_entry};
 use super::{ParseError, quote};
 use crate::template::Alternative;
-use crate::{Pattern, Template, Tuple, Value};
+use crate::{Form, Pattern, Template, Tuple, Value};
 
 /// What a word must begin with to be nothing but notation, so that an error in it is reported; without
 /// these a word that is not well-formed is text.
@@ -31,13 +31,20 @@ impl Value {
 }
 
 impl Tuple {
-    /// The tuple whose fields are the words of a command line, by [`Value::parse_word`].
+    /// The tuple whose fields are the words of a command line, by [`Value::parse_word`]. A sole word such as
+    /// `Job{id: 7}` is that entry.
     ///
     /// # Errors
     ///
     /// [`ParseError`] of the first word that is not well-formed.
     pub fn parse_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, ParseError> {
-        words.into_iter().map(Value::parse_word).collect()
+        let words: Vec<&str> = words.into_iter().collect();
+        match words[..] {
+            [word] if begins_as_entry(word) => {
+                word.parse().map_err(|error| with_way_out(word, &error))
+            }
+            _ => words.into_iter().map(Value::parse_word).collect(),
+        }
     }
 }
 
@@ -82,19 +89,26 @@ impl Pattern {
 
 impl Template {
     /// The template whose patterns are the words of a command line, by [`Pattern::parse_word`]; `...` as
-    /// the last stands for any number of further fields (rule M1).
+    /// the last stands for any number of further fields (rule M1). A sole word such as `Job{id: :int}` is the
+    /// template of those entries (rule M7).
     ///
     /// # Errors
     ///
     /// [`ParseError`] of the first word that is not well-formed.
     pub fn parse_words<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Self, ParseError> {
+        let words: Vec<&str> = words.into_iter().collect();
+        if let [word] = words[..]
+            && begins_as_entry(word)
+        {
+            return word.parse().map_err(|error| with_way_out(word, &error));
+        }
         let mut alternative = Alternative::default();
         for word in words {
-            if alternative.rest {
+            if alternative.form == Form::Rest {
                 return Err(ParseError::new(word, 0, "no word after `...`, which stands last"));
             }
             if word == "..." {
-                alternative.rest = true;
+                alternative.form = Form::Rest;
             } else {
                 alternative.patterns.push(Pattern::parse_word(word)?);
             }
@@ -103,12 +117,26 @@ impl Template {
     }
 }
 
+/// Whether a word begins like an entry, and ends like one: the name of a class, bases perhaps, and braces.
+fn begins_as_entry(word: &str) -> bool {
+    let named = Scanner::new(word).is_ok_and(|mut scanner| {
+        let begins = word.starts_with(|first: char| first.is_alphabetic() || first == '_');
+        begins && name(&mut scanner).is_ok() && opens_entry(&scanner) && !opens_set_word(word)
+    });
+    named && word.trim_end().ends_with('}')
+}
+
+/// Whether a word is a set of members, not an entry of a class called `in`.
+fn opens_set_word(word: &str) -> bool {
+    Scanner::new(word).is_ok_and(|scanner| opens_set(&scanner))
+}
+
 /// Whether a word begins with a quote or with the name of a kind and a parenthesis.
 fn begins_as_value(word: &str) -> bool {
     let quoted = Scanner::new(word)
         .is_ok_and(|scanner| quote::is_quote(&scanner) || quote::is_bytes(&scanner));
     let name = word.split('(').next().unwrap_or_default();
-    quoted || (name.len() < word.len() && KIND_WORDS.contains(&name))
+    quoted || (name.len() < word.len() && KIND_WORDS.contains(&name)) || begins_as_entry(word)
 }
 
 /// The error, with how to write the word if it was meant as text.

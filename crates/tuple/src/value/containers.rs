@@ -1,6 +1,7 @@
 //! Values with parts that must be in order: maps, entries, and languages' own objects.
 
 use super::{Value, ValueError};
+use crate::class::compare_names;
 
 /// A map, its pairs sorted by the encoded bytes of their keys (rule V4).
 ///
@@ -74,7 +75,7 @@ impl Entry {
         fields: impl IntoIterator<Item = (String, Value)>,
     ) -> Result<Self, ValueError> {
         let mut fields: Vec<_> = fields.into_iter().collect();
-        fields.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+        fields.sort_by(|(a, _), (b, _)| compare_names(a, b));
         if let Some(twice) = fields.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             return Err(ValueError::Duplicate { key: twice[0].0.clone() });
         }
@@ -94,6 +95,11 @@ impl Entry {
     /// The fields, sorted: shorter names first.
     pub fn fields(&self) -> &[(String, Value)] {
         &self.fields
+    }
+
+    /// Name, bases, and the sorted fields.
+    pub fn into_parts(self) -> (String, Vec<String>, Vec<(String, Value)>) {
+        (self.name, self.bases, self.fields)
     }
 
     fn folded(self) -> Self {

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use super::{BIG_INT_BYTES_MAX, DECIMAL_DIGITS_MAX, DECIMAL_EXPONENT_MAX, DIMENSIONS_MAX};
-use crate::EncodeError;
+use crate::image::ARITY_MAX;
+use crate::{CLASS_BYTES_MAX, CLASSES_MAX, EncodeError};
 
 /// Why a value can not be made. Nothing was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +43,15 @@ pub enum ValueError {
         /// The key, in the text notation.
         key: String,
     },
+    /// The names of a class take too many bytes, or there are too many fields.
+    ClassTooLarge {
+        /// The size of the names, in encoded bytes.
+        bytes: usize,
+        /// The number of fields.
+        fields: usize,
+    },
+    /// The process knows as many classes of entries as it may.
+    TooManyClasses,
     /// A key can not be encoded.
     Key(EncodeError),
 }
@@ -78,6 +88,14 @@ impl fmt::Display for ValueError {
             Self::Duplicate { key } => {
                 write!(out, "{key} is there twice: keys are the same when they match each other")
             }
+            Self::ClassTooLarge { bytes, fields } => write!(
+                out,
+                "a class has at most {ARITY_MAX} fields, and {CLASS_BYTES_MAX} bytes of names with those of its bases; this one has {fields} and {bytes}: put some of the fields into a list"
+            ),
+            Self::TooManyClasses => write!(
+                out,
+                "this process knows {CLASSES_MAX} classes of entries, and can know no more: use fewer names"
+            ),
             Self::Key(error) => error.fmt(out),
         }
     }

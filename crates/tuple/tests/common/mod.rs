@@ -3,11 +3,12 @@
 
 use std::ops::Bound;
 
-use proptest::collection::vec;
+use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
+use proptest::sample::select;
 use proptest::strategy::Union;
 use tupelo_tuple::{
-    Alternative, Array, DType, Decimal, Entry, Kind, KindSet, Map, Opaque, Pattern, Template,
+    Alternative, Array, DType, Decimal, Entry, Form, Kind, KindSet, Map, Opaque, Pattern, Template,
     Timestamp, Tuple, Value,
 };
 
@@ -114,7 +115,25 @@ fn map(pairs: Vec<(Value, Value)>) -> Map {
 }
 
 pub(crate) fn tuple() -> impl Strategy<Value = Tuple> {
-    vec(value(), 0..6).prop_map(Tuple::from)
+    prop_oneof![
+        4 => vec(value(), 0..6).prop_map(Tuple::from),
+        1 => (class(), select(BASES), btree_map(select(FIELDS), value(), 0..4)).prop_map(
+            |(name, bases, fields)| {
+                let bases = bases.iter().map(|base| (*base).to_owned());
+                let fields = fields.into_iter().map(|(name, value)| (name.to_owned(), value));
+                Tuple::from_entry(Entry::new(name, bases, fields).unwrap()).unwrap()
+            }
+        ),
+    ]
+}
+
+/// Few names, so that templates and entries meet; some of them mean something else without quotes.
+const CLASSES: &[&str] = &["Job", "Task", "list", "in", "a b", "\"", ""];
+const BASES: &[&[&str]] = &[&[], &["Task"], &["Task", "my base"]];
+const FIELDS: &[&str] = &["id", "status", "a", "b", "null", "7", "(", ""];
+
+fn class() -> impl Strategy<Value = &'static str> {
+    prop_oneof![3 => Just("Job"), 1 => select(CLASSES)]
 }
 
 fn kinds() -> impl Strategy<Value = KindSet> {
@@ -165,10 +184,19 @@ pub(crate) fn pattern() -> impl Strategy<Value = Pattern> {
 }
 
 pub(crate) fn template() -> impl Strategy<Value = Template> {
-    let alternative = || {
-        (vec(pattern(), 0..4), any::<bool>())
-            .prop_map(|(patterns, rest)| Template::from(Alternative { patterns, rest }))
+    let of_fields = || {
+        (vec(pattern(), 0..4), any::<bool>()).prop_map(|(patterns, rest)| {
+            let form = if rest { Form::Rest } else { Form::Exact };
+            Template::from(Alternative { patterns, form })
+        })
     };
+    let of_entries = || {
+        (class(), btree_map(select(FIELDS), pattern(), 0..3)).prop_map(|(name, fields)| {
+            let fields = fields.into_iter().map(|(name, pattern)| (name.to_owned(), pattern));
+            Template::from(Alternative::entry(name, fields).unwrap())
+        })
+    };
+    let alternative = || prop_oneof![2 => of_fields(), 1 => of_entries()];
     (alternative(), vec(alternative(), 0..3))
         .prop_map(|(first, others)| others.into_iter().fold(first, Template::or))
 }

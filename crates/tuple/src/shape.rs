@@ -1,0 +1,47 @@
+//! Shapes: what tuples are sorted by.
+
+use std::fmt::{self, Display, Formatter};
+
+use crate::{Class, Kind, Tuple, Value};
+
+/// The arity and the kinds of the fields, and the class of entries. Within a shape tuples have an order (rule T2).
+///
+/// ```
+/// use tupelo_tuple::{Shape, Tuple, tuple};
+///
+/// assert_eq!(Shape::of(&tuple!["job", 7]).to_string(), "(str, int)");
+/// let job: Tuple = "Job{id: 7, status: 'new'}".parse()?;
+/// assert_eq!(Shape::of(&job).to_string(), "Job{id: int, status: str}");
+/// # Ok::<(), tupelo_tuple::ParseError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// The kinds of the fields.
+    pub kinds: Vec<Kind>,
+    /// The class, if it is of entries.
+    pub class: Option<&'static Class>,
+}
+
+impl Shape {
+    /// The shape of a tuple.
+    pub fn of(tuple: &Tuple) -> Self {
+        Self { kinds: tuple.iter().map(Value::kind).collect(), class: tuple.class() }
+    }
+}
+
+impl Display for Shape {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let kinds = self.kinds.iter().map(|kind| kind.name());
+        match self.class {
+            Some(class) => {
+                let fields: Vec<String> = class
+                    .fields()
+                    .zip(kinds)
+                    .map(|(field, kind)| format!("{field}: {kind}"))
+                    .collect();
+                write!(out, "{}{{{}}}", class.name(), fields.join(", "))
+            }
+            None => write!(out, "({})", kinds.collect::<Vec<_>>().join(", ")),
+        }
+    }
+}
