@@ -18,7 +18,7 @@ use std::time::Duration;
 use crate::access::{GRANULE, Span, View};
 use crate::error::Error;
 use crate::memory::Memory;
-use crate::sync::{self, Ordering, SPINS, compiler_fence, fence};
+use crate::sync::{self, Ordering, PAUSES, compiler_fence, fence};
 use crate::thread::{self, Thread};
 use crate::{futex, log, process};
 
@@ -147,7 +147,7 @@ fn acquire_contended<'m>(
     thread: Thread<'m>,
 ) -> Result<(), Error> {
     let word = line.word(WORD);
-    let (mut spins, mut slept) = (0, Duration::ZERO);
+    let (mut pauses, mut slept) = (0, Duration::ZERO);
     loop {
         let seen = word.load(Ordering::Relaxed);
         if seen & TID == 0 {
@@ -162,17 +162,21 @@ fn acquire_contended<'m>(
             }
         } else if seen & TID == thread.tid {
             return Err(Error::Reentrant);
-        } else if spins < SPINS {
-            spins += 1;
-            sync::spin_loop();
+        } else if pauses < PAUSES {
+            sync::pause(pauses);
+            pauses += 1;
         } else {
             slept += sleep(line, seen, slept);
+            let before = seen;
             let seen = word.load(Ordering::Relaxed);
-            if seen & TID != 0 && !owner_is_alive(&memory.view(), line, seen & TID) {
+            if (seen ^ before) & TID != 0 {
+                // It changes hands again: not worth another sleep.
+                pauses = 0;
+            } else if !owner_is_alive(&memory.view(), line, seen & TID) {
                 // As the kernel would have done it.
                 let died = (seen & WAITERS) | OWNER_DIED;
                 let _ = word.compare_exchange(seen, died, Ordering::Relaxed, Ordering::Relaxed);
-            } else if slept >= STALL && seen & TID != 0 {
+            } else if slept >= STALL {
                 return Err(Error::Stalled {
                     pid: thread::pid_of(&memory.view(), line.load(OWNER)),
                 });

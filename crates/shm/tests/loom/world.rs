@@ -198,7 +198,7 @@ pub(crate) mod sync {
     /// Loom stores in program order already.
     pub(crate) fn compiler_fence(_: Ordering) {}
 
-    pub(crate) fn spin_loop() {
+    pub(crate) fn pause(_: u32) {
         loom::thread::yield_now();
     }
 
@@ -207,7 +207,7 @@ pub(crate) mod sync {
     }
 
     /// One is as good as many.
-    pub(crate) const SPINS: u32 = 1;
+    pub(crate) const PAUSES: u32 = 1;
 }
 
 pub(crate) mod access {
