@@ -15,6 +15,7 @@ use crate::layout::{self, EXTENT_BYTES, Layout, STRIPE_BYTES, head};
 use crate::record;
 use crate::registry::{self, ShapeCache};
 use crate::stripe::{self, Stripe};
+use crate::waiters::bell::Ringer;
 use crate::waiters::cells::SpareCell;
 
 /// How large a new space may grow, and how it is found.
@@ -50,6 +51,7 @@ pub struct Engine {
     pub(crate) shape_cache: ShapeCache,
     pub(crate) spare_cell: SpareCell,
     pub(crate) classes: Classes,
+    pub(crate) ringer: Ringer,
     random: AtomicU64,
     segment: Segment,
 }
@@ -111,6 +113,7 @@ impl Engine {
             shape_cache: ShapeCache::new(),
             spare_cell: SpareCell::default(),
             classes: Classes::default(),
+            ringer: Ringer::default(),
             random,
             segment,
         };
@@ -230,7 +233,7 @@ impl Engine {
 }
 
 /// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
-const FORMAT: u64 = 5;
+const FORMAT: u64 = 6;
 
 fn layout_for(size_bytes: u64) -> Layout {
     let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);

@@ -40,6 +40,8 @@ pub enum Error {
     LeaseExpired,
     /// A template that cannot be kept while its caller waits.
     Template(Box<str>),
+    /// The system refused something.
+    System(Box<str>),
     /// What the memory below said.
     Memory(Box<tupelo_shm::Error>),
     /// Something must be had first; never leaves the engine.
@@ -118,7 +120,7 @@ impl fmt::Display for Error {
             Self::ClaimLost { pid: None } => f.write_str("the claim ran out"),
             Self::ClaimSettled => f.write_str("the claim was settled already"),
             Self::LeaseExpired => f.write_str("the tuple of this lease is not there any more"),
-            Self::Template(problem) => f.write_str(problem),
+            Self::Template(problem) | Self::System(problem) => f.write_str(problem),
             Self::Memory(error) => error.fmt(f),
             Self::Need(need) => write!(f, "missing {need:?}"),
         }

@@ -8,6 +8,7 @@
 //! | classes | a page per shape of entries: the names of their class |
 //! | stripes | what one lock protects: the tuples of a shape, their indexes, their waiters |
 //! | cells | one per blocked caller |
+//! | raised | a bit per cell, for those who wait by a bell |
 //! | extents | who owns each 64 KiB of the arena, and which are free |
 //! | arena | the tuples themselves |
 //!
@@ -96,11 +97,16 @@ const STRIPES: usize = SHAPES + SHAPES_MAX * SHAPE_BYTES;
 const STRIPES_MAX: usize = SHAPES_MAX;
 const CLASSES: usize = STRIPES + STRIPES_MAX * STRIPE_BYTES;
 const CELLS: usize = CLASSES + SHAPES_MAX * CLASS_PAGE_BYTES;
-const EXTENTS: usize = CELLS + WAITERS_MAX * CELL_BYTES;
+/// A bit per cell, for those who wait by a bell.
+const RAISED: usize = CELLS + WAITERS_MAX * CELL_BYTES;
+/// Bytes of these bits.
+pub(crate) const RAISED_BYTES: usize = WAITERS_MAX / 8;
+const EXTENTS: usize = RAISED + RAISED_BYTES;
 
 const _: () = assert!(SHAPES.is_multiple_of(PAGE) && DIRECTORY.is_multiple_of(PAGE));
 const _: () = assert!(STRIPES.is_multiple_of(PAGE) && CELLS.is_multiple_of(PAGE));
 const _: () = assert!(CLASSES.is_multiple_of(PAGE) && CLASS_BYTES_MAX <= CLASS_PAGE_BYTES);
+const _: () = assert!(RAISED.is_multiple_of(PAGE) && EXTENTS.is_multiple_of(PAGE));
 
 /// Offset of shape number `index`.
 #[inline]
@@ -130,6 +136,12 @@ pub(crate) const fn class(index: u32) -> usize {
 #[inline]
 pub(crate) const fn cell(index: u32) -> usize {
     CELLS + index as usize * CELL_BYTES
+}
+
+/// Offset of the word with the bit of waiter cell `index`.
+#[inline]
+pub(crate) const fn raised(index: u32) -> usize {
+    RAISED + 4 * (index / 32) as usize
 }
 
 /// Offset of the entry of extent `index`.

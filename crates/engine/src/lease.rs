@@ -100,7 +100,7 @@ impl Engine {
         section.set(record.header, STATE, record::DELAYED);
         section.add(stripe.page(), DELAYED_COUNT, 1);
         let times = (timers::now_ms(), timers::moment_in(after));
-        wheel::arm(section, &self.layout, stripe, record.reference, times)?;
+        wheel::arm(self, section, stripe, record.reference, times)?;
         Ok(Delivery::default())
     }
 
@@ -115,7 +115,7 @@ impl Engine {
         if end_ms == 0 {
             return Ok(());
         }
-        wheel::arm(section, &self.layout, stripe, record.reference, (timers::now_ms(), end_ms))
+        wheel::arm(self, section, stripe, record.reference, (timers::now_ms(), end_ms))
     }
 
     /// Makes a tuple visible whose time has come: the youngest of its shape (rule L3).

@@ -55,4 +55,5 @@ pub use lease::{Lease, LeaseTerms};
 pub use scan::Scan;
 pub use stat::{ClaimStat, ShapeStat, Stat};
 pub use waiters::Want;
+pub use waiters::bell::Bell;
 pub use waiters::wait::{Outcome, Waiter};

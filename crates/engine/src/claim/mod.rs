@@ -242,7 +242,7 @@ impl Engine {
             (header.place(HOLDER), holder),
         ]);
         let times = (timers::now_ms(), timers::moment_in(terms.ttl));
-        wheel::arm(section, &self.layout, stripe, reference, times)?;
+        wheel::arm(self, section, stripe, reference, times)?;
         let is_short = record::image_bytes(header) <= ImageBuffer::SHORT_BYTES;
         let kinds = kinds_of(self, section.view(), header)?;
         Ok(Begun {

@@ -197,7 +197,7 @@ impl Engine {
         self.with_claim(place, |section, stripe, record, _| {
             wheel::disarm(section, stripe, record.reference);
             let times = (timers::now_ms(), timers::moment_in(ttl));
-            wheel::arm(section, &self.layout, stripe, record.reference, times)?;
+            wheel::arm(self, section, stripe, record.reference, times)?;
             Ok(Delivery::default())
         })
     }

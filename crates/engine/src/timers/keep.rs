@@ -16,7 +16,7 @@ use crate::engine::{EARLIEST_MS, KEEPER, space_line};
 use crate::error::Error;
 use crate::registry;
 use crate::stripe::{DUE_MS, Stripe, scope_of};
-use crate::waiters::{self, LINKED, SIGNAL, STATE, cells, signal};
+use crate::waiters::{self, FREE, SIGNAL, STATE, cells, signal};
 
 fn earliest<'m>(view: &View<'m>) -> &'m AtomicU64 {
     space_line(view).double(EARLIEST_MS)
@@ -26,37 +26,39 @@ fn keeper<'m>(view: &View<'m>) -> &'m AtomicU32 {
     space_line(view).word(KEEPER)
 }
 
-/// Notes that a timer is due at `due_ms`. If that is the earliest of the space, its keeper is told.
-pub(super) fn note_due(view: &View<'_>, due_ms: u64) {
-    if !lower(earliest(view), due_ms) {
-        return;
-    }
-    match keeper(view).load(Ordering::Relaxed) {
-        0 => appoint(view),
-        number => signal::raise(waiters::cell(view, number).word(SIGNAL)),
-    }
-}
-
 /// Lowers a time, of which 0 is never. Returns whether it was later.
 fn lower(word: &AtomicU64, due_ms: u64) -> bool {
     let earlier = |known_ms: u64| (known_ms == 0 || due_ms < known_ms).then_some(due_ms);
     word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, earlier).is_ok()
 }
 
-/// Makes one of those who sleep the keeper, if there is none, and lets it look at the time.
-fn appoint(view: &View<'_>) {
-    let sleeps = |number: &u32| {
-        let cell = waiters::cell(view, *number);
-        cell.load(STATE) == LINKED && signal::is_asleep(cell.word(SIGNAL))
-    };
-    let Some(number) = (1..=cells::used(view)).find(sleeps) else { return };
-    let word = keeper(view);
-    if word.compare_exchange(0, number, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-        signal::raise(waiters::cell(view, number).word(SIGNAL));
-    }
-}
-
 impl Engine {
+    /// Notes that a timer is due at `due_ms`. If that is the earliest of the space, its keeper is told.
+    pub(super) fn note_due(&self, due_ms: u64) {
+        let view = self.memory.view();
+        if !lower(earliest(&view), due_ms) {
+            return;
+        }
+        match keeper(&view).load(Ordering::Relaxed) {
+            0 => self.appoint(),
+            number => self.tell(number),
+        }
+    }
+
+    /// Makes one of those who sleep the keeper, if there is none, and lets it look at the time.
+    fn appoint(&self) {
+        let view = self.memory.view();
+        let is_away = |number: &u32| {
+            let cell = waiters::cell(&view, *number);
+            cell.load(STATE) != FREE && signal::is_away(cell.word(SIGNAL))
+        };
+        let Some(number) = (1..=cells::used(&view)).find(is_away) else { return };
+        let word = keeper(&view);
+        if word.compare_exchange(0, number, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+            self.tell(number);
+        }
+    }
+
     /// How long the owner of a cell may sleep, at most `slice`: if nobody keeps the time it does.
     pub(crate) fn sleep_until_due(&self, number: u32, slice: Duration) -> Duration {
         let view = self.memory.view();
@@ -127,7 +129,7 @@ impl Engine {
         let kept = word.load(Ordering::Relaxed) == number
             && word.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if kept && earliest(&view).load(Ordering::Acquire) != 0 {
-            appoint(&view);
+            self.appoint();
         }
     }
 }

@@ -144,7 +144,7 @@ impl Engine {
         }
         if room == Room::None {
             let times = (now_ms, now_ms + POSTPONED_MS);
-            wheel::arm(section, &self.layout, stripe, reference, times)?;
+            wheel::arm(self, section, stripe, reference, times)?;
             return Ok(Delivery::default());
         }
         match state {

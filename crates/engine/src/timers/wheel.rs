@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use tupelo_shm::{Section, Span, View, Word};
 
+use crate::Engine;
 use crate::blocks;
 use crate::error::Error;
 use crate::extension::{self, TIMER};
@@ -118,19 +119,19 @@ fn bit(slot: u32) -> (usize, u32) {
 ///
 /// [`crate::error::Need`] if the stripe has no wheel yet and there is no block for one.
 pub(crate) fn arm<'m>(
+    engine: &Engine,
     section: &mut Section<'m>,
-    layout: &Layout,
     stripe: Stripe<'m>,
     reference: u32,
     (now_ms, due_ms): (u64, u64),
 ) -> Result<(), Error> {
-    let wheel = ensure(section, layout, stripe, now_ms)?;
+    let wheel = ensure(section, &engine.layout, stripe, now_ms)?;
     link(section, wheel, reference, due_ms);
     let known_ms = stripe.page().load64(DUE_MS);
     if known_ms == 0 || due_ms < known_ms {
         // A lower bound: too low does no harm, so it is not undone.
         stripe.page().init64(DUE_MS, due_ms);
-        super::keep::note_due(section.view(), due_ms);
+        engine.note_due(due_ms);
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use tupelo_shm::{Section, View};
 use tupelo_tuple::{Field, Kind};
 
 use super::stored::{self, Candidate};
-use super::{RECORD, SIGNAL, TICKET, WAKES, WANT, Want, cell, chain, signal};
+use super::{RECORD, TICKET, WANT, Want, cell, chain};
 use crate::Engine;
 use crate::blocks;
 use crate::error::Error;
@@ -54,17 +54,7 @@ impl Delivery {
 
 #[cold]
 fn wake_all(engine: &Engine, served: &Served) {
-    for number in &served.wakes {
-        wake(&engine.memory.view(), *number);
-    }
-}
-
-/// Tells the owner of a cell to look.
-#[cold]
-fn wake(view: &View<'_>, number: u32) {
-    let named = cell(view, number).load(WAKES);
-    let cell = cell(view, if named == 0 { number } else { named });
-    signal::raise(cell.word(SIGNAL));
+    served.wakes.iter().for_each(|number| engine.tell(*number));
 }
 
 /// The cells that match a tuple: everyone to be told, and the first in line to take it.

@@ -19,9 +19,10 @@
 //! | 40 | ticket: the order of arrival (two words) |
 //! | 48, 52 | form and bytes of the stored template |
 //! | 56 | link of the free list |
-//! | 60 | cell whose owner is woken instead, + 1; 0: this one |
+//! | 60 | cell whose owner is woken instead, 0 for this one; bit 31: it is a bell ([`bell`]) |
 //! | 64.. | the template, or the granule of the extents that hold it |
 
+pub(crate) mod bell;
 pub(crate) mod cells;
 pub(crate) mod chain;
 pub(crate) mod deliver;

@@ -15,13 +15,31 @@ pub(crate) const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 /// Something happened: look.
 const RAISED: u32 = 2;
+/// The owner waits for something else to be readable, too, and has to be rung.
+const LISTENING: u32 = 3;
 
-/// Tells the owner to look.
-pub(crate) fn raise(signal: &AtomicU32) {
+/// Tells the owner to look. Returns whether it listens, and so has to be rung.
+pub(crate) fn raise(signal: &AtomicU32) -> bool {
     // AcqRel pairs with the owner's exchanges: whoever sees the signal sees what was committed before it.
-    if signal.swap(RAISED, Ordering::AcqRel) == ASLEEP {
+    let before = signal.swap(RAISED, Ordering::AcqRel);
+    if before == ASLEEP {
         futex::wake(signal, 1);
     }
+    before == LISTENING
+}
+
+/// Takes the signal, or ends listening for it.
+#[allow(dead_code, reason = "the model of this file has nobody who listens")]
+pub(crate) fn acknowledge(signal: &AtomicU32) {
+    // As in `take`.
+    signal.swap(AWAKE, Ordering::AcqRel);
+}
+
+/// Begins to listen. Returns whether the owner may wait: not if the signal is raised.
+#[allow(dead_code, reason = "the model of this file has nobody who listens")]
+pub(crate) fn listen(signal: &AtomicU32) -> bool {
+    let listens = signal.compare_exchange(AWAKE, LISTENING, Ordering::AcqRel, Ordering::Acquire);
+    listens.is_ok() || listens == Err(LISTENING)
 }
 
 /// Whether the signal is raised, by a look that costs nothing.
@@ -30,10 +48,10 @@ pub(crate) fn is_raised(signal: &AtomicU32) -> bool {
     signal.load(Ordering::Relaxed) == RAISED
 }
 
-/// Whether the owner sleeps, by such a look.
+/// Whether the owner sleeps or listens, by such a look.
 #[allow(dead_code, reason = "the model of this file has nobody who keeps the time")]
-pub(crate) fn is_asleep(signal: &AtomicU32) -> bool {
-    signal.load(Ordering::Relaxed) == ASLEEP
+pub(crate) fn is_away(signal: &AtomicU32) -> bool {
+    matches!(signal.load(Ordering::Relaxed), ASLEEP | LISTENING)
 }
 
 /// Takes the signal, if it is raised. Returns whether it was.

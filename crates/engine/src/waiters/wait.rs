@@ -89,7 +89,7 @@ impl Engine {
         }
         if waiter.record() != 0 {
             // It was there already. Nobody else tells this waiter, which would sleep a slice first.
-            signal::raise(waiter.signal());
+            self.tell(waiter.number);
         }
         Ok(waiter)
     }
@@ -345,6 +345,16 @@ impl Waiter {
         self.cell().load(RECORD)
     }
 
+    /// The number of its cell.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether something has happened to it: a tuple is there, or, for a watch, a signal.
+    pub fn is_ready(&self) -> bool {
+        self.record() != 0 || self.is_watch() && signal::is_raised(self.signal())
+    }
+
     /// Makes a signal for this waiter wake `other`'s owner: one caller then sleeps on several waiters.
     pub fn wakes(&self, other: &Self) {
         self.cell().init(super::WAKES, other.number);
@@ -357,51 +367,77 @@ impl Waiter {
     /// What the memory says, and what `sink` says; for a take whose sink fails as in
     /// [`Engine::try_take`], the tuple goes back.
     pub fn finish<R, E: From<Error>>(
-        mut self,
+        self,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let engine = Arc::clone(&self.engine);
+        let mut waiter = self;
+        let mut sink = Some(sink);
+        let mut once = |tuple: TupleView<'_>| match sink.take() {
+            Some(sink) => sink(tuple),
+            None => unreachable!("a sink is used for one tuple"),
+        };
         loop {
-            while self.record() == 0 {
-                self.wait(None)?;
+            while waiter.record() == 0 {
+                waiter.wait(None)?;
             }
-            let (shape, _) = record::shape_of(record::header(&engine.memory.view(), self.record()));
-            let scope = stripe::scope_of(shape);
-            let mut section = Section::enter(&engine.memory, scope).map_err(Error::from)?;
-            let reference = cell(section.view(), self.number).load(RECORD);
-            if reference == 0 {
-                // The put that handed it over died and was undone.
-                continue;
+            match waiter.finish_now(&mut once)? {
+                Outcome::Done(result) => return Ok(result),
+                Outcome::Waits(again) => waiter = again,
             }
-            let shape_kinds =
-                engine.kinds_of(section.view(), shape).ok_or_else(|| engine.damaged(NO_SHAPE))?;
-            let kinds = shape_kinds.as_slice();
-            let cell = cell(section.view(), self.number);
-            section.set(cell, RECORD, 0);
-            let stripe = Stripe::of_shape(section.view(), shape);
+        }
+    }
+
+    /// As [`Waiter::finish`], without waiting: if no tuple is there, the waiter stays in line.
+    ///
+    /// # Errors
+    ///
+    /// As [`Waiter::finish`].
+    pub fn finish_now<R, E: From<Error>>(
+        mut self,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<R>, E> {
+        if self.record() == 0 {
+            return Ok(Outcome::Waits(self));
+        }
+        let engine = Arc::clone(&self.engine);
+        let (shape, _) = record::shape_of(record::header(&engine.memory.view(), self.record()));
+        let scope = stripe::scope_of(shape);
+        let mut section = Section::enter(&engine.memory, scope).map_err(Error::from)?;
+        let reference = cell(section.view(), self.number).load(RECORD);
+        if reference == 0 {
+            // The put that handed it over died and was undone.
+            drop(section);
+            return Ok(Outcome::Waits(self));
+        }
+        let shape_kinds =
+            engine.kinds_of(section.view(), shape).ok_or_else(|| engine.damaged(NO_SHAPE))?;
+        let kinds = shape_kinds.as_slice();
+        let cell = cell(section.view(), self.number);
+        section.set(cell, RECORD, 0);
+        let stripe = Stripe::of_shape(section.view(), shape);
+        let header = record::header(section.view(), reference);
+        if record::must_be_held(header, shape_kinds.are_refusable()) {
+            let flight = Flight::begin(&mut section, reference)?;
             let header = record::header(section.view(), reference);
-            if record::must_be_held(header, shape_kinds.are_refusable()) {
-                let flight = Flight::begin(&mut section, reference)?;
-                let header = record::header(section.view(), reference);
-                // A copy is freed if this thread dies, a tuple goes back.
-                let copied = self.want == Want::Read;
-                let state = if copied { record::COPIED } else { record::TAKEN };
-                section.set(header, record::STATE, state);
-                section.commit().map_err(Error::from)?;
-                drop(section);
-                self.release()?;
-                let copy = self.want == Want::Read;
-                return engine.pour(scope, reference, (&flight, copy), kinds, sink);
-            }
-            let mut buffer = ImageBuffer::new();
-            let tuple = buffer.copy(section.view(), reference, kinds);
-            let told = self.settle(&mut section, stripe, reference, tuple.kinds())?;
+            // A copy is freed if this thread dies, a tuple goes back.
+            let copied = self.want == Want::Read;
+            let state = if copied { record::COPIED } else { record::TAKEN };
+            section.set(header, record::STATE, state);
             section.commit().map_err(Error::from)?;
             drop(section);
-            told.wake(&engine);
             self.release()?;
-            return sink(tuple.of_class(shape_kinds.class()));
+            return engine
+                .pour(scope, reference, (&flight, copied), kinds, sink)
+                .map(Outcome::Done);
         }
+        let mut buffer = ImageBuffer::new();
+        let tuple = buffer.copy(section.view(), reference, kinds);
+        let told = self.settle(&mut section, stripe, reference, tuple.kinds())?;
+        section.commit().map_err(Error::from)?;
+        drop(section);
+        told.wake(&engine);
+        self.release()?;
+        sink(tuple.of_class(shape_kinds.class())).map(Outcome::Done)
     }
 
     /// Makes a claim of the tuple that [`Waiter::wait`] announced, and shows it to `sink`. For a waiter that wants

@@ -1,0 +1,226 @@
+//! One sleeper for many waiters: an event loop, or a thread that serves thousands of calls (rule T5, T6).
+//!
+//! A *bell* is a cell of its own. The cells of its waiters name it, so what happens to one of them raises the bell's
+//! signal instead, and a bit that says which one it was. Its owner sleeps on the signal, as any blocked caller, or
+//! *listens*: it then waits for its socket to be readable, together with all else that an event loop waits for, and
+//! whoever raises the signal sends a byte there. The socket has a name that the system forgets with the process
+//! (an abstract address), made of the segment's uuid and a number that no other bell of the segment had.
+//!
+//! The bits are hints, like signals: one may be meant for a cell's last owner. None is lost but with a process that
+//! is killed between its commit and its signal, so the owner also [looks around](Bell::look) from time to time.
+
+use std::collections::BTreeSet;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tupelo_shm::{Span, View};
+
+use super::{RECORD, SIGNAL, TICKET, WAKES, WANT, Want, cell, signal, wait::Waiter};
+use crate::Engine;
+use crate::engine::{NEXT_FENCE, space_line};
+use crate::error::Error;
+use crate::layout::{self, PAGE};
+
+/// What a bell's cell says that it wants: nothing that is put.
+const NOTHING: u32 = 4;
+/// In the word that names whom a signal wakes: a bell, with a bit for each of its waiters.
+const IS_BELL: u32 = 1 << 31;
+/// Longest time without a look around, as for every blocked caller.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// One owner of many waiters.
+pub struct Bell {
+    engine: Arc<Engine>,
+    number: u32,
+    socket: UnixDatagram,
+    /// Cells of the waiters that ring it.
+    members: Mutex<BTreeSet<u32>>,
+}
+
+impl std::fmt::Debug for Bell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bell").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+/// What this process sends its bytes with.
+#[derive(Default)]
+pub(crate) struct Ringer(OnceLock<UnixDatagram>);
+
+/// The word with the bit of a cell, and the bit.
+fn raised<'m>(view: &View<'m>, number: u32) -> (&'m AtomicU32, u32) {
+    let number = number - 1;
+    let pair: Span<'m, 8> = view.span(layout::raised(number) & !7);
+    (pair.word(layout::raised(number) & 4), 1 << (number % 32))
+}
+
+/// The address of the bell with this number.
+fn address(engine: &Engine, number: u64) -> Result<SocketAddr, Error> {
+    let uuid = u128::from_be_bytes(engine.segment().identity().uuid);
+    let name = format!("tupelo-{uuid:032x}-{number:x}");
+    SocketAddr::from_abstract_name(name).map_err(|error| Error::System(error.to_string().into()))
+}
+
+impl Engine {
+    /// Gets a bell.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LimitExceeded`] at the maximum of waiters; [`Error::System`] if there can be no socket.
+    pub fn bell(self: &Arc<Self>) -> Result<Bell, Error> {
+        let view = self.memory.view();
+        let bits = layout::raised(0)..layout::raised(0) + layout::RAISED_BYTES;
+        debug_assert!(bits.start.is_multiple_of(PAGE));
+        self.memory.mapping().commit(bits)?;
+        let id = space_line(&view).double(NEXT_FENCE).fetch_add(1, Ordering::Relaxed) + 1;
+        let refused = |error: std::io::Error| Error::System(error.to_string().into());
+        let socket = UnixDatagram::bind_addr(&address(self, id)?).map_err(refused)?;
+        socket.set_nonblocking(true).map_err(refused)?;
+        let number = self.claim_cell()?;
+        let cell = cell(&view, number);
+        cell.init(WANT, NOTHING);
+        cell.init64(TICKET, id);
+        Ok(Bell { engine: Arc::clone(self), number, socket, members: Mutex::default() })
+    }
+
+    /// Tells the owner of a cell to look: it, or its bell.
+    pub(crate) fn tell(&self, number: u32) {
+        let view = self.memory.view();
+        // Pairs with the fence in `Bell::add`: it sees what was done, or we see whom to tell.
+        fence(Ordering::SeqCst);
+        let named = cell(&view, number).load(WAKES);
+        if named & IS_BELL != 0 {
+            let (word, bit) = raised(&view, number);
+            word.fetch_or(bit, Ordering::Release);
+        }
+        let told = if named == 0 { number } else { named & !IS_BELL };
+        let cell = cell(&view, told);
+        if signal::raise(cell.word(SIGNAL)) {
+            self.ring(cell.load64(TICKET));
+        }
+    }
+
+    /// Sends a byte to a bell.
+    #[cold]
+    fn ring(&self, id: u64) {
+        let Some(ringer) = self.ringer.get() else { return };
+        if let Ok(address) = address(self, id) {
+            // Refused by one that is gone, or full of bytes that nobody has read yet: both are well.
+            let _ = ringer.send_to_addr(&[1], &address);
+        }
+    }
+}
+
+impl Ringer {
+    fn get(&self) -> Option<&UnixDatagram> {
+        if self.0.get().is_none() {
+            let socket = UnixDatagram::unbound().ok()?;
+            socket.set_nonblocking(true).ok()?;
+            // Another thread may have been faster.
+            let _ = self.0.set(socket);
+        }
+        self.0.get()
+    }
+}
+
+impl Bell {
+    /// Lets what happens to `waiter` ring this bell. Returns the number under which it is told of.
+    pub fn add(&self, waiter: &Waiter) -> u32 {
+        let number = waiter.number();
+        self.members().insert(number);
+        let view = self.engine.memory.view();
+        cell(&view, number).init(WAKES, self.number | IS_BELL);
+        // Pairs with the fence in `Engine::tell`.
+        fence(Ordering::SeqCst);
+        if waiter.is_ready() {
+            self.engine.tell(number);
+        }
+        number
+    }
+
+    /// Forgets the waiter with this number.
+    pub fn remove(&self, number: u32) {
+        self.members().remove(&number);
+    }
+
+    /// The waiters that something may have happened to since the last call. Ends [listening](Bell::listen).
+    pub fn drain(&self) -> Vec<u32> {
+        let view = self.engine.memory.view();
+        signal::acknowledge(cell(&view, self.number).word(SIGNAL));
+        let mut bytes = [0; 64];
+        while self.socket.recv(&mut bytes).is_ok() {}
+        let members = self.members();
+        let mut ready = Vec::new();
+        let mut next = members.first().copied();
+        while let Some(number) = next {
+            // All members whose bits stand in one word.
+            let (word, _) = raised(&view, number);
+            let first = (number - 1) / 32 * 32 + 1;
+            let own =
+                members.range(first..first + 32).fold(0, |own, one| own | raised(&view, *one).1);
+            if word.load(Ordering::Relaxed) & own != 0 {
+                let bits = word.fetch_and(!own, Ordering::Acquire) & own;
+                ready.extend((0..32).filter(|bit| bits >> bit & 1 == 1).map(|bit| first + bit));
+            }
+            next = members.range(first + 32..).next().copied();
+        }
+        ready
+    }
+
+    /// Says that the owner is about to wait for its [file descriptor](Bell::as_fd). Returns false if something has
+    /// happened already: then drain, and listen again.
+    #[must_use]
+    pub fn listen(&self) -> bool {
+        signal::listen(cell(&self.engine.memory.view(), self.number).word(SIGNAL))
+    }
+
+    /// Sleeps until the bell rings, a slice at most. For owners that are threads.
+    pub fn sleep(&self, slice: Duration) {
+        signal::sleep(cell(&self.engine.memory.view(), self.number).word(SIGNAL), slice);
+    }
+
+    /// How long the owner may wait before it [looks around](Bell::look).
+    pub fn next_look(&self) -> Duration {
+        self.engine.sleep_until_due(self.number, SLICE)
+    }
+
+    /// Lets happen what is due in the space, cleans up after the dead if it is time, and returns the waiters that
+    /// have something, whether or not a bell was rung for them.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub fn look(&self) -> Result<Vec<u32>, Error> {
+        self.engine.require_sound()?;
+        self.engine.keep_time(self.number)?;
+        self.engine.sweep_if_due()?;
+        let view = self.engine.memory.view();
+        let has_record = |number: &u32| cell(&view, *number).load(RECORD) != 0;
+        Ok(self.members().iter().copied().filter(has_record).collect())
+    }
+
+    fn members(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AsFd for Bell {
+    /// Readable when the bell was rung while the owner listened.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        self.engine.stop_keeping(self.number);
+        // A failure means that the space is damaged or stalled; the cell is free when this process ends.
+        let _ = self.engine.free_cell(self.number);
+    }
+}
+
+const _: () = assert!(NOTHING != Want::Take.number() && NOTHING != Want::Removal.number());
