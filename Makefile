@@ -41,6 +41,7 @@ test-python: $(VENV)/.extension $(VENV)/.dev ## run the Python tests
 bench: $(VENV)/.extension $(VENV)/.dev ## measure beside yardsticks (a machine with nothing else to do)
 	$(CARGO) bench --locked --package tupelo --bench pair --bench waiting
 	$(BIN)/python benchmarks/pair.py
+	$(BIN)/python benchmarks/tasks.py
 
 .PHONY: report
 report: $(VENV)/.extension $(VENV)/.peers ## run the evaluation suite in full, into docs/results (up to BUDGET=90 minutes)

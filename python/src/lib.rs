@@ -50,9 +50,11 @@ mod _native {
     #[pymodule_export]
     use super::template::{Template, like, parse, parse_tuple};
     #[pymodule_export]
+    use super::verbs::bell::BellObject;
+    #[pymodule_export]
     use super::verbs::look::Explanation;
     #[pymodule_export]
-    use super::verbs::waiter::{WaiterObject, waiter};
+    use super::verbs::waiter::{WaiterObject, seconds, timed_out, waiter};
 
     use pyo3::prelude::*;
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 
 import tupelo as ts
-from tupelo import REST, F, linda
+from tupelo import REST, F, aio, linda
 
 
 def verbs(space: ts.Space) -> None:
@@ -100,3 +100,15 @@ def rest() -> None:
         ts.remove("shm://jobs")
     except ts.TupeloError as error:
         assert_type(error.hint, str | None)
+
+
+async def awaited() -> None:
+    """The asyncio twin has the types of the synchronous verbs."""
+    async with aio.connect("shm://jobs") as space:
+        assert_type(space, aio.Space)
+        assert_type(await space.take("job", int, timeout=5), tuple[str, int])
+        assert_type(await space.try_read("job", int | str), tuple[str, Any] | None)
+        assert_type(await space.take_many("job", int, n=3), list[tuple[str, int]])
+        assert_type(await space.count("job", ...), int)
+        async for _, number in space.consume("job", int):
+            assert_type(number, int)

@@ -1,7 +1,7 @@
-"""Writes python/tupelo/_native.pyi: the static types of the native module.
+"""Writes the static types of the native module, and of its asyncio twin.
 
-    python python/tools/make_stubs.py            writes the file
-    python python/tools/make_stubs.py --check    fails if the file is not what would be written
+    python python/tools/make_stubs.py            writes python/tupelo/_native.pyi, aio/__init__.pyi
+    python python/tools/make_stubs.py --check    fails if a file is not what would be written
 
 A template has a pattern per field, and the type of the result follows from them: a type or a formal
 stands for a value of that type, `...` for anything, a value for itself. Type checkers have no way
@@ -13,8 +13,9 @@ import sys
 from itertools import product
 from pathlib import Path
 
-STUB = Path(__file__).parents[1] / "tupelo" / "_native.pyi"
-HEAD = Path(__file__).with_name("native_head.pyi")
+PACKAGE = Path(__file__).parents[1] / "tupelo"
+NATIVE = (Path(__file__).with_name("native_head.pyi"), PACKAGE / "_native.pyi")
+AIO = (Path(__file__).with_name("aio_head.pyi"), PACKAGE / "aio" / "__init__.pyi")
 
 FIELDS_MAX = 4
 TYPE_VARIABLES = "ABCD"
@@ -51,7 +52,7 @@ def overloads(name: str, keywords: str, result: str, *, method: bool = True) -> 
     first = "self, " if method else ""
     last = f", *, {keywords}" if keywords else ""
     fallback_last = f", {keywords}" if keywords else ""
-    lines = []
+    lines: list[str] = []
     for count in range(1, FIELDS_MAX + 1):
         for forms in product(FORMS, repeat=count):
             pairs = list(zip(forms, TYPE_VARIABLES, strict=False))
@@ -74,27 +75,44 @@ def overloads(name: str, keywords: str, result: str, *, method: bool = True) -> 
     return [sole, *lines, rest]
 
 
-def stub() -> str:
-    """Return the text of the stub."""
-    text = HEAD.read_text(encoding="utf-8")
-    lines = [text.rstrip()]
+def verbs(*, awaited: bool) -> list[str]:
+    """Return the overloads of the class `Space`."""
+    lines = []
     for name, keywords, result in VERBS:
-        for line in overloads(name, keywords, result):
-            lines += ["    @overload", f"    {line}"]
+        prefix, returned = "", result
+        if awaited and result.startswith("Iterator"):
+            returned = f"Async{result}"
+        elif awaited:
+            prefix = "async "
+        for line in overloads(name, keywords, returned):
+            lines += ["    @overload", f"    {prefix}{line}"]
+    return lines
+
+
+def native_stub(head: str) -> str:
+    """Return the text of the native module's stub."""
+    lines = [head.rstrip(), *verbs(awaited=False)]
     for line in overloads("like", "", "Template[{0}]", method=False):
         lines += ["@overload", line]
     return "\n".join(lines) + "\n"
 
 
+def aio_stub(head: str) -> str:
+    """Return the text of the asyncio twin's stub."""
+    return "\n".join([head.rstrip(), *verbs(awaited=True)]) + "\n"
+
+
 def main() -> int:
-    """Write the stub, or check that it is current."""
-    if sys.argv[1:] == ["--check"]:
-        if STUB.read_text(encoding="utf-8") == stub():
-            return 0
-        print(f"{STUB} is not current: run python {Path(__file__).name}", file=sys.stderr)
-        return 1
-    STUB.write_text(stub(), encoding="utf-8")
-    return 0
+    """Write the stubs, or check that they are current."""
+    code = 0
+    for (head, path), stub in ((NATIVE, native_stub), (AIO, aio_stub)):
+        text = stub(head.read_text(encoding="utf-8"))
+        if sys.argv[1:] != ["--check"]:
+            path.write_text(text, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != text:
+            print(f"{path} is not current: run python {Path(__file__).name}", file=sys.stderr)
+            code = 1
+    return code
 
 
 if __name__ == "__main__":

@@ -202,6 +202,22 @@ fn claims_and_their_ends_survive_the_death_of_the_heir_too() {
 }
 
 #[test]
+fn the_child_of_a_fork_does_not_settle_what_its_parent_has_claimed_k3() {
+    let engine = space(8 << 20);
+    put(&engine, 1, 1);
+    let mine = std::cell::Cell::new(Some(claim(&engine, 1, 1, &LONG)));
+    let child = fork(|| {
+        // The child's copy, which it also drops.
+        let copy = mine.take().unwrap();
+        let lost = Err(Error::ClaimLost { pid: Some(std::os::unix::process::parent_id()) });
+        assert_eq!((copy.done(&[]), copy.abort("")), (lost.clone(), lost));
+    });
+    assert_eq!(child.wait(), tupelo_crashtest::Exit::Done);
+    mine.take().unwrap().done(&[]).unwrap();
+    engine.check().unwrap();
+}
+
+#[test]
 fn a_miss_gets_back_what_a_dead_process_had_claimed_l5() {
     let engine = space(8 << 20);
     put(&engine, 1, 1);

@@ -9,7 +9,7 @@ use tupelo_tuple::{TemplateRef, Tuple, TupleRef, TupleView, with_all_tuples};
 use crate::connect::Space;
 use crate::error::Error;
 use crate::heartbeat::{Beat, KeepAlive};
-use crate::wait::{Lifted, Waiter, Want, lift};
+use crate::wait::{Lifted, Outcome, Waiter, Want, lift};
 
 /// A tuple in this process's hands until it is [`done`](Claim::done) with. It goes back to its old place if the claim
 /// is [aborted](Claim::abort) or dropped, if the process dies, or if it is silent for longer than its `ttl`.
@@ -151,6 +151,27 @@ impl Waiter {
         let claimed =
             lift(|| waiter.finish_claim(terms, |tuple| sink(tuple).map_err(Lifted::caller)));
         claimed.map(|(claim, result)| (space.claim_of(claim, terms), result))
+    }
+}
+
+impl Waiter {
+    /// As [`Waiter::finish_claim`], without waiting: if there is no tuple, the waiter stays in line.
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::try_claim`].
+    pub fn finish_claim_now<R, E: From<Error>>(
+        self,
+        terms: &ClaimTerms,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<(Claim, R)>, E> {
+        let (space, waiter) = self.into_parts();
+        let outcome =
+            lift(|| waiter.finish_claim_now(terms, |tuple| sink(tuple).map_err(Lifted::caller)))?;
+        Ok(match space.outcome(outcome) {
+            Outcome::Done((claim, result)) => Outcome::Done((space.claim_of(claim, terms), result)),
+            Outcome::Waits(waiter) => Outcome::Waits(waiter),
+        })
     }
 }
 

@@ -21,6 +21,7 @@
 //! What every operation promises is in `docs/semantics.md`, rule by rule.
 #![forbid(unsafe_code)]
 
+mod bell;
 mod claim;
 mod connect;
 mod error;
@@ -32,6 +33,7 @@ mod stat;
 mod url;
 mod wait;
 
+pub use bell::Bell;
 pub use claim::Claim;
 pub use connect::{ConnectOptions, Space, SpaceEntry, remove, spaces};
 pub use error::Error;

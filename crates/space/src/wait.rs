@@ -88,7 +88,8 @@ impl Space {
 
 impl Waiter {
     /// Waits until there is something, or `timeout` has passed (`None`: for ever). Returns whether there is;
-    /// if not, the place in line is kept, and the call may be repeated.
+    /// if not, the place in line is kept, and the call may be repeated. A watch may also be woken in vain, so that
+    /// it misses nothing that a process did that was killed over it: look, and wait again.
     ///
     /// # Errors
     ///
@@ -108,6 +109,25 @@ impl Waiter {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         lift(|| self.waiter.finish(|tuple| sink(tuple).map_err(Lifted::caller)))
+    }
+
+    /// As [`Waiter::finish`], without waiting: if there is no tuple, the waiter stays in line.
+    ///
+    /// # Errors
+    ///
+    /// As [`Waiter::finish`].
+    pub fn finish_now<R, E: From<Error>>(
+        self,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<R>, E> {
+        let (space, waiter) = self.into_parts();
+        let outcome = lift(|| waiter.finish_now(|tuple| sink(tuple).map_err(Lifted::caller)))?;
+        Ok(space.outcome(outcome))
+    }
+
+    /// The engine's part.
+    pub(crate) fn inner(&self) -> &tupelo_engine::Waiter {
+        &self.waiter
     }
 
     /// The space, and the engine's part.

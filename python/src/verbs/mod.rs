@@ -1,5 +1,6 @@
 //! The verbs of a space, one file per family.
 
+pub(crate) mod bell;
 pub(crate) mod bulk;
 pub(crate) mod consume;
 pub(crate) mod look;

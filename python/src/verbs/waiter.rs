@@ -1,16 +1,18 @@
 //! A place in line as an object: for what is composed in Python (`consume`), and for tests.
 
+use std::time::Duration;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use tupelo::{Want, Watch};
+use tupelo::{Outcome, Want, Watch};
 
 use crate::arguments::{self, Source};
 use crate::call::Argument;
-use crate::errors::Failure;
+use crate::errors::{self, Failure};
 use crate::objects::Objects;
 use crate::results;
 use crate::space::Handle;
@@ -42,6 +44,32 @@ pub(crate) fn waiter(
     Ok(WaiterObject { waiter, url: space.url().to_owned(), objects: handle.objects() })
 }
 
+/// The time that an argument gives, in seconds; None for ever.
+#[pyfunction]
+pub(crate) fn seconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
+    let seconds = timeout::seconds(name, Some(&value.as_borrowed()))?;
+    Ok(seconds.map(|seconds| seconds.as_secs_f64()))
+}
+
+/// The exception of a call that waited in vain.
+#[pyfunction]
+#[pyo3(signature = (space, verb, seconds, /, *template))]
+pub(crate) fn timed_out(
+    space: &Bound<'_, Handle>,
+    verb: &str,
+    seconds: f64,
+    template: &Bound<'_, PyTuple>,
+) -> PyResult<PyErr> {
+    let (py, handle) = (space.py(), space.get());
+    let verb = if verb == "read" { "read" } else { "take" };
+    let template: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
+    let error = arguments::with_template(py, (Source::Positional, &template), |template| {
+        Ok::<_, Failure>(handle.space().timeout(verb, template, Duration::from_secs_f64(seconds)))
+    });
+    let error = error.map_err(|failure| failure.into_exception(py, handle.space().url()))?;
+    Ok(errors::from_space(py, &error, handle.space().url()))
+}
+
 /// A place in line for a match, or a watch. Cancelled when it is forgotten.
 #[pyclass(frozen, module = "tupelo._native", name = "Waiter")]
 pub(crate) struct WaiterObject {
@@ -57,7 +85,15 @@ impl WaiterObject {
         self.waiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn current(&self) -> PyResult<Arc<tupelo::Waiter>> {
+    /// Takes the waiter out, for who finishes it.
+    fn taken(&self) -> PyResult<tupelo::Waiter> {
+        let waiter = self.locked().take();
+        let waiter = waiter.ok_or_else(|| PyRuntimeError::new_err("this waiter is done"))?;
+        Arc::into_inner(waiter)
+            .ok_or_else(|| PyRuntimeError::new_err("another thread waits with this waiter"))
+    }
+
+    pub(crate) fn current(&self) -> PyResult<Arc<tupelo::Waiter>> {
         let waiter = self.locked().clone();
         waiter.ok_or_else(|| PyRuntimeError::new_err("this waiter is done"))
     }
@@ -77,13 +113,21 @@ impl WaiterObject {
 
     /// Return the tuple that `wait` announced.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let waiter = self.locked().take();
-        let waiter = waiter.ok_or_else(|| PyRuntimeError::new_err("this waiter is done"))?;
-        let waiter = Arc::into_inner(waiter)
-            .ok_or_else(|| PyRuntimeError::new_err("another thread waits with this waiter"))?;
-        waiter
+        self.taken()?
             .finish(|view| results::tuple(py, view, &[], self.objects))
             .map_err(|failure: Failure| failure.into_exception(py, &self.url))
+    }
+
+    /// Return the tuple that was handed over, or None if there is none: then the place in line is kept.
+    fn finish_now<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let finished = self.taken()?.finish_now(|view| results::tuple(py, view, &[], self.objects));
+        match finished.map_err(|failure: Failure| failure.into_exception(py, &self.url))? {
+            Outcome::Done(tuple) => Ok(Some(tuple)),
+            Outcome::Waits(waiter) => {
+                *self.locked() = Some(Arc::new(waiter));
+                Ok(None)
+            }
+        }
     }
 
     /// Give up. A tuple that was handed over goes back to its place (T5).

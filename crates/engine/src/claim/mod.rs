@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tupelo_shm::{Section, View};
+use tupelo_shm::{Section, View, process::fork_generation};
 use tupelo_tuple::{TemplateRef, TupleView};
 
 use crate::Engine;
@@ -49,6 +49,8 @@ pub struct Claim {
     place: Place,
     attempt: u32,
     is_settled: AtomicBool,
+    /// When it was made, as forks are counted: a child's copy of it is not the child's.
+    fork_generation: u32,
 }
 
 /// Where a claimed record is, and the fence of the claim.
@@ -125,7 +127,8 @@ impl Engine {
     ) -> Result<(Claim, R), E> {
         let Begun { place, attempt, copy } = begun;
         let is_settled = AtomicBool::new(false);
-        let claim = Claim { engine: Arc::clone(self), place, attempt, is_settled };
+        let (engine, fork_generation) = (Arc::clone(self), fork_generation());
+        let claim = Claim { engine, place, attempt, is_settled, fork_generation };
         let copy = match copy {
             Some(copy) => copy,
             None => self.copy_claimed(place)?,
@@ -263,11 +266,16 @@ impl Claim {
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
+
+    /// Whether this process made it, and is no fork of the one that did.
+    pub(super) fn is_own(&self) -> bool {
+        self.fork_generation == fork_generation()
+    }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if !self.is_settled.load(Ordering::Relaxed) {
+        if self.is_own() && !self.is_settled.load(Ordering::Relaxed) {
             // If this fails, the claim was lost, or the space says so at the next call.
             let _ = self.abort("the claim was dropped");
         }

@@ -61,6 +61,10 @@ impl Claim {
     }
 
     fn require_open(&self) -> Result<(), Error> {
+        if !self.is_own() {
+            let header = record::header(&self.engine.memory.view(), self.place.reference);
+            return Err(Error::ClaimLost { pid: Some(holder_pid(&self.engine, header)) });
+        }
         if self.is_settled.load(Ordering::Relaxed) { Err(Error::ClaimSettled) } else { Ok(()) }
     }
 

@@ -9,7 +9,7 @@
 //! The bits are hints, like signals: one may be meant for a cell's last owner. None is lost but with a process that
 //! is killed between its commit and its signal, so the owner also [looks around](Bell::look) from time to time.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tupelo_shm::{Span, View};
+use tupelo_shm::{Span, View, process::fork_generation};
 
 use super::{RECORD, SIGNAL, TICKET, WAKES, WANT, Want, cell, signal, wait::Waiter};
 use crate::Engine;
@@ -27,6 +27,8 @@ use crate::layout::{self, PAGE};
 
 /// What a bell's cell says that it wants: nothing that is put.
 const NOTHING: u32 = 4;
+const TAKE: u32 = Want::Take.number();
+const READ: u32 = Want::Read.number();
 /// In the word that names whom a signal wakes: a bell, with a bit for each of its waiters.
 const IS_BELL: u32 = 1 << 31;
 /// Longest time without a look around, as for every blocked caller.
@@ -37,8 +39,10 @@ pub struct Bell {
     engine: Arc<Engine>,
     number: u32,
     socket: UnixDatagram,
-    /// Cells of the waiters that ring it.
-    members: Mutex<BTreeSet<u32>>,
+    /// Cells of the waiters that ring it: by the word with their bits, those bits.
+    members: Mutex<BTreeMap<u32, u32>>,
+    /// When it was made, as forks are counted: a child's copy of it is not the child's.
+    fork_generation: u32,
 }
 
 impl std::fmt::Debug for Bell {
@@ -51,11 +55,21 @@ impl std::fmt::Debug for Bell {
 #[derive(Default)]
 pub(crate) struct Ringer(OnceLock<UnixDatagram>);
 
-/// The word with the bit of a cell, and the bit.
-fn raised<'m>(view: &View<'m>, number: u32) -> (&'m AtomicU32, u32) {
-    let number = number - 1;
-    let pair: Span<'m, 8> = view.span(layout::raised(number) & !7);
-    (pair.word(layout::raised(number) & 4), 1 << (number % 32))
+/// Where the bit of a cell stands: which word, and the bit.
+const fn place_of(number: u32) -> (u32, u32) {
+    ((number - 1) / 32, 1 << ((number - 1) % 32))
+}
+
+/// The cells of some bits of a word.
+fn numbers(word: u32, bits: u32) -> impl Iterator<Item = u32> {
+    (0..32).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| word * 32 + bit + 1)
+}
+
+/// A word of bits.
+fn raised<'m>(view: &View<'m>, word: u32) -> &'m AtomicU32 {
+    let offset = layout::raised(32 * word);
+    let pair: Span<'m, 8> = view.span(offset & !7);
+    pair.word(offset & 4)
 }
 
 /// The address of the bell with this number.
@@ -84,7 +98,8 @@ impl Engine {
         let cell = cell(&view, number);
         cell.init(WANT, NOTHING);
         cell.init64(TICKET, id);
-        Ok(Bell { engine: Arc::clone(self), number, socket, members: Mutex::default() })
+        let (engine, members) = (Arc::clone(self), Mutex::default());
+        Ok(Bell { engine, number, socket, members, fork_generation: fork_generation() })
     }
 
     /// Tells the owner of a cell to look: it, or its bell.
@@ -94,8 +109,8 @@ impl Engine {
         fence(Ordering::SeqCst);
         let named = cell(&view, number).load(WAKES);
         if named & IS_BELL != 0 {
-            let (word, bit) = raised(&view, number);
-            word.fetch_or(bit, Ordering::Release);
+            let (word, bit) = place_of(number);
+            raised(&view, word).fetch_or(bit, Ordering::Release);
         }
         let told = if named == 0 { number } else { named & !IS_BELL };
         let cell = cell(&view, told);
@@ -131,7 +146,8 @@ impl Bell {
     /// Lets what happens to `waiter` ring this bell. Returns the number under which it is told of.
     pub fn add(&self, waiter: &Waiter) -> u32 {
         let number = waiter.number();
-        self.members().insert(number);
+        let (word, bit) = place_of(number);
+        *self.members().entry(word).or_default() |= bit;
         let view = self.engine.memory.view();
         cell(&view, number).init(WAKES, self.number | IS_BELL);
         // Pairs with the fence in `Engine::tell`.
@@ -144,7 +160,14 @@ impl Bell {
 
     /// Forgets the waiter with this number.
     pub fn remove(&self, number: u32) {
-        self.members().remove(&number);
+        let (word, bit) = place_of(number);
+        let mut members = self.members();
+        if let Some(bits) = members.get_mut(&word) {
+            *bits &= !bit;
+            if *bits == 0 {
+                members.remove(&word);
+            }
+        }
     }
 
     /// The waiters that something may have happened to since the last call. Ends [listening](Bell::listen).
@@ -153,20 +176,13 @@ impl Bell {
         signal::acknowledge(cell(&view, self.number).word(SIGNAL));
         let mut bytes = [0; 64];
         while self.socket.recv(&mut bytes).is_ok() {}
-        let members = self.members();
         let mut ready = Vec::new();
-        let mut next = members.first().copied();
-        while let Some(number) = next {
-            // All members whose bits stand in one word.
-            let (word, _) = raised(&view, number);
-            let first = (number - 1) / 32 * 32 + 1;
-            let own =
-                members.range(first..first + 32).fold(0, |own, one| own | raised(&view, *one).1);
+        for (&place, &own) in &*self.members() {
+            let word = raised(&view, place);
             if word.load(Ordering::Relaxed) & own != 0 {
                 let bits = word.fetch_and(!own, Ordering::Acquire) & own;
-                ready.extend((0..32).filter(|bit| bits >> bit & 1 == 1).map(|bit| first + bit));
+                ready.extend(numbers(place, bits));
             }
-            next = members.range(first + 32..).next().copied();
         }
         ready
     }
@@ -189,7 +205,8 @@ impl Bell {
     }
 
     /// Lets happen what is due in the space, cleans up after the dead if it is time, and returns the waiters that
-    /// have something, whether or not a bell was rung for them.
+    /// have something, whether or not a bell was rung for them. Watches are always among them: what they watch for
+    /// may have happened.
     ///
     /// # Errors
     ///
@@ -199,11 +216,17 @@ impl Bell {
         self.engine.keep_time(self.number)?;
         self.engine.sweep_if_due()?;
         let view = self.engine.memory.view();
-        let has_record = |number: &u32| cell(&view, *number).load(RECORD) != 0;
-        Ok(self.members().iter().copied().filter(has_record).collect())
+        let concerned = |number: &u32| {
+            let cell = cell(&view, *number);
+            let is_watch = !matches!(cell.load(WANT), TAKE | READ);
+            is_watch || cell.load(RECORD) != 0
+        };
+        let members = self.members();
+        let all = members.iter().flat_map(|(&word, &bits)| numbers(word, bits));
+        Ok(all.filter(concerned).collect())
     }
 
-    fn members(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+    fn members(&self) -> MutexGuard<'_, BTreeMap<u32, u32>> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -217,6 +240,9 @@ impl AsFd for Bell {
 
 impl Drop for Bell {
     fn drop(&mut self) {
+        if self.fork_generation != fork_generation() {
+            return;
+        }
         self.engine.stop_keeping(self.number);
         // A failure means that the space is damaged or stalled; the cell is free when this process ends.
         let _ = self.engine.free_cell(self.number);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
-use tupelo_shm::{Section, Span, futex};
+use tupelo_shm::{Section, Span, futex, process::fork_generation};
 use tupelo_tuple::{TemplateRef, TupleView};
 
 use super::{
@@ -59,6 +59,8 @@ pub struct Waiter {
     number: u32,
     want: Want,
     done: bool,
+    /// When it was made, as forks are counted: a child's copy of it is not the child's.
+    fork_generation: u32,
 }
 
 impl std::fmt::Debug for Waiter {
@@ -96,7 +98,8 @@ impl Engine {
 
     /// A waiter in a cell that was got for it, not in line yet. Dropped, it gives the cell back.
     fn waiter_in(self: &Arc<Self>, number: u32, want: Want) -> Waiter {
-        let waiter = Waiter { engine: Arc::clone(self), number, want, done: false };
+        let (engine, fork_generation) = (Arc::clone(self), fork_generation());
+        let waiter = Waiter { engine, number, want, done: false, fork_generation };
         waiter.cell().init(WANT, want.number());
         waiter.cell().init64(TICKET, self.next_ticket());
         waiter
@@ -244,7 +247,7 @@ impl Waiter {
     }
 
     /// Waits until a tuple is this waiter's, or what it watches for happened, or `timeout` passed (`None`:
-    /// for ever). Returns whether it happened; if not, the place in line is kept.
+    /// for ever). Returns whether it happened; if not, the place in line is kept. A watch may also be woken in vain.
     ///
     /// # Errors
     ///
@@ -306,6 +309,10 @@ impl Waiter {
                     return Ok(true);
                 }
                 self.engine.sweep_if_due()?;
+                if self.is_watch() {
+                    // Whoever was killed between what it did and its signal has told nobody.
+                    return Ok(true);
+                }
             }
         }
     }
@@ -447,21 +454,46 @@ impl Waiter {
     ///
     /// As [`Engine::try_claim`].
     pub fn finish_claim<R, E: From<Error>>(
-        mut self,
+        self,
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<(Claim, R), E> {
-        let engine = Arc::clone(&self.engine);
+        let mut waiter = self;
+        let mut sink = Some(sink);
+        let mut once = |tuple: TupleView<'_>| match sink.take() {
+            Some(sink) => sink(tuple),
+            None => unreachable!("a sink is used for one tuple"),
+        };
         loop {
-            while self.record() == 0 {
-                self.wait(None)?;
+            while waiter.record() == 0 {
+                waiter.wait(None)?;
             }
-            let begun = engine.retry(|| self.claim_handed(terms))?;
-            if let Some(begun) = begun {
-                self.release()?;
-                return engine.pour_claim(begun, sink);
+            match waiter.finish_claim_now(terms, &mut once)? {
+                Outcome::Done(claimed) => return Ok(claimed),
+                Outcome::Waits(again) => waiter = again,
             }
         }
+    }
+
+    /// As [`Waiter::finish_claim`], without waiting: if no tuple is there, the waiter stays in line.
+    ///
+    /// # Errors
+    ///
+    /// As [`Waiter::finish_claim`].
+    pub fn finish_claim_now<R, E: From<Error>>(
+        mut self,
+        terms: &ClaimTerms,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<(Claim, R)>, E> {
+        if self.record() == 0 {
+            return Ok(Outcome::Waits(self));
+        }
+        let engine = Arc::clone(&self.engine);
+        let Some(begun) = engine.retry(|| self.claim_handed(terms))? else {
+            return Ok(Outcome::Waits(self));
+        };
+        self.release()?;
+        engine.pour_claim(begun, sink).map(Outcome::Done)
     }
 
     /// Claims the record that was handed over; `None` if the put that did so died and was undone.
@@ -512,7 +544,7 @@ impl Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        if !self.done {
+        if !self.done && self.fork_generation == fork_generation() {
             // A failure here means that the space is damaged or stalled; the next call on it says so.
             let _ = self.cancel();
         }

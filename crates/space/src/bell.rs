@@ -1,0 +1,97 @@
+//! One owner of many waiters: an event loop, or a thread that serves thousands of calls.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use crate::connect::Space;
+use crate::error::Error;
+use crate::wait::Waiter;
+
+/// Tells its one owner which of many waiters have something. An event loop [listens](Bell::listen) and then waits
+/// for the [file descriptor](AsFd) to be readable, with all else that it waits for; a thread [sleeps](Bell::sleep).
+/// Either way it looks around in time ([`Bell::next_look`], [`Bell::look`]), as every blocked caller does.
+///
+/// ```
+/// # use tupelo::*;
+/// # let space = Space::connect("mem://bells", &ConnectOptions::default())?;
+/// let bell = space.bell()?;
+/// let template = [template!["job", Kind::Int]];
+/// let waiter = space.waiter(&template, Want::Take)?;
+/// let number = bell.add(&waiter);
+/// space.put(&fields!["job", 7])?;
+/// assert_eq!(bell.drain(), [number]);
+/// let Outcome::Done(job) = waiter.finish_now(|tuple| Ok::<_, Error>(tuple.to_tuple()?))? else {
+///     panic!("the bell rang, so there is a tuple")
+/// };
+/// assert_eq!(job.to_string(), r#"("job", 7)"#);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Bell {
+    space: Space,
+    bell: tupelo_engine::Bell,
+}
+
+impl Space {
+    /// Gets a bell.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LimitExceeded`] at the maximum of blocked callers (rule B2); [`Error::System`] if there can be no
+    /// socket.
+    pub fn bell(&self) -> Result<Bell, Error> {
+        Ok(Bell { space: self.clone(), bell: self.engine()?.bell()? })
+    }
+}
+
+impl Bell {
+    /// Lets what happens to `waiter`, one of the same space, ring this bell. Returns the number under which it is
+    /// told of.
+    pub fn add(&self, waiter: &Waiter) -> u32 {
+        self.bell.add(waiter.inner())
+    }
+
+    /// Forgets the waiter with this number. To be called before the waiter itself goes.
+    pub fn remove(&self, number: u32) {
+        self.bell.remove(number);
+    }
+
+    /// The waiters that something may have happened to since the last call; one may be told of in vain.
+    pub fn drain(&self) -> Vec<u32> {
+        self.bell.drain()
+    }
+
+    /// Says that the owner is about to wait for the file descriptor. Returns false if something has happened
+    /// already: then drain, and listen again.
+    #[must_use]
+    pub fn listen(&self) -> bool {
+        self.bell.listen()
+    }
+
+    /// Sleeps until the bell rings, or for `slice`.
+    pub fn sleep(&self, slice: Duration) {
+        self.bell.sleep(slice);
+    }
+
+    /// How long the owner may wait before it looks around.
+    pub fn next_look(&self) -> Duration {
+        self.bell.next_look()
+    }
+
+    /// Does what blocked callers do now and then, and returns the waiters that have a tuple, whether or not the
+    /// bell rang for them, and all watches: a process that was killed before it could ring is made up for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceClosed`] if the handle was closed meanwhile; what the memory says.
+    pub fn look(&self) -> Result<Vec<u32>, Error> {
+        self.space.engine()?;
+        Ok(self.bell.look()?)
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}

@@ -1,0 +1,100 @@
+//! A bell as an object: what `tupelo.aio` and futures wait with.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use tupelo::{Bell, Error};
+
+use super::waiter::WaiterObject;
+use crate::errors;
+use crate::space::Handle;
+
+/// Tells its one owner which of many waiters of a space have something.
+///
+/// An event loop calls `listen`, and waits until `fileno()` is readable; a thread calls `sleep`. Both look
+/// around every `next_look()` seconds.
+#[pyclass(frozen, module = "tupelo._native", name = "Bell")]
+pub(crate) struct BellObject {
+    /// None once it was closed.
+    bell: Mutex<Option<Arc<Bell>>>,
+    url: String,
+}
+
+impl BellObject {
+    /// Locked for a moment only, never while the owner sleeps.
+    fn locked(&self) -> MutexGuard<'_, Option<Arc<Bell>>> {
+        self.bell.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<R>(&self, ask: impl FnOnce(&Bell) -> R) -> PyResult<R> {
+        let bell = self.locked().clone();
+        bell.as_deref().map(ask).ok_or_else(|| PyRuntimeError::new_err("this bell is closed"))
+    }
+
+    fn exception(&self, py: Python<'_>, error: &Error) -> PyErr {
+        errors::from_space(py, error, &self.url)
+    }
+}
+
+#[pymethods]
+impl BellObject {
+    #[new]
+    fn new(space: &Bound<'_, Handle>) -> PyResult<Self> {
+        let (py, space) = (space.py(), space.get().space());
+        let bell = space.bell().map_err(|error| errors::from_space(py, &error, space.url()))?;
+        Ok(Self { bell: Mutex::new(Some(Arc::new(bell))), url: space.url().to_owned() })
+    }
+
+    /// The descriptor that is readable when the bell was rung while its owner listened.
+    fn fileno(&self) -> PyResult<i32> {
+        self.with(|bell| bell.as_fd().as_raw_fd())
+    }
+
+    /// Let what happens to `waiter` ring; return the number under which it is told of.
+    fn add(&self, waiter: &Bound<'_, WaiterObject>) -> PyResult<u32> {
+        let waiter = waiter.get().current()?;
+        self.with(|bell| bell.add(&waiter))
+    }
+
+    /// Forget a waiter. A closed bell has forgotten all.
+    fn remove(&self, number: u32) {
+        if let Some(bell) = &*self.locked() {
+            bell.remove(number);
+        }
+    }
+
+    /// The numbers of waiters that something may have happened to since the last call.
+    fn drain(&self) -> PyResult<Vec<u32>> {
+        self.with(Bell::drain)
+    }
+
+    /// Begin to listen; False if something has happened already.
+    fn listen(&self) -> PyResult<bool> {
+        self.with(Bell::listen)
+    }
+
+    /// How long the owner may wait before it looks around, in seconds.
+    fn next_look(&self) -> PyResult<f64> {
+        self.with(|bell| bell.next_look().as_secs_f64())
+    }
+
+    /// Do what blocked callers do now and then; return the waiters that have a tuple, and all watches.
+    fn look(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
+        self.with(Bell::look)?.map_err(|error| self.exception(py, &error))
+    }
+
+    /// Sleep until the bell rings, or for so many seconds. For an owner that is a thread.
+    fn sleep(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
+        py.detach(|| self.with(|bell| bell.sleep(Duration::from_secs_f64(seconds.max(0.0)))))
+    }
+
+    /// Give the bell back.
+    fn close(&self) {
+        let bell = self.locked().take();
+        drop(bell);
+    }
+}

@@ -1,0 +1,52 @@
+"""The asyncio twin of `tupelo`: the same names, types and semantics, to be awaited.
+
+Ten thousand tasks may wait for tuples at once: an event loop has one place in the space through
+which it hears of all of them. Cancelling a wait at any point loses nothing: a tuple that was handed
+over already goes back with its identity, age and place (rule T5).
+
+>>> import asyncio
+>>> import tupelo.aio as ts
+>>> async def main():
+...     async with ts.connect("mem://example-aio") as space:
+...         later = asyncio.create_task(space.take("answer", int, timeout=5))
+...         await space.put("answer", 42)
+...         return await later
+>>> asyncio.run(main())
+('answer', 42)
+"""
+
+from __future__ import annotations
+
+import tupelo.space
+from tupelo.aio.space import Space
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+__all__ = ["Space", "connect"]
+
+
+def connect(
+    url: str | None = None,
+    *,
+    create: bool = True,
+    fresh: bool = False,
+    size: int | str = "256M",
+    tuples_max: int | None = None,
+    objects: Literal["strict", "pickle"] = "pickle",
+) -> Space:
+    """Open a space as `tupelo.connect` does, for the tasks of an event loop.
+
+    Opening does not wait, so this is no coroutine: `async with connect(…) as space`.
+    """
+    return Space(
+        tupelo.space.connect(
+            url,
+            create=create,
+            fresh=fresh,
+            size=size,
+            tuples_max=tuples_max,
+            objects=objects,
+        )
+    )
