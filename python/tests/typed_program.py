@@ -107,7 +107,7 @@ async def awaited() -> None:
     async with aio.connect("shm://jobs") as space:
         assert_type(space, aio.Space)
         assert_type(await space.take("job", int, timeout=5), tuple[str, int])
-        assert_type(await space.try_read("job", int | str), tuple[str, Any] | None)
+        assert_type(await space.try_read("job", ...), tuple[str, Any] | None)
         assert_type(await space.take_many("job", int, n=3), list[tuple[str, int]])
         assert_type(await space.count("job", ...), int)
         async for _, number in space.consume("job", int):
