@@ -36,6 +36,8 @@ pub enum Error {
     },
     /// The claim was settled already: done, or aborted.
     ClaimSettled,
+    /// The claim belongs to the process that this one was forked from.
+    ClaimForked,
     /// The tuple of the lease is not there any more (rule L2).
     LeaseExpired,
     /// A template that cannot be kept while its caller waits.
@@ -75,8 +77,6 @@ pub enum Need {
     Extents {
         /// So many.
         count: u32,
-        /// Among the first so many.
-        end: u32,
         /// How many extents the arena had, all told, when there were not.
         committed: u32,
     },
@@ -121,6 +121,9 @@ impl fmt::Display for Error {
             }
             Self::ClaimLost { pid: None } => f.write_str("the claim ran out"),
             Self::ClaimSettled => f.write_str("the claim was settled already"),
+            Self::ClaimForked => {
+                f.write_str("the claim belongs to the process that this one was forked from")
+            }
             Self::LeaseExpired => f.write_str("the tuple of this lease is not there any more"),
             Self::Template(problem) | Self::System(problem) => f.write_str(problem),
             Self::Memory(error) => error.fmt(f),

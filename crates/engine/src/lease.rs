@@ -222,8 +222,10 @@ impl Engine {
         let end_ms = lease_end_ms(section.view(), record);
         let is_delayed = record.header.load(STATE) == record::DELAYED;
         section.finish()?;
-        let left_ms = if is_delayed { end_ms } else { end_ms.saturating_sub(timers::now_ms()) };
-        Ok((end_ms != 0).then(|| Duration::from_millis(left_ms)))
+        let left = || {
+            if is_delayed { Duration::from_millis(end_ms) } else { timers::time_until(end_ms) }
+        };
+        Ok((end_ms != 0).then(left))
     }
 
     fn with_leased<'e>(

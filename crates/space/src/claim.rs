@@ -47,8 +47,9 @@ struct Held {
 
 impl Beat for Held {
     fn beat(&self) -> bool {
-        use tupelo_engine::Error::{ClaimLost, ClaimSettled};
-        !matches!(self.claim.extend(self.ttl), Err(ClaimLost { .. } | ClaimSettled))
+        use tupelo_engine::Error::{ClaimForked, ClaimLost, ClaimSettled};
+        let extended = self.claim.extend(self.ttl);
+        !matches!(extended, Err(ClaimLost { .. } | ClaimSettled | ClaimForked))
     }
 }
 
@@ -192,9 +193,10 @@ impl Claim {
     ///
     /// # Errors
     ///
-    /// [`Error::SpaceClosed`].
+    /// [`Error::Misuse`] if the claim was done or aborted before; [`Error::SpaceClosed`].
     pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
         self.space.engine()?;
+        self.held.claim.require_open()?;
         let tuple = tuple.into().to_tuple()?;
         self.lock_puts().push(tuple);
         Ok(())
@@ -238,12 +240,23 @@ impl Claim {
         Ok(self.held.claim.extend(ttl.unwrap_or(self.held.ttl))?)
     }
 
+    /// Whether the claim was done or aborted, or found lost by one of these.
+    pub fn is_settled(&self) -> bool {
+        matches!(self.held.claim.require_open(), Err(tupelo_engine::Error::ClaimSettled))
+    }
+
+    /// How long the holder may be silent.
+    pub fn ttl(&self) -> Duration {
+        self.held.ttl
+    }
+
     /// Renews the claim by a thread of its own as long as the returned guard lives.
     ///
     /// # Errors
     ///
-    /// [`Error::System`] if there can be no thread.
+    /// [`Error::Misuse`] if the claim was done or aborted before; [`Error::System`] if there can be no thread.
     pub fn keep_alive(&self) -> Result<KeepAlive, Error> {
+        self.held.claim.require_open()?;
         self.space.heart().keep(&self.held, self.held.ttl)
     }
 

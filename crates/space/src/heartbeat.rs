@@ -5,6 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tupelo_shm::process::fork_generation;
+
 use crate::error::Error;
 
 /// Something that has to be renewed from time to time.
@@ -16,7 +18,9 @@ pub(crate) trait Beat: Send + Sync {
 /// The renewals of one handle, and the thread that makes them once there is one.
 #[derive(Default)]
 pub(crate) struct Heart {
-    shared: Arc<Shared>,
+    /// With the count of forks: the child of a fork has a copy of the renewals, perhaps locked, and not the thread.
+    /// It leaves them alone, and begins anew.
+    shared: Mutex<(u32, Arc<Shared>)>,
 }
 
 #[derive(Default)]
@@ -44,6 +48,7 @@ struct Renewal {
 pub struct KeepAlive {
     shared: Arc<Shared>,
     number: u64,
+    fork_generation: u32,
 }
 
 impl std::fmt::Debug for KeepAlive {
@@ -65,9 +70,11 @@ impl Heart {
     ) -> Result<KeepAlive, Error> {
         let what = Arc::downgrade(what);
         let every = (ttl / 3).max(Duration::from_millis(1));
-        let mut state = self.shared.lock();
+        let fork_generation = fork_generation();
+        let shared = self.shared(fork_generation);
+        let mut state = shared.lock();
         if !state.has_thread {
-            let shared = Arc::clone(&self.shared);
+            let shared = Arc::clone(&shared);
             let thread = thread::Builder::new().name("tupelo heartbeat".into());
             thread.spawn(move || shared.run()).map_err(|error| Error::System {
                 problem: format!("no thread for renewing claims: {error}"),
@@ -78,21 +85,35 @@ impl Heart {
         let number = state.next_number;
         state.beats.push(Renewal { number, what, every, due: Instant::now() + every });
         drop(state);
-        self.shared.changed.notify_one();
-        Ok(KeepAlive { shared: Arc::clone(&self.shared), number })
+        shared.changed.notify_one();
+        Ok(KeepAlive { shared, number, fork_generation })
+    }
+
+    /// The renewals of this process.
+    fn shared(&self, fork_generation: u32) -> Arc<Shared> {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared.0 != fork_generation {
+            *shared = (fork_generation, Arc::default());
+        }
+        Arc::clone(&shared.1)
     }
 }
 
 impl Drop for Heart {
     fn drop(&mut self) {
-        self.shared.lock().is_over = true;
-        self.shared.changed.notify_one();
+        let (generation, shared) = self.shared.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if *generation == fork_generation() {
+            shared.lock().is_over = true;
+            shared.changed.notify_one();
+        }
     }
 }
 
 impl Drop for KeepAlive {
     fn drop(&mut self) {
-        self.shared.lock().beats.retain(|beat| beat.number != self.number);
+        if self.fork_generation == fork_generation() {
+            self.shared.lock().beats.retain(|beat| beat.number != self.number);
+        }
     }
 }
 

@@ -13,6 +13,7 @@ const PAGES: &[(&str, &str)] = &[
     ("TUP-004", include_str!("../../errors/TUP-004.md")),
     ("TUP-005", include_str!("../../errors/TUP-005.md")),
     ("TUP-006", include_str!("../../errors/TUP-006.md")),
+    ("TUP-007", include_str!("../../errors/TUP-007.md")),
     ("TUP-012", include_str!("../../errors/TUP-012.md")),
     ("TUP-013", include_str!("../../errors/TUP-013.md")),
     ("TUP-014", include_str!("../../errors/TUP-014.md")),
@@ -22,6 +23,7 @@ const PAGES: &[(&str, &str)] = &[
     ("TUP-018", include_str!("../../errors/TUP-018.md")),
     ("TUP-019", include_str!("../../errors/TUP-019.md")),
     ("TUP-020", include_str!("../../errors/TUP-020.md")),
+    ("TUP-021", include_str!("../../errors/TUP-021.md")),
 ];
 
 pub(crate) fn run(

@@ -60,10 +60,14 @@ impl Claim {
         self.engine.extend_claim(self.place, ttl)
     }
 
-    fn require_open(&self) -> Result<(), Error> {
+    /// Whether this handle still has to settle the claim.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ClaimSettled`], or [`Error::ClaimForked`] in a child of the process that claimed.
+    pub fn require_open(&self) -> Result<(), Error> {
         if !self.is_own() {
-            let header = record::header(&self.engine.memory.view(), self.place.reference);
-            return Err(Error::ClaimLost { pid: Some(holder_pid(&self.engine, header)) });
+            return Err(Error::ClaimForked);
         }
         if self.is_settled.load(Ordering::Relaxed) { Err(Error::ClaimSettled) } else { Ok(()) }
     }

@@ -48,6 +48,11 @@ pub(crate) fn moment_in(after: Duration) -> u64 {
     end_ms.min(now_ms() + wheel::TIME_MS_MAX)
 }
 
+/// How long it is until `due_ms`, rounded down: what was said to be so long is never shown as longer.
+pub(crate) fn time_until(due_ms: u64) -> Duration {
+    Duration::from_millis(due_ms.saturating_sub(now_ms() + 1))
+}
+
 /// Whether what is due at `due_ms` has happened by now.
 #[inline(always)]
 pub(crate) fn is_past(due_ms: u64) -> bool {

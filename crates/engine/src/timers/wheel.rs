@@ -240,8 +240,7 @@ pub(crate) fn pop<'m>(
 
 /// How long it is until the timer of a record is due.
 pub(crate) fn time_left(view: &View<'_>, reference: u32) -> Duration {
-    let due_ms = timer(view, reference).load64(DUE);
-    Duration::from_millis(due_ms.saturating_sub(super::now_ms()))
+    super::time_until(timer(view, reference).load64(DUE))
 }
 
 /// Every armed timer of a stripe, with its time, after a check that each stands where it belongs. What is wrong
