@@ -1,6 +1,7 @@
 """A work queue: one producer, four workers, and an end without poison pills.
 
 Each worker takes whatever is there; `finish` ends them when nothing is left. The sum is checked.
+Where a worker may be killed in the middle of its work, claim it: docs/how-to/claim.md.
 """
 
 import tupelo as ts

@@ -85,6 +85,12 @@ impl<'a, 'py> Call<'a, 'py> {
         results::tuple(self.py, view, self.fields, self.handle.objects())
     }
 
+    /// The space, for what is made by the call and keeps the connection open.
+    pub(crate) fn handle_object(&self) -> Py<Handle> {
+        // SAFETY: the method descriptor has checked that it is a `Handle`, as in `borrow`.
+        unsafe { self.object.cast_unchecked::<Handle>() }.to_owned().unbind()
+    }
+
     /// `None`.
     #[inline]
     pub(crate) fn none(&self) -> Bound<'py, PyAny> {

@@ -53,6 +53,8 @@ fn class_name(error: &Error) -> Option<&'static str> {
     Some(match error {
         Error::Timeout { .. } => "Timeout",
         Error::SpaceFull { .. } => "SpaceFull",
+        Error::ClaimLost { .. } => "ClaimLost",
+        Error::LeaseExpired { .. } => "LeaseExpired",
         Error::SpaceNotFound { .. } => "SpaceNotFound",
         Error::SpaceClosed { .. } => "SpaceClosed",
         Error::AccessDenied { .. } => "AccessDenied",

@@ -9,6 +9,7 @@
 //! * `arguments`, `values`, `arrays`, `objects`: Python objects to fields; `results`: and back.
 //! * `patterns`, `formals`, `template`: what a field must look like; `F`, `like` and `parse`.
 //! * `verbs`: one file per family of operations; `waiting`: how the blocking ones wait.
+//! * `claim`, `lease`: what `claim` and `put` return.
 //! * `errors`, `refusal`: what goes wrong, as exceptions.
 //! * `fork`: what a child process may not use.
 //! * `command_line`: the program `tupelo`, for the wheel's console script.
@@ -19,11 +20,13 @@ use pyo3::prelude::*;
 mod arguments;
 mod arrays;
 mod call;
+mod claim;
 mod command_line;
 mod errors;
 mod fork;
 mod formals;
 mod known;
+mod lease;
 mod objects;
 mod order;
 mod patterns;
@@ -40,11 +43,15 @@ mod waiting;
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
+    use super::claim::Claim;
+    #[pymodule_export]
     use super::command_line::command_line;
     #[pymodule_export]
     use super::fork::{after_fork, stays_behind};
     #[pymodule_export]
     use super::formals::{FieldOrder, FieldProxy, Formal, Rest, parse_formal};
+    #[pymodule_export]
+    use super::lease::Lease;
     #[pymodule_export]
     use super::space::{Handle, remove, spaces};
     #[pymodule_export]

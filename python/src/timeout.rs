@@ -22,41 +22,103 @@ pub(crate) fn seconds(
     name: &str,
     argument: Option<&Argument<'_, '_>>,
 ) -> PyResult<Option<Duration>> {
-    argument.map_or(Ok(None), |argument| given(name, argument))
+    let wait = Time { name, none: Some("wait for ever"), zero: true };
+    argument.map_or(Ok(None), |argument| wait.of(argument))
 }
 
-#[cold]
-fn given(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
-    if value.is_none() { Ok(None) } else { duration(name, value).map(Some) }
+/// `lease=`: how long a tuple stays.
+pub(crate) const LEASE: Time<'static> =
+    Time { name: "lease", none: Some("keep the tuple for ever"), zero: false };
+/// `after=`: how long until a tuple is visible.
+pub(crate) const AFTER: Time<'static> =
+    Time { name: "after", none: Some("show it at once"), zero: true };
+/// `ttl=` of a claim: how long its holder may be silent.
+pub(crate) const TTL: Time<'static> = Time { name: "ttl", none: None, zero: false };
+/// The same, when the claim has one.
+pub(crate) const TTL_AGAIN: Time<'static> =
+    Time { name: "ttl", none: Some(AS_BEFORE), zero: false };
+/// What a lease is renewed for.
+pub(crate) const RENEWAL: Time<'static> =
+    Time { name: "seconds", none: Some(AS_BEFORE), zero: false };
+
+const AS_BEFORE: &str = "have as many as at first";
+
+/// An argument that is a time.
+#[derive(Clone, Copy)]
+pub(crate) struct Time<'n> {
+    name: &'n str,
+    /// What `None` is given to do, where it may be given.
+    none: Option<&'static str>,
+    /// Whether no time at all is one.
+    zero: bool,
 }
 
-fn duration(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
-    let seconds = as_seconds(name, value)?;
-    if seconds.is_nan() || seconds < 0.0 {
-        return Err(PyValueError::new_err(format!(
-            "{name} is {seconds}: give seconds from 0 on, or None to wait for ever"
-        )));
+impl Time<'_> {
+    /// The time that was given, or `None`.
+    ///
+    /// # Errors
+    ///
+    /// As [`seconds`], and `TypeError` for a `None` that means nothing here.
+    #[cold]
+    pub(crate) fn of(self, value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
+        if value.is_none() && self.none.is_some() {
+            return Ok(None);
+        }
+        self.duration(value).map(Some)
     }
-    if seconds > SECONDS_MAX {
-        return Err(PyValueError::new_err(format!(
-            "{name} is {seconds}, over the limit of {SECONDS_MAX} seconds: None waits for ever"
-        )));
-    }
-    Ok(Duration::from_secs_f64(seconds))
-}
 
-fn as_seconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
-    let is_number = value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>();
-    if is_number && !value.is_instance_of::<PyBool>() {
-        // An integer too large for a float is beyond reason too.
-        return Ok(value.extract().unwrap_or(f64::INFINITY));
+    /// The time that was given; `default` if none was.
+    ///
+    /// # Errors
+    ///
+    /// As [`Time::of`].
+    pub(crate) fn or(
+        self,
+        argument: Option<&Argument<'_, '_>>,
+        default: Duration,
+    ) -> PyResult<Duration> {
+        argument.map_or(Ok(default), |argument| self.duration(argument))
     }
-    // A `timedelta`, or whatever else can say how long it is.
-    if let Ok(method) = value.getattr("total_seconds") {
-        return method.call0()?.extract();
+
+    fn duration(self, value: &Bound<'_, PyAny>) -> PyResult<Duration> {
+        let seconds = self.as_seconds(value)?;
+        let name = self.name;
+        let is_too_short = if self.zero { seconds < 0.0 } else { seconds <= 0.0 };
+        if seconds.is_nan() || is_too_short {
+            let least = if self.zero { "from 0 on" } else { "above 0" };
+            let or_none = self.or_none();
+            return Err(PyValueError::new_err(format!(
+                "{name} is {seconds}: give seconds {least}{or_none}"
+            )));
+        }
+        if seconds > SECONDS_MAX {
+            let or_none = self.none.map_or_else(String::new, |none| format!(": None to {none}"));
+            return Err(PyValueError::new_err(format!(
+                "{name} is {seconds}, over the limit of {SECONDS_MAX} seconds{or_none}"
+            )));
+        }
+        Ok(Duration::from_secs_f64(seconds))
     }
-    let class = value.get_type().name()?;
-    Err(PyTypeError::new_err(format!(
-        "{name} has the type {class}: give seconds as int or float, a timedelta, or None to wait for ever"
-    )))
+
+    fn as_seconds(self, value: &Bound<'_, PyAny>) -> PyResult<f64> {
+        let is_number = value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>();
+        if is_number && !value.is_instance_of::<PyBool>() {
+            // An integer too large for a float is beyond reason too.
+            return Ok(value.extract().unwrap_or(f64::INFINITY));
+        }
+        // A `timedelta`, or whatever else can say how long it is.
+        if let Ok(method) = value.getattr("total_seconds") {
+            return method.call0()?.extract();
+        }
+        let (name, class) = (self.name, value.get_type().name()?);
+        let forms = self.none.map_or_else(
+            || "seconds as int, float or timedelta".to_owned(),
+            |none| format!("seconds as int or float, a timedelta, or None to {none}"),
+        );
+        Err(PyTypeError::new_err(format!("{name} has the type {class}: give {forms}")))
+    }
+
+    fn or_none(self) -> String {
+        self.none.map_or_else(String::new, |none| format!(", or None to {none}"))
+    }
 }

@@ -38,6 +38,8 @@ def test_a_wrong_timeout_is_named(space, verb, timeout, error, message):
         space.take_many("job", n=1, timeout=timeout)
     with pytest.raises(error, match=message):
         space.swap("job", to=("x",), timeout=timeout)
+    with pytest.raises(error, match=message):
+        space.claim("job", timeout=timeout)
     with pytest.raises(error, match=message.replace("timeout", "idle")):
         space.consume("job", idle=timeout)
     assert space.read_all(REST) == [("there",)]
@@ -54,7 +56,26 @@ def test_a_wrong_timeout_is_named(space, verb, timeout, error, message):
         ),
         (lambda s: s.take("a", timout=3), TypeError, r'did you mean "timeout"\?'),
         (lambda s: s.take("a", x=3), TypeError, r"\(it takes: timeout, order\)"),
-        (lambda s: s.put("a", lease=3), TypeError, r'put\(\) has no keyword argument "lease"'),
+        (lambda s: s.put("a", ttl=3), TypeError, r'put\(\) has no keyword argument "ttl"'),
+        (lambda s: s.put("a", lease=0), ValueError, "lease is 0: give seconds above 0, or None to"),
+        (lambda s: s.put("a", lease=-1), ValueError, "lease is -1: .* keep the tuple for ever"),
+        (lambda s: s.put("a", lease="5s"), TypeError, "lease has the type str: give seconds as"),
+        (lambda s: s.put("a", lease=True), TypeError, "lease has the type bool: give seconds"),
+        (lambda s: s.put("a", lease=1e10), ValueError, "lease is 10000000000, over the limit"),
+        (lambda s: s.put("a", after=-1), ValueError, "after is -1: give seconds from 0 on, or N"),
+        (lambda s: s.put_all([], lease=0), ValueError, "lease is 0: give seconds above 0"),
+        (lambda s: s.put_all([], after="x"), TypeError, "after has the type str: give seconds"),
+        (lambda s: s.claim("a", ttl=0), ValueError, "ttl is 0: give seconds above 0$"),
+        (lambda s: s.claim("a", ttl=None), TypeError, "ttl has the type NoneType: give seconds"),
+        (lambda s: s.claim("a", ttl=False), TypeError, "ttl has the type bool: give seconds"),
+        (lambda s: s.claim("a", max_attempts=0), ValueError, "max_attempts is 0: give a number f"),
+        (lambda s: s.claim("a", max_attempts=-1), ValueError, "max_attempts is -1: give a number"),
+        (lambda s: s.claim("a", max_attempts=True), TypeError, "max_attempts is True: give how"),
+        (lambda s: s.claim("a", max_attempts=1.0), TypeError, "max_attempts is 1.0: give how"),
+        (lambda s: s.claim("a", max_attempts=2**40), ValueError, "from 1 to 4294967295, or None"),
+        (lambda s: s.claim("a", atempts=3), TypeError, r'did you mean "max_attempts"\?'),
+        (lambda s: s.dead("a", n=3), TypeError, r"dead\(\) takes no keyword arguments"),
+        (lambda s: s.requeue(("a",)), TypeError, "the only argument is a tuple"),
         (lambda s: s.count("a", n=3), TypeError, r"count\(\) takes no keyword arguments"),
         (lambda s: s.take("a", order="oldest"), ValueError, "order is 'oldest': give \"fifo\""),
         (lambda s: s.take("a", order=None), TypeError, 'order is None: give "fifo"'),
@@ -86,6 +107,27 @@ def test_a_wrong_argument_is_named(space, call, error, message):
         call(space)
     assert space.count(REST) <= 1
     assert space.stat()["waiters"] == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda c, _: c.extend(0), ValueError, "ttl is 0: give seconds above 0, or None to have"),
+        (lambda c, _: c.extend("3"), TypeError, "ttl has the type str: give seconds"),
+        (lambda c, _: c.abort(3), TypeError, "reason has the type int: give a str"),
+        (lambda c, _: c.put(("a",)), TypeError, "the only argument is a tuple"),
+        (lambda _, e: e.renew(-1), ValueError, "seconds is -1: give seconds above 0, or None to"),
+        (lambda _, e: e.renew(True), TypeError, "seconds has the type bool: give seconds"),
+    ],
+    ids=str,
+)
+def test_a_wrong_argument_of_a_claim_or_a_lease_is_named(space, call, error, message):
+    lease = space.put("a", lease=60)
+    claim = space.claim("a")
+    with pytest.raises(error, match=message):
+        call(claim, lease)
+    claim.abort()
+    assert space.read_all(REST) == [("a",)]
 
 
 def test_an_exception_in_the_callers_own_code_passes_through(space):

@@ -108,6 +108,29 @@ def test_processes_consume_together(shm, shm_url):
     assert [worker.wait(60) for worker in workers] == [0, 0, 0]
 
 
+def test_it_does_not_end_while_a_match_is_claimed(space, eventually):
+    space.put("square", 7)
+    claim = space.claim("square", int)
+    space.finish("square", int)
+    with ThreadPoolExecutor(1) as pool:
+        consumer = pool.submit(lambda: list(space.consume("square", int)))
+        eventually(lambda: space.stat()["waiters"] > 0)
+        assert not consumer.done()
+        claim.abort()
+        assert consumer.result() == [("square", 7)]  # O9
+
+
+def test_it_ends_when_the_last_claim_is_done(space, eventually):
+    space.put("square", 7)
+    claim = space.claim("square", int)
+    space.finish("square", int)
+    with ThreadPoolExecutor(1) as pool:
+        consumer = pool.submit(lambda: list(space.consume("square", int)))
+        eventually(lambda: space.stat()["waiters"] > 0)
+        claim.done()
+        assert consumer.result() == []
+
+
 def test_a_worker_killed_in_the_middle_costs_the_tuple_in_its_hands(shm, shm_url):
     code = (
         "import sys, signal, os, tupelo as ts\n"

@@ -40,11 +40,23 @@ def test_every_result_has_its_example():
     assert {path.stem for path in EXAMPLES} == set(RESULTS)
 
 
-def test_the_python_page_tells_the_truth():
-    page = Path(__file__).parents[2] / "docs" / "python.md"
-    outcome = doctest.testfile(str(page), module_relative=False)
-    assert outcome.attempted > 20
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.parametrize("page", ["python.md", "how-to/claim.md", "how-to/leases.md"])
+def test_a_page_tells_the_truth(page):
+    outcome = doctest.testfile(str(DOCS / page), module_relative=False)
+    assert outcome.attempted > 10
     assert outcome.failed == 0
+
+
+def test_the_program_of_the_page_on_claims_survives_the_kill(tmp_path):
+    page = (DOCS / "how-to" / "claim.md").read_text(encoding="utf-8")
+    program = page.split("```python\n")[1].split("```")[0]
+    (tmp_path / "squares.py").write_text(program, encoding="utf-8")
+    printed = run(tmp_path / "squares.py", tmp_path)
+    assert printed == "one worker was killed, 100 squares are there\n"
+    assert f"It prints `{printed.strip()}`" in page
 
 
 def test_the_program_of_the_readme_runs_as_printed(tmp_path):

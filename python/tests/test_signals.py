@@ -29,6 +29,7 @@ CALLS = {
     "take": ('space.take("job", int)', 1),
     "take with a timeout": ('space.take("job", int, timeout=1000)', 1),
     "take of alternatives": ('space.take(like("job", int) | like("stop", F > 3))', 1),
+    "claim": ('space.claim("job", int)', 1),
     "read": ('space.read("job", int)', 1),
     "take_many": ('space.take_many("job", str, n=2)', 1),
     "swap": ('space.swap("job", int, to=("job", "new"))', 1),

@@ -16,6 +16,11 @@ def verbs(space: ts.Space) -> None:
     """Each verb returns what its template says."""
     assert_type(space.put("job", 7, 3.5), None)
     assert_type(space.put("job", timeout=3.5), None)
+    assert_type(space.put("job", lease=3.5), ts.Lease)
+    assert_type(space.put("job", after=timedelta(seconds=1), lease=None), ts.Lease)
+    seconds = 3.5 if space.count() else None
+    assert_type(space.put("job", lease=seconds), ts.Lease | None)
+    assert_type(space.put_all([("job", 1)], lease=3), int)
     assert_type(space.put_all([("job", 1)]), int)
     assert_type(space.put_all(("job", n) for n in range(3)), int)
     assert_type(space.put_if_absent("job", 1, unless=("job", int)), bool)
@@ -27,6 +32,9 @@ def verbs(space: ts.Space) -> None:
     assert_type(space.take_all("job", int, limit=3), list[tuple[str, int]])
     assert_type(space.read_all("job", int), list[tuple[str, int]])
     assert_type(space.take_many("job", int, n=3, at_least=1), list[tuple[str, int]])
+    assert_type(space.claim("job", int, ttl=3), ts.Claim[tuple[str, int]])
+    assert_type(space.dead("job", int), list[ts.DeadLetter[tuple[str, int]]])
+    assert_type(space.requeue("job", int), int)
     assert_type(space.scan("job", int), Iterator[tuple[str, int]])
     assert_type(space.consume("job", int, idle=3), Iterator[tuple[str, int]])
     assert_type(space.swap("job", int, to=("job", "done")), tuple[str, int])
@@ -37,6 +45,26 @@ def verbs(space: ts.Space) -> None:
     assert_type(space.move_to(space, "job", int), int)
     assert_type(space.stat()["tuples"], Any)
     assert_type(space.explain("job").differences, list[tuple[int, str, str]])
+
+
+def claims_and_leases(space: ts.Space) -> None:
+    """What they give has the type of the tuple."""
+    claim = space.claim("job", int, max_attempts=3, order=F.max(1), timeout=5)
+    assert_type(claim.tuple, tuple[str, int])
+    assert_type(claim.fence, int)
+    with claim as (_, number):
+        assert_type(number, int)
+        claim.put("result", number)
+    with space.claim(ts.like("job", int) | ts.like("stop")) as job:
+        assert_type(job, tuple[str, int] | tuple[str])
+    for letter, attempts, reasons in space.dead("job", float):
+        assert_type(letter, tuple[str, float])
+        assert_type(attempts, int)
+        assert_type(reasons[-1], str)
+    lease = space.put("host", "a", lease=60)
+    assert_type(lease.expires_in, float | None)
+    with lease.keep_alive():
+        lease.renew(60)
 
 
 def patterns(space: ts.Space) -> None:

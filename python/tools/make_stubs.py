@@ -27,6 +27,11 @@ FORMS = (
     ("{0}", "{0}"),
 )
 
+CLAIM = (
+    "ttl: Seconds = 30, timeout: Seconds | None = None, max_attempts: int | None = None, "
+    "order: Order = 'fifo'"
+)
+
 # Name, keyword arguments, result for a tuple of type {0}.
 VERBS = (
     ("take", "timeout: Seconds | None = None, order: Order = 'fifo'", "{0}"),
@@ -40,13 +45,16 @@ VERBS = (
         "n: int, at_least: int | None = None, timeout: Seconds | None = None",
         "list[{0}]",
     ),
+    ("claim", CLAIM, "Claim[{0}]"),
+    ("dead", "", "list[DeadLetter[{0}]]"),
     ("scan", "", "Iterator[{0}]"),
     ("consume", "idle: Seconds | None = None", "Iterator[{0}]"),
-    ("take_future", "", "Future[{0}]"),
-    ("read_future", "", "Future[{0}]"),
     ("swap", "to: tuple[Any, ...], timeout: Seconds | None = None", "{0}"),
     ("try_swap", "to: tuple[Any, ...]", "{0} | None"),
 )
+
+# What the asyncio twin does not have.
+NOT_AWAITED = ("claim", "dead")
 
 
 def overloads(name: str, keywords: str, result: str, *, method: bool = True) -> list[str]:
@@ -81,8 +89,8 @@ def verbs(*, awaited: bool) -> list[str]:
     """Return the overloads of the class `Space`."""
     lines = []
     for name, keywords, result in VERBS:
-        if awaited and result.startswith("Future"):
-            continue  # a task is one
+        if awaited and name in NOT_AWAITED:
+            continue
         prefix, returned = "", result
         if awaited and result.startswith("Iterator"):
             returned = f"Async{result}"

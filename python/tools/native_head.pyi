@@ -4,7 +4,7 @@
 # its help text; the rules are in docs/semantics.md.
 
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from types import EllipsisType, TracebackType, UnionType
 from tupelo.errors import Timeout
@@ -20,6 +20,8 @@ from typing import (
     overload,
     type_check_only,
 )
+
+from tupelo.letters import DeadLetter
 
 Seconds: TypeAlias = float | timedelta
 Order: TypeAlias = Literal["fifo", "lifo", "random", "any"] | FieldOrder
@@ -128,6 +130,35 @@ class Bell:
     def close(self) -> None: ...
 
 @final
+class Claim(Generic[T_co]):
+    @property
+    def tuple(self) -> T_co: ...
+    @property
+    def fence(self) -> int: ...
+    @property
+    def attempt(self) -> int: ...
+    def done(self) -> None: ...
+    def abort(self, reason: str | None = None) -> None: ...
+    def extend(self, ttl: Seconds | None = None) -> None: ...
+    def put(self, *fields: Any) -> None: ...
+    def __enter__(self) -> T_co: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+
+@final
+class Lease:
+    @property
+    def expires_in(self) -> float | None: ...
+    def renew(self, seconds: Seconds | None = None) -> None: ...
+    def cancel(self) -> None: ...
+    def keep_alive(self) -> AbstractContextManager[None]: ...
+
+@final
 class Waiter:
     def wait(self, timeout: Seconds | None = None) -> bool: ...
     def finish(self) -> tuple[Any, ...]: ...
@@ -175,12 +206,51 @@ class Space:
         traceback: TracebackType | None,
         /,
     ) -> None: ...
-    def put(self, *fields: Any, timeout: Seconds | None = None) -> None: ...
-    def put_all(self, tuples: Iterable[tuple[Any, ...]], /) -> int: ...
+    @overload
+    def put(
+        self,
+        *fields: Any,
+        lease: None = None,
+        after: None = None,
+        timeout: Seconds | None = None,
+    ) -> None: ...
+    @overload
+    def put(
+        self,
+        *fields: Any,
+        lease: Seconds,
+        after: Seconds | None = None,
+        timeout: Seconds | None = None,
+    ) -> Lease: ...
+    @overload
+    def put(
+        self,
+        *fields: Any,
+        lease: Seconds | None = None,
+        after: Seconds,
+        timeout: Seconds | None = None,
+    ) -> Lease: ...
+    @overload
+    def put(
+        self,
+        *fields: Any,
+        lease: Seconds | None = None,
+        after: Seconds | None = None,
+        timeout: Seconds | None = None,
+    ) -> Lease | None: ...
+    def put_all(
+        self,
+        tuples: Iterable[tuple[Any, ...]],
+        /,
+        *,
+        lease: Seconds | None = None,
+        after: Seconds | None = None,
+    ) -> int: ...
     def put_if_absent(
         self, *fields: Any, unless: tuple[Any, ...] | Template[Any] | None = None
     ) -> bool: ...
     def count(self, *template: Any) -> int: ...
+    def requeue(self, *template: Any) -> int: ...
     def wait_none(self, *template: Any, timeout: Seconds | None = None) -> None: ...
     def finish(self, *template: Any) -> None: ...
     def move_to(self, other: Space, /, *template: Any) -> int: ...

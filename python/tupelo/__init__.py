@@ -11,10 +11,12 @@ like.
 """
 
 from tupelo._native import (
+    Claim,
     Explanation,
     FieldOrder,
     FieldProxy,
     Formal,
+    Lease,
     Rest,
     Space,
     Template,
@@ -25,6 +27,8 @@ from tupelo._native import (
 )
 from tupelo.errors import (
     AccessDenied,
+    ClaimLost,
+    LeaseExpired,
     LimitExceeded,
     NotEncodable,
     RemoteError,
@@ -42,16 +46,36 @@ from tupelo.errors import (
 from tupelo.space import connect
 from tupelo.spawn import spawn
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tupelo.letters import DeadLetter
+else:
+
+    def __getattr__(name: str) -> object:
+        """Import `DeadLetter` where it is used: its module is not as light as the rest."""
+        if name != "DeadLetter":
+            message = f"module {__name__!r} has no attribute {name!r}"
+            raise AttributeError(message)
+        from tupelo.letters import DeadLetter  # noqa: PLC0415
+
+        return DeadLetter
+
+
 __version__ = "0.1.0"
 
 __all__ = [
     "REST",
     "AccessDenied",
+    "Claim",
+    "ClaimLost",
+    "DeadLetter",
     "Explanation",
     "F",
     "FieldOrder",
     "FieldProxy",
     "Formal",
+    "Lease",
+    "LeaseExpired",
     "LimitExceeded",
     "NotEncodable",
     "RemoteError",

@@ -3,6 +3,8 @@
 * TupeloError
     - Timeout (also a built-in TimeoutError)
     - SpaceFull
+    - ClaimLost
+    - LeaseExpired
     - SpaceNotFound (also a LookupError)
     - SpaceClosed
     - SpaceCorrupted
@@ -25,6 +27,8 @@ takes), `hint` (what to type next, or None) and `space` (the URL, or None).
 
 __all__ = [
     "AccessDenied",
+    "ClaimLost",
+    "LeaseExpired",
     "LimitExceeded",
     "NotEncodable",
     "RemoteError",
@@ -69,6 +73,18 @@ class SpaceFull(TupeloError):
     """The space holds as much as it may. Nothing was stored."""
 
     code = "TUP-005"
+
+
+class ClaimLost(TupeloError):
+    """The claim ran out, and the tuple is another's work now. Nothing was confirmed."""
+
+    code = "TUP-007"
+
+
+class LeaseExpired(TupeloError):
+    """The lease has ended, or its tuple was taken."""
+
+    code = "TUP-021"
 
 
 class SpaceNotFound(TupeloError, LookupError):

@@ -23,7 +23,10 @@ from tupelo._native import Space, Template, like
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from types import TracebackType
     from typing import Any
+
+    from tupelo._native import Claim
 
 __all__ = ["VARIABLE", "RecordingSpace"]
 
@@ -37,15 +40,16 @@ KINDS = {type(None): "null", bool: "bool", int: "int", float: "float", str: "str
 class RecordingSpace(Space):
     """A space that writes down what is done with it."""
 
-    def put(self, *fields: Any, **options: Any) -> None:
+    def put(self, *fields: Any, **options: Any) -> Any:
         """As `Space.put`."""
-        super().put(*fields, **options)
+        lease = super().put(*fields, **options)
         self._note("put", tuple=fields)
+        return lease
 
-    def put_all(self, tuples: Iterable[tuple[Any, ...]], /) -> int:
+    def put_all(self, tuples: Iterable[tuple[Any, ...]], /, **options: Any) -> int:
         """As `Space.put_all`."""
         everything = list(tuples)
-        count = super().put_all(everything)
+        count = super().put_all(everything, **options)
         for fields in everything:
             self._note("put", tuple=fields)
         return count
@@ -96,6 +100,11 @@ class RecordingSpace(Space):
         for found in super().consume(*template, **options):
             self._note("take", template=template, tuple=found)
             yield found
+
+    def claim(self, *template: Any, **options: Any) -> Any:
+        """As `Space.claim`."""
+        self._note("waits", template=template)
+        return _RecordingClaim(self, template, super().claim(*template, **options))
 
     def swap(self, *template: Any, to: Any, **options: Any) -> Any:
         """As `Space.swap`."""
@@ -153,6 +162,55 @@ class RecordingSpace(Space):
         for name, values in told.items():
             line[name] = None if values is None else _texts(values)
         _write(json.dumps(line))
+
+
+class _RecordingClaim:
+    """A claim that is written down as a take, and what it puts, when it is done."""
+
+    def __init__(self, space: RecordingSpace, template: tuple[Any, ...], claim: Claim[Any]) -> None:
+        self._space = space
+        self._template = template
+        self._claim = claim
+        self._puts: list[tuple[Any, ...]] = []
+        self._is_settled = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._claim, name)
+
+    def __enter__(self) -> Any:
+        return self._claim.__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._claim.__exit__(kind, exception, traceback)
+        if kind is None and not self._is_settled:
+            self._note()
+
+    def put(self, *fields: Any) -> None:
+        """As `Claim.put`."""
+        self._claim.put(*fields)
+        self._puts.append(fields)
+
+    def done(self) -> None:
+        """As `Claim.done`."""
+        self._claim.done()
+        self._note()
+
+    def abort(self, reason: str | None = None) -> None:
+        """As `Claim.abort`."""
+        self._claim.abort(reason)
+        self._is_settled = True
+
+    def _note(self) -> None:
+        self._is_settled = True
+        note = self._space._note  # noqa: SLF001 - its own
+        note("take", template=self._template, tuple=self._claim.tuple)
+        for fields in self._puts:
+            note("put", tuple=fields)
 
 
 def _kind(field: Any) -> str:

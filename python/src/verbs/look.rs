@@ -22,8 +22,9 @@ Return figures of the space as a dict, each as it was at some moment of the call
 
 Keys: tuples, bytes_used, bytes_committed, bytes_max, waiters (blocked callers), processes (a list
 of dicts: pid, alive) and shapes (a list of dicts: kinds, entry and fields (the name of the class of
-entries and those of its fields, or None), count, bytes, waiting, puts, takes, indexes; an index is
-the list of the fields that it is over).
+entries and those of its fields, or None), count, bytes, waiting, claims, dead, delayed, puts, takes,
+indexes; a claim is a dict: pid, fence, attempt, expires_in in seconds; an index is the list of the
+fields that it is over).
 
 >>> space.put(\"job\", 17)
 >>> space.stat()[\"shapes\"][0][\"kinds\"]
@@ -62,6 +63,18 @@ fn figures<'py>(py: Python<'py>, stat: &Figures) -> PyResult<Bound<'py, PyDict>>
 }
 
 fn shape_figures<'py>(py: Python<'py>, shape: &ShapeStat) -> PyResult<Bound<'py, PyDict>> {
+    let claims: Vec<_> = shape
+        .claims
+        .iter()
+        .map(|claim| {
+            let dict = PyDict::new(py);
+            dict.set_item("pid", claim.pid)?;
+            dict.set_item("fence", claim.fence)?;
+            dict.set_item("attempt", claim.attempt)?;
+            dict.set_item("expires_in", claim.expires_in.as_secs_f64())?;
+            Ok(dict)
+        })
+        .collect::<PyResult<_>>()?;
     let dict = PyDict::new(py);
     dict.set_item("kinds", kinds(py, &shape.shape)?)?;
     dict.set_item("entry", shape.shape.class.map(tupelo::Class::name))?;
@@ -69,6 +82,9 @@ fn shape_figures<'py>(py: Python<'py>, shape: &ShapeStat) -> PyResult<Bound<'py,
     dict.set_item("count", shape.count)?;
     dict.set_item("bytes", shape.bytes)?;
     dict.set_item("waiting", shape.waiting)?;
+    dict.set_item("claims", claims)?;
+    dict.set_item("dead", shape.dead)?;
+    dict.set_item("delayed", shape.delayed)?;
     dict.set_item("puts", shape.puts)?;
     dict.set_item("takes", shape.takes)?;
     dict.set_item("indexes", PyList::new(py, &shape.indexes)?)?;

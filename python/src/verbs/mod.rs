@@ -2,8 +2,8 @@
 
 pub(crate) mod bell;
 pub(crate) mod bulk;
+pub(crate) mod claim;
 pub(crate) mod consume;
-pub(crate) mod futures;
 pub(crate) mod look;
 pub(crate) mod put;
 pub(crate) mod scan;
@@ -31,6 +31,9 @@ pub(crate) fn define_all(class: &Bound<'_, PyType>) -> PyResult<()> {
     define::<bulk::ReadAll>(class)?;
     define::<bulk::TakeMany>(class)?;
     define::<bulk::Count>(class)?;
+    define::<claim::Claim>(class)?;
+    define::<claim::Dead>(class)?;
+    define::<claim::Requeue>(class)?;
     define::<scan::Scan>(class)?;
     define::<swap::Swap>(class)?;
     define::<swap::TrySwap>(class)?;
@@ -39,8 +42,6 @@ pub(crate) fn define_all(class: &Bound<'_, PyType>) -> PyResult<()> {
     define::<transfer::CopyTo>(class)?;
     define::<consume::Consume>(class)?;
     define::<consume::Finish>(class)?;
-    define::<futures::TakeFuture>(class)?;
-    define::<futures::ReadFuture>(class)?;
     define::<look::Stat>(class)?;
     define::<look::Explain>(class)?;
     Ok(())

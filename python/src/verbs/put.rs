@@ -7,22 +7,23 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use tupelo::{Error, Field, TemplateRef, Watch};
+use tupelo::{Error, LeaseTerms, TemplateRef, Watch};
 
 use crate::arguments::{self, Source};
 use crate::call::{Argument, Call, Verb};
 use crate::errors::Failure;
 use crate::known;
+use crate::lease::Lease;
 use crate::template::Template;
 use crate::timeout;
 use crate::waiting::{self, Deadline};
 
-/// `put(*fields, timeout=None)`
+/// `put(*fields, lease=None, after=None, timeout=None)`
 pub(crate) struct Put;
 
 impl Verb for Put {
     const NAME: &'static CStr = c"put";
-    const DOC: &'static CStr = c"put($self, /, *fields, timeout=None)
+    const DOC: &'static CStr = c"put($self, /, *fields, lease=None, after=None, timeout=None)
 --
 
 Add the tuple of these fields.
@@ -33,7 +34,12 @@ array, or any object that can be pickled; the space keeps a copy (V2).
 
 Args:
     fields: the fields, as positional arguments.
+    lease: how long the tuple stays, in seconds; then it disappears (L1). None keeps it for ever.
+    after: how long until it is visible, in seconds; its lease counts from then (L3).
     timeout: longest wait for room when the space is full, in seconds. None does not wait.
+
+Returns:
+    With lease or after, the Lease, which can be renewed and cancelled. Otherwise None.
 
 Raises:
     SpaceFull: there was no room. Nothing was stored.
@@ -42,12 +48,21 @@ Raises:
 >>> space.put(\"job\", 17, b\"resize\")
 >>> space.take(\"job\", int, ...)
 ('job', 17, b'resize')
+>>> lease = space.put(\"host\", \"node-a\", lease=60)
+>>> lease.cancel()
+>>> space.try_take(\"host\", str) is None
+True
 ";
 
     #[inline]
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
-        let [timeout] = call.keywords(["timeout"])?;
+        let [lease, after, timeout] = call.keywords(["lease", "after", "timeout"])?;
         let timeout = timeout::seconds("timeout", timeout)?;
+        if (lease.is_some() || after.is_some())
+            && let Some(terms) = terms(lease, after)?
+        {
+            return put_leased(call, &terms, timeout);
+        }
         let (py, space) = (call.py, call.space());
         arguments::with_fields(
             py,
@@ -56,7 +71,7 @@ Raises:
             |fields| match space.put(fields) {
                 Ok(()) => Ok(call.none()),
                 Err(full @ Error::SpaceFull { .. }) => {
-                    put_when_room(call, fields, timeout, full).map(|()| call.none())
+                    when_room(call, timeout, full, || space.put(fields)).map(|()| call.none())
                 }
                 Err(why) => Err(why.into()),
             },
@@ -64,38 +79,70 @@ Raises:
     }
 }
 
+/// The terms in the arguments; `None` if there are none.
+#[cold]
+fn terms(
+    lease: Option<&Argument<'_, '_>>,
+    after: Option<&Argument<'_, '_>>,
+) -> PyResult<Option<LeaseTerms>> {
+    let lease = lease.map_or(Ok(None), |lease| timeout::LEASE.of(lease))?;
+    let after = after.map_or(Ok(None), |after| timeout::AFTER.of(after))?;
+    Ok((lease.is_some() || after.is_some()).then_some(LeaseTerms { lease, after }))
+}
+
+/// Puts on terms, and returns the lease.
+#[inline(never)]
+fn put_leased<'py>(
+    call: &Call<'_, 'py>,
+    terms: &LeaseTerms,
+    timeout: Option<Duration>,
+) -> Result<Bound<'py, PyAny>, Failure> {
+    let (py, space) = (call.py, call.space());
+    let (fields, objects) = ((Source::Positional, call.fields), call.handle.objects());
+    let lease = arguments::with_fields(py, fields, objects, |fields| {
+        let put = || space.put_leased(fields, terms);
+        match put() {
+            Err(full @ Error::SpaceFull { .. }) => when_room(call, timeout, full, put),
+            done => Ok(done?),
+        }
+    })?;
+    Ok(Bound::new(py, Lease::new(lease, call.handle_object()))?.into_any())
+}
+
 /// Puts as soon as others have made room, if the caller waits for that at all.
 #[cold]
-fn put_when_room(
+fn when_room<R>(
     call: &Call<'_, '_>,
-    fields: &[Field<'_>],
     timeout: Option<Duration>,
     full: Error,
-) -> Result<(), Failure> {
+    put: impl Fn() -> Result<R, Error>,
+) -> Result<R, Failure> {
     let Some(timeout) = timeout else { return Err(full.into()) };
     let deadline = Deadline::after(Some(timeout));
     let anything = TemplateRef::beginning(&[]);
     let removal = call.space().watch(&[anything], Watch::Removal)?;
     loop {
-        match call.space().put(fields) {
+        match put() {
             Err(Error::SpaceFull { .. }) if waiting::wait(call.py, &removal, &deadline)? => {}
             done => return Ok(done?),
         }
     }
 }
 
-/// `put_all(tuples)`
+/// `put_all(tuples, lease=None, after=None)`
 pub(crate) struct PutAll;
 
 impl Verb for PutAll {
     const NAME: &'static CStr = c"put_all";
-    const DOC: &'static CStr = c"put_all($self, tuples, /)
+    const DOC: &'static CStr = c"put_all($self, tuples, /, *, lease=None, after=None)
 --
 
 Add several tuples, all of them or none; they become visible together (rule O5).
 
 Args:
     tuples: the tuples; any iterable, also a generator.
+    lease: how long each of them stays, in seconds, as for put.
+    after: how long until they are visible, in seconds, as for put.
 
 Returns:
     How many there were.
@@ -111,7 +158,8 @@ Raises:
 ";
 
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
-        call.no_keywords()?;
+        let [lease, after] = call.keywords(["lease", "after"])?;
+        let terms = terms(lease, after)?;
         let [tuples] = call.fields else {
             return Err(PyTypeError::new_err(
                 "put_all() takes one argument, an iterable of tuples, as in \
@@ -122,7 +170,10 @@ Raises:
         let tuples = collect(tuples)?;
         let space = call.space();
         let count = arguments::with_tuples(call.py, &tuples, call.handle.objects(), |tuples| {
-            Ok(space.put_all(tuples)?)
+            Ok(match &terms {
+                None => space.put_all(tuples)?,
+                Some(terms) => space.put_all_leased(tuples, terms)?,
+            })
         })?;
         Ok(count.into_pyobject(call.py).map_err(PyErr::from)?.into_any())
     }

@@ -1,0 +1,205 @@
+//! A claim as an object of Python (rules K1 to K4).
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyStringMethods, PyTuple};
+
+use tupelo::{Error, KeepAlive};
+
+use crate::arguments::{self, Source};
+use crate::call::Argument;
+use crate::errors::{self, Failure};
+use crate::known;
+use crate::space::Handle;
+use crate::timeout;
+use crate::values;
+
+/// A tuple in the hands of this process, until it is done with or goes back to the space.
+///
+/// Made by `Space.claim`. As a context manager it gives the tuple, renews itself as long as the block runs,
+/// and is done at its end; an exception aborts it. A claim that is forgotten is aborted.
+#[pyclass(frozen, generic, module = "tupelo", name = "Claim")]
+pub(crate) struct Claim {
+    held: tupelo::Claim,
+    tuple: Py<PyAny>,
+    /// Also keeps the connection open.
+    space: Py<Handle>,
+    /// Renews the claim while a block runs.
+    keep_alive: Mutex<Option<KeepAlive>>,
+}
+
+impl Claim {
+    /// The object for a claim of `tuple` in `space`.
+    pub(crate) fn new(held: tupelo::Claim, tuple: Py<PyAny>, space: Py<Handle>) -> Self {
+        Self { held, tuple, space, keep_alive: Mutex::default() }
+    }
+
+    fn set_keep_alive(&self, keep_alive: Option<KeepAlive>) {
+        let mut kept = self.keep_alive.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = keep_alive;
+    }
+
+    /// The exception for what went wrong; for a claim that was lost it says which one.
+    #[cold]
+    fn exception(&self, py: Python<'_>, failure: Failure) -> PyErr {
+        let handle = self.space.get();
+        match failure {
+            Failure::Space(error @ Error::ClaimLost { .. }) => {
+                let (tuple, ttl_s) = (self.tuple.bind(py), self.held.ttl().as_secs_f64());
+                let (tuple, problem) = (values::shown(tuple), error.message());
+                let message = format!("your claim on {tuple} (ttl {ttl_s} s) is lost: {problem}");
+                let url = handle.space().url();
+                errors::make(py, "ClaimLost", &message, error.hint().as_deref(), Some(url))
+            }
+            failure => handle.exception(py, failure),
+        }
+    }
+
+    fn settle(&self, py: Python<'_>, settled: Result<(), Error>) -> PyResult<()> {
+        settled.map_err(|error| self.exception(py, error.into()))
+    }
+
+    /// Ends the claim of a block that went well.
+    fn done_at_end(&self, py: Python<'_>) -> PyResult<()> {
+        let done = self.done(py);
+        if let Err(why) = &done
+            && !self.held.is_settled()
+        {
+            // Nobody is left who could try again: it goes back, for the reason that is raised.
+            if let Err(error) = self.held.abort(&reason_of(py, why)) {
+                add_note(py, why, &error)?;
+            }
+        }
+        done
+    }
+
+    /// Ends the claim of a block that failed with `exception`, which goes on.
+    fn abort_at_end(&self, py: Python<'_>, exception: &PyErr) -> PyResult<()> {
+        match self.held.abort(&reason_of(py, exception)) {
+            Ok(()) => Ok(()),
+            Err(error) => add_note(py, exception, &error),
+        }
+    }
+}
+
+#[pymethods]
+impl Claim {
+    /// The tuple.
+    #[getter]
+    fn tuple(&self, py: Python<'_>) -> Py<PyAny> {
+        self.tuple.clone_ref(py)
+    }
+
+    /// The number of the claim, greater than that of every earlier one in the space (rule K1).
+    ///
+    /// What is written elsewhere can carry it, so that a writer whose claim was lost is known.
+    #[getter]
+    fn fence(&self) -> u64 {
+        self.held.fence()
+    }
+
+    /// Which attempt at the tuple this is; the first is 1.
+    #[getter]
+    fn attempt(&self) -> u32 {
+        self.held.attempt()
+    }
+
+    /// Consume the tuple; what was put under the claim appears at the same moment (rules K2, K4).
+    ///
+    /// Raises:
+    ///     `ClaimLost`: the tuple is another's work now, and nothing was put (K3).
+    ///     `SpaceFull`: what was put under the claim found no room. The claim goes on.
+    ///     `ValueError`: the claim was done or aborted before.
+    fn done(&self, py: Python<'_>) -> PyResult<()> {
+        self.settle(py, self.held.done())
+    }
+
+    /// Put the tuple back at its old place (rule K2); what was put under the claim is forgotten.
+    ///
+    /// After its last attempt it goes to the dead letters instead (K5), where `reason` is kept.
+    ///
+    /// Raises:
+    ///     `ClaimLost`: the tuple is back already (K3).
+    ///     `ValueError`: the claim was done or aborted before.
+    #[pyo3(signature = (reason = None))]
+    fn abort(&self, py: Python<'_>, reason: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let reason = reason
+            .map_or(Ok("aborted, no reason given"), |reason| known::text("reason", reason))?;
+        self.settle(py, self.held.abort(reason))
+    }
+
+    /// Let the claim run for `ttl` seconds from now; by default for as long as at first.
+    ///
+    /// Raises:
+    ///     `ClaimLost`: it has run out already (K3).
+    #[pyo3(signature = (ttl = None))]
+    fn extend(&self, py: Python<'_>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let ttl: Option<Duration> = ttl.map_or(Ok(None), |ttl| timeout::TTL_AGAIN.of(ttl))?;
+        self.settle(py, self.held.extend(ttl))
+    }
+
+    /// Add the tuple of these fields at the moment when the claim is done, or never (rule K4).
+    #[pyo3(signature = (*fields))]
+    fn put(&self, py: Python<'_>, fields: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let fields: Vec<Argument<'_, '_>> = fields.iter_borrowed().collect();
+        let objects = self.space.get().objects();
+        arguments::with_fields(py, (Source::Positional, &fields), objects, |fields| {
+            Ok(self.held.put(fields)?)
+        })
+        .map_err(|failure| self.exception(py, failure))
+    }
+
+    /// Begin to renew the claim; return the tuple.
+    fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let keep_alive = self.held.keep_alive();
+        let keep_alive = keep_alive.map_err(|error| self.exception(py, error.into()))?;
+        self.set_keep_alive(Some(keep_alive));
+        Ok(self.tuple.clone_ref(py))
+    }
+
+    /// End the claim, unless the block did: done, or aborted if it raised.
+    #[pyo3(signature = (_kind, exception, _traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        exception: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let ended = if self.held.is_settled() {
+            Ok(())
+        } else if exception.is_none() {
+            self.done_at_end(py)
+        } else {
+            self.abort_at_end(py, &PyErr::from_value(exception.clone()))
+        };
+        self.set_keep_alive(None);
+        ended
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let tuple = values::shown(self.tuple.bind(py));
+        format!("<Claim {tuple}, attempt {}, fence {}>", self.attempt(), self.fence())
+    }
+}
+
+/// Class and text of an exception, as the last line of a traceback has them.
+fn reason_of(py: Python<'_>, exception: &PyErr) -> String {
+    let class = exception.get_type(py).qualname();
+    let class = class.map_or_else(|_| "exception".to_owned(), |name| name.to_string());
+    // An exception whose text can not be had is still known by its class.
+    let text = exception.value(py).str().ok();
+    match text.as_ref().map(|text| text.to_string_lossy()) {
+        Some(text) if !text.is_empty() => format!("{class}: {text}"),
+        _ => class,
+    }
+}
+
+/// Adds to `exception`, which goes on, that the claim could not be given back because of `error`.
+#[cold]
+fn add_note(py: Python<'_>, exception: &PyErr, error: &Error) -> PyResult<()> {
+    exception.value(py).call_method1("add_note", (error.to_string(),))?;
+    Ok(())
+}

@@ -1,0 +1,181 @@
+//! `claim`, and what becomes of tuples that nobody could be done with: `dead`, `requeue`.
+
+use std::ffi::CStr;
+use std::time::Duration;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyList};
+
+use tupelo::{ClaimTerms, Obituary, Want};
+
+use crate::call::{Call, Verb};
+use crate::claim::Claim as ClaimObject;
+use crate::errors::Failure;
+use crate::order;
+use crate::timeout;
+use crate::values;
+use crate::waiting::{self, Deadline};
+
+/// How long the holder of a claim may be silent, if the caller does not say.
+const TTL: Duration = Duration::from_secs(30);
+
+/// `claim(*template, ttl=30, timeout=None, max_attempts=None, order="fifo")`
+pub(crate) struct Claim;
+
+impl Verb for Claim {
+    const NAME: &'static CStr = c"claim";
+    const DOC: &'static CStr =
+        c"claim($self, /, *template, ttl=30, timeout=None, max_attempts=None, order='fifo')
+--
+
+Take a tuple that matches so that it comes back unless it is done with; wait if there is none.
+
+Nobody else sees the tuple meanwhile. It goes back to its old place if the claim is aborted, at once
+if this process dies, and when ttl has passed without a sign of life (rule K2). As a context manager
+the claim gives the tuple, renews itself as long as the block runs, whatever the block does, and is
+done at its end; an exception in the block aborts it and goes on.
+
+Args:
+    template: as for `take`.
+    ttl: how long the claim runs without being renewed, in seconds.
+    timeout: longest wait for a match, in seconds. None waits for ever; 0 does not wait.
+    max_attempts: after so many attempts that failed, the tuple goes to the dead letters (K5) and
+        `dead` shows it. None for never.
+    order: as for `take`.
+
+Returns:
+    The Claim: tuple, fence, attempt, done(), abort(reason), extend(ttl), put(*fields).
+
+Raises:
+    Timeout: nothing matched in time. Nothing was claimed, also if the call was interrupted (T5).
+    ClaimLost: at the end of the block: the tuple is another's work now (K3).
+
+>>> space.put(\"order\", 7)
+>>> with space.claim(\"order\", int, ttl=30) as (_, order):
+...     space.put(\"shipped\", order)
+>>> claim = space.claim(\"shipped\", int)
+>>> claim.tuple, claim.attempt
+(('shipped', 7), 1)
+>>> claim.put(\"billed\", 7)
+>>> claim.done()
+>>> space.take(\"billed\", int)
+('billed', 7)
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [ttl, timeout, attempts_max, order] =
+            call.keywords(["ttl", "timeout", "max_attempts", "order"])?;
+        let terms = ClaimTerms {
+            ttl: timeout::TTL.or(ttl, TTL)?,
+            attempts_max: attempts_max.map_or(Ok(None), |count| attempts("max_attempts", count))?,
+        };
+        let order = order::order(order)?;
+        let timeout = timeout::seconds("timeout", timeout)?;
+        let (claim, tuple) = call.with_template(|template| {
+            let space = call.space();
+            let claimed = space.try_claim(template, order, &terms, |view| call.tuple(view))?;
+            if let Some(claimed) = claimed {
+                return Ok(claimed);
+            }
+            if timeout != Some(Duration::ZERO) {
+                let waiter = space.waiter(template, Want::Take)?;
+                if waiting::wait(call.py, &waiter, &Deadline::after(timeout))? {
+                    return waiter.finish_claim(&terms, |view| call.tuple(view));
+                }
+            }
+            Err(space.timeout("claim", template, timeout.unwrap_or_default()).into())
+        })?;
+        let claim = ClaimObject::new(claim, tuple.unbind(), call.handle_object());
+        Ok(Bound::new(call.py, claim)?.into_any())
+    }
+}
+
+/// The number of attempts in the argument `name`; `None` for any number.
+fn attempts(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+    if argument.is_none() {
+        return Ok(None);
+    }
+    let shown = values::shown(argument);
+    let number: i128 =
+        if argument.is_instance_of::<PyBool>() { None } else { argument.extract().ok() }
+            .ok_or_else(|| {
+                PyTypeError::new_err(format!(
+                    "{name} is {shown}: give how many, as an int, or None"
+                ))
+            })?;
+    match u32::try_from(number) {
+        Ok(number) if number > 0 => Ok(Some(number)),
+        _ => Err(PyValueError::new_err(format!(
+            "{name} is {shown}: give a number from 1 to {}, or None for no limit",
+            u32::MAX
+        ))),
+    }
+}
+
+/// `dead(*template)`
+pub(crate) struct Dead;
+
+impl Verb for Dead {
+    const NAME: &'static CStr = c"dead";
+    const DOC: &'static CStr = c"dead($self, /, *template)
+--
+
+Return the tuples that match and whose last attempt has failed (rule K5). They stay where they are.
+
+Only claims with `max_attempts` make tuples dead. No other verb sees them, but for `requeue`.
+
+Returns:
+    A list of DeadLetter: the tuple, how many attempts failed, and why, the oldest reason first;
+    of many long reasons the newest are kept.
+
+>>> space.put(\"order\", 7)
+>>> space.claim(\"order\", int, max_attempts=1).abort(\"no such customer\")
+>>> space.dead(\"order\", int)
+[DeadLetter(tuple=('order', 7), attempts=1, reasons=['no such customer'])]
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        call.no_keywords()?;
+        let class = call.py.import("tupelo.letters")?.getattr("DeadLetter")?;
+        let letters = call.with_template(|template| {
+            call.space().dead(template, |view, obituary| {
+                let Obituary { attempts, reasons } = obituary;
+                let reasons: Vec<_> = reasons.into_iter().map(|one| one.reason).collect();
+                Ok::<_, Failure>(class.call1((call.tuple(view)?, attempts, reasons))?)
+            })
+        })?;
+        Ok(PyList::new(call.py, letters)?.into_any())
+    }
+}
+
+/// `requeue(*template)`
+pub(crate) struct Requeue;
+
+impl Verb for Requeue {
+    const NAME: &'static CStr = c"requeue";
+    const DOC: &'static CStr = c"requeue($self, /, *template)
+--
+
+Put the dead tuples that match back at their old places, as if nobody had tried yet (rule K5).
+
+Returns:
+    How many there were.
+
+Raises:
+    SpaceFull: there was no room. None was put back.
+
+>>> space.put(\"order\", 7)
+>>> space.claim(\"order\", int, max_attempts=1).abort()
+>>> space.requeue(\"order\", ...)
+1
+>>> space.take(\"order\", int)
+('order', 7)
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        call.no_keywords()?;
+        let count = call.with_template(|template| Ok(call.space().requeue(template)?))?;
+        Ok(count.into_pyobject(call.py).map_err(PyErr::from)?.into_any())
+    }
+}

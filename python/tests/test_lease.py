@@ -1,0 +1,136 @@
+"""put with lease and after: tuples that disappear, or appear, by themselves."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from time import monotonic
+
+import pytest
+
+import tupelo as ts
+from tupelo import REST
+
+
+def test_a_leased_tuple_disappears_and_not_before_its_time(space):
+    begin = monotonic()
+    lease = space.put("host", "a", lease=0.05)
+    space.wait_none("host", str, timeout=60)
+    assert monotonic() - begin >= 0.05  # L1
+    assert space.try_take("host", str) is None
+    with pytest.raises(ts.LeaseExpired) as caught:
+        lease.renew()  # L2
+    assert (caught.value.code, caught.value.space) == ("TUP-021", space.url)
+    with pytest.raises(ts.LeaseExpired):
+        lease.cancel()
+    with pytest.raises(ts.LeaseExpired):
+        lease.expires_in  # noqa: B018
+    assert repr(lease) == "<Lease, ended>"
+
+
+def test_a_plain_put_has_no_lease(space):
+    assert space.put("host", "a", lease=None, after=None) is None
+
+
+@pytest.mark.parametrize("seconds", [60, 60.0, timedelta(minutes=1)])
+def test_a_lease_says_how_long_it_is(space, seconds):
+    lease = space.put("host", "a", lease=seconds)
+    assert isinstance(lease, ts.Lease)
+    assert 0 < lease.expires_in <= 60
+    lease.renew(120)
+    assert 60 < lease.expires_in <= 120  # L2
+    lease.renew()
+    assert lease.expires_in <= 60
+    assert space.take("host", str, timeout=0) == ("host", "a")
+    with pytest.raises(ts.LeaseExpired):
+        lease.renew()
+
+
+def test_cancelling_a_lease_removes_the_tuple(space):
+    lease = space.put("host", "a", lease=60)
+    space.put("host", "b")
+    lease.cancel()
+    assert space.read_all(REST) == [("host", "b")]  # L2
+
+
+def test_a_forgotten_lease_changes_nothing(space):
+    space.put("host", "a", lease=60)
+    assert space.read_all(REST) == [("host", "a")]
+
+
+def test_a_delayed_tuple_is_visible_later_and_serves_who_waits(space, eventually):
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(space.take, "job", int)
+        eventually(lambda: space.stat()["waiters"] == 1)
+        begin = monotonic()
+        lease = space.put("job", 1, after=0.05)
+        assert lease.expires_in is None
+        assert repr(lease) == "<Lease for ever>"
+        assert space.try_take("job", int) is None  # L3
+        assert waiting.result() == ("job", 1)  # T6
+        assert monotonic() - begin >= 0.05
+
+
+def test_a_delayed_tuple_can_be_cancelled_before_it_is_seen(space):
+    lease = space.put("job", 1, after=60)
+    assert space.stat()["shapes"][0]["delayed"] == 1
+    lease.cancel()
+    assert space.stat()["shapes"][0]["delayed"] == 0
+    with pytest.raises(ts.LeaseExpired):
+        lease.cancel()
+
+
+def test_a_lease_counts_from_when_the_tuple_is_visible(space):
+    lease = space.put("job", 1, after=60, lease=5)
+    assert lease.expires_in == 5  # L3
+    space.put("job", 2, after=0, lease=60)
+    assert space.take("job", int, timeout=60) == ("job", 2)
+
+
+def test_put_all_takes_terms_for_all_its_tuples(space):
+    assert space.put_all([("host", "a"), ("host", "b")], lease=0.02) == 2
+    assert space.put_all([("host", "c")], after=0.02) == 1
+    space.put_all([("host", "d")], lease=None)
+    assert space.take("host", "c", timeout=60) == ("host", "c")
+    space.wait_none("host", "a", timeout=60)
+    space.wait_none("host", "b", timeout=60)
+    assert space.read_all(REST) == [("host", "d")]
+
+
+def test_a_lease_that_is_kept_alive_does_not_end(space, eventually):
+    lease = space.put("host", "a", lease=0.6)
+    with lease.keep_alive(), pytest.raises(ts.Timeout):
+        space.wait_none("host", str, timeout=1.5)  # more than twice the lease
+    eventually(lambda: space.count(REST) == 0)
+
+
+def test_a_lease_that_never_ends_is_not_kept_alive(space):
+    lease = space.put("host", "a", after=0.001)
+    with pytest.raises(ValueError, match="this lease never ends"), lease.keep_alive():
+        pass
+
+
+def test_a_lease_that_ends_makes_room_for_a_put_that_waits(url):
+    with ts.connect(url, tuples_max=1) as space:
+        space.put("job", 1, lease=0.02)
+        with pytest.raises(ts.SpaceFull):
+            space.put("job", 2, lease=60, timeout=0.001)
+        lease = space.put("job", 3, lease=60, timeout=60)
+        assert 0 < lease.expires_in <= 60
+        assert space.read_all(REST) == [("job", 3)]
+
+
+def test_a_claimed_tuple_whose_lease_ends_does_not_come_back(space, eventually):
+    space.put("job", 1, lease=0.02)
+    claim = space.claim("job", int)
+    other = space.put("job", 2, lease=0.02)
+    eventually(lambda: space.count(REST) == 0)
+    with pytest.raises(ts.LeaseExpired):
+        other.renew()
+    claim.abort()
+    eventually(lambda: space.count(REST) == 0)
+
+
+def test_a_lease_of_a_space_that_was_closed_says_so(url):
+    with ts.connect(url) as space:
+        lease = space.put("host", "a", lease=60)
+    with pytest.raises(ts.SpaceClosed):
+        lease.renew()
