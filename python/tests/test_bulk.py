@@ -70,3 +70,16 @@ def test_a_hundred_thousand_tuples_go_in_and_out_at_once(space):
     numbers = range(100_000)
     assert space.put_all(("n", n) for n in numbers) == len(numbers)
     assert [n for _, n in space.take_all("n", int)] == list(numbers)
+
+
+@pytest.mark.parametrize("limit", [None, 1_000])
+def test_a_full_space_is_emptied_in_one_step(url, limit):
+    with ts.connect(url, size="2M") as space:
+        count = 0
+        with pytest.raises(ts.SpaceFull):
+            while True:
+                space.put("job", count)
+                count += 1
+        taken = space.take_all("job", int, limit=limit)  # B1, O6
+        assert taken == [("job", number) for number in range(limit or count)]
+        assert space.count("job", int) == count - len(taken)

@@ -49,6 +49,8 @@ VERBS = (
     ("dead", "", "list[DeadLetter[{0}]]"),
     ("scan", "", "Iterator[{0}]"),
     ("consume", "idle: Seconds | None = None", "Iterator[{0}]"),
+    ("take_future", "", "Future[{0}]"),
+    ("read_future", "", "Future[{0}]"),
     ("swap", "to: tuple[Any, ...], timeout: Seconds | None = None", "{0}"),
     ("try_swap", "to: tuple[Any, ...]", "{0} | None"),
 )
@@ -89,6 +91,8 @@ def verbs(*, awaited: bool) -> list[str]:
     """Return the overloads of the class `Space`."""
     lines = []
     for name, keywords, result in VERBS:
+        if awaited and result.startswith("Future"):
+            continue  # a task is one
         if awaited and name in NOT_AWAITED:
             continue
         prefix, returned = "", result

@@ -4,6 +4,7 @@
 # its help text; the rules are in docs/semantics.md.
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from types import EllipsisType, TracebackType, UnionType

@@ -7,6 +7,9 @@
 | `rdg`, `ing` | `read_all`, `take_all` |
 | `collect`, `copy_collect` | `move_to`, `copy_to` |
 
+Bonita's names for asking now and collecting later: `dispatch` is `take_future`; the future's `done`
+and `result` are its `arrived` and `obtain`.
+
 >>> from tupelo import linda
 >>> with linda.connect("mem://linda") as space:
 ...     space.out("job", 7)
@@ -21,9 +24,10 @@ from tupelo._native import Space as _Space
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Literal
+    from concurrent.futures import Future
+    from typing import Any, Literal
 
-__all__ = ["Space", "connect"]
+__all__ = ["Space", "arrived", "connect", "obtain"]
 
 
 class Space(_Space):
@@ -40,6 +44,17 @@ class Space(_Space):
     ing = _Space.take_all
     collect = _Space.move_to
     copy_collect = _Space.copy_to
+    dispatch = _Space.take_future
+
+
+def arrived(future: Future[tuple[Any, ...]]) -> bool:
+    """Return whether the tuple that was asked for with `dispatch` is there."""
+    return future.done()
+
+
+def obtain(future: Future[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Return the tuple that was asked for with `dispatch`, waiting for it."""
+    return future.result()
 
 
 def connect(

@@ -53,7 +53,7 @@ pub(crate) fn line<'m>(view: &View<'m>) -> ArenaLine<'m> {
 /// The entry of extent `index`.
 #[inline]
 pub(crate) fn entry<'m>(view: &View<'m>, layout: &Layout, index: u32) -> Entry<'m> {
-    if index >= layout.extents_max {
+    if index >= layout.extents_all {
         view.violate();
         return view.span(layout::extent_entry(0));
     }
@@ -82,9 +82,33 @@ fn enter(section: &mut Section<'_>) -> Result<u32, Error> {
 /// [`Need::Extents`] if there are none: the section is to be dropped, the arena grown, and the operation
 /// begun again, so that nobody waits for a lock while the kernel finds pages.
 pub(crate) fn take(section: &mut Section<'_>, layout: &Layout, count: u32) -> Result<u32, Error> {
+    take_below(layout.extents_max, section, layout, count)
+}
+
+/// As [`take`], for a log: also from those that only logs may have.
+///
+/// # Errors
+///
+/// As [`take`].
+pub(crate) fn take_for_log(
+    section: &mut Section<'_>,
+    layout: &Layout,
+    count: u32,
+) -> Result<u32, Error> {
+    take_below(layout.extents_all, section, layout, count)
+}
+
+/// As [`take`], of the first `end` extents.
+fn take_below(
+    end: u32,
+    section: &mut Section<'_>,
+    layout: &Layout,
+    count: u32,
+) -> Result<u32, Error> {
     let before = enter(section)?;
     let committed = line(section.view()).load(COMMITTED);
-    let first = find(section.view(), layout, count).ok_or(Need::Extents { count, committed })?;
+    let need = Need::Extents { count, end, committed };
+    let first = find(section.view(), layout, count, end).ok_or(need)?;
     mark(section, layout, first, count, false)?;
     section.focus(before);
     Ok(first)
@@ -114,15 +138,15 @@ pub(crate) fn give_back(
     Ok(())
 }
 
-/// Whether `count` neighbouring extents are free: a hint, unless the arena is locked.
-pub(crate) fn has(view: &View<'_>, layout: &Layout, count: u32) -> bool {
-    find(view, layout, count).is_some()
+/// Whether `count` neighbouring extents among the first `end` are free: a hint, unless the arena is locked.
+pub(crate) fn has(view: &View<'_>, layout: &Layout, count: u32, end: u32) -> bool {
+    find(view, layout, count, end).is_some()
 }
 
-/// The first of `count` neighbouring free extents.
-fn find(view: &View<'_>, layout: &Layout, count: u32) -> Option<u32> {
+/// The first of `count` neighbouring free extents among the first `end`.
+fn find(view: &View<'_>, layout: &Layout, count: u32, end: u32) -> Option<u32> {
     let line = line(view);
-    let committed = line.load(COMMITTED).min(layout.extents_max);
+    let committed = line.load(COMMITTED).min(end);
     let (mut run, mut index) = (0, line.load(HINT).saturating_mul(32));
     while index < committed {
         let word = free_word(view, layout, index / 32);
@@ -156,7 +180,7 @@ pub(crate) fn mark(
         step::beyond(section, count as usize / 32 + MARK_WORDS)?;
     }
     let end = first.saturating_add(count);
-    if end > layout.extents_max {
+    if end > layout.extents_all {
         section.view().violate();
         return Ok(());
     }
@@ -192,8 +216,8 @@ const _: () = assert!(
 );
 
 impl Engine {
-    /// Commits more of the arena for a section that found no `count` neighbouring extents when the arena had
-    /// `committed`.
+    /// Commits more of the arena for a section that found no `count` neighbouring extents among the first `end`
+    /// when the arena had `committed`.
     ///
     /// That section has been undone, so what it had taken is free again and may even be enough for this
     /// one request; it grows all the same, or the section would fail at the same place for ever.
@@ -202,7 +226,7 @@ impl Engine {
     ///
     /// [`Error::SpaceFull`] if the space may not grow that far, or the system has no room.
     #[cold]
-    pub(crate) fn grow(&self, count: u32, committed: u32) -> Result<(), Error> {
+    pub(crate) fn grow(&self, count: u32, end: u32, committed: u32) -> Result<(), Error> {
         let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
         let layout = &self.layout;
         if line(section.view()).load(COMMITTED) != committed {
@@ -211,7 +235,7 @@ impl Engine {
         }
         let tail = free_tail(section.view(), layout, committed);
         let missing = count - tail.min(count - 1);
-        let left = layout.extents_max.saturating_sub(committed);
+        let left = end.saturating_sub(committed);
         if missing > left {
             return Err(self.full(None));
         }

@@ -134,10 +134,19 @@ impl Engine {
         &self,
         mut operation: impl FnMut() -> Result<R, Error>,
     ) -> Result<R, Error> {
+        let mut was_long = false;
         loop {
             match operation() {
-                Err(Error::Need(need)) => self.provide(need)?,
-                done => return done,
+                Err(Error::Need(need)) => {
+                    was_long |= need == Need::Log;
+                    self.provide(need)?;
+                }
+                done => {
+                    if was_long {
+                        self.return_log_reserve();
+                    }
+                    return done;
+                }
             }
         }
     }
@@ -158,9 +167,9 @@ impl Engine {
         match need {
             Need::Time => self.catch_up_all(),
             // Growth by very much needs a longer log itself.
-            Need::Extents { count, committed } => {
-                match self.retry(|| self.grow(count, committed)) {
-                    Err(Error::SpaceFull(_)) if self.gather(count)? => Ok(()),
+            Need::Extents { count, end, committed } => {
+                match self.retry(|| self.grow(count, end, committed)) {
+                    Err(Error::SpaceFull(_)) if self.gather(count, end)? => Ok(()),
                     done => done,
                 }
             }
@@ -169,9 +178,9 @@ impl Engine {
     }
 
     /// Gathers extents that nobody needs: what the dead had, and what stripes keep for the next tuple of
-    /// some size. Returns whether there were any, and so `count` neighbouring ones are free.
+    /// some size. Returns whether there were any, and so `count` neighbouring ones among the first `end` are free.
     #[cold]
-    fn gather(&self, count: u32) -> Result<bool, Error> {
+    fn gather(&self, count: u32, end: u32) -> Result<bool, Error> {
         self.settle_all()?;
         let mut freed = 0;
         for shape in 0..registry::count(&self.memory.view()) {
@@ -183,7 +192,7 @@ impl Engine {
                 Ok(freed)
             })?;
         }
-        Ok(freed > 0 && arena::has(&self.memory.view(), &self.layout, count))
+        Ok(freed > 0 && arena::has(&self.memory.view(), &self.layout, count, end))
     }
 
     /// An error if damage was found. For who finds nothing: in a damaged space there is nothing to be found.

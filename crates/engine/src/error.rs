@@ -77,6 +77,8 @@ pub enum Need {
     Extents {
         /// So many.
         count: u32,
+        /// Among the first so many.
+        end: u32,
         /// How many extents the arena had, all told, when there were not.
         committed: u32,
     },

@@ -28,6 +28,16 @@ pub(crate) const EXTENT_GRANULES: u32 = (EXTENT_BYTES / GRANULE) as u32;
 /// Extents by which the arena grows: 2 MiB, half a millisecond of the kernel's time.
 pub(crate) const CHUNK_EXTENTS: u32 = 32;
 
+/// Words that one atomic step may change: a quarter of a million tuples, or fewer with many indexes.
+pub(crate) const LOG_ENTRIES_MAX: u32 = 1 << 22;
+/// Addresses for long logs, in extents per extent of tuples: a log entry has 16 bytes, and a tuple of the smallest
+/// size, 128 bytes, with eight indexes has some 50 of them. Twice that, since a log is copied as it grows.
+const LOG_SHARE: u32 = 16;
+/// But no more than two of the longest logs need, each while it is taking the place of one of a quarter.
+const LOG_EXTENTS_MAX: u32 = 2 * (LOG_ENTRIES_MAX + LOG_ENTRIES_MAX / 4) / LOG_ENTRIES_PER_EXTENT;
+/// Log entries that an extent holds.
+pub(crate) const LOG_ENTRIES_PER_EXTENT: u32 = EXTENT_GRANULES * 4;
+
 /// Most shapes in a space (rule B2).
 pub const SHAPES_MAX: usize = 4096;
 /// The same, as shapes are counted.
@@ -153,26 +163,32 @@ pub(crate) const fn extent_entry(index: u32) -> usize {
 /// The places that depend on the size of the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Extents that the arena can have.
+    /// Extents that tuples can have.
     pub(crate) extents_max: u32,
+    /// Extents that the arena can have: those beyond [`Layout::extents_max`] are for long undo logs, so that what
+    /// empties a full space finds room to note what it does.
+    pub(crate) extents_all: u32,
     /// Offset of the arena.
     pub(crate) arena: usize,
     bitmap: usize,
 }
 
 impl Layout {
-    /// The layout of a space whose arena may grow to `extents_max` extents.
+    /// The layout of a space whose tuples may have `extents_max` extents.
     pub(crate) const fn new(extents_max: u32) -> Self {
-        let table_bytes = (extents_max as usize * EXTENT_ENTRY_BYTES).next_multiple_of(PAGE);
+        let for_logs = extents_max.saturating_mul(LOG_SHARE);
+        let for_logs = if for_logs < LOG_EXTENTS_MAX { for_logs } else { LOG_EXTENTS_MAX };
+        let extents_all = extents_max.saturating_add(for_logs);
+        let table_bytes = (extents_all as usize * EXTENT_ENTRY_BYTES).next_multiple_of(PAGE);
         let bitmap = EXTENTS + table_bytes;
-        let bitmap_bytes = (extents_max as usize).div_ceil(8).next_multiple_of(PAGE);
+        let bitmap_bytes = (extents_all as usize).div_ceil(8).next_multiple_of(PAGE);
         let arena = (bitmap + bitmap_bytes).next_multiple_of(2 << 20);
-        Self { extents_max, arena, bitmap }
+        Self { extents_max, extents_all, arena, bitmap }
     }
 
     /// Bytes of address space that the whole segment needs.
     pub(crate) const fn reserve_bytes(&self) -> usize {
-        self.arena + self.extents_max as usize * EXTENT_BYTES
+        self.arena + self.extents_all as usize * EXTENT_BYTES
     }
 
     /// Offset of word `index` of the set of free extents.

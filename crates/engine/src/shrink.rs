@@ -34,12 +34,15 @@ impl Engine {
             return Ok(());
         };
         let line = arena::line(section.view());
-        let committed = line.load(COMMITTED).min(self.layout.extents_max);
+        let committed = line.load(COMMITTED).min(self.layout.extents_all);
         let tail = arena::free_tail(section.view(), &self.layout, committed);
         let idle = tail.min(line.load(IDLE));
         line.init(IDLE, tail);
         let reserve = CHUNK_EXTENTS.max((committed - tail) / RESERVE);
-        let goes = idle.saturating_sub(reserve).min(STEP_EXTENTS) / CHUNK_EXTENTS * CHUNK_EXTENTS;
+        // Nothing is kept of what only logs may use.
+        let over = committed.saturating_sub(self.layout.extents_max).min(idle);
+        let goes = idle.saturating_sub(reserve).max(over).min(STEP_EXTENTS);
+        let goes = goes / CHUNK_EXTENTS * CHUNK_EXTENTS;
         if goes == 0 {
             return Ok(());
         }

@@ -93,7 +93,7 @@ impl Engine {
         let bytes = |extents: u32| u64::from(extents) * EXTENT_BYTES as u64;
         let mut bytes_by_owner = std::collections::HashMap::<u32, u64>::new();
         let mut extent = 0;
-        while extent < committed.min(self.layout.extents_max) {
+        while extent < committed.min(self.layout.extents_all) {
             let (owner, extents) = arena::owner(&view, &self.layout, extent).unwrap_or((0, 1));
             *bytes_by_owner.entry(owner).or_default() += bytes(extents);
             extent += extents.max(1);

@@ -18,7 +18,7 @@ use crate::arena;
 use crate::engine::space_line;
 use crate::error::Error;
 use crate::layout::head;
-use crate::layout::{EXTENT_BYTES, EXTENT_GRANULES};
+use crate::layout::{EXTENT_BYTES, LOG_ENTRIES_MAX, LOG_ENTRIES_PER_EXTENT};
 use crate::record;
 use crate::registry;
 use crate::stripe::{self, Stripe};
@@ -234,14 +234,15 @@ impl Engine {
     #[cold]
     pub(crate) fn lengthen_log(&self) -> Result<(), Error> {
         let thread = self.memory.thread()?;
-        let entries = thread.log_capacity() * 4;
-        if entries > LOG_ENTRIES_MAX {
+        let entries = thread.log_capacity();
+        if entries >= LOG_ENTRIES_MAX {
             return Err(Error::TransactionTooBig { limit: LOG_ENTRIES_MAX as usize });
         }
-        let extents = entries.div_ceil(EXTENT_GRANULES * 4);
+        let entries = (entries * 4).min(LOG_ENTRIES_MAX);
+        let extents = entries.div_ceil(LOG_ENTRIES_PER_EXTENT);
         self.retry(|| {
             let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
-            let first = arena::take(&mut section, &self.layout, extents)?;
+            let first = arena::take_for_log(&mut section, &self.layout, extents)?;
             arena::mark_run(&section, &self.layout, first, extents, head::ARENA_SCOPE);
             let slot = section.thread().slot();
             let run = (self.layout.extent_granule(first), extents as usize * EXTENT_BYTES);
@@ -250,7 +251,21 @@ impl Engine {
             Ok(())
         })
     }
-}
 
-/// Words that one atomic step may change: about a quarter of a million tuples.
-const LOG_ENTRIES_MAX: u32 = 1 << 22;
+    /// Gives this thread's long log back if it lies where the next one to empty a full space may need room.
+    /// Elsewhere it stays, for the thread's next long step, until a sweep.
+    #[cold]
+    pub(crate) fn return_log_reserve(&self) {
+        let Ok(thread) = self.memory.thread() else { return };
+        let end = log_run(thread.slot()).map_or(0, |run| {
+            let first = self.layout.extent_of(run);
+            let bytes =
+                (thread.log_capacity() as usize).saturating_mul(tupelo_shm::LOG_ENTRY_BYTES);
+            first.saturating_add(u32::try_from(bytes / EXTENT_BYTES).unwrap_or(u32::MAX))
+        });
+        if end > self.layout.extents_max {
+            // The step is done and its result counts. What can not be given back now is found by a sweep.
+            let _ = self.free_log_run(thread.slot());
+        }
+    }
+}

@@ -59,6 +59,19 @@ impl Engine {
         template: &[TemplateRef<'_>],
         remove: bool,
     ) -> Result<u64, Error> {
+        let transferred = self.transfer_at_last(other, template, remove);
+        self.return_log_reserve();
+        other.return_log_reserve();
+        transferred
+    }
+
+    /// Transfers, until nothing is missing.
+    fn transfer_at_last(
+        &self,
+        other: &Self,
+        template: &[TemplateRef<'_>],
+        remove: bool,
+    ) -> Result<u64, Error> {
         loop {
             match self.transfer_once(other, template, remove) {
                 Ok(Some(count)) => return Ok(count),

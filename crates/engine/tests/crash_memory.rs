@@ -8,7 +8,8 @@ mod crash;
 use std::sync::Arc;
 
 use crash::{BYTES, Found, INT, STR, contents, int, kill_everywhere, kill_twice, put, read, space};
-use crash::{shown, take, text};
+use crash::{region, shown, take, text};
+use tupelo_crashtest::{Death, Experiment, Script, thorough};
 use tupelo_engine::Engine;
 use tupelo_tuple::{Field, TemplateRef};
 
@@ -166,6 +167,42 @@ fn a_step_that_needs_a_longer_log_happens_or_not() {
         assert_eq!(engine.take_all(&templates, None, shown).unwrap().len(), 51);
     };
     kill_everywhere(&engine, take_all, judge_by(after, Vec::new()));
+}
+
+#[test]
+fn a_long_step_in_a_full_space_happens_or_not_o6() {
+    let engine = space(2 << 20);
+    let ints = [INT, INT];
+    let ints = [TemplateRef::new(&ints)];
+    let put_ints = || (0..60).for_each(|value| put(&engine, value, value));
+    put_ints();
+    fill(&engine);
+    // Once before: growth is an experiment of its own, and a long one.
+    assert_eq!(engine.take_all(&ints, None, shown).unwrap().len(), 60);
+    put_ints();
+    let before = contents(&engine);
+    let after = before[60..].to_vec();
+    let prepare = || {
+        engine.check().unwrap();
+        Arc::clone(&engine)
+    };
+    let script = Script::new(prepare, |engine: &mut Arc<Engine>| {
+        assert_eq!(engine.take_all(&ints, None, shown).unwrap().len(), 60);
+    });
+    // Nobody has room to come by with a tuple.
+    let check = |death: Death| {
+        engine.sweep().unwrap();
+        let report = engine.check().unwrap();
+        assert!(report.extents_owned <= 32, "the log of the dead is given back");
+        let ended = death.instructions == death.of;
+        judge_by(before.clone(), after.clone())(Found { tuples: contents(&engine), report }, ended);
+        let everything = TemplateRef::beginning(&[]);
+        engine.take_all(&[everything], None, shown).unwrap();
+        assert_eq!(contents(&engine), Vec::<String>::new());
+    };
+    let kills = if thorough() { 2_000 } else { 6 };
+    let experiment = Experiment::new(region(&engine)).with_kills(kills);
+    experiment.kill_at_every_instruction(&script, check);
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub use access::{Fresh, GRANULE, Span, View, Word};
 pub use buffer::CopyBuffer;
 pub use error::{Error, Limit};
 pub use group::{GROUP_MAX, commit_together};
-pub use log::{LOG_ENTRIES_MIN, log_run, set_log_run};
+pub use log::{ENTRY_BYTES as LOG_ENTRY_BYTES, LOG_ENTRIES_MIN, log_run, set_log_run};
 pub use mapping::Mapping;
 pub use memory::Memory;
 pub use names::{NAME_BYTES_MAX, check as check_name};

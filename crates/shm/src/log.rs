@@ -12,8 +12,8 @@ use crate::section::Section;
 use crate::table::SLOT_BYTES;
 use crate::thread::{COUNT, ENTRIES, LINK, RUN, RUN_ENTRIES, Slot, Thread, slot_of};
 
-/// Size of an entry.
-pub(crate) const ENTRY_BYTES: usize = 16;
+/// Size of an entry, in bytes.
+pub const ENTRY_BYTES: usize = 16;
 /// Entries inside the slot: eight times what a put with eight indexes changes.
 pub(crate) const INLINE_ENTRIES: u32 = 252;
 /// Words that every section may change, whatever run its thread's log has.

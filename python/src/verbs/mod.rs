@@ -4,6 +4,7 @@ pub(crate) mod bell;
 pub(crate) mod bulk;
 pub(crate) mod claim;
 pub(crate) mod consume;
+pub(crate) mod futures;
 pub(crate) mod look;
 pub(crate) mod put;
 pub(crate) mod scan;
@@ -42,6 +43,8 @@ pub(crate) fn define_all(class: &Bound<'_, PyType>) -> PyResult<()> {
     define::<transfer::CopyTo>(class)?;
     define::<consume::Consume>(class)?;
     define::<consume::Finish>(class)?;
+    define::<futures::TakeFuture>(class)?;
+    define::<futures::ReadFuture>(class)?;
     define::<look::Stat>(class)?;
     define::<look::Explain>(class)?;
     Ok(())

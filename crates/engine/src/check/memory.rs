@@ -31,7 +31,7 @@ impl Blocks {
         let mut blocks = Self { used: BTreeMap::new(), extents_owned: 0, extents_free: 0 };
         let line = arena::line(check.view);
         let committed = line.load(arena::COMMITTED);
-        let extents_max = check.engine.layout.extents_max;
+        let extents_max = check.engine.layout.extents_all;
         require(committed <= extents_max, || {
             format!("{committed} extents are committed where {extents_max} may be")
         })?;

@@ -24,14 +24,16 @@ pub(crate) struct Temporary {
 impl Temporary {
     /// A new space of this engine.
     pub(crate) fn new(engine: &str, limits: Limits) -> Self {
+        let tuples_max = limits.tuples_max.map(|tuples_max| tuples_max as u64);
+        Self::with(engine, &ConnectOptions { tuples_max, ..ConnectOptions::default() })
+    }
+
+    /// As [`Temporary::new`], with other options.
+    pub(crate) fn with(engine: &str, options: &ConnectOptions) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let url = format!("{engine}://test-{}-{count}", std::process::id());
-        let options = ConnectOptions {
-            fresh: true,
-            tuples_max: limits.tuples_max.map(|tuples_max| tuples_max as u64),
-            ..ConnectOptions::default()
-        };
+        let options = ConnectOptions { fresh: true, ..options.clone() };
         let space = Space::connect(&url, &options).unwrap();
         Self { space, url }
     }

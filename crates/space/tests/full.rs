@@ -1,0 +1,105 @@
+//! A completely full space can be emptied by everything that takes, in one step (B1, O6, O7).
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod common;
+
+use common::{ENGINES, Temporary, keep};
+use tupelo::{ConnectOptions, Error, Kind, Order, Space, fields, template};
+use tupelo_model::Limits;
+
+/// The smallest arena.
+const SIZE_BYTES: u64 = 2 << 20;
+
+/// A space that has no room for one tuple more, with so many tuples `(number, number % 5)`, and indexes over both.
+fn full(engine: &str) -> (Temporary, u64) {
+    let options = ConnectOptions { size_bytes: SIZE_BYTES, ..ConnectOptions::default() };
+    let temporary = Temporary::with(engine, &options);
+    let space = &temporary.space;
+    (0..100).for_each(|number: i64| space.put(&fields![number, number % 5]).unwrap());
+    for number in 0..100_i64 {
+        for by in [template![number, Kind::Int], template![Kind::Int, -1]] {
+            space.try_read(&[by], Order::Fifo, keep).unwrap();
+        }
+    }
+    let count = fill(space, 100);
+    (temporary, count)
+}
+
+/// Puts tuples, from this number on, until there is no room for one more. Returns how many there are then.
+fn fill(space: &Space, first: i64) -> u64 {
+    let mut number = first;
+    let refused = loop {
+        match space.put(&fields![number, number % 5]) {
+            Ok(()) => number += 1,
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(refused, Error::SpaceFull { .. }), "{refused}");
+    number.cast_unsigned()
+}
+
+/// It is empty, and as good as new.
+fn assert_reusable(space: &Space, count: u64) {
+    assert_eq!(space.count(&[template![_, _]]).unwrap(), 0);
+    for number in 0..count.cast_signed() {
+        space.put(&fields![number, number % 5]).unwrap();
+    }
+    let stat = space.stat().unwrap();
+    assert!(stat.bytes_used <= SIZE_BYTES, "{} bytes in use", stat.bytes_used);
+}
+
+#[test]
+fn everything_is_taken_from_a_full_space_in_one_step_o6() {
+    for engine in ENGINES {
+        let (temporary, count) = full(engine);
+        let taken = temporary.space.take_all(&[template![_, _]], None, keep).unwrap();
+        assert_eq!(taken.len() as u64, count);
+        assert_reusable(&temporary.space, count);
+    }
+}
+
+#[test]
+fn a_part_is_taken_from_a_full_space_in_one_step_o6() {
+    for engine in ENGINES {
+        let (temporary, count) = full(engine);
+        let space = &temporary.space;
+        let all = [template![_, _]];
+        let third = usize::try_from(count / 3).unwrap();
+        assert_eq!(space.take_all(&all, Some(third), keep).unwrap().len(), third);
+        let taken = space.try_take_many(&all, third, third, keep).unwrap();
+        assert_eq!(taken.unwrap().len(), third);
+        let rest = space.take_all(&[template![Kind::Int, Kind::Int]], None, keep).unwrap();
+        assert_eq!((rest.len() + 2 * third) as u64, count);
+        assert_reusable(space, count);
+    }
+}
+
+#[test]
+fn everything_is_moved_out_of_a_full_space_in_one_step_o7() {
+    for engine in ENGINES {
+        let (temporary, count) = full(engine);
+        let other = Temporary::new(engine, Limits::default());
+        let moved = temporary.space.move_to(&other.space, &[template![_, _]]).unwrap();
+        assert_eq!(moved, count);
+        assert_eq!(other.space.count(&[template![_, _]]).unwrap(), count);
+        assert_reusable(&temporary.space, count);
+    }
+}
+
+#[test]
+fn what_long_logs_needed_is_no_room_for_tuples_b1() {
+    for engine in ENGINES {
+        let (temporary, count) = full(engine);
+        let space = &temporary.space;
+        for _ in 0..3 {
+            let taken = space.take_all(&[template![_, _]], None, keep).unwrap();
+            assert!(
+                (taken.len() as u64).abs_diff(count) < count / 10,
+                "{}, not {count}",
+                taken.len()
+            );
+            fill(space, 0);
+            assert!(space.stat().unwrap().bytes_used <= SIZE_BYTES);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+"""take_future and read_future."""
+
+import threading
+from concurrent.futures import CancelledError, wait
+
+import pytest
+
+import tupelo as ts
+from tupelo import linda
+
+
+def test_futures_are_fulfilled_as_tuples_come(space):
+    futures = [space.take_future("answer", n, str) for n in range(100)]
+    assert not any(future.done() for future in futures)
+    for n in reversed(range(100)):
+        space.put("answer", n, str(n))
+    assert [future.result() for future in futures] == [("answer", n, str(n)) for n in range(100)]
+    assert space.stat()["waiters"] == 0
+
+
+def test_what_is_there_is_had_at_once(space):
+    space.put("a", 1)
+    read, taken = space.read_future("a", int), space.take_future("a", int)
+    assert (read.done(), taken.done()) == (True, True)
+    assert read.result() == taken.result() == ("a", 1)
+    assert space.count("a", int) == 0
+
+
+def test_a_cancelled_future_leaves_the_line_and_its_tuple_t5(space, eventually):
+    first, second = space.take_future("a", int), space.take_future("a", int)
+    assert first.cancel()
+    with pytest.raises(CancelledError):
+        first.result()
+    space.put("a", 1)
+    assert second.result() == ("a", 1)
+    assert not second.cancel()
+    third = space.take_future("a", int)
+    third.cancel()
+    eventually(lambda: space.stat()["waiters"] == 0)
+    space.put("a", 2)
+    assert space.take("a", int, timeout=0) == ("a", 2)
+
+
+def test_cancelling_while_tuples_come_loses_none_t5(space):
+    futures = [space.take_future("n", int) for _ in range(500)]
+    putter = threading.Thread(target=lambda: [space.put("n", n) for n in range(500)])
+    putter.start()
+    cancelled = [future for future in futures[::2] if future.cancel()]
+    putter.join()
+    rest = [future for future in futures if future not in cancelled]
+    left = space.take_all("n", int)
+    while len(left) + len(rest) < 500 or not all(future.done() for future in rest):
+        done, _ = wait(rest, timeout=0.01)
+        left += space.take_all("n", int)
+        if len(done) == len(rest) and len(left) + len(rest) == 500:
+            break
+    got = [future.result()[1] for future in rest] + [n for _, n in left]
+    assert sorted(got) == list(range(500))
+
+
+def test_closing_fails_what_still_waits(new_url):
+    url = new_url("mem")
+    other = ts.connect(url)
+    later = other.take_future("never")
+    other.close()
+    with pytest.raises(ts.SpaceClosed):
+        later.result()
+
+
+def test_bonitas_names_do_the_same(space):
+    with linda.connect(space.url) as lindas:
+        later = lindas.dispatch("a", int)
+        assert not linda.arrived(later)
+        lindas.out("a", 1)
+        assert linda.obtain(later) == ("a", 1)

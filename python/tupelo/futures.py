@@ -1,0 +1,115 @@
+"""Asking now and collecting later (Bonita's dispatch, arrived and obtain).
+
+`take_future` and `read_future` get in line for a match and return at once. One thread per
+connection waits for all of them through one bell, as long as there are any. A future that is
+cancelled, and one whose process dies, leaves its tuple in the space (rule T5).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from concurrent.futures import Future
+
+from tupelo import _native
+from tupelo.errors import TupeloError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, Literal
+
+    from tupelo._native import Space, Template, Waiter
+
+__all__ = ["dispatch"]
+
+
+class Collector:
+    """The futures of one connection, and the thread that fulfils them while there are any."""
+
+    def __init__(self, space: Space) -> None:
+        """Get a bell."""
+        self.pid = os.getpid()
+        self._bell = _native.Bell(space)
+        self._lock = threading.Lock()
+        self._waiting: dict[int, tuple[Future[tuple[Any, ...]], Waiter]] = {}
+        self._has_thread = False
+
+    def future(self, place: Waiter) -> Future[tuple[Any, ...]]:
+        """Return the future of what a place in line will be handed."""
+        future: Future[tuple[Any, ...]] = Future()
+        found = place.finish_now()
+        if found is not None:
+            future.set_result(found)
+            return future
+        with self._lock:
+            number = self._bell.add(place)
+            self._waiting[number] = (future, place)
+            if not self._has_thread:
+                self._has_thread = True
+                threading.Thread(target=self._run, name="tupelo futures", daemon=True).start()
+        future.add_done_callback(lambda _: self._forget(number, place))
+        return future
+
+    def _run(self) -> None:
+        """Fulfil futures until there are none left."""
+        while True:
+            self._bell.sleep(self._bell.next_look())
+            try:
+                numbers = {*self._bell.drain(), *self._bell.look()}
+            except TupeloError as error:
+                self._fail(error)
+                return
+            self._fulfil(numbers)
+            with self._lock:
+                if not self._waiting:
+                    self._has_thread = False
+                    return
+
+    def _fulfil(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            with self._lock:
+                future, place = self._waiting.get(number, (None, None))
+            if future is None or place is None or not place.wait(0):
+                continue
+            # Once it runs it can not be cancelled, so what is picked up is delivered.
+            if future.running() or future.set_running_or_notify_cancel():
+                try:
+                    found = place.finish_now()
+                except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
+                    future.set_exception(error)
+                else:
+                    if found is not None:
+                        future.set_result(found)
+
+    def _forget(self, number: int, place: Waiter) -> None:
+        """Leave the line: the future is done, or was cancelled, and then its tuple goes back."""
+        with self._lock:
+            self._waiting.pop(number, None)
+            self._bell.remove(number)
+        place.cancel()
+
+    def _fail(self, error: BaseException) -> None:
+        """Tell all who wait that there is nothing to wait for: the connection is closed."""
+        with self._lock:
+            futures = [future for future, _ in self._waiting.values()]
+            self._has_thread = False
+        for future in futures:
+            if future.running() or future.set_running_or_notify_cancel():
+                future.set_exception(error)
+
+
+_collectors: weakref.WeakKeyDictionary[Space, Collector] = weakref.WeakKeyDictionary()
+_collectors_lock = threading.Lock()
+
+
+def dispatch(
+    space: Space, want: Literal["take", "read"], template: Template[Any]
+) -> Future[tuple[Any, ...]]:
+    """Get in line for a match of `template`, and return its future."""
+    with _collectors_lock:
+        collector = _collectors.get(space)
+        if collector is None or collector.pid != os.getpid():
+            collector = _collectors[space] = Collector(space)
+    return collector.future(_native.waiter(space, want, template))
