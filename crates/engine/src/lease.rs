@@ -118,20 +118,25 @@ impl Engine {
         wheel::arm(self, section, stripe, record.reference, (timers::now_ms(), end_ms))
     }
 
-    /// Makes a tuple visible whose time has come: the youngest of its shape (rule L3).
+    /// Makes a tuple visible whose time has come, at `visible_ms`: the youngest of its shape (rule L3). It is gone if
+    /// nobody came by until its lease had ended, and nobody waited for it.
     pub(crate) fn reveal<'m>(
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        reference: u32,
+        (reference, visible_ms): (u32, u64),
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
         let record = record::at(section.view(), reference);
         if let Some(extension) = extension::of(section.view(), record.header) {
             let length_ms = extension.load64(LEASE_END_MS);
             if length_ms != 0 {
-                let end_ms = timers::moment_in(Duration::from_millis(length_ms));
-                wheel::set64(section, extension, LEASE_END_MS, end_ms);
+                wheel::set64(
+                    section,
+                    extension,
+                    LEASE_END_MS,
+                    visible_ms.saturating_add(length_ms),
+                );
             }
         }
         section.add(stripe.page(), DELAYED_COUNT, -1);
@@ -139,10 +144,15 @@ impl Engine {
         let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
         crate::put::number(stripe, record);
         let delivery = self.deliver(section, stripe, reference, &fields, kinds)?;
-        if !delivery.taken() {
-            self.link_youngest(section, stripe, record, &fields)?;
-            self.arm_lease(section, stripe, record)?;
+        if delivery.taken() {
+            return Ok(delivery);
         }
+        if timers::is_past(lease_end_ms(section.view(), record)) {
+            self.free_record_at(section, stripe, record)?;
+            return Ok(delivery);
+        }
+        self.link_youngest(section, stripe, record, &fields)?;
+        self.arm_lease(section, stripe, record)?;
         Ok(delivery)
     }
 
@@ -177,7 +187,7 @@ impl Engine {
                 Some(length) => timers::moment_in(length),
             };
             wheel::set64(section, extension, LEASE_END_MS, end_ms);
-            if state == record::LIVE {
+            if matches!(state, record::LIVE | record::DEAD) {
                 wheel::disarm(section, stripe, record.reference);
                 self.arm_lease(section, stripe, record)?;
             }
@@ -195,6 +205,10 @@ impl Engine {
             match record.header.load(STATE) {
                 record::LIVE => {
                     return self.expire(section, stripe, record.reference, kinds.as_slice());
+                }
+                record::DEAD => {
+                    self.bury(section, stripe, record.reference)?;
+                    self.free_record(section, stripe, record.reference)?;
                 }
                 record::DELAYED => {
                     wheel::disarm(section, stripe, record.reference);
@@ -259,10 +273,12 @@ impl Engine {
         // Its block may be something else by now, and its words anything: they are looked at one after the other.
         let begins = |granule| blocks::begins_at(view, &self.layout, stripe, granule);
         let record = begins(lease.reference).then(|| record::at(view, lease.reference))?;
-        let is_there = record.header.load(STATE) != record::FREE;
+        let state = record.header.load(STATE);
+        let is_there = state != record::FREE;
         let extension = (is_there && begins(record.header.load(EXTENSION)))
             .then(|| extension::of(view, record.header))??;
-        let ended = extension.load64(LEASE_END_MS) == ENDED_MS;
+        // One that has ended while the tuple was in somebody's hands ends the tuple when that comes back.
+        let ended = state != record::DELAYED && timers::is_past(extension.load64(LEASE_END_MS));
         (extension.load64(LEASE_NUMBER) == lease.number && !ended).then_some((stripe, record))
     }
 }

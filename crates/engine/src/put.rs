@@ -192,7 +192,7 @@ impl Engine {
         // Reserved for this thread: if it dies here, the sweeper frees the block.
         record::write_image(&self.memory.view(), reference, incoming.fields, incoming.size);
         let published = self.retry(|| {
-            let mut section = Section::enter(&self.memory, scope)?;
+            let mut section = self.enter(scope)?;
             let stripe = Stripe::of_shape(section.view(), shape);
             let record = record::at(section.view(), reference);
             let delivery = self.publish(&mut section, stripe, record, incoming)?;

@@ -31,7 +31,9 @@ impl Check<'_, '_> {
         self.check_delayed(blocks, shape, kinds, &armed)?;
         let leased = live.iter().copied().filter(|reference| self.lease_ends(*reference));
         let claimed = self.list_of(stripe, List::Claimed, record::CLAIMED)?;
-        let expected: BTreeSet<u32> = leased.chain(claimed).collect();
+        let dead = self.list_of(stripe, List::Dead, record::DEAD)?;
+        let leased_dead = dead.iter().copied().filter(|reference| self.lease_ends(*reference));
+        let expected: BTreeSet<u32> = leased.chain(claimed).chain(leased_dead).collect();
         let others: BTreeSet<u32> = armed
             .keys()
             .copied()
@@ -40,7 +42,6 @@ impl Check<'_, '_> {
         require(others == expected, || {
             format!("shape {shape} has armed timers for {others:?}, not for {expected:?}")
         })?;
-        let dead = self.list_of(stripe, List::Dead, record::DEAD)?;
         for reference in &dead {
             self.claim_record(blocks, *reference, shape, kinds, "a dead record")?;
         }

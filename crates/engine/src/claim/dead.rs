@@ -8,11 +8,12 @@ use super::list::{self, List};
 use super::{Attempt, history};
 use crate::Engine;
 use crate::error::Error;
-use crate::extension::{self, ATTEMPTS, HISTORY};
+use crate::extension::{self, ATTEMPTS, Extension, HISTORY};
 use crate::record;
 use crate::step;
 use crate::stripe::{DEAD_COUNT, HELD, Stripe};
 use crate::targets::{Target, TupleCopy};
+use crate::timers::wheel;
 use crate::waiters::deliver::Delivery;
 
 /// What became of a dead tuple.
@@ -87,6 +88,23 @@ impl Engine {
         dead
     }
 
+    /// Takes a dead record off the list: it is put back, or its lease has ended.
+    pub(crate) fn bury<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+    ) -> Result<Extension<'m>, Error> {
+        let header = record::header(section.view(), reference);
+        let Some(extension) = extension::of(section.view(), header) else {
+            return Err(self.damaged("a dead record has no extension"));
+        };
+        wheel::disarm(section, stripe, reference);
+        list::remove(section, stripe, List::Dead, extension);
+        section.add(stripe.page(), DEAD_COUNT, -1);
+        Ok(extension)
+    }
+
     fn revive<'m>(
         &'m self,
         section: &mut Section<'m>,
@@ -96,16 +114,9 @@ impl Engine {
         step::begin(section)?;
         let stripe = Stripe::of_shape(section.view(), target.shape);
         section.focus(stripe.scope());
-        let header = record::header(section.view(), reference);
-        let Some(extension) = extension::of(section.view(), header) else {
-            return Err(self.damaged("a dead record has no extension"));
-        };
-        list::remove(section, stripe, List::Dead, extension);
-        section.set_words([
-            (extension.place(ATTEMPTS), 0),
-            (stripe.page().place(HELD), stripe.page().load(HELD).wrapping_add(1)),
-            (stripe.page().place(DEAD_COUNT), stripe.page().load(DEAD_COUNT).wrapping_sub(1)),
-        ]);
+        let extension = self.bury(section, stripe, reference)?;
+        section.set(extension, ATTEMPTS, 0);
+        section.add(stripe.page(), HELD, 1);
         history::forget(section, &self.layout, stripe, extension)?;
         self.give_back(section, stripe, reference, target.kinds.as_slice())
     }

@@ -12,6 +12,7 @@ use crate::Engine;
 use crate::blocks;
 use crate::error::Error;
 use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE};
+use crate::lease::lease_end_ms;
 use crate::put::Incoming;
 use crate::record::{self, Record, STATE};
 use crate::registry::Kinds;
@@ -164,18 +165,16 @@ impl Engine {
         shapes.push(own);
         let mut section = self.lock_shapes(shapes)?;
         let (stripe, record, kinds) = self.require_claimed(section.view(), place)?;
+        step::begin(&section)?;
+        section.focus(place.scope);
+        self.end_claim(&mut section, stripe, record)?;
+        // Its place in a limited space is free for what follows.
+        section.add(stripe.page(), HELD, -1);
         let mut wakes = self.store_all(&mut section, incoming)?;
         // Frees last: a block that this section frees must not be filled in it again.
         step::begin(&section)?;
         section.focus(place.scope);
-        self.end_claim(&mut section, stripe, record)?;
-        wakes.join(self.free_held(
-            &mut section,
-            stripe,
-            record.reference,
-            kinds.as_slice(),
-            true,
-        )?);
+        wakes.join(self.free_taken(&mut section, stripe, record, kinds.as_slice())?);
         section.commit()?;
         Ok(wakes)
     }
@@ -227,7 +226,8 @@ impl Engine {
             history::append(section, &self.layout, stripe, extension, &attempt)?;
         }
         let most = extension.load(ATTEMPTS_MAX);
-        if most == 0 || number < most {
+        let is_last = most != 0 && number >= most;
+        if !is_last || timers::is_past(lease_end_ms(section.view(), record)) {
             return self.give_back(section, stripe, record.reference, kinds);
         }
         let told = self.told_of_removal(section, stripe, record.reference, kinds)?;
@@ -237,6 +237,7 @@ impl Engine {
             (stripe.page().place(HELD), stripe.page().load(HELD).wrapping_sub(1)),
             (stripe.page().place(DEAD_COUNT), stripe.page().load(DEAD_COUNT).wrapping_add(1)),
         ]);
+        self.arm_lease(section, stripe, record)?;
         Ok(told)
     }
 

@@ -147,13 +147,21 @@ impl Engine {
         if state == record::LIVE {
             return self.expire(section, stripe, reference, kinds.as_slice());
         }
+        if state == record::DEAD {
+            self.bury(section, stripe, reference)?;
+            self.free_record(section, stripe, reference)?;
+            return Ok(Delivery::default());
+        }
         if room == Room::None {
             let times = (now_ms, now_ms + POSTPONED_MS);
             wheel::arm(self, section, stripe, reference, times)?;
             return Ok(Delivery::default());
         }
         match state {
-            record::DELAYED => self.reveal(section, stripe, reference, kinds.as_slice()),
+            record::DELAYED => {
+                let visible_ms = wheel::due_ms(section.view(), reference);
+                self.reveal(section, stripe, (reference, visible_ms), kinds.as_slice())
+            }
             record::CLAIMED => {
                 let failure = Failure::Silence { pid: claim::holder_pid(self, header) };
                 let failure = (room == Room::Enough).then_some(&failure);

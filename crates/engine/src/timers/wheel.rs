@@ -13,7 +13,9 @@
 //! | 16 | slots in use, a bit each: two words per level |
 //! | 128 | first record of each slot |
 //!
-//! A timer is four words of its record's extension: due (two), neighbours, and slot + 1, 0 if it is not armed.
+//! A timer is words of its record's extension: due (two), neighbours, and slot + 1, 0 if it is not armed. The first
+//! of a slot has the last for its previous one, so that timers of one moment fire in the order in which they were
+//! armed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -42,8 +44,8 @@ const _: () = assert!(IN_USE + 8 * LEVELS as usize <= HEADS);
 /// The latest time that the wheel can hold; what is later is as good as never.
 pub(crate) const TIME_MS_MAX: u64 = 1 << (DIGIT_BITS * LEVELS - 1);
 
-/// Words that arming or disarming a timer changes: its own, a neighbour's, the slot's and the bit.
-pub(crate) const ARM_WORDS: usize = 5 + 1 + 1 + 1;
+/// Words that arming or disarming a timer changes: its own, two neighbours' or the slot's and the bit.
+pub(crate) const ARM_WORDS: usize = 5 + 2;
 type Wheel<'m> = Span<'m, WHEEL_BYTES>;
 
 /// A timer, as a window on its words.
@@ -141,20 +143,30 @@ fn link<'m>(section: &mut Section<'m>, wheel: Wheel<'m>, reference: u32, due_ms:
     let first = wheel.load(head(slot));
     let timer = timer(section.view(), reference);
     let [low, high] = halves(due_ms);
+    let last = match first {
+        0 => reference,
+        first => self::timer(section.view(), first).load(PREVIOUS),
+    };
+    if last == 0 {
+        // A first timer that knows of no last one.
+        return section.view().violate();
+    }
     section.set_words([
         (timer.place(DUE), low),
         (timer.place(DUE + 4), high),
-        (timer.place(NEXT), first),
-        (timer.place(PREVIOUS), 0),
+        (timer.place(NEXT), 0),
+        (timer.place(PREVIOUS), last),
         (timer.place(SLOT), slot + 1),
-        (wheel.place(head(slot)), reference),
     ]);
     if first == 0 {
         let (word, bit) = bit(slot);
-        section.set(wheel, word, wheel.load(word) | bit);
+        section.set_words([
+            (wheel.place(head(slot)), reference),
+            (wheel.place(word), wheel.load(word) | bit),
+        ]);
     } else {
-        let other = self::timer(section.view(), first);
-        section.set(other, PREVIOUS, reference);
+        let (first, last) = (self::timer(section.view(), first), self::timer(section.view(), last));
+        section.set_words([(first.place(PREVIOUS), reference), (last.place(NEXT), reference)]);
     }
 }
 
@@ -170,17 +182,24 @@ pub(crate) fn disarm<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, referenc
         return section.view().violate();
     }
     let (previous, next) = (timer.load(PREVIOUS), timer.load(NEXT));
-    let from = match previous {
-        0 => wheel.place(head(slot - 1)),
-        previous => self::timer(section.view(), previous).place(NEXT),
+    let first = wheel.load(head(slot - 1));
+    let is_first = first == reference;
+    if previous == 0 || first == 0 {
+        return section.view().violate();
+    }
+    let from = if is_first {
+        wheel.place(head(slot - 1))
+    } else {
+        self::timer(section.view(), previous).place(NEXT)
     };
     section.set_words([(timer.place(SLOT), 0), (from, next)]);
-    if next != 0 {
-        let other = self::timer(section.view(), next);
-        section.set(other, PREVIOUS, previous);
-    } else if previous == 0 {
+    if next == 0 && is_first {
         let (word, bit) = bit(slot - 1);
         section.set(wheel, word, wheel.load(word) & !bit);
+    } else {
+        // Of the last one, the first knows.
+        let other = if next == 0 { first } else { next };
+        section.set(self::timer(section.view(), other), PREVIOUS, previous);
     }
 }
 
@@ -238,9 +257,14 @@ pub(crate) fn pop<'m>(
     }
 }
 
+/// When the timer of a record is due, or was if it has just been fired.
+pub(crate) fn due_ms(view: &View<'_>, reference: u32) -> u64 {
+    timer(view, reference).load64(DUE)
+}
+
 /// How long it is until the timer of a record is due.
 pub(crate) fn time_left(view: &View<'_>, reference: u32) -> Duration {
-    super::time_until(timer(view, reference).load64(DUE))
+    super::time_until(due_ms(view, reference))
 }
 
 /// Every armed timer of a stripe, with its time, after a check that each stands where it belongs. What is wrong
@@ -250,7 +274,8 @@ pub(crate) fn armed(view: &View<'_>, stripe: Stripe<'_>) -> Result<BTreeMap<u32,
     let Some(wheel) = wheel(view, stripe) else { return Ok(armed) };
     let time_ms = wheel.load64(TIME);
     for slot in 0..LEVELS * SLOTS {
-        let (mut previous, mut reference) = (0, wheel.load(head(slot)));
+        let first = wheel.load(head(slot));
+        let (mut previous, mut reference) = (0, first);
         let (word, bit) = bit(slot);
         if (wheel.load(word) & bit != 0) != (reference != 0) {
             return Err(format!("slot {slot} of a wheel is marked wrongly"));
@@ -260,13 +285,19 @@ pub(crate) fn armed(view: &View<'_>, stripe: Stripe<'_>) -> Result<BTreeMap<u32,
             let due_ms = timer.load64(DUE);
             // Nobody brings a wheel forward but who empties the slots of that moment.
             let belongs = slot_for(time_ms, due_ms) == slot || is_of_this_moment(time_ms, slot);
-            let sound = timer.load(SLOT) == slot + 1 && timer.load(PREVIOUS) == previous;
+            let is_linked = reference == first || timer.load(PREVIOUS) == previous;
+            let sound = timer.load(SLOT) == slot + 1 && is_linked;
             if !sound || !belongs || armed.insert(reference, due_ms).is_some() {
                 return Err(format!(
                     "the timer of record {reference}, due at {due_ms}, stands in slot {slot} at {time_ms} wrongly"
                 ));
             }
             (previous, reference) = (reference, timer.load(NEXT));
+        }
+        if first != 0 && self::timer(view, first).load(PREVIOUS) != previous {
+            return Err(format!(
+                "slot {slot} of a wheel ends with record {previous} unknown to its first"
+            ));
         }
     }
     Ok(armed)

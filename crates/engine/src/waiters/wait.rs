@@ -295,6 +295,8 @@ impl Waiter {
             let now_ns = futex::monotonic_ns();
             let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(now_ns));
             if left_ns == Some(0) {
+                // What is due at this moment has happened in time.
+                self.engine.keep_time(self.number)?;
                 return self.look();
             }
             let slice = left_ns.map_or(SLICE, |left| SLICE.min(Duration::from_nanos(left)));
