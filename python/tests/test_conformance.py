@@ -16,9 +16,12 @@ import pytest
 import tupelo as ts
 from tupelo._native import parse_tuple, waiter
 
+# Rules that Python has no names for yet.
+NOT_DELIVERED = ("claims.json", "leases.json")
 CASES = [
     case
     for path in sorted((Path(__file__).parents[2] / "conformance").glob("*.json"))
+    if path.name not in NOT_DELIVERED
     for case in json.loads(path.read_text(encoding="utf-8"))["cases"]
     if "M7" not in case["rule"]  # entries come to Python next
 ]

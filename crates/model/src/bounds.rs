@@ -37,6 +37,10 @@ pub enum Refusal {
         /// The limit.
         max: usize,
     },
+    /// The claim ran out, or has ended otherwise (K3).
+    ClaimLost,
+    /// The tuple of the lease is not there any more (L2).
+    LeaseExpired,
 }
 
 impl Refusal {
@@ -45,6 +49,8 @@ impl Refusal {
         match self {
             Self::SpaceFull { .. } => "TUP-005",
             Self::LimitExceeded { .. } => "TUP-017",
+            Self::ClaimLost => "TUP-007",
+            Self::LeaseExpired => "TUP-021",
         }
     }
 }
@@ -58,6 +64,8 @@ impl fmt::Display for Refusal {
                  `tuples_max`"
             ),
             Self::LimitExceeded { what, max } => write!(out, "more than {max} {what}"),
+            Self::ClaimLost => write!(out, "the claim ran out"),
+            Self::LeaseExpired => write!(out, "the tuple of this lease is not there any more"),
         }
     }
 }
@@ -68,16 +76,16 @@ impl Space {
     /// Whether there is room for these tuples once `leaving` others are gone.
     ///
     /// A tuple that was handed to a waiter counts until the waiter has returned with it: the waiter may
-    /// still be cancelled, and then the tuple needs its place (T5).
+    /// still be cancelled, and then the tuple needs its place (T5). So do the claimed and the dead, which may
+    /// come back, and those that are not visible yet.
     pub(crate) fn admit(&self, tuples: &[&Tuple], leaving: usize) -> Result<(), Refusal> {
         if tuples.iter().any(|tuple| tuple.len() > ARITY_MAX) {
             return Err(Refusal::LimitExceeded { what: "fields in a tuple", max: ARITY_MAX });
         }
+        let away = self.dead.len() + self.delayed.len();
+        let count = self.tuples.len() + self.held().count() + away + tuples.len();
         match self.limits.tuples_max {
-            Some(tuples_max)
-                if self.tuples.len() + self.held().count() + tuples.len()
-                    > tuples_max + leaving =>
-            {
+            Some(tuples_max) if count > tuples_max + leaving => {
                 Err(Refusal::SpaceFull { tuples_max })
             }
             _ => Ok(()),

@@ -60,8 +60,8 @@ impl Space {
         Ok(old)
     }
 
-    /// Whether something matches, in the space or in the hands of a waiter that has not returned yet:
-    /// what is held may come back (O9). `wait_none` waits until this is false.
+    /// Whether something matches, in the space or in the hands of a claim or of a waiter that has not returned
+    /// yet: what is held may come back (O9). `wait_none` waits until this is false.
     ///
     /// ```
     /// use tupelo_model::{Reply, Space, Want, template, tuple};

@@ -1,7 +1,7 @@
 //! The semantics of a tuple space, as slowly and as readably as possible: a list and a loop.
 //!
 //! This crate is the second telling of `docs/semantics.md`, in code that runs. It has no threads, no
-//! clock and no index; nothing in it is fast. Every engine is tested against it.
+//! clock (time passes when a caller says so) and no index; nothing in it is fast. Every engine is tested against it.
 //!
 //! # A tour in half an hour
 //!
@@ -15,6 +15,10 @@
 //! | `conditional.rs` | look first, then change, in one step | O8, O9 |
 //! | `waiting.rs` | calls that wait: the queue, and giving up | O3, T3-T6 |
 //! | `transfer.rs` | from one space to another | O7 |
+//! | `time.rs` | time passes, and things happen by themselves | L4, T6 |
+//! | `leases.rs` | tuples that disappear, or appear | L1-L3 |
+//! | `claims.rs` | a take that gives the tuple back unless it is confirmed | K1-K4 |
+//! | `dead.rs` | what is given up after its last attempt | K5 |
 //! | `scan.rs` | reading through a space while it changes | O6 |
 //! | `bounds.rs` | limits | B1, B2 |
 //!
@@ -50,9 +54,12 @@
 
 mod against;
 mod bounds;
+mod claims;
 mod conditional;
 pub mod conformance;
+mod dead;
 mod history;
+mod leases;
 mod operation;
 mod operations;
 mod order;
@@ -61,14 +68,18 @@ pub mod random;
 mod scan;
 mod show;
 mod space;
+mod time;
 mod transfer;
 mod waiting;
 mod watcher;
 
 pub use against::run_against_model;
 pub use bounds::{ARITY_MAX, Limits, Refusal, WAITERS_MAX};
+pub use claims::{ClaimTerms, Fence, Grant};
+pub use dead::Obituary;
 pub use history::{CALLS_MAX, Call, linearization};
-pub use operation::{Answer, Operation, Place};
+pub use leases::{LeaseTerms, LeaseTicket};
+pub use operation::{Answer, BRIEF_MS, Operation, PASS_MS, Place};
 pub use order::Order;
 pub use outcomes::{Outcome, State};
 pub use scan::{ScanTicket, Scanned};

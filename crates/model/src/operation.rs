@@ -3,7 +3,7 @@
 use crate::order::shape;
 use crate::scan::{Scanned, same_multiset};
 use crate::waiting::Want;
-use crate::{Order, Template, Tuple};
+use crate::{ClaimTerms, LeaseTerms, Obituary, Order, Template, Tuple};
 
 /// Which of two spaces an operation is for. Two, so that tuples can be moved between them (O7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -76,6 +76,59 @@ pub enum Operation {
     ContinueScan { label: String, at_most: usize },
     /// `end_scan`: the scan goes on to its end and answers all that it saw.
     EndScan { label: String },
+    /// `put_leased`: the label is the lease's.
+    PutLeased { label: String, tuple: Tuple, terms: LeaseTerms },
+    /// `put_all_leased`.
+    PutAllLeased { tuples: Vec<Tuple>, terms: LeaseTerms },
+    /// `renew`.
+    Renew { label: String, lease_ms: Option<u64> },
+    /// `cancel_lease`.
+    CancelLease { label: String },
+    /// `lease_ends`: whether the tuple's lease ends at all.
+    LeaseEnds { label: String },
+    /// `try_claim`, as a blocking call with a timeout of 0; the label is the claim's.
+    Claim { label: String, template: Template, order: Order, terms: ClaimTerms },
+    /// `finish_claim`: the blocking call returns with a claim.
+    FinishClaim { call: String, label: String, terms: ClaimTerms },
+    /// A tuple is put under the claim: `done` brings it along.
+    PutUnder { label: String, tuple: Tuple },
+    /// `done`.
+    Done { label: String },
+    /// `abort`.
+    Abort { label: String, reason: String },
+    /// `extend`.
+    Extend { label: String, ttl_ms: u64 },
+    /// Whether a claim's fence is greater than that of an earlier one (K1).
+    Newer { label: String, than: String },
+    /// `dead`.
+    Dead { template: Template },
+    /// `requeue`.
+    Requeue { template: Template },
+    /// `pass`, in both spaces: so much time and perhaps a little more.
+    Pass { ms: u64 },
+}
+
+/// What is due so soon is over after [`PASS_MS`]. Nothing else that is ever due is less than minutes away, so it
+/// does not matter that an engine's time is a little later than it was told to be.
+pub const BRIEF_MS: u64 = 1;
+
+/// Time that is certainly longer than [`BRIEF_MS`], rounded up, from when an operation has returned.
+pub const PASS_MS: u64 = 3;
+
+impl Operation {
+    /// Whether it makes something due that soon that an engine may let it happen before the next operation.
+    pub fn is_brief(&self) -> bool {
+        let is_brief = |length_ms: &Option<u64>| *length_ms == Some(BRIEF_MS);
+        match self {
+            Self::PutLeased { terms, .. } | Self::PutAllLeased { terms, .. } => {
+                is_brief(&terms.lease_ms) || is_brief(&terms.after_ms)
+            }
+            Self::Renew { lease_ms, .. } => is_brief(lease_ms),
+            Self::Claim { terms, .. } | Self::FinishClaim { terms, .. } => terms.ttl_ms == BRIEF_MS,
+            Self::Extend { ttl_ms, .. } => *ttl_ms == BRIEF_MS,
+            _ => false,
+        }
+    }
 }
 
 /// What an operation answers.
@@ -97,6 +150,15 @@ pub enum Answer {
     Count(u64),
     /// Yes or no.
     Flag(bool),
+    /// A claim.
+    Claimed {
+        /// Its tuple.
+        tuple: Tuple,
+        /// Which attempt at the tuple it is, from 1.
+        attempt: usize,
+    },
+    /// Dead tuples: those of one shape in their order.
+    Dead(Vec<Obituary>),
     /// It is refused, with this code, and had no effect.
     Refused(String),
 }
@@ -113,6 +175,14 @@ impl Answer {
             (Self::Scanned(scanned), Self::Unordered(tuples)) => scanned.allows(tuples),
             (Self::Count(a), Self::Count(b)) => a == b,
             (Self::Flag(a), Self::Flag(b)) => a == b,
+            (Self::Claimed { tuple, attempt }, Self::Claimed { tuple: b, attempt: of_b }) => {
+                (tuple, attempt) == (b, of_b)
+            }
+            (Self::Dead(a), Self::Dead(b)) => {
+                let a = in_groups(a, |dead: &Obituary| shape(&dead.tuple));
+                let b = in_groups(b, |dead: &Obituary| shape(&dead.tuple));
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.agrees_with(b))
+            }
             (Self::Refused(a), Self::Refused(b)) => a == b,
             _ => false,
         }
@@ -121,14 +191,18 @@ impl Answer {
     /// The tuple, if the answer is one.
     pub fn into_tuple(self) -> Option<Tuple> {
         match self {
-            Self::Tuple(tuple) => Some(tuple),
+            Self::Tuple(tuple) | Self::Claimed { tuple, .. } => Some(tuple),
             _ => None,
         }
     }
 }
 
 fn by_shape(tuples: &[Tuple]) -> Vec<&Tuple> {
-    let mut sorted: Vec<&Tuple> = tuples.iter().collect();
-    sorted.sort_by_key(|tuple| shape(tuple)); // stable: the order within a shape stays
+    in_groups(tuples, shape)
+}
+
+fn in_groups<'a, T, K: Ord>(all: &'a [T], key: impl Fn(&'a T) -> K) -> Vec<&'a T> {
+    let mut sorted: Vec<&T> = all.iter().collect();
+    sorted.sort_by_key(|one| key(one)); // stable: the order within a group stays
     sorted
 }

@@ -11,9 +11,9 @@ use proptest::sample::select;
 
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 
-use crate::operation::{Operation, Place};
+use crate::operation::{BRIEF_MS, Operation, Place};
 use crate::waiting::Want;
-use crate::{Limits, Order, Template, Tuple, template, tuple};
+use crate::{ClaimTerms, LeaseTerms, Limits, Order, Template, Tuple, template, tuple};
 
 /// The environment variable that makes random tests use a seed again.
 const SEED_VARIABLE: &str = "TUPELO_SEED";
@@ -197,10 +197,69 @@ fn labelled_operations() -> impl Strategy<Value = Operation> {
     ]
 }
 
+/// Longer than any test takes.
+const LONG_MS: u64 = 3_600_000;
+
+/// Seldom brief, since that takes the time of a sleep.
+fn lengths() -> impl Strategy<Value = u64> {
+    prop_oneof![6 => Just(LONG_MS), 1 => Just(BRIEF_MS)]
+}
+
+fn claim_terms(ttl_ms: impl Strategy<Value = u64>) -> impl Strategy<Value = ClaimTerms> {
+    let attempts_max = prop_oneof![2 => Just(None), 1 => (1..3_usize).prop_map(Some)];
+    (ttl_ms, attempts_max).prop_map(|(ttl_ms, attempts_max)| ClaimTerms { ttl_ms, attempts_max })
+}
+
+/// Operations on claims that have nothing due soon.
+pub fn claim_operations() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        8 => (labels(), templates(), orders(), claim_terms(Just(LONG_MS))).prop_map(
+            |(label, template, order, terms)| Operation::Claim { label, template, order, terms }
+        ),
+        1 => (labels(), tuples()).prop_map(|(label, tuple)| Operation::PutUnder { label, tuple }),
+        2 => labels().prop_map(|label| Operation::Done { label }),
+        2 => (labels(), select(&["no disk", "not now"][..]))
+            .prop_map(|(label, reason)| Operation::Abort { label, reason: reason.to_owned() }),
+        1 => labels().prop_map(|label| Operation::Extend { label, ttl_ms: LONG_MS }),
+        1 => templates().prop_map(|template| Operation::Dead { template }),
+        1 => templates().prop_map(|template| Operation::Requeue { template }),
+    ]
+}
+
+/// Operations on leases, and on claims that may run out.
+fn timed_operations() -> impl Strategy<Value = Operation> {
+    let lease_terms = || {
+        let maybe = || prop::option::of(lengths());
+        let after = prop_oneof![3 => Just(None), 1 => lengths().prop_map(Some)];
+        (maybe(), after).prop_map(|(lease_ms, after_ms)| LeaseTerms { lease_ms, after_ms })
+    };
+    prop_oneof![
+        6 => (labels(), tuples(), lease_terms())
+            .prop_map(|(label, tuple, terms)| Operation::PutLeased { label, tuple, terms }),
+        1 => (vec(tuples(), 0..4), lease_terms())
+            .prop_map(|(tuples, terms)| Operation::PutAllLeased { tuples, terms }),
+        2 => (labels(), prop::option::of(lengths()))
+            .prop_map(|(label, lease_ms)| Operation::Renew { label, lease_ms }),
+        1 => labels().prop_map(|label| Operation::CancelLease { label }),
+        1 => labels().prop_map(|label| Operation::LeaseEnds { label }),
+        3 => (labels(), templates(), orders(), claim_terms(lengths())).prop_map(
+            |(label, template, order, terms)| Operation::Claim { label, template, order, terms }
+        ),
+        3 => (labels(), labels(), claim_terms(lengths()))
+            .prop_map(|(call, label, terms)| Operation::FinishClaim { call, label, terms }),
+        1 => (labels(), lengths()).prop_map(|(label, ttl_ms)| Operation::Extend { label, ttl_ms }),
+    ]
+}
+
 /// A list of operations on two spaces, mostly on one.
 pub fn operations(count_max: usize) -> impl Strategy<Value = Vec<(Place, Operation)>> {
     let place = prop_oneof![4 => Just(Place::Main), 1 => Just(Place::Other)];
-    let operation = prop_oneof![3 => plain_operations(), 1 => labelled_operations()];
+    let operation = prop_oneof![
+        6 => plain_operations(),
+        2 => labelled_operations(),
+        2 => claim_operations(),
+        1 => timed_operations(),
+    ];
     vec((place, operation), 1..count_max)
 }
 

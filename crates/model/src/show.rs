@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use crate::history::Call;
 use crate::operation::{Answer, Operation};
 use crate::waiting::Want;
-use crate::{Order, Tuple};
+use crate::{ClaimTerms, LeaseTerms, Obituary, Order, Tuple};
 
 impl Display for Operation {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
@@ -47,7 +47,61 @@ impl Display for Operation {
                 write!(out, "continue_scan `{label}` by {at_most}")
             }
             Self::EndScan { label } => write!(out, "end_scan `{label}`"),
+            held => held.fmt_held(out),
         }
+    }
+}
+
+impl Operation {
+    /// The operations on leases and claims, and time.
+    fn fmt_held(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PutLeased { label, tuple, terms } => {
+                write!(out, "put `{label}`: {tuple} {terms}")
+            }
+            Self::PutAllLeased { tuples, terms } => {
+                write!(out, "put_all {} {terms}", List(tuples))
+            }
+            Self::Renew { label, lease_ms } => write!(out, "renew `{label}` {}", Length(*lease_ms)),
+            Self::CancelLease { label } => write!(out, "cancel the lease `{label}`"),
+            Self::LeaseEnds { label } => write!(out, "does the lease `{label}` end?"),
+            Self::Claim { label, template, order, terms } => {
+                write!(out, "claim `{label}`: {template} {order} {terms}")
+            }
+            Self::FinishClaim { call, label, terms } => {
+                write!(out, "finish `{call}` as claim `{label}` {terms}")
+            }
+            Self::PutUnder { label, tuple } => write!(out, "put {tuple} under the claim `{label}`"),
+            Self::Done { label } => write!(out, "done `{label}`"),
+            Self::Abort { label, reason } => write!(out, "abort `{label}`: {reason:?}"),
+            Self::Extend { label, ttl_ms } => write!(out, "extend `{label}` {ttl_ms} ms"),
+            Self::Newer { label, than } => write!(out, "is claim `{label}` newer than `{than}`?"),
+            Self::Dead { template } => write!(out, "dead {template}"),
+            Self::Requeue { template } => write!(out, "requeue {template}"),
+            Self::Pass { ms } => write!(out, "{ms} ms pass"),
+            _ => unreachable!("the others are shown above"),
+        }
+    }
+}
+
+impl Display for LeaseTerms {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        write!(out, "for {}", Length(self.lease_ms))?;
+        self.after_ms.map_or(Ok(()), |after_ms| write!(out, ", after {after_ms} ms"))
+    }
+}
+
+impl Display for ClaimTerms {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        write!(out, "for {} ms", self.ttl_ms)?;
+        self.attempts_max.map_or(Ok(()), |most| write!(out, ", at most {most} attempts"))
+    }
+}
+
+impl Display for Obituary {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let Self { tuple, attempts, reasons } = self;
+        write!(out, "{tuple} after {attempts} attempts: {reasons:?}")
     }
 }
 
@@ -73,6 +127,8 @@ impl Display for Answer {
             }
             Self::Count(count) => write!(out, "{count}"),
             Self::Flag(flag) => write!(out, "{flag}"),
+            Self::Claimed { tuple, attempt } => write!(out, "{tuple}, attempt {attempt}"),
+            Self::Dead(dead) => write!(out, "{}", List(dead)),
             Self::Refused(code) => write!(out, "refused: {code}"),
         }
     }
@@ -98,13 +154,25 @@ impl Display for Order {
     }
 }
 
-/// Tuples one after the other.
-struct List<'a>(&'a [Tuple]);
+/// One after the other.
+struct List<'a, T>(&'a [T]);
 
-impl Display for List<'_> {
+impl<T: Display> Display for List<'_, T> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        let tuples: Vec<String> = self.0.iter().map(Tuple::to_string).collect();
-        write!(out, "[{}]", tuples.join(", "))
+        let all: Vec<String> = self.0.iter().map(T::to_string).collect();
+        write!(out, "[{}]", all.join(", "))
+    }
+}
+
+/// How long a lease is.
+struct Length(Option<u64>);
+
+impl Display for Length {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => write!(out, "ever"),
+            Some(ms) => write!(out, "{ms} ms"),
+        }
     }
 }
 

@@ -5,6 +5,8 @@
 //! is *removed*.
 
 use crate::bounds::{Limits, Refusal};
+use crate::claims::Claimed;
+use crate::leases::{Delayed, Lease};
 use crate::scan::OpenScan;
 use crate::waiting::{Wait, Want};
 use crate::{Template, Tuple};
@@ -19,11 +21,21 @@ pub struct Space {
     pub(crate) tuples: Vec<Stored>,
     /// The calls that have not returned yet, in the order in which they came (T3).
     pub(crate) waits: Vec<Wait>,
+    /// The tuples that somebody has claimed (K1).
+    pub(crate) claims: Vec<Claimed>,
+    /// The tuples whose last attempt has failed, the oldest first (K5).
+    pub(crate) dead: Vec<Stored>,
+    /// The tuples that are not visible yet (L3).
+    pub(crate) delayed: Vec<Delayed>,
     /// The scans that are under way (O6).
     pub(crate) scans: Vec<OpenScan>,
     pub(crate) limits: Limits,
     /// How many tuples and calls there have been: the next one's place.
     pub(crate) arrivals: u64,
+    /// How many claims there have been: the last one's fence (K1).
+    pub(crate) fences: u64,
+    /// The time, in milliseconds (L4). It passes when somebody says so: see `time.rs`.
+    pub(crate) now_ms: u64,
 }
 
 /// A tuple in the space, with its place.
@@ -34,6 +46,17 @@ pub struct Stored {
     pub place: u64,
     /// The tuple.
     pub tuple: Tuple,
+    /// Its lease, if it was put on terms (L1).
+    pub(crate) lease: Option<Lease>,
+    /// Why earlier attempts at it have failed, the oldest first (K5); `None` where nobody gave a reason.
+    pub(crate) failures: Vec<Option<String>>,
+}
+
+impl Stored {
+    /// A tuple as it is put: no lease, and nobody has tried yet.
+    pub(crate) fn new(place: u64, tuple: Tuple) -> Self {
+        Self { place, tuple, lease: None, failures: Vec::new() }
+    }
 }
 
 impl Space {
@@ -86,7 +109,7 @@ impl Space {
     /// A tuple comes, the youngest of all.
     pub(crate) fn add(&mut self, tuple: Tuple) {
         let place = self.next_place();
-        self.arrive(Stored { place, tuple });
+        self.arrive(Stored::new(place, tuple));
     }
 
     /// The place behind all others.
@@ -96,8 +119,12 @@ impl Space {
     }
 
     /// A tuple comes to its place, or into the hands of who waits for it (T3): every matching waiting
-    /// read gets a copy, the oldest matching waiting take gets the tuple.
+    /// read gets a copy, the oldest matching waiting take gets the tuple. Not if its lease has ended while
+    /// it was in somebody's hands: then it is gone (L1).
     pub(crate) fn arrive(&mut self, stored: Stored) {
+        if stored.has_ended(self.now_ms) {
+            return;
+        }
         self.tell_scans(&stored);
         for read in self.waits.iter_mut().filter(|wait| wait.waits_for(Want::Read, &stored.tuple)) {
             read.served = Some(stored.clone());

@@ -45,6 +45,11 @@ impl Wait {
     pub(crate) fn waits_for(&self, want: Want, tuple: &Tuple) -> bool {
         self.want == want && self.served.is_none() && self.template.matches(tuple)
     }
+
+    /// The tuple that it holds, if it is a take that was served.
+    pub(crate) fn holds_mut(&mut self) -> Option<&mut Stored> {
+        self.served.as_mut().filter(|_| self.want == Want::Take)
+    }
 }
 
 impl Space {
@@ -125,8 +130,13 @@ impl Space {
     ///
     /// If the call was not served, or has returned or given up before.
     pub fn finish(&mut self, ticket: Ticket) -> Tuple {
+        self.picked_up(ticket).tuple
+    }
+
+    /// What a call returns with.
+    pub(crate) fn picked_up(&mut self, ticket: Ticket) -> Stored {
         assert!(self.served(ticket), "only a call that was served can return");
-        self.leave(ticket).expect("asserted above").tuple
+        self.leave(ticket).expect("asserted above")
     }
 
     /// The call gives up: its time is over, or it was interrupted. It had no effect (T5): a tuple that
@@ -138,9 +148,11 @@ impl Space {
         }
     }
 
-    /// Tuples in the hands of takes that have not returned yet.
+    /// Tuples in somebody's hands that may come back (O9): those of takes that have not returned yet, and
+    /// those that are claimed.
     pub(crate) fn held(&self) -> impl Iterator<Item = &Stored> {
-        self.served_by(Want::Take).map(|(_, stored)| stored)
+        let handed = self.served_by(Want::Take).map(|(_, stored)| stored);
+        handed.chain(self.claims.iter().map(|claimed| &claimed.stored))
     }
 
     /// What the calls were served that wanted this, and their tickets.

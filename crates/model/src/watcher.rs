@@ -5,12 +5,13 @@
 
 use std::fmt;
 
+use crate::leases::Delayed;
 use crate::operation::{Answer, Operation, Place};
 use crate::order::shape;
 use crate::outcomes::State;
 use crate::space::Stored;
 use crate::waiting::{Ticket, Want};
-use crate::{Space, Tuple};
+use crate::{LeaseTicket, Tuple};
 
 /// All the states that an engine may be in after the answers that it gave.
 #[derive(Clone, Debug)]
@@ -97,33 +98,89 @@ impl std::error::Error for Disagreement {}
 impl State {
     /// Whether no operation can tell the two states apart, if both come from the same operations.
     pub(crate) fn resembles(&self, other: &Self) -> bool {
-        self.main.contents() == other.main.contents()
-            && self.other.contents() == other.other.contents()
+        [Place::Main, Place::Other].into_iter().all(|at| self.contents(at) == other.contents(at))
+    }
+
+    fn contents<'a>(&'a self, at: Place) -> Contents<'a> {
+        let space = self.space(at);
+        let free = space.tuples.iter().map(|stored| (Whereabouts::Free, stored));
+        let dead = space.dead.iter().map(|stored| (Whereabouts::Dead, stored));
+        let handed = space.served_by(Want::Take);
+        let handed = handed.map(|(ticket, stored)| (Whereabouts::Handed(ticket), stored));
+        let claimed = space.claims.iter().map(|claimed| {
+            let claim = self.claims.iter().find(|(_, handle)| handle.is_of(at, claimed.fence));
+            let label = claim.map(|(label, _)| label.as_str());
+            (Whereabouts::Claimed(label, claimed.ends_ms, claimed.attempts_max), &claimed.stored)
+        });
+        let mut tuples: Vec<_> = free.chain(dead).chain(handed).chain(claimed).collect();
+        tuples.sort_by_key(|(_, stored)| (shape(&stored.tuple), stored.place));
+        let seen = |(whereabouts, stored): (Whereabouts<'a>, &'a Stored)| Seen {
+            whereabouts,
+            tuple: &stored.tuple,
+            lease: stored
+                .lease
+                .as_ref()
+                .map(|lease| (self.label_of(at, lease.ticket), lease.ends_ms)),
+            failures: &stored.failures,
+        };
+        let mut delayed: Vec<&Delayed> = space.delayed.iter().collect();
+        delayed.sort_by_key(|delayed| (shape(&delayed.tuple), delayed.visible_ms, delayed.ticket));
+        let coming = |delayed: &'a Delayed| Coming {
+            tuple: &delayed.tuple,
+            lease: (self.label_of(at, delayed.ticket), delayed.lease_ms),
+            visible_ms: delayed.visible_ms,
+        };
+        let copies = space.served_by(Want::Read);
+        Contents {
+            tuples: tuples.into_iter().map(seen).collect(),
+            delayed: delayed.into_iter().map(coming).collect(),
+            copies: copies.map(|(ticket, stored)| (ticket, &stored.tuple)).collect(),
+        }
+    }
+
+    /// What the holder of a lease calls it, if somebody holds it.
+    fn label_of(&self, at: Place, ticket: LeaseTicket) -> Option<&str> {
+        let lease = self.leases.iter().find(|(_, lease)| **lease == (at, ticket));
+        lease.map(|(label, _)| label.as_str())
     }
 }
 
 /// What is in a space, as far as operations can tell.
 #[derive(PartialEq)]
 struct Contents<'a> {
-    /// The tuples by shape and age, and in whose hands they are. Places are left out: they are compared
-    /// only within a shape, where the order says the same.
-    tuples: Vec<(Option<Ticket>, &'a Tuple)>,
+    /// The tuples by shape and age. Places are left out: they are compared only within a shape, where the
+    /// order says the same. So are fences: labels say who has what.
+    tuples: Vec<Seen<'a>>,
+    /// The tuples that are not visible yet, by shape and in the order of their moments.
+    delayed: Vec<Coming<'a>>,
     /// The copies in the hands of reads that have not returned yet.
     copies: Vec<(Ticket, &'a Tuple)>,
 }
 
-impl Space {
-    fn contents(&self) -> Contents<'_> {
-        let free = self.tuples.iter().map(|stored| (None, stored));
-        let held = self.served_by(Want::Take).map(|(ticket, stored)| (Some(ticket), stored));
-        let mut tuples: Vec<(Option<Ticket>, &Stored)> = free.chain(held).collect();
-        tuples.sort_by_key(|(_, stored)| (shape(&stored.tuple), stored.place));
-        Contents {
-            tuples: tuples.into_iter().map(|(holder, stored)| (holder, &stored.tuple)).collect(),
-            copies: self
-                .served_by(Want::Read)
-                .map(|(ticket, stored)| (ticket, &stored.tuple))
-                .collect(),
-        }
-    }
+#[derive(PartialEq)]
+struct Seen<'a> {
+    whereabouts: Whereabouts<'a>,
+    tuple: &'a Tuple,
+    lease: Option<LabelledLease<'a>>,
+    failures: &'a [Option<String>],
+}
+
+/// What its holder calls a lease, and when it ends or how long it will be.
+type LabelledLease<'a> = (Option<&'a str>, Option<u64>);
+
+/// Where a tuple is.
+#[derive(PartialEq)]
+enum Whereabouts<'a> {
+    Free,
+    Dead,
+    Handed(Ticket),
+    /// The claim's label, its end, and the most attempts.
+    Claimed(Option<&'a str>, u64, Option<usize>),
+}
+
+#[derive(PartialEq)]
+struct Coming<'a> {
+    tuple: &'a Tuple,
+    lease: LabelledLease<'a>,
+    visible_ms: u64,
 }

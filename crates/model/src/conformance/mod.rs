@@ -5,6 +5,7 @@
 //! parsed once: a subject gets values, not text.
 
 mod case;
+mod held;
 mod step;
 
 use std::fmt;

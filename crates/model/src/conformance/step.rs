@@ -47,10 +47,10 @@ pub(super) fn probes(place: &str, number: usize, json: &Json) -> Vec<Probe> {
     compiled.into_iter().map(probe).collect()
 }
 
-type Expectation = (Operation, Vec<Answer>);
+pub(super) type Expectation = (Operation, Vec<Answer>);
 
 /// A step with its place in the file, for messages.
-struct Step<'a> {
+pub(super) struct Step<'a> {
     place: String,
     json: &'a Json,
     /// The keys that something was read from: a key that nobody reads is a slip of the pen.
@@ -80,6 +80,9 @@ impl Step<'_> {
     fn compile(&self) -> Vec<Expectation> {
         if self.has("start") {
             return vec![(self.start(), vec![Answer::Done])];
+        }
+        if let Some(expectations) = self.held() {
+            return expectations;
         }
         if let Some(verb) = SIMPLE.into_iter().find(|verb| self.has(verb)) {
             return vec![(self.operation(verb), self.expected(verb))];
@@ -254,13 +257,13 @@ fn different(tuples: &[Tuple]) -> Vec<Expectation> {
 
 fn scanned(throughout: Vec<Tuple>, meanwhile: Vec<Tuple>) -> Answer {
     let stored =
-        |tuples: Vec<Tuple>| tuples.into_iter().map(|tuple| Stored { place: 0, tuple }).collect();
+        |tuples: Vec<Tuple>| tuples.into_iter().map(|tuple| Stored::new(0, tuple)).collect();
     Answer::Scanned(Scanned { throughout: stored(throughout), meanwhile: stored(meanwhile) })
 }
 
 /// Reading the parts of a step, each with a message that says what is missing.
 impl Step<'_> {
-    fn wrong(&self, what: &str) -> ! {
+    pub(super) fn wrong(&self, what: &str) -> ! {
         panic!("{}: {what}", self.place)
     }
 
@@ -273,7 +276,7 @@ impl Step<'_> {
         }
     }
 
-    fn has(&self, key: &str) -> bool {
+    pub(super) fn has(&self, key: &str) -> bool {
         self.json.get(key).is_some()
     }
 
@@ -282,11 +285,11 @@ impl Step<'_> {
         self.json.get(key)
     }
 
-    fn get(&self, key: &'static str) -> &Json {
+    pub(super) fn get(&self, key: &'static str) -> &Json {
         self.optional(key).unwrap_or_else(|| self.wrong(&format!("`{key}` is missing")))
     }
 
-    fn label(&self, key: &'static str) -> String {
+    pub(super) fn label(&self, key: &'static str) -> String {
         self.text(key, self.get(key)).to_owned()
     }
 
@@ -294,12 +297,12 @@ impl Step<'_> {
         json.as_str().unwrap_or_else(|| self.wrong(&format!("`{key}` is not a text")))
     }
 
-    fn number(&self, key: &'static str) -> usize {
+    pub(super) fn number(&self, key: &'static str) -> usize {
         let number = self.get(key).as_u64().and_then(|number| usize::try_from(number).ok());
         number.unwrap_or_else(|| self.wrong(&format!("`{key}` is not a number")))
     }
 
-    fn flag(&self, key: &'static str) -> bool {
+    pub(super) fn flag(&self, key: &'static str) -> bool {
         self.get(key)
             .as_bool()
             .unwrap_or_else(|| self.wrong(&format!("`{key}` is not a truth value")))
@@ -309,7 +312,7 @@ impl Step<'_> {
         self.has("limit").then(|| self.number("limit"))
     }
 
-    fn error(&self) -> Option<String> {
+    pub(super) fn error(&self) -> Option<String> {
         self.has("error").then(|| self.label("error"))
     }
 
@@ -322,7 +325,7 @@ impl Step<'_> {
         }
     }
 
-    fn order(&self) -> Order {
+    pub(super) fn order(&self) -> Order {
         let Some(json) = self.optional("order") else { return Order::default() };
         let text = self.text("order", json);
         let (name, field) = text.split_once(' ').unwrap_or((text, ""));
@@ -337,21 +340,21 @@ impl Step<'_> {
         }
     }
 
-    fn tuple(&self, key: &'static str) -> Tuple {
+    pub(super) fn tuple(&self, key: &'static str) -> Tuple {
         self.parse(self.text(key, self.get(key)))
     }
 
-    fn tuples(&self, key: &'static str) -> Vec<Tuple> {
+    pub(super) fn tuples(&self, key: &'static str) -> Vec<Tuple> {
         let list = self.get(key).as_array();
         let list = list.unwrap_or_else(|| self.wrong(&format!("`{key}` is not a list")));
         list.iter().map(|json| self.parse(self.text(key, json))).collect()
     }
 
-    fn template(&self, key: &'static str) -> Template {
+    pub(super) fn template(&self, key: &'static str) -> Template {
         self.parse(self.text(key, self.get(key)))
     }
 
-    fn parse<T: FromStr<Err = ParseError>>(&self, text: &str) -> T {
+    pub(super) fn parse<T: FromStr<Err = ParseError>>(&self, text: &str) -> T {
         text.parse().unwrap_or_else(|error| self.wrong(&format!("`{text}`: {error}")))
     }
 }

@@ -1,6 +1,8 @@
 //! The facade as something that answers the model's operations, on each engine.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+mod hands;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +12,8 @@ use tupelo::{ConnectOptions, Encoded, Error, Field, Order, Scan, Space, Template
 use tupelo::{Tuple, TupleRef, TupleView, Value, Waiter, Want};
 use tupelo_model::conformance::Subject;
 use tupelo_model::{Answer, Limits, Operation, Place};
+
+pub(crate) use hands::Hands;
 
 /// The engines that the same program runs on, by the scheme of their URL.
 pub(crate) const ENGINES: [&str; 2] = ["mem", "shm"];
@@ -57,6 +61,7 @@ pub(crate) struct Facade {
     other: Temporary,
     calls: HashMap<String, Waiter>,
     scans: HashMap<String, (Scan, Vec<Tuple>)>,
+    hands: Hands,
 }
 
 impl Facade {
@@ -67,6 +72,7 @@ impl Facade {
             other: Temporary::new(engine, limits),
             calls: HashMap::new(),
             scans: HashMap::new(),
+            hands: Hands::default(),
         }
     }
 
@@ -119,7 +125,14 @@ impl Facade {
                     seen.extend(batch);
                 }
             }
-            _ => plain(self.space(at), self.space(at.opposite()), operation, Duration::ZERO)?,
+            Operation::FinishClaim { call, label, terms } => {
+                let waiter = self.calls.remove(call).expect("the call was started");
+                self.hands.finish_claim(waiter, label, *terms)?
+            }
+            _ => {
+                let (space, other) = (self.space(at).clone(), self.space(at.opposite()).clone());
+                plain(&space, &other, &mut self.hands, operation, Duration::ZERO)?
+            }
         })
     }
 }
@@ -130,14 +143,14 @@ impl Subject for Facade {
     }
 }
 
-/// Does an operation of one call; one that may wait gives up after `patience`.
+/// Does an operation of one call on one space; one that may wait gives up after `patience`.
 pub(crate) fn perform(
     space: &Space,
-    other: &Space,
+    hands: &mut Hands,
     operation: &Operation,
     patience: Duration,
 ) -> Answer {
-    plain(space, other, operation, patience).unwrap_or_else(|error| refused(&error))
+    plain(space, space, hands, operation, patience).unwrap_or_else(|error| refused(&error))
 }
 
 fn refused(error: &Error) -> Answer {
@@ -147,16 +160,25 @@ fn refused(error: &Error) -> Answer {
 fn plain(
     space: &Space,
     other: &Space,
+    hands: &mut Hands,
     operation: &Operation,
     patience: Duration,
 ) -> Result<Answer, Error> {
+    if let Some(answer) = hands.with_lease(space, operation)? {
+        return Ok(answer);
+    }
+    if let Some(answer) = hands.with_claim(space, operation, patience)? {
+        return Ok(answer);
+    }
     let found = |tuple: Option<Tuple>| tuple.map_or(Answer::Nothing, Answer::Tuple);
     Ok(match operation {
         Operation::Put { tuple } => {
             with_tuple(tuple, |tuple| space.put(tuple))?;
             Answer::Done
         }
-        Operation::PutAll { tuples } => Answer::Count(put_all(space, tuples)? as u64),
+        Operation::PutAll { tuples } => {
+            Answer::Count(with_all(tuples, |tuples| space.put_all(tuples))? as u64)
+        }
         Operation::PutIfAbsent { tuple, unless } => Answer::Flag(with_tuple(tuple, |tuple| {
             with_refs(unless, |unless| space.put_if_absent(tuple, unless))
         })?),
@@ -207,7 +229,11 @@ fn plain(
     })
 }
 
-fn put_all(space: &Space, tuples: &[Tuple]) -> Result<usize, Error> {
+/// The fields of several tuples, borrowed.
+fn with_all<R>(
+    tuples: &[Tuple],
+    act: impl FnOnce(&[TupleRef<'_>]) -> Result<R, Error>,
+) -> Result<R, Error> {
     let encode = |value: &Value| value.encode().expect("the values of the tests can be encoded");
     let encodings: Vec<Vec<Vec<u8>>> =
         tuples.iter().map(|tuple| tuple.iter().map(encode).collect()).collect();
@@ -218,7 +244,7 @@ fn put_all(space: &Space, tuples: &[Tuple]) -> Result<usize, Error> {
         .collect();
     let refs = tuples.iter().zip(&fields);
     let refs = refs.map(|(tuple, fields)| TupleRef { fields, class: tuple.class() });
-    space.put_all(&refs.collect::<Vec<_>>())
+    act(&refs.collect::<Vec<_>>())
 }
 
 /// The fields of a tuple whose encodings are given, for what is not plain.

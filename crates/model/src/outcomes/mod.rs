@@ -4,18 +4,22 @@
 //! of them: [`State::outcomes`] lists each allowed answer with the state that goes with it. Where the
 //! rules leave no choice, the list has one entry.
 
+mod held;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::operation::{Answer, Operation, Place};
 use crate::order::shape;
 use crate::scan::ScanTicket;
 use crate::waiting::{Ticket, Want};
-use crate::{Order, Refusal, Space, Template, Tuple};
+use crate::{LeaseTicket, Order, Refusal, Space, Template, Tuple};
+
+pub(crate) use held::Handle;
 
 /// The code of a blocking call whose time is over.
 const TIMEOUT: &str = "TUP-003";
 
-/// Two spaces, and the calls and scans under way in them by their labels.
+/// Two spaces, and the calls and scans under way in them by their labels; leases and claims, too.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     /// [`Place::Main`].
@@ -24,6 +28,9 @@ pub struct State {
     pub other: Space,
     pub(crate) calls: BTreeMap<String, (Place, Ticket)>,
     pub(crate) scans: BTreeMap<String, (Place, ScanTicket)>,
+    pub(crate) leases: BTreeMap<String, (Place, LeaseTicket)>,
+    /// Also those that have ended: their holders may not know (K3).
+    pub(crate) claims: BTreeMap<String, Handle>,
 }
 
 /// What may come of an operation: an answer, and the state after it.
@@ -72,7 +79,16 @@ impl State {
             Operation::MoveTo { template } => self.transfers(at, template, true),
             Operation::CopyTo { template } => self.transfers(at, template, false),
             Operation::Start { label, want, template } => self.starts(at, label, *want, template),
-            _ => self.only_outcome(at, operation).into_iter().collect(),
+            Operation::Claim { label, template, order, terms } => {
+                let places = self.choices(at, template, *order);
+                self.claims(at, label, places, *terms)
+            }
+            Operation::Requeue { template } => self.requeues(at, template),
+            Operation::Pass { ms } => self.passes(*ms),
+            _ => {
+                let outcome = self.only_outcome(at, operation);
+                outcome.or_else(|| self.outcome_of_held(at, operation)).into_iter().collect()
+            }
         }
     }
 
@@ -216,7 +232,7 @@ impl State {
         shapes.into_values().collect()
     }
 
-    fn space(&self, at: Place) -> &Space {
+    pub(crate) fn space(&self, at: Place) -> &Space {
         match at {
             Place::Main => &self.main,
             Place::Other => &self.other,
@@ -286,6 +302,7 @@ impl Space {
         (0..queues.len()).flat_map(first_from).collect()
     }
 
+    /// Whether a tuple that arrives would be more than one that lies there.
     fn awaits(&self, tuple: &Tuple) -> bool {
         let awaits = |want| self.waits.iter().any(|wait| wait.waits_for(want, tuple));
         awaits(Want::Take) || awaits(Want::Read)

@@ -1,6 +1,8 @@
 //! Engines that are broken on purpose, one fault each: the cases of `conformance/` object to every one, and
 //! so does the comparison with the model. A test that can not fail proves nothing.
 
+mod held;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -46,6 +48,24 @@ faults! {
     CancelMakesTheTupleTheYoungest,
     ScanMissesOne,
     ScanReturnsOneTwice,
+    LeasesNeverEnd,
+    DelaysAreIgnored,
+    RenewalsAreIgnored,
+    CancelledLeasesGoOn,
+    ExpiredLeasesAreRenewed,
+    ClaimsNeverRunOut,
+    ExtensionsAreIgnored,
+    AttemptsAreNotCounted,
+    AttemptsHaveNoLimit,
+    FencesDoNotIncrease,
+    DoneKeepsTheTuple,
+    LateDoneIsAccepted,
+    AbortLosesTheTuple,
+    AbortMakesTheTupleTheYoungest,
+    PutsUnderAClaimAppearAtOnce,
+    PutsUnderAClaimAreForgotten,
+    DeadTuplesAreForgotten,
+    RequeueLosesTheTuples,
 }
 
 /// The model with a fault.
@@ -57,6 +77,8 @@ struct Broken {
     order_of_calls: Vec<String>,
     /// Calls that nobody will ever serve.
     forgotten: Vec<String>,
+    /// The claims, and what they hold.
+    claims: BTreeMap<String, (Place, Tuple)>,
 }
 
 impl Broken {
@@ -69,6 +91,7 @@ impl Broken {
             calls: BTreeMap::new(),
             order_of_calls: Vec::new(),
             forgotten: Vec::new(),
+            claims: BTreeMap::new(),
         }
     }
 
@@ -79,7 +102,9 @@ impl Broken {
                 self.calls.insert(label.clone(), (at, operation.clone()));
                 self.order_of_calls.push(label.clone());
             }
-            Operation::Finish { label } | Operation::Cancel { label } => {
+            Operation::Finish { label }
+            | Operation::Cancel { label }
+            | Operation::FinishClaim { call: label, .. } => {
                 self.calls.remove(label);
                 self.order_of_calls.retain(|other| other != label);
                 self.forgotten.retain(|other| other != label);
@@ -160,7 +185,7 @@ impl Broken {
             }
             (Fault::MoveLeavesTheTuples, O::MoveTo { template }) => O::CopyTo { template },
             (Fault::CopyTakesTheTuples, O::CopyTo { template }) => O::MoveTo { template },
-            _ => return None,
+            (_, operation) => return self.distorted_if_held(operation),
         })
     }
 
@@ -259,7 +284,7 @@ impl Broken {
                 tuples.extend(tuples.first().cloned());
                 Answer::Unordered(tuples)
             }
-            _ => return None,
+            _ => return self.faulty_if_held(at, operation),
         })
     }
 }
@@ -270,6 +295,7 @@ impl Subject for Broken {
         let faulty = self.faulty_answer(at, &operation);
         let answer = faulty.unwrap_or_else(|| self.state.perform(at, &operation));
         self.note(at, &operation);
+        self.note_claim(at, &operation, &answer);
         answer
     }
 }
