@@ -330,3 +330,6 @@ pub(crate) fn set64<'m, const N: usize>(
 pub(crate) const fn halves(value: u64) -> [u32; 2] {
     [value as u32, (value >> 32) as u32]
 }
+
+#[cfg(test)]
+mod tests;

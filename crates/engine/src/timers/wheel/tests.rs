@@ -1,0 +1,207 @@
+//! The wheel against a sorted map: timers armed, disarmed and fired at random, with a clock that jumps by anything from
+//! nothing to years, and steps that are undone half way.
+#![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tupelo_shm::{CreateOptions, Section, Segment};
+use tupelo_tuple::{Field, TupleRef};
+
+use super::{DIGIT_BITS, LEVELS, SLOTS, arm, armed, disarm, due_ms, pop, slot_for};
+use crate::lease::LeaseTerms;
+use crate::stripe::Stripe;
+use crate::{Engine, step};
+
+const TIMERS: u64 = 64;
+const ROUNDS: u64 = 40;
+const STEPS: u64 = 600;
+
+/// Numbers that look random, the same from the same seed (splitmix64).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    /// A length of time: each order of magnitude, up to the wheel's whole range, is as likely as another.
+    fn length_ms(&mut self) -> u64 {
+        let bits = self.below(u64::from(DIGIT_BITS * LEVELS));
+        self.below(1 << bits)
+    }
+}
+
+fn seed() -> u64 {
+    let given = std::env::var("TUPELO_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
+    eprintln!("TUPELO_SEED={seed}");
+    seed
+}
+
+fn engine() -> Engine {
+    let size_bytes = 8 << 20;
+    let options = CreateOptions {
+        reserve_bytes: Engine::reserve_bytes(size_bytes),
+        initial_commit_bytes: 4096,
+        create: true,
+        fresh: false,
+        mode: 0o600,
+    };
+    let segment = Segment::private(&options, &Engine::segment_layout(), |mapping| {
+        Engine::initialise(mapping, size_bytes, None)
+    });
+    Engine::new(segment.unwrap()).unwrap()
+}
+
+/// Records of one shape that have the words for a timer. Returns the shape, too.
+fn records(engine: &Engine) -> (u32, Vec<u32>) {
+    let put = |number: u64| {
+        let fields = [Field::Int(number.cast_signed())];
+        let mut incoming = engine.incoming(TupleRef::from(&fields)).unwrap();
+        incoming.terms = Some(engine.terms(&LeaseTerms::default()));
+        let shape = engine.shape(&incoming.kinds).unwrap();
+        (shape, engine.put_incoming(&incoming, shape).unwrap())
+    };
+    let (shapes, records): (Vec<u32>, Vec<u32>) = (0..TIMERS).map(put).unzip();
+    (shapes[0], records)
+}
+
+/// The sorted map: when each armed timer fires, and whose turn it is in that moment.
+struct Expected {
+    time_ms: u64,
+    armed: BTreeMap<u32, (u64, u64)>,
+    /// When each was armed for, which may be over already.
+    due_ms: BTreeMap<u32, u64>,
+    count: u64,
+}
+
+impl Expected {
+    fn at(time_ms: u64) -> Self {
+        Self { time_ms, armed: BTreeMap::new(), due_ms: BTreeMap::new(), count: 0 }
+    }
+
+    fn arm(&mut self, reference: u32, due_ms: u64) {
+        self.count += 1;
+        self.armed.insert(reference, (due_ms.max(self.time_ms + 1), self.count));
+        self.due_ms.insert(reference, due_ms);
+    }
+
+    fn disarm(&mut self, reference: u32) {
+        self.armed.remove(&reference);
+        self.due_ms.remove(&reference);
+    }
+
+    /// What fires until `now_ms`, in its order.
+    fn due(&self, now_ms: u64) -> Vec<u32> {
+        let due = self.armed.iter().filter(|(_, (moment_ms, _))| *moment_ms <= now_ms);
+        let mut due: Vec<(u64, u64, u32)> =
+            due.map(|(reference, (moment_ms, turn))| (*moment_ms, *turn, *reference)).collect();
+        due.sort_unstable();
+        due.into_iter().map(|(_, _, reference)| reference).collect()
+    }
+}
+
+/// A wheel, and what it should be.
+struct Pair<'e> {
+    engine: &'e Engine,
+    stripe: Stripe<'e>,
+    expected: Expected,
+}
+
+impl<'e> Pair<'e> {
+    fn enter(&self) -> Section<'e> {
+        // Not on the engine's own time, which is another.
+        Section::enter(&self.engine.memory, self.stripe.scope()).unwrap()
+    }
+
+    fn arm(&mut self, reference: u32, due_ms: u64, is_undone: bool) {
+        if self.expected.armed.contains_key(&reference) {
+            return;
+        }
+        let mut section = self.enter();
+        let times = (self.expected.time_ms, due_ms);
+        arm(self.engine, &mut section, self.stripe, reference, times).unwrap();
+        if !is_undone {
+            section.commit().unwrap();
+            self.expected.arm(reference, due_ms);
+        }
+    }
+
+    fn disarm(&mut self, reference: u32, is_undone: bool) {
+        let mut section = self.enter();
+        disarm(&mut section, self.stripe, reference);
+        if !is_undone {
+            section.commit().unwrap();
+            self.expected.disarm(reference);
+        }
+    }
+
+    /// Lets time pass. If that is undone, all that has fired since the last commit fires again.
+    fn advance(&mut self, now_ms: u64, is_undone: bool) {
+        if is_undone {
+            let mut section = self.enter();
+            let _ = pop(&mut section, self.stripe, now_ms, |_| Ok(())).unwrap();
+            return;
+        }
+        let mut section = self.enter();
+        let mut fired = Vec::new();
+        while let Some(reference) =
+            pop(&mut section, self.stripe, now_ms, step::commit_if_full).unwrap()
+        {
+            assert_eq!(
+                Some(&due_ms(section.view(), reference)),
+                self.expected.due_ms.get(&reference)
+            );
+            fired.push(reference);
+        }
+        section.commit().unwrap();
+        assert_eq!(
+            fired,
+            self.expected.due(now_ms),
+            "from {} to {now_ms} ms",
+            self.expected.time_ms
+        );
+        for reference in fired {
+            self.expected.disarm(reference);
+        }
+        self.expected.time_ms = now_ms;
+    }
+}
+
+#[test]
+fn a_wheel_fires_what_a_sorted_map_says_in_its_order() {
+    let mut random = Random(seed());
+    let mut levels = BTreeSet::new();
+    for _ in 0..ROUNDS {
+        let engine = engine();
+        let (shape, records) = records(&engine);
+        let stripe = Stripe::of_shape(&engine.memory.view(), shape);
+        let mut pair = Pair { engine: &engine, stripe, expected: Expected::at(random.length_ms()) };
+        // The first timer brings the wheel, and its time.
+        pair.arm(records[0], pair.expected.time_ms + 1, false);
+        for _ in 0..STEPS {
+            let reference = records[usize::try_from(random.below(TIMERS)).unwrap()];
+            let (time_ms, is_undone) = (pair.expected.time_ms, random.below(8) == 0);
+            match random.below(8) {
+                0..5 => {
+                    // Now and then, what is to happen is over already.
+                    let due_ms = (time_ms + random.length_ms()).saturating_sub(random.below(3));
+                    levels.insert(slot_for(time_ms, due_ms) / SLOTS);
+                    pair.arm(reference, due_ms, is_undone);
+                }
+                5 => pair.disarm(reference, is_undone),
+                _ => pair.advance(time_ms + random.length_ms() / 8, is_undone),
+            }
+            let found = armed(&engine.memory.view(), stripe).unwrap();
+            assert_eq!(found, pair.expected.due_ms, "at {} ms", pair.expected.time_ms);
+        }
+    }
+    assert_eq!(levels, (0..LEVELS).collect(), "every level had a timer");
+}
