@@ -255,10 +255,10 @@ fn timed_operations() -> impl Strategy<Value = Operation> {
 pub fn operations(count_max: usize) -> impl Strategy<Value = Vec<(Place, Operation)>> {
     let place = prop_oneof![4 => Just(Place::Main), 1 => Just(Place::Other)];
     let operation = prop_oneof![
-        6 => plain_operations(),
-        2 => labelled_operations(),
-        2 => claim_operations(),
-        1 => timed_operations(),
+        8 => plain_operations(),
+        3 => labelled_operations(),
+        3 => claim_operations(),
+        2 => timed_operations(),
     ];
     vec((place, operation), 1..count_max)
 }

@@ -23,7 +23,7 @@ pub struct Scanned {
 pub(crate) struct OpenScan {
     ticket: ScanTicket,
     template: Template,
-    scanned: Scanned,
+    pub(crate) scanned: Scanned,
 }
 
 impl Space {
@@ -75,6 +75,12 @@ impl Space {
 }
 
 impl Scanned {
+    /// Whether a tuple is among those that were there throughout, and among those that came or went.
+    pub(crate) fn knows(&self, place: u64) -> (bool, bool) {
+        let has = |all: &[Stored]| all.iter().any(|stored| stored.place == place);
+        (has(&self.throughout), has(&self.meanwhile))
+    }
+
     /// The shortest answer.
     pub fn least(&self) -> Vec<Tuple> {
         self.throughout.iter().map(|stored| stored.tuple.clone()).collect()

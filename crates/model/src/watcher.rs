@@ -9,6 +9,7 @@ use crate::leases::Delayed;
 use crate::operation::{Answer, Operation, Place};
 use crate::order::shape;
 use crate::outcomes::State;
+use crate::scan::OpenScan;
 use crate::space::Stored;
 use crate::waiting::{Ticket, Want};
 use crate::{LeaseTicket, Tuple};
@@ -122,6 +123,7 @@ impl State {
                 .as_ref()
                 .map(|lease| (self.label_of(at, lease.ticket), lease.ends_ms)),
             failures: &stored.failures,
+            scanned: space.scans.iter().map(|scan| scan.scanned.knows(stored.place)).collect(),
         };
         let mut delayed: Vec<&Delayed> = space.delayed.iter().collect();
         delayed.sort_by_key(|delayed| (shape(&delayed.tuple), delayed.visible_ms, delayed.ticket));
@@ -131,10 +133,17 @@ impl State {
             visible_ms: delayed.visible_ms,
         };
         let copies = space.served_by(Want::Read);
+        let gone = |scan: &'a OpenScan| {
+            let meanwhile = scan.scanned.meanwhile.iter().map(|stored| &stored.tuple);
+            let mut gone: Vec<&Tuple> = meanwhile.collect();
+            gone.sort_by_cached_key(ToString::to_string);
+            gone
+        };
         Contents {
             tuples: tuples.into_iter().map(seen).collect(),
             delayed: delayed.into_iter().map(coming).collect(),
             copies: copies.map(|(ticket, stored)| (ticket, &stored.tuple)).collect(),
+            gone: space.scans.iter().map(gone).collect(),
         }
     }
 
@@ -155,6 +164,8 @@ struct Contents<'a> {
     delayed: Vec<Coming<'a>>,
     /// The copies in the hands of reads that have not returned yet.
     copies: Vec<(Ticket, &'a Tuple)>,
+    /// Per scan, the tuples that came or went meanwhile.
+    gone: Vec<Vec<&'a Tuple>>,
 }
 
 #[derive(PartialEq)]
@@ -163,6 +174,8 @@ struct Seen<'a> {
     tuple: &'a Tuple,
     lease: Option<LabelledLease<'a>>,
     failures: &'a [Option<String>],
+    /// Per scan, what it knows of the tuple.
+    scanned: Vec<(bool, bool)>,
 }
 
 /// What its holder calls a lease, and when it ends or how long it will be.
