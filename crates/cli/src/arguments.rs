@@ -57,7 +57,7 @@ pub(crate) enum Command {
     #[command(about = "Copy a tuple that matches; wait until there is one.")]
     Read(Find),
     #[command(about = "Remove and print a tuple that matches; wait until there is one.")]
-    Take(Find),
+    Take(Take),
     Ls(Ls),
     Stat(Stat),
     Top(Top),
@@ -123,7 +123,9 @@ In a template also: _ is anything, :int a type, :int|:str two, 3..9 a range, '> 
 Examples:
   tupelo put shm://jobs job 7 cat.png                the tuple (\"job\", 7, \"cat.png\")
   tupelo put shm://jobs s:7 -3.5 true null           text, float, bool and null
-  cat rows.jsonl | tupelo put shm://jobs -           one tuple per line, as [\"job\", 7, \"cat.png\"]",
+  cat rows.jsonl | tupelo put shm://jobs -           one tuple per line, as [\"job\", 7, \"cat.png\"]
+  tupelo put shm://hosts host node-a --lease 1min    disappears by itself
+  tupelo put shm://jobs job 7 cat.png --after 30s    appears later",
     after_help = WORDS,
     help_template = HELP
 )]
@@ -131,6 +133,29 @@ pub(crate) struct Put {
     /// The space, then a word per field; `-` reads JSON lines from standard input
     #[arg(value_names = ["URL", "FIELD"], allow_negative_numbers = true)]
     pub(crate) words: Vec<String>,
+    /// How long the tuple stays, as in 5s, 200ms, 2min; for ever if not given
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    pub(crate) lease: Option<Duration>,
+    /// How long until it is visible; its lease counts from then
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) after: Option<Duration>,
+}
+
+/// `take`, which can also claim.
+#[derive(Args)]
+pub(crate) struct Take {
+    #[command(flatten)]
+    pub(crate) find: Find,
+    /// Run this shell command with the tuple as JSON on its standard input; the tuple is back unless it
+    /// ends with 0
+    #[arg(long, value_name = "COMMAND", conflicts_with = "all")]
+    pub(crate) exec: Option<String>,
+    /// With --exec, how long to wait for this program if it is stopped [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = positive, requires = "exec")]
+    pub(crate) ttl: Option<Duration>,
+    /// With --exec, after so many failures the tuple goes to the dead letters
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), requires = "exec")]
+    pub(crate) max_attempts: Option<u32>,
 }
 
 #[derive(Args)]
@@ -140,6 +165,8 @@ Examples:
   tupelo take shm://jobs job :int _              the oldest job; waits if there is none
   tupelo read shm://jobs job 7 _ --timeout 2s    waits two seconds at most (exit code 3)
   tupelo take shm://jobs job :int _ --try        does not wait (exit code 3 if there is none)
+  tupelo take shm://jobs job :int _ --exec ./render.sh
+                                                 gone when the command is done, back if it fails
   tupelo read shm://jobs job ... --all --json    all there are, as JSON lines",
     after_help = WORDS,
     help_template = HELP
@@ -272,6 +299,14 @@ Examples:
 pub(crate) struct Completion {
     /// bash, zsh, fish, powershell or elvish
     pub(crate) shell: Shell,
+}
+
+/// As [`duration`], for a time that is longer than none.
+fn positive(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("give more than 0".to_owned()),
+        time => Ok(time),
+    }
 }
 
 /// `5s`, `200ms`, `2min`, `1.5h`; a bare number is seconds.

@@ -65,7 +65,7 @@ fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Res
     match arguments.command {
         Command::Put(options) => commands::put::run(options, url, output),
         Command::Read(options) => commands::find::run(Want::Read, options, url, output),
-        Command::Take(options) => commands::find::run(Want::Take, options, url, output),
+        Command::Take(options) => commands::find::take(options, url, output),
         Command::Ls(options) => commands::ls::run(options, url, output),
         Command::Stat(options) => commands::stat::run(options, url, output),
         Command::Top(options) => commands::top::run(options, url, output),

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tupelo::{Order, Space, TemplateRef, Tuple, Want};
+use tupelo::{ClaimTerms, Order, Space, TemplateRef, Tuple, Waiter, Want};
 
-use super::{connect, connect_existing};
-use crate::arguments::Find;
+use super::{connect, connect_existing, exec};
+use crate::arguments::{Find, Take};
 use crate::failure::Failure;
 use crate::json;
 use crate::output::Output;
@@ -13,6 +13,19 @@ use crate::words::{self, Asked};
 
 /// How long a command waits before it says so.
 const SILENCE: Duration = Duration::from_secs(1);
+/// How long a claim runs that is not renewed, if the user does not say.
+const TTL: Duration = Duration::from_secs(30);
+
+/// How a match is waited for.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience<'o> {
+    pub(super) order: Order,
+    /// Not at all.
+    pub(super) now: bool,
+    timeout: Option<Duration>,
+    /// Where it says what it waits for.
+    output: &'o Output,
+}
 
 pub(crate) fn run(
     want: Want,
@@ -30,18 +43,31 @@ pub(crate) fn run(
         })?;
         return found.iter().try_for_each(|tuple| print(tuple, output));
     }
-    let order = options.order.unwrap_or_default();
+    let (order, timeout) = (options.order.unwrap_or_default(), options.timeout);
     let found = if options.now {
         let space = connect_existing(&url)?;
         asked.with(|template| look(&space, want, template, order))?
     } else {
         let space = connect(&url)?;
-        Some(
-            asked
-                .with(|template| wait(&space, (want, template), order, options.timeout, output))?,
-        )
+        let patience = Patience { order, now: false, timeout, output };
+        Some(asked.with(|template| find(&space, (want, template), patience))?)
     };
     print(&found.ok_or(Failure::NoMatch)?, output)
+}
+
+/// `take`, with `--exec` or without.
+pub(crate) fn take(options: Take, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
+    let Take { find, exec, ttl, max_attempts } = options;
+    let Some(command_line) = exec else { return run(Want::Take, find, url, output) };
+    let (url, words) = words::space_and_fields(find.words, url)?;
+    let asked = Asked::parse(&words)?;
+    let space = if find.now { connect_existing(&url)? } else { connect(&url)? };
+    let terms = ClaimTerms { ttl: ttl.unwrap_or(TTL), attempts_max: max_attempts };
+    let (order, timeout) = (find.order.unwrap_or_default(), find.timeout);
+    let patience = Patience { order, now: find.now, timeout, output };
+    let done =
+        asked.with(|template| exec::run(&space, template, (&terms, patience), &command_line))?;
+    done.ok_or(Failure::NoMatch)
 }
 
 /// The match that is there now.
@@ -57,35 +83,45 @@ fn look(
     }
 }
 
-/// A match, as soon as there is one. Who watches is told after a while that it waits, and for what.
-fn wait(
+/// A match, as soon as there is one.
+fn find(
     space: &Space,
     (want, template): (Want, &[TemplateRef<'_>]),
-    order: Order,
-    timeout: Option<Duration>,
-    output: &Output,
+    patience: Patience<'_>,
 ) -> Result<Tuple, Failure> {
-    if let Some(found) = look(space, want, template, order)? {
+    if let Some(found) = look(space, want, template, patience.order)? {
         return Ok(found);
     }
     let waiter = space.waiter(template, want)?;
-    let silence = timeout.map_or(SILENCE, |timeout| timeout.min(SILENCE));
-    if !waiter.wait(Some(silence))? {
-        let left = timeout.map(|timeout| timeout.saturating_sub(silence));
-        if left != Some(Duration::ZERO) {
-            let explanation = space.explain(template)?;
-            output.note(format_args!(
-                "waiting for {} in {}; Ctrl-C gives up\n{explanation}",
-                explanation.template(),
-                space.url()
-            ));
-        }
-        if !waiter.wait(left)? {
-            let verb = if want == Want::Take { "take" } else { "read" };
-            return Err(space.timeout(verb, template, timeout.unwrap_or_default()).into());
-        }
-    }
+    let verb = if want == Want::Take { "take" } else { "read" };
+    await_match(space, (verb, template), &waiter, patience)?;
     waiter.finish(words::owned)
+}
+
+/// Waits for a match. Who watches is told after a while that it waits, and for what.
+pub(super) fn await_match(
+    space: &Space,
+    (verb, template): (&'static str, &[TemplateRef<'_>]),
+    waiter: &Waiter,
+    Patience { timeout, output, .. }: Patience<'_>,
+) -> Result<(), Failure> {
+    let silence = timeout.map_or(SILENCE, |timeout| timeout.min(SILENCE));
+    if waiter.wait(Some(silence))? {
+        return Ok(());
+    }
+    let left = timeout.map(|timeout| timeout.saturating_sub(silence));
+    if left != Some(Duration::ZERO) {
+        let explanation = space.explain(template)?;
+        output.note(format_args!(
+            "waiting for {} in {}; Ctrl-C gives up\n{explanation}",
+            explanation.template(),
+            space.url()
+        ));
+    }
+    if waiter.wait(left)? {
+        return Ok(());
+    }
+    Err(space.timeout(verb, template, timeout.unwrap_or_default()).into())
 }
 
 /// One line: the tuple in the text notation, or as a JSON object.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::json;
-use tupelo::ShapeStat;
+use tupelo::{ClaimStat, ShapeStat};
 
 use super::connect_existing;
 use crate::arguments::Ls;
@@ -69,12 +69,15 @@ pub(super) fn shape_table(shapes: &[ShapeStat]) -> Vec<String> {
                 format::count(shape.count),
                 format::bytes(shape.bytes),
                 format::count(shape.waiting),
+                format::count(shape.claims.len() as u64),
+                format::count(shape.dead),
                 format::count(shape.puts),
                 format::count(shape.takes),
             ]
         })
         .collect();
-    format::table(&["SHAPE", "COUNT", "BYTES", "WAITING", "PUTS", "TAKES"], &rows)
+    let heads = ["SHAPE", "COUNT", "BYTES", "WAITING", "CLAIMED", "DEAD", "PUTS", "TAKES"];
+    format::table(&heads, &rows)
 }
 
 /// A shape for programs.
@@ -90,8 +93,20 @@ pub(super) fn shape_json(shape: &ShapeStat) -> serde_json::Value {
         "count": shape.count,
         "bytes": shape.bytes,
         "waiting": shape.waiting,
+        "claims": shape.claims.iter().map(claim_json).collect::<Vec<_>>(),
+        "dead": shape.dead,
+        "delayed": shape.delayed,
         "puts": shape.puts,
         "takes": shape.takes,
         "indexes": shape.indexes,
+    })
+}
+
+fn claim_json(claim: &ClaimStat) -> serde_json::Value {
+    json!({
+        "pid": claim.pid,
+        "fence": claim.fence,
+        "attempt": claim.attempt,
+        "expires_in_s": claim.expires_in.as_secs_f64(),
     })
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod completion;
 pub(crate) mod doctor;
+pub(crate) mod exec;
 pub(crate) mod explain;
 pub(crate) mod find;
 pub(crate) mod ls;

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 
-use tupelo::{Space, Tuple};
+use tupelo::{LeaseTerms, Space, Tuple};
 
 use super::connect;
 use crate::arguments::Put;
@@ -15,10 +15,11 @@ use crate::words;
 pub(crate) fn run(options: Put, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
     let (url, words) = words::space_and_fields(options.words, url)?;
     let space = connect(&url)?;
+    let terms = LeaseTerms { lease: options.lease, after: options.after };
     if words != ["-"] {
-        return put(&space, &words::tuple(&words)?);
+        return put(&space, &words::tuple(&words)?, &terms);
     }
-    let count = put_lines(&space, io::stdin().lock())?;
+    let count = put_lines(&space, &terms, io::stdin().lock())?;
     if output.json {
         output.object(&serde_json::json!({ "put": count }))
     } else {
@@ -26,14 +27,20 @@ pub(crate) fn run(options: Put, url: Option<String>, output: &mut Output) -> Res
     }
 }
 
-fn put(space: &Space, tuple: &Tuple) -> Result<(), Failure> {
-    tuple
-        .with_ref(|tuple| space.put(tuple).map_err(Failure::from))
-        .map_err(|error| Failure::Usage(error.to_string()))?
+fn put(space: &Space, tuple: &Tuple, terms: &LeaseTerms) -> Result<(), Failure> {
+    let put = tuple.with_ref(|tuple| {
+        if *terms == LeaseTerms::default() {
+            space.put(tuple)
+        } else {
+            // Whoever wants to renew or cancel it is a program.
+            space.put_leased(tuple, terms).map(|_| ())
+        }
+    });
+    Ok(put.map_err(|error| Failure::Usage(error.to_string()))??)
 }
 
 /// Puts the tuple of each line as soon as it is read, so that the input may be a pipe that goes on.
-fn put_lines(space: &Space, input: impl BufRead) -> Result<u64, Failure> {
+fn put_lines(space: &Space, terms: &LeaseTerms, input: impl BufRead) -> Result<u64, Failure> {
     let mut count = 0;
     for (line, number) in input.lines().zip(1_u64..) {
         let stopped = |why: String| {
@@ -45,7 +52,7 @@ fn put_lines(space: &Space, input: impl BufRead) -> Result<u64, Failure> {
             continue;
         }
         let tuple = json::tuple(&line).map_err(stopped)?;
-        put(space, &tuple)?;
+        put(space, &tuple, terms)?;
         count += 1;
     }
     Ok(count)

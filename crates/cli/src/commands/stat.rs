@@ -11,6 +11,9 @@ use crate::format;
 use crate::output::Output;
 use crate::words;
 
+/// Claims that a page lists; more are counted.
+const CLAIMS_SHOWN: usize = 8;
+
 pub(crate) fn run(
     options: arguments::Stat,
     url: Option<String>,
@@ -33,6 +36,7 @@ fn page(url: &str, stat: &Stat, output: &mut Output) -> Result<(), Failure> {
         format::bytes(stat.bytes_committed),
     ))?;
     output.line(format!("  waiting     {}", format::plural(stat.waiters, "call", "calls")))?;
+    held(stat).into_iter().try_for_each(|line| output.line(line))?;
     let processes = if pids.is_empty() { "none now".to_owned() } else { pids.join(" ") };
     output.line(format!("  processes   {processes}"))?;
     if stat.shapes.is_empty() {
@@ -49,6 +53,37 @@ fn page(url: &str, stat: &Stat, output: &mut Output) -> Result<(), Failure> {
         let lists: Vec<String> = shape.indexes.iter().map(|fields| field_list(fields)).collect();
         output.line(format!("  {}   {}", shape.shape, lists.join(" ")))
     })
+}
+
+/// Lines about what is there and not to be had, as far as there is any of it.
+fn held(stat: &Stat) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for shape in &stat.shapes {
+        lines.extend(shape.claims.iter().map(|claim| {
+            format!(
+                "  claimed     one {} by process {}, attempt {}, for {}",
+                shape.shape,
+                claim.pid,
+                claim.attempt,
+                format::seconds(claim.expires_in)
+            )
+        }));
+    }
+    let shown = CLAIMS_SHOWN.min(lines.len());
+    if lines.len() > shown {
+        let more = lines.len() - shown;
+        lines.truncate(shown);
+        lines.push(format!("  claimed     and {more} more"));
+    }
+    let dead: u64 = stat.shapes.iter().map(|shape| shape.dead).sum();
+    let delayed: u64 = stat.shapes.iter().map(|shape| shape.delayed).sum();
+    if dead > 0 {
+        lines.push(format!("  dead        {}", format::plural(dead, "tuple", "tuples")));
+    }
+    if delayed > 0 {
+        lines.push(format!("  for later   {}", format::plural(delayed, "tuple", "tuples")));
+    }
+    lines
 }
 
 fn field_list(fields: &[usize]) -> String {

@@ -1,0 +1,82 @@
+//! `tupelo take --exec`: a tuple is claimed for as long as a command works on it.
+//!
+//! The command gets the tuple as a line of JSON on its standard input, as `read --json` prints it. If it ends well the tuple is consumed; if it
+//! fails, or this program is killed, the tuple is back in the space. Who runs it many times has a worker.
+
+use std::io::Write;
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use tupelo::{Claim, ClaimTerms, Space, TemplateRef, Tuple, Want};
+
+use super::find::{self, Patience};
+use crate::failure::Failure;
+use crate::json;
+use crate::words;
+
+/// Claims a match and runs `command_line` with it. `None`: there is none, and `patience` says not to wait.
+pub(crate) fn run(
+    space: &Space,
+    template: &[TemplateRef<'_>],
+    (terms, patience): (&ClaimTerms, Patience<'_>),
+    command_line: &str,
+) -> Result<Option<()>, Failure> {
+    let claimed = claim(space, template, terms, patience)?;
+    claimed.map(|(claim, tuple)| work(&claim, &tuple, terms, command_line)).transpose()
+}
+
+fn claim(
+    space: &Space,
+    template: &[TemplateRef<'_>],
+    terms: &ClaimTerms,
+    patience: Patience<'_>,
+) -> Result<Option<(Claim, Tuple)>, Failure> {
+    if let Some(claimed) = space.try_claim(template, patience.order, terms, words::owned)? {
+        return Ok(Some(claimed));
+    }
+    if patience.now {
+        return Ok(None);
+    }
+    let waiter = space.waiter(template, Want::Take)?;
+    find::await_match(space, ("take", template), &waiter, patience)?;
+    waiter.finish_claim(terms, words::owned).map(Some)
+}
+
+/// Runs the command, and ends the claim as the command ends.
+fn work(
+    claim: &Claim,
+    tuple: &Tuple,
+    terms: &ClaimTerms,
+    command_line: &str,
+) -> Result<(), Failure> {
+    let _kept = claim.keep_alive()?;
+    let failed = match run_with_input(claim, tuple, command_line) {
+        Ok(status) if status.success() => return Ok(claim.done()?),
+        Ok(status) => format!("`{command_line}` ended with {status}"),
+        Err(error) => format!("`{command_line}` can not be run: {error}"),
+    };
+    claim.abort(&failed)?;
+    let is_dead = terms.attempts_max.is_some_and(|most| claim.attempt() >= most);
+    let whereabouts =
+        if is_dead { "That was its last attempt, it is dead now" } else { "The tuple is back" };
+    Err(Failure::Other(format!("{failed}\n  {whereabouts}: {tuple}")))
+}
+
+/// Runs the command to its end.
+fn run_with_input(claim: &Claim, tuple: &Tuple, command_line: &str) -> std::io::Result<ExitStatus> {
+    let mut child = Command::new("sh")
+        .args(["-c", command_line])
+        .env("TUPELO_FENCE", claim.fence().to_string())
+        .env("TUPELO_ATTEMPT", claim.attempt().to_string())
+        .stdin(Stdio::piped())
+        .spawn()?;
+    feed(&mut child, tuple);
+    child.wait()
+}
+
+/// Writes the tuple to the command's standard input, and closes it.
+fn feed(child: &mut Child, tuple: &Tuple) {
+    if let Some(mut input) = child.stdin.take() {
+        // A command that ends without reading it says by its status whether that was right.
+        let _ = writeln!(input, "{}", json::line(tuple));
+    }
+}

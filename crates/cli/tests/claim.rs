@@ -1,0 +1,163 @@
+//! `tupelo take --exec`, `put --lease` and `--after`, and how claims are shown.
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use serde_json::json;
+use support::{TestSpace, command, finish, run};
+use tupelo::{ClaimTerms, ConnectOptions, Error, Kind, Order, Space, template};
+
+fn connect(space: &TestSpace) -> Space {
+    Space::connect(&space.url, &ConnectOptions::default()).unwrap()
+}
+
+/// A file for what a command writes.
+fn scratch(test: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("tupelo-cli-test-{}-{test}", std::process::id()))
+}
+
+/// A command that ends when somebody puts "go".
+fn until_go(url: &str) -> String {
+    format!("{} take {url} go --quiet", env!("CARGO_BIN_EXE_tupelo"))
+}
+
+/// Waits until `condition` holds: it is another process that makes it so.
+fn eventually(mut condition: impl FnMut() -> bool) {
+    while !condition() {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_command_gets_the_tuple_and_a_good_end_consumes_it() {
+    let (space, out) = (TestSpace::new("exec"), scratch("exec"));
+    let url = space.url.as_str();
+    run(&["put", url, "job", "7", "cat.png"]);
+    let line = format!("cat > {}; echo $TUPELO_ATTEMPT $TUPELO_FENCE >> {0}", out.display());
+    let taken = run(&["take", url, "job", ":int", "_", "--exec", &line]);
+    assert_eq!((taken.code, taken.out.as_str(), taken.err.as_str()), (0, "", ""));
+    let written = fs::read_to_string(&out).unwrap();
+    fs::remove_file(&out).unwrap();
+    let mut lines = written.lines();
+    let tuple: serde_json::Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+    assert_eq!(tuple, json!({ "tuple": ["job", 7, "cat.png"] }));
+    assert!(lines.next().unwrap().starts_with("1 "));
+    let template = [template!["job", Kind::Int, Kind::Str]];
+    assert_eq!(connect(&space).present(&template), Ok(false), "K2");
+}
+
+#[test]
+fn a_command_that_fails_gives_the_tuple_back_and_is_the_reason() {
+    let space = TestSpace::new("exec-fails");
+    let url = space.url.as_str();
+    run(&["put", url, "job", "7"]);
+    let taken = run(&["take", url, "job", ":int", "--exec", "exit 3", "--max-attempts", "2"]);
+    assert_eq!(taken.code, 1);
+    assert_eq!(
+        taken.err,
+        "tupelo: `exit 3` ended with exit status: 3\n  The tuple is back: (\"job\", 7)\n"
+    );
+    assert_eq!(run(&["read", url, "job", ":int", "--try"]).out, "(\"job\", 7)\n");
+
+    let taken = run(&["take", url, "job", ":int", "--exec", "kill -9 $$", "--max-attempts", "2"]);
+    assert_eq!(taken.code, 1);
+    let told = "  That was its last attempt, it is dead now: (\"job\", 7)\n";
+    assert!(taken.err.ends_with(told), "{}", taken.err);
+    let dead = connect(&space).dead(&[template!["job", Kind::Int]], |_, obituary| {
+        Ok::<_, Error>((obituary.attempts, obituary.reasons.last().unwrap().reason.clone()))
+    });
+    let reason = "`kill -9 $$` ended with signal: 9 (SIGKILL)".to_owned();
+    assert_eq!(dead.unwrap(), [(2, reason)], "K5");
+}
+
+#[test]
+fn while_the_command_runs_nobody_else_sees_the_tuple() {
+    let space = TestSpace::new("exec-holds");
+    let url = space.url.as_str();
+    run(&["put", url, "job", "7"]);
+    let until_go = until_go(url);
+    let worker = command(&["take", url, "job", ":int", "--exec", &until_go]).spawn().unwrap();
+    let shared = connect(&space);
+    eventually(|| shared.stat().unwrap().shapes[0].claims.len() == 1);
+    assert_eq!(run(&["read", url, "job", ":int", "--try"]).code, 3, "K1");
+    let stat = run(&["stat", url]).out;
+    let told = format!("  claimed     one (str, int) by process {}, attempt 1, for ", worker.id());
+    assert!(stat.contains(&told), "{stat}");
+    assert!(run(&["ls", url]).out.contains("CLAIMED"));
+    let shape = &run(&["ls", url, "--json"]).objects()[0];
+    assert_eq!(shape["claims"][0]["pid"], json!(worker.id()));
+
+    run(&["put", url, "go"]);
+    assert_eq!(finish(worker).code, 0);
+    assert_eq!(shared.present(&[template!["job", Kind::Int]]), Ok(false), "K2");
+}
+
+#[test]
+fn a_killed_worker_gives_the_tuple_back_at_once() {
+    let space = TestSpace::new("exec-killed");
+    let url = space.url.as_str();
+    run(&["put", url, "job", "7"]);
+    let until_go = until_go(url);
+    let words = ["take", url, "job", ":int", "--exec", &until_go, "--ttl", "1h"];
+    let mut worker = command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let shared = connect(&space);
+    eventually(|| shared.stat().unwrap().shapes[0].claims.len() == 1);
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    let terms = ClaimTerms { ttl: std::time::Duration::from_secs(1), attempts_max: None };
+    let again = shared
+        .try_claim(&[template!["job", Kind::Int]], Order::Fifo, &terms, |_| Ok::<_, Error>(()));
+    assert_eq!(again.unwrap().unwrap().0.attempt(), 2, "K2, L5");
+    // Its command was not killed with it.
+    run(&["put", url, "go"]);
+    eventually(|| shared.count(&[template!["go"]]) == Ok(0));
+}
+
+#[test]
+fn without_a_match_it_waits_or_says_so() {
+    let space = TestSpace::new("exec-none");
+    let url = space.url.as_str();
+    run(&["put", url, "other"]);
+    assert_eq!(run(&["take", url, "job", "_", "--exec", "true", "--try"]).code, 3);
+    assert_eq!(run(&["take", url, "job", "_", "--exec", "true", "--timeout", "10ms"]).code, 3);
+    let worker = command(&["take", url, "job", "_", "--exec", "grep -q 8"]).spawn().unwrap();
+    let shared = connect(&space);
+    eventually(|| shared.stat().unwrap().waiters == 1);
+    run(&["put", url, "job", "8"]);
+    assert_eq!(finish(worker).code, 0);
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    let url = "shm://cli-test-never-made";
+    for words in [
+        &["take", url, "job", "--ttl", "5s"][..],
+        &["take", url, "job", "--exec", "true", "--all"],
+        &["take", url, "job", "--exec", "true", "--ttl", "0s"],
+        &["take", url, "job", "--exec", "true", "--max-attempts", "0"],
+        &["read", url, "job", "--exec", "true"],
+        &["put", url, "job", "--lease", "0"],
+        &["put", url, "job", "--lease=-1"],
+    ] {
+        assert_eq!(run(words).code, 2, "{words:?}");
+    }
+}
+
+#[test]
+fn a_leased_tuple_disappears_and_a_delayed_one_appears() {
+    let space = TestSpace::new("lease");
+    let url = space.url.as_str();
+    run(&["put", url, "host", "a", "--lease", "1h"]);
+    run(&["put", url, "host", "b", "--lease", "10ms"]);
+    run(&["put", url, "host", "c", "--after", "1h"]);
+    assert!(run(&["stat", url]).out.contains("  for later   1 tuple\n"));
+    let shared = connect(&space);
+    eventually(|| shared.count(&[template!["host", "b"]]) == Ok(0)); // L1
+    assert_eq!(run(&["read", url, "host", "_", "--all"]).out, "(\"host\", \"a\")\n", "L3");
+    run(&["put", url, "later", "--after", "10ms"]);
+    assert_eq!(run(&["take", url, "later"]).out, "(\"later\")\n");
+}
