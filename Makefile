@@ -39,7 +39,7 @@ test-python: $(VENV)/.extension $(VENV)/.dev ## run the Python tests
 
 .PHONY: bench
 bench: $(VENV)/.extension $(VENV)/.dev ## measure beside yardsticks (a machine with nothing else to do)
-	$(CARGO) bench --locked --package tupelo --bench pair --bench waiting
+	$(CARGO) bench --locked --package tupelo --bench pair --bench waiting --bench claims
 	$(BIN)/python benchmarks/pair.py
 	$(BIN)/python benchmarks/tasks.py
 

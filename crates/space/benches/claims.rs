@@ -1,0 +1,110 @@
+//! What claims and leases cost, beside plain takes and puts in the same run.
+//!
+//! Question: what does it cost that a tuple comes back if its taker dies, and that one disappears by itself? And does it
+//! matter how many such tuples there are?
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and stops at a refusal"
+)]
+#![allow(clippy::cast_precision_loss, reason = "nanoseconds and counts are far below 2^52")]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{FLOAT, JOB, Measured, RUNS, fresh, is, key, number, put, report, take};
+use tupelo::{ClaimTerms, Field, LeaseTerms, Order, Space, TemplateRef};
+
+/// Tuples in the space while calls are timed.
+const BATCH: i64 = 1_000;
+/// Batches per run.
+const BATCHES: usize = 100;
+
+const TERMS: ClaimTerms = ClaimTerms { ttl: Duration::from_secs(30), attempts_max: None };
+const HOUR: LeaseTerms = LeaseTerms { lease: Some(Duration::from_secs(3600)), after: None };
+
+/// Measures `call`, made once for each number of a batch, between `before` and `after`, which are not timed.
+fn measure_in_batches(
+    mut before: impl FnMut(),
+    mut call: impl FnMut(i64),
+    mut after: impl FnMut(),
+) -> Measured {
+    let mut run = || {
+        let mut timed = Duration::ZERO;
+        for _ in 0..BATCHES {
+            before();
+            let begin = Instant::now();
+            (0..BATCH).for_each(&mut call);
+            timed += begin.elapsed();
+            after();
+        }
+        timed.as_nanos() as f64 / (BATCHES as f64 * BATCH as f64)
+    };
+    run();
+    let mut runs: Vec<f64> = (0..RUNS).map(|_| run()).collect();
+    runs.sort_by(f64::total_cmp);
+    Measured { median: runs[RUNS / 2], least: runs[0], greatest: runs[RUNS - 1] }
+}
+
+fn fill(space: &Space) {
+    (0..BATCH).for_each(|k| put(space, key(k), 3.5));
+}
+
+fn drain(space: &Space) {
+    (0..BATCH).for_each(|k| assert!(take(space, &[JOB, is(key(k)), FLOAT])));
+}
+
+fn put_leased(space: &Space, k: i64) {
+    let fields = [Field::Str("job"), Field::Int(key(k)), Field::Float(3.5)];
+    space.put_leased(&fields, &HOUR).unwrap();
+}
+
+fn claim(space: &Space, k: i64) -> tupelo::Claim {
+    let patterns = [JOB, is(key(k)), FLOAT];
+    let template = [TemplateRef::new(&patterns)];
+    space.try_claim(&template, Order::Fifo, &TERMS, number).unwrap().unwrap().0
+}
+
+fn claims(space: &Space) {
+    let taken = |k| assert!(take(space, &[JOB, is(key(k)), FLOAT]));
+    let yardstick = measure_in_batches(|| fill(space), taken, || ());
+    let yardstick = report("take by (\"job\", k, ?), 1 000 resident", yardstick, yardstick.median);
+    let done = measure_in_batches(|| fill(space), |k| claim(space, k).done().unwrap(), || ());
+    report("    claim + done, in takes", done, yardstick);
+    let abort =
+        measure_in_batches(|| fill(space), |k| claim(space, k).abort("").unwrap(), || drain(space));
+    report("    claim + abort, in takes", abort, yardstick);
+    let note = [Field::Str("done"), Field::Int(1)];
+    let patterns = [tupelo::PatternRef::Actual(Field::Str("done")), common::INT];
+    let with_put = measure_in_batches(
+        || fill(space),
+        |k| {
+            let claim = claim(space, k);
+            claim.put(&note).unwrap();
+            claim.done().unwrap();
+        },
+        || {
+            space.take_all(&[TemplateRef::new(&patterns)], None, number).unwrap();
+        },
+    );
+    report("    claim + done with a put, in takes", with_put, yardstick);
+}
+
+fn leases(space: &Space, resident: i64) {
+    (1..=resident).for_each(|k| put_leased(space, -k));
+    let plain = measure_in_batches(|| (), |k| put(space, key(k), 3.5), || drain(space));
+    let plain = report(&format!("put, {resident} leases resident"), plain, plain.median);
+    let leased = measure_in_batches(|| (), |k| put_leased(space, k), || drain(space));
+    report("    put with a lease, in puts", leased, plain);
+}
+
+fn main() {
+    let space = fresh("shm://bench-claims");
+    fill(&space);
+    (0..BATCH).rev().for_each(|k| assert!(take(&space, &[JOB, is(key(k)), FLOAT])));
+    claims(&space);
+    leases(&space, 0);
+    leases(&space, 1_000_000);
+    tupelo::remove("shm://bench-claims").unwrap();
+}
