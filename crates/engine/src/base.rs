@@ -2,6 +2,8 @@
 
 use tupelo_shm::{Section, View, Word};
 
+use crate::blocks;
+use crate::layout::Layout;
 use crate::record::{self, Header, NEXT, PREVIOUS, Record, STATE};
 use crate::stripe::{FIRST, LAST, LIVE, Stripe};
 
@@ -17,11 +19,24 @@ pub(crate) fn append<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, record: 
     link_between(section, stripe, record, last, 0);
 }
 
-/// Puts a record back at the place that its sequence number gives it (rule T5). It was taken from near the
-/// front, so the walk from there is short.
-pub(crate) fn restore<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
-    let sequence = record::header(section.view(), reference).load64(record::SEQUENCE);
-    let (mut previous, mut next) = (0, stripe.page().load(FIRST));
+/// Puts a record back at the place that its sequence number gives it (rule T5): near what came before it when it
+/// was taken out, if that is still there, or else near the front, where most are taken from.
+pub(crate) fn restore<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    reference: u32,
+) {
+    let header = record::header(section.view(), reference);
+    let sequence = header.load64(record::SEQUENCE);
+    let neighbour = header.load(PREVIOUS);
+    let is_near = is_listed(section.view(), layout, stripe, neighbour)
+        && record::header(section.view(), neighbour).load64(record::SEQUENCE) < sequence;
+    let (mut previous, mut next) = if is_near {
+        (neighbour, record::header(section.view(), neighbour).load(NEXT))
+    } else {
+        (0, stripe.page().load(FIRST))
+    };
     let mut steps = stripe.steps_max(section.view());
     while next != 0 && record::header(section.view(), next).load64(record::SEQUENCE) < sequence {
         (previous, next) = (next, record::header(section.view(), next).load(NEXT));
@@ -33,6 +48,22 @@ pub(crate) fn restore<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, referen
     }
     let record = record::at(section.view(), reference);
     link_between(section, stripe, record, previous, next);
+}
+
+/// Whether there is a record in the list at `reference`, which may be anything: a block that was one. It is if its
+/// neighbour leads back to it, or the list ends with it.
+fn is_listed(view: &View<'_>, layout: &Layout, stripe: Stripe<'_>, reference: u32) -> bool {
+    let is_live = |reference| {
+        blocks::begins_at(view, layout, stripe, reference)
+            && record::header(view, reference).load(STATE) == record::LIVE
+    };
+    if !is_live(reference) {
+        return false;
+    }
+    match record::header(view, reference).load(NEXT) {
+        0 => stripe.page().load(LAST) == reference,
+        next => is_live(next) && record::header(view, next).load(PREVIOUS) == reference,
+    }
 }
 
 /// Links a record in and says that it is live.

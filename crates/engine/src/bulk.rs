@@ -250,7 +250,7 @@ impl Engine {
             section.focus(stripe.scope());
             let record = record::at(section.view(), found.reference);
             let hit = Hit { record, place: None };
-            self.begin_claim(section, stripe, hit, terms).map(Some)
+            self.begin_claim(section, stripe, (hit, &found.target.kinds), terms).map(Some)
         });
         Ok(claimed?.flatten())
     }

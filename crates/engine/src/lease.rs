@@ -99,8 +99,7 @@ impl Engine {
         extension.init64(LEASE_END_MS, terms.lease.map_or(0, milliseconds));
         section.set(record.header, STATE, record::DELAYED);
         section.add(stripe.page(), DELAYED_COUNT, 1);
-        let times = (timers::now_ms(), timers::moment_in(after));
-        wheel::arm(self, section, stripe, record.reference, times)?;
+        wheel::arm(self, section, stripe, record.reference, timers::now_and_in(after))?;
         Ok(Delivery::default())
     }
 

@@ -111,7 +111,7 @@ impl Engine {
             let index = index::at(stripe, slot);
             self.link_back_in(section, stripe, index, reference, kinds)?;
         }
-        base::restore(section, stripe, reference);
+        base::restore(section, &self.layout, stripe, reference);
         for slot in index::slots(stripe.page().load(WALKING)) {
             let index = index::at(stripe, slot);
             let cursor = index.words.load(CURSOR);

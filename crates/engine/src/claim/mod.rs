@@ -21,13 +21,13 @@ use crate::Engine;
 use crate::engine::{NEXT_FENCE, space_line};
 use crate::error::Error;
 use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, FENCE};
-use crate::find::{Found, Hit, Order};
+use crate::find::{Found, Hit, Order, Search};
 use crate::links;
 use crate::record::{self, HOLDER, Header, ImageBuffer, Record, SHAPE, STATE};
 use crate::registry::Kinds;
 use crate::step;
 use crate::stripe::{self, HELD, Stripe};
-use crate::targets::{Target, TupleCopy};
+use crate::targets::TupleCopy;
 use crate::timers::{self, wheel};
 use crate::waiters::deliver::Delivery;
 use list::List;
@@ -152,7 +152,7 @@ impl Engine {
         let view = self.memory.view();
         let kinds = kinds_of(self, &view, record::header(&view, place.reference))?;
         let copy = TupleCopy::new(&view, place.reference, kinds);
-        self.with_claim(place, |_, _, _, _| Ok(Delivery::default()))?;
+        self.with_claim(place, |_, _, _| Ok(Delivery::default()))?;
         Ok(copy)
     }
 
@@ -166,10 +166,41 @@ impl Engine {
             self.recall_matches_of(template)?;
             return self.claim_extreme(template, order, terms);
         }
+        let mut kinds = Kinds::new();
+        if let [one] = template
+            && let Some(key) = kinds.select(one, self.seed)
+            && let Some(shape) = self.find_shape(&kinds)
+        {
+            // Nearly always: one shape, which has a match.
+            let search = Search::by_key(one.patterns, &kinds, key, self.seed);
+            let (begun, learn) = self.claim_from((shape, &kinds), terms, |view, stripe| {
+                search.pick(view, stripe, order, self.random_for(order))
+            })?;
+            // It may be claimed: that an index could not be had must not lose it.
+            let _ = self.learn_if(learn, stripe::scope_of(shape), search.key.mask);
+            if begun.is_some() {
+                return Ok(begun);
+            }
+        }
+        self.claim_wide(template, order, terms)
+    }
+
+    /// Claims from the first shape that has a match; a miss is confirmed as in `take_wide`.
+    #[cold]
+    fn claim_wide(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        terms: &ClaimTerms,
+    ) -> Result<Option<Begun>, Error> {
         let mut recalled = false;
         loop {
             for target in &self.targets(template).all {
-                let begun = self.claim_from(target, order, terms)?;
+                let random = self.random();
+                let (begun, _) =
+                    self.claim_from((target.shape, &target.kinds), terms, |view, _| {
+                        target.find(view, order, random, self.seed)
+                    })?;
                 if begun.is_some() {
                     return Ok(begun);
                 }
@@ -182,31 +213,26 @@ impl Engine {
         }
     }
 
-    /// Claims from one stripe.
+    /// Claims what `find` finds in one stripe. Returns also whether the search has shown that an index pays.
+    #[inline]
     fn claim_from(
         &self,
-        target: &Target<'_>,
-        order: Order,
+        (shape, kinds): (u32, &Kinds),
         terms: &ClaimTerms,
-    ) -> Result<Option<Begun>, Error> {
-        let scope = stripe::scope_of(target.shape);
-        let (begun, learn) = self.retry(|| {
-            let mut section = self.enter(scope)?;
-            let stripe = Stripe::of_shape(section.view(), target.shape);
-            let found = target.find(section.view(), order, self.random(), self.seed);
-            let Found { hit: Some(hit), learn } = found else {
+        find: impl for<'m> Fn(&View<'m>, Stripe<'m>) -> Found<'m>,
+    ) -> Result<(Option<Begun>, bool), Error> {
+        self.retry(|| {
+            let mut section = self.enter(stripe::scope_of(shape))?;
+            let stripe = Stripe::of_shape(section.view(), shape);
+            let Found { hit, learn } = find(section.view(), stripe);
+            let Some(hit) = hit else {
                 section.finish()?;
-                return Ok((None, found.learn));
+                return Ok((None, learn));
             };
-            let begun = self.begin_claim(&mut section, stripe, hit, terms)?;
+            let begun = self.begin_claim(&mut section, stripe, (hit, kinds), terms)?;
             section.finish()?;
             Ok((Some(begun), learn))
-        })?;
-        if learn && let Some(search) = target.search(self.seed) {
-            // It is claimed: that an index could not be had must not lose it.
-            let _ = self.learn(scope, search.key.mask);
-        }
-        Ok(begun)
+        })
     }
 
     /// Takes a record out of its lists, and claims it.
@@ -214,12 +240,12 @@ impl Engine {
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        hit: Hit<'m>,
+        (hit, kinds): (Hit<'m>, &Kinds),
         terms: &ClaimTerms,
     ) -> Result<Begun, Error> {
         links::unlink_found(section, stripe, hit);
         section.add(stripe.page(), HELD, 1);
-        self.hold_for_claim(section, stripe, hit.record, terms)
+        self.hold_for_claim(section, stripe, (hit.record, kinds), terms)
     }
 
     /// Claims a record that is in no list, and counted as held.
@@ -227,7 +253,7 @@ impl Engine {
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        record: Record<'m>,
+        (record, kinds): (Record<'m>, &Kinds),
         terms: &ClaimTerms,
     ) -> Result<Begun, Error> {
         let Record { reference, header } = record;
@@ -244,14 +270,12 @@ impl Engine {
             (header.place(STATE), record::CLAIMED),
             (header.place(HOLDER), holder),
         ]);
-        let times = (timers::now_ms(), timers::moment_in(terms.ttl));
-        wheel::arm(self, section, stripe, reference, times)?;
+        wheel::arm(self, section, stripe, reference, timers::now_and_in(terms.ttl))?;
         let is_short = record::image_bytes(header) <= ImageBuffer::SHORT_BYTES;
-        let kinds = kinds_of(self, section.view(), header)?;
         Ok(Begun {
             place: Place { scope: stripe.scope(), reference, fence },
             attempt: extension.load(ATTEMPTS) + 1,
-            copy: is_short.then(|| TupleCopy::new(section.view(), reference, kinds)),
+            copy: is_short.then(|| TupleCopy::new(section.view(), reference, *kinds)),
         })
     }
 }

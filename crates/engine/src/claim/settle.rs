@@ -19,7 +19,7 @@ use crate::registry::Kinds;
 use crate::step;
 use crate::stripe::{self, DEAD_COUNT, HELD, Stripe};
 use crate::timers::{self, wheel};
-use crate::waiters::deliver::Delivery;
+use crate::waiters::{chain, deliver::Delivery};
 
 impl Claim {
     /// Consumes the tuple, and stores `puts` at the same moment (rules K2, K4).
@@ -32,9 +32,9 @@ impl Claim {
         self.require_open()?;
         if puts.is_empty() {
             let engine = &self.engine;
-            self.settled(engine.with_claim(self.place, |section, stripe, record, kinds| {
+            self.settled(engine.with_claim(self.place, |section, stripe, record| {
                 engine.end_claim(section, stripe, record)?;
-                engine.free_held(section, stripe, record.reference, kinds.as_slice(), true)
+                engine.free_claimed(section, stripe, record)
             }))
         } else {
             self.settled(self.engine.done_with(self.place, puts))
@@ -87,18 +87,13 @@ impl Engine {
     pub(crate) fn with_claim<'e>(
         &'e self,
         place: Place,
-        mut change: impl FnMut(
-            &mut Section<'e>,
-            Stripe<'e>,
-            Record<'e>,
-            &Kinds,
-        ) -> Result<Delivery, Error>,
+        mut change: impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>) -> Result<Delivery, Error>,
     ) -> Result<(), Error> {
         let delivery = self.retry(|| {
             let mut section = self.enter(place.scope)?;
-            let (stripe, record, kinds) = self.require_claimed(section.view(), place)?;
-            let delivery = change(&mut section, stripe, record, &kinds)?;
-            section.commit()?;
+            let (stripe, record) = self.require_claimed(section.view(), place)?;
+            let delivery = change(&mut section, stripe, record)?;
+            section.finish()?;
             Ok(delivery)
         })?;
         delivery.wake(self);
@@ -110,7 +105,7 @@ impl Engine {
         &self,
         view: &View<'m>,
         place: Place,
-    ) -> Result<(Stripe<'m>, Record<'m>, Kinds), Error> {
+    ) -> Result<(Stripe<'m>, Record<'m>), Error> {
         let stripe = Stripe::of_scope(view, place.scope);
         // Its block may be something else by now, and its words anything: they are looked at one after the other.
         let begins = |granule| blocks::begins_at(view, &self.layout, stripe, granule);
@@ -120,8 +115,7 @@ impl Engine {
         let extension = found.and_then(|record| extension::of(view, record.header));
         match (found, extension) {
             (Some(record), Some(extension)) if extension.load64(FENCE) == place.fence => {
-                let kinds = kinds_of(self, view, record.header)?;
-                Ok((stripe, record, kinds))
+                Ok((stripe, record))
             }
             // The very tuple, as far as can be seen: who has it now.
             (Some(record), Some(_)) => {
@@ -146,6 +140,22 @@ impl Engine {
         Ok(extension)
     }
 
+    /// Frees a record that is off its claim: its tuple is consumed.
+    fn free_claimed<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+    ) -> Result<Delivery, Error> {
+        // Only those who watch removals need its kinds.
+        let kinds = if chain::watching_removals(section, stripe) {
+            kinds_of(self, section.view(), record.header)?
+        } else {
+            Kinds::new()
+        };
+        self.free_held(section, stripe, record.reference, kinds.as_slice(), true)
+    }
+
     /// Consumes a claimed tuple and stores others, at one moment (rule K4).
     fn done_with(&self, place: Place, puts: &[TupleRef<'_>]) -> Result<(), Error> {
         let incoming = self.all_incoming(puts)?;
@@ -164,7 +174,7 @@ impl Engine {
         let mut shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
         shapes.push(own);
         let mut section = self.lock_shapes(shapes)?;
-        let (stripe, record, kinds) = self.require_claimed(section.view(), place)?;
+        let (stripe, record) = self.require_claimed(section.view(), place)?;
         step::begin(&section)?;
         section.focus(place.scope);
         self.end_claim(&mut section, stripe, record)?;
@@ -174,6 +184,7 @@ impl Engine {
         // Frees last: a block that this section frees must not be filled in it again.
         step::begin(&section)?;
         section.focus(place.scope);
+        let kinds = kinds_of(self, section.view(), record.header)?;
         wakes.join(self.free_taken(&mut section, stripe, record, kinds.as_slice())?);
         section.commit()?;
         Ok(wakes)
@@ -181,30 +192,31 @@ impl Engine {
 
     /// Gives a claimed tuple back: an attempt has failed. Without a reason if there is no room for it.
     pub(crate) fn abort_claim(&self, place: Place, failure: &Failure<'_>) -> Result<(), Error> {
-        let with_reason = self.with_claim(place, |section, stripe, record, kinds| {
-            self.fail_claim(section, stripe, record, kinds.as_slice(), Some(failure))
-        });
-        match with_reason {
-            Err(Error::SpaceFull(_)) => self.with_claim(place, |section, stripe, record, kinds| {
-                self.fail_claim(section, stripe, record, kinds.as_slice(), None)
-            }),
+        let fail = |failure: Option<&Failure<'_>>| {
+            self.with_claim(place, |section, stripe, record| {
+                let kinds = kinds_of(self, section.view(), record.header)?;
+                self.fail_claim(section, stripe, record, kinds.as_slice(), failure)
+            })
+        };
+        match fail(Some(failure)) {
+            Err(Error::SpaceFull(_)) => fail(None),
             done => done,
         }
     }
 
     /// Gives a claimed tuple back as if it had never been claimed.
     pub(super) fn release_claim(&self, place: Place) -> Result<(), Error> {
-        self.with_claim(place, |section, stripe, record, kinds| {
+        self.with_claim(place, |section, stripe, record| {
+            let kinds = kinds_of(self, section.view(), record.header)?;
             self.end_claim(section, stripe, record)?;
             self.give_back(section, stripe, record.reference, kinds.as_slice())
         })
     }
 
     fn extend_claim(&self, place: Place, ttl: Duration) -> Result<(), Error> {
-        self.with_claim(place, |section, stripe, record, _| {
+        self.with_claim(place, |section, stripe, record| {
             wheel::disarm(section, stripe, record.reference);
-            let times = (timers::now_ms(), timers::moment_in(ttl));
-            wheel::arm(self, section, stripe, record.reference, times)?;
+            wheel::arm(self, section, stripe, record.reference, timers::now_and_in(ttl))?;
             Ok(Delivery::default())
         })
     }

@@ -25,6 +25,9 @@ use crate::waiters::deliver::Delivery;
 /// How much later something is tried again that found no room, in milliseconds.
 const POSTPONED_MS: u64 = 100;
 
+/// How far the cheap clock may be behind, in milliseconds.
+const COARSE_MS: u64 = 12;
+
 /// What there is room for when something is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
@@ -43,9 +46,16 @@ pub(crate) fn now_ms() -> u64 {
 
 /// The moment `after` from now. Rounded up, so that it is not reached too early.
 pub(crate) fn moment_in(after: Duration) -> u64 {
+    now_and_in(after).1
+}
+
+/// The time, and the moment `after` from it.
+pub(crate) fn now_and_in(after: Duration) -> (u64, u64) {
+    let now_ns = futex::monotonic_ns();
     let after_ns = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
-    let end_ms = futex::monotonic_ns().saturating_add(after_ns).div_ceil(1_000_000);
-    end_ms.min(now_ms() + wheel::TIME_MS_MAX)
+    let end_ms = now_ns.saturating_add(after_ns).div_ceil(1_000_000);
+    let begin_ms = now_ns / 1_000_000;
+    (begin_ms, end_ms.min(begin_ms + wheel::TIME_MS_MAX))
 }
 
 /// How long it is until `due_ms`, rounded down: what was said to be so long is never shown as longer.
@@ -56,7 +66,10 @@ pub(crate) fn time_until(due_ms: u64) -> Duration {
 /// Whether what is due at `due_ms` has happened by now.
 #[inline(always)]
 pub(crate) fn is_past(due_ms: u64) -> bool {
-    due_ms != 0 && due_ms <= now_ms()
+    // What is far away is told by the cheap clock.
+    due_ms != 0
+        && due_ms <= futex::monotonic_coarse_ns() / 1_000_000 + COARSE_MS
+        && due_ms <= now_ms()
 }
 
 /// Whether something is due in `stripe`. For readers without the lock, who look before they believe what they found.

@@ -511,7 +511,9 @@ impl Waiter {
         let stripe = Stripe::of_shape(section.view(), shape);
         section.set(cell, RECORD, 0);
         let record = record::at(section.view(), reference);
-        let begun = engine.hold_for_claim(&mut section, stripe, record, terms)?;
+        let kinds =
+            engine.kinds_of(section.view(), shape).ok_or_else(|| engine.damaged(NO_SHAPE))?;
+        let begun = engine.hold_for_claim(&mut section, stripe, (record, &kinds), terms)?;
         section.commit()?;
         Ok(Some(begun))
     }
