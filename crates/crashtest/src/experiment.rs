@@ -6,8 +6,9 @@ use crate::child::{Exit, fork};
 use crate::memory::{Region, Snapshot};
 use crate::tracee::{OneProcessor, Stop, Tracee};
 
-/// Longest script, in instructions: about half a minute to note their addresses.
-const INSTRUCTIONS_MAX: usize = 1_000_000;
+/// Longest script, in instructions: about two minutes to note their addresses. Most have some thousands; one that
+/// grows a space may, a second after the last time, read the system's files about memory.
+const INSTRUCTIONS_MAX: usize = 4_000_000;
 /// How often in a row the same instruction counts. One that repeats itself (`rep movsb`) stops after each
 /// byte; killed at the 17th it leaves nothing that it did not leave at the 16th.
 const REPEATS_MAX: usize = 16;
