@@ -5,6 +5,7 @@
 //! which owns what it makes. Both hand the result to a closure, so that neither outlives its memory.
 
 use std::ffi::c_int;
+use std::sync::Arc;
 
 use arrayvec::ArrayVec;
 use pyo3::exceptions::PyTypeError;
@@ -13,85 +14,137 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyEllipsis, PyFloat, PyInt, PyString, PyTuple, PyType};
 
 use tupelo::image::ARITY_MAX;
-use tupelo::{EncodeError, Encoded, Field, KindSet, Pattern, PatternRef, TemplateRef, Value};
+use tupelo::{
+    EncodeError, Encoded, Field, KindSet, Pattern, PatternRef, TemplateRef, TupleRef, Value,
+};
 
 use crate::arrays::{self, ArrayArgument};
 use crate::call::Argument;
+use crate::entries::{self, EntryClass};
 use crate::errors::{self, Failure};
 use crate::formals::{Formal, Rest};
 use crate::known::{self, exactly};
 use crate::objects::Objects;
 use crate::patterns;
 use crate::refusal::Refusal;
+use crate::space::Handle;
 use crate::template::{self, Template};
 use crate::values;
 
-/// Gives `use_fields` the arguments as the fields of a tuple to put.
+/// Gives `use_tuple` the arguments as a tuple to put: a sole instance of a class of entries is that entry.
 ///
 /// # Errors
 ///
 /// `NotEncodable` naming the field that can not be stored, `TypeError` for a sole plain tuple, or
-/// what `use_fields` fails with.
+/// what `use_tuple` fails with.
 #[inline]
 pub(crate) fn with_fields<'a, R>(
     py: Python<'_>,
     (source, arguments): (Source, &'a [Argument<'a, '_>]),
-    objects: Objects,
-    use_fields: impl FnOnce(&[Field<'_>]) -> Result<R, Failure>,
+    handle: &Handle,
+    use_tuple: impl FnOnce(TupleRef<'_>) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     // Filled in place: it is 3 KiB, and moving it would cost more than filling it.
     let mut fields = ArrayVec::<Field<'a>, ARITY_MAX>::new();
     if arguments.len() <= ARITY_MAX
         && arguments.iter().all(|argument| plain(argument, |field| fields.push(field)))
     {
-        return use_fields(&fields);
+        return use_tuple(TupleRef { fields: &fields, class: None });
     }
-    let owned = owned_fields(py, (source, arguments), objects)?;
+    if let [sole] = arguments
+        && let Some((entry, false)) = entries::of_object(sole)?
+    {
+        entries::meet(py, handle, &entry)?;
+        return with_entry(py, &entry, &entry.values(sole)?, handle, use_tuple);
+    }
+    let owned = owned_fields(py, (source, arguments), handle.objects())?;
     let fields: Vec<_> = owned.iter().map(OwnedField::field).collect();
-    use_fields(&fields)
+    use_tuple(TupleRef { fields: &fields, class: None })
 }
 
-/// Gives `use_tuples` several tuples, each as its fields.
+/// Gives `use_tuple` the entry with these values.
+fn with_entry<R>(
+    py: Python<'_>,
+    entry: &EntryClass,
+    values: &[Bound<'_, PyAny>],
+    handle: &Handle,
+    use_tuple: impl FnOnce(TupleRef<'_>) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let class = Some(entry.names());
+    let mut fields = Vec::with_capacity(values.len());
+    if values.iter().all(|value| plain(value, |field| fields.push(field))) {
+        return use_tuple(TupleRef { fields: &fields, class });
+    }
+    let owned = entry.names().fields().zip(values).map(|(name, value)| {
+        OwnedField::new(value, handle.objects())
+            .map_err(|why| why.into_exception(py, format_args!("field {name}")))
+    });
+    let owned: Vec<_> = owned.collect::<PyResult<_>>()?;
+    let fields: Vec<_> = owned.iter().map(OwnedField::field).collect();
+    use_tuple(TupleRef { fields: &fields, class })
+}
+
+/// A tuple or an entry among several to put, with what its fields are taken from.
+pub(crate) struct Given<'py> {
+    fields: Vec<Bound<'py, PyAny>>,
+    entry: Option<Arc<EntryClass>>,
+}
+
+impl<'py> Given<'py> {
+    /// What `object` is to be put as; `None` if it is neither a plain tuple nor an entry.
+    pub(crate) fn new(object: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
+        if let Some(tuple) = exactly::<PyTuple>(object) {
+            return Ok(Some(Self { fields: tuple.iter().collect(), entry: None }));
+        }
+        let Some((entry, false)) = entries::of_object(object)? else { return Ok(None) };
+        Ok(Some(Self { fields: entry.values(object)?, entry: Some(entry) }))
+    }
+}
+
+/// Gives `use_tuples` several tuples.
 ///
 /// # Errors
 ///
 /// `NotEncodable` naming the tuple and the field that can not be stored, or what `use_tuples` fails with.
 pub(crate) fn with_tuples<R>(
     py: Python<'_>,
-    tuples: &[Bound<'_, PyTuple>],
-    objects: Objects,
-    use_tuples: impl FnOnce(&[&[Field<'_>]]) -> Result<R, Failure>,
+    tuples: &[Given<'_>],
+    handle: &Handle,
+    use_tuples: impl FnOnce(&[TupleRef<'_>]) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    let arguments: Vec<_> = tuples.iter().flat_map(|tuple| tuple.iter_borrowed()).collect();
     // First what needs memory, so that then everything can be borrowed.
     let mut owned = Vec::new();
-    let mut first = 0;
     for (number, tuple) in tuples.iter().enumerate() {
-        for (index, argument) in arguments[first..first + tuple.len()].iter().enumerate() {
-            if !plain(argument, |_| ()) {
-                let place = format_args!("tuple {number}, field {index}");
-                owned.push(
-                    OwnedField::new(argument, objects)
-                        .map_err(|why| why.into_exception(py, place))?,
-                );
+        if let Some(entry) = &tuple.entry {
+            entries::meet(py, handle, entry)?;
+        }
+        for (index, field) in tuple.fields.iter().enumerate() {
+            if !plain(field, |_| ()) {
+                let refused = |why: Refusal| match &tuple.entry {
+                    None => why.into_exception(py, format_args!("tuple {number}, field {index}")),
+                    Some(entry) => {
+                        let name = entry.names().fields().nth(index).unwrap_or_default();
+                        why.into_exception(py, format_args!("tuple {number}, field {name}"))
+                    }
+                };
+                owned.push(OwnedField::new(field, handle.objects()).map_err(refused)?);
             }
         }
-        first += tuple.len();
     }
-    let mut fields = Vec::with_capacity(arguments.len());
     let mut others = owned.iter();
-    for argument in &arguments {
-        if !plain(argument, |field| fields.push(field)) {
-            fields.extend(others.next().map(OwnedField::field));
+    let mut all = Vec::new();
+    for field in tuples.iter().flat_map(|tuple| &tuple.fields) {
+        if !plain(field, |field| all.push(field)) {
+            all.extend(others.next().map(OwnedField::field));
         }
     }
-    let mut rest = fields.as_slice();
-    let tuples: Vec<&[Field<'_>]> = tuples
+    let mut rest = all.as_slice();
+    let tuples: Vec<TupleRef<'_>> = tuples
         .iter()
         .map(|tuple| {
-            let (fields, behind) = rest.split_at(tuple.len());
+            let (fields, behind) = rest.split_at(tuple.fields.len());
             rest = behind;
-            fields
+            TupleRef { fields, class: tuple.entry.as_ref().map(|entry| entry.names()) }
         })
         .collect();
     use_tuples(&tuples)
@@ -261,10 +314,13 @@ pub(crate) fn owned_template(
     (source, arguments): (Source, &[Argument<'_, '_>]),
 ) -> PyResult<tupelo::Template> {
     refuse_sole_tuple(arguments, source, "give its patterns, as in take(*t)")?;
-    if let [sole] = arguments
-        && let Ok(template) = sole.cast::<Template>()
-    {
-        return Ok(template.get().template().clone());
+    if let [sole] = arguments {
+        if let Ok(template) = sole.cast::<Template>() {
+            return Ok(template.get().template().clone());
+        }
+        if let Some((entry, is_class)) = entries::of_object(sole)? {
+            return entries::template(sole, (&entry, is_class), &[]);
+        }
     }
     let (fields, rest) = match arguments {
         [fields @ .., last] if last.is_instance_of::<Rest>() => (fields, true),

@@ -19,6 +19,7 @@ use pyo3::types::{PyString, PyTuple, PyType};
 use tupelo::{Space, TemplateRef, TupleView};
 
 use crate::arguments::Source;
+use crate::entries::{self, EntryClass};
 use crate::errors::{self, Failure};
 use crate::space::Handle;
 use crate::{arguments, results};
@@ -72,7 +73,66 @@ impl<'a, 'py> Call<'a, 'py> {
         &self,
         use_template: impl FnOnce(&[TemplateRef<'_>]) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
-        arguments::with_template(self.py, (Source::Positional, self.fields), use_template)
+        self.with_template_of(self.fields, use_template)
+    }
+
+    /// Gives `use_template` some of the positional arguments as a template, with the keywords that are fields of a
+    /// class of entries.
+    ///
+    /// # Errors
+    ///
+    /// As [`arguments::with_template`].
+    #[inline]
+    pub(crate) fn with_template_of<R>(
+        &self,
+        fields: &[Argument<'_, 'py>],
+        use_template: impl FnOnce(&[TemplateRef<'_>]) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        if let [sole] = fields
+            && let Some((entry, is_class)) = entries::of_object(sole)?
+        {
+            entries::meet(self.py, self.handle, &entry)?;
+            let template = self.entry_template(sole, (&entry, is_class))?;
+            return template
+                .with_refs(use_template)
+                .map_err(|why| errors::not_encodable(self.py, &why.to_string(), None))?;
+        }
+        arguments::with_template(self.py, (Source::Positional, fields), use_template)
+    }
+
+    /// The positional arguments, and fields by keyword, as a template that is kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`arguments::with_template`].
+    pub(crate) fn owned_template(&self) -> PyResult<tupelo::Template> {
+        if let [sole] = self.fields
+            && let Some((entry, is_class)) = entries::of_object(sole)?
+        {
+            return self.entry_template(sole, (&entry, is_class));
+        }
+        arguments::owned_template(self.py, (Source::Positional, self.fields))
+    }
+
+    fn entry_template(
+        &self,
+        sole: &Bound<'py, PyAny>,
+        (entry, is_class): (&EntryClass, bool),
+    ) -> PyResult<tupelo::Template> {
+        if is_class {
+            entry.require_clear()?;
+        }
+        let names = self.keyword_names.iter().flat_map(|names| names.iter_borrowed());
+        let mut patterns = Vec::new();
+        for (name, value) in names.zip(self.keyword_values) {
+            let name = name.cast::<PyString>()?;
+            let name = name.to_str()?;
+            // The others are the verb's own: no class has such a field.
+            if entry.has_field(name) {
+                patterns.push((name.to_owned(), *value));
+            }
+        }
+        entries::template(sole, (entry, is_class), &patterns)
     }
 
     /// A matching tuple as the caller gets it.
@@ -141,10 +201,24 @@ impl<'a, 'py> Call<'a, 'py> {
             let name = name.to_str()?;
             match names.iter().position(|known| *known == name) {
                 Some(index) => values[index] = Some(value),
-                None => return Err(self.unknown_keyword(name, names)),
+                None => self.require_entry_field(name, names)?,
             }
         }
         Ok(())
+    }
+
+    /// Refuses a keyword that is not the verb's, unless it is a field of the class of entries that the call is
+    /// about.
+    fn require_entry_field(&self, name: &str, names: &[&str]) -> PyResult<()> {
+        let Some(last) = self.fields.last() else { return Err(self.unknown_keyword(name, names)) };
+        match entries::of_object(last)? {
+            Some((entry, true)) if entry.has_field(name) => Ok(()),
+            Some((entry, true)) => {
+                entry.require_clear()?;
+                Err(entry.no_field(self.py, name))
+            }
+            _ => Err(self.unknown_keyword(name, names)),
+        }
     }
 
     fn unknown_keyword(&self, name: &str, names: &[&str]) -> PyErr {

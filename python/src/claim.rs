@@ -144,8 +144,8 @@ impl Claim {
     #[pyo3(signature = (*fields))]
     fn put(&self, py: Python<'_>, fields: &Bound<'_, PyTuple>) -> PyResult<()> {
         let fields: Vec<Argument<'_, '_>> = fields.iter_borrowed().collect();
-        let objects = self.space.get().objects();
-        arguments::with_fields(py, (Source::Positional, &fields), objects, |fields| {
+        let handle = self.space.get();
+        arguments::with_fields(py, (Source::Positional, &fields), handle, |fields| {
             Ok(self.held.put(fields)?)
         })
         .map_err(|failure| self.exception(py, failure))

@@ -7,6 +7,7 @@
 //!
 //! * `call`: how a verb gets its arguments; the one place where raw pointers from Python come in.
 //! * `arguments`, `values`, `arrays`, `objects`: Python objects to fields; `results`: and back.
+//! * `entries`: classes with named fields, and their instances.
 //! * `patterns`, `formals`, `template`: what a field must look like; `F`, `like` and `parse`.
 //! * `verbs`: one file per family of operations; `waiting`: how the blocking ones wait.
 //! * `claim`, `lease`: what `claim` and `put` return.
@@ -22,6 +23,7 @@ mod arrays;
 mod call;
 mod claim;
 mod command_line;
+mod entries;
 mod errors;
 mod fork;
 mod formals;
@@ -46,6 +48,8 @@ mod _native {
     use super::claim::Claim;
     #[pymodule_export]
     use super::command_line::command_line;
+    #[pymodule_export]
+    use super::entries::register;
     #[pymodule_export]
     use super::fork::{after_fork, stays_behind};
     #[pymodule_export]

@@ -12,6 +12,7 @@ use pyo3::types::{
 
 use tupelo::{Kind, KindSet, Pattern};
 
+use crate::entries;
 use crate::formals::{self, FieldProxy, Formal, Rest};
 use crate::known::{self, KnownClass};
 use crate::objects::Objects;
@@ -25,7 +26,7 @@ use crate::values;
 ///
 /// `TemplateError` or `NotEncodable` if it is none; without a place, which [`pattern_at`] adds.
 pub(crate) fn pattern(object: &Bound<'_, PyAny>) -> PyResult<Pattern> {
-    convert(object).map_err(|why| exception(object.py(), why, None))
+    convert(object).map_err(|why| exception(object.py(), why, "the operand"))
 }
 
 /// The pattern for `object`, which is field number `index` of a template.
@@ -34,7 +35,16 @@ pub(crate) fn pattern(object: &Bound<'_, PyAny>) -> PyResult<Pattern> {
 ///
 /// `TemplateError` or `NotEncodable` if it is none, naming the field.
 pub(crate) fn pattern_at(object: &Bound<'_, PyAny>, index: usize) -> PyResult<Pattern> {
-    convert(object).map_err(|why| exception(object.py(), why, Some(index)))
+    convert(object).map_err(|why| exception(object.py(), why, &format!("field {index}")))
+}
+
+/// The pattern for `object`, which is the field `name` of a class of entries.
+///
+/// # Errors
+///
+/// As [`pattern_at`].
+pub(crate) fn pattern_of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Pattern> {
+    convert(object).map_err(|why| exception(object.py(), why, &format!("field {name}")))
 }
 
 /// Why an object is no pattern.
@@ -57,15 +67,10 @@ impl From<PyErr> for Misfit {
     }
 }
 
-fn exception(py: Python<'_>, misfit: Misfit, index: Option<usize>) -> PyErr {
+fn exception(py: Python<'_>, misfit: Misfit, place: &str) -> PyErr {
     match misfit {
-        Misfit::Value(refusal) => match index {
-            Some(index) => refusal.into_exception(py, format_args!("field {index}")),
-            None => refusal.into_exception(py, format_args!("the operand")),
-        },
+        Misfit::Value(refusal) => refusal.into_exception(py, format_args!("{place}")),
         Misfit::Pattern { what, hint } => {
-            let place =
-                index.map_or_else(|| "the operand".to_owned(), |index| format!("field {index}"));
             formals::template_error(py, &format!("{place} is {what}"), Some(hint))
         }
     }
@@ -128,6 +133,16 @@ fn class_kinds(class: &Bound<'_, PyType>) -> Result<KindSet, Misfit> {
         if known.is(class)? {
             return Ok(KindSet::of(kind));
         }
+    }
+    if entries::of_object(class)?.is_some() {
+        return Err(Misfit::Pattern {
+            what: format!(
+                "the class {} of entries, which is no kind of field",
+                values::shown(class)
+            ),
+            hint: "give the class as the only argument, with fields by name; in a field an instance \
+                   matches itself, and ... matches anything",
+        });
     }
     Err(Misfit::Pattern {
         what: format!("the class {}, which is no kind of field", values::shown(class)),

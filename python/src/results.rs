@@ -5,13 +5,13 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
-use tupelo::{ArrayView, BigInt, Encoded, Field, Kind, Map, Timestamp, TupleView, Value};
+use tupelo::{ArrayView, BigInt, Class, Encoded, Field, Kind, Map, Timestamp, TupleView, Value};
 
 use crate::call::Argument;
 use crate::errors::Failure;
 use crate::objects::{self, Objects};
 use crate::refusal::Refusal;
-use crate::{arrays, known};
+use crate::{arrays, entries, known};
 
 /// The tuple in `view` as a Python tuple.
 ///
@@ -29,6 +29,9 @@ pub(crate) fn tuple<'py>(
     template: &[Argument<'_, 'py>],
     objects: Objects,
 ) -> Result<Bound<'py, PyAny>, Failure> {
+    if let Some(class) = view.class() {
+        return entry(py, view, class, template, objects);
+    }
     let result = empty_tuple(py, view.len())?;
     for index in 0..view.len() {
         let field = match template.get(index) {
@@ -44,6 +47,18 @@ pub(crate) fn tuple<'py>(
         }
     }
     Ok(result)
+}
+
+/// The entry in `view` as an instance of its class.
+#[cold]
+fn entry<'py>(
+    py: Python<'py>,
+    view: TupleView<'_>,
+    class: &'static Class,
+    template: &[Argument<'_, 'py>],
+    objects: Objects,
+) -> Result<Bound<'py, PyAny>, Failure> {
+    Ok(entries::object(py, class, template, |index| stored(py, view, index, objects))?)
 }
 
 /// A tuple with `len` places to fill.
@@ -139,9 +154,18 @@ pub(crate) fn object<'py>(
         Value::Tuple(items) => PyTuple::new(py, objects_of(py, items, objects)?)?.into_any(),
         Value::Map(map) => dict(py, map, objects)?.into_any(),
         Value::Opaque(stored) => objects::to_python(py, stored, objects)?,
+        Value::Entry(entry) => {
+            let names = entry.fields().iter().map(|(name, _)| name);
+            let class =
+                Class::new(entry.name(), entry.bases(), names).map_err(Refusal::from_message)?;
+            entries::object(py, class, &[], |index| {
+                object(py, &entry.fields()[index].1, objects)
+                    .map_err(|why| why.into_exception(py, format_args!("a field of the entry")))
+            })?
+        }
         other => {
             return Err(Refusal::new(
-                format!("the entry {other}, which this version can not return"),
+                format!("{other}, which this version can not return"),
                 "read it on the command line, with `tupelo read`",
             ));
         }

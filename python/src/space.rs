@@ -1,6 +1,8 @@
 //! The class `Space`, without its verbs: opening, closing, listing, removing.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use pyo3::exceptions::PyTypeError;
@@ -23,6 +25,8 @@ pub(crate) struct Handle {
     objects: Objects,
     /// Whether this process is a fork of the one that the space lives in.
     forked: AtomicBool,
+    /// The classes of entries that were used here, by address.
+    met: Mutex<HashSet<usize>>,
 }
 
 /// The class, the URL and whether objects are pickled.
@@ -49,6 +53,16 @@ impl Handle {
         self.space.close();
         // It may be gone already, by way of another connection to it.
         let _ = tupelo::remove(self.space.url());
+    }
+
+    /// Whether a class of entries was used here before.
+    pub(crate) fn has_met(&self, class: usize) -> bool {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner).contains(&class)
+    }
+
+    /// Notes that a class of entries was used here.
+    pub(crate) fn meet(&self, class: usize) {
+        self.met.lock().unwrap_or_else(PoisonError::into_inner).insert(class);
     }
 
     /// The space itself.
@@ -83,7 +97,7 @@ impl Handle {
             .detach(|| Space::connect(url, &options))
             .map_err(|error| errors::from_space(py, &error, url))?;
         let objects = if pickle { Objects::Pickled } else { Objects::Refused };
-        Ok(Self { space, objects, forked: AtomicBool::new(false) })
+        Ok(Self { space, objects, forked: AtomicBool::new(false), met: Mutex::default() })
     }
 
     /// Where the space is, as given to `connect`.

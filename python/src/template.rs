@@ -3,12 +3,13 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
 use tupelo::{Alternative, Form};
 
 use crate::arguments::{self, Source};
 use crate::call::Argument;
+use crate::entries;
 use crate::formals::{hash_of, template_error};
 use crate::known;
 use crate::objects::Objects;
@@ -18,6 +19,12 @@ use crate::results;
 #[pyclass(frozen, generic, module = "tupelo", name = "Template")]
 pub(crate) struct Template {
     template: tupelo::Template,
+}
+
+impl From<tupelo::Template> for Template {
+    fn from(template: tupelo::Template) -> Self {
+        Self { template }
+    }
 }
 
 impl Template {
@@ -66,16 +73,37 @@ impl Template {
 /// Make a template of the patterns that a take or a read would be given.
 ///
 /// `like("job", int) | like("stop")` matches either; a take with it removes exactly one tuple.
+/// `like(Job, status="new")` matches entries of the class `Job`, whatever its fields are called.
 #[pyfunction]
-#[pyo3(signature = (*template))]
-pub(crate) fn like(template: &Bound<'_, PyTuple>) -> PyResult<Template> {
-    let fields: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
-    of_arguments(template.py(), &fields)
-}
-
-/// The template that these arguments of a verb make.
-pub(crate) fn of_arguments(py: Python<'_>, fields: &[Argument<'_, '_>]) -> PyResult<Template> {
-    Ok(Template { template: arguments::owned_template(py, (Source::Positional, fields))? })
+#[pyo3(signature = (*template, **fields))]
+pub(crate) fn like(
+    template: &Bound<'_, PyTuple>,
+    fields: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Template> {
+    let py = template.py();
+    let arguments: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
+    let Some(fields) = fields else {
+        return Ok(Template {
+            template: arguments::owned_template(py, (Source::Positional, &arguments))?,
+        });
+    };
+    let class = match &arguments[..] {
+        [sole] => entries::of_object(sole)?.filter(|(_, is_class)| *is_class),
+        _ => None,
+    };
+    let Some((entry, is_class)) = class else {
+        return Err(template_error(
+            py,
+            "fields by name belong to a class of entries, which stands alone",
+            Some("write like(Job, status=...), or like(\"job\", ...) without names"),
+        ));
+    };
+    let keys: Vec<Bound<'_, PyAny>> = fields.keys().iter().collect();
+    let values: Vec<Bound<'_, PyAny>> = fields.values().iter().collect();
+    let named = keys.iter().zip(&values);
+    let named = named.map(|(name, value)| Ok((name.extract()?, value.as_borrowed())));
+    let named = named.collect::<PyResult<Vec<(String, Argument<'_, '_>)>>>()?;
+    Ok(Template { template: entries::template(&arguments[0], (&entry, is_class), &named)? })
 }
 
 /// Make a template of its text form, as the command line reads it: `parse('"job", :int, _')`.
@@ -94,7 +122,7 @@ pub(crate) fn parse(text: &Bound<'_, PyAny>) -> PyResult<Template> {
 
 /// Make a tuple of its text form: `parse_tuple('"job", 7')`. For tests, whose cases are texts.
 #[pyfunction]
-pub(crate) fn parse_tuple<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyTuple>> {
+pub(crate) fn parse_tuple<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
     let tuple: tupelo::Tuple = text
         .parse()
         .map_err(|why| PyValueError::new_err(format!("{text:?} is no tuple: {why}")))?;
@@ -102,7 +130,11 @@ pub(crate) fn parse_tuple<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'p
         results::object(py, value, Objects::Refused)
             .map_err(|why| why.into_exception(py, format_args!("field {index}")))
     };
-    PyTuple::new(py, tuple.iter().enumerate().map(field).collect::<PyResult<Vec<_>>>()?)
+    if let Some(class) = tuple.class() {
+        return entries::object(py, class, &[], |index| field((index, &tuple[index])));
+    }
+    let fields = tuple.iter().enumerate().map(field).collect::<PyResult<Vec<_>>>()?;
+    Ok(PyTuple::new(py, fields)?.into_any())
 }
 
 /// The one alternative of these patterns.

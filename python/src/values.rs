@@ -1,7 +1,7 @@
 //! Python objects to values, for all that is more than a plain scalar, text or bytes.
 //!
 //! What is stored as itself is listed in docs/semantics.md (V1): subclasses of `int`, `str`, `float` and
-//! `bytes` become what they are derived from, lists, tuples and dicts are stored part by part, buffers
+//! `bytes` become what they are derived from, lists, tuples, dicts and entries are stored part by part, buffers
 //! become arrays. Any other object is pickled, if the space was opened for that, or refused with what
 //! to put instead. Patterns are not values: a type or `...` is refused here (M6).
 
@@ -18,7 +18,7 @@ use crate::formals::{FieldOrder, FieldProxy, Formal, Rest};
 use crate::objects::{self, Objects};
 use crate::refusal::Refusal;
 use crate::template::Template;
-use crate::{arrays, known};
+use crate::{arrays, entries, known};
 
 /// The value of `object`, which is put as the whole field or inside it.
 ///
@@ -54,7 +54,19 @@ impl Converter {
             return array.to_value();
         }
         refuse_misplaced(object)?;
+        if let Some(entry) = self.entry(object)? {
+            return Ok(entry);
+        }
         objects::value(object, self.objects)
+    }
+
+    /// The value of an instance of a class of entries; `None` for any other object.
+    fn entry(&mut self, object: &Bound<'_, PyAny>) -> Result<Option<Value>, Refusal> {
+        let Some((_, false)) = entries::of_object(object)? else { return Ok(None) };
+        self.enter(object)?;
+        let value = entries::value(object, |field| self.value(field));
+        self.containers.pop();
+        value
     }
 
     fn items<'py>(

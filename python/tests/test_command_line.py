@@ -50,7 +50,6 @@ BEYOND_PYTHON = {
     "list(timestamp('2031-05-04T16:20:00.123456789Z'))": r"field 1\[0\] is the timestamp",
     "map(1: 'int', 1.0: 'float')": "a map with keys that Python calls equal",
     "map(list(1): 'x')": "which no dict can have",
-    "Job{id: 7}": "which this version can not return",
     "opaque('marshal', 'some.Type', b'')": "which Python can not read",
 }
 

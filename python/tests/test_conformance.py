@@ -23,9 +23,17 @@ CASES = [
     for path in sorted((Path(__file__).parents[2] / "conformance").glob("*.json"))
     if path.name not in NOT_DELIVERED
     for case in json.loads(path.read_text(encoding="utf-8"))["cases"]
-    if "M7" not in case["rule"]  # entries come to Python next
+    # There entries of one name have now these fields and now others, which Python refuses to call
+    # one class (SchemaMismatch): test_entries.py tells the rule in classes.
+    if "M7" not in case["rule"]
 ]
-BEYOND_PYTHON = ("timestamp", "entry", "map with keys that Python calls equal", "codec")
+BEYOND_PYTHON = (
+    "timestamp",
+    "an entry",
+    "here is",
+    "map with keys that Python calls equal",
+    "codec",
+)
 
 
 @pytest.mark.parametrize("scheme", ["mem", "shm"])
@@ -96,7 +104,7 @@ def representable(texts):
     for text in texts:
         try:
             tuples.append(parse_tuple(text))
-        except ts.NotEncodable as refusal:
+        except (ts.NotEncodable, ts.SchemaMismatch) as refusal:
             if not any(what in str(refusal) for what in BEYOND_PYTHON):
                 raise
     return tuples

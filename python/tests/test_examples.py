@@ -43,7 +43,9 @@ def test_every_result_has_its_example():
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("page", ["python.md", "how-to/claim.md", "how-to/leases.md"])
+@pytest.mark.parametrize(
+    "page", ["python.md", "how-to/claim.md", "how-to/leases.md", "how-to/entries.md"]
+)
 def test_a_page_tells_the_truth(page):
     outcome = doctest.testfile(str(DOCS / page), module_relative=False)
     assert outcome.attempted > 10

@@ -3,10 +3,8 @@
 import os
 import subprocess
 import sys
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -14,20 +12,19 @@ import tupelo as ts
 from tupelo import REST, F
 
 
-@dataclass
 class Job:
-    number: int
-    name: str = "none"
+    """No entry: it says nothing about its fields."""
+
+    def __init__(self, number, name="none"):
+        self.number, self.name = number, name
+
+    def __eq__(self, other):
+        return (self.number, self.name) == (other.number, other.name)
+
+    __hash__ = None
 
 
-class Place(NamedTuple):
-    x: int
-    y: int
-
-
-@pytest.mark.parametrize(
-    "given", [Job(1, "cat"), Place(1, 2), Fraction(1, 3), Path("/x"), os.getcwd], ids=repr
-)
+@pytest.mark.parametrize("given", [Job(1, "cat"), Fraction(1, 3), Path("/x"), os.getcwd], ids=type)
 def test_an_object_comes_back_by_pickle(space, given):
     space.put("job", given)
     assert space.read("job", F.opaque) == ("job", given)
@@ -39,12 +36,6 @@ def test_an_object_comes_back_by_pickle(space, given):
 def test_objects_may_stand_inside_containers(space):
     space.put("jobs", [Job(1), {"k": Job(2)}])
     assert space.take("jobs", list) == ("jobs", [Job(1), {"k": Job(2)}])
-
-
-def test_a_sole_named_tuple_is_one_field_and_not_its_fields(space):
-    space.put(Place(1, 2))
-    assert space.count(int, int) == 0
-    assert space.take(...) == (Place(1, 2),)
 
 
 def test_an_object_can_not_be_compared_in_a_template(space):

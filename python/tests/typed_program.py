@@ -1,11 +1,14 @@
 """What type checkers infer; run by mypy and basedpyright, never executed (test_typing.py)."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, assert_type
+from typing import Any, NamedTuple, assert_type
 from uuid import UUID
 
+import attrs
+import msgspec
 import numpy as np
 
 import tupelo as ts
@@ -111,6 +114,49 @@ def templates(space: ts.Space) -> None:
         case (_,):
             pass
     assert_type(ts.parse("job, :int"), ts.Template[tuple[Any, ...]])
+
+
+@dataclass
+class Job:
+    """An entry."""
+
+    id: int
+    status: str = "new"
+
+
+class Point(NamedTuple):
+    """Another."""
+
+    x: float
+
+
+@attrs.define
+class Note:
+    """One of attrs."""
+
+    text: str
+
+
+class Event(msgspec.Struct):
+    """One of msgspec."""
+
+    name: str
+
+
+def entries(space: ts.Space) -> None:
+    """A class of entries stands for its instances."""
+    assert_type(space.put(Job(1)), None)
+    assert_type(space.put_all([Job(1), ("job", 1)]), int)
+    assert_type(space.take(Job), Job)
+    assert_type(space.take(Job, status="new", id=F > 3, timeout=3), Job)
+    assert_type(space.try_take(Point, x=1.5), Point | None)
+    assert_type(space.read_all(Note, limit=3), list[Note])
+    assert_type(space.take(Event, name=F.glob("a*")), Event)
+    assert_type(space.take(Job(1)), Job)
+    assert_type(ts.like(Job, status="new"), ts.Template[Job])
+    assert_type(space.take(ts.like(Job) | ts.like("stop")), Job | tuple[str])
+    assert_type(space.swap(Job, id=1, to=Job(2)), Job)
+    assert_type(space.scan(Job, id=1), Iterator[Job])
 
 
 def rest() -> None:

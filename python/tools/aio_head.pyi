@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Iterable
 from types import EllipsisType, TracebackType, UnionType
 from typing import Any, Literal, Self, TypeVar, overload
 
-from tupelo._native import AnyFormal, Explanation, Formal, Order, Rest, Seconds, Template
+from tupelo._native import AnyFormal, Entry, Explanation, Formal, Order, Rest, Seconds, Template
 
+E = TypeVar("E", bound=Entry)
 T = TypeVar("T")
 A = TypeVar("A")
 B = TypeVar("B")

@@ -6,7 +6,7 @@
 A template has a pattern per field, and the type of the result follows from them: a type or a formal
 stands for a value of that type, `...` for anything, a value for itself. Type checkers have no way
 to say that for any number of fields, so each verb gets an overload for each combination of patterns
-of up to four fields. Beyond that a field is `Any`.
+of up to four fields. Beyond that a field is `Any`. A class of entries stands for its instances.
 """
 
 import sys
@@ -51,16 +51,18 @@ VERBS = (
     ("consume", "idle: Seconds | None = None", "Iterator[{0}]"),
     ("take_future", "", "Future[{0}]"),
     ("read_future", "", "Future[{0}]"),
-    ("swap", "to: tuple[Any, ...], timeout: Seconds | None = None", "{0}"),
-    ("try_swap", "to: tuple[Any, ...]", "{0} | None"),
+    ("swap", "to: tuple[Any, ...] | Entry, timeout: Seconds | None = None", "{0}"),
+    ("try_swap", "to: tuple[Any, ...] | Entry", "{0} | None"),
 )
 
 # What the asyncio twin does not have.
 NOT_AWAITED = ("claim", "dead")
 
 
-def overloads(name: str, keywords: str, result: str, *, method: bool = True) -> list[str]:
-    """Return the definitions of one verb, a line each."""
+def overloads(
+    name: str, keywords: str, result: str, *, method: bool = True, named: bool = True
+) -> list[str]:
+    """Return the definitions of one verb, a line each; `named`: fields of entries come by name."""
     first = "self, " if method else ""
     last = f", *, {keywords}" if keywords else ""
     fallback_last = f", {keywords}" if keywords else ""
@@ -84,7 +86,15 @@ def overloads(name: str, keywords: str, result: str, *, method: bool = True) -> 
     sole = f"def {name}({first}template: Template[T], /{last}) -> {result.format('T')}: ..."
     sole += "  # type: ignore[overload-overlap]"
     rest = f"def {name}({first}*template: Any{fallback_last}) -> {any_number}: ..."
-    return [sole, *lines, rest]
+    entries = result.format("E")
+    # A sole class of entries or an entry fits the overloads of one field too, which come later.
+    ignored = "  # type: ignore[overload-overlap]"
+    options = keywords + (", " if keywords and named else "") + ("**fields: Any" if named else "")
+    star = ", *" if keywords else ""
+    behind = f"{star}, {options}" if options else ""
+    by_class = f"def {name}({first}entry: type[E], /{behind}) -> {entries}: ...{ignored}"
+    by_value = f"def {name}({first}entry: E, /{last}) -> {entries}: ...{ignored}"
+    return [by_class, by_value, sole, *lines, rest]
 
 
 def verbs(*, awaited: bool) -> list[str]:
@@ -100,7 +110,7 @@ def verbs(*, awaited: bool) -> list[str]:
             returned = f"Async{result}"
         elif awaited:
             prefix = "async "
-        for line in overloads(name, keywords, returned):
+        for line in overloads(name, keywords, returned, named=not awaited):
             lines += ["    @overload", f"    {prefix}{line}"]
     return lines
 

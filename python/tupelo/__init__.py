@@ -32,6 +32,7 @@ from tupelo.errors import (
     LimitExceeded,
     NotEncodable,
     RemoteError,
+    SchemaMismatch,
     SpaceClosed,
     SpaceCorrupted,
     SpaceFull,
@@ -41,6 +42,7 @@ from tupelo.errors import (
     Timeout,
     TransactionTooBig,
     TupeloError,
+    UnknownField,
     VersionMismatch,
 )
 from tupelo.space import connect
@@ -80,6 +82,7 @@ __all__ = [
     "NotEncodable",
     "RemoteError",
     "Rest",
+    "SchemaMismatch",
     "Space",
     "SpaceClosed",
     "SpaceCorrupted",
@@ -91,6 +94,7 @@ __all__ = [
     "Timeout",
     "TransactionTooBig",
     "TupeloError",
+    "UnknownField",
     "VersionMismatch",
     "connect",
     "like",

@@ -14,7 +14,9 @@
     - LimitExceeded
     - TransactionTooBig
     - TemplateError (also a TypeError)
+    - UnknownField (also a TemplateError)
     - NotEncodable (also a TypeError)
+    - SchemaMismatch (also a TypeError)
     - RemoteError
 
 A program that only wants "did the space refuse me?" catches `TupeloError`. A wrong argument is not
@@ -32,6 +34,7 @@ __all__ = [
     "LimitExceeded",
     "NotEncodable",
     "RemoteError",
+    "SchemaMismatch",
     "SpaceClosed",
     "SpaceCorrupted",
     "SpaceFull",
@@ -41,6 +44,7 @@ __all__ = [
     "Timeout",
     "TransactionTooBig",
     "TupeloError",
+    "UnknownField",
     "VersionMismatch",
 ]
 
@@ -139,6 +143,18 @@ class TemplateError(TupeloError, TypeError):
     """A template, or a part of one, that makes no sense."""
 
     code = "TUP-001"
+
+
+class UnknownField(TemplateError):
+    """A template of entries names a field that their class has not."""
+
+    code = "TUP-009"
+
+
+class SchemaMismatch(TupeloError, TypeError):
+    """A class of entries has other fields here than in the space. Nothing was removed."""
+
+    code = "TUP-010"
 
 
 class NotEncodable(TupeloError, TypeError):

@@ -19,6 +19,7 @@ import os
 import time
 
 from tupelo._native import Space, Template, like
+from tupelo.entries import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class RecordingSpace(Space):
         self._note("put", tuple=fields)
         return lease
 
-    def put_all(self, tuples: Iterable[tuple[Any, ...]], /, **options: Any) -> int:
+    def put_all(self, tuples: Iterable[Any], /, **options: Any) -> int:
         """As `Space.put_all`."""
         everything = list(tuples)
         count = super().put_all(everything, **options)
@@ -119,10 +120,10 @@ class RecordingSpace(Space):
         self._swapped(template, found, to)
         return found
 
-    def count(self, *template: Any) -> int:
+    def count(self, *template: Any, **fields: Any) -> int:
         """As `Space.count`."""
         self._note("count", template=template)
-        return super().count(*template)
+        return super().count(*template, **fields)
 
     # --- what stands in the lines ---
 
@@ -150,13 +151,14 @@ class RecordingSpace(Space):
         if found is not None:
             self._note("put", tuple=to if isinstance(to, tuple) else (to,))
 
-    def _note(self, verb: str, **told: tuple[Any, ...] | None) -> None:
+    def _note(self, verb: str, **told: Any) -> None:
         line: dict[str, Any] = {
             "time_ns": time.monotonic_ns(),
             "pid": os.getpid(),
             "space": self.url,
             "verb": verb,
         }
+        told = {name: (one,) if _is_entry(one) else one for name, one in told.items()}
         fields = told.get("tuple") or told.get("template") or ()
         line["kinds"] = [_kind(field) for field in fields]
         for name, values in told.items():
@@ -228,8 +230,15 @@ def _is_array(value: Any) -> bool:
     return isinstance(value, memoryview) or hasattr(value, "__array_interface__")
 
 
+def _is_entry(value: Any) -> bool:
+    """Whether the value is an entry, or a class of entries."""
+    return describe(value if isinstance(value, type) else type(value)) is not None
+
+
 def _texts(fields: tuple[Any, ...]) -> list[str]:
-    """A text per field, in the notation of templates; one text for a template made beforehand."""
+    """A text per field, as in templates; one text for an entry, or a ready template."""
+    if len(fields) == 1 and _is_entry(fields[0]):
+        return [str(like(fields[0]))]
     return [str(field) if isinstance(field, Template) else _text(_short(field)) for field in fields]
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
-from tupelo._native import Space, after_fork, stays_behind
+from tupelo._native import Space, after_fork, register, stays_behind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Literal, TypeVar
 
     SpaceT = TypeVar("SpaceT", bound=Space)
@@ -27,6 +28,7 @@ def connect(
     size: int | str = "256M",
     tuples_max: int | None = None,
     objects: Literal["strict", "pickle"] = "pickle",
+    schema: Iterable[type] = (),
 ) -> Space:
     """Open a space, by default creating it if there is none.
 
@@ -40,6 +42,7 @@ def connect(
         size: the most memory that a new space may use, in bytes or as "512K", "256M", "4G". It
             is used only as tuples come. A space that is there keeps its size.
         tuples_max: the most tuples that a new space may hold. None for as many as fit.
+        schema: classes of entries to know from the start. Others are known once they are used.
         objects: what becomes of objects that other languages have no like of: "pickle" stores
             them as pickles, which may run code of their writer when they are read; "strict"
             refuses them, both ways.
@@ -51,6 +54,7 @@ def connect(
         SpaceNotFound: there is none, and `create` is false.
         AccessDenied: it belongs to another user.
         ValueError: the URL or another argument makes no sense.
+        SchemaMismatch: a class of `schema` has other fields here than in the space.
 
     >>> import tupelo as ts
     >>> with ts.connect("mem://example", size="16M") as space:
@@ -71,6 +75,7 @@ def connect(
         size=size,
         tuples_max=tuples_max,
         objects=objects,
+        schema=schema,
     )
 
 
@@ -83,6 +88,7 @@ def open_as(
     size: int | str,
     tuples_max: int | None,
     objects: str,
+    schema: Iterable[type] = (),
 ) -> SpaceT:
     """Open a space as an instance of `space_class`. The other arguments are those of `connect`."""
     if url is None:
@@ -105,6 +111,8 @@ def open_as(
     )
     if url.startswith("mem://"):
         stays_behind(space)
+    if classes := tuple(schema):
+        register(space, classes)
     return space
 
 

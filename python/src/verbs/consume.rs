@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::call::{Call, Verb};
 use crate::errors::Failure;
-use crate::template;
+use crate::template::Template;
 use crate::timeout;
 
 /// `consume(*template, idle=None)`
@@ -40,7 +40,7 @@ Returns:
         let [idle] = call.keywords(["idle"])?;
         // Here, so that a mistake shows at the call and not at the first step of the iterator.
         let idle_s = timeout::seconds("idle", idle)?.map(|idle| idle.as_secs_f64());
-        let template = template::of_arguments(call.py, call.fields)?;
+        let template = Template::from(call.owned_template()?);
         let consume = call.py.import("tupelo.consuming")?.getattr("consume")?;
         Ok(consume.call1((call.object, template, idle_s))?)
     }
@@ -66,7 +66,7 @@ the mark away to consume this template again: `space.take((\"tupelo.finish\",), 
 
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
         call.no_keywords()?;
-        let template = template::of_arguments(call.py, call.fields)?;
+        let template = Template::from(call.owned_template()?);
         let finish = call.py.import("tupelo.consuming")?.getattr("finish")?;
         Ok(finish.call1((call.object, template))?)
     }

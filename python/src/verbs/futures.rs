@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::call::{Call, Verb};
 use crate::errors::Failure;
-use crate::template;
+use crate::template::Template;
 
 /// `take_future(*template)`
 pub(crate) struct TakeFuture;
@@ -63,7 +63,7 @@ Get in line to read a match, and return at once: as `take_future`, for a copy.
 
 fn dispatch<'py>(call: &Call<'_, 'py>, want: &str) -> Result<Bound<'py, PyAny>, Failure> {
     call.no_keywords()?;
-    let template = template::of_arguments(call.py, call.fields)?;
+    let template = Template::from(call.owned_template()?);
     let dispatch = call.py.import("tupelo.futures")?.getattr("dispatch")?;
     Ok(dispatch.call1((call.object, want, template))?)
 }

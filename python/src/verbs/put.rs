@@ -9,8 +9,9 @@ use pyo3::types::PyTuple;
 
 use tupelo::{Error, LeaseTerms, TemplateRef, Watch};
 
-use crate::arguments::{self, Source};
+use crate::arguments::{self, Given, Source};
 use crate::call::{Argument, Call, Verb};
+use crate::entries;
 use crate::errors::Failure;
 use crate::known;
 use crate::lease::Lease;
@@ -26,7 +27,7 @@ impl Verb for Put {
     const DOC: &'static CStr = c"put($self, /, *fields, lease=None, after=None, timeout=None)
 --
 
-Add the tuple of these fields.
+Add the tuple of these fields, or the entry that is the only argument.
 
 When it returns, every later operation of any process sees the tuple (rule O2). A field may be
 None, bool, int, float, str, bytes, Decimal, datetime with a zone, UUID, list, tuple, dict, an
@@ -64,18 +65,15 @@ True
             return put_leased(call, &terms, timeout);
         }
         let (py, space) = (call.py, call.space());
-        arguments::with_fields(
-            py,
-            (Source::Positional, call.fields),
-            call.handle.objects(),
-            |fields| match space.put(fields) {
+        arguments::with_fields(py, (Source::Positional, call.fields), call.handle, |tuple| {
+            match space.put(tuple) {
                 Ok(()) => Ok(call.none()),
                 Err(full @ Error::SpaceFull { .. }) => {
-                    when_room(call, timeout, full, || space.put(fields)).map(|()| call.none())
+                    when_room(call, timeout, full, || space.put(tuple)).map(|()| call.none())
                 }
                 Err(why) => Err(why.into()),
-            },
-        )
+            }
+        })
     }
 }
 
@@ -98,14 +96,14 @@ fn put_leased<'py>(
     timeout: Option<Duration>,
 ) -> Result<Bound<'py, PyAny>, Failure> {
     let (py, space) = (call.py, call.space());
-    let (fields, objects) = ((Source::Positional, call.fields), call.handle.objects());
-    let lease = arguments::with_fields(py, fields, objects, |fields| {
-        let put = || space.put_leased(fields, terms);
-        match put() {
-            Err(full @ Error::SpaceFull { .. }) => when_room(call, timeout, full, put),
-            done => Ok(done?),
-        }
-    })?;
+    let lease =
+        arguments::with_fields(py, (Source::Positional, call.fields), call.handle, |tuple| {
+            let put = || space.put_leased(tuple, terms);
+            match put() {
+                Err(full @ Error::SpaceFull { .. }) => when_room(call, timeout, full, put),
+                done => Ok(done?),
+            }
+        })?;
     Ok(Bound::new(py, Lease::new(lease, call.handle_object()))?.into_any())
 }
 
@@ -140,7 +138,7 @@ impl Verb for PutAll {
 Add several tuples, all of them or none; they become visible together (rule O5).
 
 Args:
-    tuples: the tuples; any iterable, also a generator.
+    tuples: the tuples and entries; any iterable, also a generator.
     lease: how long each of them stays, in seconds, as for put.
     after: how long until they are visible, in seconds, as for put.
 
@@ -169,7 +167,7 @@ Raises:
         };
         let tuples = collect(tuples)?;
         let space = call.space();
-        let count = arguments::with_tuples(call.py, &tuples, call.handle.objects(), |tuples| {
+        let count = arguments::with_tuples(call.py, &tuples, call.handle, |tuples| {
             Ok(match &terms {
                 None => space.put_all(tuples)?,
                 Some(terms) => space.put_all_leased(tuples, terms)?,
@@ -180,11 +178,11 @@ Raises:
 }
 
 /// The tuples of an iterable.
-fn collect<'py>(tuples: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+fn collect<'py>(tuples: &Bound<'py, PyAny>) -> PyResult<Vec<Given<'py>>> {
     let item = |(number, item): (usize, PyResult<Bound<'py, PyAny>>)| {
         let item = item?;
-        item.cast_into_exact::<PyTuple>().map_err(|other| {
-            let class = known::class_name(&other.into_inner());
+        Given::new(&item)?.ok_or_else(|| {
+            let class = known::class_name(&item);
             PyTypeError::new_err(format!(
                 "item {number} has the type {class}: put_all() is given tuples, as in \
                  put_all([(\"job\", 1), (\"job\", 2)])"
@@ -210,7 +208,8 @@ counts as there (O9).
 
 Args:
     fields: the fields, as positional arguments.
-    unless: a tuple of patterns, or a template made by `like`. By default the fields themselves.
+    unless: a tuple of patterns, an entry, or a template made by `like`. By default the fields
+        themselves.
 
 Returns:
     Whether it put.
@@ -229,12 +228,9 @@ False
         };
         let (py, space) = (call.py, call.space());
         let put = arguments::with_template(py, (Source::Tuple, &unless), |unless| {
-            arguments::with_fields(
-                py,
-                (Source::Positional, call.fields),
-                call.handle.objects(),
-                |fields| Ok(space.put_if_absent(fields, unless)?),
-            )
+            arguments::with_fields(py, (Source::Positional, call.fields), call.handle, |tuple| {
+                Ok(space.put_if_absent(tuple, unless)?)
+            })
         })?;
         Ok(put.into_pyobject(py).map_err(PyErr::from)?.to_owned().into_any())
     }
@@ -249,11 +245,11 @@ fn patterns_of<'a, 'py>(
     if let Ok(tuple) = object.cast_exact::<PyTuple>() {
         return Ok(tuple.iter_borrowed().collect());
     }
-    if argument.is_instance_of::<Template>() {
+    if argument.is_instance_of::<Template>() || entries::of_object(argument)?.is_some() {
         return Ok(vec![*argument]);
     }
     let class = known::class_name(argument);
     Err(PyTypeError::new_err(format!(
-        "{name} has the type {class}: give a tuple of patterns, such as (\"leader\", int), or like(...)"
+        "{name} has the type {class}: give a tuple of patterns, such as (\"leader\", int), an entry, or like(...)"
     )))
 }

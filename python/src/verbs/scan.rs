@@ -9,7 +9,6 @@ use pyo3::prelude::*;
 
 use tupelo::TupleView;
 
-use crate::arguments::{self, Source};
 use crate::call::{Call, Verb};
 use crate::errors::Failure;
 use crate::objects::Objects;
@@ -39,7 +38,7 @@ or not. For one consistent moment use `read_all`.
 
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
         call.no_keywords()?;
-        let template = arguments::owned_template(call.py, (Source::Positional, call.fields))?;
+        let template = call.owned_template()?;
         let walk = Walk { scan: call.space().scan(&template)?, fetched: VecDeque::new() };
         let scan = ScanIterator {
             walk: Mutex::new(walk),

@@ -6,10 +6,11 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use tupelo::{Field, TemplateRef, Watch};
+use tupelo::{TemplateRef, TupleRef, Watch};
 
 use crate::arguments::{self, Source};
 use crate::call::{Argument, Call, Verb};
+use crate::entries;
 use crate::errors::Failure;
 use crate::known;
 use crate::timeout;
@@ -27,7 +28,7 @@ Replace a tuple that matches by another, in one step, waiting for one if there i
 
 Args:
     template: as for `take`.
-    to: the new tuple.
+    to: the new tuple, or the new entry.
     timeout: longest wait, in seconds. None waits for ever; 0 does not wait.
 
 Returns:
@@ -48,7 +49,7 @@ Raises:
         let to = new_fields("swap", to)?;
         let timeout = timeout::seconds("timeout", timeout)?;
         call.with_template(|template| {
-            arguments::with_fields(call.py, (Source::Tuple, &to), call.handle.objects(), |fields| {
+            arguments::with_fields(call.py, (Source::Tuple, &to), call.handle, |fields| {
                 swap(call, template, fields, Deadline::after(timeout))
             })
         })
@@ -58,7 +59,7 @@ Raises:
 fn swap<'py>(
     call: &Call<'_, 'py>,
     template: &[TemplateRef<'_>],
-    to: &[Field<'_>],
+    to: TupleRef<'_>,
     deadline: Deadline,
 ) -> Result<Bound<'py, PyAny>, Failure> {
     if let Some(old) = try_swap(call, template, to)? {
@@ -99,7 +100,7 @@ True
         let [to] = call.keywords(["to"])?;
         let to = new_fields("try_swap", to)?;
         let old = call.with_template(|template| {
-            arguments::with_fields(call.py, (Source::Tuple, &to), call.handle.objects(), |fields| {
+            arguments::with_fields(call.py, (Source::Tuple, &to), call.handle, |fields| {
                 try_swap(call, template, fields)
             })
         })?;
@@ -110,7 +111,7 @@ True
 fn try_swap<'py>(
     call: &Call<'_, 'py>,
     template: &[TemplateRef<'_>],
-    to: &[Field<'_>],
+    to: TupleRef<'_>,
 ) -> Result<Option<Bound<'py, PyAny>>, Failure> {
     call.space().try_swap(template, to, |view| call.tuple(view))
 }
@@ -125,6 +126,9 @@ fn new_fields<'a, 'py>(
             "{verb}() needs to, the new tuple, as in {verb}(\"state\", str, to=(\"state\", \"busy\"))"
         )));
     };
+    if let Some((_, false)) = entries::of_object(to)? {
+        return Ok(vec![*to]);
+    }
     let to: &'a Bound<'py, PyAny> = to;
     let Ok(tuple) = to.cast_exact::<PyTuple>() else {
         let class = known::class_name(to);

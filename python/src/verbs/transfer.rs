@@ -5,7 +5,6 @@ use std::ffi::CStr;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::arguments::{self, Source};
 use crate::call::{Argument, Call, Verb};
 use crate::errors::Failure;
 use crate::known;
@@ -38,10 +37,9 @@ Returns:
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
         call.no_keywords()?;
         let (other, template) = target("move_to", call)?;
-        let moved =
-            arguments::with_template(call.py, (Source::Positional, template), |template| {
-                Ok(call.space().move_to(other.get().space(), template)?)
-            })?;
+        let moved = call.with_template_of(template, |template| {
+            Ok(call.space().move_to(other.get().space(), template)?)
+        })?;
         Ok(moved.into_pyobject(call.py).map_err(PyErr::from)?.into_any())
     }
 }
@@ -70,10 +68,9 @@ Returns:
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
         call.no_keywords()?;
         let (other, template) = target("copy_to", call)?;
-        let copied =
-            arguments::with_template(call.py, (Source::Positional, template), |template| {
-                Ok(call.space().copy_to(other.get().space(), template)?)
-            })?;
+        let copied = call.with_template_of(template, |template| {
+            Ok(call.space().copy_to(other.get().space(), template)?)
+        })?;
         Ok(copied.into_pyobject(call.py).map_err(PyErr::from)?.into_any())
     }
 }

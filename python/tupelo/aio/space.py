@@ -166,7 +166,8 @@ class Space:
         """Replace a match and return it, waiting for one."""
 
         def attempt() -> tuple[Any, ...]:
-            return self._space.swap(*template, to=to, timeout=0)
+            swapped: tuple[Any, ...] = self._space.swap(*template, to=to, timeout=0)
+            return swapped
 
         return await self._until(attempt, "put", template, timeout)
 

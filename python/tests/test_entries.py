@@ -1,0 +1,289 @@
+"""Entries: tuples with named fields, as instances of classes (M7)."""
+
+import pickle
+import subprocess
+import sys
+import threading
+from dataclasses import FrozenInstanceError, dataclass, field, make_dataclass
+from typing import NamedTuple
+
+import attrs
+import msgspec
+import pytest
+
+import tupelo as ts
+from tupelo import F, like
+
+SCRIPT = "from tupelo.command_line import main; main()"
+
+
+@dataclass
+class Job:
+    id: int
+    status: str = "ready"
+    priority: int = 0
+
+
+@dataclass
+class Render(Job):
+    frame: int = 1
+
+
+class Point(NamedTuple):
+    x: float
+    y: float = 0.5
+
+
+@attrs.define
+class Note:
+    text: str
+    _tags: list = attrs.field(factory=list)
+
+
+@attrs.frozen(kw_only=True)
+class Fixed:
+    id: int
+
+
+class Event(msgspec.Struct, kw_only=True):
+    name: str
+    data: dict = {}
+
+
+@dataclass(frozen=True)
+class Squared:
+    root: int
+    square: int = field(init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "square", self.root * self.root)
+
+
+ENTRIES = [
+    Job(7, "new", 2),
+    Render(8, frame=3),
+    Point(1.5),
+    Note("a", ["x"]),
+    Fixed(id=3),
+    Event(name="start", data={"a": [1, 2]}),
+    Squared(9),
+]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: type(entry).__name__)
+def test_an_entry_comes_back_as_an_equal_instance_of_its_class(space, entry):
+    space.put(entry)
+    copies = [space.read(type(entry)), *space.read_all(type(entry))]
+    copies += space.scan(type(entry))
+    copies.append(space.take(type(entry)))
+    assert copies == [entry] * 4
+    assert all(type(copy) is type(entry) for copy in copies)
+    assert space.try_take(type(entry)) is None
+
+
+def test_a_template_names_any_of_the_fields_in_any_order_m7(space):
+    space.put_all([Job(1), Job(2, "new"), Job(3, "new", 5), ("plain", 1)])
+    assert space.take(Job, priority=F > 3, status="new") == Job(3, "new", 5)
+    assert space.try_read(Job, status="old") is None
+    assert space.count(Job) == 2
+    assert space.count(Job, id=int, status=str) == 2
+    assert space.take(Job, id=2, timeout=1) == Job(2, "new")
+    assert space.read_all(Job, status=..., limit=5) == [Job(1)]
+    assert space.count("plain", int) == 1
+
+
+def test_a_template_may_be_an_entry_which_matches_what_is_like_it(space):
+    space.put(Job(1))
+    assert space.try_take(Job(2)) is None
+    assert space.take(Job(1)) == Job(1)
+
+
+def test_a_template_of_a_base_class_matches_entries_of_derived_classes_m7(space):
+    space.put_all([Render(1, frame=2), Job(2)])
+    assert space.count(Job) == 2
+    assert space.count(Render) == 1
+    assert space.take(Job, id=1) == Render(1, frame=2)
+
+
+def test_a_derived_class_that_was_not_used_yet_is_found(space):
+    @dataclass
+    class Late(Job):
+        more: int = 0
+
+    space.put(Late(5, more=1))
+    assert space.take(Job) == Late(5, more=1)
+
+
+def test_one_entry_is_an_entry_and_anything_else_is_a_tuple(space):
+    space.put("x", Job(1))
+    space.put(Job(2))
+    assert space.count(Job) == 1
+    assert space.take("x", ...) == ("x", Job(1))
+    space.put("x", [Job(3), {"a": Point(1.0, 2.0)}])
+    assert space.take("x", list) == ("x", [Job(3), {"a": Point(1.0, 2.0)}])
+    space.put("x", Job(4))
+    assert space.try_take("x", Job(5)) is None
+    assert space.take("x", Job(4)) == ("x", Job(4))
+
+
+def test_like_makes_a_template_of_entries(space):
+    new = like(Job, status="new")
+    either = new | like("stop")
+    space.put_all([Job(1), Job(2, "new"), ("stop",)])
+    assert space.take(new) == Job(2, "new")
+    assert space.take(either) == ("stop",)
+    assert new == like(Job, status="new") == pickle.loads(pickle.dumps(new))
+    assert str(new) == 'Job{status: "new"}'
+    assert space.take(ts.parse("Job{id: 1}")) == Job(1)
+
+
+def test_to_and_unless_accept_an_entry_or_a_like_as_a_1_tuple(space):
+    assert space.put_if_absent(Job(1), unless=(like(Job),))
+    assert not space.put_if_absent(Job(1))
+    assert not space.put_if_absent(Job(2), unless=like(Job, id=1))
+    assert not space.put_if_absent("x", unless=(Job(1),))
+    assert space.swap(Job, id=1, to=(Job(3),)) == Job(1)
+    assert space.try_swap(Job, to=Job(4)) == Job(3)
+    assert space.take_many(Job, n=1) == [Job(4)]
+
+
+def test_every_verb_takes_entries(space, new_url):
+    with ts.connect(new_url("mem")) as other:
+        space.put_all(Job(n) for n in range(4))
+        assert space.copy_to(other, Job, id=0) == 1
+        assert space.move_to(other, Job, id=1) == 1
+        assert other.take_all(Job) == [Job(0), Job(1)]
+        space.finish(Job, id=F >= 2)
+        assert [job.id for job in space.consume(Job, id=F >= 2)] == [2, 3]
+        space.wait_none(Job, id=3, timeout=1)
+        assert space.explain(Job, id=9).differences == [(0, "0", "9")]
+
+
+def test_a_blocked_take_gets_the_first_entry_that_comes(space):
+    taken = []
+    taker = threading.Thread(target=lambda: taken.append(space.take(Job, id=2, timeout=60)))
+    taker.start()
+    space.put(Job(1))
+    space.put(Render(2))
+    taker.join()
+    assert taken == [Render(2)]
+    assert space.count(Job) == 1
+
+
+def test_an_index_is_learned_over_a_field_by_name(space):
+    space.put_all(Job(n, str(n % 7)) for n in range(500))
+    for n in range(400):
+        assert space.read(Job, id=n).id == n
+    (shape,) = space.stat()["shapes"]
+    assert (shape["entry"], shape["fields"]) == ("Job", ("id", "status", "priority"))
+    assert shape["indexes"] == [[0]]
+
+
+def test_a_misspelt_field_is_an_error_that_names_the_right_one(space):
+    space.put(Job(1))
+    for verb in (space.take, space.try_read, space.count, space.read_all, like):
+        with pytest.raises(ts.UnknownField, match='TUP-009: Job has no field "stauts"') as caught:
+            verb(Job, stauts="new")
+        assert 'did you mean "status"?' in str(caught.value)
+        assert caught.value.hint == "fields: id, status, priority"
+    with pytest.raises(TypeError, match="no keyword argument"):
+        space.take("job", int, stauts=1)
+    assert space.count(Job) == 1
+
+
+def test_a_field_named_like_a_keyword_is_refused_but_by_like(space):
+    timed = make_dataclass("Timed", [("timeout", float)])
+    space.put(timed(3.0))
+    with pytest.raises(TypeError, match=r"like\(Timed, timeout=\.\.\.\)"):
+        space.take(timed, timeout=3.0)
+    assert space.take(like(timed, timeout=3.0)) == timed(3.0)
+
+
+def test_a_class_with_another_field_is_a_mismatch_unless_it_has_a_default(space):
+    old = make_dataclass("Versioned", [("id", int)])
+    space.put(old(1))
+    strict = make_dataclass("Versioned", [("id", int), ("owner", str)])
+    for use in (lambda: space.take(strict), lambda: space.put(strict(2, "me"))):
+        with pytest.raises(ts.SchemaMismatch, match="TUP-010") as caught:
+            use()
+        assert "Versioned(id, owner) here is 1 of Versioned(id) in the space" in str(caught.value)
+        assert "give the new field a default" in caught.value.hint
+    lenient = make_dataclass("Versioned", [("id", int), ("owner", str, field(default="?"))])
+    space.put(lenient(2, "me"))
+    assert space.take(lenient, id=1) == lenient(1, "?")
+    assert space.take(lenient) == lenient(2, "me")
+
+
+def test_an_entry_that_its_class_refuses_stays_in_the_space(space):
+    @dataclass
+    class Positive:
+        value: int
+
+        def __post_init__(self):
+            if self.value < 0:
+                raise ValueError(self.value)
+
+    negative = Positive(1)
+    negative.value = -1
+    space.put(negative)
+    for verb in (space.take, space.try_take, space.take_all, space.read):
+        with pytest.raises(ValueError, match="-1"):
+            verb(Positive)
+        assert space.count(Positive) == 1  # V3
+
+
+def test_an_entry_of_an_unknown_class_stays_and_says_what_to_import(shm, shm_url):
+    words = ["put", shm_url, "Nowhere(Job){id: 1}"]
+    subprocess.run([sys.executable, "-c", SCRIPT, *words], check=True, timeout=60)
+    with pytest.raises(ts.SchemaMismatch, match="an entry Nowhere") as caught:
+        shm.take(Job)
+    assert "import Nowhere" in caught.value.hint
+    assert shm.count(Job) == 1  # V3
+    nowhere = make_dataclass("Nowhere", [("id", int)])
+    assert shm.take(nowhere) == nowhere(1)
+
+
+def test_schema_registers_classes_before_their_first_use(new_url):
+    url = new_url("mem")
+    with ts.connect(url) as space:
+        space.put(make_dataclass("Eager", [("id", int)])(1))
+        eager = make_dataclass("Eager", [("id", int), ("owner", str)])
+        with pytest.raises(ts.SchemaMismatch):
+            ts.connect(url, schema=[eager])
+        with pytest.raises(TypeError, match="no class of entries"):
+            ts.connect(url, schema=[int])
+        with ts.connect(url, schema=[Job, Point]) as again:
+            again.put(Job(1))
+
+
+def test_a_class_may_go_by_another_name(space):
+    @dataclass
+    class Local:
+        __tupelo_name__ = "org.example.Job"
+        id: int
+
+    space.put(Local(1))
+    assert str(like(Local)) == "org.example.Job{}"
+    assert space.take(Local) == Local(1)
+
+
+def test_what_a_class_of_entries_can_not_be_says_so(space):
+    with pytest.raises(ts.TemplateError, match="no kind of field"):
+        space.take("x", Job)
+    with pytest.raises(TypeError, match='no keyword argument "id"'):
+        space.take(Job(1), id=2)
+    with pytest.raises(ts.TemplateError, match="stands alone"):
+        like("job", id=3)
+    with pytest.raises(ts.NotEncodable, match="field status is"):
+        space.put(Job(1, status=...))
+    with pytest.raises(ts.TemplateError, match="field status is F without"):
+        space.take(Job, status=F)
+    wide = make_dataclass("Wide", [(f"f{n}", int) for n in range(65)])
+    with pytest.raises(TypeError, match="64 fields"):
+        space.take(wide)
+
+
+def test_frozen_entries_are_made_frozen(space):
+    space.put(Squared(3))
+    with pytest.raises(FrozenInstanceError):
+        space.take(Squared).root = 4
