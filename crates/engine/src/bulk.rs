@@ -13,6 +13,7 @@ use crate::put::Incoming;
 use crate::record;
 use crate::step;
 use crate::stripe::Stripe;
+use crate::take::take_in_hand;
 use crate::targets::{Target, TupleCopy};
 use crate::waiters::deliver::Delivery;
 
@@ -159,59 +160,6 @@ impl Engine {
         Ok(copies?.unwrap_or_default())
     }
 
-    /// Removes the matches of one moment, up to `limit`, the oldest of each shape first.
-    ///
-    /// # Errors
-    ///
-    /// What the memory says, [`Error::TransactionTooBig`]: nothing was removed. What `sink` says: the tuples
-    /// were put back, as new ones.
-    pub fn take_all<R, E: From<Error>>(
-        &self,
-        template: &[TemplateRef<'_>],
-        limit: Option<usize>,
-        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<Vec<R>, E> {
-        let taken = self.try_take_many(template, 0, limit.unwrap_or(usize::MAX), sink)?;
-        Ok(taken.unwrap_or_default())
-    }
-
-    /// Removes between `at_least` and `at_most` matches of one moment; `None`, and nothing removed, if there
-    /// are fewer.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::take_all`].
-    pub fn try_take_many<R, E: From<Error>>(
-        &self,
-        template: &[TemplateRef<'_>],
-        at_least: usize,
-        at_most: usize,
-        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<Option<Vec<R>>, E> {
-        let taken = self.at_one_moment(template, |section, targets| {
-            let matches: Vec<Found<'_>> = found(section, targets, self.seed, at_most).collect();
-            if matches.len() < at_least {
-                return Ok(None);
-            }
-            let mut wakes = Delivery::default();
-            let copies: Vec<TupleCopy> = matches.iter().map(|found| found.copy(section)).collect();
-            for found in &matches {
-                wakes.join(self.remove_found(section, found)?);
-            }
-            section.commit()?;
-            Ok(Some((copies, wakes)))
-        });
-        let Some((copies, wakes)) = taken?.flatten() else {
-            return Ok((at_least == 0).then(Vec::new));
-        };
-        wakes.wake(self);
-        let results = pour(&copies, sink);
-        if results.is_err() {
-            self.put_copies(&copies)?;
-        }
-        results.map(Some)
-    }
-
     /// Removes the match of all shapes with the extreme value in a field.
     pub(crate) fn take_extreme<R, E: From<Error>>(
         &self,
@@ -219,20 +167,17 @@ impl Engine {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let taken = self.at_one_moment(template, |section, targets| {
-            let Some((found, copy)) = furthest(section, targets, self.seed, order) else {
+        let held = self.at_one_moment(template, |section, targets| {
+            let Some((found, _)) = furthest(section, targets, self.seed, order) else {
                 return Ok(None);
             };
-            let wakes = self.remove_found(section, &found)?;
-            Ok(Some((copy, wakes)))
+            let stripe = Stripe::of_shape(section.view(), found.target.shape);
+            section.focus(stripe.scope());
+            let flight = take_in_hand(section, stripe, found.reference)?;
+            Ok(Some((stripe.scope(), found.reference, flight, found.target.kinds)))
         });
-        let Some((copy, wakes)) = taken?.flatten() else { return Ok(None) };
-        wakes.wake(self);
-        let result = sink(copy.view());
-        if result.is_err() {
-            self.put_copies(&[copy])?;
-        }
-        result.map(Some)
+        let Some((scope, reference, flight, kinds)) = held?.flatten() else { return Ok(None) };
+        self.pour(scope, reference, (&flight, false), kinds.as_slice(), sink).map(Some)
     }
 
     /// Claims the match of all shapes with the extreme value in a field.
@@ -269,7 +214,7 @@ impl Engine {
         copy.map(|copy| sink(copy.view())).transpose()
     }
 
-    fn remove_found<'m>(
+    pub(crate) fn remove_found<'m>(
         &'m self,
         section: &mut Section<'m>,
         found: &Found<'_>,
@@ -315,13 +260,13 @@ impl Engine {
 }
 
 /// A match, and the target that it was found in.
-struct Found<'t> {
-    target: &'t Target<'t>,
-    reference: u32,
+pub(crate) struct Found<'t> {
+    pub(crate) target: &'t Target<'t>,
+    pub(crate) reference: u32,
 }
 
 impl Found<'_> {
-    fn copy(&self, section: &Section<'_>) -> TupleCopy {
+    pub(crate) fn copy(&self, section: &Section<'_>) -> TupleCopy {
         TupleCopy::new(section.view(), self.reference, self.target.kinds)
     }
 }
@@ -349,7 +294,7 @@ fn furthest<'t>(
 }
 
 /// Up to `at_most` matches, shape by shape, oldest first.
-fn found<'t>(
+pub(crate) fn found<'t>(
     section: &Section<'_>,
     targets: &'t [Target<'t>],
     seed: u64,
@@ -363,7 +308,8 @@ fn found<'t>(
     all.into_iter()
 }
 
-fn pour<R, E>(
+/// What `sink` makes of each copy.
+pub(crate) fn pour<R, E>(
     copies: &[TupleCopy],
     mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
 ) -> Result<Vec<R>, E> {

@@ -10,8 +10,19 @@ use crate::put::Incoming;
 use crate::record;
 use crate::step;
 use crate::stripe::{self, Stripe};
+use crate::take_many::Identity;
 use crate::targets::{Targets, TupleCopy};
 use crate::waiters::deliver::Delivery;
+
+/// What came of looking for a tuple to replace.
+enum Swap {
+    /// There is none.
+    Nothing,
+    /// Nothing was replaced: the sink has to see this one first.
+    Unseen(Identity, TupleCopy),
+    /// It was this one.
+    Done(TupleCopy, Delivery),
+}
 
 impl Engine {
     /// Stores a tuple unless something matches `unless`; held tuples count as present (rule O9). Returns
@@ -43,38 +54,71 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As [`Engine::put`]: nothing changed. What `sink` says: the swap has happened.
+    /// As [`Engine::put`]: nothing changed. What `sink` says: nothing changed, if the old tuple is large or has a field
+    /// that its language may have no like of: the sink gets a copy then, perhaps of several tuples in turn that others
+    /// take, and the one that it has accepted is replaced. Else the swap has happened.
     pub fn try_swap<'f, R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
         to: impl Into<TupleRef<'f>>,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let incoming = self.incoming(to.into())?;
         let shape = self.shape(&incoming.kinds)?;
-        let swapped = self.with_targets(template, shape, |section, targets| {
+        let mut accepted: Option<(Identity, R)> = None;
+        loop {
+            let seen = accepted.as_ref().map(|(identity, _)| *identity);
+            let swapped = self.swap_seen(template, (&incoming, shape), seen)?;
+            match (swapped, accepted.take()) {
+                (Swap::Nothing, _) => return Ok(None),
+                (Swap::Unseen(identity, copy), _) => {
+                    accepted = Some((identity, sink(copy.view())?));
+                }
+                (Swap::Done(_, wakes), Some((_, result))) => {
+                    wakes.wake(self);
+                    return Ok(Some(result));
+                }
+                (Swap::Done(copy, wakes), None) => {
+                    wakes.wake(self);
+                    return sink(copy.view()).map(Some);
+                }
+            }
+        }
+    }
+
+    /// Replaces the oldest match, unless it has a field that a sink may refuse, and is not the one that was `seen`.
+    fn swap_seen(
+        &self,
+        template: &[TemplateRef<'_>],
+        (incoming, shape): (&Incoming<'_>, u32),
+        seen: Option<Identity>,
+    ) -> Result<Swap, Error> {
+        self.with_targets(template, shape, |section, targets| {
             let first = targets.all.iter().find_map(|target| {
                 target
                     .first_matches(section.view(), self.seed, 1)
                     .first()
                     .map(|reference| (target, *reference))
             });
-            let Some((target, reference)) = first else { return Ok(None) };
+            let Some((target, reference)) = first else { return Ok(Swap::Nothing) };
             let copy = TupleCopy::new(section.view(), reference, target.kinds);
+            let identity = Identity::of(section.view(), target, reference);
+            let header = record::header(section.view(), reference);
+            let is_refusable = record::must_be_held(header, target.kinds.are_refusable());
+            if seen != Some(identity) && (seen.is_some() || is_refusable) {
+                return Ok(Swap::Unseen(identity, copy));
+            }
             let stripe = Stripe::of_shape(section.view(), target.shape);
             section.focus(stripe.scope());
             links::unlink(section, stripe, reference);
             // Frees last: a block that this section frees must not be filled in it again.
-            let mut wakes = self.store_here(section, &incoming, shape)?;
+            let mut wakes = self.store_here(section, incoming, shape)?;
             step::begin(section)?;
             section.focus(stripe.scope());
             let record = record::at(section.view(), reference);
             wakes.join(self.free_taken(section, stripe, record, target.kinds.as_slice())?);
-            Ok(Some((copy, wakes)))
-        })?;
-        let Some((copy, wakes)) = swapped else { return Ok(None) };
-        wakes.wake(self);
-        sink(copy.view()).map(Some)
+            Ok(Swap::Done(copy, wakes))
+        })
     }
 
     fn store_here<'m>(

@@ -39,6 +39,7 @@ mod stripe;
 mod sweep;
 mod sync;
 mod take;
+mod take_many;
 mod targets;
 mod timers;
 mod transfer;

@@ -221,10 +221,7 @@ impl Engine {
         kinds: &[Kind],
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        links::unlink(&mut section, stripe, reference);
-        links::hold(&mut section, reference, record::TAKEN);
-        section.add(stripe.page(), stripe::HELD, 1);
-        let flight = Flight::begin(&mut section, reference)?;
+        let flight = take_in_hand(&mut section, stripe, reference)?;
         section.commit().map_err(Error::from)?;
         drop(section);
         self.pour(stripe.scope(), reference, (&flight, false), kinds, sink)
@@ -321,6 +318,18 @@ impl Engine {
         }
         self.take_held(section, stripe, reference, target.kinds.as_slice(), sink).map(Some)
     }
+}
+
+/// Takes a record out of its stripe, which the section holds, into the hands of this thread.
+pub(crate) fn take_in_hand<'m>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    reference: u32,
+) -> Result<Flight, Error> {
+    links::unlink(section, stripe, reference);
+    links::hold(section, reference, record::TAKEN);
+    section.add(stripe.page(), HELD, 1);
+    Flight::begin(section, reference)
 }
 
 /// Counts a take. Statistics: not undone.

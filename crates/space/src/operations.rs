@@ -242,7 +242,9 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Error::TransactionTooBig`]: nothing was removed. What `sink` says: the tuples are back, as new ones.
+    /// [`Error::TransactionTooBig`]: nothing was removed. What `sink` says: nothing was removed
+    /// either, if a tuple is large or has a field that its language may have no like of; else the tuples are back, as
+    /// new ones.
     pub fn take_all<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -279,12 +281,14 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// As [`Space::put`]: nothing changed. What `sink` says: the swap has happened.
+    /// As [`Space::put`]: nothing changed. What `sink` says: nothing changed, if the old tuple is large or has a field that its
+    /// language may have no like of; the sink then gets a copy before, perhaps of several tuples that others take.
+    /// Else the swap has happened.
     pub fn try_swap<'f, R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
         to: impl Into<TupleRef<'f>>,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let engine = self.engine()?;
         lift(|| engine.try_swap(template, to, |tuple| sink(tuple).map_err(Lifted::caller)))

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{ENGINES, Temporary, keep, with_tuple};
-use tupelo::{Error, Order, Tuple, TupleView, Value, Want, template, tuple};
+use tupelo::{Error, Kind, Order, Tuple, TupleView, Value, Want, fields, template, tuple};
 use tupelo_model::Limits;
 
 /// One value of every kind that some language has no like of, and one too large to be copied in a section.
@@ -48,5 +48,100 @@ fn a_tuple_that_a_take_can_not_represent_stays_the_oldest() {
             assert_eq!(space.try_take(&any, Order::Fifo, keep).unwrap(), Some(older), "{value}");
             assert_eq!(space.try_take(&any, Order::Fifo, keep).unwrap(), Some(younger), "{value}");
         }
+    }
+}
+
+/// Two tuples with a value that some language has no like of, and one that every language has between them.
+fn three(space: &tupelo::Space, value: &Value) -> [Tuple; 3] {
+    let tuples = [tuple![value.clone(), 1], tuple![0, 2], tuple![value.clone(), 3]];
+    for tuple in &tuples {
+        with_tuple(tuple, |fields| space.put(fields)).unwrap();
+    }
+    tuples
+}
+
+/// Takes one after the other; by the number in them, as shapes have no order among each other.
+fn drained(space: &tupelo::Space) -> Vec<Tuple> {
+    let number = template![_, Kind::Int];
+    let take = || space.try_take(&[number], Order::Min(1), keep).unwrap();
+    std::iter::from_fn(take).collect()
+}
+
+#[test]
+fn tuples_of_which_one_is_refused_stay_where_they_were_v3() {
+    for engine in ENGINES {
+        for value in values() {
+            let temporary = Temporary::new(engine, Limits::default());
+            let space = &temporary.space;
+            let tuples = three(space, &value);
+            let any = [template![_, _]];
+            let mut seen = 0;
+            let mut third_time_refused = |tuple: TupleView<'_>| {
+                seen += 1;
+                if seen == 3 { refuse(tuple) } else { keep(tuple) }
+            };
+            assert!(space.take_all(&any, None, &mut third_time_refused).is_err());
+            assert!(space.try_take_many(&any, 3, 3, refuse).is_err());
+            assert!(space.take_all(&any, Some(2), refuse).is_err());
+            assert_eq!(space.count(&any).unwrap(), 3, "{value}");
+            // The older of two alike is the first, as before.
+            let same_shape = space.read_all(&any, None, keep).unwrap();
+            let place = |tuple| same_shape.iter().position(|one| one == tuple).unwrap();
+            assert!(place(&tuples[0]) < place(&tuples[2]), "{value}");
+            assert_eq!(drained(space), tuples, "{value}");
+        }
+    }
+}
+
+#[test]
+fn a_tuple_that_a_swap_can_not_represent_is_not_replaced_v3() {
+    for engine in ENGINES {
+        for value in values() {
+            let temporary = Temporary::new(engine, Limits::default());
+            let space = &temporary.space;
+            let tuples = three(space, &value);
+            let odd = [template![value.kind(), _]];
+            assert!(space.try_swap(&odd, &fields![0, 9], refuse).is_err());
+            assert_eq!(drained(space), tuples, "{value}");
+        }
+    }
+}
+
+#[test]
+fn what_others_take_while_a_sink_looks_is_not_taken_twice_t1() {
+    for engine in ENGINES {
+        let value = Value::parse_word("list(1)").unwrap();
+        let temporary = Temporary::new(engine, Limits::default());
+        let space = &temporary.space;
+        let tuples = three(space, &value);
+        let odd = [template![value.kind(), _]];
+        let mut taken = None;
+        let swapped = space.try_swap(&odd, &fields![0, 9], |tuple| {
+            if taken.is_none() {
+                taken = space.try_take(&odd, Order::Fifo, keep)?;
+            }
+            keep(tuple)
+        });
+        assert_eq!(taken.as_ref(), Some(&tuples[0]));
+        assert_eq!(swapped.unwrap().as_ref(), Some(&tuples[2]), "the next one was replaced");
+
+        let mut late = Some(&tuples[0]);
+        let all = space.take_all(&[template![_, _]], None, |tuple| {
+            // One more while the first are looked at: there is nothing refusable any more, so it comes too late.
+            if let Some(tuple) = late.take() {
+                with_tuple(tuple, |fields| space.put(fields))?;
+            }
+            keep(tuple)
+        });
+        assert_eq!(all.unwrap().len(), 2);
+        let mut late = Some(&tuples[2]);
+        let all = space.take_all(&[template![_, _]], None, |tuple| {
+            // And here it is a match of the moment at which the first has been accepted.
+            if let Some(tuple) = late.take() {
+                with_tuple(tuple, |fields| space.put(fields))?;
+            }
+            keep(tuple)
+        });
+        assert_eq!(all.unwrap(), [tuples[0].clone(), tuples[2].clone()]);
     }
 }
