@@ -26,6 +26,7 @@ pub(crate) mod bell;
 pub(crate) mod cells;
 pub(crate) mod chain;
 pub(crate) mod deliver;
+mod finish;
 pub(crate) mod signal;
 pub(crate) mod stored;
 pub(crate) mod wait;

@@ -1,4 +1,5 @@
-//! The waiting side: registering, sleeping, picking up, giving up (rules O3, T3, T5, T6).
+//! The waiting side: registering, sleeping, giving up (rules O3, T3, T5, T6). What was waited for is picked up in
+//! [`super::finish`].
 
 use std::cell::Cell as LocalCell;
 use std::sync::Arc;
@@ -6,20 +7,18 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
 use tupelo_shm::{Section, Span, futex, process::fork_generation};
-use tupelo_tuple::{TemplateRef, TupleView};
+use tupelo_tuple::TemplateRef;
 
 use super::{
     LINKED, RECORD, SCOPE, SIGNAL, STATE, TICKET, WANT, Want, cell, chain, deliver, signal, stored,
 };
 use crate::Engine;
-use crate::claim::{Begun, Claim, ClaimTerms};
 use crate::error::Error;
 use crate::find::{Order, Search};
-use crate::flight::Flight;
 use crate::index::key;
 use crate::layout::head;
 use crate::links;
-use crate::record::{self, ImageBuffer};
+use crate::record;
 use crate::registry::Kinds;
 use crate::stripe::{self, Stripe};
 use crate::targets::Targets;
@@ -55,9 +54,9 @@ pub enum Outcome<R> {
 /// A blocked caller's place in line. Dropped, it gives up: a tuple already handed over goes back with its
 /// identity, age and place (rule T5).
 pub struct Waiter {
-    engine: Arc<Engine>,
-    number: u32,
-    want: Want,
+    pub(super) engine: Arc<Engine>,
+    pub(super) number: u32,
+    pub(super) want: Want,
     done: bool,
     /// When it was made, as forks are counted: a child's copy of it is not the child's.
     fork_generation: u32,
@@ -350,7 +349,7 @@ impl Waiter {
         self.cell().word(SIGNAL)
     }
 
-    fn record(&self) -> u32 {
+    pub(super) fn record(&self) -> u32 {
         self.cell().load(RECORD)
     }
 
@@ -369,169 +368,8 @@ impl Waiter {
         self.cell().init(super::WAKES, other.number);
     }
 
-    /// Picks up what [`Waiter::wait`] announced.
-    ///
-    /// # Errors
-    ///
-    /// What the memory says, and what `sink` says; for a take whose sink fails as in
-    /// [`Engine::try_take`], the tuple goes back.
-    pub fn finish<R, E: From<Error>>(
-        self,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<R, E> {
-        let mut waiter = self;
-        let mut sink = Some(sink);
-        let mut once = |tuple: TupleView<'_>| match sink.take() {
-            Some(sink) => sink(tuple),
-            None => unreachable!("a sink is used for one tuple"),
-        };
-        loop {
-            while waiter.record() == 0 {
-                waiter.wait(None)?;
-            }
-            match waiter.finish_now(&mut once)? {
-                Outcome::Done(result) => return Ok(result),
-                Outcome::Waits(again) => waiter = again,
-            }
-        }
-    }
-
-    /// As [`Waiter::finish`], without waiting: if no tuple is there, the waiter stays in line.
-    ///
-    /// # Errors
-    ///
-    /// As [`Waiter::finish`].
-    pub fn finish_now<R, E: From<Error>>(
-        mut self,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<Outcome<R>, E> {
-        if self.record() == 0 {
-            return Ok(Outcome::Waits(self));
-        }
-        let engine = Arc::clone(&self.engine);
-        let (shape, _) = record::shape_of(record::header(&engine.memory.view(), self.record()));
-        let scope = stripe::scope_of(shape);
-        let mut section = Section::enter(&engine.memory, scope).map_err(Error::from)?;
-        let reference = cell(section.view(), self.number).load(RECORD);
-        if reference == 0 {
-            // The put that handed it over died and was undone.
-            drop(section);
-            return Ok(Outcome::Waits(self));
-        }
-        let shape_kinds =
-            engine.kinds_of(section.view(), shape).ok_or_else(|| engine.damaged(NO_SHAPE))?;
-        let kinds = shape_kinds.as_slice();
-        let cell = cell(section.view(), self.number);
-        section.set(cell, RECORD, 0);
-        let stripe = Stripe::of_shape(section.view(), shape);
-        let header = record::header(section.view(), reference);
-        if record::must_be_held(header, shape_kinds.are_refusable()) {
-            let flight = Flight::begin(&mut section, reference)?;
-            let header = record::header(section.view(), reference);
-            // A copy is freed if this thread dies, a tuple goes back.
-            let copied = self.want == Want::Read;
-            let state = if copied { record::COPIED } else { record::TAKEN };
-            section.set(header, record::STATE, state);
-            section.commit().map_err(Error::from)?;
-            drop(section);
-            self.release()?;
-            return engine
-                .pour(scope, reference, (&flight, copied), kinds, sink)
-                .map(Outcome::Done);
-        }
-        let mut buffer = ImageBuffer::new();
-        let tuple = buffer.copy(section.view(), reference, kinds);
-        let told = self.settle(&mut section, stripe, reference, tuple.kinds())?;
-        section.commit().map_err(Error::from)?;
-        drop(section);
-        told.wake(&engine);
-        self.release()?;
-        sink(tuple.of_class(shape_kinds.class())).map(Outcome::Done)
-    }
-
-    /// Makes a claim of the tuple that [`Waiter::wait`] announced, and shows it to `sink`. For a waiter that wants
-    /// to take.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::try_claim`].
-    pub fn finish_claim<R, E: From<Error>>(
-        self,
-        terms: &ClaimTerms,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<(Claim, R), E> {
-        let mut waiter = self;
-        let mut sink = Some(sink);
-        let mut once = |tuple: TupleView<'_>| match sink.take() {
-            Some(sink) => sink(tuple),
-            None => unreachable!("a sink is used for one tuple"),
-        };
-        loop {
-            while waiter.record() == 0 {
-                waiter.wait(None)?;
-            }
-            match waiter.finish_claim_now(terms, &mut once)? {
-                Outcome::Done(claimed) => return Ok(claimed),
-                Outcome::Waits(again) => waiter = again,
-            }
-        }
-    }
-
-    /// As [`Waiter::finish_claim`], without waiting: if no tuple is there, the waiter stays in line.
-    ///
-    /// # Errors
-    ///
-    /// As [`Waiter::finish_claim`].
-    pub fn finish_claim_now<R, E: From<Error>>(
-        mut self,
-        terms: &ClaimTerms,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<Outcome<(Claim, R)>, E> {
-        if self.record() == 0 {
-            return Ok(Outcome::Waits(self));
-        }
-        let engine = Arc::clone(&self.engine);
-        let Some(begun) = engine.retry(|| self.claim_handed(terms))? else {
-            return Ok(Outcome::Waits(self));
-        };
-        self.release()?;
-        engine.pour_claim(begun, sink).map(Outcome::Done)
-    }
-
-    /// Claims the record that was handed over; `None` if the put that did so died and was undone.
-    fn claim_handed(&self, terms: &ClaimTerms) -> Result<Option<Begun>, Error> {
-        let engine = &*self.engine;
-        let (shape, _) = record::shape_of(record::header(&engine.memory.view(), self.record()));
-        let mut section = engine.enter(stripe::scope_of(shape))?;
-        let cell = cell(section.view(), self.number);
-        let reference = cell.load(RECORD);
-        if reference == 0 {
-            return Ok(None);
-        }
-        let stripe = Stripe::of_shape(section.view(), shape);
-        section.set(cell, RECORD, 0);
-        let record = record::at(section.view(), reference);
-        let kinds =
-            engine.kinds_of(section.view(), shape).ok_or_else(|| engine.damaged(NO_SHAPE))?;
-        let begun = engine.hold_for_claim(&mut section, stripe, (record, &kinds), terms)?;
-        section.commit()?;
-        Ok(Some(begun))
-    }
-
-    /// Frees the record that was picked up.
-    fn settle<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
-        reference: u32,
-        kinds: &[tupelo_tuple::Kind],
-    ) -> Result<super::deliver::Delivery, Error> {
-        let taken = self.want == Want::Take;
-        self.engine.free_held(section, stripe, reference, kinds, taken)
-    }
-
     /// Gives the cell back.
-    fn release(&mut self) -> Result<(), Error> {
+    pub(super) fn release(&mut self) -> Result<(), Error> {
         self.done = true;
         let view = self.engine.memory.view();
         self.engine.drop_template(cell(&view, self.number))?;
@@ -597,7 +435,7 @@ impl Engine {
     }
 }
 
-const NO_SHAPE: &str = "a record names a shape that does not exist";
+pub(super) const NO_SHAPE: &str = "a record names a shape that does not exist";
 
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
