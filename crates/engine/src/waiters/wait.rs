@@ -376,6 +376,16 @@ impl Waiter {
         self.engine.release_cell(self.number)
     }
 
+    /// Leaves the line, as dropping does, and says whether that went well. Whoever calls it acts for the process
+    /// that got in line.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub fn give_up(mut self) -> Result<(), Error> {
+        self.cancel()
+    }
+
     /// Leaves the line.
     fn cancel(&mut self) -> Result<(), Error> {
         let engine = Arc::clone(&self.engine);
