@@ -55,7 +55,7 @@ pub(crate) fn restore<'m>(
 fn is_listed(view: &View<'_>, layout: &Layout, stripe: Stripe<'_>, reference: u32) -> bool {
     let is_live = |reference| {
         blocks::begins_at(view, layout, stripe, reference)
-            && record::header(view, reference).load(STATE) == record::LIVE
+            && blocks::start(view, reference).load(STATE) == record::LIVE
     };
     if !is_live(reference) {
         return false;

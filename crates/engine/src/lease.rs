@@ -271,11 +271,12 @@ impl Engine {
         let stripe = Stripe::of_scope(view, lease.scope);
         // Its block may be something else by now, and its words anything: they are looked at one after the other.
         let begins = |granule| blocks::begins_at(view, &self.layout, stripe, granule);
-        let record = begins(lease.reference).then(|| record::at(view, lease.reference))?;
+        let is_there = begins(lease.reference)
+            && blocks::start(view, lease.reference).load(STATE) != record::FREE;
+        let record = is_there.then(|| record::at(view, lease.reference))?;
         let state = record.header.load(STATE);
-        let is_there = state != record::FREE;
-        let extension = (is_there && begins(record.header.load(EXTENSION)))
-            .then(|| extension::of(view, record.header))??;
+        let extension =
+            begins(record.header.load(EXTENSION)).then(|| extension::of(view, record.header))??;
         // One that has ended while the tuple was in somebody's hands ends the tuple when that comes back.
         let ended = state != record::DELAYED && timers::is_past(extension.load64(LEASE_END_MS));
         (extension.load64(LEASE_NUMBER) == lease.number && !ended).then_some((stripe, record))

@@ -109,8 +109,9 @@ impl Engine {
         let stripe = Stripe::of_scope(view, place.scope);
         // Its block may be something else by now, and its words anything: they are looked at one after the other.
         let begins = |granule| blocks::begins_at(view, &self.layout, stripe, granule);
-        let claimed = begins(place.reference).then(|| record::at(view, place.reference));
-        let claimed = claimed.filter(|record| record.header.load(STATE) == record::CLAIMED);
+        let is_claimed = begins(place.reference)
+            && blocks::start(view, place.reference).load(STATE) == record::CLAIMED;
+        let claimed = is_claimed.then(|| record::at(view, place.reference));
         let found = claimed.filter(|record| begins(record.header.load(record::EXTENSION)));
         let extension = found.and_then(|record| extension::of(view, record.header));
         match (found, extension) {
