@@ -6,14 +6,15 @@ use tupelo_tuple::{Field, Kind};
 use crate::Engine;
 use crate::error::Error;
 use crate::lease::lease_end_ms;
-use crate::record::{self, ImageBuffer};
+use crate::record::{self, ImageBuffer, Record};
 use crate::stripe::{HELD, Stripe};
 use crate::take::count_take;
 use crate::timers;
 use crate::waiters::deliver::Delivery;
 
 impl Engine {
-    /// Puts a held record back to its place, or hands it to a waiter that matches it.
+    /// Puts a held record back to its place, or hands it to a waiter that matches it; or frees it, if its lease has
+    /// ended meanwhile: nothing may be filled in the section after that.
     pub(crate) fn give_back<'m>(
         &self,
         section: &mut Section<'m>,
@@ -21,17 +22,29 @@ impl Engine {
         reference: u32,
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
-        let mut copy = ImageBuffer::new();
-        let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
         // It leaves one hand; a waiter's hand counts anew.
         section.add(stripe.page(), HELD, -1);
         let record = record::at(section.view(), reference);
         if timers::is_past(lease_end_ms(section.view(), record)) {
-            // Its time ran out meanwhile: it is there no more (rule L1).
+            // It is there no more (rule L1).
             let told = self.told_of_removal(section, stripe, reference, kinds)?;
             self.free_record_at(section, stripe, record)?;
             return Ok(told);
         }
+        self.put_back(section, stripe, record, kinds)
+    }
+
+    /// Puts a record that nobody holds and that is in no list to its place, or hands it to a waiter that matches it.
+    pub(crate) fn put_back<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+        kinds: &[Kind],
+    ) -> Result<Delivery, Error> {
+        let reference = record.reference;
+        let mut copy = ImageBuffer::new();
+        let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
         let delivery = self.deliver(section, stripe, reference, &fields, kinds)?;
         if !delivery.taken() {
             self.link_back(section, stripe, reference, kinds)?;

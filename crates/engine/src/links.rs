@@ -174,7 +174,8 @@ impl Engine {
         header: Header<'m>,
     ) -> Result<(), Error> {
         if let Some(extension) = extension::of(section.view(), header) {
-            history::forget(section, &self.layout, stripe, extension)?;
+            let block = history::detach(section, extension);
+            history::free(section, &self.layout, stripe, block)?;
         }
         blocks::free(section, &self.layout, stripe, header.load(EXTENSION))
     }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use support::{LONG, any, any_job, count, engine, job, number, this_job, try_claim, try_take};
-use tupelo_engine::{ClaimTerms, Engine, Error, Order, Want};
+use tupelo_engine::{ClaimTerms, Engine, Error, Order, Waiter, Want};
 use tupelo_tuple::{Field, Kind, TemplateRef};
 
 const BRIEF: ClaimTerms = ClaimTerms { ttl: Duration::from_millis(5), attempts_max: None };
@@ -191,6 +191,33 @@ fn what_comes_back_goes_to_who_waits_for_it_t3() {
     sound(&engine);
     claim.done(&[]).unwrap();
     sound(&engine);
+}
+
+#[test]
+fn what_fails_while_readers_wait_fills_no_block_that_it_frees_t3_k5() {
+    // A reader gets a copy: its block must not be one that the same section has freed (`--features checked`).
+    let engine = engine(16 << 20);
+    let terms = ClaimTerms { attempts_max: Some(3), ..LONG };
+    let template = any_job();
+    let readers = || [(); 3].map(|()| engine.waiter(&[TemplateRef::new(&template)], Want::Read));
+    let all_read = |waiters: [Result<Waiter, Error>; 3]| {
+        sound(&engine);
+        for waiter in waiters {
+            assert_eq!(waiter.unwrap().finish(number).unwrap(), 1);
+        }
+        sound(&engine);
+    };
+    engine.put(&job(1)).unwrap();
+    for _ in 1..=2 {
+        let (claim, _) = try_claim(&engine, &any_job(), &terms).unwrap();
+        let waiters = readers();
+        claim.abort("a reason that makes the history's block as large as a job's record").unwrap();
+        all_read(waiters);
+    }
+    try_claim(&engine, &any_job(), &terms).unwrap().0.abort("the last attempt").unwrap();
+    let waiters = readers();
+    assert_eq!(engine.requeue(&[TemplateRef::new(&template)]).unwrap(), 1);
+    all_read(waiters);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::extension::{self, ATTEMPTS, Extension, HISTORY};
 use crate::record;
 use crate::step;
-use crate::stripe::{DEAD_COUNT, HELD, Stripe};
+use crate::stripe::{DEAD_COUNT, Stripe};
 use crate::targets::{Target, TupleCopy};
 use crate::timers::wheel;
 use crate::waiters::deliver::Delivery;
@@ -60,14 +60,19 @@ impl Engine {
     /// [`Error::SpaceFull`]: none was put back.
     pub fn requeue(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
         let requeued = self.at_one_moment(template, |section, targets| {
-            let (mut count, mut wakes) = (0, Delivery::default());
+            let mut revived = Revived::default();
             for target in targets {
                 for reference in self.dead_matches(section, target) {
-                    wakes.join(self.revive(section, target, reference)?);
-                    count += 1;
+                    self.revive(section, target, reference, &mut revived)?;
                 }
             }
-            Ok((count, wakes))
+            // Frees last: who waited for the tuples may have been given copies.
+            for (stripe, block) in &revived.histories {
+                step::begin(section)?;
+                section.focus(stripe.scope());
+                history::free(section, &self.layout, *stripe, *block)?;
+            }
+            Ok((revived.count, revived.wakes))
         })?;
         let Some((count, wakes)) = requeued else { return Ok(0) };
         wakes.wake(self);
@@ -110,14 +115,26 @@ impl Engine {
         section: &mut Section<'m>,
         target: &Target<'_>,
         reference: u32,
-    ) -> Result<Delivery, Error> {
+        revived: &mut Revived<'m>,
+    ) -> Result<(), Error> {
         step::begin(section)?;
         let stripe = Stripe::of_shape(section.view(), target.shape);
         section.focus(stripe.scope());
         let extension = self.bury(section, stripe, reference)?;
         section.set(extension, ATTEMPTS, 0);
-        section.add(stripe.page(), HELD, 1);
-        history::forget(section, &self.layout, stripe, extension)?;
-        self.give_back(section, stripe, reference, target.kinds.as_slice())
+        revived.histories.push((stripe, history::detach(section, extension)));
+        let record = record::at(section.view(), reference);
+        revived.wakes.join(self.put_back(section, stripe, record, target.kinds.as_slice())?);
+        revived.count += 1;
+        Ok(())
     }
+}
+
+/// What was put back in one section.
+#[derive(Default)]
+struct Revived<'m> {
+    count: u64,
+    wakes: Delivery,
+    /// Blocks that tell of the failed attempts, still to be freed.
+    histories: Vec<(Stripe<'m>, u32)>,
 }

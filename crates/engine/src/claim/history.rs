@@ -34,7 +34,8 @@ pub struct Attempt {
     pub reason: String,
 }
 
-/// Adds an attempt to the history of a record.
+/// Adds an attempt to the history of a record. Returns the block that this replaces, 0 for none: the caller
+/// frees it, at the end of its section.
 ///
 /// # Errors
 ///
@@ -45,36 +46,36 @@ pub(crate) fn append<'m>(
     stripe: Stripe<'m>,
     extension: Extension<'m>,
     attempt: &Attempt,
-) -> Result<(), Error> {
+) -> Result<u32, Error> {
     let old = extension.load(HISTORY);
     let mut attempts = read(section.view(), old);
     attempts.push(attempt.clone());
     let bytes = encode(&attempts);
-    // The old block is freed after the new one is filled: what a section frees it must not fill (R2).
     let block = blocks::allocate(section, layout, stripe, TEXT + bytes.len())?;
     let start: Span<'m, GRANULE> = section.view().at(block);
     start.init(BYTES, u32::try_from(bytes.len()).unwrap_or(0));
     section.view().copy_in(block as usize * GRANULE + TEXT, &bytes);
     section.set(extension, HISTORY, block);
-    if old != 0 {
-        blocks::free(section, layout, stripe, old)?;
-    }
-    Ok(())
+    Ok(old)
 }
 
-/// Frees the history of a record.
-pub(crate) fn forget<'m>(
-    section: &mut Section<'m>,
-    layout: &Layout,
-    stripe: Stripe<'m>,
-    extension: Extension<'m>,
-) -> Result<(), Error> {
+/// Takes its history from a record. Returns the block, 0 for none: the caller frees it, at the end of its section.
+pub(crate) fn detach<'m>(section: &mut Section<'m>, extension: Extension<'m>) -> u32 {
     let block = extension.load(HISTORY);
     if block != 0 {
         section.set(extension, HISTORY, 0);
-        blocks::free(section, layout, stripe, block)?;
     }
-    Ok(())
+    block
+}
+
+/// Frees a block that [`append`] or [`detach`] returned. Nothing may be filled in the section after that (R2).
+pub(crate) fn free<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    block: u32,
+) -> Result<(), Error> {
+    if block == 0 { Ok(()) } else { blocks::free(section, layout, stripe, block) }
 }
 
 /// The attempts that a history block tells of, oldest first; none for block 0.

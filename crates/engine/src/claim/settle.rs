@@ -234,15 +234,31 @@ impl Engine {
         let extension = self.end_claim(section, stripe, record)?;
         let number = extension.load(ATTEMPTS).saturating_add(1);
         section.set(extension, ATTEMPTS, number);
+        let mut replaced = 0;
         if let Some(failure) = failure {
             let attempt = Attempt { number, reason: failure.reason() };
-            history::append(section, &self.layout, stripe, extension, &attempt)?;
+            replaced = history::append(section, &self.layout, stripe, extension, &attempt)?;
         }
         let most = extension.load(ATTEMPTS_MAX);
         let is_last = most != 0 && number >= most;
-        if !is_last || timers::is_past(lease_end_ms(section.view(), record)) {
-            return self.give_back(section, stripe, record.reference, kinds);
-        }
+        let told = if is_last && !timers::is_past(lease_end_ms(section.view(), record)) {
+            self.give_up(section, stripe, (record, extension), kinds)?
+        } else {
+            self.give_back(section, stripe, record.reference, kinds)?
+        };
+        // Frees last: who waited for the tuple may have been given a copy.
+        history::free(section, &self.layout, stripe, replaced)?;
+        Ok(told)
+    }
+
+    /// Puts a record that is off its claim with the dead ones (rule K5).
+    fn give_up<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        (record, extension): (Record<'m>, Extension<'m>),
+        kinds: &[Kind],
+    ) -> Result<Delivery, Error> {
         let told = self.told_of_removal(section, stripe, record.reference, kinds)?;
         list::push(section, stripe, List::Dead, (record.reference, extension));
         section.set_words([
