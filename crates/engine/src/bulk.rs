@@ -7,7 +7,7 @@ use tupelo_tuple::{Field, TemplateRef, TupleRef, TupleView};
 use crate::Engine;
 use crate::claim::{Begun, ClaimTerms};
 use crate::error::Error;
-use crate::find::{Hit, Order, beats};
+use crate::find::{Hit, Order, Purpose, beats};
 use crate::lease::LeaseTerms;
 use crate::put::Incoming;
 use crate::record;
@@ -96,7 +96,7 @@ impl Engine {
     ///
     /// What the memory says.
     pub fn count(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        let counted = self.at_one_moment(template, |section, targets| {
+        let counted = self.at_one_moment(template, Purpose::Read, |section, targets| {
             let matches =
                 |target: &Target<'_>| target.matches(section.view(), self.seed).len() as u64;
             Ok(targets.iter().map(matches).sum())
@@ -104,9 +104,13 @@ impl Engine {
         Ok(counted?.unwrap_or(0))
     }
 
-    /// Whether anything matches at one moment.
-    pub(crate) fn matches_now(&self, template: &[TemplateRef<'_>]) -> Result<bool, Error> {
-        let found = self.at_one_moment(template, |section, targets| {
+    /// Whether anything matches at one moment that is good for `purpose`.
+    pub(crate) fn matches_now(
+        &self,
+        template: &[TemplateRef<'_>],
+        purpose: Purpose,
+    ) -> Result<bool, Error> {
+        let found = self.at_one_moment(template, purpose, |section, targets| {
             let has_one = |target: &Target<'_>| {
                 !target.first_matches(section.view(), self.seed, 1).is_empty()
             };
@@ -121,7 +125,7 @@ impl Engine {
     ///
     /// What the memory says.
     pub fn present(&self, template: &[TemplateRef<'_>]) -> Result<bool, Error> {
-        let present = self.at_one_moment(template, |section, targets| {
+        let present = self.at_one_moment(template, Purpose::Read, |section, targets| {
             Ok(targets.iter().any(|target| self.has_match(section, target)))
         });
         Ok(present?.unwrap_or(false))
@@ -153,7 +157,7 @@ impl Engine {
         template: &[TemplateRef<'_>],
         limit: usize,
     ) -> Result<Vec<TupleCopy>, Error> {
-        let copies = self.at_one_moment(template, |section, targets| {
+        let copies = self.at_one_moment(template, Purpose::Read, |section, targets| {
             let matches = found(section, targets, self.seed, limit);
             Ok(matches.map(|found| found.copy(section)).collect())
         });
@@ -167,7 +171,7 @@ impl Engine {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let held = self.at_one_moment(template, |section, targets| {
+        let held = self.at_one_moment(template, Purpose::Take, |section, targets| {
             let Some((found, _)) = furthest(section, targets, self.seed, order) else {
                 return Ok(None);
             };
@@ -187,7 +191,7 @@ impl Engine {
         order: Order,
         terms: &ClaimTerms,
     ) -> Result<Option<Begun>, Error> {
-        let claimed = self.at_one_moment(template, |section, targets| {
+        let claimed = self.at_one_moment(template, Purpose::Take, |section, targets| {
             let Some((found, _)) = furthest(section, targets, self.seed, order) else {
                 return Ok(None);
             };
@@ -207,7 +211,7 @@ impl Engine {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let read = self.at_one_moment(template, |section, targets| {
+        let read = self.at_one_moment(template, Purpose::Read, |section, targets| {
             Ok(furthest(section, targets, self.seed, order).map(|(_, copy)| copy))
         });
         let copy = read?.flatten();
@@ -238,11 +242,12 @@ impl Engine {
     pub(crate) fn at_one_moment<'e, R>(
         &'e self,
         template: &[TemplateRef<'_>],
+        purpose: Purpose,
         mut operation: impl FnMut(&mut Section<'e>, &[Target<'_>]) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
         self.retry(|| {
             loop {
-                let targets = self.targets(template);
+                let targets = self.targets(template, purpose);
                 let section = self.lock_all(targets.all.iter().map(|target| target.shape))?;
                 let Some(mut section) = section else {
                     return self.require_sound().map(|()| None);

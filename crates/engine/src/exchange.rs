@@ -5,6 +5,7 @@ use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
 use crate::Engine;
 use crate::error::Error;
+use crate::find::Purpose;
 use crate::links;
 use crate::put::Incoming;
 use crate::record;
@@ -38,7 +39,7 @@ impl Engine {
     ) -> Result<bool, Error> {
         let incoming = self.incoming(tuple.into())?;
         let shape = self.shape(&incoming.kinds)?;
-        let stored = self.with_targets(unless, shape, |section, targets| {
+        let stored = self.with_targets((unless, Purpose::Read), shape, |section, targets| {
             if targets.all.iter().any(|target| self.has_match(section, target)) {
                 return Ok(None);
             }
@@ -93,7 +94,7 @@ impl Engine {
         (incoming, shape): (&Incoming<'_>, u32),
         seen: Option<Identity>,
     ) -> Result<Swap, Error> {
-        self.with_targets(template, shape, |section, targets| {
+        self.with_targets((template, Purpose::Take), shape, |section, targets| {
             let first = targets.all.iter().find_map(|target| {
                 target
                     .first_matches(section.view(), self.seed, 1)
@@ -135,13 +136,13 @@ impl Engine {
     /// Runs `operation` while the stripes that `template` concerns, and that of `shape`, are locked.
     fn with_targets<'e, R>(
         &'e self,
-        template: &[TemplateRef<'_>],
+        (template, purpose): (&[TemplateRef<'_>], Purpose),
         shape: u32,
         mut operation: impl FnMut(&mut Section<'e>, &Targets<'_>) -> Result<R, Error>,
     ) -> Result<R, Error> {
         self.retry(|| {
             loop {
-                let targets = self.targets(template);
+                let targets = self.targets(template, purpose);
                 let shapes = targets.all.iter().map(|target| target.shape);
                 let mut section = self.lock_shapes(shapes.chain([shape]))?;
                 if self.outdated(&targets) {

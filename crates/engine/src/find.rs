@@ -28,6 +28,26 @@ pub enum Order {
     Min(usize),
 }
 
+/// What a match is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To be copied.
+    Read,
+    /// To be removed: what an open transaction has read is passed over (rule X3).
+    Take,
+}
+
+impl Purpose {
+    /// The marks of a record that make it no match.
+    #[inline(always)]
+    fn passes_over(self) -> u32 {
+        match self {
+            Self::Read => 0,
+            Self::Take => record::READ_MARK,
+        }
+    }
+}
+
 /// What is looked for in one stripe: patterns, and the kinds that the stripe's tuples have.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'t> {
@@ -38,6 +58,8 @@ pub(crate) struct Search<'t> {
     /// Whether the tuples have a field that the caller may be unable to represent.
     pub(crate) is_refusable: bool,
     pub(crate) seed: u64,
+    /// The marks of a record that make it no match.
+    passes_over: u32,
 }
 
 /// What a search came to.
@@ -74,8 +96,13 @@ impl<'m> Found<'m> {
 impl<'t> Search<'t> {
     /// A search for what `patterns` match among tuples of `kinds`, which fit them.
     #[inline]
-    pub(crate) fn new(patterns: &'t [PatternRef<'t>], kinds: &'t Kinds, seed: u64) -> Self {
-        Self::by_key(patterns, kinds, Key::new(patterns, seed), seed)
+    pub(crate) fn new(
+        patterns: &'t [PatternRef<'t>],
+        kinds: &'t Kinds,
+        seed: u64,
+        purpose: Purpose,
+    ) -> Self {
+        Self::by_key(patterns, kinds, Key::new(patterns, seed), seed, purpose)
     }
 
     /// As [`Search::new`], with the key that went with finding out the kinds.
@@ -85,14 +112,18 @@ impl<'t> Search<'t> {
         kinds: &'t Kinds,
         key: Key,
         seed: u64,
+        purpose: Purpose,
     ) -> Self {
-        let is_refusable = kinds.are_refusable();
-        Self { patterns, kinds: kinds.as_slice(), key, is_refusable, seed }
+        let (is_refusable, passes_over) = (kinds.are_refusable(), purpose.passes_over());
+        Self { patterns, kinds: kinds.as_slice(), key, is_refusable, seed, passes_over }
     }
 
     /// Whether the record matches.
     #[inline(always)]
     pub(crate) fn accepts(&self, view: &View<'_>, record: Record<'_>) -> bool {
+        if record.header.load(record::SHAPE) & self.passes_over != 0 {
+            return false;
+        }
         if self.key.is_all {
             record::matches_fixed(view, record, self.kinds, self.patterns)
         } else {

@@ -11,7 +11,7 @@ use tupelo_tuple::{TemplateRef, TupleView};
 
 use crate::Engine;
 use crate::error::Error;
-use crate::find::{Order, Search};
+use crate::find::{Order, Purpose, Search};
 use crate::record::{self, ImageBuffer};
 use crate::registry::Kinds;
 use crate::stripe::{self, HELD, Stripe};
@@ -52,7 +52,7 @@ impl Engine {
             let Some(shape) = self.find_shape(&kinds) else {
                 return Ok(self.require_sound().map(|()| None)?);
             };
-            let search = Search::by_key(one.patterns, &kinds, key, self.seed);
+            let search = Search::by_key(one.patterns, &kinds, key, self.seed, Purpose::Read);
             return self.read_from(shape, &search, (order, Miss::Final), sink);
         }
         self.read_wide(template, order, sink)
@@ -77,7 +77,8 @@ impl Engine {
             [one] if let Some(key) = kinds.select(one, self.seed) => {
                 match self.find_shape(&kinds) {
                     Some(shape) => {
-                        let search = Search::by_key(one.patterns, &kinds, key, self.seed);
+                        let search =
+                            Search::by_key(one.patterns, &kinds, key, self.seed, Purpose::Read);
                         self.read_from(shape, &search, (order, Miss::Preliminary), sink)?
                     }
                     None => None,
@@ -182,7 +183,7 @@ impl Engine {
         }
         let mut recalled = false;
         loop {
-            for target in &self.targets(template).all {
+            for target in &self.targets(template, Purpose::Read).all {
                 let class = target.kinds.class();
                 let read = match target.search(self.seed) {
                     Some(search) => {
@@ -197,7 +198,7 @@ impl Engine {
             }
             if !recalled && self.recall_matches_of(template)? {
                 recalled = true;
-            } else if !self.matches_now(template)? {
+            } else if !self.matches_now(template, Purpose::Read)? {
                 return Ok(None);
             }
         }

@@ -5,7 +5,7 @@
 //! | 0 | state |
 //! | 4 | link of the free list ([`crate::blocks`]); nothing else |
 //! | 8 | bytes of the image |
-//! | 12 | shape; bits 16 to 23: the index slots that it is linked in; bit 31: the image is wide |
+//! | 12 | shape; bits 16 to 23: the index slots that it is linked in; bit 24: an open transaction has read it; bit 31: the image is wide |
 //! | 16 | sequence number: the order of puts (two words) |
 //! | 24 | block with what few records have ([`crate::extension`]), 0 if none |
 //! | 28 | who holds it: waiter cell, or participant + 1 |
@@ -62,6 +62,8 @@ pub(crate) const DEAD: u32 = 7;
 pub(crate) const DELAYED: u32 = 8;
 
 const WIDE: u32 = 1 << 31;
+/// An open transaction has read the record: whoever takes passes it over (rule X3).
+pub(crate) const READ_MARK: u32 = 1 << 24;
 const SHAPE_NUMBER: u32 = 0xffff;
 
 /// The fixed part of the block at `reference`.

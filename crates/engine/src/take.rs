@@ -7,7 +7,7 @@ use tupelo_tuple::{Kind, TemplateRef, TupleView};
 
 use crate::Engine;
 use crate::error::Error;
-use crate::find::{Hit, Order, Search};
+use crate::find::{Hit, Order, Purpose, Search};
 use crate::flight::Flight;
 use crate::links;
 use crate::record::{self, ImageBuffer, Record};
@@ -38,7 +38,7 @@ impl Engine {
             let Some(shape) = self.find_shape(&kinds) else {
                 return Ok(self.require_sound().map(|()| None)?);
             };
-            let search = Search::by_key(one.patterns, &kinds, key, self.seed);
+            let search = Search::by_key(one.patterns, &kinds, key, self.seed, Purpose::Take);
             return self.take_from(shape, &search, order, sink);
         }
         self.take_wide(template, order, sink)
@@ -65,7 +65,7 @@ impl Engine {
             let Some(shape) = self.find_shape(&kinds) else {
                 return Ok(Outcome::Waits(self.waiter(template, Want::Take)?));
             };
-            let search = Search::by_key(one.patterns, &kinds, key, self.seed);
+            let search = Search::by_key(one.patterns, &kinds, key, self.seed, Purpose::Take);
             return self.take_or_wait_at(shape, one, &search, order, sink);
         }
         match self.take_wide(template, order, sink)? {
@@ -282,7 +282,7 @@ impl Engine {
         }
         let mut recalled = false;
         loop {
-            for target in &self.targets(template).all {
+            for target in &self.targets(template, Purpose::Take).all {
                 let class = target.kinds.class();
                 let taken = match target.search(self.seed) {
                     Some(search) => self.take_from(target.shape, &search, order, |tuple| {
@@ -296,7 +296,7 @@ impl Engine {
             }
             if !recalled && self.recall_matches_of(template)? {
                 recalled = true;
-            } else if !self.matches_now(template)? {
+            } else if !self.matches_now(template, Purpose::Take)? {
                 return Ok(None);
             }
         }

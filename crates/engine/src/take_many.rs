@@ -11,6 +11,7 @@ use tupelo_tuple::{TemplateRef, TupleView};
 use crate::Engine;
 use crate::bulk::{Found, found, pour};
 use crate::error::Error;
+use crate::find::Purpose;
 use crate::record;
 use crate::targets::{Target, TupleCopy};
 use crate::waiters::deliver::Delivery;
@@ -76,7 +77,7 @@ impl Engine {
         let mut accepted: Vec<(Identity, R)> = Vec::new();
         loop {
             let seen: Vec<Identity> = accepted.iter().map(|(identity, _)| *identity).collect();
-            let look = self.at_one_moment(template, |section, targets| {
+            let look = self.at_one_moment(template, Purpose::Take, |section, targets| {
                 let matches: Vec<Found<'_>> = found(section, targets, self.seed, at_most).collect();
                 if matches.len() < at_least {
                     return Ok(Look::TooFew);

@@ -8,7 +8,7 @@ use tupelo_tuple::{PatternRef, TemplateRef};
 use crate::Engine;
 use crate::claim::list::{self, List};
 use crate::error::Error;
-use crate::find::{Found, Order, Search, chosen, extreme};
+use crate::find::{Found, Order, Purpose, Search, chosen, extreme};
 use crate::layout::head;
 use crate::record::{self, ImageBuffer};
 use crate::registry::{self, Kinds};
@@ -21,6 +21,7 @@ use tupelo_shm::{ENGINE_WORDS, ENGINE_WORDS_COUNT};
 pub(crate) struct Target<'t> {
     pub(crate) shape: u32,
     pub(crate) kinds: Kinds,
+    pub(crate) purpose: Purpose,
     /// Their patterns, field by field.
     alternatives: Vec<Patterns<'t>>,
 }
@@ -42,7 +43,10 @@ impl Target<'_> {
     pub(crate) fn first_matches(&self, view: &View<'_>, seed: u64, at_most: usize) -> Vec<u32> {
         let stripe = Stripe::of_shape(view, self.shape);
         let of = |patterns: &[PatternRef<'_>]| -> Vec<u32> {
-            Search::new(patterns, &self.kinds, seed).matches(view, stripe).take(at_most).collect()
+            Search::new(patterns, &self.kinds, seed, self.purpose)
+                .matches(view, stripe)
+                .take(at_most)
+                .collect()
         };
         if let [one] = &self.alternatives[..] {
             return of(one);
@@ -60,7 +64,7 @@ impl Target<'_> {
     /// The search for the only alternative; `None` if there are several.
     pub(crate) fn search(&self, seed: u64) -> Option<Search<'_>> {
         let [one] = &self.alternatives[..] else { return None };
-        Some(Search::new(one, &self.kinds, seed))
+        Some(Search::new(one, &self.kinds, seed, self.purpose))
     }
 
     /// As [`Target::pick`], with where it stands in an index, and whether to learn.
@@ -98,7 +102,8 @@ impl Target<'_> {
 
     pub(crate) fn accepts(&self, view: &View<'_>, reference: u32, seed: u64) -> bool {
         self.alternatives.iter().any(|alternative| {
-            Search::new(alternative, &self.kinds, seed).accepts(view, record::at(view, reference))
+            Search::new(alternative, &self.kinds, seed, self.purpose)
+                .accepts(view, record::at(view, reference))
         })
     }
 }
@@ -154,7 +159,11 @@ impl TupleCopy {
 
 impl Engine {
     /// The shapes that `template` can match.
-    pub(crate) fn targets<'t>(&self, template: &'t [TemplateRef<'t>]) -> Targets<'t> {
+    pub(crate) fn targets<'t>(
+        &self,
+        template: &'t [TemplateRef<'t>],
+        purpose: Purpose,
+    ) -> Targets<'t> {
         let view = self.memory.view();
         let shapes = registry::count(&view);
         let mut pairs = self.fitting(template);
@@ -165,7 +174,7 @@ impl Engine {
                 last.alternatives.extend(Patterns::of(alternative, &last.kinds));
             } else if let Some(kinds) = self.kinds_of(&view, shape) {
                 let alternatives = Patterns::of(alternative, &kinds).into_iter().collect();
-                all.push(Target { shape, kinds, alternatives });
+                all.push(Target { shape, kinds, purpose, alternatives });
             }
         }
         Targets { all, shapes }

@@ -10,6 +10,7 @@ use tupelo_tuple::{Field, TemplateRef, TupleRef};
 
 use crate::Engine;
 use crate::error::{Error, Need};
+use crate::find::Purpose;
 use crate::layout::head;
 use crate::step;
 use crate::stripe::{self, Stripe};
@@ -90,7 +91,8 @@ impl Engine {
         template: &[TemplateRef<'_>],
         remove: bool,
     ) -> Result<Option<u64>, (Error, Option<Missing>)> {
-        let targets = self.targets(template);
+        let purpose = if remove { Purpose::Take } else { Purpose::Read };
+        let targets = self.targets(template, purpose);
         let kinds = targets.all.iter().map(|target| other.shape(&target.kinds));
         let mut shapes = kinds.collect::<Result<Vec<u32>, _>>().map_err(in_target)?;
         shapes.sort_unstable();

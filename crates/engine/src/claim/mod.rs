@@ -21,7 +21,7 @@ use crate::Engine;
 use crate::engine::{NEXT_FENCE, space_line};
 use crate::error::Error;
 use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, FENCE};
-use crate::find::{Found, Hit, Order, Search};
+use crate::find::{Found, Hit, Order, Purpose, Search};
 use crate::links;
 use crate::record::{self, HOLDER, Header, ImageBuffer, Record, SHAPE, STATE};
 use crate::registry::Kinds;
@@ -172,7 +172,7 @@ impl Engine {
             && let Some(shape) = self.find_shape(&kinds)
         {
             // Nearly always: one shape, which has a match.
-            let search = Search::by_key(one.patterns, &kinds, key, self.seed);
+            let search = Search::by_key(one.patterns, &kinds, key, self.seed, Purpose::Take);
             let (begun, learn) = self.claim_from((shape, &kinds), terms, |view, stripe| {
                 search.pick(view, stripe, order, self.random_for(order))
             })?;
@@ -195,7 +195,7 @@ impl Engine {
     ) -> Result<Option<Begun>, Error> {
         let mut recalled = false;
         loop {
-            for target in &self.targets(template).all {
+            for target in &self.targets(template, Purpose::Take).all {
                 let random = self.random();
                 let (begun, _) =
                     self.claim_from((target.shape, &target.kinds), terms, |view, _| {
@@ -207,7 +207,7 @@ impl Engine {
             }
             if !recalled && self.recall_matches_of(template)? {
                 recalled = true;
-            } else if !self.matches_now(template)? {
+            } else if !self.matches_now(template, Purpose::Take)? {
                 return self.require_sound().map(|()| None);
             }
         }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::Engine;
 use crate::error::Error;
-use crate::find::{Order, Search};
+use crate::find::{Order, Purpose, Search};
 use crate::index::key;
 use crate::layout::head;
 use crate::links;
@@ -141,7 +141,7 @@ impl Waiter {
         let engine = &*self.engine;
         let shape = engine.shape(kinds)?;
         let scope = stripe::scope_of(shape);
-        let search = Search::new(template.patterns, kinds, engine.seed);
+        let search = Search::new(template.patterns, kinds, engine.seed, self.purpose());
         let learn = engine.retry(|| {
             let mut section = engine.enter(scope)?;
             let stripe = Stripe::of_shape(section.view(), shape);
@@ -182,6 +182,10 @@ impl Waiter {
         self.engine.file(section, stripe, self.number, search.key.mask, tag_of)
     }
 
+    fn purpose(&self) -> Purpose {
+        if self.want == Want::Take { Purpose::Take } else { Purpose::Read }
+    }
+
     fn wants_tuple(&self) -> bool {
         matches!(self.want, Want::Take | Want::Read)
     }
@@ -207,7 +211,7 @@ impl Waiter {
         let engine = &*self.engine;
         if self.wants_tuple() {
             return engine.retry(|| {
-                while !self.register_in_all(&engine.targets(template))? {}
+                while !self.register_in_all(&engine.targets(template, self.purpose()))? {}
                 Ok(())
             });
         }
