@@ -5,6 +5,7 @@
 
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyIterator, PyString, PyTuple, PyType};
@@ -37,7 +38,10 @@ impl KnownClass {
         if let Some(class) = self.class.get(py) {
             return Ok(Some(class.bind(py)));
         }
-        let modules = py.import("sys")?.getattr("modules")?;
+        // SAFETY: attached to the interpreter whose modules these are.
+        let modules = unsafe { ffi::PyImport_GetModuleDict() };
+        // SAFETY: an object that is borrowed from the interpreter, which keeps it, or null.
+        let modules = unsafe { Bound::from_borrowed_ptr_or_err(py, modules)? };
         // Not `import`: a module that is only half loaded, or blocked by None, counts as absent.
         let Some(module) = modules.cast::<PyDict>()?.get_item(self.module)? else {
             return Ok(None);

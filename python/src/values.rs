@@ -15,10 +15,11 @@ use pyo3::types::{
 use tupelo::{DEPTH_MAX, Decimal, Map, Timestamp, Value};
 
 use crate::formals::{FieldOrder, FieldProxy, Formal, Rest};
+use crate::known::{self, exactly};
 use crate::objects::{self, Objects};
 use crate::refusal::Refusal;
 use crate::template::Template;
-use crate::{arrays, entries, known};
+use crate::{arrays, entries};
 
 /// The value of `object`, which is put as the whole field or inside it.
 ///
@@ -38,17 +39,18 @@ struct Converter {
 
 impl Converter {
     fn value(&mut self, object: &Bound<'_, PyAny>) -> Result<Value, Refusal> {
-        if let Some(scalar) = scalar(object)? {
-            return Ok(scalar);
-        }
-        if let Ok(list) = object.cast_exact::<PyList>() {
+        // Before the scalars, some of which are looked up by name: containers are what is met here.
+        if let Some(list) = exactly::<PyList>(object) {
             return Ok(Value::List(self.items(object, list.iter())?));
         }
-        if let Ok(tuple) = object.cast_exact::<PyTuple>() {
+        if let Some(tuple) = exactly::<PyTuple>(object) {
             return Ok(Value::Tuple(self.items(object, tuple.iter())?));
         }
-        if let Ok(dict) = object.cast_exact::<PyDict>() {
+        if let Some(dict) = exactly::<PyDict>(object) {
             return self.map(object, dict);
+        }
+        if let Some(scalar) = scalar(object)? {
+            return Ok(scalar);
         }
         if let Some(array) = arrays::array(object)? {
             return array.to_value();
