@@ -44,7 +44,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
-    "page", ["python.md", "how-to/claim.md", "how-to/leases.md", "how-to/entries.md"]
+    "page",
+    ["python.md", "batteries.md", "how-to/claim.md", "how-to/leases.md", "how-to/entries.md"],
 )
 def test_a_page_tells_the_truth(page):
     outcome = doctest.testfile(str(DOCS / page), module_relative=False)

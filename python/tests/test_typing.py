@@ -11,7 +11,7 @@ import tupelo as ts
 from tupelo import _native
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = Path(__file__).with_name("typed_program.py")
+PROGRAMS = ["typed_program.py", "typed_batteries.py"]
 CHECKERS = {
     "mypy": ["mypy", "--strict"],
     "basedpyright": ["basedpyright", "--warnings", "--pythonpath", sys.executable],
@@ -19,9 +19,10 @@ CHECKERS = {
 
 
 @pytest.mark.parametrize("checker", CHECKERS)
-def test_a_type_checker_infers_the_types_of_the_fields(checker):
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_type_checker_infers_the_types_of_the_fields(checker, program):
     finished = subprocess.run(
-        [sys.executable, "-m", *CHECKERS[checker], PROGRAM],
+        [sys.executable, "-m", *CHECKERS[checker], Path(__file__).with_name(program)],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -1,0 +1,18 @@
+"""The batteries for asyncio: those of `tupelo.batteries`, over a space of `tupelo.aio`.
+
+The same names, arguments, tuples and guarantees; what blocks there is awaited here. They are the
+same code, too.
+
+>>> import asyncio
+>>> from tupelo import aio
+>>> from tupelo.aio.batteries import Counter
+>>> async def main():
+...     async with aio.connect("mem://awaited") as space:
+...         return await Counter(space, "hits").add()
+>>> asyncio.run(main())
+1
+"""
+
+from tupelo.batteries.core.values import Counter, Register
+
+__all__ = ["Counter", "Register"]

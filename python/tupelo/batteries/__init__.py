@@ -1,0 +1,16 @@
+"""What people write by hand on top of a space, done once.
+
+Each battery is a thin layer over the verbs of a space, works in every kind of space, and documents
+its tuples, so that a program in another language can take part: see docs/batteries.md.
+`tupelo.aio.batteries` has the same for asyncio.
+
+>>> from tupelo.batteries import Counter
+>>> hits = Counter(space, "hits")
+>>> hits += 1
+>>> hits.value
+1
+"""
+
+from tupelo.batteries.values import Counter, Register
+
+__all__ = ["Counter", "Register"]

@@ -1,0 +1,142 @@
+"""Values that many change: `Counter` and `Register`.
+
+Both are one tuple that is replaced in one step by `try_swap`, provided it is still the one that was
+read; if it is not, somebody else was faster, and it is done again with what is there now. Nobody
+ever holds the value, so whoever dies or stops has changed it or has not, and is in nobody's way.
+
+The tuples:
+
+* `("tupelo.counter", name, value)`, an int. No such tuple: 0.
+* `("tupelo.register", name, version, value)`: whoever changes the value adds 1 to the version, an
+  int that begins with 1. No such tuple: the default of whoever asks.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar, cast
+
+from tupelo.batteries import checks
+from tupelo.batteries.verbs import awaited
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tupelo.batteries.verbs import Verbs
+
+__all__ = ["Counter", "Register"]
+
+T = TypeVar("T")
+
+COUNTER = "tupelo.counter"
+REGISTER = "tupelo.register"
+
+
+class Counter:
+    """A number that many tasks and processes add to; see `tupelo.batteries.Counter`.
+
+    >>> import asyncio
+    >>> from tupelo import aio
+    >>> from tupelo.aio.batteries import Counter
+    >>> async def main():
+    ...     async with aio.connect("mem://counted") as space:
+    ...         hits = Counter(space, "hits")
+    ...         await hits.add(2)
+    ...         return await hits.get()
+    >>> asyncio.run(main())
+    2
+    """
+
+    def __init__(self, space: Verbs, name: str) -> None:
+        """Make an object of the counter; nothing happens in the space."""
+        self._space = awaited(space)
+        self.name = checks.text("name", name)
+
+    def __repr__(self) -> str:
+        """Show the name, and where it is."""
+        return f"<Counter {self.name!r} in {self._space.url}>"
+
+    async def get(self) -> int:
+        """Return the value."""
+        found = await self._space.try_read(COUNTER, self.name, int)
+        return 0 if found is None else cast("int", found[2])
+
+    async def add(self, amount: int = 1) -> int:
+        """Add to the value; return the new one."""
+        amount = checks.integer("amount", amount)
+        old = await self._replace(lambda old: old + amount)
+        return old + amount
+
+    async def reset(self, value: int = 0) -> int:
+        """Set the value; return the old one."""
+        value = checks.integer("value", value)
+        return await self._replace(lambda _: value)
+
+    async def _replace(self, new: Callable[[int], int]) -> int:
+        """Put `new` of the value in its place; return the old one."""
+        space, name = self._space, self.name
+        while True:
+            found = await space.try_read(COUNTER, name, int)
+            if found is None:
+                absent = (COUNTER, name, int)
+                if await space.put_if_absent(COUNTER, name, new(0), unless=absent):
+                    return 0
+                continue
+            old: int = found[2]
+            if await space.try_swap(COUNTER, name, old, to=(COUNTER, name, new(old))) is not None:
+                return old
+
+
+class Register(Generic[T]):
+    """A value that many tasks and processes change; see `tupelo.batteries.Register`.
+
+    >>> import asyncio
+    >>> from tupelo import aio
+    >>> from tupelo.aio.batteries import Register
+    >>> async def main():
+    ...     async with aio.connect("mem://registered") as space:
+    ...         best = Register(space, "best", default=float("inf"))
+    ...         await best.update(lambda old: min(old, 0.3))
+    ...         return await best.get()
+    >>> asyncio.run(main())
+    0.3
+    """
+
+    def __init__(self, space: Verbs, name: str, *, default: T) -> None:
+        """Make an object of the register; nothing happens in the space."""
+        self._space = awaited(space)
+        self.name = checks.text("name", name)
+        self._default = default
+
+    def __repr__(self) -> str:
+        """Show the name, and where it is."""
+        return f"<Register {self.name!r} in {self._space.url}>"
+
+    async def get(self) -> T:
+        """Return the value, or the default if it was never set."""
+        return (await self._read())[1]
+
+    async def set(self, value: T) -> None:
+        """Replace the value."""
+        await self.update(lambda _: value)
+
+    async def update(self, change: Callable[[T], T]) -> T:
+        """Replace the value by `change` of it, in one step; return the new one.
+
+        `change` is called again if somebody else was faster.
+        """
+        space, name = self._space, self.name
+        while True:
+            version, old = await self._read()
+            new = change(old)
+            changed = (REGISTER, name, version + 1, new)
+            if version == 0:
+                if await space.put_if_absent(*changed, unless=(REGISTER, name, int, ...)):
+                    return new
+            elif await space.try_swap(REGISTER, name, version, ..., to=changed) is not None:
+                return new
+
+    async def _read(self) -> tuple[int, T]:
+        """Return the version and the value."""
+        found = await self._space.try_read(REGISTER, self.name, int, ...)
+        return (0, self._default) if found is None else (found[2], found[3])
