@@ -51,7 +51,9 @@ report: $(VENV)/.extension $(VENV)/.peers ## run the evaluation suite in full, i
 .PHONY: torture
 torture: export TUPELO_EVERY_INSTRUCTION = 1
 torture: export TUPELO_TORTURE_SECONDS ?= 60
-torture: ## the long forms of the crash tests and of the hostile input (tens of minutes)
+torture: export TUPELO_CANCELLATIONS ?= 100000
+torture: $(VENV)/.extension $(VENV)/.dev ## the long forms of the tests of crashes, cancellations and hostile input (tens of minutes)
+	$(BIN)/pytest python/tests/test_aio_cancel.py
 	$(CARGO) test --workspace --locked
 
 .PHONY: check

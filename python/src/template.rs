@@ -82,7 +82,7 @@ pub(crate) fn like(
 ) -> PyResult<Template> {
     let py = template.py();
     let arguments: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
-    let Some(fields) = fields else {
+    let Some(fields) = fields.filter(|fields| !fields.is_empty()) else {
         return Ok(Template {
             template: arguments::owned_template(py, (Source::Positional, &arguments))?,
         });

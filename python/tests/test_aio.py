@@ -1,12 +1,14 @@
-"""tupelo.aio: waiting tasks, and that cancelling one loses nothing (T5)."""
+"""tupelo.aio: tasks that wait, with the names and options of the synchronous space."""
 
 import asyncio
+import inspect
 import random
+from dataclasses import dataclass
 
 import pytest
 
 import tupelo as ts
-from tupelo import aio
+from tupelo import aio, like
 
 
 def run(main):
@@ -154,63 +156,143 @@ def test_closing_ends_waits_with_space_closed(space):
     run(main())
 
 
-@pytest.mark.parametrize("moment", ["before it began", "while it waits", "when it is served"])
-@pytest.mark.parametrize("is_there", [True, False])
-def test_a_cancellation_at_any_point_loses_nothing_t5(space, moment, is_there):
+def test_a_tuple_is_put_on_terms_and_its_lease_is_awaited(space):
     async def main():
         async with aio.connect(space.url) as shared:
-            if is_there:
-                space.put("n", 1)
-            take = shared.take("n", int)
-            try:
-                if moment != "before it began":
-                    future = take.send(None)
-                    if moment == "when it is served":
-                        space.put("n", 1)
-                        await asyncio.wait({future})
-                take.throw(asyncio.CancelledError())
-            except StopIteration as done:
-                space.put(*done.value)
-            except asyncio.CancelledError:
-                pass
-        assert space.count("n", int) == (is_there or moment == "when it is served")
+            assert await shared.put("plain") is None
+            lease = await shared.put("host", "a", lease=60)
+            assert isinstance(lease, aio.Lease)
+            assert 0 < lease.expires_in <= 60  # L1
+            await lease.renew(120)
+            assert 60 < lease.expires_in <= 120  # L2
+            async with lease.keep_alive():
+                assert repr(lease).startswith("<Lease, 1")
+            await lease.cancel()
+            assert await shared.try_read("host", str) is None
+            with pytest.raises(ts.LeaseExpired):
+                await lease.renew()
+            late = await shared.put("job", 1, after=0.01)
+            assert late.expires_in is None
+            assert await shared.take("job", int) == ("job", 1)  # L3
+            assert await shared.put_all([("job", 2), ("job", 3)], lease=0.01) == 2
+            await shared.wait_none("job", int)
 
     run(main())
-    assert space.stat()["waiters"] == 0
 
 
-def test_random_cancellations_lose_nothing_t5(space):
-    """Takers are cancelled at random moments while tuples come and go; each tuple is had once."""
-    rounds, random_ = 20_000, random.Random(7)
+def test_a_lease_is_kept_alive_while_the_loop_is_busy(space):
+    async def main():
+        async with aio.connect(space.url) as shared:
+            lease = await shared.put("host", "a", lease=0.3)
+            async with lease.keep_alive():
+                with pytest.raises(ts.Timeout):
+                    space.wait_none("host", str, timeout=0.9)  # blocks the loop
+
+    run(main())
+
+
+@dataclass
+class Errand:
+    id: int
+    status: str = "ready"
+
+
+@dataclass
+class Alarm:
+    timeout: float
+    id: int = 0
+
+
+def test_entries_are_sought_by_keyword_in_every_verb(space):
+    async def main():
+        async with aio.connect(space.url, schema=[Errand]) as shared:
+            await shared.put_all([Errand(1), Errand(2, "old")])
+            assert await shared.take(Errand, status="old") == Errand(2, "old")
+            assert await shared.read(Errand, status="ready") == Errand(1)
+            assert await shared.try_take(Errand, id=7) is None
+            assert await shared.try_read(Errand, id=1) == Errand(1)
+            assert await shared.count(Errand, id=1) == 1
+            assert await shared.read_all(Errand, id=1) == [Errand(1)]
+            assert [job async for job in shared.scan(Errand, id=1)] == [Errand(1)]
+            assert await shared.swap(Errand, id=1, to=Errand(1, "done")) == Errand(1)
+            assert await shared.try_swap(Errand, id=1, to=Errand(3)) == Errand(1, "done")
+            assert await shared.put_if_absent(Errand(4), unless=like(Errand, id=4))
+            assert await shared.take_many(Errand, n=2, status="ready") == [Errand(3), Errand(4)]
+            await shared.wait_none(Errand, status="ready")
+            assert (await shared.explain(Errand, id=1)).matches == 0
+            later = [
+                asyncio.create_task(call)
+                for call in (
+                    shared.take(Errand, id=5),
+                    shared.read(Errand, id=5),
+                    shared.swap(Errand, id=6, to=Errand(6, "seen")),
+                    shared.take_many(Errand, id=7, n=1),
+                )
+            ]
+            await asyncio.sleep(0)
+            await shared.put_all([Errand(5), Errand(6), Errand(7)])
+            assert await asyncio.gather(*later) == [Errand(5), Errand(5), Errand(6), [Errand(7)]]
+            await shared.put(Errand(8))
+            await shared.finish(Errand, id=8)
+            assert [job async for job in shared.consume(Errand, id=8)] == [Errand(8)]
+
+    run(main())
+
+
+@pytest.mark.parametrize("verb", ["take", "read", "claim", "swap", "take_many", "wait_none"])
+def test_a_keyword_that_is_neither_an_option_nor_a_field_is_refused(space, verb):
+    options = {"swap": {"to": ("a",)}, "take_many": {"n": 1}}.get(verb, {})
 
     async def main():
-        got = []
         async with aio.connect(space.url) as shared:
+            call = getattr(shared, verb)
+            with pytest.raises(TypeError, match=rf"{verb}\(\) has no keyword argument 'timout'"):
+                await call("job", int, timout=5, **options)
+            with pytest.raises(ts.UnknownField, match='Errand has no field "stauts"'):
+                await call(Errand, stauts="ready", **options)
+            if verb != "wait_none":
+                with pytest.raises(TypeError, match="like"):
+                    await call(Alarm, id=3, **options)  # its field timeout is also an option
 
-            async def take():
-                got.append((await shared.take("n", int))[1])
+    run(main())
 
-            waiting = []
-            for n in range(rounds):
-                waiting.append(asyncio.create_task(take()))
-                if random_.random() < 0.5:
-                    await shared.put("n", n)
-                if random_.random() < 0.4:
-                    await asyncio.sleep(0)
-                if random_.random() < 0.5:
-                    waiting.pop(random_.randrange(len(waiting))).cancel()
-                if len(waiting) > 50:
-                    await asyncio.sleep(0)
-                    waiting = [task for task in waiting if not task.done()]
-            for task in waiting:
-                task.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
-            left = [n for _, n in await shared.take_all("n", int)]
-        return got, left
 
-    got, left = run(main())
-    random_ = random.Random(7)
-    assert len(set(got)) == len(got)
-    assert not set(got) & set(left)
-    assert space.count("n", int) == 0
-    assert len(got) + len(left) > rounds // 3
+def test_a_put_with_a_timeout_waits_for_room(url):
+    with ts.connect(url, tuples_max=1) as space:
+
+        async def main():
+            async with aio.connect(space.url) as shared:
+                await shared.put("a", 1)
+                with pytest.raises(ts.SpaceFull):
+                    await shared.put("a", 2)
+                with pytest.raises(ts.SpaceFull):
+                    await shared.put("a", 2, timeout=0.01)
+                later = asyncio.create_task(shared.put("a", 3, timeout=60))
+                await asyncio.sleep(0)
+                assert await shared.take("a", int) == ("a", 1)
+                await later
+                assert await shared.take("a", int) == ("a", 3)
+
+        run(main())
+        assert space.stat()["waiters"] == 0
+
+
+SYNCHRONOUS_ALONE = {"take_future", "read_future"}  # a task is one
+
+
+def test_the_twin_has_the_names_and_the_options_of_the_synchronous_space():
+    verbs = {name for name in vars(ts.Space) if not name.startswith("_")} - SYNCHRONOUS_ALONE
+    assert {name for name in vars(aio.Space) if not name.startswith("_")} == verbs
+    for name in verbs:
+        if callable(getattr(ts.Space, name)):
+            assert options(getattr(aio.Space, name)) == options(getattr(ts.Space, name)), name
+    assert options(aio.connect) == options(ts.connect)
+    for mine, other in ((aio.Claim, ts.Claim), (aio.Lease, ts.Lease)):
+        names = {name for name in vars(other) if not name.startswith("_")}
+        assert names <= set(vars(mine))
+
+
+def options(function):
+    """Return the keyword arguments of a function, with their defaults."""
+    parameters = inspect.signature(function).parameters.values()
+    return {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}

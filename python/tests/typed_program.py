@@ -157,6 +157,7 @@ def entries(space: ts.Space) -> None:
     assert_type(space.take(ts.like(Job) | ts.like("stop")), Job | tuple[str])
     assert_type(space.swap(Job, id=1, to=Job(2)), Job)
     assert_type(space.scan(Job, id=1), Iterator[Job])
+    assert_type(space.try_claim(Job, id=1), ts.Claim[Job] | None)
 
 
 def rest() -> None:
@@ -186,3 +187,13 @@ async def awaited() -> None:
         assert_type(await space.count("job", ...), int)
         async for _, number in space.consume("job", int):
             assert_type(number, int)
+        async with space.claim("job", int, ttl=5) as (_, number):
+            assert_type(number, int)
+        claim = await space.claim("job", int)
+        assert_type(claim, aio.Claim[tuple[str, int]])
+        assert_type(claim.tuple, tuple[str, int])
+        assert_type(await space.try_claim("job", int), aio.Claim[tuple[str, int]] | None)
+        assert_type(await space.dead("job", int), list[ts.DeadLetter[tuple[str, int]]])
+        assert_type(await space.put("job", 1), None)
+        assert_type(await space.put("job", 1, lease=5), aio.Lease)
+        assert_type(await space.take(Job, status="new"), Job)

@@ -27,10 +27,7 @@ FORMS = (
     ("{0}", "{0}"),
 )
 
-CLAIM = (
-    "ttl: Seconds = 30, timeout: Seconds | None = None, max_attempts: int | None = None, "
-    "order: Order = 'fifo'"
-)
+TERMS = "max_attempts: int | None = None, order: Order = 'fifo'"
 
 # Name, keyword arguments, result for a tuple of type {0}.
 VERBS = (
@@ -45,7 +42,8 @@ VERBS = (
         "n: int, at_least: int | None = None, timeout: Seconds | None = None",
         "list[{0}]",
     ),
-    ("claim", CLAIM, "Claim[{0}]"),
+    ("claim", f"ttl: Seconds = 30, timeout: Seconds | None = None, {TERMS}", "Claim[{0}]"),
+    ("try_claim", f"ttl: Seconds = 30, {TERMS}", "Claim[{0}] | None"),
     ("dead", "", "list[DeadLetter[{0}]]"),
     ("scan", "", "Iterator[{0}]"),
     ("consume", "idle: Seconds | None = None", "Iterator[{0}]"),
@@ -55,14 +53,12 @@ VERBS = (
     ("try_swap", "to: tuple[Any, ...] | Entry", "{0} | None"),
 )
 
-# What the asyncio twin does not have.
-NOT_AWAITED = ("claim", "dead")
+# What gives an object at once that is itself awaited, or gone through.
+NO_COROUTINES = ("claim", "scan", "consume")
 
 
-def overloads(
-    name: str, keywords: str, result: str, *, method: bool = True, named: bool = True
-) -> list[str]:
-    """Return the definitions of one verb, a line each; `named`: fields of entries come by name."""
+def overloads(name: str, keywords: str, result: str, *, method: bool = True) -> list[str]:
+    """Return the definitions of one verb, a line each."""
     first = "self, " if method else ""
     last = f", *, {keywords}" if keywords else ""
     fallback_last = f", {keywords}" if keywords else ""
@@ -89,9 +85,7 @@ def overloads(
     entries = result.format("E")
     # A sole class of entries or an entry fits the overloads of one field too, which come later.
     ignored = "  # type: ignore[overload-overlap]"
-    options = keywords + (", " if keywords and named else "") + ("**fields: Any" if named else "")
-    star = ", *" if keywords else ""
-    behind = f"{star}, {options}" if options else ""
+    behind = f", *, {keywords}, **fields: Any" if keywords else ", **fields: Any"
     by_class = f"def {name}({first}entry: type[E], /{behind}) -> {entries}: ...{ignored}"
     by_value = f"def {name}({first}entry: E, /{last}) -> {entries}: ...{ignored}"
     return [by_class, by_value, sole, *lines, rest]
@@ -103,14 +97,9 @@ def verbs(*, awaited: bool) -> list[str]:
     for name, keywords, result in VERBS:
         if awaited and result.startswith("Future"):
             continue  # a task is one
-        if awaited and name in NOT_AWAITED:
-            continue
-        prefix, returned = "", result
-        if awaited and result.startswith("Iterator"):
-            returned = f"Async{result}"
-        elif awaited:
-            prefix = "async "
-        for line in overloads(name, keywords, returned, named=not awaited):
+        prefix = "async " if awaited and name not in NO_COROUTINES else ""
+        returned = result.replace("Iterator", "AsyncIterator") if awaited else result
+        for line in overloads(name, keywords, returned):
             lines += ["    @overload", f"    {prefix}{line}"]
     return lines
 

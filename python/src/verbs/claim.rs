@@ -1,4 +1,4 @@
-//! `claim`, and what becomes of tuples that nobody could be done with: `dead`, `requeue`.
+//! `claim` and `try_claim`, and what becomes of tuples that nobody could be done with: `dead`, `requeue`.
 
 use std::ffi::CStr;
 use std::time::Duration;
@@ -7,12 +7,13 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList};
 
-use tupelo::{ClaimTerms, Obituary, Want};
+use tupelo::{ClaimTerms, Obituary, Order, TemplateRef, Want};
 
-use crate::call::{Call, Verb};
+use crate::call::{Argument, Call, Verb};
 use crate::claim::Claim as ClaimObject;
 use crate::errors::Failure;
 use crate::order;
+use crate::space::Handle;
 use crate::timeout;
 use crate::values;
 use crate::waiting::{self, Deadline};
@@ -66,29 +67,86 @@ Raises:
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
         let [ttl, timeout, attempts_max, order] =
             call.keywords(["ttl", "timeout", "max_attempts", "order"])?;
-        let terms = ClaimTerms {
-            ttl: timeout::TTL.or(ttl, TTL)?,
-            attempts_max: attempts_max.map_or(Ok(None), |count| attempts("max_attempts", count))?,
-        };
+        let terms = terms(ttl, attempts_max)?;
         let order = order::order(order)?;
         let timeout = timeout::seconds("timeout", timeout)?;
-        let (claim, tuple) = call.with_template(|template| {
-            let space = call.space();
-            let claimed = space.try_claim(template, order, &terms, |view| call.tuple(view))?;
-            if let Some(claimed) = claimed {
-                return Ok(claimed);
+        call.with_template(|template| {
+            if let Some(claim) = claim_now(call, template, order, &terms)? {
+                return Ok(claim);
             }
+            let space = call.space();
             if timeout != Some(Duration::ZERO) {
                 let waiter = space.waiter(template, Want::Take)?;
                 if waiting::wait(call.py, &waiter, &Deadline::after(timeout))? {
-                    return waiter.finish_claim(&terms, |view| call.tuple(view));
+                    let claimed = waiter.finish_claim(&terms, |view| call.tuple(view))?;
+                    return Ok(object(call.py, call.handle_object(), claimed)?.into_any());
                 }
             }
             Err(space.timeout("claim", template, timeout.unwrap_or_default()).into())
-        })?;
-        let claim = ClaimObject::new(claim, tuple.unbind(), call.handle_object());
-        Ok(Bound::new(call.py, claim)?.into_any())
+        })
     }
+}
+
+/// `try_claim(*template, ttl=30, max_attempts=None, order="fifo")`
+pub(crate) struct TryClaim;
+
+impl Verb for TryClaim {
+    const NAME: &'static CStr = c"try_claim";
+    const DOC: &'static CStr =
+        c"try_claim($self, /, *template, ttl=30, max_attempts=None, order='fifo')
+--
+
+Claim a tuple that matches, or return None at once if there is none (rule O4).
+
+The arguments are those of `claim`.
+
+>>> space.try_claim(\"order\", int) is None
+True
+>>> space.put(\"order\", 7)
+>>> claim = space.try_claim(\"order\", int)
+>>> with claim as (_, order):
+...     claim.put(\"shipped\", order)
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [ttl, attempts_max, order] = call.keywords(["ttl", "max_attempts", "order"])?;
+        let terms = terms(ttl, attempts_max)?;
+        let order = order::order(order)?;
+        let claim = call.with_template(|template| claim_now(call, template, order, &terms))?;
+        Ok(claim.unwrap_or_else(|| call.none()))
+    }
+}
+
+/// Claims a match, if there is one.
+fn claim_now<'py>(
+    call: &Call<'_, 'py>,
+    template: &[TemplateRef<'_>],
+    order: Order,
+    terms: &ClaimTerms,
+) -> Result<Option<Bound<'py, PyAny>>, Failure> {
+    let claimed = call.space().try_claim(template, order, terms, |view| call.tuple(view))?;
+    let claim = claimed.map(|claimed| object(call.py, call.handle_object(), claimed));
+    Ok(claim.transpose()?.map(Bound::into_any))
+}
+
+/// What Python gets of a claim and its tuple.
+pub(crate) fn object<'py>(
+    py: Python<'py>,
+    space: Py<Handle>,
+    (claim, tuple): (tupelo::Claim, Bound<'py, PyAny>),
+) -> PyResult<Bound<'py, ClaimObject>> {
+    Bound::new(py, ClaimObject::new(claim, tuple.unbind(), space))
+}
+
+/// The terms in the arguments `ttl` and `max_attempts`.
+pub(crate) fn terms(
+    ttl: Option<&Argument<'_, '_>>,
+    attempts_max: Option<&Argument<'_, '_>>,
+) -> PyResult<ClaimTerms> {
+    Ok(ClaimTerms {
+        ttl: timeout::TTL.or(ttl, TTL)?,
+        attempts_max: attempts_max.map_or(Ok(None), |count| attempts("max_attempts", count))?,
+    })
 }
 
 /// The number of attempts in the argument `name`; `None` for any number.

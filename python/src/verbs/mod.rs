@@ -33,6 +33,7 @@ pub(crate) fn define_all(class: &Bound<'_, PyType>) -> PyResult<()> {
     define::<bulk::TakeMany>(class)?;
     define::<bulk::Count>(class)?;
     define::<claim::Claim>(class)?;
+    define::<claim::TryClaim>(class)?;
     define::<claim::Dead>(class)?;
     define::<claim::Requeue>(class)?;
     define::<scan::Scan>(class)?;

@@ -222,7 +222,7 @@ False
 
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
         let [unless] = call.keywords(["unless"])?;
-        let unless: Vec<Argument<'_, 'py>> = match unless {
+        let unless: Vec<Argument<'_, 'py>> = match unless.filter(|unless| !unless.is_none()) {
             None => call.fields.to_vec(),
             Some(patterns) => patterns_of("unless", patterns)?,
         };

@@ -1,4 +1,4 @@
-//! A place in line as an object: for what is composed in Python (`consume`), and for tests.
+//! A place in line as an object: for what is composed in Python (`consume`, `tupelo.aio`), and for tests.
 
 use std::time::Duration;
 
@@ -8,12 +8,13 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use tupelo::{Outcome, Want, Watch};
+use tupelo::{Outcome, TupleView, Want, Watch};
 
+use super::claim;
 use crate::arguments::{self, Source};
 use crate::call::Argument;
+use crate::claim::Claim;
 use crate::errors::{self, Failure};
-use crate::objects::Objects;
 use crate::results;
 use crate::space::Handle;
 use crate::timeout;
@@ -27,21 +28,19 @@ pub(crate) fn waiter(
     want: &str,
     template: &Bound<'_, PyTuple>,
 ) -> PyResult<WaiterObject> {
-    let (py, handle) = (space.py(), space.get());
-    let space = handle.space();
+    let (py, engine) = (space.py(), space.get().space());
     let template: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
     let waiter = arguments::with_template(py, (Source::Positional, &template), |template| {
         Ok(match want {
-            "take" => space.waiter(template, Want::Take)?,
-            "read" => space.waiter(template, Want::Read)?,
-            "put" => space.watch(template, Watch::Put)?,
-            "removal" => space.watch(template, Watch::Removal)?,
+            "take" => engine.waiter(template, Want::Take)?,
+            "read" => engine.waiter(template, Want::Read)?,
+            "put" => engine.watch(template, Watch::Put)?,
+            "removal" => engine.watch(template, Watch::Removal)?,
             other => return Err(PyValueError::new_err(format!("nobody wants {other:?}")).into()),
         })
     });
-    let waiter = waiter.map_err(|failure: Failure| failure.into_exception(py, space.url()))?;
-    let waiter = Mutex::new(Some(Arc::new(waiter)));
-    Ok(WaiterObject { waiter, url: space.url().to_owned(), objects: handle.objects() })
+    let waiter = waiter.map_err(|failure: Failure| failure.into_exception(py, engine.url()))?;
+    Ok(WaiterObject { waiter: Mutex::new(Some(Arc::new(waiter))), space: space.clone().unbind() })
 }
 
 /// The time that an argument gives, in seconds; None for ever.
@@ -61,7 +60,11 @@ pub(crate) fn timed_out(
     template: &Bound<'_, PyTuple>,
 ) -> PyResult<PyErr> {
     let (py, handle) = (space.py(), space.get());
-    let verb = if verb == "read" { "read" } else { "take" };
+    let verb = match verb {
+        "read" => "read",
+        "claim" => "claim",
+        _ => "take",
+    };
     let template: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
     let error = arguments::with_template(py, (Source::Positional, &template), |template| {
         Ok::<_, Failure>(handle.space().timeout(verb, template, Duration::from_secs_f64(seconds)))
@@ -75,8 +78,7 @@ pub(crate) fn timed_out(
 pub(crate) struct WaiterObject {
     /// None once it was finished or cancelled.
     waiter: Mutex<Option<Arc<tupelo::Waiter>>>,
-    url: String,
-    objects: Objects,
+    space: Py<Handle>,
 }
 
 impl WaiterObject {
@@ -97,6 +99,30 @@ impl WaiterObject {
         let waiter = self.locked().clone();
         waiter.ok_or_else(|| PyRuntimeError::new_err("this waiter is done"))
     }
+
+    /// The tuple as Python gets it.
+    fn tuple<'py>(
+        &self,
+        py: Python<'py>,
+        view: TupleView<'_>,
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        results::tuple(py, view, &[], self.space.get().objects())
+    }
+
+    /// What `outcome` has; a waiter that still waits stays here.
+    fn kept<R>(&self, outcome: Outcome<R>) -> Option<R> {
+        match outcome {
+            Outcome::Done(result) => Some(result),
+            Outcome::Waits(waiter) => {
+                *self.locked() = Some(Arc::new(waiter));
+                None
+            }
+        }
+    }
+
+    fn exception(&self, py: Python<'_>, failure: Failure) -> PyErr {
+        failure.into_exception(py, self.space.get().space().url())
+    }
 }
 
 #[pymethods]
@@ -108,26 +134,35 @@ impl WaiterObject {
         let timeout = timeout.map(Bound::as_borrowed);
         let timeout = timeout::seconds("timeout", timeout.as_ref())?;
         waiting::wait(py, &waiter, &Deadline::after(timeout))
-            .map_err(|failure| failure.into_exception(py, &self.url))
+            .map_err(|failure| self.exception(py, failure))
     }
 
     /// Return the tuple that `wait` announced.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.taken()?
-            .finish(|view| results::tuple(py, view, &[], self.objects))
-            .map_err(|failure: Failure| failure.into_exception(py, &self.url))
+        let finished = self.taken()?.finish(|view| self.tuple(py, view));
+        finished.map_err(|failure| self.exception(py, failure))
     }
 
     /// Return the tuple that was handed over, or None if there is none: then the place in line is kept.
     fn finish_now<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let finished = self.taken()?.finish_now(|view| results::tuple(py, view, &[], self.objects));
-        match finished.map_err(|failure: Failure| failure.into_exception(py, &self.url))? {
-            Outcome::Done(tuple) => Ok(Some(tuple)),
-            Outcome::Waits(waiter) => {
-                *self.locked() = Some(Arc::new(waiter));
-                Ok(None)
-            }
-        }
+        let finished = self.taken()?.finish_now(|view| self.tuple(py, view));
+        let finished = finished.map_err(|failure| self.exception(py, failure))?;
+        Ok(self.kept(finished))
+    }
+
+    /// Claim the tuple that was handed over; None, and the place in line is kept, if there is none.
+    #[pyo3(signature = (*, ttl, max_attempts))]
+    fn claim_now<'py>(
+        &self,
+        py: Python<'py>,
+        ttl: &Bound<'py, PyAny>,
+        max_attempts: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, Claim>>> {
+        let terms = claim::terms(Some(&ttl.as_borrowed()), Some(&max_attempts.as_borrowed()))?;
+        let claimed = self.taken()?.finish_claim_now(&terms, |view| self.tuple(py, view));
+        let claimed = claimed.map_err(|failure| self.exception(py, failure))?;
+        let claimed = self.kept(claimed);
+        claimed.map(|claimed| claim::object(py, self.space.clone_ref(py), claimed)).transpose()
     }
 
     /// Give up. A tuple that was handed over goes back to its place (T5).

@@ -2,7 +2,8 @@
 
 Ten thousand tasks may wait for tuples at once: an event loop has one place in the space through
 which it hears of all of them. Cancelling a wait at any point loses nothing: a tuple that was handed
-over already goes back with its identity, age and place (rule T5).
+over already goes back with its identity, age and place (rule T5). A block on a claim that is
+cancelled aborts it.
 
 >>> import asyncio
 >>> import tupelo.aio as ts
@@ -13,18 +14,30 @@ over already goes back with its identity, age and place (rule T5).
 ...         return await later
 >>> asyncio.run(main())
 ('answer', 42)
+
+>>> async def work():
+...     async with ts.connect("mem://example-aio") as space:
+...         await space.put("job", 7, lease=60)
+...         async with space.claim("job", int, ttl=30) as (_, number):
+...             await space.put("result", number * number)
+...         return await space.take("result", int)
+>>> asyncio.run(work())
+('result', 49)
 """
 
 from __future__ import annotations
 
 import tupelo.space
+from tupelo.aio.claim import Claim
+from tupelo.aio.lease import Lease
 from tupelo.aio.space import Space
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Literal
 
-__all__ = ["Space", "connect"]
+__all__ = ["Claim", "Lease", "Space", "connect"]
 
 
 def connect(
@@ -35,6 +48,7 @@ def connect(
     size: int | str = "256M",
     tuples_max: int | None = None,
     objects: Literal["strict", "pickle"] = "pickle",
+    schema: Iterable[type] = (),
 ) -> Space:
     """Open a space as `tupelo.connect` does, for the tasks of an event loop.
 
@@ -48,5 +62,6 @@ def connect(
             size=size,
             tuples_max=tuples_max,
             objects=objects,
+            schema=schema,
         )
     )

@@ -1,8 +1,9 @@
 """A space whose waiting verbs are awaited.
 
 What does not wait takes about a microsecond, and is the verb of the synchronous space. What waits
-is said once here: in line for a tuple (`take`, `read`), or until an attempt succeeds that is worth
-another try when something was put or removed (`take_many`, `swap`, `wait_none`, `consume`).
+is said once here: in line for a tuple (`take`, `read`, `claim`), or until an attempt succeeds that
+is worth another try when something was put or removed (`put`, `take_many`, `swap`, `wait_none`,
+`consume`).
 """
 
 from __future__ import annotations
@@ -11,17 +12,30 @@ import asyncio
 import weakref
 
 from tupelo import _native
+from tupelo.aio.claim import Claim
+from tupelo.aio.lease import Lease
 from tupelo.aio.loop_bell import LoopBell
 from tupelo.consuming import SIGN
+from tupelo.errors import SpaceFull
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
-    from typing import Any, Literal, Self, TypeVar
+    from typing import Any, Literal, Self, TypeAlias, TypedDict, TypeVar
 
-    from tupelo._native import Explanation, Order, Seconds
+    from tupelo._native import Explanation, Order, Seconds, Template
+    from tupelo.letters import DeadLetter
 
     R = TypeVar("R")
+    # The patterns, and the fields of an entry that came by name.
+    Sought: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+
+    class Terms(TypedDict):
+        """What a claim is given on."""
+
+        ttl: Seconds
+        max_attempts: int | None
+
 
 __all__ = ["Space"]
 
@@ -69,82 +83,167 @@ class Space:
 
     # What does not wait.
 
-    async def put(self, *fields: Any) -> None:
-        """Store a tuple."""
-        self._space.put(*fields)
-
-    async def put_all(self, tuples: Iterable[tuple[Any, ...]], /) -> int:
+    async def put_all(
+        self,
+        tuples: Iterable[Any],
+        /,
+        *,
+        lease: Seconds | None = None,
+        after: Seconds | None = None,
+    ) -> int:
         """Store all tuples together, or none."""
-        return self._space.put_all(tuples)
+        return self._space.put_all(tuples, lease=lease, after=after)
 
-    async def put_if_absent(self, *fields: Any, unless: tuple[Any, ...]) -> bool:
+    async def put_if_absent(self, *fields: Any, unless: Any = None) -> bool:
         """Store a tuple unless something matches `unless`; return whether it did."""
         return self._space.put_if_absent(*fields, unless=unless)
 
-    async def try_take(self, *template: Any, order: Order = "fifo") -> tuple[Any, ...] | None:
+    async def try_take(self, *template: Any, order: Order = "fifo", **fields: Any) -> Any:
         """Take a match, or return None at once."""
-        taken: tuple[Any, ...] | None = self._space.try_take(*template, order=order)
-        return taken
+        return self._space.try_take(*template, order=order, **fields)
 
-    async def try_read(self, *template: Any, order: Order = "fifo") -> tuple[Any, ...] | None:
+    async def try_read(self, *template: Any, order: Order = "fifo", **fields: Any) -> Any:
         """Copy a match, or return None at once."""
-        found: tuple[Any, ...] | None = self._space.try_read(*template, order=order)
-        return found
+        return self._space.try_read(*template, order=order, **fields)
 
-    async def take_all(self, *template: Any, limit: int | None = None) -> list[tuple[Any, ...]]:
+    async def try_claim(
+        self,
+        *template: Any,
+        ttl: Seconds = 30,
+        max_attempts: int | None = None,
+        order: Order = "fifo",
+        **fields: Any,
+    ) -> Claim[Any] | None:
+        """Claim a match, or return None at once."""
+        claimed = self._space.try_claim(
+            *template, ttl=ttl, max_attempts=max_attempts, order=order, **fields
+        )
+        return None if claimed is None else await Claim(_at_once(claimed))
+
+    async def take_all(self, *template: Any, limit: int | None = None, **fields: Any) -> list[Any]:
         """Take the matches of one moment."""
-        return self._space.take_all(*template, limit=limit)
+        return self._space.take_all(*template, limit=limit, **fields)
 
-    async def read_all(self, *template: Any, limit: int | None = None) -> list[tuple[Any, ...]]:
+    async def read_all(self, *template: Any, limit: int | None = None, **fields: Any) -> list[Any]:
         """Copy the matches of one moment."""
-        return self._space.read_all(*template, limit=limit)
+        return self._space.read_all(*template, limit=limit, **fields)
 
-    async def try_swap(self, *template: Any, to: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    async def try_swap(self, *template: Any, to: Any, **fields: Any) -> Any:
         """Replace a match and return it, or return None at once."""
-        swapped: tuple[Any, ...] | None = self._space.try_swap(*template, to=to)
-        return swapped
+        return self._space.try_swap(*template, to=to, **fields)
 
-    async def count(self, *template: Any) -> int:
+    async def count(self, *template: Any, **fields: Any) -> int:
         """Count the matches of one moment."""
-        return self._space.count(*template)
+        return self._space.count(*template, **fields)
 
-    async def finish(self, *template: Any) -> None:
+    async def dead(self, *template: Any, **fields: Any) -> list[DeadLetter[Any]]:
+        """Return the matches whose last attempt has failed."""
+        return self._space.dead(*template, **fields)
+
+    async def requeue(self, *template: Any, **fields: Any) -> int:
+        """Put the dead matches back; return how many."""
+        return self._space.requeue(*template, **fields)
+
+    async def finish(self, *template: Any, **fields: Any) -> None:
         """End every `consume` of an equal template once nothing matches any more."""
-        self._space.finish(*template)
+        self._space.finish(*template, **fields)
 
-    async def move_to(self, other: Space, /, *template: Any) -> int:
+    async def move_to(self, other: Space, /, *template: Any, **fields: Any) -> int:
         """Move all matches into another space; return how many."""
-        return self._space.move_to(other._space, *template)
+        return self._space.move_to(other._space, *template, **fields)
 
-    async def copy_to(self, other: Space, /, *template: Any) -> int:
+    async def copy_to(self, other: Space, /, *template: Any, **fields: Any) -> int:
         """Copy all matches into another space; return how many."""
-        return self._space.copy_to(other._space, *template)
+        return self._space.copy_to(other._space, *template, **fields)
 
     async def stat(self) -> dict[str, Any]:
         """Return what is in the space."""
         return self._space.stat()
 
-    async def explain(self, *template: Any) -> Explanation:
+    async def explain(self, *template: Any, **fields: Any) -> Explanation:
         """Return why nothing matches."""
-        return self._space.explain(*template)
+        return self._space.explain(*template, **fields)
 
     # What waits.
 
+    async def put(
+        self,
+        *fields: Any,
+        lease: Seconds | None = None,
+        after: Seconds | None = None,
+        timeout: Seconds | None = None,
+    ) -> Lease | None:
+        """Store a tuple; return its lease if it is put on terms. With a timeout, wait for room."""
+
+        def attempt() -> Lease | None:
+            given = self._space.put(*fields, lease=lease, after=after)
+            return None if given is None else Lease(given)
+
+        if timeout is None:
+            return attempt()
+        return await self._until(
+            attempt, "removal", ((_native.Rest(),), {}), timeout, failure=SpaceFull
+        )
+
     async def take(
-        self, *template: Any, timeout: Seconds | None = None, order: Order = "fifo"
-    ) -> tuple[Any, ...]:
+        self,
+        *template: Any,
+        timeout: Seconds | None = None,
+        order: Order = "fifo",
+        **fields: Any,
+    ) -> Any:
         """Take a match, waiting for one."""
+        require_entry("take", template, fields)
         seconds = _native.seconds("timeout", timeout)
-        taken = self._space.try_take(*template, order=order)
-        return await self._in_line("take", template, seconds) if taken is None else taken
+        taken = self._space.try_take(*template, order=order, **fields)
+        if taken is not None:
+            return taken
+        sought = _native.like(*template, **fields)
+        return await self._in_line("take", sought, seconds, _native.Waiter.finish_now)
 
     async def read(
-        self, *template: Any, timeout: Seconds | None = None, order: Order = "fifo"
-    ) -> tuple[Any, ...]:
+        self,
+        *template: Any,
+        timeout: Seconds | None = None,
+        order: Order = "fifo",
+        **fields: Any,
+    ) -> Any:
         """Copy a match, waiting for one."""
+        require_entry("read", template, fields)
         seconds = _native.seconds("timeout", timeout)
-        found = self._space.try_read(*template, order=order)
-        return await self._in_line("read", template, seconds) if found is None else found
+        found = self._space.try_read(*template, order=order, **fields)
+        if found is not None:
+            return found
+        sought = _native.like(*template, **fields)
+        return await self._in_line("read", sought, seconds, _native.Waiter.finish_now)
+
+    def claim(
+        self,
+        *template: Any,
+        ttl: Seconds = 30,
+        timeout: Seconds | None = None,
+        max_attempts: int | None = None,
+        order: Order = "fifo",
+        **fields: Any,
+    ) -> Claim[Any]:
+        """Claim a match, waiting for one: to be awaited, or entered with `async with`."""
+        terms: Terms = {"ttl": ttl, "max_attempts": max_attempts}
+        return Claim(self._claim((template, fields), order, timeout, terms))
+
+    async def _claim(
+        self, sought: Sought, order: Order, timeout: Seconds | None, terms: Terms
+    ) -> _native.Claim[Any]:
+        template, fields = sought
+        require_entry("claim", template, fields)
+        seconds = _native.seconds("timeout", timeout)
+        claimed = self._space.try_claim(*template, order=order, **terms, **fields)
+        if claimed is not None:
+            return claimed
+
+        def pick_up(place: _native.Waiter) -> _native.Claim[Any] | None:
+            return place.claim_now(**terms)
+
+        return await self._in_line("claim", _native.like(*template, **fields), seconds, pick_up)
 
     async def take_many(
         self,
@@ -152,74 +251,90 @@ class Space:
         n: int,
         at_least: int | None = None,
         timeout: Seconds | None = None,
-    ) -> list[tuple[Any, ...]]:
+        **fields: Any,
+    ) -> list[Any]:
         """Take `n` matches together, or at least `at_least`, waiting for them."""
+        require_entry("take_many", template, fields)
 
-        def attempt() -> list[tuple[Any, ...]]:
-            return self._space.take_many(*template, n=n, at_least=at_least, timeout=0)
+        def attempt() -> list[Any]:
+            return self._space.take_many(*template, n=n, at_least=at_least, timeout=0, **fields)
 
-        return await self._until(attempt, "put", template, timeout)
+        return await self._until(attempt, "put", (template, fields), timeout)
 
     async def swap(
-        self, *template: Any, to: tuple[Any, ...], timeout: Seconds | None = None
-    ) -> tuple[Any, ...]:
+        self, *template: Any, to: Any, timeout: Seconds | None = None, **fields: Any
+    ) -> Any:
         """Replace a match and return it, waiting for one."""
+        require_entry("swap", template, fields)
 
-        def attempt() -> tuple[Any, ...]:
-            swapped: tuple[Any, ...] = self._space.swap(*template, to=to, timeout=0)
-            return swapped
+        def attempt() -> Any:
+            return self._space.swap(*template, to=to, timeout=0, **fields)
 
-        return await self._until(attempt, "put", template, timeout)
+        return await self._until(attempt, "put", (template, fields), timeout)
 
-    async def wait_none(self, *template: Any, timeout: Seconds | None = None) -> None:
+    async def wait_none(
+        self, *template: Any, timeout: Seconds | None = None, **fields: Any
+    ) -> None:
         """Wait until nothing matches, and nobody holds a match."""
+        require_entry("wait_none", template, fields)
 
         def attempt() -> None:
-            self._space.wait_none(*template, timeout=0)
+            self._space.wait_none(*template, timeout=0, **fields)
 
-        await self._until(attempt, "removal", template, timeout)
+        await self._until(attempt, "removal", (template, fields), timeout)
 
-    async def scan(self, *template: Any) -> AsyncIterator[tuple[Any, ...]]:
+    async def scan(self, *template: Any, **fields: Any) -> AsyncIterator[Any]:
         """Go through all matches, lazily and in no particular order."""
-        for number, found in enumerate(self._space.scan(*template), start=1):
+        for number, found in enumerate(self._space.scan(*template, **fields), start=1):
             yield found
             if number % SCAN_BATCH == 0:
                 await asyncio.sleep(0)
 
     async def consume(
-        self, *template: Any, idle: Seconds | None = None
-    ) -> AsyncIterator[tuple[Any, ...]]:
+        self, *template: Any, idle: Seconds | None = None, **fields: Any
+    ) -> AsyncIterator[Any]:
         """Take one match after the other until `finish` was called and none is left."""
+        require_entry("consume", template, fields)
         idle_s = _native.seconds("idle", idle)
-        mark = (SIGN, str(_native.like(*template)))
+        sought = _native.like(*template, **fields)
+        mark = (SIGN, str(sought))
         while True:
-            taken = self._space.try_take(*template)
+            taken = self._space.try_take(*template, **fields)
             if taken is None:
-                taken = await self._next(template, mark, idle_s)
+                taken = await self._next(sought, mark, idle_s)
                 if taken is None:
                     return
             yield taken
 
     async def _in_line(
-        self, verb: Literal["take", "read"], template: tuple[Any, ...], seconds: float | None
-    ) -> tuple[Any, ...]:
-        """Get in line for a match, and wait for it."""
-        place = _native.waiter(self._space, verb, *template)
+        self,
+        verb: Literal["take", "read", "claim"],
+        template: Template[Any],
+        seconds: float | None,
+        pick_up: Callable[[_native.Waiter], R | None],
+    ) -> R:
+        """Get in line for a match, wait for it, and pick it up."""
+        place = _native.waiter(self._space, "read" if verb == "read" else "take", template)
         try:
-            found = await self._served(place, seconds)
+            found = await self._served(place, seconds, pick_up)
         finally:
             # What was handed over in the meantime goes back to its place (rule T5).
             place.cancel()
         if found is None:
-            raise _native.timed_out(self._space, verb, seconds or 0.0, *template)
+            raise _native.timed_out(self._space, verb, seconds or 0.0, template)
         return found
 
-    async def _served(self, place: _native.Waiter, seconds: float | None) -> tuple[Any, ...] | None:
+    async def _served(
+        self,
+        place: _native.Waiter,
+        seconds: float | None,
+        pick_up: Callable[[_native.Waiter], R | None],
+    ) -> R | None:
         """Wait for what is handed to a place in line; None if the time runs out."""
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
         while True:
-            found = place.finish_now()
+            found = pick_up(place)
             if found is not None:
                 return found
             left = None if deadline is None else deadline - loop.time()
@@ -231,8 +346,10 @@ class Space:
         self,
         attempt: Callable[[], R],
         on: Literal["put", "removal"],
-        template: tuple[Any, ...],
+        sought: Sought,
         timeout: Seconds | None,
+        *,
+        failure: type[Exception] = TimeoutError,
     ) -> R:
         """Try again whenever a match was put or removed, until it succeeds or the time runs out."""
         seconds = _native.seconds("timeout", timeout)
@@ -240,16 +357,17 @@ class Space:
         deadline = None if seconds is None else loop.time() + seconds
         try:
             return attempt()
-        except TimeoutError:
+        except failure:
             if seconds == 0:
                 raise
         # Watching begins before the next attempt, so that nothing in between is missed.
-        watch = _native.waiter(self._space, on, *template)
+        patterns, fields = sought
+        watch = _native.waiter(self._space, on, _native.like(*patterns, **fields))
         try:
             while True:
                 try:
                     return attempt()
-                except TimeoutError:
+                except failure:
                     left = None if deadline is None else deadline - loop.time()
                     if left is not None and left <= 0:
                         raise
@@ -258,15 +376,15 @@ class Space:
             watch.cancel()
 
     async def _next(
-        self, template: tuple[Any, ...], mark: tuple[Any, ...], idle_s: float | None
-    ) -> tuple[Any, ...] | None:
+        self, template: Template[Any], mark: tuple[Any, ...], idle_s: float | None
+    ) -> Any:
         """Wait for a match and return it, or None at the end of a `consume`."""
         loop = asyncio.get_running_loop()
         deadline = None if idle_s is None else loop.time() + idle_s
-        place = _native.waiter(self._space, "take", *template)
+        place = _native.waiter(self._space, "take", template)
         # Watching begins before the first look, so that nothing slips through in between.
         finished = _native.waiter(self._space, "put", *mark)
-        removals = _native.waiter(self._space, "removal", *template)
+        removals = _native.waiter(self._space, "removal", template)
         try:
             while True:
                 found = place.finish_now()
@@ -280,12 +398,12 @@ class Space:
             for waiter in (place, finished, removals):
                 waiter.cancel()
 
-    def _is_over(self, template: tuple[Any, ...], mark: tuple[Any, ...]) -> bool:
+    def _is_over(self, template: Template[Any], mark: tuple[Any, ...]) -> bool:
         """Return whether the mark of `finish` is there, and nothing matches or is held."""
         if self._space.try_read(*mark) is None:
             return False
         try:
-            self._space.wait_none(*template, timeout=0)
+            self._space.wait_none(template, timeout=0)
         except TimeoutError:
             return False
         return True
@@ -295,3 +413,17 @@ class Space:
         if bell is None:
             bell = self._bells[loop] = LoopBell(self._space, loop)
         return bell
+
+
+def require_entry(verb: str, template: tuple[Any, ...], fields: dict[str, Any]) -> None:
+    """Refuse keywords that are neither the verb's own nor fields of a class of entries."""
+    if fields and not (len(template) == 1 and isinstance(template[0], type)):
+        message = (
+            f"{verb}() has no keyword argument {next(iter(fields))!r}; fields by name go with a "
+            f"class of entries alone, as in {verb}(Job, status='ready')"
+        )
+        raise TypeError(message)
+
+
+async def _at_once(claimed: _native.Claim[Any]) -> _native.Claim[Any]:
+    return claimed

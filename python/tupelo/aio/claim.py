@@ -1,0 +1,125 @@
+"""A claim of a task: a tuple in its hands until it is done with (rules K1 to K4).
+
+One object is the call and what the call returns: to be awaited, or to be entered as a block. It is
+a coroutine as that of any verb, so that tasks can be made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any, Generic, TypeVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from types import TracebackType
+    from typing import Self
+
+    from tupelo import _native
+    from tupelo._native import Seconds
+
+__all__ = ["Claim"]
+
+T = TypeVar("T")
+
+
+class Claim(Coroutine[Any, Any, "Claim[T]"], Generic[T]):
+    """A tuple in the hands of this process, until it is done with or goes back to the space.
+
+    Made by `Space.claim`. Awaited, it claims, and gives itself. As an asynchronous context manager
+    it claims unless it has, gives the tuple, renews itself as long as the block runs, whatever the
+    event loop is busy with, and is done at its end; an exception or a cancellation aborts it. A
+    claim that is forgotten is aborted.
+    """
+
+    def __init__(self, begin: Coroutine[Any, Any, _native.Claim[T]]) -> None:
+        """Wrap a call that claims."""
+        self._begin = begin
+        self._begun: _native.Claim[T] | None = None
+
+    @property
+    def _held(self) -> _native.Claim[T]:
+        if self._begun is None:
+            message = (
+                "nothing was claimed yet: await the claim first, or enter it with `async with`"
+            )
+            raise RuntimeError(message)
+        return self._begun
+
+    @property
+    def tuple(self) -> T:
+        """The tuple."""
+        return self._held.tuple
+
+    @property
+    def fence(self) -> int:
+        """The number of the claim, greater than that of every earlier one (rule K1)."""
+        return self._held.fence
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt at the tuple this is; the first is 1."""
+        return self._held.attempt
+
+    async def done(self) -> None:
+        """Consume the tuple; what was put under the claim appears at the same moment (K2, K4)."""
+        self._held.done()
+
+    async def abort(self, reason: str | None = None) -> None:
+        """Put the tuple back at its old place; what was put under the claim is forgotten (K2)."""
+        self._held.abort(reason)
+
+    async def extend(self, ttl: Seconds | None = None) -> None:
+        """Let the claim run for `ttl` seconds from now; by default for as long as at first."""
+        self._held.extend(ttl)
+
+    async def put(self, *fields: Any) -> None:
+        """Add a tuple at the moment when the claim is done, or never (rule K4)."""
+        self._held.put(*fields)
+
+    async def __aenter__(self) -> T:
+        """Claim, and begin to renew the claim; return the tuple."""
+        if self._begun is None:
+            await self
+        return self._held.__enter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """End the claim, unless the block did: done, or aborted if it raised."""
+        self._held.__exit__(kind, exception, traceback)
+
+    # What makes it a coroutine.
+
+    def __await__(self) -> Generator[Any, Any, Self]:
+        """Claim, and return this."""
+        self._begun = yield from self._begin.__await__()
+        return self
+
+    def send(self, value: Any, /) -> Any:
+        """Go on, as the coroutine that claims."""
+        try:
+            return self._begin.send(value)
+        except StopIteration as end:
+            self._begun = end.value
+            raise StopIteration(self) from None
+
+    def throw(self, *exception: Any) -> Any:
+        """Raise an exception in the coroutine that claims."""
+        try:
+            return self._begin.throw(*exception)
+        except StopIteration as end:
+            self._begun = end.value
+            raise StopIteration(self) from None
+
+    def close(self) -> None:
+        """End the coroutine that claims."""
+        self._begin.close()
+
+    def __repr__(self) -> str:
+        """Show the tuple, the attempt and the fence."""
+        return "<aio.Claim, not begun>" if self._begun is None else f"<aio.{repr(self._begun)[1:]}"

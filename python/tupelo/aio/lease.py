@@ -1,0 +1,52 @@
+"""The lease of a tuple that was put on terms (rules L1 to L4), to be awaited."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tupelo import _native
+    from tupelo._native import Seconds
+
+__all__ = ["Lease"]
+
+
+class Lease:
+    """The time that the space keeps a tuple. The tuple stays when this is forgotten.
+
+    Made by `put` with `lease=` or `after=`.
+    """
+
+    def __init__(self, lease: _native.Lease) -> None:
+        """Wrap the synchronous lease."""
+        self._lease = lease
+
+    @property
+    def expires_in(self) -> float | None:
+        """How long the tuple will stay, in seconds; None for ever.
+
+        Raises:
+            LeaseExpired: it is not there any more.
+        """
+        return self._lease.expires_in
+
+    async def renew(self, seconds: Seconds | None = None) -> None:
+        """Let the tuple stay for so many seconds from now; by default for as long as at first."""
+        self._lease.renew(seconds)
+
+    async def cancel(self) -> None:
+        """Remove the tuple (rule L2)."""
+        self._lease.cancel()
+
+    @asynccontextmanager
+    async def keep_alive(self) -> AsyncIterator[None]:
+        """Renew the lease as long as the block runs, whatever the event loop is busy with."""
+        with self._lease.keep_alive():
+            yield
+
+    def __repr__(self) -> str:
+        """Show how long is left."""
+        return repr(self._lease)
