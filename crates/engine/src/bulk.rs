@@ -5,12 +5,10 @@ use tupelo_shm::Section;
 use tupelo_tuple::{Field, TemplateRef, TupleRef, TupleView};
 
 use crate::Engine;
-use crate::claim::{Begun, ClaimTerms};
 use crate::error::Error;
-use crate::find::{Hit, Order, Purpose, beats};
+use crate::find::{Order, Purpose, beats};
 use crate::lease::LeaseTerms;
 use crate::put::Incoming;
-use crate::record;
 use crate::step;
 use crate::stripe::Stripe;
 use crate::take::take_in_hand;
@@ -184,26 +182,6 @@ impl Engine {
         self.pour(scope, reference, (&flight, false), kinds.as_slice(), sink).map(Some)
     }
 
-    /// Claims the match of all shapes with the extreme value in a field.
-    pub(crate) fn claim_extreme(
-        &self,
-        template: &[TemplateRef<'_>],
-        order: Order,
-        terms: &ClaimTerms,
-    ) -> Result<Option<Begun>, Error> {
-        let claimed = self.at_one_moment(template, Purpose::Take, |section, targets| {
-            let Some((found, _)) = furthest(section, targets, self.seed, order) else {
-                return Ok(None);
-            };
-            let stripe = Stripe::of_shape(section.view(), found.target.shape);
-            section.focus(stripe.scope());
-            let record = record::at(section.view(), found.reference);
-            let hit = Hit { record, place: None };
-            self.begin_claim(section, stripe, (hit, &found.target.kinds), terms).map(Some)
-        });
-        Ok(claimed?.flatten())
-    }
-
     /// Copies the match of all shapes with the extreme value in a field.
     pub(crate) fn read_extreme<R, E: From<Error>>(
         &self,
@@ -271,13 +249,19 @@ pub(crate) struct Found<'t> {
 }
 
 impl Found<'_> {
+    /// The number of its target among `targets`, and the record.
+    pub(crate) fn place(&self, targets: &[Target<'_>]) -> (usize, u32) {
+        let number = targets.iter().position(|target| target.shape == self.target.shape);
+        (number.unwrap_or(0), self.reference)
+    }
+
     pub(crate) fn copy(&self, section: &Section<'_>) -> TupleCopy {
         TupleCopy::new(section.view(), self.reference, self.target.kinds)
     }
 }
 
 /// The match that a field order asks for, among the shapes' own such matches.
-fn furthest<'t>(
+pub(crate) fn furthest<'t>(
     section: &Section<'_>,
     targets: &'t [Target<'t>],
     seed: u64,

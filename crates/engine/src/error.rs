@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::transaction::Abortion;
+
 /// Why an operation was refused. It had no effect, unless the variant says otherwise.
 ///
 /// Small, since every step of a put hands one back or does not: what takes more than a few words is boxed.
@@ -38,6 +40,15 @@ pub enum Error {
     ClaimSettled,
     /// The claim belongs to the process that this one was forked from.
     ClaimForked,
+    /// The lease of the transaction has ended (rules X5, X6): everything is as it was before it.
+    Aborted(Box<Abortion>),
+    /// The transaction was committed, or aborted.
+    TransactionEnded {
+        /// Which of the two.
+        committed: bool,
+    },
+    /// The transaction belongs to the process that this one was forked from.
+    TransactionForked,
     /// The tuple of the lease is not there any more (rule L2).
     LeaseExpired,
     /// A template that cannot be kept while its caller waits.
@@ -125,6 +136,14 @@ impl fmt::Display for Error {
             Self::ClaimSettled => f.write_str("the claim was settled already"),
             Self::ClaimForked => {
                 f.write_str("the claim belongs to the process that this one was forked from")
+            }
+            Self::Aborted(abortion) => abortion.fmt(f),
+            Self::TransactionEnded { committed } => {
+                let how = if *committed { "committed" } else { "aborted" };
+                write!(f, "the transaction was {how} already")
+            }
+            Self::TransactionForked => {
+                f.write_str("the transaction belongs to the process that this one was forked from")
             }
             Self::LeaseExpired => f.write_str("the tuple of this lease is not there any more"),
             Self::Template(problem) | Self::System(problem) => f.write_str(problem),

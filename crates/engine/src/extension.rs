@@ -14,6 +14,7 @@
 //! | 56, 60 | next and previous in the stripe's list of claimed, or of dead, records |
 //! | 64 | index links 2 to 7 |
 //! | 160 | number of the lease (two words) |
+//! | 168 | locks of transactions that have read the record |
 //!
 //! The words of a claim and of the list mean nothing while the record is in the base list, so they are stored
 //! without the log when a claim begins (R2).
@@ -41,10 +42,11 @@ pub(crate) const LIST_NEXT: usize = 56;
 pub(crate) const LIST_PREVIOUS: usize = 60;
 pub(crate) const LINKS: usize = GRANULE;
 pub(crate) const LEASE_NUMBER: usize = LINKS + LINKS_BYTES;
+pub(crate) const LOCKS: usize = LEASE_NUMBER + 8;
 
 /// Bytes of the block.
 pub(crate) const EXTENSION_BYTES: usize = 3 * GRANULE;
-const _: () = assert!(LEASE_NUMBER + 8 <= EXTENSION_BYTES);
+const _: () = assert!(LOCKS + 4 <= EXTENSION_BYTES);
 
 /// An extension, as a window on it.
 pub(crate) type Extension<'m> = Span<'m, EXTENSION_BYTES>;
@@ -78,6 +80,7 @@ pub(crate) fn ensure<'m>(
         extension.init64(word, 0);
     }
     extension.init64(LEASE_NUMBER, 0);
+    extension.init(LOCKS, 0);
     section.set(header, EXTENSION, block);
     Ok(extension)
 }

@@ -10,6 +10,7 @@
 )]
 
 mod arena;
+mod at_match;
 mod base;
 mod blocks;
 mod bulk;
@@ -42,6 +43,7 @@ mod take;
 mod take_many;
 mod targets;
 mod timers;
+mod transaction;
 mod transfer;
 mod waiters;
 
@@ -55,6 +57,7 @@ pub use layout::{SHAPES_MAX, WAITERS_MAX};
 pub use lease::{Lease, LeaseTerms};
 pub use scan::Scan;
 pub use stat::{ClaimStat, ShapeStat, Stat};
+pub use transaction::{Abortion, Transaction};
 pub use waiters::Want;
 pub use waiters::bell::Bell;
 pub use waiters::wait::{Outcome, Waiter};

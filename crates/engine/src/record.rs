@@ -60,6 +60,10 @@ pub(crate) const CLAIMED: u32 = 6;
 pub(crate) const DEAD: u32 = 7;
 /// Not visible yet (rule L3).
 pub(crate) const DELAYED: u32 = 8;
+/// Taken by a transaction that is open (rule X3).
+pub(crate) const ENLISTED: u32 = 9;
+/// No tuple: a transaction's lock on one that it has read ([`crate::transaction::lock`]).
+pub(crate) const LOCK: u32 = 10;
 
 const WIDE: u32 = 1 << 31;
 /// An open transaction has read the record: whoever takes passes it over (rule X3).

@@ -53,6 +53,11 @@ pub(crate) const TAKES: usize = 152;
 /// Heads of the lists of extents with room: extent number + 1.
 pub(crate) const PARTIAL: usize = 192;
 
+/// First of the records that open transactions have taken.
+pub(crate) const ENLISTED: usize = 160;
+/// First of the locks that open transactions have on what they have read.
+pub(crate) const LOCKS: usize = 164;
+
 /// Spare blocks: one per class, 0 if there is none.
 pub(crate) const SPARES: usize = 304;
 pub(crate) const SPARES_COUNT: usize = 4;
@@ -106,6 +111,13 @@ impl<'m> Stripe<'m> {
     #[inline]
     pub(crate) fn steps_max(self, view: &View<'_>) -> u32 {
         self.page.load(LIVE).min(view.granules())
+    }
+
+    /// Whether somebody holds tuples that a search would find otherwise, or has locked some: they may be a dead
+    /// process's.
+    #[inline]
+    pub(crate) fn hides_some(self) -> bool {
+        self.page.load(HELD) | self.page.load(LOCKS) != 0
     }
 
     /// The scope of its lock.

@@ -15,6 +15,7 @@ use tupelo_tuple::TemplateRef;
 
 use crate::Engine;
 use crate::arena;
+use crate::claim::list::List;
 use crate::engine::space_line;
 use crate::error::Error;
 use crate::layout::head;
@@ -100,7 +101,7 @@ impl Engine {
         }
         for dead in self.memory.participants().iter().filter(|participant| !participant.alive) {
             self.free_cells_of(dead.number)?;
-            self.free_claims_of(dead.number, dead.pid)?;
+            self.free_holds_of(dead.number, dead.pid)?;
             self.memory.free_participant(dead.number);
         }
         Ok(())
@@ -121,7 +122,7 @@ impl Engine {
     #[cold]
     pub(crate) fn recall_matches_of(&self, template: &[TemplateRef<'_>]) -> Result<bool, Error> {
         let view = self.memory.view();
-        let held = |shape| Stripe::of_shape(&view, shape).page().load(stripe::HELD) != 0;
+        let held = |shape| Stripe::of_shape(&view, shape).hides_some();
         let is_held = self.fitting(template).into_iter().any(|(_, shape)| held(shape));
         if is_held {
             self.recall()?;
@@ -195,12 +196,16 @@ impl Engine {
         arena::give_back(section, &self.layout, first, count)
     }
 
-    /// Gives back what a dead process had claimed.
-    fn free_claims_of(&self, participant: u32, pid: u32) -> Result<(), Error> {
+    /// Gives back what a dead process had claimed, or in a transaction.
+    fn free_holds_of(&self, participant: u32, pid: u32) -> Result<(), Error> {
         let view = self.memory.view();
         for shape in 0..registry::count(&view) {
-            if Stripe::of_shape(&view, shape).page().load(stripe::CLAIMED) != 0 {
-                self.fail_claims_of(participant, pid, stripe::scope_of(shape))?;
+            let (stripe, scope) = (Stripe::of_shape(&view, shape), stripe::scope_of(shape));
+            if !List::Claimed.is_empty(stripe) {
+                self.fail_claims_of(participant, pid, scope)?;
+            }
+            if !List::Enlisted.is_empty(stripe) || !List::Locks.is_empty(stripe) {
+                self.free_enlisted_of(participant, scope)?;
             }
         }
         Ok(())

@@ -111,7 +111,7 @@ impl Engine {
         let stripe = Stripe::of_shape(section.view(), shape);
         let found = search.pick(section.view(), stripe, order, self.random_for(order));
         let Some(hit) = found.hit else {
-            let somebody_holds = stripe.page().load(HELD) != 0;
+            let somebody_holds = stripe.hides_some();
             section.finish().map_err(Error::from)?;
             if somebody_holds {
                 return self.take_recalled(shape, search, order, sink);

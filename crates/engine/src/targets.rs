@@ -3,13 +3,14 @@
 use std::ops::Deref;
 
 use tupelo_shm::{Section, View};
-use tupelo_tuple::{PatternRef, TemplateRef};
+use tupelo_tuple::{PatternRef, TemplateRef, image};
 
 use crate::Engine;
 use crate::claim::list::{self, List};
 use crate::error::Error;
 use crate::find::{Found, Order, Purpose, Search, chosen, extreme};
 use crate::layout::head;
+use crate::put::Incoming;
 use crate::record::{self, ImageBuffer};
 use crate::registry::{self, Kinds};
 use crate::stripe::{self, HELD, Stripe};
@@ -151,9 +152,30 @@ impl TupleCopy {
         Self { kinds, image, wide }
     }
 
+    /// A copy of a tuple that is in no space.
+    pub(crate) fn of(incoming: &Incoming<'_>) -> Self {
+        let size = image::size(incoming.fields, 0);
+        let mut image = ImageBytes(vec![0; size.bytes]);
+        image::write(incoming.fields, 0, size.wide, &mut image);
+        Self { kinds: incoming.kinds, image: image.0, wide: size.wide }
+    }
+
     pub(crate) fn view(&self) -> tupelo_tuple::TupleView<'_> {
         tupelo_tuple::TupleView::new(self.kinds.as_slice(), &self.image, self.wide)
             .of_class(self.kinds.class())
+    }
+}
+
+/// An image outside of the segment.
+struct ImageBytes(Vec<u8>);
+
+impl image::Write for ImageBytes {
+    fn word(&mut self, index: usize, word: u64) {
+        self.bytes(8 * index, &word.to_le_bytes());
+    }
+
+    fn bytes(&mut self, at: usize, bytes: &[u8]) {
+        self.0[at..at + bytes.len()].copy_from_slice(bytes);
     }
 }
 
@@ -248,9 +270,11 @@ impl Engine {
             cell.load(waiters::WANT) == Want::Take.number() && is_match(cell.load(waiters::RECORD))
         });
         let stripe = Stripe::of_shape(view, target.shape);
-        let mut claimed = list::records(view, stripe, List::Claimed);
+        let mut hidden = [List::Claimed, List::Enlisted]
+            .into_iter()
+            .flat_map(|list| list::records(view, stripe, list));
         handed
-            || claimed.any(|(reference, _)| target.accepts(view, reference, self.seed))
+            || hidden.any(|(reference, _)| target.accepts(view, reference, self.seed))
             || self.memory.slots().into_iter().any(|slot| {
                 (0..ENGINE_WORDS_COUNT).any(|word| {
                     let reference = slot.load(ENGINE_WORDS + 4 * word);

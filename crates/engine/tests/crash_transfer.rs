@@ -5,100 +5,11 @@
 
 mod crash;
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-use crash::{INT, STR, contents, int, learn, put, region, space, use_it};
-use tupelo_crashtest::{Death, Experiment, Script, shared_words, thorough};
+use crash::pair::{END, Pair};
+use crash::{INT, STR, contents, int, learn, put, use_it};
+use tupelo_crashtest::thorough;
 use tupelo_engine::Engine;
 use tupelo_tuple::{Field, PatternRef, TemplateRef};
-
-/// Kills, spread over the whole of an ordinary run's script.
-const KILLS: usize = 8;
-/// The end of a script, where the spaces commit and are unlocked, in instructions; and the kills there.
-const END: usize = 500;
-const END_KILLS: usize = 40;
-
-/// Two spaces: where tuples are moved from, and where to.
-struct Pair {
-    from: Arc<Engine>,
-    into: Arc<Engine>,
-}
-
-impl Pair {
-    fn new() -> Self {
-        Self { from: space(8 << 20), into: space(8 << 20) }
-    }
-
-    fn experiment(&self) -> Experiment {
-        Experiment::new(region(&self.from)).with_region(region(&self.into))
-    }
-
-    /// A process that uses both spaces, and then does what is asked.
-    fn script<'a>(&'a self, work: impl Fn(&Self) + 'a) -> Script<'a, &'a Self> {
-        let register = move || {
-            self.from.check().unwrap();
-            self.into.check().unwrap();
-            self
-        };
-        Script::new(register, move |pair| work(pair))
-    }
-
-    /// The two, in an order that is drawn by when somebody died.
-    fn drawn(&self, death: Death) -> [&Arc<Engine>; 2] {
-        if death.instructions.is_multiple_of(2) {
-            [&self.from, &self.into]
-        } else {
-            [&self.into, &self.from]
-        }
-    }
-
-    /// What is in the two after somebody has come by, first to the one and then to the other: with a sweep, or
-    /// with work of their own.
-    fn recovered(&self, death: Death) -> [Vec<String>; 2] {
-        for (number, engine) in self.drawn(death).into_iter().enumerate() {
-            if (death.instructions / 2 + number).is_multiple_of(2) {
-                contents(engine);
-            } else {
-                engine.sweep().unwrap();
-            }
-        }
-        for engine in self.drawn(death) {
-            engine.sweep().unwrap();
-            assert_eq!(engine.check().unwrap().held(), 0, "nobody is left to hold anything");
-        }
-        [contents(&self.from), contents(&self.into)]
-    }
-
-    fn contents(&self) -> [Vec<String>; 2] {
-        [contents(&self.from), contents(&self.into)]
-    }
-
-    /// Kills a process in `script` again and again; each time, both spaces are as before, or both as `after`.
-    fn kill_everywhere(&self, script: impl Fn(&Self), after: &[Vec<String>; 2]) {
-        let before = self.contents();
-        let seen = shared_words(2);
-        let worker = self.script(script);
-        let check = |death: Death| {
-            let found = self.recovered(death);
-            let is_after = found == *after;
-            assert!(is_after || found == before, "{found:?} is neither before nor after");
-            assert!(is_after || death.instructions < death.of, "it had ended");
-            seen[usize::from(is_after)].fetch_add(1, Ordering::Relaxed);
-            use_it(self.drawn(death)[0]);
-        };
-        let kills = if thorough() { 10_000 } else { KILLS };
-        for experiment in [
-            self.experiment().with_kills(kills),
-            self.experiment().with_last(END).with_kills(END_KILLS),
-        ] {
-            let summary = experiment.kill_at_every_instruction(&worker, check);
-            eprintln!("{summary:?}");
-        }
-        let [before, after] = [0, 1].map(|index: usize| seen[index].load(Ordering::Relaxed));
-        assert!(before > 3 && after > 3, "{before} before, {after} after");
-    }
-}
 
 /// Tuples of two shapes, indexed in the space that they are moved from.
 fn mixed() -> Pair {

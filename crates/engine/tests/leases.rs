@@ -188,9 +188,13 @@ fn leases_of_every_length_end_in_their_order_l1() {
 #[test]
 fn a_full_space_has_room_again_when_leases_have_ended_b1() {
     let engine = engine(2 << 20);
-    let put = |number| engine.put_leased(&job(number), &lease(2));
-    let full = (0..).find_map(|number| put(number).err()).unwrap();
+    let put = |number| engine.put_leased(&job(number), &lease(3_600_000));
+    let leases: Vec<_> = (0..).map_while(|number| put(number).ok()).collect();
+    let full = put(0).unwrap_err();
     assert!(matches!(full, Error::SpaceFull(_)), "{full:?}");
+    for lease in &leases {
+        engine.renew(lease, Some(Duration::from_millis(2))).unwrap();
+    }
     let_it_end();
     engine.put(&job(1)).unwrap();
     assert_eq!(count(&engine), 1);

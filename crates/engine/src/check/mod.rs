@@ -9,6 +9,7 @@
 //! finds them ([`indexes`]), who waits ([`waiting`]), and what waits for its time ([`timers`]).
 
 mod indexes;
+mod locks;
 mod memory;
 mod records;
 mod timers;

@@ -123,8 +123,10 @@ impl Check<'_, '_> {
         }
         for shape in 0..self.shapes {
             let stripe = Stripe::of_shape(self.view, shape);
-            for (reference, _) in list::records(self.view, stripe, List::Claimed) {
-                self.claim_held(blocks, reference, &mut held)?;
+            for list in [List::Claimed, List::Enlisted] {
+                for (reference, _) in list::records(self.view, stripe, list) {
+                    self.claim_held(blocks, reference, &mut held)?;
+                }
             }
         }
         Ok(held)

@@ -30,10 +30,13 @@ impl Check<'_, '_> {
         let armed = wheel::armed(self.view, stripe).map_err(super::contradiction)?;
         self.check_delayed(blocks, shape, kinds, &armed)?;
         let leased = live.iter().copied().filter(|reference| self.lease_ends(*reference));
-        let claimed = self.list_of(stripe, List::Claimed, record::CLAIMED)?;
-        let dead = self.list_of(stripe, List::Dead, record::DEAD)?;
+        let claimed = self.list_of(stripe, List::Claimed)?;
+        let enlisted = self.list_of(stripe, List::Enlisted)?;
+        let locks = self.check_locks(blocks, shape, live)?;
+        let dead = self.list_of(stripe, List::Dead)?;
         let leased_dead = dead.iter().copied().filter(|reference| self.lease_ends(*reference));
-        let expected: BTreeSet<u32> = leased.chain(claimed).chain(leased_dead).collect();
+        let expected: BTreeSet<u32> =
+            leased.chain(claimed).chain(enlisted).chain(locks).chain(leased_dead).collect();
         let others: BTreeSet<u32> = armed
             .keys()
             .copied()
@@ -82,13 +85,13 @@ impl Check<'_, '_> {
     }
 
     /// The records of a list, each once, in the state that the list is for, doubly linked.
-    fn list_of(&self, stripe: Stripe<'_>, list: List, state: u32) -> Result<BTreeSet<u32>, Error> {
+    pub(super) fn list_of(&self, stripe: Stripe<'_>, list: List) -> Result<BTreeSet<u32>, Error> {
         let mut found = BTreeSet::new();
         let mut previous = 0;
         for (reference, extension) in list::records(self.view, stripe, list) {
             let back = extension.load(extension::LIST_PREVIOUS);
             let own = self.state(reference);
-            require(own == state && back == previous && found.insert(reference), || {
+            require(own == list.state() && back == previous && found.insert(reference), || {
                 format!(
                     "the list of {list:?} comes from record {previous} to {reference} in state {own}"
                 )

@@ -1,10 +1,10 @@
-//! The records of a stripe that are claimed, and those that are dead: two lists through their extensions.
+//! The records of a stripe that are in somebody's hands beyond a call, or dead: lists through their extensions.
 
 use tupelo_shm::{Section, View};
 
 use crate::extension::{self, Extension, LIST_NEXT, LIST_PREVIOUS};
 use crate::record;
-use crate::stripe::{CLAIMED, DEAD, Stripe};
+use crate::stripe::{CLAIMED, DEAD, ENLISTED, LOCKS, Stripe};
 
 /// A list of a stripe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,10 @@ pub(crate) enum List {
     Claimed,
     /// What was given up after its last attempt.
     Dead,
+    /// What an open transaction has taken.
+    Enlisted,
+    /// What an open transaction has of those it has read: a lock on each.
+    Locks,
 }
 
 impl List {
@@ -21,7 +25,24 @@ impl List {
         match self {
             Self::Claimed => CLAIMED,
             Self::Dead => DEAD,
+            Self::Enlisted => ENLISTED,
+            Self::Locks => LOCKS,
         }
+    }
+
+    /// The state of the records in it.
+    pub(crate) fn state(self) -> u32 {
+        match self {
+            Self::Claimed => record::CLAIMED,
+            Self::Dead => record::DEAD,
+            Self::Enlisted => record::ENLISTED,
+            Self::Locks => record::LOCK,
+        }
+    }
+
+    /// Whether a stripe has any.
+    pub(crate) fn is_empty(self, stripe: Stripe<'_>) -> bool {
+        stripe.page().load(self.first()) == 0
     }
 }
 

@@ -20,13 +20,13 @@ use tupelo_tuple::{TemplateRef, TupleView};
 use crate::Engine;
 use crate::engine::{NEXT_FENCE, space_line};
 use crate::error::Error;
-use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, FENCE};
-use crate::find::{Found, Hit, Order, Purpose, Search};
+use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE};
+use crate::find::{Hit, Order, Purpose};
 use crate::links;
 use crate::record::{self, HOLDER, Header, ImageBuffer, Record, SHAPE, STATE};
 use crate::registry::Kinds;
 use crate::step;
-use crate::stripe::{self, HELD, Stripe};
+use crate::stripe::{HELD, Stripe};
 use crate::targets::TupleCopy;
 use crate::timers::{self, wheel};
 use crate::waiters::deliver::Delivery;
@@ -115,7 +115,10 @@ impl Engine {
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<(Claim, R)>, E> {
-        let begun = self.claim_match(template, order, terms)?;
+        let begun =
+            self.at_match(template, (order, Purpose::Take), |section, stripe, hit, kinds| {
+                self.begin_claim(section, stripe, (hit, kinds), terms)
+            })?;
         begun.map(|begun| self.pour_claim(begun, sink)).transpose()
     }
 
@@ -156,85 +159,6 @@ impl Engine {
         Ok(copy)
     }
 
-    fn claim_match(
-        &self,
-        template: &[TemplateRef<'_>],
-        order: Order,
-        terms: &ClaimTerms,
-    ) -> Result<Option<Begun>, Error> {
-        if matches!(order, Order::Max(_) | Order::Min(_)) {
-            self.recall_matches_of(template)?;
-            return self.claim_extreme(template, order, terms);
-        }
-        let mut kinds = Kinds::new();
-        if let [one] = template
-            && let Some(key) = kinds.select(one, self.seed)
-            && let Some(shape) = self.find_shape(&kinds)
-        {
-            // Nearly always: one shape, which has a match.
-            let search = Search::by_key(one.patterns, &kinds, key, self.seed, Purpose::Take);
-            let (begun, learn) = self.claim_from((shape, &kinds), terms, |view, stripe| {
-                search.pick(view, stripe, order, self.random_for(order))
-            })?;
-            // It may be claimed: that an index could not be had must not lose it.
-            let _ = self.learn_if(learn, stripe::scope_of(shape), search.key.mask);
-            if begun.is_some() {
-                return Ok(begun);
-            }
-        }
-        self.claim_wide(template, order, terms)
-    }
-
-    /// Claims from the first shape that has a match; a miss is confirmed as in `take_wide`.
-    #[cold]
-    fn claim_wide(
-        &self,
-        template: &[TemplateRef<'_>],
-        order: Order,
-        terms: &ClaimTerms,
-    ) -> Result<Option<Begun>, Error> {
-        let mut recalled = false;
-        loop {
-            for target in &self.targets(template, Purpose::Take).all {
-                let random = self.random();
-                let (begun, _) =
-                    self.claim_from((target.shape, &target.kinds), terms, |view, _| {
-                        target.find(view, order, random, self.seed)
-                    })?;
-                if begun.is_some() {
-                    return Ok(begun);
-                }
-            }
-            if !recalled && self.recall_matches_of(template)? {
-                recalled = true;
-            } else if !self.matches_now(template, Purpose::Take)? {
-                return self.require_sound().map(|()| None);
-            }
-        }
-    }
-
-    /// Claims what `find` finds in one stripe. Returns also whether the search has shown that an index pays.
-    #[inline]
-    fn claim_from(
-        &self,
-        (shape, kinds): (u32, &Kinds),
-        terms: &ClaimTerms,
-        find: impl for<'m> Fn(&View<'m>, Stripe<'m>) -> Found<'m>,
-    ) -> Result<(Option<Begun>, bool), Error> {
-        self.retry(|| {
-            let mut section = self.enter(stripe::scope_of(shape))?;
-            let stripe = Stripe::of_shape(section.view(), shape);
-            let Found { hit, learn } = find(section.view(), stripe);
-            let Some(hit) = hit else {
-                section.finish()?;
-                return Ok((None, learn));
-            };
-            let begun = self.begin_claim(&mut section, stripe, (hit, kinds), terms)?;
-            section.finish()?;
-            Ok((Some(begun), learn))
-        })
-    }
-
     /// Takes a record out of its lists, and claims it.
     pub(crate) fn begin_claim<'m>(
         &'m self,
@@ -256,27 +180,44 @@ impl Engine {
         (record, kinds): (Record<'m>, &Kinds),
         terms: &ClaimTerms,
     ) -> Result<Begun, Error> {
-        let Record { reference, header } = record;
-        let extension = extension::ensure(section, &self.layout, stripe, header)?;
-        let view = self.memory.view();
-        let fence = space_line(&view).double(NEXT_FENCE).fetch_add(1, Ordering::Relaxed) + 1;
-        // Meaningless until the record is claimed (R2).
-        extension.init64(FENCE, fence);
+        let until = timers::now_and_in(terms.ttl);
+        let (fence, extension) =
+            self.hold_until(section, stripe, (record, List::Claimed), until)?;
+        // Means nothing to anybody until the section is over (R2).
         extension.init(ATTEMPTS_MAX, terms.attempts_max.unwrap_or(0));
-        list::push(section, stripe, List::Claimed, (reference, extension));
-        let holder = section.thread().participant() + 1;
-        section.set_words([
-            (header.place(SHAPE), links::unmarked(header)),
-            (header.place(STATE), record::CLAIMED),
-            (header.place(HOLDER), holder),
-        ]);
-        wheel::arm(self, section, stripe, reference, timers::now_and_in(terms.ttl))?;
+        let Record { reference, header } = record;
         let is_short = record::image_bytes(header) <= ImageBuffer::SHORT_BYTES;
         Ok(Begun {
             place: Place { scope: stripe.scope(), reference, fence },
             attempt: extension.load(ATTEMPTS) + 1,
             copy: is_short.then(|| TupleCopy::new(section.view(), reference, *kinds)),
         })
+    }
+
+    /// Puts a record that nothing else lists on a list of those in this process's hands, until a moment (now, then).
+    /// Returns the fence by which the holder is known.
+    pub(crate) fn hold_until<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        (record, list): (Record<'m>, List),
+        until: (u64, u64),
+    ) -> Result<(u64, Extension<'m>), Error> {
+        let Record { reference, header } = record;
+        let extension = extension::ensure(section, &self.layout, stripe, header)?;
+        let view = self.memory.view();
+        let fence = space_line(&view).double(NEXT_FENCE).fetch_add(1, Ordering::Relaxed) + 1;
+        // Meaningless until the record is listed (R2).
+        extension.init64(FENCE, fence);
+        list::push(section, stripe, list, (reference, extension));
+        let holder = section.thread().participant() + 1;
+        section.set_words([
+            (header.place(SHAPE), links::unmarked(header)),
+            (header.place(STATE), list.state()),
+            (header.place(HOLDER), holder),
+        ]);
+        wheel::arm(self, section, stripe, reference, until)?;
+        Ok((fence, extension))
     }
 }
 

@@ -107,23 +107,34 @@ impl Engine {
         place: Place,
     ) -> Result<(Stripe<'m>, Record<'m>), Error> {
         let stripe = Stripe::of_scope(view, place.scope);
-        // Its block may be something else by now, and its words anything: they are looked at one after the other.
-        let begins = |granule| blocks::begins_at(view, &self.layout, stripe, granule);
-        let is_claimed = begins(place.reference)
-            && blocks::start(view, place.reference).load(STATE) == record::CLAIMED;
-        let claimed = is_claimed.then(|| record::at(view, place.reference));
-        let found = claimed.filter(|record| begins(record.header.load(record::EXTENSION)));
-        let extension = found.and_then(|record| extension::of(view, record.header));
-        match (found, extension) {
-            (Some(record), Some(extension)) if extension.load64(FENCE) == place.fence => {
-                Ok((stripe, record))
-            }
+        match self.held_at(view, place, List::Claimed) {
+            Some((record, fence)) if fence == place.fence => Ok((stripe, record)),
             // The very tuple, as far as can be seen: who has it now.
-            (Some(record), Some(_)) => {
+            Some((record, _)) => {
                 Err(Error::ClaimLost { pid: Some(holder_pid(self, record.header)) })
             }
-            _ => Err(Error::ClaimLost { pid: None }),
+            None => Err(Error::ClaimLost { pid: None }),
         }
+    }
+
+    /// The record at `place`, if it is on `list` still or again, and the fence of who has it. Under the lock of its
+    /// stripe.
+    pub(crate) fn held_at<'m>(
+        &self,
+        view: &View<'m>,
+        place: Place,
+        list: List,
+    ) -> Option<(Record<'m>, u64)> {
+        let stripe = Stripe::of_scope(view, place.scope);
+        // Its block may be something else by now, and its words anything: they are looked at one after the other.
+        let begins = |granule| blocks::begins_at(view, &self.layout, stripe, granule);
+        let is_held = begins(place.reference)
+            && blocks::start(view, place.reference).load(STATE) == list.state();
+        let record = is_held.then(|| record::at(view, place.reference))?;
+        if !begins(record.header.load(record::EXTENSION)) {
+            return None;
+        }
+        extension::of(view, record.header).map(|extension| (record, extension.load64(FENCE)))
     }
 
     /// Takes a record off its claim: what follows decides where it goes.
@@ -133,11 +144,21 @@ impl Engine {
         stripe: Stripe<'m>,
         record: Record<'m>,
     ) -> Result<Extension<'m>, Error> {
+        self.end_hold(section, stripe, (record, List::Claimed))
+    }
+
+    /// Takes a record off a list of those in somebody's hands.
+    pub(crate) fn end_hold<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        (record, list): (Record<'m>, List),
+    ) -> Result<Extension<'m>, Error> {
         let Some(extension) = extension::of(section.view(), record.header) else {
-            return Err(self.damaged("a claimed record has no extension"));
+            return Err(self.damaged("a record in somebody's hands has no extension"));
         };
         wheel::disarm(section, stripe, record.reference);
-        list::remove(section, stripe, List::Claimed, extension);
+        list::remove(section, stripe, list, extension);
         Ok(extension)
     }
 
@@ -280,7 +301,11 @@ impl Engine {
         let mut with_reason = true;
         loop {
             let failure = with_reason.then_some(Failure::Death { pid });
-            match self.fail_one_claim_of(participant, scope, failure.as_ref()) {
+            let failed = self.lose_one_of(participant, (scope, List::Claimed), |section, held| {
+                let kinds = kinds_of(self, section.view(), held.1.header)?;
+                self.fail_claim(section, held.0, held.1, kinds.as_slice(), failure.as_ref())
+            });
+            match failed {
                 Ok(true) => {}
                 Ok(false) => return Ok(()),
                 Err(Error::SpaceFull(_)) if with_reason => with_reason = false,
@@ -289,28 +314,26 @@ impl Engine {
         }
     }
 
-    /// Gives back one of those claims. Returns whether there was one.
-    fn fail_one_claim_of(
-        &self,
+    /// Takes one record of a list out of the hands of a dead process, by `lose`. Returns whether there was one.
+    pub(crate) fn lose_one_of<'e>(
+        &'e self,
         participant: u32,
-        scope: u32,
-        failure: Option<&Failure<'_>>,
+        (scope, list): (u32, List),
+        lose: impl Fn(&mut Section<'e>, (Stripe<'e>, Record<'e>)) -> Result<Delivery, Error>,
     ) -> Result<bool, Error> {
-        let failed = self.retry(|| {
+        let settled = self.retry(|| {
             // Not on time: this is called while time is kept, too.
             let mut section = Section::enter(&self.memory, scope)?;
             let stripe = Stripe::of_scope(section.view(), scope);
-            let theirs = list::records(section.view(), stripe, List::Claimed)
+            let theirs = list::records(section.view(), stripe, list)
                 .map(|(reference, _)| record::at(section.view(), reference))
                 .find(|record| record.header.load(record::HOLDER) == participant + 1);
             let Some(record) = theirs else { return Ok(None) };
-            let kinds = kinds_of(self, section.view(), record.header)?;
-            let failed =
-                self.fail_claim(&mut section, stripe, record, kinds.as_slice(), failure)?;
+            let delivery = lose(&mut section, (stripe, record))?;
             section.commit()?;
-            Ok(Some(failed))
+            Ok(Some(delivery))
         })?;
-        let Some(delivery) = failed else { return Ok(false) };
+        let Some(delivery) = settled else { return Ok(false) };
         delivery.wake(self);
         Ok(true)
     }

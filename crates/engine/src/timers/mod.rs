@@ -181,6 +181,14 @@ impl Engine {
                 let record = record::at(section.view(), reference);
                 self.fail_claim(section, stripe, record, kinds.as_slice(), failure)
             }
+            record::ENLISTED => {
+                let record = record::at(section.view(), reference);
+                self.delist(section, stripe, record, kinds.as_slice())
+            }
+            record::LOCK => {
+                let lock = record::at(section.view(), reference);
+                self.unlock(section, stripe, lock)
+            }
             _ => Err(self.damaged("a timer's record is in no state that ends")),
         }
     }

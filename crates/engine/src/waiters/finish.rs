@@ -7,11 +7,14 @@ use tupelo_tuple::TupleView;
 
 use super::wait::{NO_SHAPE, Outcome, Waiter};
 use super::{RECORD, Want, cell};
-use crate::claim::{Begun, Claim, ClaimTerms};
+use crate::Engine;
+use crate::claim::{Claim, ClaimTerms};
 use crate::error::Error;
 use crate::flight::Flight;
-use crate::record::{self, ImageBuffer};
+use crate::record::{self, ImageBuffer, Record};
+use crate::registry::Kinds;
 use crate::stripe::{self, Stripe};
+use crate::transaction::hold::Enlisted;
 
 impl Waiter {
     /// Picks up what [`Waiter::wait`] announced.
@@ -136,16 +139,42 @@ impl Waiter {
             return Ok(Outcome::Waits(self));
         }
         let engine = Arc::clone(&self.engine);
-        let Some(begun) = engine.retry(|| self.claim_handed(terms))? else {
-            return Ok(Outcome::Waits(self));
-        };
+        let begun = self.hold_handed(&engine, |section, stripe, record, kinds| {
+            engine.hold_for_claim(section, stripe, (record, kinds), terms)
+        })?;
+        let Some(begun) = begun else { return Ok(Outcome::Waits(self)) };
         self.release()?;
         engine.pour_claim(begun, sink).map(Outcome::Done)
     }
 
-    /// Claims the record that was handed over; `None` if the put that did so died and was undone.
-    fn claim_handed(&self, terms: &ClaimTerms) -> Result<Option<Begun>, Error> {
-        let engine = &*self.engine;
+    /// Takes the tuple that [`Waiter::wait`] announced for a transaction whose lease ends at `end_ms`, without waiting.
+    pub(crate) fn finish_enlisted(mut self, end_ms: u64) -> Result<Outcome<Enlisted>, Error> {
+        if self.record() == 0 {
+            return Ok(Outcome::Waits(self));
+        }
+        let engine = Arc::clone(&self.engine);
+        let enlisted = self.hold_handed(&engine, |section, stripe, record, kinds| {
+            engine.enlist_held(section, stripe, (record, kinds), end_ms)
+        })?;
+        let Some(enlisted) = enlisted else { return Ok(Outcome::Waits(self)) };
+        self.release()?;
+        Ok(Outcome::Done(enlisted))
+    }
+
+    /// Gives the record that was handed over to `hold`; `None` if the put that did so died and was undone.
+    fn hold_handed<'e, R>(
+        &self,
+        engine: &'e Engine,
+        mut hold: impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>, &Kinds) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        engine.retry(|| self.hold_handed_once(engine, &mut hold))
+    }
+
+    fn hold_handed_once<'e, R>(
+        &self,
+        engine: &'e Engine,
+        hold: &mut impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>, &Kinds) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
         let (shape, _) = record::shape_of(record::header(&engine.memory.view(), self.record()));
         let mut section = engine.enter(stripe::scope_of(shape))?;
         let cell = cell(section.view(), self.number);
@@ -158,9 +187,9 @@ impl Waiter {
         let record = record::at(section.view(), reference);
         let kinds =
             engine.kinds_of(section.view(), shape).ok_or_else(|| engine.damaged(NO_SHAPE))?;
-        let begun = engine.hold_for_claim(&mut section, stripe, (record, &kinds), terms)?;
+        let result = hold(&mut section, stripe, record, &kinds)?;
         section.commit()?;
-        Ok(Some(begun))
+        Ok(Some(result))
     }
 
     /// Frees the record that was picked up.

@@ -1,6 +1,8 @@
 //! A space for crash tests: shared by forked processes, put back before every kill, checked after it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod pair;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 

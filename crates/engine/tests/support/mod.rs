@@ -10,6 +10,11 @@ use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
 /// A private space that may grow to so many bytes.
 pub(crate) fn engine(size_bytes: u64) -> Arc<Engine> {
+    engine_for(size_bytes, None)
+}
+
+/// As [`engine`], for at most so many tuples.
+pub(crate) fn engine_for(size_bytes: u64, tuples_max: Option<u64>) -> Arc<Engine> {
     let options = CreateOptions {
         reserve_bytes: Engine::reserve_bytes(size_bytes),
         initial_commit_bytes: 4096,
@@ -18,7 +23,7 @@ pub(crate) fn engine(size_bytes: u64) -> Arc<Engine> {
         mode: 0o600,
     };
     let segment = Segment::private(&options, &Engine::segment_layout(), |mapping| {
-        Engine::initialise(mapping, size_bytes, None)
+        Engine::initialise(mapping, size_bytes, tuples_max)
     });
     Arc::new(Engine::new(segment.unwrap()).unwrap())
 }

@@ -1,0 +1,160 @@
+//! The commit of a transaction: every stripe concerned is locked, in every space, and one store makes all of it so
+//! (rules X1, C1).
+
+use tupelo_shm::{Section, commit_together};
+
+use super::part::Part;
+use super::{State, Transaction};
+use crate::Engine;
+use crate::claim::list::List;
+use crate::claim::{Place, kinds_of};
+use crate::error::Error;
+use crate::put::Incoming;
+use crate::record;
+use crate::step;
+use crate::stripe::{self, HELD, Stripe};
+use crate::timers;
+use crate::waiters::deliver::Delivery;
+
+/// What changes in one space.
+struct Change<'a> {
+    part: &'a Part,
+    incoming: Vec<(Incoming<'a>, u32)>,
+    /// Of everything that it touches, ascending.
+    shapes: Vec<u32>,
+}
+
+impl Transaction {
+    /// Makes everything happen at one moment: what was taken is consumed, what was put is there, in the order of the
+    /// puts, and what was read may be taken by others.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Aborted`] if the lease has ended: nothing happened. As [`Engine::put_all`], for any of the spaces:
+    /// nothing happened yet, and the transaction is open.
+    pub fn commit(&mut self) -> Result<(), Error> {
+        self.require_open()?;
+        let mut parts: Vec<&Part> = self.parts.iter().filter(|part| !part.is_idle()).collect();
+        // Always in the same order, whoever commits, so that no two wait for each other.
+        parts.sort_by_key(|part| part.engine.segment().identity().uuid);
+        let Some(wakes) = commit_parts(&parts, self.end_ms)? else { return Err(self.run_out()?) };
+        for (delivery, part) in wakes.into_iter().zip(&parts) {
+            delivery.wake(&part.engine);
+        }
+        self.state = State::Committed;
+        self.parts.clear();
+        Ok(())
+    }
+}
+
+/// Commits, as often as something is missing; `None` if something was lost before.
+fn commit_parts(parts: &[&Part], end_ms: u64) -> Result<Option<Vec<Delivery>>, Error> {
+    let fields: Vec<_> = parts.iter().map(|part| part.own.fields()).collect();
+    let refs: Vec<_> =
+        parts.iter().zip(&fields).map(|(part, fields)| part.own.refs(fields)).collect();
+    let changes = parts.iter().zip(&refs).map(|(part, refs)| {
+        let incoming = part.engine.all_incoming(refs)?;
+        let held = part.holds.iter().chain(part.locks.all().map(|lock| &lock.place));
+        let held = held.map(|place| stripe::shape_of(place.scope));
+        let mut shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).chain(held).collect();
+        shapes.sort_unstable();
+        shapes.dedup();
+        Ok(Change { part, incoming, shapes })
+    });
+    let changes: Vec<Change<'_>> = changes.collect::<Result<_, Error>>()?;
+    loop {
+        match commit_once(&changes, end_ms) {
+            Ok(done) => {
+                for change in &changes {
+                    change.part.engine.return_log_reserve();
+                }
+                return Ok(done);
+            }
+            Err((index, Error::Need(need))) => changes[index].part.engine.provide(need)?,
+            Err((_, error)) => return Err(error),
+        }
+    }
+}
+
+/// One attempt. An error comes with the number of the change that it concerns.
+fn commit_once(
+    changes: &[Change<'_>],
+    end_ms: u64,
+) -> Result<Option<Vec<Delivery>>, (usize, Error)> {
+    let is_alone = changes.len() == 1;
+    let mut sections = Vec::with_capacity(changes.len());
+    for (index, change) in changes.iter().enumerate() {
+        sections.push(change.enter(is_alone).map_err(|error| (index, error))?);
+    }
+    if end_ms <= timers::now_ms() {
+        return Ok(None);
+    }
+    let mut wakes = Vec::new();
+    for (index, (change, section)) in changes.iter().zip(&mut sections).enumerate() {
+        match change.apply(section).map_err(|error| (index, error))? {
+            Some(delivery) => wakes.push(delivery),
+            None => return Ok(None),
+        }
+    }
+    if let [alone] = &mut sections[..] {
+        alone.commit().map_err(|error| (0, error.into()))?;
+    } else {
+        commit_together(&mut sections).map_err(|(index, error)| (index, error.into()))?;
+    }
+    Ok(Some(wakes))
+}
+
+impl<'a> Change<'a> {
+    /// Locks all that it touches.
+    fn enter(&self, is_alone: bool) -> Result<Section<'a>, Error> {
+        let engine: &'a Engine = &self.part.engine;
+        if is_alone {
+            engine.lock_shapes(self.shapes.iter().copied())
+        } else {
+            engine.lock_entirely(&self.shapes)
+        }
+    }
+
+    /// Makes the changes; `None`, and the section is only good to be dropped, if something was lost.
+    fn apply(&self, section: &mut Section<'a>) -> Result<Option<Delivery>, Error> {
+        let engine: &'a Engine = &self.part.engine;
+        let (holds, locks) = (&self.part.holds, || self.part.locks.all().map(|lock| lock.place));
+        if !holds.iter().all(|place| engine.is_held(section, *place, List::Enlisted))
+            || !locks().all(|place| engine.is_held(section, place, List::Locks))
+        {
+            return Ok(None);
+        }
+        let mut wakes = Delivery::default();
+        for place in holds {
+            let stripe = begin(section, *place)?;
+            let record = record::at(section.view(), place.reference);
+            engine.end_hold(section, stripe, (record, List::Enlisted))?;
+            // Its place in a limited space is free for what follows.
+            section.add(stripe.page(), HELD, -1);
+        }
+        for place in locks() {
+            let stripe = begin(section, place)?;
+            let lock = record::at(section.view(), place.reference);
+            wakes.join(engine.take_off(section, stripe, lock)?);
+        }
+        wakes.join(engine.store_all(section, &self.incoming)?);
+        // Frees last: a block that this section frees must not be filled in it again.
+        for place in holds {
+            let stripe = begin(section, *place)?;
+            let record = record::at(section.view(), place.reference);
+            let kinds = kinds_of(engine, section.view(), record.header)?;
+            wakes.join(engine.free_taken(section, stripe, record, kinds.as_slice())?);
+        }
+        for place in locks() {
+            engine.free_lock(section, place)?;
+        }
+        Ok(Some(wakes))
+    }
+}
+
+/// Begins a step in the stripe of a place.
+fn begin<'m>(section: &mut Section<'m>, place: Place) -> Result<Stripe<'m>, Error> {
+    step::begin(section)?;
+    section.focus(place.scope);
+    Ok(Stripe::of_scope(section.view(), place.scope))
+}

@@ -1,0 +1,269 @@
+//! A transaction's lock on a tuple that it has read: others may read the tuple, and not take it (rule X3).
+//!
+//! The tuple stays in its lists, with a mark that takers pass over, and counts its locks in its extension. Each lock
+//! is a block of its own that looks like a record, so that the list of its stripe, the timer and the sweep treat it
+//! like one: it is found when its transaction's process has died, and ends with the transaction's lease. Its image
+//! names the tuple by place and number. A tuple whose own lease ends goes, locked or not: time is no transaction.
+
+use std::collections::HashMap;
+
+use tupelo_shm::{Section, View};
+
+use crate::Engine;
+use crate::blocks;
+use crate::claim::Place;
+use crate::claim::kinds_of;
+use crate::claim::list::{self, List};
+use crate::error::Error;
+use crate::extension::{self, LOCKS};
+use crate::links;
+use crate::record::{
+    self, EXTENSION, HEADER_BYTES, HOLDER, IMAGE, IMAGE_BYTES, READ_MARK, Record, SEQUENCE, SHAPE,
+    STATE,
+};
+use crate::step;
+use crate::stripe::{Stripe, WAITING};
+use crate::timers::{self, wheel};
+use crate::waiters::{chain, deliver::Delivery};
+
+/// Bytes of a lock's image: the tuple's place (a word of its own), and its number.
+const IMAGE_LEN: u32 = 16;
+const TUPLE: usize = IMAGE;
+const NUMBER: usize = IMAGE + 8;
+
+/// Words that getting a lock changes.
+const LOCK_WORDS: usize = 4 * blocks::ALLOCATE_WORDS // two extensions, the lock, and the wheel
+    + 4 // two extensions' places, the count, the mark
+    + list::LINK_WORDS
+    + 3
+    + wheel::ARM_WORDS;
+const _: () = assert!(LOCK_WORDS <= step::STEP_WORDS);
+
+/// A lock, as its transaction knows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lock {
+    /// Where the lock is.
+    pub(crate) place: Place,
+    /// The tuple.
+    pub(crate) reference: u32,
+    sequence: u64,
+}
+
+impl Lock {
+    /// What it is known by: the place of the tuple.
+    pub(super) fn key(&self) -> (u32, u32) {
+        (self.place.scope, self.reference)
+    }
+}
+
+/// The locks of a transaction in one space.
+#[derive(Default)]
+pub(super) struct Locks(HashMap<(u32, u32), Lock>);
+
+impl Locks {
+    pub(super) fn add(&mut self, lock: Lock) {
+        self.0.insert(lock.key(), lock);
+    }
+
+    pub(super) fn remove(&mut self, lock: &Lock) {
+        self.0.remove(&lock.key());
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Lock> {
+        self.0.values()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The lock on this very tuple, if there is one.
+    pub(super) fn on(&self, scope: u32, record: Record<'_>) -> Option<&Lock> {
+        let lock = self.0.get(&(scope, record.reference))?;
+        (lock.sequence == record.header.load64(SEQUENCE)).then_some(lock)
+    }
+}
+
+impl Engine {
+    /// Locks a record for a transaction whose lease ends at `end_ms`.
+    pub(crate) fn lock<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+        end_ms: u64,
+    ) -> Result<Lock, Error> {
+        let Record { reference, header } = record;
+        let extension = extension::ensure(section, &self.layout, stripe, header)?;
+        section.add(extension, LOCKS, 1);
+        section.set(header, SHAPE, header.load(SHAPE) | READ_MARK);
+        let bytes = HEADER_BYTES + IMAGE_LEN as usize;
+        let block = blocks::allocate(section, &self.layout, stripe, bytes)?;
+        let lock = record::at(section.view(), block);
+        let (shape, _) = record::shape_of(header);
+        let sequence = header.load64(SEQUENCE);
+        lock.header.init(IMAGE_BYTES, IMAGE_LEN);
+        lock.header.init(SHAPE, shape);
+        lock.header.init(EXTENSION, 0);
+        lock.header.init(HOLDER, 0);
+        lock.header.init64(SEQUENCE, 0);
+        lock.header.init64(TUPLE, u64::from(reference));
+        lock.header.init64(NUMBER, sequence);
+        let until = (timers::now_ms(), end_ms);
+        let (fence, _) = self.hold_until(section, stripe, (lock, List::Locks), until)?;
+        let place = Place { scope: stripe.scope(), reference: block, fence };
+        Ok(Lock { place, reference, sequence })
+    }
+
+    /// Ends a lock: whoever waits to take the tuple may have it now. Frees the lock last.
+    pub(crate) fn unlock<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        lock: Record<'m>,
+    ) -> Result<Delivery, Error> {
+        let delivery = self.take_off(section, stripe, lock)?;
+        self.free_record_at(section, stripe, lock)?;
+        Ok(delivery)
+    }
+
+    /// Takes a lock off its tuple, and leaves the lock's block to the caller, who frees it at the end of the section.
+    pub(crate) fn take_off<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        lock: Record<'m>,
+    ) -> Result<Delivery, Error> {
+        self.end_hold(section, stripe, (lock, List::Locks))?;
+        let Some(record) = self.locked(section.view(), stripe, lock) else {
+            return Ok(Delivery::default());
+        };
+        if count_down(section, record) != 0 {
+            return Ok(Delivery::default());
+        }
+        section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
+        if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section) {
+            return Ok(Delivery::default());
+        }
+        // As if it came back this moment: to its place, or to who waits for it.
+        step::begin(section)?;
+        let kinds = kinds_of(self, section.view(), record.header)?;
+        links::unlink(section, stripe, record.reference);
+        links::hold(section, record.reference, record::TAKEN);
+        self.put_back(section, stripe, record, kinds.as_slice())
+    }
+
+    /// Frees the block of a lock that was taken off its tuple.
+    pub(super) fn free_lock(&self, section: &mut Section<'_>, place: Place) -> Result<(), Error> {
+        step::begin(section)?;
+        section.focus(place.scope);
+        let stripe = Stripe::of_scope(section.view(), place.scope);
+        self.free_record(section, stripe, place.reference)
+    }
+
+    /// The tuple that a lock is on; `None` if its lease has ended, or was cancelled.
+    pub(crate) fn locked<'m>(
+        &self,
+        view: &View<'m>,
+        stripe: Stripe<'m>,
+        lock: Record<'m>,
+    ) -> Option<Record<'m>> {
+        let reference = u32::try_from(lock.header.load64(TUPLE)).ok()?;
+        if !blocks::begins_at(view, &self.layout, stripe, reference) {
+            return None;
+        }
+        let block = blocks::start(view, reference);
+        let is_it = block.load(STATE) == record::LIVE
+            && block.load64(SEQUENCE) == lock.header.load64(NUMBER);
+        is_it.then(|| record::at(view, reference))
+    }
+
+    /// Ends the lock at `place`, if it stands still.
+    pub(super) fn release_lock(&self, place: Place) -> Result<(), Error> {
+        let delivery = self.retry(|| {
+            let mut section = self.enter(place.scope)?;
+            let stripe = Stripe::of_scope(section.view(), place.scope);
+            let delivery = match self.held_at(section.view(), place, List::Locks) {
+                Some((lock, fence)) if fence == place.fence => {
+                    self.unlock(&mut section, stripe, lock)?
+                }
+                _ => Delivery::default(),
+            };
+            section.finish()?;
+            Ok(delivery)
+        })?;
+        delivery.wake(self);
+        Ok(())
+    }
+
+    /// Lets takers of this section see the records on which `locks` are the only ones. Returns those of which this is
+    /// so; [`Engine::hide_again`] ends it.
+    pub(super) fn show_own<'l, 'm>(
+        &self,
+        section: &mut Section<'m>,
+        locks: impl Iterator<Item = &'l Lock>,
+    ) -> Result<Vec<&'l Lock>, Error> {
+        let mut shown = Vec::new();
+        for lock in locks {
+            step::begin(section)?;
+            section.focus(lock.place.scope);
+            let Some(record) = self.own_locked(section.view(), lock) else { continue };
+            let others = extension::of(section.view(), record.header)
+                .is_none_or(|extension| extension.load(LOCKS) != 1);
+            if !others {
+                section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
+                shown.push(lock);
+            }
+        }
+        Ok(shown)
+    }
+
+    /// Ends an own lock, the only one on a record that this section takes: nobody else is offered it. Leaves the lock's
+    /// block to the caller, who frees it at the end of the section.
+    pub(super) fn turn_into_take<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        (lock, record): (&Lock, Record<'m>),
+    ) -> Result<(), Error> {
+        let block = record::at(section.view(), lock.place.reference);
+        self.end_hold(section, stripe, (block, List::Locks))?;
+        count_down(section, record);
+        Ok(())
+    }
+
+    /// Hides them from takers again, but for those that were taken.
+    pub(super) fn hide_again(
+        &self,
+        section: &mut Section<'_>,
+        shown: &[&Lock],
+    ) -> Result<(), Error> {
+        for lock in shown {
+            step::begin(section)?;
+            section.focus(lock.place.scope);
+            if let Some(record) = self.own_locked(section.view(), lock) {
+                section.set(record.header, SHAPE, record.header.load(SHAPE) | READ_MARK);
+            }
+        }
+        Ok(())
+    }
+
+    /// The tuple that an own lock is on, if both are there.
+    fn own_locked<'m>(&self, view: &View<'m>, lock: &Lock) -> Option<Record<'m>> {
+        let (block, fence) = self.held_at(view, lock.place, List::Locks)?;
+        let stripe = Stripe::of_scope(view, lock.place.scope);
+        if fence == lock.place.fence { self.locked(view, stripe, block) } else { None }
+    }
+}
+
+/// One lock less on a record. Returns how many are left.
+fn count_down<'m>(section: &mut Section<'m>, record: Record<'m>) -> u32 {
+    let Some(extension) = extension::of(section.view(), record.header) else {
+        // A locked record without the words for it.
+        section.view().violate();
+        return 0;
+    };
+    let left = extension.load(LOCKS).saturating_sub(1);
+    section.set(extension, LOCKS, left);
+    left
+}

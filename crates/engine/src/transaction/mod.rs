@@ -1,0 +1,161 @@
+//! Transactions (rules X1 to X7): operations on one or several spaces that take effect together, or not at all.
+//!
+//! What a transaction puts stays in its process until it commits ([`own`]). What it takes is held in the space, in no
+//! list that a search goes through ([`hold`]), and what it reads gets a lock that takers pass over ([`lock`]); both
+//! carry a timer, the end of the transaction's lease, and the process that has them, so that they come back by
+//! themselves. Nothing is locked while the caller computes. A commit locks every stripe concerned, looks whether all
+//! is still there, and changes everything in one step ([`commit`]).
+
+mod commit;
+pub(crate) mod hold;
+pub(crate) mod lock;
+mod own;
+mod part;
+mod verbs;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tupelo_shm::{GROUP_MAX, process::fork_generation};
+
+use crate::Engine;
+use crate::error::Error;
+use crate::timers;
+use part::Part;
+
+/// Operations on spaces that take effect together. Dropped before it commits, it is aborted: everything is as it was
+/// (rule X5).
+pub struct Transaction {
+    parts: Vec<Part>,
+    ttl: Duration,
+    begin_ms: u64,
+    end_ms: u64,
+    state: State,
+    /// When it was made, as forks are counted: a child's copy of it is not the child's.
+    fork_generation: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    Committed,
+    Aborted,
+}
+
+/// What a transaction was that came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Abortion {
+    /// How long it was open.
+    pub open: Duration,
+    /// How long it might have been.
+    pub ttl: Duration,
+    /// Tuples that it had taken from spaces: they are back.
+    pub takes: usize,
+    /// Tuples that it would have put.
+    pub puts: usize,
+}
+
+impl std::fmt::Display for Abortion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (open_s, ttl_s) = (self.open.as_secs_f64(), self.ttl.as_secs_f64());
+        let Self { takes, puts, .. } = self;
+        write!(
+            f,
+            "the transaction was open for {open_s:.3} s (its ttl is {ttl_s} s) and was rolled back: "
+        )?;
+        write!(f, "{takes} takes were undone, {puts} puts discarded")
+    }
+}
+
+impl std::fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transaction")
+            .field("spaces", &self.parts.len())
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Transaction {
+    /// Begins a transaction over `engines`, each another space, which may be open for `ttl`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LimitExceeded`] for too many spaces.
+    pub fn begin(engines: Vec<Arc<Engine>>, ttl: Duration) -> Result<Self, Error> {
+        let limit = GROUP_MAX as usize;
+        if engines.len() > limit {
+            return Err(Error::LimitExceeded { what: "spaces in one transaction", limit });
+        }
+        let (begin_ms, end_ms) = timers::now_and_in(ttl);
+        let parts = engines.into_iter().map(Part::new).collect();
+        let (state, fork_generation) = (State::Open, fork_generation());
+        Ok(Self { parts, ttl, begin_ms, end_ms, state, fork_generation })
+    }
+
+    /// How long it may still be open.
+    pub fn time_left(&self) -> Duration {
+        timers::time_until(self.end_ms)
+    }
+
+    /// Whether it was neither committed nor aborted, nor found to be over.
+    pub fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// Undoes everything (rule X5): what was taken is back at its place, what was put is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TransactionEnded`]; what the memory says: the rest comes back when the lease ends.
+    pub fn abort(&mut self) -> Result<(), Error> {
+        self.require_own_and_open()?;
+        self.state = State::Aborted;
+        self.release()
+    }
+
+    /// Makes sure that it is open, and this process's.
+    fn require_own_and_open(&self) -> Result<(), Error> {
+        if self.fork_generation != fork_generation() {
+            return Err(Error::TransactionForked);
+        }
+        match self.state {
+            State::Open => Ok(()),
+            state => Err(Error::TransactionEnded { committed: state == State::Committed }),
+        }
+    }
+
+    /// As [`Transaction::require_own_and_open`], and that its lease has not ended: else it is aborted.
+    fn require_open(&mut self) -> Result<(), Error> {
+        self.require_own_and_open()?;
+        if timers::is_past(self.end_ms) { Err(self.run_out()?) } else { Ok(()) }
+    }
+
+    /// Aborts it, since its lease has ended. Returns the error that says so.
+    fn run_out(&mut self) -> Result<Error, Error> {
+        let abortion = Abortion {
+            open: Duration::from_millis(timers::now_ms().saturating_sub(self.begin_ms)),
+            ttl: self.ttl,
+            takes: self.parts.iter().map(Part::takes).sum(),
+            puts: self.parts.iter().map(Part::puts).sum(),
+        };
+        self.state = State::Aborted;
+        self.release()?;
+        Ok(Error::Aborted(Box::new(abortion)))
+    }
+
+    /// Gives everything back. What can not be given back now comes back when the lease ends; the first error says why.
+    fn release(&mut self) -> Result<(), Error> {
+        let released: Vec<_> = self.parts.iter_mut().map(Part::release).collect();
+        released.into_iter().collect()
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if self.require_own_and_open().is_ok() {
+            // If this fails, everything comes back when the lease ends, or the space says so at the next call.
+            let _ = self.abort();
+        }
+    }
+}

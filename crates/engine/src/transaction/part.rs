@@ -1,0 +1,191 @@
+//! What a transaction has done in one space.
+
+use std::sync::Arc;
+
+use tupelo_shm::Section;
+use tupelo_tuple::TemplateRef;
+
+use super::hold::Enlisted;
+use super::lock::{Lock, Locks};
+use super::own::Own;
+use crate::Engine;
+use crate::bulk::Found;
+use crate::claim::Place;
+use crate::error::Error;
+use crate::find::{Hit, Order, Purpose};
+use crate::record;
+use crate::step;
+use crate::stripe::{self, Stripe};
+use crate::targets::{Target, TupleCopy};
+
+/// The part of a transaction that is in one space.
+pub(super) struct Part {
+    pub(super) engine: Arc<Engine>,
+    /// What it has taken there.
+    pub(super) holds: Vec<Place>,
+    /// Its locks on what it has read.
+    pub(super) locks: Locks,
+    /// What it is going to put.
+    pub(super) own: Own,
+}
+
+impl Part {
+    pub(super) fn new(engine: Arc<Engine>) -> Self {
+        Self { engine, holds: Vec::new(), locks: Locks::default(), own: Own::default() }
+    }
+
+    pub(super) fn takes(&self) -> usize {
+        self.holds.len()
+    }
+
+    pub(super) fn puts(&self) -> usize {
+        self.own.all().len()
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.holds.is_empty() && self.locks.is_empty() && self.own.all().is_empty()
+    }
+
+    /// Gives back what was taken and unlocks what was read; all of it, whatever goes wrong with some.
+    pub(super) fn release(&mut self) -> Result<(), Error> {
+        self.own = Own::default();
+        let holds = std::mem::take(&mut self.holds);
+        let held: Vec<_> = holds.into_iter().map(|place| self.engine.release_hold(place)).collect();
+        let locks = std::mem::take(&mut self.locks);
+        let locked: Vec<_> = locks.all().map(|lock| self.engine.release_lock(lock.place)).collect();
+        held.into_iter().chain(locked).collect()
+    }
+
+    /// Takes the match that `order` asks for out of the space, past what others have read. It is not yet noted as
+    /// held by the transaction.
+    pub(super) fn take(
+        &mut self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        end_ms: u64,
+    ) -> Result<Option<Enlisted>, Error> {
+        let engine = Arc::clone(&self.engine);
+        if !self.locks.is_empty() {
+            // What is locked by this transaction alone is good to be taken, which a search does not know.
+            engine.recall_matches_of(template)?;
+            let choose = |section: &Section<'_>, targets: &[Target<'_>]| {
+                let chosen = engine.chosen(section, targets, order);
+                chosen.map(|found| found.place(targets)).into_iter().collect()
+            };
+            return Ok(self.take_at_once(template, end_ms, choose)?.pop());
+        }
+        engine.at_match(template, (order, Purpose::Take), |section, stripe, hit, kinds| {
+            engine.enlist(section, stripe, (hit, kinds), end_ms)
+        })
+    }
+
+    /// Takes up to `at_most` matches, or none if there are fewer than `at_least`.
+    pub(super) fn take_many(
+        &mut self,
+        template: &[TemplateRef<'_>],
+        (at_least, at_most): (usize, usize),
+        end_ms: u64,
+    ) -> Result<Vec<Enlisted>, Error> {
+        let engine = Arc::clone(&self.engine);
+        self.take_at_once(template, end_ms, |section, targets| {
+            let found: Vec<_> =
+                crate::bulk::found(section, targets, engine.seed, at_most).collect();
+            if found.len() < at_least {
+                return Vec::new();
+            }
+            found.iter().map(|found| found.place(targets)).collect()
+        })
+    }
+
+    /// Takes what `choose` chooses at one moment: the number of the target, and the record.
+    fn take_at_once(
+        &mut self,
+        template: &[TemplateRef<'_>],
+        end_ms: u64,
+        choose: impl Fn(&Section<'_>, &[Target<'_>]) -> Vec<(usize, u32)>,
+    ) -> Result<Vec<Enlisted>, Error> {
+        let (engine, locks) = (Arc::clone(&self.engine), &self.locks);
+        let done = engine.at_one_moment(template, Purpose::Take, |section, targets| {
+            let is_here = |lock: &&Lock| {
+                targets.iter().any(|one| stripe::scope_of(one.shape) == lock.place.scope)
+            };
+            let mut shown = engine.show_own(section, locks.all().filter(is_here))?;
+            let (mut taken, mut turned) = (Vec::new(), Vec::new());
+            for (number, reference) in choose(section, targets) {
+                let target = &targets[number];
+                step::begin(section)?;
+                let stripe = Stripe::of_shape(section.view(), target.shape);
+                section.focus(stripe.scope());
+                let record = record::at(section.view(), reference);
+                if let Some(lock) = locks.on(stripe.scope(), record) {
+                    engine.turn_into_take(section, stripe, (lock, record))?;
+                    shown.retain(|other| other.key() != lock.key());
+                    turned.push(*lock);
+                    step::begin(section)?;
+                }
+                let hit = Hit { record, place: None };
+                taken.push(engine.enlist(section, stripe, (hit, &target.kinds), end_ms)?);
+            }
+            engine.hide_again(section, &shown)?;
+            // Frees last: a block that this section frees must not be filled in it again.
+            for lock in &turned {
+                engine.free_lock(section, lock.place)?;
+            }
+            Ok((taken, turned))
+        })?;
+        let Some((taken, turned)) = done else { return Ok(Vec::new()) };
+        for lock in &turned {
+            self.locks.remove(lock);
+        }
+        Ok(taken)
+    }
+
+    /// Copies the match that `order` asks for, and locks it, if the transaction has not.
+    pub(super) fn read(
+        &mut self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        end_ms: u64,
+    ) -> Result<Option<(TupleCopy, Option<Lock>)>, Error> {
+        let (engine, locks) = (&self.engine, &self.locks);
+        engine.at_match(template, (order, Purpose::Read), |section, stripe, hit, kinds| {
+            let copy = TupleCopy::new(section.view(), hit.record.reference, *kinds);
+            let lock = match locks.on(stripe.scope(), hit.record) {
+                Some(_) => None,
+                None => Some(engine.lock(section, stripe, hit.record, end_ms)?),
+            };
+            Ok((copy, lock))
+        })
+    }
+
+    /// Copies and locks up to `limit` matches of one moment.
+    pub(super) fn read_all(
+        &mut self,
+        template: &[TemplateRef<'_>],
+        limit: usize,
+        end_ms: u64,
+    ) -> Result<Vec<TupleCopy>, Error> {
+        let (engine, locks) = (&self.engine, &self.locks);
+        let done = engine.at_one_moment(template, Purpose::Read, |section, targets| {
+            let (mut copies, mut got) = (Vec::new(), Vec::new());
+            let found: Vec<Found<'_>> =
+                crate::bulk::found(section, targets, engine.seed, limit).collect();
+            for found in found {
+                copies.push(found.copy(section));
+                step::begin(section)?;
+                let stripe = Stripe::of_shape(section.view(), found.target.shape);
+                section.focus(stripe.scope());
+                let record = record::at(section.view(), found.reference);
+                if locks.on(stripe.scope(), record).is_none() {
+                    got.push(engine.lock(section, stripe, record, end_ms)?);
+                }
+            }
+            Ok((copies, got))
+        })?;
+        let (copies, got) = done.unwrap_or_default();
+        for lock in got {
+            self.locks.add(lock);
+        }
+        Ok(copies)
+    }
+}

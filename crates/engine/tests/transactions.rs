@@ -1,0 +1,436 @@
+//! Transactions on one engine and on several (rules X1 to X7).
+#![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
+
+mod support;
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use support::{any, any_job, count, engine, job, number, this_job, try_claim, try_read, try_take};
+use tupelo_engine::{Engine, Error, Order, Outcome, Transaction, Waiter, Want};
+use tupelo_tuple::{Field, Kind, PatternRef, TemplateRef};
+
+const LONG: Duration = Duration::from_secs(3600);
+const BRIEF: Duration = Duration::from_millis(5);
+
+/// Lets every transaction that began with [`BRIEF`] run out.
+fn let_it_run_out() {
+    thread::sleep(Duration::from_millis(10));
+}
+
+fn begin(engine: &Arc<Engine>) -> Transaction {
+    Transaction::begin(vec![Arc::clone(engine)], LONG).unwrap()
+}
+
+fn jobs(numbers: impl IntoIterator<Item = i64>) -> Arc<Engine> {
+    let engine = engine(16 << 20);
+    numbers.into_iter().for_each(|number| engine.put(&job(number)).unwrap());
+    engine
+}
+
+fn take(transaction: &mut Transaction, patterns: &[PatternRef<'_>]) -> Option<i64> {
+    transaction.try_take(0, &[TemplateRef::new(patterns)], Order::Fifo, number).unwrap()
+}
+
+fn take_in(transaction: &mut Transaction, order: Order) -> Option<i64> {
+    transaction.try_take(0, &[TemplateRef::new(&any_job())], order, number).unwrap()
+}
+
+fn read(transaction: &mut Transaction, patterns: &[PatternRef<'_>]) -> Option<i64> {
+    transaction.try_read(0, &[TemplateRef::new(patterns)], Order::Fifo, number).unwrap()
+}
+
+/// What is there for everybody.
+fn contents(engine: &Engine) -> Vec<i64> {
+    engine.check().unwrap();
+    engine.read_all(&[TemplateRef::new(&any_job())], None, number).unwrap()
+}
+
+#[test]
+fn what_is_put_is_visible_inside_and_outside_only_after_commit_x2() {
+    let engine = jobs([1]);
+    let mut transaction = begin(&engine);
+    transaction.put(0, &job(2)).unwrap();
+    assert_eq!((contents(&engine), read(&mut transaction, &this_job(2))), (vec![1], Some(2)));
+    assert_eq!(transaction.count(0, &[TemplateRef::new(&any_job())]).unwrap(), 2);
+    engine.put(&job(3)).unwrap();
+    transaction.put(0, &job(4)).unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(contents(&engine), [1, 3, 2, 4], "in the order of the commit, then of the puts");
+    assert_eq!(transaction.commit(), Err(Error::TransactionEnded { committed: true }));
+    assert_eq!(transaction.abort(), Err(Error::TransactionEnded { committed: true }));
+}
+
+#[test]
+fn what_is_put_and_taken_inside_is_never_outside_x2() {
+    let engine = jobs([]);
+    let mut transaction = begin(&engine);
+    transaction.put(0, &job(2)).unwrap();
+    assert_eq!(take(&mut transaction, &any_job()), Some(2));
+    assert_eq!(take(&mut transaction, &any_job()), None);
+    transaction.commit().unwrap();
+    assert_eq!(contents(&engine), []);
+}
+
+#[test]
+fn what_is_taken_is_nobody_elses_and_gone_with_the_commit_x3() {
+    let engine = jobs([1, 2]);
+    let mut transaction = begin(&engine);
+    assert_eq!(take(&mut transaction, &any_job()), Some(1));
+    assert_eq!((contents(&engine), try_take(&engine, &this_job(1))), (vec![2], None));
+    assert!(try_claim(&engine, &this_job(1), &support::LONG).is_none());
+    assert!(engine.present(&[TemplateRef::new(&this_job(1))]).unwrap(), "O9");
+    transaction.commit().unwrap();
+    assert!(!engine.present(&[TemplateRef::new(&this_job(1))]).unwrap());
+    assert_eq!(contents(&engine), [2]);
+}
+
+#[test]
+fn an_abort_restores_identity_age_and_place_x5() {
+    let engine = jobs(1..=5);
+    let mut transaction = begin(&engine);
+    assert_eq!(take(&mut transaction, &this_job(3)), Some(3));
+    assert_eq!(take(&mut transaction, &any_job()), Some(1));
+    assert_eq!(read(&mut transaction, &this_job(2)), Some(2));
+    transaction.put(0, &job(9)).unwrap();
+    transaction.abort().unwrap();
+    assert_eq!(contents(&engine), [1, 2, 3, 4, 5]);
+    assert_eq!(transaction.put(0, &job(9)), Err(Error::TransactionEnded { committed: false }));
+    let mut dropped = begin(&engine);
+    assert_eq!(take(&mut dropped, &any_job()), Some(1));
+    drop(dropped);
+    assert_eq!(contents(&engine), [1, 2, 3, 4, 5]);
+    assert_eq!(try_claim(&engine, &any_job(), &support::LONG).unwrap().0.attempt(), 1);
+}
+
+#[test]
+fn what_is_read_may_be_read_by_others_and_not_taken_x3() {
+    let engine = jobs([1, 2]);
+    let mut transaction = begin(&engine);
+    assert_eq!(read(&mut transaction, &any_job()), Some(1));
+    assert_eq!(read(&mut transaction, &any_job()), Some(1), "a lock is enough");
+    assert_eq!((try_read(&engine, &any_job()), count(&engine)), (Some(1), 2));
+    let mut other = begin(&engine);
+    assert_eq!(read(&mut other, &any_job()), Some(1));
+    assert_eq!(contents(&engine), [1, 2]);
+    other.commit().unwrap();
+    assert_eq!((try_take(&engine, &any_job()), contents(&engine)), (Some(2), vec![1]));
+    transaction.commit().unwrap();
+    assert_eq!((try_take(&engine, &any_job()), contents(&engine)), (Some(1), vec![]));
+}
+
+#[test]
+fn every_verb_that_removes_passes_over_what_was_read_x3() {
+    let engine = jobs([1, 2]);
+    let template = any_job();
+    let template = [TemplateRef::new(&template)];
+    let (mut transaction, mut other) = (begin(&engine), begin(&engine));
+    assert_eq!(read(&mut transaction, &any_job()), Some(1));
+    for order in [Order::Fifo, Order::Lifo, Order::Random, Order::Any, Order::Max(1), Order::Min(1)]
+    {
+        let patterns = this_job(1);
+        let this = [TemplateRef::new(&patterns)];
+        assert_eq!(engine.try_take(&this, order, number).unwrap(), None, "{order:?}");
+        assert!(engine.try_claim(&this, order, &support::LONG, number).unwrap().is_none());
+        assert_eq!(other.try_take(0, &this, order, number).unwrap(), None, "{order:?}");
+    }
+    assert_eq!(engine.try_swap(&template, &job(7), number).unwrap(), Some(2));
+    assert_eq!(engine.take_all(&template, None, number).unwrap(), [7]);
+    assert_eq!(engine.try_take_many(&template, 1, 9, number).unwrap(), None);
+    let union = [TemplateRef::new(&[]), template[0]];
+    assert_eq!(engine.try_take(&union, Order::Fifo, number).unwrap(), None);
+    let target = jobs([]);
+    assert_eq!(engine.move_to(&target, &template).unwrap(), 0);
+    assert_eq!(engine.copy_to(&target, &template).unwrap(), 1);
+    assert_eq!((try_take(&engine, &any_job()), contents(&engine)), (None, vec![1]));
+}
+
+#[test]
+fn a_transaction_takes_what_it_alone_has_read_x3() {
+    let engine = jobs(1..=4);
+    for ends_well in [false, true] {
+        let (mut transaction, mut other) = (begin(&engine), begin(&engine));
+        assert_eq!(read(&mut transaction, &this_job(1)), Some(1));
+        assert_eq!(read(&mut transaction, &this_job(2)), Some(2));
+        assert_eq!(read(&mut other, &this_job(1)), Some(1));
+        assert_eq!(take_in(&mut transaction, Order::Fifo), Some(2), "another has read 1");
+        assert_eq!(contents(&engine), [1, 3, 4]);
+        assert_eq!(take_in(&mut transaction, Order::Max(1)), Some(4));
+        other.abort().unwrap();
+        let template = any_job();
+        let all = transaction.take_all(0, &[TemplateRef::new(&template)], Some(1), number).unwrap();
+        assert_eq!(all, [1]);
+        if ends_well {
+            transaction.commit().unwrap();
+        } else {
+            transaction.abort().unwrap();
+        }
+        assert_eq!(contents(&engine), if ends_well { vec![3] } else { vec![1, 2, 3, 4] });
+    }
+    assert_eq!(try_take(&engine, &any_job()), Some(3), "no mark is left");
+}
+
+#[test]
+fn orders_are_kept_over_what_it_has_put_itself_t2() {
+    let engine = jobs([5, 3]);
+    let mut transaction = begin(&engine);
+    for number in [4, 9] {
+        transaction.put(0, &job(number)).unwrap();
+    }
+    assert_eq!(take_in(&mut transaction, Order::Lifo), Some(9));
+    assert_eq!(take_in(&mut transaction, Order::Min(1)), Some(3));
+    assert_eq!(take_in(&mut transaction, Order::Min(1)), Some(4), "its own is less");
+    assert_eq!(contents(&engine), [5], "and 5 is not held for it");
+    assert_eq!(take_in(&mut transaction, Order::Fifo), Some(5));
+    transaction.put(0, &job(6)).unwrap();
+    let template = any_job();
+    let template = [TemplateRef::new(&template)];
+    assert_eq!(transaction.read_all(0, &template, None, number).unwrap(), [6]);
+    assert_eq!(transaction.try_take_many(0, &template, (2, 2), number).unwrap(), None);
+    assert_eq!(transaction.try_take_many(0, &template, (1, 2), number).unwrap(), Some(vec![6]));
+    transaction.abort().unwrap();
+    assert_eq!(contents(&engine), [5, 3]);
+}
+
+#[test]
+fn many_are_taken_and_read_at_one_moment_o6() {
+    let engine = jobs(1..=100);
+    let template = any_job();
+    let template = [TemplateRef::new(&template)];
+    let mut transaction = begin(&engine);
+    assert_eq!(transaction.read_all(0, &template, Some(60), number).unwrap().len(), 60);
+    let numbers = |numbers: std::ops::RangeInclusive<i64>| numbers.collect::<Vec<_>>();
+    assert_eq!(engine.take_all(&template, Some(10), number).unwrap(), numbers(61..=70));
+    let taken = transaction.take_all(0, &template, Some(70), number).unwrap();
+    assert_eq!(taken, [numbers(1..=60), numbers(71..=80)].concat());
+    assert_eq!(contents(&engine), numbers(81..=100));
+    transaction.commit().unwrap();
+    assert_eq!(contents(&engine), numbers(81..=100));
+}
+
+#[test]
+fn a_blocked_caller_gets_what_a_transaction_gives_back_or_unlocks_x4() {
+    let engine = jobs([1]);
+    let template = any_job();
+    let waiter = || engine.waiter(&[TemplateRef::new(&template)], Want::Take).unwrap();
+    let mut transaction = begin(&engine);
+    assert_eq!(take(&mut transaction, &any_job()), Some(1));
+    let waiting = waiter();
+    assert!(!waiting.wait(Some(Duration::ZERO)).unwrap());
+    transaction.abort().unwrap();
+    assert_eq!(waiting.finish(number).unwrap(), 1);
+    engine.put(&job(2)).unwrap();
+    let (mut first, mut second) = (begin(&engine), begin(&engine));
+    assert_eq!((read(&mut first, &any_job()), read(&mut second, &any_job())), (Some(2), Some(2)));
+    let waiting = waiter();
+    first.commit().unwrap();
+    assert!(!waiting.wait(Some(Duration::ZERO)).unwrap(), "the other has it still");
+    second.commit().unwrap();
+    assert_eq!(waiting.finish(number).unwrap(), 2);
+    assert_eq!(contents(&engine), []);
+}
+
+#[test]
+fn a_blocked_caller_gets_what_is_committed_t3() {
+    let engine = jobs([]);
+    let template = any_job();
+    let wait = |want| engine.waiter(&[TemplateRef::new(&template)], want).unwrap();
+    let (taker, reader) = (wait(Want::Take), wait(Want::Read));
+    let mut transaction = begin(&engine);
+    transaction.put(0, &job(1)).unwrap();
+    transaction.put(0, &job(2)).unwrap();
+    assert!(!taker.wait(Some(Duration::ZERO)).unwrap());
+    transaction.commit().unwrap();
+    assert_eq!((taker.finish(number).unwrap(), reader.finish(number).unwrap()), (1, 1));
+    assert_eq!(contents(&engine), [2]);
+}
+
+#[test]
+fn a_transaction_waits_in_line_and_holds_what_it_gets_x6() {
+    let engine = jobs([]);
+    let mut transaction = begin(&engine);
+    let template = any_job();
+    let template = [TemplateRef::new(&template)];
+    let waiter = transaction.waiter(0, &template, true).unwrap();
+    let Outcome::Waits(waiter) = transaction.finish_take(0, waiter, number).unwrap() else {
+        panic!("there is nothing");
+    };
+    engine.put(&job(1)).unwrap();
+    assert!(waiter.wait(Some(LONG)).unwrap());
+    let Outcome::Done(1) = transaction.finish_take(0, waiter, number).unwrap() else {
+        panic!("it was handed over");
+    };
+    assert_eq!((contents(&engine), engine.check().unwrap().held()), (vec![], 1));
+    transaction.abort().unwrap();
+    assert_eq!(contents(&engine), [1]);
+}
+
+#[test]
+fn a_transaction_that_runs_out_is_undone_and_says_so_x6() {
+    let engine = jobs(1..=3);
+    let mut transaction = Transaction::begin(vec![Arc::clone(&engine)], BRIEF).unwrap();
+    assert_eq!(take(&mut transaction, &any_job()), Some(1));
+    assert_eq!(read(&mut transaction, &any_job()), Some(2));
+    transaction.put(0, &job(9)).unwrap();
+    let_it_run_out();
+    assert_eq!(try_take(&engine, &any_job()), Some(1), "it was back before anybody said so");
+    assert_eq!(try_take(&engine, &any_job()), Some(2));
+    let Err(Error::Aborted(abortion)) = transaction.commit() else { panic!("it is over") };
+    assert_eq!((abortion.takes, abortion.puts, abortion.ttl), (1, 1, BRIEF));
+    assert!(abortion.open >= BRIEF);
+    assert_eq!(transaction.commit(), Err(Error::TransactionEnded { committed: false }));
+    assert_eq!(contents(&engine), [3]);
+}
+
+#[test]
+fn who_waits_gets_what_runs_out_while_nobody_comes_by_t6() {
+    let engine = jobs([1, 2]);
+    let mut transaction = Transaction::begin(vec![Arc::clone(&engine)], BRIEF).unwrap();
+    assert_eq!(take(&mut transaction, &any_job()), Some(1));
+    assert_eq!(read(&mut transaction, &any_job()), Some(2));
+    let wait = |number| engine.waiter(&[TemplateRef::new(&this_job(number))], Want::Take).unwrap();
+    let finish = |waiter: Waiter| waiter.finish(number).unwrap();
+    assert_eq!((finish(wait(1)), finish(wait(2))), (1, 2));
+    assert_eq!(contents(&engine), []);
+}
+
+#[test]
+fn several_spaces_change_together_x1() {
+    let (one, two) = (jobs([1]), jobs([]));
+    let engines = || vec![Arc::clone(&one), Arc::clone(&two)];
+    for ends_well in [false, true] {
+        let mut transaction = Transaction::begin(engines(), LONG).unwrap();
+        assert_eq!(take(&mut transaction, &any_job()), Some(1));
+        transaction.put(1, &job(1)).unwrap();
+        assert_eq!((contents(&one), contents(&two)), (vec![], vec![]));
+        if ends_well {
+            transaction.commit().unwrap();
+        }
+        drop(transaction);
+        let expected = if ends_well { (vec![], vec![1]) } else { (vec![1], vec![]) };
+        assert_eq!((contents(&one), contents(&two)), expected);
+    }
+    let too_many = std::iter::repeat_with(|| Arc::clone(&one)).take(17).collect();
+    let refused = Transaction::begin(too_many, LONG).unwrap_err();
+    assert_eq!(refused, Error::LimitExceeded { what: "spaces in one transaction", limit: 16 });
+}
+
+#[test]
+fn a_tuple_whose_lease_ends_goes_although_it_was_read_l1() {
+    let engine = jobs([]);
+    let terms = tupelo_engine::LeaseTerms { lease: Some(BRIEF), after: None };
+    engine.put_leased(&job(1), &terms).unwrap();
+    engine.put(&job(2)).unwrap();
+    let mut transaction = begin(&engine);
+    assert_eq!(read(&mut transaction, &any_job()), Some(1));
+    let_it_run_out();
+    assert_eq!(contents(&engine), [2]);
+    // Its block may be another's by now, and the lock means nothing to that one.
+    engine.put(&job(3)).unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(contents(&engine), [2, 3]);
+    assert_eq!((try_take(&engine, &any_job()), try_take(&engine, &any_job())), (Some(2), Some(3)));
+}
+
+#[test]
+fn what_a_sink_refuses_is_back_v3() {
+    let engine = jobs([1, 2]);
+    let mut transaction = begin(&engine);
+    let template = any_job();
+    let refuse = |_: tupelo_tuple::TupleView<'_>| Err::<(), _>(Error::Template("no".into()));
+    let template = [TemplateRef::new(&template)];
+    transaction.try_take(0, &template, Order::Fifo, refuse).unwrap_err();
+    assert_eq!(contents(&engine), [1, 2]);
+    transaction.take_all(0, &template, None, refuse).unwrap_err();
+    assert_eq!(contents(&engine), [1, 2]);
+    transaction.put(0, &job(3)).unwrap();
+    assert_eq!(transaction.take_all(0, &template, None, number).unwrap(), [1, 2, 3]);
+}
+
+#[test]
+fn a_full_space_refuses_the_commit_and_loses_nothing_b1() {
+    let engine = support::engine_for(16 << 20, Some(2));
+    engine.put(&job(1)).unwrap();
+    engine.put(&job(2)).unwrap();
+    let mut transaction = begin(&engine);
+    transaction.put(0, &job(3)).unwrap();
+    assert!(matches!(transaction.commit(), Err(Error::SpaceFull(_))));
+    assert_eq!(take(&mut transaction, &any_job()), Some(1), "it is still open");
+    transaction.commit().unwrap();
+    assert_eq!(contents(&engine), [2, 3]);
+}
+
+#[test]
+fn a_large_tuple_is_taken_like_a_small_one_x3() {
+    let engine = engine(64 << 20);
+    let bytes = vec![7; 1 << 20];
+    engine.put(&[Field::Bytes(&bytes)]).unwrap();
+    let patterns = [any(Kind::Bytes)];
+    let template = [TemplateRef::new(&patterns)];
+    let length = |tuple: tupelo_tuple::TupleView<'_>| match tuple.field(0) {
+        Some(Field::Bytes(bytes)) => Ok::<_, Error>(bytes.len()),
+        other => panic!("{other:?}"),
+    };
+    let mut transaction = begin(&engine);
+    assert_eq!(transaction.try_take(0, &template, Order::Fifo, length).unwrap(), Some(1 << 20));
+    transaction.put(0, &[Field::Bytes(&bytes[1..])]).unwrap();
+    assert_eq!(engine.count(&template).unwrap(), 0);
+    transaction.commit().unwrap();
+    assert_eq!(engine.try_take(&template, Order::Fifo, length).unwrap(), Some((1 << 20) - 1));
+    engine.check().unwrap();
+}
+
+#[test]
+fn money_is_neither_made_nor_lost_by_threads_that_transfer_it_x1() {
+    const ACCOUNTS: i64 = 6;
+    let engine = engine(16 << 20);
+    let account = |name: i64, money: i64| [Field::Int(name), Field::Int(money)];
+    (0..ACCOUNTS).for_each(|name| engine.put(&account(name, 100)).unwrap());
+    let money = |tuple: tupelo_tuple::TupleView<'_>| match tuple.field(1) {
+        Some(Field::Int(money)) => Ok::<_, Error>(money),
+        other => panic!("{other:?}"),
+    };
+    let transfer = |from: i64, into: i64, amount: i64| {
+        let mut transaction = begin(&engine);
+        for (name, change) in [(from, -amount), (into, amount)] {
+            let patterns = [PatternRef::Actual(Field::Int(name)), any(Kind::Int)];
+            let template = [TemplateRef::new(&patterns)];
+            let Some(had) = transaction.try_take(0, &template, Order::Fifo, money).unwrap() else {
+                return false;
+            };
+            transaction.put(0, &account(name, had + change)).unwrap();
+        }
+        transaction.commit().unwrap();
+        true
+    };
+    thread::scope(|scope| {
+        for thread in 0..3_i64 {
+            scope.spawn(move || {
+                let mut done = 0;
+                for round in 0_i64.. {
+                    let from = (thread + round) % ACCOUNTS;
+                    done += u32::from(transfer(from, (from + 1 + round % 5) % ACCOUNTS, 1));
+                    if done == 300 {
+                        break;
+                    }
+                }
+            });
+        }
+        scope.spawn(|| {
+            let patterns = [any(Kind::Int), any(Kind::Int)];
+            let template = [TemplateRef::new(&patterns)];
+            for _ in 0..300 {
+                let mut transaction = begin(&engine);
+                let seen = transaction.read_all(0, &template, None, money).unwrap();
+                transaction.commit().unwrap();
+                // What is in another's hands is not seen; all that is there is of one moment.
+                assert!(seen.len() < 6 || seen.iter().sum::<i64>() == 100 * ACCOUNTS, "{seen:?}");
+            }
+        });
+    });
+    let patterns = [any(Kind::Int), any(Kind::Int)];
+    let all = engine.read_all(&[TemplateRef::new(&patterns)], None, money).unwrap();
+    assert_eq!((all.len(), all.iter().sum::<i64>()), (6, 100 * ACCOUNTS));
+    engine.check().unwrap();
+}
