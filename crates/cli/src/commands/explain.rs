@@ -26,6 +26,7 @@ const PAGES: &[(&str, &str)] = &[
     ("TUP-019", include_str!("../../errors/TUP-019.md")),
     ("TUP-020", include_str!("../../errors/TUP-020.md")),
     ("TUP-021", include_str!("../../errors/TUP-021.md")),
+    ("TUP-030", include_str!("../../errors/TUP-030.md")),
 ];
 
 pub(crate) fn run(

@@ -1,0 +1,303 @@
+"""Barrier and Latch: nobody goes on too early, and nobody waits for the dead without a word."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import tupelo as ts
+from tupelo import REST, aio
+from tupelo.aio import batteries as awaited
+from tupelo.batteries import Barrier, BrokenBarrier, Latch
+
+
+def start(code, *words):
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, words)], stderr=subprocess.PIPE, text=True
+    )
+
+
+class Thread(threading.Thread):
+    """A thread whose result, or exception, can be had."""
+
+    def __init__(self, work):
+        super().__init__()
+        self._work = work
+        self.start()
+
+    def run(self):
+        try:
+            self.outcome = self._work()
+        except Exception as error:  # noqa: BLE001
+            self.outcome = error
+
+    def result(self):
+        self.join()
+        return self.outcome
+
+
+def test_the_parties_of_each_round_meet_and_get_different_numbers(space):
+    def party():
+        barrier = Barrier(space, "epoch", parties=5)
+        numbers = []
+        for epoch in range(20):
+            space.put("step", epoch)
+            numbers.append(barrier.wait(timeout=60))
+            assert space.count("step", epoch) == 5
+        return numbers
+
+    threads = [Thread(party) for _ in range(5)]
+    rounds = zip(*[thread.result() for thread in threads], strict=True)
+    assert [sorted(numbers) for numbers in rounds] == [[0, 1, 2, 3, 4]] * 20
+
+
+PARTY = """
+import sys
+import tupelo as ts
+from tupelo.batteries import Barrier
+
+space = ts.connect(sys.argv[1], create=False)
+barrier = Barrier(space, "epoch", parties=3, party=sys.argv[2])
+for epoch in range(int(sys.argv[3])):
+    barrier.wait(timeout=60)
+    space.put("passed", sys.argv[2], epoch)
+space.take("go on", sys.argv[2])
+"""
+
+
+def test_who_is_killed_is_named_by_those_who_wait_for_it_in_vain(shm, shm_url):
+    """C1: the tuple is whole; a dead party is one that does not come."""
+    child = start(PARTY, shm_url, "mortal", 1)
+    others = [
+        Thread(
+            lambda name=name, timeout=timeout: [
+                Barrier(shm, "epoch", parties=3, party=name).wait(timeout=60),
+                shm.take("go", name),
+                Barrier(shm, "epoch", parties=3, party=name).wait(timeout=timeout),
+            ]
+        )
+        for name, timeout in (("ada", 0.2), ("bob", None))
+    ]
+    shm.take("passed", "mortal", 0, timeout=60)
+    child.kill()
+    child.communicate()
+    shm.put("go", "bob")
+    shm.read("tupelo.barrier", "epoch", 3, 1, 1, ["bob"], ..., timeout=60)
+    shm.put("go", "ada")
+    for other in others:
+        error = other.result()
+        assert isinstance(error, BrokenBarrier)
+        assert error.missing == ("mortal",)
+        assert error.arrived == ("bob", "ada")
+        assert error.args[0].startswith("barrier 'epoch' is broken: 2 of 3 parties came")
+        assert error.args[0].endswith("in round 1; missing: mortal")
+        assert error.code == "TUP-030"
+        assert error.space == shm_url
+
+
+def test_a_party_that_is_killed_while_it_waits_has_come(shm, shm_url):
+    child = start(PARTY, shm_url, "mortal", 1)
+    shm.read("tupelo.barrier", "epoch", 3, 0, 1, ["mortal"], [], timeout=60)
+    child.kill()
+    child.communicate()
+    other = Thread(lambda: Barrier(shm, "epoch", parties=3).wait())
+    Barrier(shm, "epoch", parties=3).wait(timeout=60)
+    assert other.result() in (1, 2)
+
+
+def test_a_stopped_party_finds_its_round_passed(shm, shm_url):
+    child = start(PARTY, shm_url, "stopped", 1)
+    shm.read("tupelo.barrier", "epoch", 3, 0, 1, ["stopped"], [], timeout=60)
+    child.send_signal(signal.SIGSTOP)
+    other = Thread(lambda: Barrier(shm, "epoch", parties=3).wait())
+    Barrier(shm, "epoch", parties=3).wait(timeout=60)
+    other.result()
+    assert shm.try_take("passed", "stopped", 0) is None
+    child.send_signal(signal.SIGCONT)
+    shm.put("go on", "stopped")
+    assert child.communicate(timeout=60)[1] == ""
+    assert child.returncode == 0
+
+
+def test_a_timeout_breaks_the_barrier_for_all_until_it_is_reset(space, eventually):
+    barrier = Barrier(space, "epoch", parties=3, party="ada")
+    other = Thread(lambda: Barrier(space, "epoch", parties=3, party="bob").wait())
+    eventually(lambda: space.stat()["waiters"] == 1)
+    with pytest.raises(BrokenBarrier, match=r"2 of 3 parties came within 0\.01 s, in round 0; the"):
+        barrier.wait(timeout=0.01)
+    assert isinstance(other.result(), BrokenBarrier)
+    with pytest.raises(BrokenBarrier, match="there came: bob, ada"):
+        barrier.wait(timeout=60)
+    barrier.reset()
+    threads = [Thread(barrier.wait) for _ in range(3)]
+    assert sorted(thread.result() for thread in threads) == [0, 1, 2]
+
+
+def test_a_reset_breaks_the_round_that_others_wait_in(space, eventually):
+    other = Thread(lambda: Barrier(space, "epoch", parties=2, party="bob").wait())
+    eventually(lambda: space.stat()["waiters"] == 1)
+    Barrier(space, "epoch", parties=2).reset()
+    assert isinstance(other.result(), BrokenBarrier)
+    assert space.try_read(REST) == ("tupelo.barrier", "epoch", 2, 1, 0, [], [])
+
+
+def test_an_interrupted_wait_is_as_if_it_had_not_been(shm, shm_url, eventually):
+    """T5: the barrier is not broken, and the party is not counted."""
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n" + PARTY
+    child = start(code, shm_url, "interrupted", 1)
+    eventually(lambda: shm.stat()["waiters"] == 1)
+    child.send_signal(signal.SIGINT)
+    assert "KeyboardInterrupt" in child.communicate(timeout=60)[1]
+    assert shm.try_read(REST) == ("tupelo.barrier", "epoch", 3, 0, 0, [], [])
+
+
+def test_a_cancelled_wait_is_as_if_it_had_not_been(space):
+    async def main():
+        async with aio.connect(space.url) as shared:
+            barrier = awaited.Barrier(shared, "epoch", parties=2, party="task")
+            task = asyncio.create_task(barrier.wait())
+            await shared.read("tupelo.barrier", "epoch", 2, 0, 1, ["task"], [], timeout=60)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await asyncio.gather(barrier.wait(), barrier.wait()) == [0, 1]
+            with pytest.raises(BrokenBarrier, match="missing: task"):
+                await barrier.wait(timeout=0.01)
+            await barrier.reset()
+            assert await asyncio.gather(barrier.wait(), barrier.wait()) == [0, 1]
+
+    asyncio.run(main())
+
+
+def test_a_barrier_for_one_lets_it_through(space):
+    barrier = Barrier(space, "alone", parties=1)
+    assert [barrier.wait(timeout=0) for _ in range(3)] == [0, 0, 0]
+    (name,) = space.try_read("tupelo.barrier", "alone", 1, 3, 0, [], ...)[6]
+    assert name == f"process {os.getpid()}"
+    assert Thread(lambda: Barrier(space, "alone", parties=1).wait()).result() == 0
+    (name,) = space.try_read("tupelo.barrier", "alone", 1, 4, 0, [], ...)[6]
+    assert name.startswith(f"process {os.getpid()} Thread-")
+
+
+def test_a_message_names_so_many_parties_and_counts_the_rest(space):
+    space.put("tupelo.barrier", "crowd", 30, 1, 0, [], [f"p{n}" for n in range(30)])
+    with pytest.raises(BrokenBarrier, match=r"missing: p1, p2, .*, p20 and 9 more") as caught:
+        Barrier(space, "crowd", parties=30, party="p0").wait(timeout=0)
+    assert len(caught.value.missing) == 29
+
+
+def test_the_tuple_of_a_barrier_may_be_put_by_others(space):
+    space.put("tupelo.barrier", "epoch", 2, 0, 0, [], [])
+    thread = Thread(lambda: Barrier(space, "epoch", parties=2).wait())
+    assert {Barrier(space, "epoch", parties=2).wait(), thread.result()} == {0, 1}
+    assert space.count(REST) == 1
+
+
+def test_a_barrier_whose_tuple_was_taken_away_is_broken(space):
+    """Of what others did to its tuple a party learns when its time is over."""
+
+    def party():
+        Barrier(space, "epoch", parties=2, party="ada").wait(timeout=0.5)
+
+    thread = Thread(party)
+    space.take("tupelo.barrier", REST, timeout=60)
+    assert isinstance(thread.result(), BrokenBarrier)
+
+
+def test_a_latch_opens_when_nothing_is_left(space):
+    latch = Latch(space, "ready", count=3)
+    assert latch.left == latch.count == 3
+    threads = [Thread(lambda: Latch(space, "ready", count=3).wait()) for _ in range(2)]
+    assert latch.count_down() == 2
+    with pytest.raises(ts.Timeout, match=r"latch 'ready' did not open within 0\.01 s: 2 of 3 are"):
+        latch.wait(timeout=0.01)
+    assert latch.count_down(5) == 0
+    assert latch.count_down() == 0
+    assert [thread.result() for thread in threads] == [None, None]
+    latch.wait(timeout=0)
+    assert latch.left == 0
+    assert space.take_all(REST) == [("tupelo.latch", "ready", 3, 0)]
+
+
+COUNTS_DOWN = """
+import sys
+import tupelo as ts
+from tupelo.batteries import Counter, Latch
+
+space = ts.connect(sys.argv[1], create=False)
+latch, mine = Latch(space, "work", count=10**9), Counter(space, sys.argv[2])
+while True:
+    latch.count_down()
+    mine += 1
+"""
+
+
+def test_who_is_killed_while_it_counts_down_has_counted_or_not(shm, shm_url, eventually):
+    names = ["a", "b", "c"]
+    children = [start(COUNTS_DOWN, shm_url, name) for name in names]
+    from tupelo.batteries import Counter  # noqa: PLC0415
+
+    eventually(lambda: all(Counter(shm, name).value > 50 for name in names))
+    for child in children:
+        child.kill()
+        child.communicate()
+    counted = 10**9 - Latch(shm, "work", count=10**9).left
+    assert 0 <= counted - sum(Counter(shm, name).value for name in names) <= 3
+
+
+def test_tasks_wait_for_a_latch(space):
+    async def main():
+        async with aio.connect(space.url) as shared:
+            latch = awaited.Latch(shared, "go")
+            waiting = [asyncio.create_task(latch.wait(timeout=60)) for _ in range(3)]
+            await asyncio.sleep(0)
+            assert await latch.left() == 1
+            assert await latch.count_down() == 0
+            assert await asyncio.gather(*waiting) == [None] * 3
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "problem"),
+    [
+        (lambda s: Barrier(s, "a", parties=0), ValueError, "parties is 0: give a number from 1 to"),
+        (lambda s: Barrier(s, "a", parties=4097), ValueError, "from 1 to 4096"),
+        (lambda s: Barrier(s, "a", parties=2.0), TypeError, "parties has the type float: give an"),
+        (lambda s: Barrier(s, 3, parties=2), TypeError, "name has the type int"),
+        (lambda s: Barrier(s, "a", parties=2, party=3), TypeError, "party has the type int"),
+        (lambda s: Barrier(s, "a", parties=2).wait(-1), ValueError, "timeout"),
+        (lambda s: Barrier(s, "a", parties=2).wait("1"), TypeError, "timeout"),
+        (lambda s: Latch(s, "a", count=0), ValueError, "count is 0: give a number from 1 to"),
+        (lambda s: Latch(s, "a").count_down(0), ValueError, "by is 0: give a number from 1 to"),
+        (lambda s: Latch(s, "a").wait(-1), ValueError, "timeout"),
+    ],
+)
+def test_a_wrong_argument_is_refused_before_anything_happens(space, call, error, problem):
+    with pytest.raises(error, match=problem):
+        call(space)
+    assert space.count(REST) == 0
+
+
+def test_who_expects_another_number_of_parties_or_another_count_is_told(space):
+    Barrier(space, "epoch", parties=1).wait()
+    other = Barrier(space, "epoch", parties=2)
+    for call in (lambda: other.wait(0), other.reset):
+        with pytest.raises(ValueError, match=r"barrier 'epoch' has 1 parties in .*, and 2 here"):
+            call()
+    Latch(space, "go", count=2).count_down()
+    other = Latch(space, "go", count=3)
+    for call in (other.count_down, lambda: other.left, other.wait):
+        with pytest.raises(ValueError, match=r"latch 'go' has the count 2 in .*, and 3 here"):
+            call()
+
+
+def test_what_is_shown_says_where_it_is(space):
+    assert repr(Barrier(space, "a", parties=2)) == f"<Barrier 'a' of 2 in {space.url}>"
+    assert repr(Latch(space, "a", count=2)) == f"<Latch 'a' of 2 in {space.url}>"
+    assert (Barrier(space, "a", parties=2).name, Barrier(space, "a", parties=2).parties) == ("a", 2)
+    assert Latch(space, "b").name == "b"

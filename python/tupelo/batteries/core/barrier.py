@@ -1,0 +1,307 @@
+"""Places where many meet: `Barrier` and `Latch`.
+
+All that a barrier or a latch knows is in one tuple, which whoever comes replaces in one step: so a
+party that is killed has arrived or has not, and the last one to come can not die between arriving
+and letting the others go. Who waits is in line for the tuple of what comes next.
+
+The tuples:
+
+* `("tupelo.barrier", name, parties, round, came, arrived, before)`: how many parties there are;
+  the round, from 0 on; how many came to it, or -1 if it is broken; their names, a list of
+  texts; the names of the round before, empty in the first and after a reset. No such tuple:
+  nobody came yet.
+* `("tupelo.latch", name, count, left)`: the count it began with, and what is left of it. No such
+  tuple: nobody counted down yet.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter as Multiset
+from typing import NamedTuple
+
+from tupelo import _native
+from tupelo.batteries import checks
+from tupelo.batteries.timeouts import Deadline, timed_out
+from tupelo.batteries.verbs import awaited
+from tupelo.errors import Timeout, TupeloError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tupelo._native import Seconds
+    from tupelo.batteries.verbs import Verbs
+
+__all__ = ["Barrier", "BrokenBarrier", "Latch"]
+
+BARRIER = "tupelo.barrier"
+LATCH = "tupelo.latch"
+
+PARTIES_MAX = 4096
+"""Each arrival copies the names of those who came before: this is for groups, not for crowds."""
+
+NUMBER_MAX = (1 << 63) - 1
+
+BROKEN = -1
+
+NAMES_SHOWN_MAX = 20
+"""Of the parties that a message names."""
+
+THE_FIELD = _native.FieldProxy()
+
+
+class BrokenBarrier(TupeloError):
+    """A party of a barrier gave up, so the others can not go on either."""
+
+    code = "TUP-030"
+    arrived: tuple[str, ...] = ()
+    """The names of those who came."""
+    missing: tuple[str, ...] = ()
+    """The names of those who had come to the round before, and did not come to this one."""
+
+
+BrokenBarrier.__module__ = "tupelo.batteries"  # as in a traceback, so that programs find it
+
+
+class State(NamedTuple):
+    """What a barrier knows, field by field as it is stored."""
+
+    sign: str
+    name: str
+    parties: int
+    round: int
+    came: int
+    arrived: list[str]
+    before: list[str]
+
+
+class Barrier:
+    """Lets nobody go on before all parties have come; see `tupelo.batteries.Barrier`.
+
+    >>> import asyncio
+    >>> from tupelo import aio
+    >>> from tupelo.aio.batteries import Barrier
+    >>> async def main():
+    ...     async with aio.connect("mem://meeting") as space:
+    ...         barrier = Barrier(space, "epoch", parties=3)
+    ...         return await asyncio.gather(*(barrier.wait(timeout=5) for _ in range(3)))
+    >>> asyncio.run(main())
+    [0, 1, 2]
+    """
+
+    def __init__(self, space: Verbs, name: str, *, parties: int, party: str | None = None) -> None:
+        """Make an object of the barrier; nothing happens in the space."""
+        self._space = awaited(space)
+        self.name = checks.text("name", name)
+        self.parties = checks.number_of("parties", parties, PARTIES_MAX)
+        self._party = None if party is None else checks.text("party", party)
+
+    def __repr__(self) -> str:
+        """Show the name, and where it is."""
+        return f"<Barrier {self.name!r} of {self.parties} in {self._space.url}>"
+
+    async def wait(self, timeout: Seconds | None = None) -> int:
+        """Wait until all parties have come; return how many had come before this one."""
+        deadline = Deadline(timeout)
+        party = self._party or this_party()
+        state = await self._arrive(party)
+        if state.came == self.parties:
+            return self.parties - 1
+        within = ""
+        try:
+            found = await self._end_of(state.round, deadline)
+        except Timeout:
+            found = await self._give_up(state.round)
+            within = str(deadline)
+        except BaseException:
+            await self._withdraw(state.round, party)
+            raise
+        if not has_passed(found, state.round, party):
+            raise self._error(found, within)
+        return state.came - 1
+
+    async def reset(self) -> None:
+        """Begin a new round, whatever happened in this one. Who waits gets `BrokenBarrier`."""
+        while True:
+            state = await self._state()
+            # In two steps, so that those who wait for this round are told that it broke.
+            broken = state._replace(came=BROKEN)
+            new = state._replace(round=state.round + 1, came=0, arrived=[], before=[])
+            if await self._put(broken, instead_of=state) and await self._put(
+                new, instead_of=broken
+            ):
+                return
+
+    async def _arrive(self, party: str) -> State:
+        """Count this party in; return the round as it then was."""
+        while True:
+            state = await self._state()
+            if state.came == BROKEN:
+                raise self._error(state, "")
+            arrived = [*state.arrived, party]
+            new = now = state._replace(came=len(arrived), arrived=arrived)
+            if now.came == self.parties:
+                new = now._replace(round=state.round + 1, came=0, arrived=[], before=arrived)
+            if await self._put(new, instead_of=state):
+                return now
+
+    async def _end_of(self, number: int, deadline: Deadline) -> State:
+        """Wait until the round of that number has ended; return what is stored then."""
+        later = THE_FIELD.between(number + 1, NUMBER_MAX)
+        next_one = _native.like(BARRIER, self.name, int, later, int, list, list)
+        broken = _native.like(BARRIER, self.name, int, number, BROKEN, list, list)
+        return State(*await self._space.read(next_one | broken, timeout=deadline.left()))
+
+    async def _give_up(self, number: int) -> State:
+        """Break the round of that number, unless it has ended; return what is stored then."""
+        while True:
+            state = await self._state()
+            if state.round != number or state.came == BROKEN:
+                return state
+            broken = state._replace(came=BROKEN)
+            if await self._put(broken, instead_of=state):
+                return broken
+
+    async def _withdraw(self, number: int, party: str) -> None:
+        """Count this party out of the round of that number, unless it has ended."""
+        while True:
+            state = await self._state()
+            if state.round != number or party not in state.arrived or state.came == BROKEN:
+                return
+            arrived = list(state.arrived)
+            arrived.remove(party)
+            new = state._replace(came=len(arrived), arrived=arrived)
+            if await self._put(new, instead_of=state):
+                return
+
+    async def _state(self) -> State:
+        """Return what is stored.
+
+        Raises:
+            ValueError: it is a barrier of more parties, or of fewer.
+        """
+        found = await self._space.try_read(*self._template())
+        if found is None:
+            return State(BARRIER, self.name, self.parties, 0, 0, [], [])
+        state = State(*found)
+        if state.parties != self.parties:
+            message = (
+                f"barrier {self.name!r} has {state.parties} parties in {self._space.url}, and "
+                f"{self.parties} here: give the same number everywhere, or another name"
+            )
+            raise ValueError(message)
+        return state
+
+    async def _put(self, new: State, *, instead_of: State) -> bool:
+        """Replace what was read; return False if somebody else was faster."""
+        if await self._space.try_swap(*instead_of, to=tuple(new)) is not None:
+            return True
+        is_first = instead_of.round == instead_of.came == 0
+        return is_first and await self._space.put_if_absent(*new, unless=self._template())
+
+    def _template(self) -> tuple[object, ...]:
+        return (BARRIER, self.name, int, int, int, list, list)
+
+    def _error(self, state: State, within: str) -> BrokenBarrier:
+        """Return the exception for a round that broke."""
+        missing = tuple((Multiset(state.before) - Multiset(state.arrived)).elements())
+        message = f"barrier {self.name!r} is broken: "
+        if state.came == BROKEN:
+            arrived = len(state.arrived)
+            message += f"{arrived} of {self.parties} parties came{within}, in round {state.round}"
+        else:
+            message += "it was reset"
+        if missing:
+            message += f"; missing: {names(missing)}"
+        elif state.arrived:
+            message += f"; there came: {names(tuple(state.arrived))}"
+        error = BrokenBarrier(message)
+        error.hint = "reset() begins a new round, without those who are waiting now"
+        error.space = self._space.url
+        error.missing, error.arrived = missing, tuple(state.arrived)
+        return error
+
+
+def has_passed(found: State, number: int, party: str) -> bool:
+    """Return whether a party went through the round of that number, by what comes after it."""
+    if found.round == number + 1:
+        return party in found.before  # else the round was ended by a reset
+    return found.round > number
+
+
+def names(parties: tuple[str, ...]) -> str:
+    """Return the first of many names, as a text."""
+    shown = ", ".join(parties[:NAMES_SHOWN_MAX])
+    more = len(parties) - NAMES_SHOWN_MAX
+    return shown if more <= 0 else f"{shown} and {more} more"
+
+
+def this_party() -> str:
+    """Return the name of a party that was given none."""
+    thread = threading.current_thread()
+    process = f"process {os.getpid()}"
+    return process if thread is threading.main_thread() else f"{process} {thread.name}"
+
+
+class Latch:
+    """A count that many wait for to become 0; see `tupelo.batteries.Latch`.
+
+    >>> import asyncio
+    >>> from tupelo import aio
+    >>> from tupelo.aio.batteries import Latch
+    >>> async def main():
+    ...     async with aio.connect("mem://latched") as space:
+    ...         ready = Latch(space, "ready", count=2)
+    ...         waiting = asyncio.create_task(ready.wait())
+    ...         await ready.count_down(2)
+    ...         return await waiting
+    >>> asyncio.run(main())
+    """
+
+    def __init__(self, space: Verbs, name: str, *, count: int = 1) -> None:
+        """Make an object of the latch; nothing happens in the space."""
+        self._space = awaited(space)
+        self.name = checks.text("name", name)
+        self.count = checks.number_of("count", count, NUMBER_MAX)
+
+    def __repr__(self) -> str:
+        """Show the name, and where it is."""
+        return f"<Latch {self.name!r} of {self.count} in {self._space.url}>"
+
+    async def left(self) -> int:
+        """Return what is left of the count."""
+        found = await self._space.try_read(LATCH, self.name, int, int)
+        if found is None:
+            return self.count
+        _, _, count, left = found
+        if count != self.count:
+            message = (
+                f"latch {self.name!r} has the count {count} in {self._space.url}, and "
+                f"{self.count} here: give the same everywhere, or another name"
+            )
+            raise ValueError(message)
+        return int(left)
+
+    async def count_down(self, by: int = 1) -> int:
+        """Subtract from the count, down to 0; return what is left."""
+        by = checks.number_of("by", by, NUMBER_MAX)
+        space, name, count = self._space, self.name, self.count
+        while True:
+            left = await self.left()
+            new = (LATCH, name, count, max(0, left - by))
+            if await space.try_swap(LATCH, name, count, left, to=new) is not None:
+                return new[3]
+            absent = (LATCH, name, int, int)
+            if left == count and await space.put_if_absent(*new, unless=absent):
+                return new[3]
+
+    async def wait(self, timeout: Seconds | None = None) -> None:
+        """Wait until nothing is left of the count."""
+        deadline = Deadline(timeout)
+        await self.left()
+        try:
+            await self._space.read(LATCH, self.name, self.count, 0, timeout=deadline.left())
+        except Timeout:
+            left = await self.left()
+            message = f"latch {self.name!r} did not open{deadline}: {left} of {self.count} are left"
+            raise timed_out(message, self._space.url) from None
