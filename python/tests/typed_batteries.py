@@ -26,3 +26,39 @@ async def awaited_values(space: aio.Space) -> None:
     best = awaited.Register(space, "best", default=float("inf"))
     assert_type(best, awaited.Register[float])
     assert_type(await best.get(), float)
+
+
+def locks(space: ts.Space) -> None:
+    """Whatever is acquired gives a permit."""
+    for one in (
+        batteries.Lock(space, "a", ttl=3),
+        batteries.Semaphore(space, "a", n=3),
+        batteries.RWLock(space, "a").reader,
+        batteries.RWLock(space, "a", readers=3).writer,
+    ):
+        with one as permit:
+            assert_type(permit, batteries.Permit)
+            assert_type(permit.token, int)
+        assert_type(one.acquire(timeout=3), batteries.Permit)
+        assert_type(one.try_acquire(), batteries.Permit | None)
+
+
+async def awaited_locks(space: aio.Space) -> None:
+    """The same for asyncio."""
+    async with awaited.Lock(space, "a") as permit:
+        assert_type(permit, awaited.Permit)
+        assert_type(permit.token, int)
+    table = awaited.RWLock(space, "a")
+    assert_type(await table.writer.try_acquire(), awaited.Permit | None)
+    async with await awaited.Semaphore(space, "a", n=3).acquire(timeout=3):
+        pass
+
+
+def meetings(space: ts.Space) -> None:
+    """Numbers, and what went wrong."""
+    try:
+        assert_type(batteries.Barrier(space, "a", parties=3).wait(timeout=3), int)
+    except batteries.BrokenBarrier as error:
+        assert_type(error.missing, tuple[str, ...])
+    assert_type(batteries.Latch(space, "a").count_down(), int)
+    assert_type(batteries.Latch(space, "a").left, int)

@@ -13,6 +13,18 @@ same code, too.
 1
 """
 
+from tupelo.batteries.core.barrier import Barrier, BrokenBarrier, Latch
+from tupelo.batteries.core.locks import Lock, Permit, RWLock, Semaphore
 from tupelo.batteries.core.values import Counter, Register
 
-__all__ = ["Counter", "Register"]
+__all__ = [
+    "Barrier",
+    "BrokenBarrier",
+    "Counter",
+    "Latch",
+    "Lock",
+    "Permit",
+    "RWLock",
+    "Register",
+    "Semaphore",
+]

@@ -11,6 +11,18 @@ its tuples, so that a program in another language can take part: see docs/batter
 1
 """
 
+from tupelo.batteries.barrier import Barrier, BrokenBarrier, Latch
+from tupelo.batteries.locks import Lock, Permit, RWLock, Semaphore
 from tupelo.batteries.values import Counter, Register
 
-__all__ = ["Counter", "Register"]
+__all__ = [
+    "Barrier",
+    "BrokenBarrier",
+    "Counter",
+    "Latch",
+    "Lock",
+    "Permit",
+    "RWLock",
+    "Register",
+    "Semaphore",
+]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from tupelo import _native
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["integer", "number_of", "text"]
+__all__ = ["integer", "number_of", "text", "time_to_live"]
 
 
 def text(name: str, value: Any) -> str:
@@ -45,3 +47,20 @@ def number_of(name: str, value: Any, at_most: int, *, at_least: int = 1) -> int:
         return number
     message = f"{name} is {number}: give a number from {at_least} to {at_most}"
     raise ValueError(message)
+
+
+def time_to_live(value: Any) -> float:
+    """Return the seconds that the argument `ttl` has to be, more than 0.
+
+    Raises:
+        TypeError: it is no number of seconds.
+        ValueError: it is not positive, or no number.
+    """
+    ttl_s = _native.seconds("ttl", value)
+    if ttl_s is None:
+        message = "ttl has the type NoneType: give seconds, as a number or a timedelta"
+        raise TypeError(message)
+    if ttl_s == 0:
+        message = "ttl is 0: give seconds from which on a silent holder has lost what it holds"
+        raise ValueError(message)
+    return ttl_s

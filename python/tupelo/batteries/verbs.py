@@ -17,11 +17,12 @@ from tupelo import _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterable
+    from collections.abc import Awaitable, Coroutine, Iterable
     from types import TracebackType
     from typing import Any, Protocol
 
     from tupelo._native import Order, Seconds, Space
+    from tupelo.letters import DeadLetter
 
     class Held(Protocol):
         """A claim: of `tupelo.aio`, or `HeldAtOnce`."""
@@ -50,7 +51,13 @@ if TYPE_CHECKING:
 
         @property
         def url(self) -> str: ...
-        async def put(self, *fields: Any) -> Any: ...
+        async def put(
+            self,
+            *fields: Any,
+            lease: Seconds | None = None,
+            after: Seconds | None = None,
+            timeout: Seconds | None = None,
+        ) -> object: ...
         async def put_all(self, tuples: Iterable[tuple[Any, ...]], /) -> int: ...
         async def put_if_absent(self, *fields: Any, unless: tuple[Any, ...]) -> bool: ...
         async def take(
@@ -76,6 +83,18 @@ if TYPE_CHECKING:
             self, *template: Any, to: tuple[Any, ...], timeout: Seconds | None = None
         ) -> tuple[Any, ...]: ...
         async def try_swap(self, *template: Any, to: tuple[Any, ...]) -> tuple[Any, ...] | None: ...
+        async def try_claim(
+            self, *template: Any, ttl: Seconds = 30, max_attempts: int | None = None
+        ) -> Held | None: ...
+        def claim(
+            self,
+            *template: Any,
+            ttl: Seconds = 30,
+            timeout: Seconds | None = None,
+            max_attempts: int | None = None,
+        ) -> Awaitable[Held]: ...
+        async def dead(self, *template: Any) -> list[DeadLetter[Any]]: ...
+        async def requeue(self, *template: Any) -> int: ...
         async def count(self, *template: Any) -> int: ...
         async def wait_none(self, *template: Any, timeout: Seconds | None = None) -> None: ...
 
@@ -188,9 +207,15 @@ class AtOnce:
         """Where the space is."""
         return self._space.url
 
-    async def put(self, *fields: Any) -> None:
-        """Store a tuple."""
-        self._space.put(*fields)
+    async def put(
+        self,
+        *fields: Any,
+        lease: Seconds | None = None,
+        after: Seconds | None = None,
+        timeout: Seconds | None = None,
+    ) -> object:
+        """Store a tuple; return its lease if it is put on terms. With a timeout, wait for room."""
+        return self._space.put(*fields, lease=lease, after=after, timeout=timeout)
 
     async def put_all(self, tuples: Iterable[tuple[Any, ...]], /) -> int:
         """Store all tuples together, or none."""
@@ -254,16 +279,28 @@ class AtOnce:
         """Wait until nothing matches, and nobody holds a match."""
         self._space.wait_none(*template, timeout=timeout)
 
+    async def try_claim(
+        self, *template: Any, ttl: Seconds = 30, max_attempts: int | None = None
+    ) -> HeldAtOnce | None:
+        """Claim a match, or return None at once."""
+        claim = self._space.try_claim(*template, ttl=ttl, max_attempts=max_attempts)
+        return None if claim is None else HeldAtOnce(claim)
+
     async def claim(
         self,
         *template: Any,
         ttl: Seconds = 30,
         timeout: Seconds | None = None,
         max_attempts: int | None = None,
-        order: Order = "fifo",
     ) -> HeldAtOnce:
         """Claim a match, waiting for one."""
-        claim = self._space.claim(
-            *template, ttl=ttl, timeout=timeout, max_attempts=max_attempts, order=order
-        )
+        claim = self._space.claim(*template, ttl=ttl, timeout=timeout, max_attempts=max_attempts)
         return HeldAtOnce(claim)
+
+    async def dead(self, *template: Any) -> list[DeadLetter[Any]]:
+        """List the matches whose last attempt has failed."""
+        return self._space.dead(*template)
+
+    async def requeue(self, *template: Any) -> int:
+        """Put the dead matches back; return how many."""
+        return self._space.requeue(*template)

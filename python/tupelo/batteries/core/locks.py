@@ -1,0 +1,358 @@
+"""What one holder, or a few, may have at a time: `Lock`, `Semaphore`, `RWLock`.
+
+To hold is to have claimed a tuple, so all that is promised of claims holds here: who waits is
+served in the order of coming (T3); if the holder dies the next one has it at once, and if it is
+stopped, when its ttl ends (K2); the number of the claim is the fencing token, greater than that of
+every earlier holder (K1). Who gives it back puts the tuple anew under the claim, which is the same
+moment as the end of the claim (K4). So there is no moment in which the tuple could be lost.
+
+The tuples, each put once, by whoever comes first:
+
+* `("tupelo.lock", name)`: to be claimed.
+* `("tupelo.semaphore", name, n)`: how many units there are, and
+  `("tupelo.semaphore.unit", name, unit)` for each from 0 to n - 1: one of them is to be claimed.
+* `("tupelo.rwlock", name, readers)`: how many may read at a time, and
+  `("tupelo.rwlock.unit", name, unit)` for each from 0 to readers - 1;
+  `("tupelo.rwlock.gate", name)`: all claim the gate first, so that they pass in the order of
+  coming. A reader then claims any unit and gives the gate back. A writer keeps the gate and claims
+  all units: it waits for those who read, and nobody passes behind it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import suppress
+
+from tupelo.batteries import checks
+from tupelo.batteries.timeouts import Deadline, timed_out
+from tupelo.batteries.verbs import awaited
+from tupelo.errors import ClaimLost, SpaceFull, Timeout, TupeloError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any, Self
+
+    from tupelo._native import Seconds
+    from tupelo.batteries.verbs import Held, Verbs
+
+__all__ = ["Acquirable", "Lock", "Permit", "RWLock", "Semaphore"]
+
+LOCK = "tupelo.lock"
+SEMAPHORE = "tupelo.semaphore"
+RWLOCK = "tupelo.rwlock"
+
+UNITS_MAX = 4096
+"""Each unit is a tuple, and a writer claims them all."""
+
+READERS = 32
+"""How many may read at a time, if nothing else is said: more than most machines have cores to."""
+
+
+class Permit:
+    """What a holder has, until it gives it back; see `tupelo.batteries.Permit`."""
+
+    def __init__(self, name: str, claims: list[Held]) -> None:
+        """Note what is held."""
+        self._name = name
+        self._claims = claims
+        self.token = max(claim.fence for claim in claims)
+
+    def __repr__(self) -> str:
+        """Show what for, and the token."""
+        state = f"token {self.token}" if self._claims else "released"
+        return f"<Permit for {self._name}, {state}>"
+
+    async def release(self) -> None:
+        """Give back what is held; the next in line has it at the same moment."""
+        if not self._claims:
+            message = f"{self._name} was released before, by this permit"
+            raise RuntimeError(message)
+        claims, self._claims = self._claims, []
+        await give_back_all(claims)
+
+    async def __aenter__(self) -> Self:
+        """Do nothing: it is held."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Give it back, unless the block did."""
+        if not self._claims:
+            return
+        try:
+            await self.release()
+        except TupeloError as error:
+            if exception is None:
+                raise
+            exception.add_note(str(error))
+
+
+class Acquirable(ABC):
+    """What can be acquired, or entered as a block."""
+
+    def __init__(self, space: Verbs, name: str, ttl: Seconds) -> None:
+        """Make an object of it; nothing happens in the space."""
+        self._space = awaited(space)
+        self.name = checks.text("name", name)
+        self._ttl_s = checks.time_to_live(ttl)
+        # One per block that uses this object: a task or a thread that leaves gives back the latest,
+        # which is as good as its own.
+        self._entered: list[Permit] = []
+
+    def __repr__(self) -> str:
+        """Show the name, and where it is."""
+        return f"<{self._what()} in {self._space.url}>"
+
+    async def acquire(self, timeout: Seconds | None = None) -> Permit:
+        """Wait until it is free, and hold it."""
+        deadline = Deadline(timeout)
+        try:
+            return await self._acquire(deadline)
+        except Timeout:
+            message = f"{self._what()} was not free{deadline}"
+            raise timed_out(message, self._space.url) from None
+
+    async def try_acquire(self) -> Permit | None:
+        """Hold it if it is free; return None at once if it is not."""
+        try:
+            return await self._acquire(Deadline(0))
+        except Timeout:
+            return None
+
+    async def __aenter__(self) -> Permit:
+        """Wait until it is free, and hold it."""
+        permit = await self.acquire()
+        self._entered.append(permit)
+        return permit
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Give it back."""
+        await self._entered.pop().__aexit__(kind, exception, traceback)
+
+    @abstractmethod
+    def _what(self) -> str:
+        """Return what it is, for messages."""
+
+    @abstractmethod
+    async def _acquire(self, deadline: Deadline) -> Permit:
+        """Hold it, or raise the `Timeout` of a claim."""
+
+    async def _claim(self, *template: Any, deadline: Deadline) -> Held:
+        """Claim a tuple, and have it renewed from then on."""
+        claim = await self._space.claim(*template, ttl=self._ttl_s, timeout=deadline.left())
+        await claim.__aenter__()
+        return claim
+
+
+class Lock(Acquirable):
+    """What one holder may have at a time; see `tupelo.batteries.Lock`.
+
+    >>> import asyncio
+    >>> from tupelo import aio
+    >>> from tupelo.aio.batteries import Lock
+    >>> async def main():
+    ...     async with aio.connect("mem://locked") as space:
+    ...         async with Lock(space, "index", ttl=10) as lock:
+    ...             return lock.token > 0
+    >>> asyncio.run(main())
+    True
+    """
+
+    def __init__(self, space: Verbs, name: str, *, ttl: Seconds = 30) -> None:
+        """Make an object of the lock; nothing happens in the space."""
+        super().__init__(space, name, ttl)
+
+    def _what(self) -> str:
+        return f"lock {self.name!r}"
+
+    async def _acquire(self, deadline: Deadline) -> Permit:
+        tuple_ = (LOCK, self.name)
+        claim = await self._space.try_claim(*tuple_, ttl=self._ttl_s)
+        if claim is not None:
+            await claim.__aenter__()
+        else:
+            await self._space.put_if_absent(*tuple_, unless=tuple_)
+            claim = await self._claim(*tuple_, deadline=deadline)
+        return Permit(self._what(), [claim])
+
+
+class Semaphore(Acquirable):
+    """What `n` holders may have at a time; see `tupelo.batteries.Semaphore`.
+
+    >>> import asyncio
+    >>> from tupelo import aio
+    >>> from tupelo.aio.batteries import Semaphore
+    >>> async def main():
+    ...     async with aio.connect("mem://signals") as space:
+    ...         async with Semaphore(space, "gpu", n=4) as permit:
+    ...             return permit.token > 0
+    >>> asyncio.run(main())
+    True
+    """
+
+    def __init__(self, space: Verbs, name: str, *, n: int, ttl: Seconds = 30) -> None:
+        """Make an object of the semaphore; nothing happens in the space."""
+        super().__init__(space, name, ttl)
+        self.n = checks.number_of("n", n, UNITS_MAX)
+        self._has_units = False
+
+    def _what(self) -> str:
+        return f"semaphore {self.name!r} of {self.n}"
+
+    async def _acquire(self, deadline: Deadline) -> Permit:
+        if not self._has_units:
+            await provide_units(self._space, SEMAPHORE, self.name, "n", self.n)
+            self._has_units = True
+        unit = await self._claim(f"{SEMAPHORE}.unit", self.name, int, deadline=deadline)
+        return Permit(self._what(), [unit])
+
+
+class RWLock:
+    """What many may read, or one may write, at a time; see `tupelo.batteries.RWLock`.
+
+    >>> import asyncio
+    >>> from tupelo import aio
+    >>> from tupelo.aio.batteries import RWLock
+    >>> async def main():
+    ...     async with aio.connect("mem://read-and-written") as space:
+    ...         table = RWLock(space, "table")
+    ...         async with table.reader, table.reader:
+    ...             assert await table.writer.try_acquire() is None
+    ...         async with table.writer:
+    ...             assert await table.reader.try_acquire() is None
+    >>> asyncio.run(main())
+    """
+
+    def __init__(
+        self, space: Verbs, name: str, *, readers: int = READERS, ttl: Seconds = 30
+    ) -> None:
+        """Make an object of the lock; nothing happens in the space."""
+        self.reader = Reader(space, name, readers, ttl)
+        self.writer = Writer(space, name, readers, ttl)
+
+    def __repr__(self) -> str:
+        """Show the name, and where it is."""
+        return repr(self.reader).replace("reader of rwlock", "RWLock")
+
+
+class Side(Acquirable):
+    """What readers and writers have in common."""
+
+    def __init__(self, space: Verbs, name: str, readers: int, ttl: Seconds) -> None:
+        """Make an object of it; nothing happens in the space."""
+        super().__init__(space, name, ttl)
+        self._readers = checks.number_of("readers", readers, UNITS_MAX)
+        self._has_units = False
+
+    async def _pass_gate(self, deadline: Deadline) -> Held:
+        """Claim the gate."""
+        gate = (f"{RWLOCK}.gate", self.name)
+        if not self._has_units:
+            await provide_units(self._space, RWLOCK, self.name, "readers", self._readers)
+            await self._space.put_if_absent(*gate, unless=gate)
+            self._has_units = True
+        return await self._claim(*gate, deadline=deadline)
+
+    async def _claim_unit(self, deadline: Deadline) -> Held:
+        return await self._claim(f"{RWLOCK}.unit", self.name, int, deadline=deadline)
+
+
+class Reader(Side):
+    """One of those who may read at a time."""
+
+    def _what(self) -> str:
+        return f"reader of rwlock {self.name!r}"
+
+    async def _acquire(self, deadline: Deadline) -> Permit:
+        gate = await self._pass_gate(deadline)
+        try:
+            unit = await self._claim_unit(deadline)
+        finally:
+            # It was lost if this process was stopped meanwhile. That is no harm: the gate keeps the
+            # order of the line, it is the unit that keeps writers out.
+            with suppress(ClaimLost):
+                await give_back(gate)
+        return Permit(self._what(), [unit])
+
+
+class Writer(Side):
+    """The one who may write."""
+
+    def _what(self) -> str:
+        return f"writer of rwlock {self.name!r}"
+
+    async def _acquire(self, deadline: Deadline) -> Permit:
+        claims = [await self._pass_gate(deadline)]
+        try:
+            for _ in range(self._readers):
+                claims.append(await self._claim_unit(deadline))  # noqa: PERF401 - to be given back
+            for claim in claims:
+                # If this process was stopped on the way, others may have had what was claimed
+                # before. What can be extended now was ours when the last one was claimed.
+                await claim.extend()
+        except BaseException:
+            with suppress(ClaimLost):  # of which the one that is raised may tell already
+                await give_back_all(claims)
+            raise
+        return Permit(self._what(), claims)
+
+
+async def provide_units(space: Verbs, sign: str, name: str, what: str, number: int) -> None:
+    """Put the units of a name, those that are not there yet.
+
+    Raises:
+        ValueError: there is another number of them.
+    """
+    if not await space.put_if_absent(sign, name, number, unless=(sign, name, int)):
+        _, _, there = await space.read(sign, name, int)
+        if there != number:
+            kind = sign.removeprefix("tupelo.")
+            message = (
+                f"{kind} {name!r} has {what}={there} in {space.url}, and {number} here: give the "
+                "same everywhere, or another name"
+            )
+            raise ValueError(message)
+    for unit in range(number):
+        # One that is claimed is there, too (O9).
+        tuple_ = (f"{sign}.unit", name, unit)
+        await space.put_if_absent(*tuple_, unless=tuple_)
+
+
+async def give_back(claim: Held) -> None:
+    """Put the tuple of a claim anew, for the next in line, at the moment when the claim ends."""
+    try:
+        await claim.put(*claim.tuple)
+        await claim.done()
+    except SpaceFull:
+        # Not even room for what was there before: back to its place, which is as good.
+        await claim.abort("released")
+    finally:
+        await claim.__aexit__(None, None, None)  # ends the renewal
+
+
+async def give_back_all(claims: list[Held]) -> None:
+    """Give back several claims, the latest first, also if some of them are lost.
+
+    Raises:
+        ClaimLost: as the first of them that was lost.
+    """
+    problems: list[TupeloError] = []
+    for claim in reversed(claims):
+        try:
+            await give_back(claim)
+        except TupeloError as error:
+            problems.append(error)
+    if problems:
+        raise problems[0]

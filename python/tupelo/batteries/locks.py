@@ -1,0 +1,236 @@
+"""What one holder, or a few, may have at a time, for blocking programs."""
+
+from __future__ import annotations
+
+from tupelo.batteries.core import locks as core
+from tupelo.batteries.verbs import AtOnce, run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    from tupelo._native import Seconds, Space
+
+__all__ = ["Acquirable", "Lock", "Permit", "RWLock", "Semaphore"]
+
+
+class Permit:
+    """What a holder has, until it gives it back. A context manager that does so at its end.
+
+    If the holder dies, the next in line has it at once; if it is silent for longer than its ttl
+    (stopped, suspended), from then on. A living holder keeps it for as long as it likes: a thread
+    outside the interpreter renews it.
+
+    >>> from tupelo.batteries import Lock
+    >>> with Lock(space, "index").acquire(timeout=5) as permit:
+    ...     permit.token > 0
+    True
+    """
+
+    def __init__(self, permit: core.Permit) -> None:
+        """Wrap the awaited one."""
+        self._core = permit
+
+    def __repr__(self) -> str:
+        """Show what for, and the token."""
+        return repr(self._core)
+
+    @property
+    def token(self) -> int:
+        """The fencing token: greater than that of all who held it before (K1).
+
+        Hand it along with what is written elsewhere, and have a smaller one than was seen before
+        refused there: then a holder that was stopped, and goes on after it lost what it held,
+        can not overwrite what its successor wrote.
+        """
+        return self._core.token
+
+    def release(self) -> None:
+        """Give it back; the next in line has it at the same moment (K4, T3).
+
+        Raises:
+            ClaimLost: it was lost, since this process was silent for longer than the ttl.
+            RuntimeError: it was released before.
+        """
+        run(self._core.release())
+
+    def __enter__(self) -> Self:
+        """Do nothing: it is held."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Give it back, unless the block did."""
+        run(self._core.__aexit__(kind, exception, traceback))
+
+
+class Acquirable:
+    """What can be acquired: a lock, a semaphore, a side of a `RWLock`. A context manager."""
+
+    def __init__(self, acquirable: core.Acquirable) -> None:
+        """Wrap the awaited one."""
+        self._acquirable = acquirable
+
+    def __repr__(self) -> str:
+        """Show the name, and where it is."""
+        return repr(self._acquirable)
+
+    @property
+    def name(self) -> str:
+        """The name, the same in every process."""
+        return self._acquirable.name
+
+    def acquire(self, timeout: Seconds | None = None) -> Permit:
+        """Wait until it is free, and hold it. Who has waited longest is next (T3).
+
+        Args:
+            timeout: the longest wait, in seconds. None waits for ever, 0 not at all.
+
+        Returns:
+            The permit, which gives it back: by `release`, or as a context manager. It is given
+            back, too, when it is forgotten.
+
+        Raises:
+            Timeout: it was not free in time. Nothing is held.
+            ValueError: elsewhere it has another number of units.
+
+        It can not be acquired again by its holder, who would wait for itself.
+
+        >>> from tupelo.batteries import Lock
+        >>> lock = Lock(space, "door")
+        >>> permit = lock.acquire()
+        >>> lock.acquire(timeout=0.01)
+        Traceback (most recent call last):
+        ...
+        tupelo.Timeout: TUP-003: lock 'door' was not free within 0.01 s
+        >>> permit.release()
+        """
+        return Permit(run(self._acquirable.acquire(timeout)))
+
+    def try_acquire(self) -> Permit | None:
+        """Hold it if it is free; return None at once if it is not.
+
+        >>> from tupelo.batteries import Semaphore
+        >>> gpu = Semaphore(space, "gpu", n=1)
+        >>> with gpu:
+        ...     print(gpu.try_acquire())
+        None
+        """
+        permit = run(self._acquirable.try_acquire())
+        return None if permit is None else Permit(permit)
+
+    def __enter__(self) -> Permit:
+        """Wait until it is free, and hold it."""
+        return Permit(run(self._acquirable.__aenter__()))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Give it back."""
+        run(self._acquirable.__aexit__(kind, exception, traceback))
+
+
+class Lock(Acquirable):
+    """What one holder may have at a time, of all threads and processes.
+
+    Fair, and free again when its holder dies. Its tuple is `("tupelo.lock", name)`, claimed by the
+    holder.
+
+    >>> from tupelo.batteries import Lock
+    >>> with Lock(space, "index", ttl=10) as lock:
+    ...     space.put("written by", lock.token)
+    """
+
+    def __init__(self, space: Space, name: str, *, ttl: Seconds = 30) -> None:
+        """Make an object of the lock; nothing happens in the space.
+
+        Args:
+            space: where the lock is.
+            name: all who name it the same hold the same.
+            ttl: after how many seconds without a sign of life a holder has lost it. Only a process
+                that is stopped is silent: one that is busy, in whatever code, is not.
+
+        Raises:
+            TypeError: an argument of another type.
+            ValueError: a ttl that is not positive.
+        """
+        super().__init__(core.Lock(AtOnce(space), name, ttl=ttl))
+
+
+class Semaphore(Acquirable):
+    """What `n` holders may have at a time, of all threads and processes.
+
+    Fair, and a unit is free again when its holder dies. Its tuples are `("tupelo.semaphore", name,
+    n)`, and `("tupelo.semaphore.unit", name, unit)` for each unit, claimed by its holder.
+
+    >>> from tupelo.batteries import Semaphore
+    >>> with Semaphore(space, "gpu", n=4) as permit:
+    ...     space.put("trained by", permit.token)
+    """
+
+    def __init__(self, space: Space, name: str, *, n: int, ttl: Seconds = 30) -> None:
+        """Make an object of the semaphore; nothing happens in the space.
+
+        Args:
+            space: where the semaphore is.
+            name: all who name it the same share the same units.
+            n: how many units there are, up to 4096; the same everywhere.
+            ttl: after how many seconds without a sign of life a holder has lost its unit.
+
+        Raises:
+            TypeError: an argument of another type.
+            ValueError: a number of units that can not be, or a ttl that is not positive.
+        """
+        semaphore = core.Semaphore(AtOnce(space), name, n=n, ttl=ttl)
+        super().__init__(semaphore)
+        self.n = semaphore.n
+
+
+class RWLock:
+    """What many may read, or one may write, at a time, of all threads and processes.
+
+    Fair: readers and writers pass in the order in which they came, so none of them starves. Free
+    again when its holder dies. Its tuples: docs/batteries.md.
+
+    >>> from tupelo.batteries import RWLock
+    >>> table = RWLock(space, "table")
+    >>> with table.reader, table.reader:
+    ...     print(table.writer.try_acquire())
+    None
+    >>> with table.writer as permit:
+    ...     space.put("changed by", permit.token)
+    """
+
+    def __init__(
+        self, space: Space, name: str, *, readers: int = core.READERS, ttl: Seconds = 30
+    ) -> None:
+        """Make an object of the lock; nothing happens in the space.
+
+        Args:
+            space: where the lock is.
+            name: all who name it the same hold the same.
+            readers: how many may read at a time, up to 4096; the same everywhere. A writer claims
+                as many units, which takes it a few microseconds each.
+            ttl: after how many seconds without a sign of life a holder has lost it.
+
+        Raises:
+            TypeError: an argument of another type.
+            ValueError: a number of readers that can not be, or a ttl that is not positive.
+        """
+        self._core = core.RWLock(AtOnce(space), name, readers=readers, ttl=ttl)
+        self.reader = Acquirable(self._core.reader)
+        self.writer = Acquirable(self._core.writer)
+
+    def __repr__(self) -> str:
+        """Show the name, and where it is."""
+        return repr(self._core)
