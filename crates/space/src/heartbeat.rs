@@ -34,6 +34,8 @@ struct State {
     beats: Vec<Renewal>,
     next_number: u64,
     has_thread: bool,
+    /// When the thread looks again by itself; `None` while it sleeps until it is told.
+    looks_at: Option<Instant>,
     is_over: bool,
 }
 
@@ -83,9 +85,14 @@ impl Heart {
         }
         state.next_number += 1;
         let number = state.next_number;
-        state.beats.push(Renewal { number, what, every, due: Instant::now() + every });
+        let due = Instant::now() + every;
+        // Waking the thread costs more than a whole claim. With one `ttl` it is told about the first of many.
+        let is_early = state.looks_at.is_none_or(|looks_at| due < looks_at);
+        state.beats.push(Renewal { number, what, every, due });
         drop(state);
-        shared.changed.notify_one();
+        if is_early {
+            shared.changed.notify_one();
+        }
         Ok(KeepAlive { shared, number, fork_generation })
     }
 
@@ -152,11 +159,12 @@ impl Shared {
     }
 
     /// Waits until the next renewal is due, or something has changed.
-    fn sleep<'s>(&self, state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+    fn sleep<'s>(&self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
         if state.is_over {
             return state;
         }
-        match state.beats.iter().map(|beat| beat.due).min() {
+        state.looks_at = state.beats.iter().map(|beat| beat.due).min();
+        match state.looks_at {
             None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             Some(due) => {
                 let left = due.saturating_duration_since(Instant::now());
