@@ -12,7 +12,7 @@
 //! * `verbs`: one file per family of operations; `waiting`: how the blocking ones wait.
 //! * `claim`, `lease`: what `claim` and `put` return.
 //! * `errors`, `refusal`: what goes wrong, as exceptions.
-//! * `fork`: what a child process may not use.
+//! * `fork`: what a child process may not use; `orphan`: a process that ends with its parent.
 //! * `command_line`: the program `tupelo`, for the wheel's console script.
 #![allow(unsafe_code, reason = "the boundary to the C interface of Python")]
 
@@ -31,6 +31,7 @@ mod known;
 mod lease;
 mod objects;
 mod order;
+mod orphan;
 mod patterns;
 mod refusal;
 mod results;
@@ -56,6 +57,8 @@ mod _native {
     use super::formals::{FieldOrder, FieldProxy, Formal, Rest, parse_formal};
     #[pymodule_export]
     use super::lease::Lease;
+    #[pymodule_export]
+    use super::orphan::end_with_parent;
     #[pymodule_export]
     use super::space::{Handle, remove, spaces};
     #[pymodule_export]

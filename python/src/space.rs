@@ -112,6 +112,15 @@ impl Handle {
         self.space.name()
     }
 
+    /// What becomes of objects of no kind of field, as given to `connect`: "pickle" or "strict".
+    #[getter(objects)]
+    fn objects_policy(&self) -> &'static str {
+        match self.objects {
+            Objects::Pickled => "pickle",
+            Objects::Refused | Objects::Compared => "strict",
+        }
+    }
+
     /// Ends the connection. Calls that wait, and later calls, raise `SpaceClosed`; the tuples stay.
     fn close(&self, py: Python<'_>) {
         py.detach(|| self.space.close());

@@ -25,6 +25,7 @@ from tupelo._native import (
     remove,
     spaces,
 )
+from tupelo.call import Call, call
 from tupelo.errors import (
     AccessDenied,
     ClaimLost,
@@ -68,6 +69,7 @@ __version__ = "0.1.0"
 __all__ = [
     "REST",
     "AccessDenied",
+    "Call",
     "Claim",
     "ClaimLost",
     "DeadLetter",
@@ -96,6 +98,7 @@ __all__ = [
     "TupeloError",
     "UnknownField",
     "VersionMismatch",
+    "call",
     "connect",
     "like",
     "parse",

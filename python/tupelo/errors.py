@@ -164,9 +164,18 @@ class NotEncodable(TupeloError, TypeError):
 
 
 class RemoteError(TupeloError):
-    """A worker process failed; the message has its traceback."""
+    """A worker failed; the message has its traceback.
+
+    Where the failure was an exception of Python's own, it is the `__cause__`.
+    """
 
     code = "TUP-011"
+    kind: str | None = None
+    """The class of the worker's exception, as in "builtins.ZeroDivisionError"."""
+    traceback: str | None = None
+    """The worker's traceback, as a text."""
+    attempts: int | None = None
+    """How many workers have tried the task: those that failed, and those that died of it."""
 
 
 def make(name: str, message: str, hint: str | None = None, space: str | None = None) -> TupeloError:

@@ -4,6 +4,7 @@ pub(crate) mod bell;
 pub(crate) mod bulk;
 pub(crate) mod claim;
 pub(crate) mod consume;
+pub(crate) mod eval;
 pub(crate) mod futures;
 pub(crate) mod look;
 pub(crate) mod put;
@@ -44,6 +45,7 @@ pub(crate) fn define_all(class: &Bound<'_, PyType>) -> PyResult<()> {
     define::<transfer::CopyTo>(class)?;
     define::<consume::Consume>(class)?;
     define::<consume::Finish>(class)?;
+    define::<eval::Eval>(class)?;
     define::<futures::TakeFuture>(class)?;
     define::<futures::ReadFuture>(class)?;
     define::<look::Stat>(class)?;

@@ -58,6 +58,11 @@ class Space:
         return self._space.url
 
     @property
+    def objects(self) -> Literal["strict", "pickle"]:
+        """What becomes of objects of no kind of field."""
+        return self._space.objects
+
+    @property
     def name(self) -> str:
         """The name of the space."""
         return self._space.name
@@ -155,6 +160,17 @@ class Space:
     async def copy_to(self, other: Space, /, *template: Any, **fields: Any) -> int:
         """Copy all matches into another space; return how many."""
         return self._space.copy_to(other._space, *template, **fields)
+
+    async def eval(
+        self, *fields: Any, on: Literal["processes", "threads", "workers"] | None = None
+    ) -> tuple[Any, ...]:
+        """Have others compute a tuple and put it; return it when it is there.
+
+        A task that is cancelled withdraws the work if nobody has begun.
+        """
+        computed: tuple[Any, ...]
+        computed = await asyncio.wrap_future(self._space.eval(*fields, on=on))
+        return computed
 
     async def stat(self) -> dict[str, Any]:
         """Return what is in the space."""

@@ -16,6 +16,7 @@ const PAGES: &[(&str, &str)] = &[
     ("TUP-007", include_str!("../../errors/TUP-007.md")),
     ("TUP-009", include_str!("../../errors/TUP-009.md")),
     ("TUP-010", include_str!("../../errors/TUP-010.md")),
+    ("TUP-011", include_str!("../../errors/TUP-011.md")),
     ("TUP-012", include_str!("../../errors/TUP-012.md")),
     ("TUP-013", include_str!("../../errors/TUP-013.md")),
     ("TUP-014", include_str!("../../errors/TUP-014.md")),

@@ -1,0 +1,60 @@
+"""Functions that workers call in tests: they find them by module and name."""
+
+import os
+import signal
+import sys
+import threading
+
+import tupelo as ts
+
+
+class OwnError(Exception):
+    """What only the worker can make: it takes two arguments."""
+
+    def __init__(self, one, two):
+        super().__init__(f"{one} and {two}")
+
+
+def double(x):
+    return x + x
+
+
+def pid(*_ignored):
+    return os.getpid()
+
+
+def fail(message="no"):
+    raise ZeroDivisionError(message)
+
+
+def fail_in_own_way():
+    raise OwnError(1, 2)
+
+
+def leave(code):
+    sys.exit(code)
+
+
+def unstorable():
+    return bytearray(b"x")
+
+
+def kill_first(url, *names):
+    """Kill the process of each attempt that finds a tuple ("kill", …)."""
+    with ts.connect(url, create=False) as space:
+        space.put("began", os.getpid(), *names)
+        if space.try_take("kill", *names):
+            os.kill(os.getpid(), signal.SIGKILL)
+    return "survived"
+
+
+def wait_for(url, word):
+    """Say that the task has begun, and return when it may end."""
+    with ts.connect(url, create=False) as space:
+        space.put("began", word, os.getpid())
+        space.take("go on", word)
+    return word
+
+
+def sleep_for_ever():
+    threading.Event().wait()

@@ -1,0 +1,339 @@
+"""The workers of one queue on this machine: processes, or threads of this one.
+
+A process that dies is replaced: its task is a claim, and is back already. All are gone with the
+process that started them, also when that is killed. Nothing is told to them but through the space:
+one tuple `("tupelo.end", queue)` per worker ends them after their tasks.
+"""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+
+# What it does at the end of the program is to wait for all processes. So it is imported before the
+# functions of ours that end them are registered: the last one goes first.
+import multiprocessing.util
+import os
+import select
+import signal
+import threading
+import traceback
+import weakref
+from typing import NamedTuple, Protocol
+
+from tupelo._native import end_with_parent
+from tupelo.errors import SpaceClosed
+from tupelo.tasks import functions, protocol
+from tupelo.tasks.serving import Server
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
+    from typing import Any
+
+    from tupelo._native import Space
+
+__all__ = ["Crew", "Processes", "Terms", "Threads"]
+
+READY = "ready"
+
+EARLY_DEATHS_MAX = 10
+"""Processes that are killed one after the other before they are ready, until there is no point."""
+
+
+class Terms(NamedTuple):
+    """How a crew serves: the arguments of `Server`."""
+
+    queue: str
+    only: str | None = None
+    ttl_s: float = protocol.TTL_S
+    timeout_s: float | None = None
+    keeps_dead: bool = False
+
+    def server(self, space: Space) -> Server:
+        """Make one worker."""
+        return Server(space, **self._asdict())
+
+
+class Crew(Protocol):
+    """Workers of a queue."""
+
+    def add(self, workers: int) -> None:
+        """Start so many more."""
+
+    def count(self) -> int:
+        """Count those that are there."""
+
+    def end(self) -> None:
+        """End all of them after their tasks, and wait for it."""
+
+    def kill(self) -> None:
+        """End all of them now, as far as that is possible."""
+
+
+class Threads:
+    """Workers that are threads of this process."""
+
+    def __init__(self, space: Space, terms: Terms, on_broken: Callable[[str], None]) -> None:
+        """Have `on_broken` called with the reason if a worker can not go on."""
+        self._space = space
+        self._terms = terms
+        self._on_broken = on_broken
+        self._threads: list[threading.Thread] = []
+
+    def add(self, workers: int) -> None:
+        """Start so many more."""
+        for _ in range(workers):
+            name = f"tupelo worker {len(self._threads)}"
+            thread = threading.Thread(target=self._run, name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def count(self) -> int:
+        """Count those that are there."""
+        return sum(thread.is_alive() for thread in self._threads)
+
+    def end(self) -> None:
+        """End all of them after their tasks, and wait for it."""
+        _tell_to_end(self._space, self._terms.queue, self.count())
+        for thread in self._threads:
+            thread.join()
+        self._space.take_all(protocol.end_of(self._terms.queue))
+
+    def kill(self) -> None:
+        """Let each end when its task is over: nothing stops a thread."""
+        _tell_to_end(self._space, self._terms.queue, self.count())
+
+    def _run(self) -> None:
+        try:
+            self._terms.server(self._space).serve()
+        except SpaceClosed:
+            return
+        except Exception:  # noqa: BLE001 - told to whoever waits for answers
+            self._on_broken(traceback.format_exc())
+
+
+class Processes:
+    """Workers that are processes, started fresh ("spawn") and replaced when they die."""
+
+    def __init__(
+        self,
+        space: Space,
+        terms: Terms,
+        on_broken: Callable[[str], None],
+        on_death: Callable[[int, str], None] | None = None,
+    ) -> None:
+        """Have `on_broken` called with the reason if they can not work, `on_death` if one died."""
+        self._context = multiprocessing.get_context("spawn")
+        self._space = space
+        self._terms = terms
+        self._on_broken = on_broken
+        self._on_death = on_death
+        self._lock = threading.Lock()
+        self._members: dict[int, _Member] = {}
+        self._early_deaths = 0
+        self._is_ending = False
+        self._watcher: threading.Thread | None = None
+        # Written to when there is something new to watch.
+        self._news = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self.owner = os.getpid()
+        """The process whose workers they are: not the child of a fork."""
+        # Not at the end of the program, when the watcher still uses it.
+        weakref.finalize(self, os.close, self._news).atexit = False
+        _running.add(self)
+
+    def add(self, workers: int) -> None:
+        """Start so many more.
+
+        Raises:
+            RuntimeError: this process is being started itself, and has not got to its main part.
+        """
+        for _ in range(workers):
+            with self._lock:
+                if self._is_ending:
+                    return
+                member = _Member.start(self._context, self._space, self._terms)
+                self._members[member.pidfd] = member
+        if self._watcher is None:
+            self._watcher = threading.Thread(target=self._watch, name="tupelo crew", daemon=True)
+            self._watcher.start()
+        os.eventfd_write(self._news, 1)
+
+    def count(self) -> int:
+        """Count those that are there."""
+        with self._lock:
+            return len(self._members)
+
+    def pids(self) -> list[int]:
+        """Return their process ids."""
+        with self._lock:
+            return [member.pid for member in self._members.values()]
+
+    def end(self) -> None:
+        """End all of them after their tasks, and wait for it. Whoever dies is not replaced."""
+        self._stop_replacing()
+        _tell_to_end(self._space, self._terms.queue, self.count())
+        self._join()
+        self._space.take_all(protocol.end_of(self._terms.queue))
+
+    def kill(self) -> None:
+        """Kill all of them."""
+        self._stop_replacing()
+        self.signal(signal.SIGKILL)
+        self._join()
+
+    def signal(self, number: int) -> None:
+        """Send a signal to all of them."""
+        with self._lock:
+            for member in self._members.values():
+                signal.pidfd_send_signal(member.pidfd, number)
+
+    def _stop_replacing(self) -> None:
+        with self._lock:
+            self._is_ending = True
+        os.eventfd_write(self._news, 1)
+
+    def _join(self) -> None:
+        if self._watcher is not None and self._watcher is not threading.current_thread():
+            self._watcher.join()
+        _running.discard(self)
+
+    def _watch(self) -> None:
+        """See who dies, and replace them, until all have ended."""
+        while True:
+            with self._lock:
+                pidfds = list(self._members)
+                if not pidfds and self._is_ending:
+                    return
+            poll = select.poll()
+            for descriptor in (*pidfds, self._news):
+                poll.register(descriptor, select.POLLIN)
+            ready = {descriptor for descriptor, _ in poll.poll()}
+            if self._news in ready:
+                os.eventfd_read(self._news)
+            for pidfd in ready & set(pidfds):
+                self._bury(pidfd)
+
+    def _bury(self, pidfd: int) -> None:
+        """Take leave of a process that has ended, and replace it unless it was to end."""
+        with self._lock:
+            member = self._members.pop(pidfd)
+            is_ending = self._is_ending
+        ending = member.end()
+        if is_ending or ending.code == 0:
+            return
+        self._early_deaths = 0 if ending.was_ready else self._early_deaths + 1
+        # One that ended by itself: so would the next.
+        ended_early = not ending.was_ready and (ending.code or 0) > 0
+        is_hopeless = ended_early or self._early_deaths > EARLY_DEATHS_MAX
+        if ending.failure is not None or is_hopeless:
+            self._on_broken(ending.failure or ending.early())
+            return
+        if self._on_death is not None:
+            self._on_death(member.pid, ending.how())
+        try:
+            self.add(1)
+        except Exception as error:  # noqa: BLE001 - told to whoever waits for answers
+            self._on_broken(f"no process for the one that {ending.how()}: {error}")
+
+
+class _Ending(NamedTuple):
+    pid: int
+    code: int | None
+    """None if somebody else has waited for it."""
+    was_ready: bool
+    failure: str | None
+
+    def how(self) -> str:
+        if self.code is not None and self.code < 0:
+            return f"was ended by signal {-self.code}"
+        return f"exited with {'an unknown code' if self.code is None else self.code}"
+
+    def early(self) -> str:
+        return (
+            f"worker process {self.pid} {self.how()} before it was ready; if it said why, that is"
+            ' above. A script needs `if __name__ == "__main__":` around what only the first'
+            " process shall do"
+        )
+
+
+class _Member(NamedTuple):
+    """A process of the crew."""
+
+    process: SpawnProcess
+    pid: int
+    pidfd: int
+    report: Connection
+
+    @classmethod
+    def start(cls, context: Any, space: Space, terms: Terms) -> _Member:
+        ours, theirs = context.Pipe(duplex=False)
+        process = context.Process(
+            target=_work, args=(theirs, os.getpid(), space, terms), name="tupelo worker"
+        )
+        with theirs:
+            process.start()
+        # Our child that nobody has waited for: its number is still its own.
+        return cls(process, process.pid, os.pidfd_open(process.pid), ours)
+
+    def end(self) -> _Ending:
+        """Wait for the process, which has ended, and read what it has reported."""
+        self.process.join()
+        reports: list[str] = []
+        with self.report as report:
+            try:
+                while report.poll():
+                    reports.append(report.recv())
+            except EOFError:
+                pass
+        os.close(self.pidfd)
+        failures = [text for text in reports if text != READY]
+        failure = failures[0] if failures else None
+        ending = _Ending(self.pid, self.process.exitcode, READY in reports, failure)
+        self.process.close()
+        return ending
+
+
+def _work(report: Connection, parent: int, space: Space, terms: Terms) -> None:
+    """Run in a worker process: serve until told to end, report what makes that impossible."""
+    end_with_parent(parent)
+    # Ctrl-C goes to all processes of a terminal; the first one decides what becomes of the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        server = terms.server(space)
+        if terms.only is not None:
+            functions.at(terms.only)
+        _end_after_task_on_sigterm(server)
+        report.send(READY)
+        server.serve()
+    except Exception as error:  # noqa: BLE001 - told to the process that started this one
+        trace = traceback.format_exc().rstrip()
+        report.send(f"worker process {os.getpid()} can not go on: {error}\n{trace}")
+        raise SystemExit(1) from None
+
+
+def _end_after_task_on_sigterm(server: Server) -> None:
+    def end(_number: int, _frame: object) -> None:
+        server.is_to_end = True
+        if not server.is_busy:
+            # In a claim that waits: what is on its way to it goes back (rule T5).
+            raise SystemExit(0)
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def _tell_to_end(space: Space, queue: str, workers: int) -> None:
+    space.put_all([(protocol.END, queue)] * workers)
+
+
+_running: weakref.WeakSet[Processes] = weakref.WeakSet()
+
+
+@atexit.register
+def _kill_those_left() -> None:
+    """Kill the workers of a program that ends without a word: else it would wait for them."""
+    for crew in list(_running):
+        if crew.owner == os.getpid():
+            crew.kill()

@@ -1,0 +1,130 @@
+"""`Space.eval`: a tuple that appears when others have computed its active fields.
+
+It is one task, whose function is `"tupelo.eval"`: the worker computes the fields that are calls,
+and puts the tuple under its claim.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+
+from tupelo._native import Space
+from tupelo.call import Call
+from tupelo.space import reconnect
+from tupelo.tasks import functions, protocol
+from tupelo.tasks.local import LocalPool, is_private
+from tupelo.tasks.mailbox import Mailbox
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+    from typing import Any
+
+__all__ = ["evaluate"]
+
+ATTEMPTS_MAX = 1
+"""A call that raised is not tried again; one whose worker died is."""
+
+WAYS = ("processes", "threads", "workers")
+
+
+def evaluate(space: Space, fields: tuple[Any, ...], on: str | None) -> Future[Any]:
+    """Put the task for a tuple; return its future. The arguments are those of `Space.eval`."""
+    calls = [field for field in fields if type(field) is Call]
+    if not calls:
+        message = (
+            "eval needs a field that is a tupelo.call(function, …): a tuple without one is put"
+        )
+        raise TypeError(message)
+    way = _way(space, on)
+    if way == "workers":
+        queue = functions.public_path_of(calls[0].function)
+        asked = tuple(_asked(field, functions.public_path_of) for field in fields)
+        mailbox = _mailbox(space)
+        return mailbox.submit(queue, protocol.EVAL, asked, {}, attempts_max=ATTEMPTS_MAX)
+    asked = tuple(_asked(field, functions.sendable) for field in fields)
+    pool = _pool(space, threads=way == "threads")
+    future = pool.submit(protocol.EVAL, asked, {}, attempts_max=ATTEMPTS_MAX)
+    try:
+        pool.grow(len(pool.mailbox.due()))
+    except BaseException:
+        # There are no workers, and nothing is to wait for them at the end of the program.
+        pool.kill()
+        with _lock:
+            _pools.pop(_key(space, threads=way == "threads"), None)
+        raise
+    return future
+
+
+def _way(space: Space, on: str | None) -> str:
+    private = is_private(space)
+    if on is None:
+        return "threads" if private else "processes"
+    if on not in WAYS:
+        given = repr(on) if isinstance(on, str) else f"of the type {type(on).__name__}"
+        message = f"on is {given}: give 'processes', 'threads' or 'workers'"
+        raise ValueError(message) if isinstance(on, str) else TypeError(message)
+    if private and on != "threads":
+        message = (
+            f"on is {on!r}, but no other process sees {space.url}:"
+            f" use shm://{space.name}, or on='threads'"
+        )
+        raise ValueError(message)
+    return on
+
+
+def _asked(field: Any, name: Callable[[Callable[..., Any]], Any]) -> Any:
+    """Return what stands for a field in the task."""
+    if type(field) is not Call:
+        return field
+    return (protocol.CALL, name(field.function), field.arguments, field.keywords)
+
+
+# What this process has begun, by the space and by how. A connection of its own each: the program's
+# may be closed before the tuple has appeared.
+
+_lock = threading.Lock()
+_pools: dict[tuple[int, str, str, bool], LocalPool] = {}
+_mailboxes: weakref.WeakKeyDictionary[Space, tuple[int, Mailbox]] = weakref.WeakKeyDictionary()
+
+
+def _pool(space: Space, *, threads: bool) -> LocalPool:
+    key = _key(space, threads=threads)
+    with _lock:
+        pool = _pools.get(key)
+        if pool is None or pool.broken is not None:
+            if not _pools:
+                # Behind what the crew has registered, so that it runs before that.
+                atexit.register(_finish)
+            own = reconnect(Space, space.url, space.objects == "pickle")
+            pool = _pools[key] = LocalPool(own, threads=threads, keeps_dead=True)
+    return pool
+
+
+def _key(space: Space, *, threads: bool) -> tuple[int, str, str, bool]:
+    return (os.getpid(), space.url, space.objects, threads)
+
+
+def _mailbox(space: Space) -> Mailbox:
+    with _lock:
+        pid, mailbox = _mailboxes.get(space, (0, None))
+        if mailbox is None or pid != os.getpid():
+            mailbox = Mailbox(space)
+            _mailboxes[space] = (os.getpid(), mailbox)
+    return mailbox
+
+
+def _finish() -> None:
+    """At the end of the program: wait for what was begun."""
+    for (pid, *_), pool in list(_pools.items()):
+        if pid != os.getpid():
+            continue
+        try:
+            pool.finish()
+        except BaseException:
+            pool.kill()
+            raise

@@ -1,0 +1,122 @@
+"""How a failed attempt travels: a map of texts and numbers, and never an object of its exception.
+
+An exception may be of a class that only the worker has, or hold what can not be sent. What a reader
+needs is the text of the traceback, and where and how often it happened.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import reprlib
+import traceback
+
+from tupelo.errors import RemoteError
+from tupelo.tasks.protocol import is_call
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
+
+__all__ = ["described", "described_death", "described_delay", "remote_error", "shown_call"]
+
+TRACEBACK_CHARACTERS_MAX = 20_000
+"""Of a longer one the end is kept: it says what happened."""
+
+PLAIN = (type(None), bool, int, float, str, bytes)
+
+_short = reprlib.Repr()
+_short.maxother = _short.maxstring = 40
+
+
+def described(error: BaseException, *, outside: str) -> dict[str, Any]:
+    """Describe an exception; its outermost frames, of the file `outside`, are not the task's."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == outside:
+        trace = trace.tb_next
+    lines = traceback.format_exception(type(error), error, trace)
+    arguments = error.args if all(type(part) in PLAIN for part in error.args) else ()
+    return {
+        "type": f"{type(error).__module__}.{type(error).__qualname__}",
+        "arguments": tuple(_text(part) if type(part) is str else part for part in arguments),
+        "traceback": _text("".join(lines).rstrip()),
+        **_here(),
+    }
+
+
+def described_delay(timeout_s: float, frame: FrameType | None) -> dict[str, Any]:
+    """Describe a task that ran for too long, and what it was doing."""
+    message = f"the task ran for longer than {timeout_s:g} s"
+    lines = ["Traceback (most recent call last):\n", *traceback.format_stack(frame)]
+    lines.append(f"TimeoutError: {message}")
+    return {
+        "type": "builtins.TimeoutError",
+        "arguments": (message,),
+        "traceback": _text("".join(lines)),
+        **_here(),
+    }
+
+
+def described_death(deaths: int) -> dict[str, Any]:
+    """Describe the end of a task whose workers died, one after the other."""
+    message = f"{deaths} workers were killed, crashed or were stopped while they worked on it"
+    return {"type": "tupelo.WorkersDied", "arguments": (message,), "traceback": message, **_here()}
+
+
+def remote_error(call: str, error: dict[str, Any], *, url: str, hint: str | None) -> RemoteError:
+    """Make the exception for an answer that says how a task has failed.
+
+    Args:
+        call: the function and its arguments, as in `render(7, "scene")`.
+        error: what a worker has described; also one that was written in another language.
+        url: the space.
+        hint: where the task is now.
+    """
+    told = {key: value for key, value in error.items() if isinstance(key, str)}
+    attempts, attempts_max = told.get("attempts"), told.get("attempts_max")
+    trace = str(told.get("traceback", "the worker told no reason"))
+    place = f"on {told.get('host', 'an unknown host')} (pid {told.get('pid', 'unknown')})"
+    indented = "\n".join(f"  {line}" for line in trace.splitlines())
+    failed = RemoteError(f"{call} failed {place}, attempt {attempts} of {attempts_max}\n{indented}")
+    failed.hint = hint
+    failed.space = url
+    failed.kind = str(told.get("type"))
+    failed.traceback = trace
+    failed.attempts = attempts if isinstance(attempts, int) else None
+    failed.__cause__ = _original(failed.kind, told.get("arguments"))
+    return failed
+
+
+def shown_call(function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> str:
+    """Show a call in a line."""
+    name = function.rpartition(":")[2] if isinstance(function, str) else repr(function)
+    parts = [_shown_part(part) for part in arguments]
+    parts += [f"{keyword}={_shown_part(part)}" for keyword, part in keywords.items()]
+    return f"{name.removeprefix('tupelo.')}({', '.join(parts)})"
+
+
+def _shown_part(part: Any) -> str:
+    return shown_call(*part[1:]) if is_call(part) else _short.repr(part)
+
+
+def _original(kind: str, arguments: Any) -> BaseException | None:
+    """Return the worker's exception if it is one of Python's own: nothing else is looked up."""
+    module, _, name = kind.partition(".")
+    original = getattr(builtins, name, None) if module == "builtins" else None
+    if not (isinstance(original, type) and issubclass(original, Exception)):
+        return None
+    try:
+        return original(*arguments)
+    except TypeError:
+        return None
+
+
+def _here() -> dict[str, Any]:
+    return {"host": os.uname().nodename, "pid": os.getpid()}
+
+
+def _text(text: str) -> str:
+    """Return a text that can be stored: without lone surrogates, and not too long."""
+    kept = text if len(text) <= TRACEBACK_CHARACTERS_MAX else "…" + text[-TRACEBACK_CHARACTERS_MAX:]
+    return kept.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,0 +1,127 @@
+"""How a function gets to a worker: by the name under which its module has it.
+
+`"module:name"` can be read by a human, can be served by another language, and runs no code of a
+stranger. What has no such name (`functools.partial(f, 2)`, a bound method) is sent as an object,
+where the policy of the space (`connect(..., objects=)`) allows pickles.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
+__all__ = ["at", "has_path", "path_of", "public_path_of", "sendable"]
+
+
+def sendable(function: Callable[..., Any]) -> Any:
+    """Return what stands for a function in a task: its path, or else itself.
+
+    Raises:
+        TypeError: no worker could find it: it is a lambda, or inside of another function.
+    """
+    if not callable(function):
+        message = f"function has the type {type(function).__name__}: give a function"
+        raise TypeError(message)
+    return path_of(function) if has_path(function) else function
+
+
+def has_path(function: Callable[..., Any]) -> bool:
+    """Whether a function is of a kind that has a name in a module, and no object that is bound."""
+    named = all(
+        isinstance(getattr(function, name, None), str) for name in ("__module__", "__qualname__")
+    )
+    bound_to = getattr(function, "__self__", None)
+    return named and (bound_to is None or bound_to is sys.modules.get(function.__module__))
+
+
+def path_of(function: Callable[..., Any]) -> str:
+    """Return the path of a function, as in `"package.module:Class.method"`.
+
+    Raises:
+        TypeError: it can not be found by it.
+    """
+    path = _path(function.__module__, function)
+    try:
+        found = _walk(sys.modules[function.__module__], function.__qualname__)
+    except (KeyError, AttributeError):
+        found = None
+    if found is not function:
+        message = f"function is not what {path} is: workers would call another one"
+        raise TypeError(message)
+    return path
+
+
+def public_path_of(function: Callable[..., Any]) -> str:
+    """Return the path by which other programs find a function, also one of a script.
+
+    What a script calls `__main__` is a module for everyone else, with the name of its file. Whether
+    the function is there is not looked at: a decorator asks before it is.
+    """
+    if function.__module__ != "__main__":
+        return _path(function.__module__, function)
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    file = getattr(main, "__file__", None)
+    if spec is not None:
+        return _path(spec.name.removesuffix(".__main__"), function)
+    if file is None:
+        message = f"function {function.__qualname__} was typed in: put it into a file"
+        raise TypeError(message)
+    return _path(Path(file).stem, function)
+
+
+def _path(module: str, function: Callable[..., Any]) -> str:
+    name = function.__qualname__
+    if "<lambda>" in name or "<locals>" in name:
+        what = "a lambda" if name.endswith("<lambda>") else f"{name}, inside of another function"
+        message = (
+            f"function is {what}: workers find a function by its module and name, so define it"
+            " with def at the top of a module"
+        )
+        raise TypeError(message)
+    return f"{module}:{name}"
+
+
+@cache
+def at(path: str) -> Callable[..., Any]:
+    """Return the function at a path.
+
+    Raises:
+        LookupError: there is none; it says what is missing.
+    """
+    module, _, name = path.partition(":")
+    if not (module and name):
+        message = f"{path!r} is no path of a function: write module:function"
+        raise LookupError(message)
+    try:
+        found = _walk(import_module(module), name)
+    except ModuleNotFoundError as error:
+        message = f"no module for {path}: {error}; the worker looks in {_places()}"
+        raise LookupError(message) from error
+    except AttributeError as error:
+        message = f"{path} is not there: {error}"
+        raise LookupError(message) from error
+    if not callable(found):
+        message = f"{path} has the type {type(found).__name__}, which can not be called"
+        raise LookupError(message)  # noqa: TRY004 - the path is wrong, not a type
+    function: Callable[..., Any] = found
+    return function
+
+
+def _walk(module: ModuleType, name: str) -> Any:
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _places() -> str:
+    return ", ".join(repr(place or ".") for place in sys.path[:3]) + ", …"

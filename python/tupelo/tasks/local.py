@@ -1,0 +1,170 @@
+"""A queue of this program with workers of its own: what `Space.eval` and `Pool` are made of.
+
+The queue has a name that no other program has, and its tuples are gone when it ends. If the program
+was killed, the next one that makes a queue in the same space removes them: a tuple
+`("tupelo.pool", queue)`, which its program holds by a claim, is back when the program is dead.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import count
+
+from tupelo._native import remove
+from tupelo.errors import RemoteError
+from tupelo.space import connect
+from tupelo.tasks import protocol
+from tupelo.tasks.crew import Processes, Terms, Threads
+from tupelo.tasks.mailbox import Mailbox, new_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tupelo._native import Claim, Space
+    from tupelo.tasks.crew import Crew
+    from tupelo.tasks.mailbox import TaskFuture
+
+__all__ = ["LocalPool", "is_private"]
+
+POOL = "tupelo.pool"
+
+A_WEEK_S = 7 * 24 * 3600.0
+"""How long a program may be stopped until its tuples are taken for those of a dead one."""
+
+
+def is_private(space: Space) -> bool:
+    """Whether no other process sees the space."""
+    return space.url.startswith("mem://")
+
+
+class LocalPool:
+    """Workers of this program, and the futures of their tasks."""
+
+    def __init__(
+        self,
+        space: Space,
+        *,
+        threads: bool,
+        ttl_s: float = protocol.TTL_S,
+        timeout_s: float | None = None,
+        keeps_dead: bool = False,
+    ) -> None:
+        """Make a queue. The arguments are those of `Server`; workers come with `add`."""
+        self.space = space
+        self.queue = new_name()
+        self.broken: RemoteError | None = None
+        """Why there are no workers and will be none."""
+        hint = None
+        if keeps_dead:
+            hint = (
+                "it is a dead letter now; look:"
+                f"  tupelo read {space.url} {protocol.DEAD} {self.queue} ..."
+            )
+        self.mailbox = Mailbox(space, f"{self.queue}/futures", hint=hint)
+        self._open: set[str] = set()
+        self._mailbox_numbers = count()
+        terms = Terms(self.queue, None, ttl_s, timeout_s, keeps_dead)
+        self._alive: Claim[Any] | None = None
+        self.crew: Crew
+        if threads:
+            self.crew = Threads(space, terms, self._break)
+        else:
+            self.crew = Processes(space, terms, self._break)
+        if not is_private(space):
+            _remove_those_of_the_dead(space)
+            space.put(POOL, self.queue)
+            self._alive = space.claim(POOL, self.queue, ttl=A_WEEK_S)
+
+    def open_mailbox(self) -> str:
+        """Make up a mailbox from which the caller takes the answers itself.
+
+        If the workers are no more, there is an answer with the number `NOBODY` in it.
+
+        Raises:
+            RemoteError: there are no workers any more, and why.
+        """
+        name = f"{self.queue}/{next(self._mailbox_numbers)}"
+        self._open.add(name)
+        if self.broken is not None:
+            raise self.broken
+        return name
+
+    def close_mailbox(self, name: str) -> None:
+        """Take no more answers from there."""
+        self._open.discard(name)
+
+    def submit(
+        self,
+        function: Any,
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any],
+        *,
+        attempts_max: int,
+    ) -> TaskFuture:
+        """Put a task, and return its future.
+
+        Raises:
+            RemoteError: there are no workers any more, and why.
+        """
+        if self.broken is not None:
+            raise self.broken
+        return self.mailbox.submit(
+            self.queue, function, arguments, keywords, attempts_max=attempts_max
+        )
+
+    def grow(self, tasks: int) -> None:
+        """Start another worker if there are more tasks than workers, up to one per processor."""
+        if self.crew.count() < min(tasks, os.cpu_count() or 1):
+            self.crew.add(1)
+
+    def finish(self) -> None:
+        """Wait until every task is answered, end the workers, and remove what is left."""
+        if self.broken is None:
+            # Tasks that are being worked on count as well (rule O9).
+            self.space.wait_none(protocol.task_of(self.queue))
+            self.crew.end()
+        self._remove()
+
+    def kill(self) -> None:
+        """End the workers now, and remove what is left. Futures without an answer fail."""
+        _take_all(self.space, self.queue)
+        self.crew.kill()
+        self.mailbox.fail(RemoteError("the pool was ended before this task was done"))
+        self._remove()
+
+    def _break(self, why: str) -> None:
+        """Note that a worker can not go on, and so none can; tell all who wait for an answer."""
+        self.broken = RemoteError(why)
+        self.broken.space = self.space.url
+        self.mailbox.fail(self.broken)
+        for name in list(self._open):
+            self.space.put(protocol.ANSWER, name, protocol.NOBODY, protocol.FAILED, {})
+        self.crew.kill()
+
+    def _remove(self) -> None:
+        _take_all(self.space, self.queue)
+        if self._alive is not None:
+            self._alive.done()
+            self._alive = None
+
+
+def _take_all(space: Space, queue: str) -> None:
+    """Remove the tuples of a queue, except its dead letters."""
+    everything = (
+        protocol.task_of(queue) | protocol.end_of(queue) | protocol.answers_under(f"{queue}/")
+    )
+    if space.count(everything) == 0:
+        return
+    # Moved and not taken: what can not be read here is to go as well.
+    scheme = space.url.partition("://")[0]
+    trash = f"{scheme}://{queue}-trash"
+    with connect(trash) as other:
+        space.move_to(other, everything)
+    remove(trash)
+
+
+def _remove_those_of_the_dead(space: Space) -> None:
+    while (claim := space.try_claim(POOL, str)) is not None:
+        _take_all(space, claim.tuple[1])
+        claim.done()

@@ -1,0 +1,187 @@
+"""Puts tasks into a space, and makes futures of the answers.
+
+One thread per mailbox takes the answers, as many as there are at a time, as long as any are due.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from concurrent.futures import Future
+from itertools import count
+from typing import Any
+
+from tupelo import F
+from tupelo.errors import NotEncodable, TupeloError
+from tupelo.tasks import protocol
+from tupelo.tasks.failures import remote_error, shown_call
+from tupelo.tasks.protocol import Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tupelo._native import Space
+    from tupelo.errors import RemoteError
+
+__all__ = ["Mailbox", "TaskFuture", "failure_of", "new_name"]
+
+ANSWERS_MAX = 1_000
+"""Answers that are taken in one step."""
+
+
+def new_name() -> str:
+    """Make up a name that no other process has."""
+    return f"{os.getpid()}-{secrets.token_hex(6)}"
+
+
+def failure_of(space: Space, task: Task, error: dict[str, Any], hint: str | None) -> RemoteError:
+    """Make the exception for a task that was answered with `error`."""
+    call = shown_call(task.function, task.arguments, task.keywords)
+    return remote_error(call, error, url=space.url, hint=hint)
+
+
+class TaskFuture(Future[Any]):
+    """The future of a task: `cancel` succeeds as long as no worker has begun."""
+
+    def __init__(self, mailbox: Mailbox, task: Task) -> None:
+        """Belong to a mailbox."""
+        super().__init__()
+        self._mailbox = mailbox
+        self.task = task
+        """What was put."""
+
+    def cancel(self) -> bool:
+        """Withdraw the task from the space; return whether it was still there."""
+        if self.cancelled():
+            return True
+        return self._mailbox.withdraw(self.task.number) and super().cancel()
+
+
+class Mailbox:
+    """Where the answers to the tasks of one program go."""
+
+    def __init__(self, space: Space, name: str | None = None, *, hint: str | None = None) -> None:
+        """Make up a name, if there is none.
+
+        Args:
+            space: where the tasks go.
+            name: no other mailbox of the space may have it.
+            hint: what to type when a task has failed.
+        """
+        self.name = new_name() if name is None else name
+        self._space = space
+        self._hint = hint
+        self._numbers = count()
+        self._lock = threading.Lock()
+        self._due: dict[int, TaskFuture] = {}
+        self._has_thread = False
+        self._unreadable: set[int] = set()
+
+    def submit(
+        self,
+        queue: str,
+        function: Any,
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any],
+        *,
+        attempts_max: int,
+    ) -> TaskFuture:
+        """Put a task; return the future of its answer.
+
+        Raises:
+            NotEncodable: the function or an argument can not be stored.
+            SpaceFull: there is no room for it.
+        """
+        number = next(self._numbers)
+        task = Task(queue, function, arguments, keywords, self.name, number, 0, attempts_max)
+        future = TaskFuture(self, task)
+        with self._lock:
+            self._due[number] = future
+        try:
+            self._space.put(*task.to_tuple())
+        except BaseException:
+            self._forget(number)
+            raise
+        with self._lock:
+            if self._due and not self._has_thread:
+                self._has_thread = True
+                threading.Thread(target=self._run, name="tupelo answers", daemon=True).start()
+        return future
+
+    def due(self) -> list[TaskFuture]:
+        """Return the futures that have no answer yet."""
+        with self._lock:
+            return list(self._due.values())
+
+    def withdraw(self, number: int) -> bool:
+        """Take a task back, if nobody has begun."""
+        try:
+            taken = self._space.try_take(protocol.tasks_from(self.name, number))
+        except TupeloError:
+            return False
+        if taken is not None:
+            self._forget(number)
+        return taken is not None
+
+    def fail(self, error: BaseException) -> None:
+        """End all futures with an exception: nobody is there to answer."""
+        for future in self.due():
+            self._forget(future.task.number)
+            future.set_exception(error)
+
+    def _run(self) -> None:
+        """Deliver answers until none are due."""
+        while True:
+            try:
+                answers = self._take()
+            except TupeloError as error:
+                with self._lock:
+                    self._has_thread = False
+                self.fail(error)
+                return
+            for _, _, number, outcome, value in answers:
+                self._deliver(number, outcome, value)
+            with self._lock:
+                if not self._due:
+                    self._has_thread = False
+                    return
+
+    def _take(self) -> list[Any]:
+        """Wait for answers, and take those that are there."""
+        number: Any = ~F.in_(self._unreadable) & int if self._unreadable else int
+        template = protocol.answer_to(self.name, number)
+        try:
+            return self._space.take_many(template, n=ANSWERS_MAX, at_least=1)
+        except NotEncodable:
+            return self._take_readable()
+
+    def _take_readable(self) -> list[Any]:
+        """Take the answers one by one: one of them has a value that can not be made here.
+
+        That one stays in the space, and its future has the exception that says what is missing.
+        """
+        answers = []
+        for future in self.due():
+            number = future.task.number
+            try:
+                answer = self._space.try_take(protocol.answer_to(self.name, number))
+            except NotEncodable as error:
+                self._unreadable.add(number)
+                self._forget(number)
+                future.set_exception(error)
+            else:
+                answers += [] if answer is None else [answer]
+        return answers
+
+    def _deliver(self, number: int, outcome: str, value: Any) -> None:
+        future = self._forget(number)
+        if future is None:
+            return
+        if outcome == protocol.DONE:
+            future.set_result(value)
+        else:
+            future.set_exception(failure_of(self._space, future.task, value, self._hint))
+
+    def _forget(self, number: int) -> TaskFuture | None:
+        with self._lock:
+            return self._due.pop(number, None)

@@ -1,0 +1,121 @@
+"""The tuples of a task. docs/tasks.md says the same to programs in other languages.
+
+    ("tupelo.task", queue, function, arguments, keywords, mailbox, number, failures, attempts_max)
+    ("tupelo.answer", mailbox, number, "done", value)
+    ("tupelo.answer", mailbox, number, "failed", error)                         error is a map
+    ("tupelo.dead", queue, function, arguments, keywords, number, error)        a failed task, kept
+    ("tupelo.end", queue)                                                       ends one worker
+
+A worker claims a task and puts the answer under the claim. A task that raised is put again, under
+the claim too, with one failure more; a task whose worker died comes back by itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tupelo import F, like
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tupelo._native import Template
+
+__all__ = [
+    "ANSWER",
+    "CALL",
+    "DEAD",
+    "DEATHS_MAX",
+    "DONE",
+    "END",
+    "EVAL",
+    "FAILED",
+    "NOBODY",
+    "TASK",
+    "TTL_S",
+    "Task",
+]
+
+TASK = "tupelo.task"
+ANSWER = "tupelo.answer"
+DEAD = "tupelo.dead"
+END = "tupelo.end"
+
+DONE = "done"
+FAILED = "failed"
+
+EVAL = "tupelo.eval"
+"""As the function of a task: its arguments are the fields of a tuple to put."""
+CALL = "tupelo.call"
+"""Begins such a field if it is to be computed: `(CALL, function, arguments, keywords)`."""
+
+DEATHS_MAX = 3
+"""Workers that may die of a task before it has failed: it is more likely that it kills them."""
+
+NOBODY = -1
+"""The number of an answer to no task: there is nobody left to answer."""
+
+TTL_S = 30.0
+"""How long a worker may be silent before its task is given to another, by default."""
+
+
+class Task(NamedTuple):
+    """A task, without the word at its beginning."""
+
+    queue: str
+    function: Any
+    """`"module:name"`, or a callable object, where the policy of the space allows pickles."""
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    mailbox: str
+    """Where the answer goes."""
+    number: int
+    """Chosen by who put the task; the answer carries it."""
+    failures: int
+    """Attempts that raised."""
+    attempts_max: int
+    """The task has failed when so many attempts have raised."""
+
+    def to_tuple(self) -> tuple[Any, ...]:
+        """Return the tuple to put."""
+        return (TASK, *self)
+
+
+def is_call(field: object) -> bool:
+    """Whether a field of a tuple to put is to be computed."""
+    return type(field) is tuple and len(field) == 4 and field[0] == CALL  # noqa: PLR2004
+
+
+# The functions below make the templates in one place: whoever asks for something asks alike, and a
+# space needs one index for it.
+
+
+def task_of(queue: str) -> Template[Any]:
+    """Match the tasks of a queue."""
+    return like(TASK, queue, ..., tuple, dict, str, int, int, int)
+
+
+def end_of(queue: str) -> Template[Any]:
+    """Match what ends a worker of the queue."""
+    return like(END, queue)
+
+
+def tasks_from(mailbox: str, number: Any = int) -> Template[Any]:
+    """Match the tasks that are answered to a mailbox, and have not been begun."""
+    return like(TASK, str, ..., tuple, dict, mailbox, number, int, int)
+
+
+def answer_to(mailbox: str, number: Any = int) -> Template[Any]:
+    """Match the answers in a mailbox."""
+    return like(ANSWER, mailbox, number, str, ...)
+
+
+def answers_under(prefix: str) -> Template[Any]:
+    """Match the answers in all mailboxes whose names begin with `prefix`."""
+    return like(ANSWER, F.prefix(prefix), int, str, ...)
+
+
+def dead_of(queue: str) -> Template[Any]:
+    """Match the dead letters of a queue."""
+    return like(DEAD, queue, ..., tuple, dict, int, dict)

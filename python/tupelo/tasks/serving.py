@@ -1,0 +1,166 @@
+"""A worker: claims a task, computes it, and answers under the claim, until it is told to end.
+
+The answer appears at the moment in which the task is consumed (rule K4), so that a worker may be
+killed or stopped at any instruction: the task is answered once. A task that raised is put again
+under the claim, behind all others; one whose worker died is back at its old place.
+"""
+
+from __future__ import annotations
+
+from tupelo._native import like, waiter
+from tupelo.errors import ClaimLost, SpaceFull
+from tupelo.tasks import functions, protocol
+from tupelo.tasks.failures import described, described_death, described_delay
+from tupelo.tasks.protocol import DEATHS_MAX, EVAL, Task
+from tupelo.tasks.timekeeper import Timekeeper
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
+
+    from tupelo._native import Claim, Space
+
+__all__ = ["Server"]
+
+ROOM_LOOK_S = 0.1
+"""How long to wait for a removal before looking again whether a full space has room."""
+
+
+class Server:
+    """One worker of a queue, in the thread that calls `serve`."""
+
+    def __init__(
+        self,
+        space: Space,
+        queue: str,
+        *,
+        only: str | None = None,
+        ttl_s: float = protocol.TTL_S,
+        timeout_s: float | None = None,
+        keeps_dead: bool = False,
+    ) -> None:
+        """Get ready.
+
+        Args:
+            space: where the tasks are.
+            queue: the name of the tasks to serve.
+            only: the path of the one function that is served. None serves all that are asked for.
+            ttl_s: how long this process may be silent (stopped) before the task is another's.
+            timeout_s: how long a task may run before this process is ended.
+            keeps_dead: whether a task that has failed is also put as a dead letter.
+        """
+        self._space = space
+        self._wanted = like(protocol.task_of(queue)) | like(protocol.end_of(queue))
+        self._only = only
+        self._ttl_s = ttl_s
+        self._keeps_dead = keeps_dead
+        self._running: tuple[Claim[Any], Task] | None = None
+        self._timekeeper = None if timeout_s is None else Timekeeper(timeout_s, self._late)
+        self._timeout_s = timeout_s
+        self.is_busy = False
+        """Whether a task is being computed: somebody who wants this worker to end may wait."""
+        self.is_to_end = False
+        """Set by whoever wants this worker to end after its task."""
+
+    def serve(self) -> None:
+        """Serve until a tuple `("tupelo.end", queue)` is taken, or `is_to_end` is set.
+
+        Raises:
+            SpaceClosed: the connection was closed.
+            NotEncodable: a task can not be read here; it stays in the space.
+        """
+        while not self.is_to_end:
+            claim = self._space.claim(self._wanted, ttl=self._ttl_s)
+            if claim.tuple[0] == protocol.END:
+                claim.done()
+                return
+            self.is_busy = True
+            try:
+                # Renews the claim, and gives the task back if something ends this thread.
+                with claim as fields:
+                    self._work(claim, Task._make(fields[1:]))
+            except ClaimLost:
+                # This process was stopped for longer than the time to live: somebody else has the
+                # task, and nothing of what was done here appears (rule K3).
+                continue
+            finally:
+                self.is_busy = False
+
+    def _work(self, claim: Claim[Any], task: Task) -> None:
+        if claim.attempt > DEATHS_MAX:
+            self._fail(claim, task, described_death(DEATHS_MAX), is_final=True)
+            return
+        try:
+            value = self._computed_in_time(claim, task)
+            # This one first: what can be a part of it can also be a field of its own.
+            claim.put(protocol.ANSWER, task.mailbox, task.number, protocol.DONE, value)
+            if task.function == EVAL:
+                claim.put(*value)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - who asked for it gets to know
+            self._fail(claim, task, described(error, outside=__file__))
+        else:
+            self._done(claim)
+
+    def _computed_in_time(self, claim: Claim[Any], task: Task) -> Any:
+        if self._timekeeper is None:
+            return self._computed(task)
+        self._running = (claim, task)
+        # When it is over nobody else touches the claim.
+        with self._timekeeper:
+            return self._computed(task)
+
+    def _computed(self, task: Task) -> Any:
+        if task.function != EVAL:
+            return self._called(task.function, task.arguments, task.keywords)
+        return tuple(
+            self._called(*field[1:]) if protocol.is_call(field) else field
+            for field in task.arguments
+        )
+
+    def _called(self, function: Any, arguments: Any, keywords: Any) -> Any:
+        if self._only is not None and function != self._only:
+            message = f"this worker serves {self._only}, not {function}"
+            raise LookupError(message)
+        found = functions.at(function) if isinstance(function, str) else function
+        return found(*arguments, **keywords)
+
+    def _late(self, frame: FrameType | None) -> None:
+        """End a task that runs for too long; called by another thread, before the process ends."""
+        if self._running is not None and self._timeout_s is not None:
+            self._fail(*self._running, described_delay(self._timeout_s, frame))
+
+    def _fail(
+        self, claim: Claim[Any], task: Task, error: dict[str, Any], *, is_final: bool = False
+    ) -> None:
+        """End an attempt that failed: try again, or else answer that it has failed."""
+        failures = task.failures if is_final else task.failures + 1
+        if failures < task.attempts_max and not is_final:
+            claim.put(*task._replace(failures=failures).to_tuple())
+            self._done(claim)
+            return
+        deaths = claim.attempt - 1
+        error["attempts"] = failures + deaths
+        error["attempts_max"] = max(task.attempts_max, failures + deaths)
+        if self._keeps_dead:
+            call = (task.function, task.arguments, task.keywords)
+            claim.put(protocol.DEAD, task.queue, *call, task.number, error)
+        claim.put(protocol.ANSWER, task.mailbox, task.number, protocol.FAILED, error)
+        self._done(claim)
+
+    def _done(self, claim: Claim[Any]) -> None:
+        """Let the answer appear; in a full space, as soon as there is room for it."""
+        while True:
+            try:
+                claim.done()
+            except SpaceFull:
+                self._wait_for_room()
+            else:
+                return
+
+    def _wait_for_room(self) -> None:
+        removal = waiter(self._space, "removal", like(protocol.ANSWER, str, int, str, ...))
+        try:
+            removal.wait(ROOM_LOOK_S)
+        finally:
+            removal.cancel()
