@@ -58,3 +58,28 @@ def wait_for(url, word):
 
 def sleep_for_ever():
     threading.Event().wait()
+
+
+def wait_if(url, word):
+    return wait_for(url, word) if isinstance(word, str) else word
+
+
+def half_of_even(n):
+    if n % 2:
+        message = f"{n} is odd"
+        raise ValueError(message)
+    return n // 2
+
+
+def kill_or_wait(url):
+    """Say that the task has begun, and by whom; return when it may end."""
+    with ts.connect(url, create=False) as space:
+        space.put("began", os.getpid())
+        space.take("go on")
+    return os.getpid()
+
+
+def hold_the_interpreter():
+    import ctypes  # noqa: PLC0415
+
+    ctypes.PyDLL(None).usleep(600_000_000)

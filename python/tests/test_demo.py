@@ -9,7 +9,7 @@ import pytest
 
 from tupelo.demo import database
 from tupelo.demo.number_lines import BadLineError, merged, pack, parse, unpack
-from tupelo.demo.terminal import bar, count, duration
+from tupelo.figures import bar, count, duration
 
 
 def demo(*words: str | Path) -> subprocess.CompletedProcess[str]:

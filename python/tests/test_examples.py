@@ -3,9 +3,12 @@
 import doctest
 import subprocess
 import sys
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+
+import tupelo as ts
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 RESULTS = {
@@ -45,7 +48,14 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 @pytest.mark.parametrize(
     "page",
-    ["python.md", "batteries.md", "how-to/claim.md", "how-to/leases.md", "how-to/entries.md"],
+    [
+        "python.md",
+        "batteries.md",
+        "how-to/claim.md",
+        "how-to/leases.md",
+        "how-to/entries.md",
+        "how-to/workers.md",
+    ],
 )
 def test_a_page_tells_the_truth(page):
     outcome = doctest.testfile(str(DOCS / page), module_relative=False)
@@ -70,6 +80,39 @@ def test_the_program_of_the_readme_runs_as_printed(tmp_path):
     try:
         assert run(tmp_path / "squares.py", tmp_path) == f"{expected}\n"
     finally:
-        import tupelo as ts  # noqa: PLC0415
-
         ts.remove("shm://squares")
+
+
+PROGRAMS = {
+    program.split("\n", 1)[0].removeprefix("# "): (program, page.partition("```text\n")[2])
+    for page in (DOCS / "tutorials" / "worker-pool.md").read_text("utf-8").split("```python\n")[1:]
+    for program in [page.split("```")[0]]
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_of_the_tutorial_prints_what_stands_below_it(name, tmp_path):
+    program, rest = PROGRAMS[name]
+    (tmp_path / name).write_text(program, encoding="utf-8")
+    with spaces_removed("shm://sweep", "shm://film"), workers_of(name, tmp_path):
+        assert run(tmp_path / name, tmp_path) == rest.split("```")[0]
+
+
+@contextmanager
+def spaces_removed(*urls):
+    yield
+    for url in urls:
+        with suppress(ts.SpaceNotFound):
+            ts.remove(url)
+
+
+@contextmanager
+def workers_of(name, folder):
+    """Start what the tutorial has started in another terminal."""
+    if name != "film.py":
+        yield
+        return
+    command = [sys.executable, "-m", "tupelo.worker", "film:render"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE) as service:
+        yield
+        service.terminate()

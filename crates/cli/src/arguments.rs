@@ -91,6 +91,17 @@ Examples:
     )]
     Bench(Passed),
     #[command(
+        about = "Compute a Python function for other programs, in processes of this machine.",
+        before_help = "\
+Examples:
+  tupelo worker film:render              the function render of film.py, as its @worker says
+  tupelo worker film:render -n 4         in four processes
+  tupelo worker --help                   all options",
+        help_template = HELP,
+        disable_help_flag = true
+    )]
+    Worker(Passed),
+    #[command(
         about = "Run a Python program and write down what it does with spaces.",
         before_help = "\
 Examples:

@@ -23,7 +23,7 @@ use std::path::Path;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
-use arguments::{Arguments, Command};
+use arguments::{Arguments, Command, Passed};
 use failure::Failure;
 use output::Output;
 use tupelo::Want;
@@ -60,6 +60,15 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
     }
 }
 
+fn package(
+    module: &str,
+    url: Option<String>,
+    options: Passed,
+    program: Option<&Path>,
+) -> Result<(), Failure> {
+    match commands::package::run(module, url, options, program)? {}
+}
+
 fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Result<(), Failure> {
     let url = arguments.common.url;
     match arguments.command {
@@ -71,10 +80,11 @@ fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Res
         Command::Top(options) => commands::top::run(options, url, output),
         Command::Rm(options) => commands::rm::run(options, url, output),
         Command::Doctor => commands::doctor::run(output),
-        Command::Demo(options) => commands::package::run("demo", options, program),
-        Command::Bench(options) => commands::package::run("bench", options, program),
-        Command::Record(options) => commands::package::run("record", options, program),
-        Command::Check(options) => commands::package::run("check", options, program),
+        Command::Demo(options) => package("demo", None, options, program),
+        Command::Bench(options) => package("bench", None, options, program),
+        Command::Worker(options) => package("worker", url, options, program),
+        Command::Record(options) => package("record", None, options, program),
+        Command::Check(options) => package("check", None, options, program),
         Command::Explain(options) => commands::explain::run(options, url, output),
         Command::Completion(options) => commands::completion::run(&options, output),
     }

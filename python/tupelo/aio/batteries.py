@@ -13,18 +13,25 @@ same code, too.
 1
 """
 
+from tupelo.aio.pool import Pool
+from tupelo.aio.remote import RemoteFunction, worker
 from tupelo.batteries.core.barrier import Barrier, BrokenBarrier, Latch
 from tupelo.batteries.core.locks import Lock, Permit, RWLock, Semaphore
+from tupelo.batteries.core.pool import Failure
 from tupelo.batteries.core.values import Counter, Register
 
 __all__ = [
     "Barrier",
     "BrokenBarrier",
     "Counter",
+    "Failure",
     "Latch",
     "Lock",
     "Permit",
+    "Pool",
     "RWLock",
     "Register",
+    "RemoteFunction",
     "Semaphore",
+    "worker",
 ]

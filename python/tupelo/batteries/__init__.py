@@ -13,16 +13,22 @@ its tuples, so that a program in another language can take part: see docs/batter
 
 from tupelo.batteries.barrier import Barrier, BrokenBarrier, Latch
 from tupelo.batteries.locks import Lock, Permit, RWLock, Semaphore
+from tupelo.batteries.pool import Failure, Pool
+from tupelo.batteries.remote import RemoteFunction, worker
 from tupelo.batteries.values import Counter, Register
 
 __all__ = [
     "Barrier",
     "BrokenBarrier",
     "Counter",
+    "Failure",
     "Latch",
     "Lock",
     "Permit",
+    "Pool",
     "RWLock",
     "Register",
+    "RemoteFunction",
     "Semaphore",
+    "worker",
 ]

@@ -8,7 +8,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["integer", "number_of", "text", "time_to_live"]
+    from tupelo._native import Seconds
+
+__all__ = ["integer", "number_of", "text", "time_to_live", "times_of_work"]
 
 
 def text(name: str, value: Any) -> str:
@@ -64,3 +66,17 @@ def time_to_live(value: Any) -> float:
         message = "ttl is 0: give seconds from which on a silent holder has lost what it holds"
         raise ValueError(message)
     return ttl_s
+
+
+def times_of_work(ttl: Seconds, timeout: Seconds | None) -> tuple[float, float | None]:
+    """Return how long a worker may be silent and how long a task may take, in seconds.
+
+    Raises:
+        TypeError: one is no number of seconds.
+        ValueError: one is out of bounds.
+    """
+    timeout_s = _native.seconds("timeout", timeout)
+    if timeout_s == 0:
+        message = "timeout is 0: give the seconds that a task may take, or None"
+        raise ValueError(message)
+    return time_to_live(ttl), timeout_s

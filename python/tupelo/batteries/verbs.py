@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         async def try_read(
             self, *template: Any, order: Order = "fifo"
         ) -> tuple[Any, ...] | None: ...
+        async def take_all(self, *template: Any, limit: int | None = None) -> list[Any]: ...
         async def take_many(
             self,
             *template: Any,
@@ -248,6 +249,10 @@ class AtOnce:
         """Copy a match, or return None at once."""
         found: tuple[Any, ...] | None = self._space.try_read(*template, order=order)
         return found
+
+    async def take_all(self, *template: Any, limit: int | None = None) -> list[Any]:
+        """Take the matches of one moment."""
+        return self._space.take_all(*template, limit=limit)
 
     async def take_many(
         self,

@@ -13,7 +13,8 @@ from typing import Protocol
 
 from tupelo.demo import database
 from tupelo.demo.samples import Latency, samples
-from tupelo.demo.terminal import Terminal, count, duration
+from tupelo.demo.terminal import Terminal
+from tupelo.figures import count, duration
 
 SINGLES = 1_000  # searches one after the other, for the latency
 

@@ -28,7 +28,8 @@ from tupelo import like
 from tupelo.demo import database, rivals
 from tupelo.demo.measure import Plan, WrongResultError, compare, measure
 from tupelo.demo.samples import Latency, Samples, joined, samples
-from tupelo.demo.terminal import Terminal, count, duration
+from tupelo.demo.terminal import Terminal
+from tupelo.figures import count, duration
 
 TupleT = TypeVar("TupleT", bound=tuple[Any, ...])
 

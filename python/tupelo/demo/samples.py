@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tupelo.demo.terminal import duration
+from tupelo.figures import duration
 
 TYPECODE = "Q"  # unsigned, 64 bits
 

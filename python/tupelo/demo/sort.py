@@ -21,7 +21,8 @@ from typing import BinaryIO
 import tupelo as ts
 from tupelo import like
 from tupelo.demo.number_lines import BadLineError, Numbers, merged, pack, parse, unpack
-from tupelo.demo.terminal import Terminal, count, duration
+from tupelo.demo.terminal import Terminal
+from tupelo.figures import count, duration
 
 PART_BYTES = 1 << 20  # of text, about 150 000 numbers: a put costs nothing beside reading them
 LINE_BYTES_MAX = 1 << 16  # no number is longer

@@ -19,6 +19,7 @@ import signal
 import threading
 import traceback
 import weakref
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from tupelo._native import end_with_parent
@@ -175,27 +176,35 @@ class Processes:
         """End all of them after their tasks, and wait for it. Whoever dies is not replaced."""
         self._stop_replacing()
         _tell_to_end(self._space, self._terms.queue, self.count())
-        self._join()
+        self.join()
         self._space.take_all(protocol.end_of(self._terms.queue))
 
     def kill(self) -> None:
         """Kill all of them."""
         self._stop_replacing()
         self.signal(signal.SIGKILL)
-        self._join()
+        self.join()
+
+    def retire(self) -> None:
+        """Have each of them end when its task is over, and replace none; `join` waits for it."""
+        self._stop_replacing()
+        self.signal(signal.SIGTERM)
 
     def signal(self, number: int) -> None:
         """Send a signal to all of them."""
         with self._lock:
             for member in self._members.values():
-                signal.pidfd_send_signal(member.pidfd, number)
+                # It may have ended, and not been buried yet.
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(member.pidfd, number)
 
     def _stop_replacing(self) -> None:
         with self._lock:
             self._is_ending = True
         os.eventfd_write(self._news, 1)
 
-    def _join(self) -> None:
+    def join(self) -> None:
+        """Wait until all of them have ended."""
         if self._watcher is not None and self._watcher is not threading.current_thread():
             self._watcher.join()
         _running.discard(self)

@@ -20,6 +20,8 @@ from tupelo.tasks.protocol import Task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tupelo._native import Space
     from tupelo.errors import RemoteError
 
@@ -69,7 +71,7 @@ class Mailbox:
             hint: what to type when a task has failed.
         """
         self.name = new_name() if name is None else name
-        self._space = space
+        self.space = space
         self._hint = hint
         self._numbers = count()
         self._lock = threading.Lock()
@@ -85,8 +87,9 @@ class Mailbox:
         keywords: dict[str, Any],
         *,
         attempts_max: int,
+        put: Callable[..., object] | None = None,
     ) -> TaskFuture:
-        """Put a task; return the future of its answer.
+        """Put a task, by `put` if that is given; return the future of its answer.
 
         Raises:
             NotEncodable: the function or an argument can not be stored.
@@ -98,7 +101,7 @@ class Mailbox:
         with self._lock:
             self._due[number] = future
         try:
-            self._space.put(*task.to_tuple())
+            (put or self.space.put)(*task.to_tuple())
         except BaseException:
             self._forget(number)
             raise
@@ -116,7 +119,7 @@ class Mailbox:
     def withdraw(self, number: int) -> bool:
         """Take a task back, if nobody has begun."""
         try:
-            taken = self._space.try_take(protocol.tasks_from(self.name, number))
+            taken = self.space.try_take(protocol.tasks_from(self.name, number))
         except TupeloError:
             return False
         if taken is not None:
@@ -151,7 +154,7 @@ class Mailbox:
         number: Any = ~F.in_(self._unreadable) & int if self._unreadable else int
         template = protocol.answer_to(self.name, number)
         try:
-            return self._space.take_many(template, n=ANSWERS_MAX, at_least=1)
+            return self.space.take_many(template, n=ANSWERS_MAX, at_least=1)
         except NotEncodable:
             return self._take_readable()
 
@@ -164,7 +167,7 @@ class Mailbox:
         for future in self.due():
             number = future.task.number
             try:
-                answer = self._space.try_take(protocol.answer_to(self.name, number))
+                answer = self.space.try_take(protocol.answer_to(self.name, number))
             except NotEncodable as error:
                 self._unreadable.add(number)
                 self._forget(number)
@@ -180,7 +183,7 @@ class Mailbox:
         if outcome == protocol.DONE:
             future.set_result(value)
         else:
-            future.set_exception(failure_of(self._space, future.task, value, self._hint))
+            future.set_exception(failure_of(self.space, future.task, value, self._hint))
 
     def _forget(self, number: int) -> TaskFuture | None:
         with self._lock:

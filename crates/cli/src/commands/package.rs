@@ -1,15 +1,26 @@
-//! `tupelo demo`, `bench`, `record`, `check`: programs of the Python package, run by the Python beside
-//! this program.
+//! `tupelo demo`, `bench`, `worker`, `record`, `check`: programs of the Python package, run by the Python
+//! beside this program, in its place: signals are theirs, and so is the exit code.
 
+use std::convert::Infallible;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::arguments::Passed;
 use crate::failure::Failure;
 
-/// `module` is part of the package; `program` is how this program was called: an environment's Python
-/// lies beside its `tupelo`.
-pub(crate) fn run(module: &str, options: Passed, program: Option<&Path>) -> Result<(), Failure> {
+/// `module` is part of the package; `url` is the option of every command; `program` is how this program was
+/// called: an environment's Python lies beside its `tupelo`.
+///
+/// # Errors
+///
+/// It can not be run. If it can, this does not return.
+pub(crate) fn run(
+    module: &str,
+    url: Option<String>,
+    options: Passed,
+    program: Option<&Path>,
+) -> Result<Infallible, Failure> {
     let python = python_beside(program).unwrap_or_else(|| PathBuf::from("python3"));
     let installed = Command::new(&python)
         .args(["-c", &format!("import tupelo.{module}")])
@@ -24,14 +35,13 @@ pub(crate) fn run(module: &str, options: Passed, program: Option<&Path>) -> Resu
         )));
     }
     let module = format!("tupelo.{module}");
-    let status = Command::new(&python).args(["-m", &module]).args(options.words).status();
-    match status.map(|status| status.code()) {
-        Ok(Some(0)) => Ok(()),
-        // `record` passes on the code of the program that it ran.
-        Ok(Some(code)) => Err(Failure::Told(code)),
-        Ok(None) => Err(Failure::Told(1)),
-        Err(error) => Err(Failure::Other(format!("cannot run {}: {error}", python.display()))),
+    let mut command = Command::new(&python);
+    command.args(["-m", &module]);
+    if let Some(url) = url {
+        command.args(["--url", &url]);
     }
+    let error = command.args(options.words).exec();
+    Err(Failure::Other(format!("cannot run {}: {error}", python.display())))
 }
 
 fn python_beside(program: Option<&Path>) -> Option<PathBuf> {

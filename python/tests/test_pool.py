@@ -1,0 +1,320 @@
+"""Pool: a function over many values, whatever happens to the workers."""
+
+import asyncio
+import itertools
+import math
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import tupelo as ts
+from tupelo import REST
+from tupelo.aio.batteries import Pool as AioPool
+from tupelo.batteries import Failure, Pool
+from tupelo.batteries.progress import Bar
+
+sys.path.insert(0, str(Path(__file__).parent))
+import calls
+
+
+def test_map_returns_the_results_in_the_order_of_the_values(space):
+    with Pool(space.url, workers=2) as pool:
+        assert list(pool.map(calls.double, range(5000))) == [2 * n for n in range(5000)]
+    assert space.count(REST) == 0
+
+
+def test_the_fastest_first_are_all_of_them(space):
+    with Pool(space.url, workers=3) as pool:
+        results = pool.map(math.pow, range(100), itertools.repeat(2), as_completed=True)
+        assert sorted(results) == [n * n for n in range(100)]
+
+
+def test_a_slow_one_does_not_hold_up_the_fastest(shm, shm_url):
+    with Pool(shm_url, workers=2) as pool:
+        words = ["slow", *range(20)]
+        results = pool.map(partial(calls.wait_if, shm_url), words, as_completed=True)
+        assert sorted(itertools.islice(results, 20)) == list(range(20))
+        shm.put("go on", "slow")
+        assert list(results) == ["slow"]
+
+
+def test_the_values_may_be_without_end(space):
+    with Pool(space.url, workers=2) as pool:
+        results = pool.map(calls.double, itertools.count())
+        assert list(itertools.islice(results, 10_000)) == [2 * n for n in range(10_000)]
+        results.close()
+        assert list(pool.map(calls.double, [1])) == [2]
+    assert space.count(REST) == 0
+
+
+def test_nothing_to_do_is_done_at_once(space):
+    with Pool(space.url, workers=1) as pool:
+        assert list(pool.map(calls.double, [])) == []
+
+
+def test_two_maps_at_once_do_not_mix(space):
+    with Pool(space.url, workers=2) as pool:
+        one, other = pool.map(calls.double, range(900)), pool.map(math.sqrt, range(900))
+        pairs = list(zip(one, other, strict=True))
+    assert pairs == [(2 * n, math.sqrt(n)) for n in range(900)]
+
+
+def test_what_has_failed_is_left_out_and_listed(space):
+    with Pool(space.url, workers=2, retries=2) as pool:
+        assert list(pool.map(calls.half_of_even, range(6))) == [0, 1, 2]
+        failures = pool.failures
+    assert sorted(failure.args for failure in failures) == [(1,), (3,), (5,)]
+    assert {failure.attempts for failure in failures} == {3}
+    error = failures[0].error
+    assert isinstance(failures[0], Failure)
+    assert isinstance(error, ts.RemoteError)
+    assert "attempt 3 of 3" in str(error)
+    assert isinstance(error.__cause__, ValueError)
+    assert space.count(REST) == 0
+
+
+def test_a_failure_that_nobody_has_looked_at_is_raised_at_the_end(space):
+    with pytest.raises(ts.RemoteError, match=r"half_of_even\(1\) failed") as caught:
+        with Pool(space.url, workers=1) as pool:
+            assert list(pool.map(calls.half_of_even, range(4))) == [0, 1]
+    assert caught.value.__notes__ == ["1 more tasks have failed: look at pool.failures"]
+
+
+def test_submit_returns_a_future(space):
+    with Pool(space.url, workers=2, retries=1) as pool:
+        futures = [pool.submit(calls.double, x=n) for n in range(50)]
+        bad = pool.submit(calls.fail)
+        assert [future.result(60) for future in futures] == [2 * n for n in range(50)]
+        assert bad.exception(60).attempts == 2
+
+
+def test_the_end_of_the_block_waits_for_what_was_submitted(space):
+    with Pool(space.url, workers=1) as pool:
+        futures = [pool.submit(calls.double, n) for n in range(100)]
+    assert [future.result(0) for future in futures] == [2 * n for n in range(100)]
+
+
+def test_the_workers_are_processes_and_end_with_the_block(shm, shm_url, eventually):
+    with Pool(shm_url, workers=2) as pool:
+        pids = set(pool.map(calls.pid, range(200)))
+        assert pids <= set(pool.pids())
+        assert os.getpid() not in pids
+    eventually(lambda: {p["pid"] for p in shm.stat()["processes"] if p["alive"]} == {os.getpid()})
+
+
+def test_an_exception_in_the_block_kills_the_workers(shm, shm_url):
+    with pytest.raises(ZeroDivisionError), Pool(shm_url, workers=1) as pool:
+        later = pool.submit(calls.wait_for, shm_url, "never")
+        shm.take("began", "never", int, timeout=60)
+        raise ZeroDivisionError
+    assert isinstance(later.exception(0), ts.RemoteError)
+    assert shm.count(REST) == 0
+
+
+@pytest.mark.parametrize("kills", [5])
+def test_of_killed_workers_no_task_is_lost(shm, shm_url, kills):
+    """K2: whoever is killed is replaced, and what it was doing is done again."""
+    with Pool(shm_url, workers=2) as pool:
+        results = pool.map(calls.double, range(3000), as_completed=True)
+        every = 3000 // kills
+        done = []
+        for number, result in enumerate(results):
+            done.append(result)
+            if number % every == every // 2:
+                os.kill(pool.pids()[number % 2], signal.SIGKILL)
+        assert sorted(done) == [2 * n for n in range(3000)]
+        assert len(pool.pids()) == 2
+    assert shm.count(REST) == 0
+
+
+def test_a_worker_that_is_stopped_loses_its_task_to_another(shm, shm_url):
+    """K2, K3: silence for longer than the time to live; the late answer is refused."""
+    with Pool(shm_url, workers=2, ttl=0.3) as pool:
+        later = pool.submit(calls.kill_or_wait, shm_url)
+        _, pid = shm.take("began", int, timeout=60)
+        os.kill(pid, signal.SIGSTOP)
+        _, other = shm.take("began", int, timeout=60)
+        assert other != pid
+        os.kill(pid, signal.SIGCONT)
+        shm.put_all([("go on",)] * 2)
+        assert later.result(60) in {pid, other}
+    assert shm.count(REST) == 0
+
+
+def test_a_task_that_takes_too_long_is_ended_and_says_where_it_was(shm, shm_url):
+    with Pool(shm_url, workers=1, timeout=0.3, retries=1) as pool:
+        late = pool.submit(calls.sleep_for_ever)
+        assert pool.submit(calls.double, 2).result(60) == 4
+        error = late.exception(60)
+    assert error.kind == "builtins.TimeoutError"
+    assert isinstance(error.__cause__, TimeoutError)
+    assert error.attempts == 2
+    assert "in sleep_for_ever" in str(error)
+    assert "the task ran for longer than 0.3 s" in str(error)
+    assert shm.count(REST) == 0
+
+
+def test_a_task_that_lets_no_other_thread_run_is_ended_too(shm, shm_url, capfd):
+    """A call of C code that keeps the interpreter to itself."""
+    with Pool(shm_url, workers=1, timeout=0.2) as pool:
+        error = pool.submit(calls.hold_the_interpreter).exception(60)
+    assert "3 workers were killed, crashed or were stopped" in str(error)
+    assert "hold_the_interpreter" in capfd.readouterr().err
+    assert shm.count(REST) == 0
+
+
+def test_tasks_that_are_in_time_are_not_disturbed(shm_url):
+    with Pool(shm_url, workers=2, timeout=0.2) as pool:
+        assert list(pool.map(calls.double, range(3000))) == [2 * n for n in range(3000)]
+        assert pool.submit(calls.double, 1).result(60) == 2
+
+
+def test_a_full_space_only_slows_it_down(new_url):
+    """B1: tasks wait for room, and answers too."""
+    url = new_url("shm")
+    with ts.connect(url, tuples_max=40) as space, Pool(url, workers=2) as pool:
+        assert list(pool.map(calls.double, range(1000))) == [2 * n for n in range(1000)]
+        assert space.stat()["tuples"] <= 40
+
+
+def test_a_space_without_any_room_is_refused(new_url):
+    url = new_url("mem")
+    with ts.connect(url, tuples_max=1) as space:
+        space.put("full")
+        with Pool(url, workers=1) as pool:
+            with pytest.raises(ts.SpaceFull):
+                pool.map(calls.double, [1])
+            space.take("full")
+
+
+def test_workers_that_can_not_start_end_the_pool_with_the_reason(tmp_path, shm_url):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, sys\n"
+        "from tupelo.batteries import Pool\n"
+        "if __name__ != '__main__':\n"
+        "    raise RuntimeError('not here')\n"
+        "with Pool(sys.argv[1], workers=2) as pool:\n"
+        "    print(list(pool.map(abs, [1])))\n",
+        encoding="utf-8",
+    )
+    ts.connect(shm_url).close()
+    run = subprocess.run(
+        [sys.executable, program, shm_url], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert run.returncode == 1
+    assert "RuntimeError: not here" in run.stderr
+    assert "before it was ready" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"workers": 0}, ValueError, "workers is 0: give a number from 1 to 4096"),
+        ({"workers": "2"}, TypeError, "workers has the type str"),
+        ({"retries": -1}, ValueError, "retries is -1"),
+        ({"timeout": 0}, ValueError, "timeout is 0"),
+        ({"timeout": -1}, ValueError, "timeout is -1"),
+        ({"ttl": 0}, ValueError, "ttl is 0"),
+        ({"ttl": None}, TypeError, "ttl has the type NoneType"),
+        ({"timeout": "x"}, TypeError, "timeout has the type str"),
+    ],
+)
+@pytest.mark.parametrize("face", [Pool, AioPool])
+def test_arguments_that_make_no_sense_are_refused(face, options, kind, message):
+    with pytest.raises(kind, match=message):
+        face("mem://never", **options)
+
+
+def test_threads_can_not_be_timed(new_url):
+    with pytest.raises(ValueError, match="nothing stops a thread: use shm://"):
+        with Pool(new_url("mem"), timeout=1):
+            pass
+
+
+def test_use_outside_of_the_block_is_refused(space):
+    pool = Pool(space.url, workers=1)
+    with pytest.raises(RuntimeError, match="inside of its block"):
+        pool.submit(calls.double, 1)
+    with pool:
+        with pytest.raises(TypeError, match="function is a lambda"):
+            pool.map(lambda x: x, [1])
+        with pytest.raises(TypeError, match="function has the type int"):
+            pool.submit(7)
+        with pytest.raises(TypeError, match="give an iterable"):
+            pool.map(calls.double)
+        with pytest.raises(ts.NotEncodable, match="bytearray"):
+            list(pool.map(calls.double, [bytearray()]))
+    with pytest.raises(RuntimeError, match="started already"), pool:
+        pass
+
+
+def test_asyncio_has_the_same(space):
+    async def main():
+        async with AioPool(space.url, workers=2, retries=1) as pool:
+            doubled = [result async for result in pool.map(calls.double, range(1000))]
+            assert doubled == [2 * n for n in range(1000)]
+            one, other = await asyncio.gather(
+                pool.submit(calls.double, 1), pool.submit(calls.double, "x")
+            )
+            assert (one, other) == (2, "xx")
+            with pytest.raises(ts.RemoteError, match="attempt 2 of 2"):
+                await pool.submit(calls.fail)
+            halves = pool.map(calls.half_of_even, range(4), as_completed=True)
+            assert sorted([half async for half in halves]) == [0, 1]
+            assert sorted(failure.args for failure in pool.failures) == [(1,), (3,)]
+            endless = pool.map(calls.double, itertools.count())
+            assert [await anext(endless) for _ in range(3)] == [0, 2, 4]
+            await endless.aclose()
+
+    asyncio.run(main())
+    assert space.count(REST) == 0
+
+
+def test_a_task_of_asyncio_that_is_cancelled_ends_its_pool(shm, shm_url):
+    async def main():
+        async with AioPool(shm_url, workers=1) as pool:
+            await pool.submit(calls.wait_for, shm_url, "never")
+
+    async def cancelled():
+        task = asyncio.create_task(main())
+        await asyncio.to_thread(shm.take, "began", "never", int, timeout=60)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert shm.count(REST) == 0
+
+
+class Screen(list):
+    """What a bar is drawn on."""
+
+    def write(self, text):
+        self.append(text)
+
+    def flush(self):
+        pass
+
+    def isatty(self):
+        return True
+
+
+def test_progress_is_shown_on_a_terminal_only(capsys, monkeypatch):
+    with Pool("mem://progress", workers=1, progress=True) as pool:
+        assert list(pool.map(calls.double, range(10))) == [2 * n for n in range(10)]
+    assert capsys.readouterr().err == ""
+    screen = Screen()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with Pool("mem://progress", workers=1, progress=True) as pool:
+        assert list(pool.map(calls.double, range(10))) == [2 * n for n in range(10)]
+        list(pool.map(calls.double, (n for n in range(3))))
+    shown = "".join(screen)
+    assert "double  " + "█" * 32 + "  10 of 10\n" in shown
+    assert "double  3" in shown
+    assert Bar("x", 3, screen)

@@ -1,0 +1,268 @@
+"""worker and `tupelo worker`: functions that processes of their own compute for others."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import tupelo as ts
+from tupelo import REST
+from tupelo.aio.batteries import worker as aio_worker
+from tupelo.batteries import RemoteFunction, worker
+
+FILM = """
+import os
+import tupelo as ts
+from tupelo.batteries import worker
+
+URL = {url!r}
+
+@worker(URL, retries=2, ttl=30, concurrency=2)
+def render(frame: int, scene: str = "sea") -> str:
+    "Draw a picture."
+    if frame < 0:
+        raise ValueError(f"no frame {{frame}}")
+    return f"{{scene}} {{frame}}"
+
+@worker(URL, timeout=0.3)
+def idle():
+    ts.connect(URL).take("never")
+
+@worker(URL, ttl=1)
+def slow(word):
+    with ts.connect(URL, create=False) as space:
+        space.put("began", word, os.getpid())
+        space.take("go on", word)
+    return word
+"""
+
+
+@pytest.fixture
+def film(tmp_path, monkeypatch, shm):
+    """The module film, with functions that are served in the space."""
+    (tmp_path / "film.py").write_text(FILM.format(url=shm.url), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    sys.modules.pop("film", None)
+    import film  # noqa: PLC0415
+
+    yield film
+    del sys.modules["film"]
+
+
+@contextmanager
+def serving(*words):
+    """Run `tupelo worker`, and end it as Ctrl-C does."""
+    service = start(*words)
+    try:
+        assert service.stdout.readline().startswith("serving ")
+        yield service
+    finally:
+        service.send_signal(signal.SIGINT)
+        rest, error = service.communicate(timeout=60)
+        assert "every process ends its task" in rest
+        assert error == ""
+        assert service.returncode == 0
+
+
+def start(*words):
+    return subprocess.Popen(
+        [sys.executable, "-m", "tupelo.worker", *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_a_function_can_be_called_here_or_there(film, shm):
+    assert film.render(7) == "sea 7"
+    assert film.render.__doc__ == "Draw a picture."
+    assert isinstance(film.render, RemoteFunction)
+    assert repr(film.render) == f"<worker film:render in {shm.url}>"
+    with serving("film:render"):
+        futures = [film.render.submit(n, scene="lake") for n in range(100)]
+        assert [future.result(60) for future in futures] == [f"lake {n}" for n in range(100)]
+    assert shm.count(REST) == 0
+
+
+def test_a_task_waits_until_there_is_a_worker_and_can_be_withdrawn(film, shm):
+    first, second = film.render.submit(1), film.render.submit(2)
+    assert shm.count("tupelo.task", "film:render", REST) == 2
+    assert second.cancel()
+    with serving("film:render", "-n", 1):
+        assert first.result(60) == "sea 1"
+    assert second.cancelled()
+
+
+def test_a_failure_has_the_workers_traceback_and_is_a_dead_letter(film, shm):
+    with serving("film:render"):
+        with pytest.raises(ts.RemoteError, match=r"render\(-1\) failed on ") as caught:
+            film.render.submit(-1).result(60)
+    error = caught.value
+    assert error.attempts == 3
+    assert "attempt 3 of 3" in str(error)
+    assert 'film.py", line ' in str(error)
+    assert f"tupelo read {shm.url} tupelo.dead film:render ..." in error.hint
+    assert "render.retry()" in error.hint
+    ((letter),) = film.render.dead()
+    assert letter["arguments"] == (-1,)
+    assert letter["keywords"] == {}
+    assert letter["attempts"] == 3
+    assert letter["error"].endswith("ValueError: no frame -1")
+    assert shm.count("tupelo.dead", "film:render", REST) == 1
+
+
+def test_dead_letters_can_be_done_again(film, shm):
+    with serving("film:render"):
+        film.render.submit(-1).exception(60)
+        film.render.submit(-2).exception(60)
+        again = film.render.retry()
+        assert len(again) == 2
+        assert "no frame -1" in str(again[0].exception(60))
+        assert "no frame -2" in str(again[1].exception(60))
+        assert len(film.render.dead()) == 2
+    assert shm.count("tupelo.task", REST) == 0
+
+
+def test_a_killed_worker_is_replaced_and_its_task_done_again(film, shm):
+    with serving("film:slow", "-n", 1) as service:
+        later = film.slow.submit("again")
+        _, _, pid = shm.take("began", "again", int, timeout=60)
+        os.kill(pid, signal.SIGKILL)
+        _, _, other = shm.take("began", "again", int, timeout=60)
+        assert other != pid
+        shm.put("go on", "again")
+        assert later.result(60) == "again"
+        assert f"process {pid} was ended by signal 9" in service.stdout.readline()
+
+
+def test_sigterm_lets_every_process_end_its_task(film, shm):
+    service = start("film:slow", "-n", 2)
+    first, second, third = (film.slow.submit(word) for word in ("first", "second", "third"))
+    for word in ("first", "second"):
+        shm.take("began", word, int, timeout=60)
+    service.send_signal(signal.SIGTERM)
+    assert service.stdout.readline().startswith("serving ")
+    assert "every process ends its task" in service.stdout.readline()
+    shm.put_all([("go on", "first"), ("go on", "second")])
+    assert (first.result(60), second.result(60)) == ("first", "second")
+    assert service.wait(60) == 0
+    assert service.communicate()[1] == ""
+    assert third.cancel()
+
+
+def test_a_second_ctrl_c_ends_them_at_once(film, shm):
+    service = start("film:slow")
+    later = film.slow.submit("never")
+    shm.take("began", "never", int, timeout=60)
+    for _ in range(2):
+        service.stdout.readline()
+        service.send_signal(signal.SIGINT)
+    assert service.wait(60) == 0
+    service.communicate()
+    shm.read("tupelo.task", REST, timeout=60)
+    assert later.cancel()
+
+
+def test_no_process_is_left_behind_by_a_service_that_is_killed(film, shm, eventually):
+    service = start("film:slow")
+    film.slow.submit("never")
+    shm.take("began", "never", int, timeout=60)
+    service.kill()
+    service.communicate()
+    eventually(lambda: {p["pid"] for p in shm.stat()["processes"] if p["alive"]} == {os.getpid()})
+
+
+def test_a_task_that_takes_too_long_is_ended(film):
+    with serving("film:idle"):
+        error = film.idle.submit().exception(60)
+    assert error.kind == "builtins.TimeoutError"
+    assert "longer than 0.3 s" in str(error)
+
+
+def test_any_function_can_be_served_for_eval(shm, shm_url):
+    later = shm.eval("root", ts.call(__import__("math").sqrt, 16.0), on="workers")
+    with serving("math:sqrt", "--url", shm_url):
+        assert shm.take("root", float, timeout=60) == ("root", 4.0)
+        assert later.result(60) == ("root", 4.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["nowhere:f"], 2, "tupelo worker: no module for nowhere:f: No module named 'nowhere'"),
+        (["math:nothing"], 2, "tupelo worker: math:nothing is not there"),
+        (["math"], 2, "'math' is no path of a function: write module:function"),
+        (["math:sqrt", "-n", "0"], 2, "must be 1 to 4096, not 0"),
+        (["math:sqrt", "--timeout", "0"], 2, "must be more than 0"),
+        (["math:sqrt", "-u", "nothing"], 2, 'tupelo worker: TUP-019: "nothing" is no URL'),
+        (["math:sqrt", "-u", "mem://x"], 2, "no other program sees mem://x: use shm://x"),
+        ([], 2, "MODULE:FUNCTION"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words, code, message):
+    service = start(*words)
+    error = service.communicate(timeout=60)[1]
+    assert message in error
+    assert "Traceback" not in error
+    assert service.returncode == code
+
+
+def test_help_shows_examples():
+    service = start("--help")
+    assert "tupelo worker film:render -n 4" in service.communicate(timeout=60)[0]
+
+
+def test_the_command_line_hands_over_to_it(film, shm):
+    tupelo = Path(sys.executable).with_name("tupelo")
+    service = subprocess.Popen(
+        [tupelo, "worker", "film:render"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert service.stdout.readline().startswith("serving film:render in shm://")
+    assert film.render.submit(1).result(60) == "sea 1"
+    service.send_signal(signal.SIGTERM)
+    service.communicate(timeout=60)
+    assert service.returncode == 0
+    assert shm.count(REST) == 0
+
+
+@pytest.mark.parametrize("face", [worker, aio_worker])
+def test_arguments_that_make_no_sense_are_refused(face):
+    with pytest.raises(ValueError, match="retries is -1"):
+        face("shm://x", retries=-1)
+    with pytest.raises(ValueError, match="concurrency is 0"):
+        face("shm://x", concurrency=0)
+    with pytest.raises(ValueError, match="ttl is 0"):
+        face("shm://x", ttl=0)
+    with pytest.raises(TypeError, match="function is a lambda"):
+        face("shm://x")(lambda: 1)
+
+
+AIO_FILM = FILM.replace("tupelo.batteries", "tupelo.aio.batteries")
+
+
+@pytest.mark.usefixtures("film")
+def test_asyncio_has_the_same(shm_url, tmp_path):
+    (tmp_path / "aio_film.py").write_text(AIO_FILM.format(url=shm_url), encoding="utf-8")
+    import aio_film  # noqa: PLC0415
+
+    async def main():
+        assert aio_film.render(1) == "sea 1"
+        assert await aio_film.render.submit(2) == "sea 2"
+        with pytest.raises(ts.RemoteError, match="no frame -1"):
+            await aio_film.render.submit(-1)
+        (letter,) = await aio_film.render.dead()
+        assert letter["arguments"] == (-1,)
+        (again,) = aio_film.render.retry()
+        with pytest.raises(ts.RemoteError, match="no frame -1"):
+            await again
+
+    with serving("aio_film:render"):
+        asyncio.run(main())
+    del sys.modules["aio_film"]

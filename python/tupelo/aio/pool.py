@@ -1,0 +1,125 @@
+"""`Pool` for asyncio: a function over many values, in processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from tupelo.aio.space import Space
+from tupelo.batteries.core.pool import Failure, Failures, Terms
+from tupelo.space import connect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable
+    from types import TracebackType
+    from typing import Any, Self
+
+    from tupelo._native import Seconds
+    from tupelo.tasks.local import LocalPool
+
+__all__ = ["Pool"]
+
+
+class Pool:
+    """Worker processes for the length of an `async with` block; see `tupelo.batteries.Pool`.
+
+    >>> import asyncio, math
+    >>> from tupelo.aio.batteries import Pool
+    >>> async def main():
+    ...     async with Pool("mem://roots", workers=2) as pool:
+    ...         return [root async for root in pool.map(math.isqrt, [4, 9, 16])]
+    >>> asyncio.run(main())
+    [2, 3, 4]
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        workers: int | None = None,
+        retries: int = 0,
+        timeout: Seconds | None = None,
+        ttl: Seconds = 30,
+        progress: bool = False,
+    ) -> None:
+        """Describe a pool; the block starts it."""
+        count = (os.cpu_count() or 1) if workers is None else workers
+        self._terms = Terms.checked(count, retries, timeout, ttl, progress)
+        self._url = url
+        self._pool: LocalPool | None = None
+        self._space: Space | None = None
+        self._failures = Failures()
+
+    async def __aenter__(self) -> Self:
+        """Start the workers."""
+        if self._pool is not None:
+            message = "this pool was started already: make another one"
+            raise RuntimeError(message)
+        space = connect(self._url)
+        try:
+            self._pool = await asyncio.to_thread(self._terms.start, space)
+        except BaseException:
+            space.close()
+            raise
+        self._space = Space(space)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Wait for the tasks that were submitted, and end the workers; an exception kills them."""
+        pool, space = self._started()
+        try:
+            await asyncio.to_thread(self._terms.end, pool, is_well=error is None)
+        except asyncio.CancelledError:
+            # The thread that waits for the workers sees that there are none left.
+            pool.kill()
+            raise
+        finally:
+            space.close()
+        if error is None:
+            self._failures.raise_unseen()
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The tasks of `map` that have failed up to now."""
+        return self._failures.seen()
+
+    async def map(
+        self, function: Callable[..., Any], *iterables: Iterable[Any], as_completed: bool = False
+    ) -> AsyncIterator[Any]:
+        """Call a function with the values of `iterables`; the first step gives out the tasks."""
+        pool, space = self._started()
+        mapping = self._terms.mapping(
+            space, pool, function, iterables, self._failures, as_completed=as_completed
+        )
+        is_over = False
+        try:
+            while (batch := await mapping.more()) is not None:
+                for result in batch:
+                    yield result
+            is_over = True
+        finally:
+            if not is_over:
+                await mapping.withdraw()
+
+    async def submit(
+        self, function: Callable[..., Any], /, *arguments: Any, **keywords: Any
+    ) -> Any:
+        """Call a function once; return its result. Cancelling withdraws a task that waits."""
+        pool, _ = self._started()
+        return await asyncio.wrap_future(self._terms.submit(pool, function, arguments, keywords))
+
+    def pids(self) -> list[int]:
+        """Return the process ids of the workers; of threads, none."""
+        return self._terms.pids(self._started()[0])
+
+    def _started(self) -> tuple[LocalPool, Space]:
+        if self._pool is None or self._space is None:
+            message = "a pool works inside of its block: async with Pool(...) as pool"
+            raise RuntimeError(message)
+        return self._pool, self._space

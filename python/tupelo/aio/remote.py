@@ -1,0 +1,79 @@
+"""`worker` for asyncio: a function that others call, and that processes of their own compute."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+from tupelo.batteries.core.remote import Address, Terms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tupelo._native import Seconds
+
+__all__ = ["RemoteFunction", "worker"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def worker(
+    url: str | None = None,
+    *,
+    retries: int = 0,
+    ttl: Seconds = 30,
+    timeout: Seconds | None = None,
+    concurrency: int = 1,
+) -> Callable[[Callable[P, R]], RemoteFunction[P, R]]:
+    """Have a function computed by worker processes; see `tupelo.batteries.worker`.
+
+    >>> from tupelo.aio.batteries import worker
+    >>> @worker("shm://film", retries=3)
+    ... def render(frame: int) -> str:
+    ...     return f"frame {frame}"
+    >>> render(7)
+    'frame 7'
+    """
+    terms = Terms.checked(retries, ttl, timeout, concurrency)
+
+    def decorate(function: Callable[P, R]) -> RemoteFunction[P, R]:
+        return RemoteFunction(function, Address(url, function, terms))
+
+    return decorate
+
+
+class RemoteFunction(Generic[P, R]):
+    """A function with a queue of its own. Made by `worker`."""
+
+    def __init__(self, function: Callable[P, R], address: Address) -> None:
+        """Take the place of the function."""
+        functools.update_wrapper(self, function)
+        self._function = function
+        self.address = address
+        """Where its tasks go, and on what terms."""
+
+    def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
+        """Call the function here."""
+        return self._function(*arguments, **keywords)
+
+    def __repr__(self) -> str:
+        """Show its name, and where it is served."""
+        return f"<worker {self.address.queue} in {self.address.url}>"
+
+    async def submit(self, *arguments: P.args, **keywords: P.kwargs) -> R:
+        """Call the function where `tupelo worker` serves it; return its result.
+
+        Cancelling withdraws a task that no worker has begun.
+        """
+        return cast("R", await asyncio.wrap_future(self.address.submit(arguments, keywords)))
+
+    async def dead(self) -> list[dict[str, Any]]:
+        """Return the tasks that have failed, the oldest first, and leave them where they are."""
+        return self.address.dead()
+
+    def retry(self) -> list[asyncio.Future[R]]:
+        """Have all tasks that have failed done again; return their futures."""
+        return [asyncio.wrap_future(cast("Any", future)) for future in self.address.retry()]

@@ -1,0 +1,326 @@
+"""What `Pool` does, in both faces: `Mapping` gives out tasks and collects their answers.
+
+The tasks of one `map` are answered to a mailbox of their own, and whoever iterates takes the
+answers from there: as many as there are at a time, with no thread in between.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from operator import length_hint
+from typing import NamedTuple
+
+from tupelo.batteries import checks
+from tupelo.batteries.progress import Bar
+from tupelo.errors import RemoteError, SpaceFull
+from tupelo.tasks import functions, protocol
+from tupelo.tasks.crew import Processes
+from tupelo.tasks.local import LocalPool, is_private
+from tupelo.tasks.mailbox import failure_of
+from tupelo.tasks.protocol import Task
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    from tupelo._native import Seconds, Space
+    from tupelo.batteries.verbs import Verbs
+    from tupelo.tasks.mailbox import TaskFuture
+
+__all__ = ["Failure", "Failures", "Mapping", "Terms"]
+
+WORKERS_MAX = 4096
+RETRIES_MAX = 1_000_000
+
+AHEAD_MAX = 4096
+"""Tasks that are given out before the next result is taken: the input may be without end."""
+
+BATCH = 256
+"""Tasks that are put in one step."""
+
+ANSWERS_MAX = 1024
+"""Answers that are taken in one step."""
+
+
+class Failure(NamedTuple):
+    """A task that has failed: all its attempts have raised, or its workers have died.
+
+    Its `error` has the traceback as a text.
+    """
+
+    args: tuple[Any, ...]
+    """What the function was called with."""
+    attempts: int
+    """How many there were."""
+    error: RemoteError
+
+
+class Terms(NamedTuple):
+    """The arguments of a pool, checked."""
+
+    workers: int
+    retries: int
+    timeout_s: float | None
+    ttl_s: float
+    progress: bool
+
+    @classmethod
+    def checked(
+        cls,
+        workers: int,
+        retries: int,
+        timeout: Seconds | None,
+        ttl: Seconds,
+        progress: bool,  # noqa: FBT001
+    ) -> Terms:
+        """Check the arguments.
+
+        Raises:
+            TypeError: one has another type.
+            ValueError: one is out of bounds.
+        """
+        ttl_s, timeout_s = checks.times_of_work(ttl, timeout)
+        return cls(
+            checks.number_of("workers", workers, WORKERS_MAX),
+            checks.number_of("retries", retries, RETRIES_MAX, at_least=0),
+            timeout_s,
+            ttl_s,
+            bool(progress),
+        )
+
+    def start(self, space: Space) -> LocalPool:
+        """Start the workers."""
+        threads = is_private(space)
+        if threads and self.timeout_s is not None:
+            message = (
+                f"the workers of {space.url} are threads, and nothing stops a thread:"
+                f" use shm://{space.name}, or leave timeout out"
+            )
+            raise ValueError(message)
+        pool = LocalPool(space, threads=threads, ttl_s=self.ttl_s, timeout_s=self.timeout_s)
+        try:
+            pool.crew.add(self.workers)
+        except BaseException:
+            pool.kill()
+            raise
+        return pool
+
+    def mapping(
+        self,
+        verbs: Verbs,
+        pool: LocalPool,
+        function: Callable[..., Any],
+        iterables: tuple[Iterable[Any], ...],
+        failures: Failures,
+        *,
+        as_completed: bool,
+    ) -> Mapping:
+        """Make a `map`; `fill` begins it."""
+        if not iterables:
+            message = "map needs something to call the function with: give an iterable"
+            raise TypeError(message)
+        bar = None
+        if self.progress:
+            lengths = [length_hint(values, -1) for values in iterables]
+            total = min(lengths)
+            name = getattr(function, "__name__", "tasks")
+            bar = Bar(name, None if total < 0 else total)
+        return Mapping(
+            verbs,
+            pool,
+            function,
+            iterables,
+            attempts_max=self.retries + 1,
+            as_completed=as_completed,
+            failures=failures,
+            bar=bar,
+        )
+
+    def submit(
+        self,
+        pool: LocalPool,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any],
+    ) -> TaskFuture:
+        """Put one task."""
+        sent = functions.sendable(function)
+        return pool.submit(sent, arguments, keywords, attempts_max=self.retries + 1)
+
+    def pids(self, pool: LocalPool) -> list[int]:
+        """Return the process ids of the workers."""
+        return pool.crew.pids() if isinstance(pool.crew, Processes) else []
+
+    def end(self, pool: LocalPool, *, is_well: bool) -> None:
+        """End the workers: after the tasks that were submitted, or now."""
+        if not is_well:
+            pool.kill()
+            return
+        try:
+            pool.finish()
+        except BaseException:
+            pool.kill()
+            raise
+
+
+class Failures:
+    """What has failed in a pool, and whether anybody knows."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._all: list[Failure] = []
+        self._unseen = 0
+
+    def add(self, failure: Failure) -> None:
+        """Note one more."""
+        self._all.append(failure)
+        self._unseen += 1
+
+    def seen(self) -> list[Failure]:
+        """Return all of them to somebody who looks at them."""
+        self._unseen = 0
+        return list(self._all)
+
+    def raise_unseen(self) -> None:
+        """Raise the first one that nobody has looked at: nothing is lost without a word."""
+        if self._unseen == 0:
+            return
+        error = self._all[-self._unseen].error
+        if self._unseen > 1:
+            error.add_note(f"{self._unseen - 1} more tasks have failed: look at pool.failures")
+        raise error
+
+
+class Mapping:
+    """One `map`: a function, and what it is to be called with."""
+
+    def __init__(
+        self,
+        verbs: Verbs,
+        pool: LocalPool,
+        function: Callable[..., Any],
+        iterables: tuple[Iterable[Any], ...],
+        *,
+        attempts_max: int,
+        as_completed: bool,
+        failures: Failures,
+        bar: Bar | None,
+    ) -> None:
+        """Get ready; nothing is put yet."""
+        self._verbs = verbs
+        self._pool = pool
+        self._function = functions.sendable(function)
+        self._calls: Iterator[tuple[Any, ...]] = zip(*iterables, strict=False)
+        self._attempts_max = attempts_max
+        self._as_completed = as_completed
+        self._failures = failures
+        self._bar = bar
+        self._mailbox = pool.open_mailbox()
+        self._answers = protocol.answer_to(self._mailbox)
+        self._next_number = 0
+        self._next_result = 0
+        self._out: dict[int, Task] = {}
+        self._early: dict[int, list[Any]] = {}
+        self._unput: list[Task] = []
+        """Made already, and there was no room for them."""
+
+    async def more(self) -> list[Any] | None:
+        """Return some results, waiting for them; None at the end.
+
+        Raises:
+            RemoteError: there are no workers any more, and why.
+            NotEncodable: an argument can not be stored, or a result can not be made here.
+            SpaceFull: there is no room for a single task.
+        """
+        while True:
+            await self.fill()
+            if not self._out:
+                self._pool.close_mailbox(self._mailbox)
+                if self._bar is not None:
+                    self._bar.end(self._next_number)
+                return None
+            results = []
+            for answer in await self._verbs.take_many(self._answers, n=ANSWERS_MAX, at_least=1):
+                results += self._answered(*answer[2:])
+            if self._bar is not None:
+                self._bar.show(self._next_number - len(self._out))
+            if results:
+                return results
+
+    async def fill(self) -> None:
+        """Give out tasks until there are enough of them, or no more."""
+        while True:
+            if not self._unput and self._ahead() <= AHEAD_MAX - BATCH:
+                self._unput = self._new_tasks()
+            if not self._unput:
+                return
+            put = await self._put_some(self._unput)
+            if put == 0:
+                return
+            self._out.update((task.number, task) for task in self._unput[:put])
+            del self._unput[:put]
+
+    async def withdraw(self) -> None:
+        """Take back what nobody has begun: no more results are wanted."""
+        self._pool.close_mailbox(self._mailbox)
+        await self._verbs.take_all(protocol.tasks_from(self._mailbox))
+
+    async def _put_some(self, tasks: list[Task]) -> int:
+        """Put as many as there is room for; return how many, 0 if answers are to be taken first."""
+        some = tasks
+        while True:
+            try:
+                return await self._verbs.put_all([task.to_tuple() for task in some])
+            except SpaceFull:
+                if len(some) > 1:
+                    some = some[: len(some) // 2]
+                elif self._out:
+                    return 0
+                else:
+                    raise
+
+    def _ahead(self) -> int:
+        """Count the tasks that were given out and are not answered, or whose turn it is not."""
+        if self._as_completed:
+            return len(self._out)
+        return self._next_number - self._next_result
+
+    def _new_tasks(self) -> list[Task]:
+        tasks = []
+        for arguments in islice(self._calls, BATCH):
+            number = self._next_number
+            self._next_number += 1
+            tasks.append(
+                Task(
+                    self._pool.queue,
+                    self._function,
+                    arguments,
+                    {},
+                    self._mailbox,
+                    number,
+                    0,
+                    self._attempts_max,
+                )
+            )
+        return tasks
+
+    def _answered(self, number: int, outcome: str, value: Any) -> list[Any]:
+        """Note an answer; return the results whose turn it is now."""
+        if number == protocol.NOBODY:
+            raise self._pool.broken or RemoteError("the pool has ended")
+        task = self._out.pop(number)
+        if outcome == protocol.DONE:
+            results = [value]
+        else:
+            error = failure_of(self._pool.space, task, value, None)
+            self._failures.add(Failure(task.arguments, error.attempts or 1, error))
+            results = []
+        if self._as_completed:
+            return results
+        self._early[number] = results
+        in_turn: list[Any] = []
+        while self._next_result in self._early:
+            in_turn += self._early.pop(self._next_result)
+            self._next_result += 1
+        return in_turn

@@ -1,0 +1,137 @@
+"""Where the tasks of a function go that is served by `tupelo worker`, and what becomes of them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import NamedTuple
+
+from tupelo.batteries import checks
+from tupelo.batteries.core.pool import RETRIES_MAX, WORKERS_MAX
+from tupelo.space import connect
+from tupelo.tasks import crew, functions, protocol
+from tupelo.tasks.mailbox import Mailbox
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tupelo._native import Seconds, Space
+    from tupelo.tasks.mailbox import TaskFuture
+
+__all__ = ["Address", "Terms"]
+
+
+class Terms(NamedTuple):
+    """The arguments of `worker`, checked."""
+
+    retries: int
+    ttl_s: float
+    timeout_s: float | None
+    concurrency: int
+
+    @classmethod
+    def checked(
+        cls, retries: int, ttl: Seconds, timeout: Seconds | None, concurrency: int
+    ) -> Terms:
+        """Check the arguments.
+
+        Raises:
+            TypeError: one has another type.
+            ValueError: one is out of bounds.
+        """
+        ttl_s, timeout_s = checks.times_of_work(ttl, timeout)
+        return cls(
+            checks.number_of("retries", retries, RETRIES_MAX, at_least=0),
+            ttl_s,
+            timeout_s,
+            checks.number_of("concurrency", concurrency, WORKERS_MAX),
+        )
+
+
+class Address:
+    """The queue of a function, and the mailbox of this process for its answers."""
+
+    def __init__(self, url: str | None, function: Callable[..., Any], terms: Terms) -> None:
+        """Note where it is; nothing is connected yet.
+
+        Raises:
+            TypeError: workers can not find the function.
+        """
+        self._url = url
+        self.terms = terms
+        self.queue = functions.public_path_of(function)
+        """Also the path of the function."""
+        self._lock = threading.Lock()
+        self._mailbox: tuple[int, Mailbox] | None = None
+        self._space: Space | None = None
+
+    @property
+    def url(self) -> str:
+        """The space."""
+        return self._url or os.environ.get("TUPELO_URL") or "shm://default"
+
+    def crew_terms(self) -> crew.Terms:
+        """Return how it is to be served."""
+        return public_terms(self.queue, self.terms.ttl_s, self.terms.timeout_s)
+
+    def submit(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> TaskFuture:
+        """Put a task; return the future of its answer."""
+        return self._own_mailbox().submit(
+            self.queue, self.queue, arguments, keywords, attempts_max=self.terms.retries + 1
+        )
+
+    def dead(self) -> list[dict[str, Any]]:
+        """Return the tasks that have failed."""
+        letters = self._own_mailbox().space.read_all(protocol.dead_of(self.queue))
+        return [_shown(letter) for letter in letters]
+
+    def retry(self) -> list[TaskFuture]:
+        """Put the tasks that have failed once more, each in one step with its removal."""
+        mailbox = self._own_mailbox()
+        futures = []
+        # Those of this moment: one that fails again meanwhile is not to be tried for ever.
+        for _ in range(mailbox.space.count(protocol.dead_of(self.queue))):
+            claim = mailbox.space.try_claim(protocol.dead_of(self.queue))
+            if claim is None:
+                break
+            _, queue, function, arguments, keywords, _, _ = claim.tuple
+            future = mailbox.submit(
+                queue,
+                function,
+                arguments,
+                keywords,
+                attempts_max=self.terms.retries + 1,
+                put=claim.put,
+            )
+            claim.done()
+            futures.append(future)
+        return futures
+
+    def _own_mailbox(self) -> Mailbox:
+        """Return the mailbox of this process, also in the child of a fork."""
+        with self._lock:
+            if self._mailbox is None or self._mailbox[0] != os.getpid():
+                hint = (
+                    f"it is a dead letter now; look:  tupelo read {self.url} {protocol.DEAD}"
+                    f" {self.queue} ...\n"
+                    f"and have it done again:  {self.queue.rpartition(':')[2]}.retry()"
+                )
+                self._mailbox = (os.getpid(), Mailbox(connect(self.url), hint=hint))
+            return self._mailbox[1]
+
+
+def public_terms(path: str, ttl_s: float, timeout_s: float | None) -> crew.Terms:
+    """Return how a function is served in public: by its path, and no other one."""
+    return crew.Terms(path, path, ttl_s, timeout_s, keeps_dead=True)
+
+
+def _shown(letter: tuple[Any, ...]) -> dict[str, Any]:
+    _, _, _, arguments, keywords, _, error = letter
+    return {
+        "arguments": arguments,
+        "keywords": keywords,
+        "error": error.get("traceback"),
+        "attempts": error.get("attempts"),
+    }

@@ -1,0 +1,186 @@
+"""`Pool` for blocking programs: a function over many values, in processes."""
+
+from __future__ import annotations
+
+import os
+
+from tupelo.batteries.core.pool import Failure, Failures, Mapping, Terms
+from tupelo.batteries.verbs import AtOnce, run
+from tupelo.space import connect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from concurrent.futures import Future
+    from types import TracebackType
+    from typing import Any, Self
+
+    from tupelo._native import Seconds
+    from tupelo.tasks.local import LocalPool
+
+__all__ = ["Failure", "Pool"]
+
+
+class Pool:
+    """Worker processes for the length of a `with` block, and a `map` over them.
+
+    Each task is a claim: a worker that is killed, crashes or is stopped loses nothing, its task is
+    done by another, and its place is taken by a new process (K2). The processes end with the block,
+    and with this program, however that ends. In a `mem://` space the workers are threads.
+
+    The processes start fresh, as those of `tupelo.spawn`: a script needs
+    `if __name__ == "__main__":` around what only the first process shall do.
+
+    The tuples are in docs/tasks.md.
+
+    >>> import math
+    >>> from tupelo.batteries import Pool
+    >>> with Pool("mem://roots", workers=2) as pool:
+    ...     list(pool.map(math.isqrt, [4, 9, 16]))
+    [2, 3, 4]
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        workers: int | None = None,
+        retries: int = 0,
+        timeout: Seconds | None = None,
+        ttl: Seconds = 30,
+        progress: bool = False,
+    ) -> None:
+        """Describe a pool; the block starts it.
+
+        Args:
+            url: the space through which it works, as for `connect`. It may be in use by others.
+            workers: how many processes; by default one per processor.
+            retries: how often a task that raised is tried again. One whose worker dies is done
+                again in any case, until three workers have died of it.
+            timeout: how many seconds a task may take. Then its process is ended, and it counts as
+                an attempt that raised `TimeoutError`. None for as long as it likes.
+            ttl: for how many seconds a worker may be stopped until its task is given to another.
+            progress: whether `map` shows on a terminal how far it is.
+
+        Raises:
+            TypeError: an argument of another type.
+            ValueError: an argument out of bounds.
+        """
+        count = (os.cpu_count() or 1) if workers is None else workers
+        self._terms = Terms.checked(count, retries, timeout, ttl, progress)
+        self._url = url
+        self._pool: LocalPool | None = None
+        self._failures = Failures()
+
+    def __enter__(self) -> Self:
+        """Start the workers.
+
+        Raises:
+            ValueError: `timeout` was given, and the workers would be threads.
+        """
+        if self._pool is not None:
+            message = "this pool was started already: make another one"
+            raise RuntimeError(message)
+        space = connect(self._url)
+        try:
+            self._pool = self._terms.start(space)
+        except BaseException:
+            space.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Wait for the tasks that were submitted, and end the workers.
+
+        An exception in the block, also Ctrl-C, kills them.
+
+        Raises:
+            RemoteError: the first failure of `map`, if nobody has looked at `failures`.
+        """
+        pool = self._started()
+        try:
+            self._terms.end(pool, is_well=error is None)
+        finally:
+            pool.space.close()
+        if error is None:
+            self._failures.raise_unseen()
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The tasks of `map` that have failed up to now."""
+        return self._failures.seen()
+
+    def map(
+        self, function: Callable[..., Any], *iterables: Iterable[Any], as_completed: bool = False
+    ) -> Iterator[Any]:
+        """Call a function with the values of `iterables`, as the built-in `map` does.
+
+        Tasks are given out at the call, and on the way: there may be any number of values.
+
+        Args:
+            function: a function of a module, or of the script that is run. Not a lambda.
+            iterables: one for each argument.
+            as_completed: whether the fastest results come first, and not those of the first values.
+
+        Returns:
+            An iterator of the results. Tasks that have failed are left out; they are in `failures`.
+
+        Raises:
+            TypeError: workers can not find the function.
+            RemoteError: while iterating: no worker can go on, and why.
+            NotEncodable: while iterating: a value can not be stored.
+
+        >>> import math
+        >>> from tupelo.batteries import Pool
+        >>> with Pool("mem://powers") as pool:
+        ...     sorted(pool.map(math.pow, [2, 3], [4, 5], as_completed=True))
+        [16.0, 243.0]
+        """
+        pool = self._started()
+        mapping = self._terms.mapping(
+            AtOnce(pool.space), pool, function, iterables, self._failures, as_completed=as_completed
+        )
+        run(mapping.fill())
+        return _results(mapping)
+
+    def submit(
+        self, function: Callable[..., Any], /, *arguments: Any, **keywords: Any
+    ) -> Future[Any]:
+        """Call a function once; return the future of its result.
+
+        The future raises `RemoteError`, with the worker's traceback, if the task has failed.
+        `cancel()` succeeds as long as no worker has begun.
+
+        >>> import math
+        >>> from tupelo.batteries import Pool
+        >>> with Pool("mem://futures") as pool:
+        ...     pool.submit(math.pow, 2.0, 3.0).result()
+        8.0
+        """
+        return self._terms.submit(self._started(), function, arguments, keywords)
+
+    def pids(self) -> list[int]:
+        """Return the process ids of the workers; of threads, none."""
+        return self._terms.pids(self._started())
+
+    def _started(self) -> LocalPool:
+        if self._pool is None:
+            message = "a pool works inside of its block: with Pool(...) as pool"
+            raise RuntimeError(message)
+        return self._pool
+
+
+def _results(mapping: Mapping) -> Iterator[Any]:
+    is_over = False
+    try:
+        while (batch := run(mapping.more())) is not None:
+            yield from batch
+        is_over = True
+    finally:
+        if not is_over:
+            run(mapping.withdraw())

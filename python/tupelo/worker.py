@@ -1,0 +1,152 @@
+"""`python3 -m tupelo.worker`, or `tupelo worker`: processes that compute a function for others."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+from queue import SimpleQueue
+
+from tupelo import TupeloError, connect
+from tupelo._native import seconds
+from tupelo.batteries.core.pool import WORKERS_MAX
+from tupelo.batteries.core.remote import Address, public_terms
+from tupelo.tasks import functions, protocol
+from tupelo.tasks.crew import Processes
+from tupelo.tasks.local import is_private
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo._native import Space
+    from tupelo.tasks.crew import Terms
+
+EXAMPLES = """examples:
+  tupelo worker film:render                  the function render of film.py, as its @worker says
+  tupelo worker film:render -n 4             in four processes
+  tupelo worker math:sqrt -u shm://numbers   any function, for space.eval(..., on="workers")
+
+Ctrl-C and SIGTERM let every process end its task; a second one ends them at once. A process that
+dies is replaced, and its task is done again.
+"""
+FAILED = 1
+USAGE = 2
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Serve until a signal ends it; returns the exit code."""
+    parser = arguments()
+    options = parser.parse_args(words)
+    try:
+        function = functions.at(options.path)
+    except LookupError as error:
+        sys.stderr.write(f"tupelo worker: {error.args[0]}\n")
+        return USAGE
+    url, terms, count = plan(options, getattr(function, "address", None))
+    try:
+        space = connect(url)
+        if is_private(space):
+            message = f"no other program sees {space.url}: use shm://{space.name}"
+            raise ValueError(message)  # noqa: TRY301 - as the other ways in which a URL is wrong
+    except (TupeloError, ValueError) as error:
+        sys.stderr.write(f"tupelo worker: {error}\n")
+        return FAILED if isinstance(error, TupeloError) else USAGE
+    with space:
+        return Service(space, terms).run(count)
+
+
+def arguments() -> argparse.ArgumentParser:
+    """The parser."""
+    parser = argparse.ArgumentParser(
+        prog="tupelo worker",
+        description="Compute a function for other programs, in processes of this machine.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("path", metavar="MODULE:FUNCTION", help="what to compute")
+    parser.add_argument("-n", type=processes, metavar="N", help="processes; as @worker says, or 1")
+    parser.add_argument("-u", "--url", help="the space; as @worker says, or $TUPELO_URL")
+    parser.add_argument(
+        "--timeout", type=positive_s, metavar="SECONDS", help="what a task may take"
+    )
+    return parser
+
+
+def plan(options: argparse.Namespace, address: Address | None) -> tuple[str | None, Terms, int]:
+    """Return where, how and in how many processes to serve: as asked, or as `@worker` says."""
+    url: str | None = options.url
+    timeout_s: float | None = options.timeout
+    count: int | None = options.n
+    if not isinstance(address, Address):
+        return url, public_terms(options.path, protocol.TTL_S, timeout_s), count or 1
+    terms = address.crew_terms()
+    if timeout_s is not None:
+        terms = terms._replace(timeout_s=timeout_s)
+    return url or address.url, terms, count or address.terms.concurrency
+
+
+class Service:
+    """The processes, and this one, which waits for what happens."""
+
+    def __init__(self, space: Space, terms: Terms) -> None:
+        """Get ready."""
+        self._queue = terms.queue
+        self._url = space.url
+        # Also from a signal's handler, which must not wait for a lock that it has interrupted.
+        self._news: SimpleQueue[str | None] = SimpleQueue()
+        self._crew = Processes(space, terms, self._news.put, self._died)
+
+    def run(self, count: int) -> int:
+        """Serve until a signal comes; returns the exit code."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: self._news.put(None))
+        self._crew.add(count)
+        say(f"serving {self._queue} in {self._url}, processes: {count}; Ctrl-C ends them")
+        why = self._news.get()
+        if why is not None:
+            sys.stderr.write(f"tupelo worker: {why}\n")
+            self._crew.kill()
+            return FAILED
+        self._crew.retire()
+        say("every process ends its task; Ctrl-C again ends them at once")
+        threading.Thread(target=self._tell_the_end, daemon=True).start()
+        if self._news.get() is None:
+            self._crew.kill()
+        return 0
+
+    def _tell_the_end(self) -> None:
+        self._crew.join()
+        self._news.put("they have ended")
+
+    def _died(self, pid: int, how: str) -> None:
+        say(f"process {pid} {how}: its task is done again, and a new process takes its place")
+
+
+def say(line: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def processes(text: str) -> int:
+    """Parse a number of processes."""
+    number = int(text)
+    if not 1 <= number <= WORKERS_MAX:
+        message = f"must be 1 to {WORKERS_MAX}, not {number}"
+        raise argparse.ArgumentTypeError(message)
+    return number
+
+
+def positive_s(text: str) -> float:
+    """Parse a time."""
+    time_s = seconds("timeout", float(text))
+    if not time_s:
+        message = "must be more than 0"
+        raise argparse.ArgumentTypeError(message)
+    return time_s
+
+
+if __name__ == "__main__":
+    sys.exit(main())
