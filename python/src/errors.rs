@@ -55,6 +55,7 @@ fn class_name(error: &Error) -> Option<&'static str> {
         Error::SpaceFull { .. } => "SpaceFull",
         Error::ClaimLost { .. } => "ClaimLost",
         Error::LeaseExpired { .. } => "LeaseExpired",
+        Error::Aborted { .. } => "Aborted",
         Error::SpaceNotFound { .. } => "SpaceNotFound",
         Error::SpaceClosed { .. } => "SpaceClosed",
         Error::AccessDenied { .. } => "AccessDenied",

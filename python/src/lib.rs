@@ -10,7 +10,7 @@
 //! * `entries`: classes with named fields, and their instances.
 //! * `patterns`, `formals`, `template`: what a field must look like; `F`, `like` and `parse`.
 //! * `verbs`: one file per family of operations; `waiting`: how the blocking ones wait.
-//! * `claim`, `lease`: what `claim` and `put` return.
+//! * `claim`, `lease`, `transaction`: what `claim`, `put` and `transaction` return.
 //! * `errors`, `refusal`: what goes wrong, as exceptions.
 //! * `fork`: what a child process may not use; `orphan`: a process that ends with its parent.
 //! * `command_line`: the program `tupelo`, for the wheel's console script.
@@ -38,6 +38,7 @@ mod results;
 mod space;
 mod template;
 mod timeout;
+mod transaction;
 mod values;
 mod verbs;
 mod waiting;
@@ -63,6 +64,8 @@ mod _native {
     use super::space::{Handle, remove, spaces};
     #[pymodule_export]
     use super::template::{Template, like, parse, parse_tuple};
+    #[pymodule_export]
+    use super::transaction::{InsideObject, TransactionObject};
     #[pymodule_export]
     use super::verbs::bell::BellObject;
     #[pymodule_export]

@@ -10,10 +10,12 @@ use tupelo::{Alternative, Form};
 use crate::arguments::{self, Source};
 use crate::call::Argument;
 use crate::entries;
+use crate::errors::Failure;
 use crate::formals::{hash_of, template_error};
 use crate::known;
 use crate::objects::Objects;
 use crate::results;
+use crate::space::Handle;
 
 /// What tuples must look like: one alternative, or an OR of several (rule M8).
 #[pyclass(frozen, generic, module = "tupelo", name = "Template")]
@@ -118,6 +120,32 @@ pub(crate) fn parse(text: &Bound<'_, PyAny>) -> PyResult<Template> {
         )
     })?;
     Ok(Template { template })
+}
+
+/// What a call looks for, as positional arguments: a class of entries with fields by keyword becomes a template.
+///
+/// # Errors
+///
+/// As [`like`], and as [`entries::meet`] for a class of entries.
+pub(crate) fn sought<'py>(
+    handle: &Handle,
+    (given, fields): (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+) -> Result<Bound<'py, PyTuple>, Failure> {
+    let (py, fields) = (given.py(), fields.filter(|fields| !fields.is_empty()));
+    let class = match given.len() {
+        1 => entries::of_object(&given.get_item(0)?)?,
+        _ => None,
+    };
+    if class.is_none() && fields.is_none() {
+        return Ok(given.clone());
+    }
+    if let Some((entry, is_class)) = class {
+        entries::meet(py, handle, &entry)?;
+        if is_class {
+            entry.require_clear()?;
+        }
+    }
+    Ok(PyTuple::new(py, [Bound::new(py, like(given, fields)?)?])?)
 }
 
 /// Make a tuple of its text form: `parse_tuple('"job", 7')`. For tests, whose cases are texts.

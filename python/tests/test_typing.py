@@ -55,16 +55,24 @@ ENTRY_PROTOCOLS = ("_Dataclass", "_NamedTuple", "_Attrs", "_Struct")
 
 
 def test_the_stub_names_what_the_native_module_has():
-    defined = names_in_stub(STUB, "") - {"AnyFormal", *ENTRY_PROTOCOLS}
+    defined = names_in_stub(STUB, "") - {"AnyFormal", "_Verbs", *ENTRY_PROTOCOLS}
     public = {name for name in vars(_native) if not name.startswith("_")}
     assert public == defined
 
 
-def test_the_stub_names_every_verb():
-    in_stub = names_in_stub(STUB[STUB.index("class Space:") :], "    ")
-    verbs = {name for name in vars(ts.Space) if not name.startswith("__")}
-    assert verbs <= in_stub
-    assert {name for name in in_stub if not name.startswith("__")} <= verbs
+def methods_in_stub(name):
+    """Return the methods that the stub of a class defines, or its base."""
+    start = STUB.index(f"\nclass {name}")
+    ends = (STUB.find(f"\n{word}", start + 1) for word in ("class", "def", "@"))
+    end = min((end for end in ends if end >= 0), default=len(STUB))
+    names = names_in_stub(STUB[start:end], "    ")
+    return {name for name in names if not name.startswith("__")}
+
+
+@pytest.mark.parametrize("verbs_of", [ts.Space, ts.TransactionSpace])
+def test_the_stub_names_every_verb(verbs_of):
+    verbs = {name for name in vars(verbs_of) if not name.startswith("__")}
+    assert methods_in_stub(f"{verbs_of.__name__}(_Verbs)") | methods_in_stub("_Verbs") == verbs
 
 
 VERBS = [name for name in vars(ts.Space) if not name.startswith("_")]

@@ -53,6 +53,12 @@ VERBS = (
     ("try_swap", "to: tuple[Any, ...] | Entry", "{0} | None"),
 )
 
+# The verbs that a transaction has, too: they stand in a base class of both.
+SHARED = (
+    "take", "read", "try_take", "try_read", "take_all", "read_all", "take_many", "swap", "try_swap",
+)  # fmt: skip
+MARK = "# The verbs that spaces and transactions share stand here.\n"
+
 # What gives an object at once that is itself awaited, or gone through.
 NO_COROUTINES = ("claim", "scan", "consume")
 
@@ -91,10 +97,12 @@ def overloads(name: str, keywords: str, result: str, *, method: bool = True) -> 
     return [by_class, by_value, sole, *lines, rest]
 
 
-def verbs(*, awaited: bool) -> list[str]:
-    """Return the overloads of the class `Space`."""
+def verbs(*, awaited: bool, shared: bool) -> list[str]:
+    """Return the overloads of the class `Space`, or of the base that transactions share with it."""
     lines = []
     for name, keywords, result in VERBS:
+        if (name in SHARED) != shared:
+            continue
         if awaited and result.startswith("Future"):
             continue  # a task is one
         prefix = "async " if awaited and name not in NO_COROUTINES else ""
@@ -104,9 +112,20 @@ def verbs(*, awaited: bool) -> list[str]:
     return lines
 
 
+def with_shared(head: str, *, awaited: bool) -> str:
+    """Return the head with the class of the shared verbs in its place."""
+    before, mark, behind = head.partition(MARK)
+    if not mark:
+        message = f"the head of the stub has no line {MARK!r}"
+        raise ValueError(message)
+    verbs_class = "\n".join(["class _Verbs:", *verbs(awaited=awaited, shared=True)])
+    return before + verbs_class + "\n" + behind
+
+
 def native_stub(head: str) -> str:
     """Return the text of the native module's stub."""
-    lines = [head.rstrip(), *verbs(awaited=False)]
+    head = with_shared(head, awaited=False)
+    lines = [head.rstrip(), *verbs(awaited=False, shared=False)]
     for line in overloads("like", "", "Template[{0}]", method=False):
         lines += ["@overload", line]
     return "\n".join(lines) + "\n"
@@ -114,7 +133,8 @@ def native_stub(head: str) -> str:
 
 def aio_stub(head: str) -> str:
     """Return the text of the asyncio twin's stub."""
-    return "\n".join([head.rstrip(), *verbs(awaited=True)]) + "\n"
+    head = with_shared(head, awaited=True)
+    return "\n".join([head.rstrip(), *verbs(awaited=True, shared=False)]) + "\n"
 
 
 def main() -> int:

@@ -20,6 +20,8 @@ from tupelo._native import (
     Rest,
     Space,
     Template,
+    Transaction,
+    TransactionSpace,
     like,
     parse,
     remove,
@@ -27,6 +29,7 @@ from tupelo._native import (
 )
 from tupelo.call import Call, call
 from tupelo.errors import (
+    Aborted,
     AccessDenied,
     ClaimLost,
     LeaseExpired,
@@ -68,6 +71,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "REST",
+    "Aborted",
     "AccessDenied",
     "Call",
     "Claim",
@@ -94,6 +98,8 @@ __all__ = [
     "Template",
     "TemplateError",
     "Timeout",
+    "Transaction",
+    "TransactionSpace",
     "TransactionTooBig",
     "TupeloError",
     "UnknownField",

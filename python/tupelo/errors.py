@@ -5,6 +5,7 @@
     - SpaceFull
     - ClaimLost
     - LeaseExpired
+    - Aborted
     - SpaceNotFound (also a LookupError)
     - SpaceClosed
     - SpaceCorrupted
@@ -28,6 +29,7 @@ takes), `hint` (what to type next, or None) and `space` (the URL, or None).
 """
 
 __all__ = [
+    "Aborted",
     "AccessDenied",
     "ClaimLost",
     "LeaseExpired",
@@ -89,6 +91,12 @@ class LeaseExpired(TupeloError):
     """The lease has ended, or its tuple was taken."""
 
     code = "TUP-021"
+
+
+class Aborted(TupeloError):
+    """The transaction's time ran out, and everything is as it was before it."""
+
+    code = "TUP-008"
 
 
 class SpaceNotFound(TupeloError, LookupError):

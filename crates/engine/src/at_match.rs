@@ -27,7 +27,6 @@ impl Engine {
         mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
         if matches!(order, Order::Max(_) | Order::Min(_)) {
-            self.recall_matches_of(template)?;
             return self.at_chosen(template, (order, purpose), act);
         }
         let mut kinds = Kinds::new();

@@ -226,6 +226,7 @@ impl Engine {
         self.retry(|| {
             loop {
                 let targets = self.targets(template, purpose);
+                self.recall_for(&targets)?;
                 let section = self.lock_all(targets.all.iter().map(|target| target.shape))?;
                 let Some(mut section) = section else {
                     return self.require_sound().map(|()| None);

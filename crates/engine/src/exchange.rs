@@ -143,6 +143,7 @@ impl Engine {
         self.retry(|| {
             loop {
                 let targets = self.targets(template, purpose);
+                self.recall_for(&targets)?;
                 let shapes = targets.all.iter().map(|target| target.shape);
                 let mut section = self.lock_shapes(shapes.chain([shape]))?;
                 if self.outdated(&targets) {

@@ -178,7 +178,6 @@ impl Engine {
             None => unreachable!("a sink is used for one match"),
         };
         if matches!(order, Order::Max(_) | Order::Min(_)) {
-            self.recall_matches_of(template)?;
             return self.read_extreme(template, order, pour);
         }
         let mut recalled = false;

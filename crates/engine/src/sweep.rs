@@ -23,6 +23,7 @@ use crate::layout::{EXTENT_BYTES, LOG_ENTRIES_MAX, LOG_ENTRIES_PER_EXTENT};
 use crate::record;
 use crate::registry;
 use crate::stripe::{self, Stripe};
+use crate::targets::Targets;
 use crate::waiters::{self, Want, cells};
 
 /// Shortest time between two sweeps of a space by those who wait, in milliseconds. Somebody blocked looks
@@ -116,6 +117,14 @@ impl Engine {
             Err(Error::SpaceFull(_)) => Ok(()),
             done => done,
         }
+    }
+
+    /// As [`Engine::recall`], if tuples of `targets` are held: for who looks at all of one moment.
+    #[inline]
+    pub(crate) fn recall_for(&self, targets: &Targets<'_>) -> Result<(), Error> {
+        let view = self.memory.view();
+        let hides = |shape| Stripe::of_shape(&view, shape).hides_some();
+        if targets.all.iter().any(|target| hides(target.shape)) { self.recall() } else { Ok(()) }
     }
 
     /// As [`Engine::recall`], if tuples of a shape that `template` can match are held. Returns whether they are.

@@ -277,7 +277,6 @@ impl Engine {
         };
         if matches!(order, Order::Max(_) | Order::Min(_)) {
             // Values compare across shapes: an int with a float.
-            self.recall_matches_of(template)?;
             return self.take_extreme(template, order, pour);
         }
         let mut recalled = false;

@@ -3,8 +3,6 @@
 //! Both spaces are locked until both have changed, and change by one commit, whoever is killed when
 //! ([`commit_together`]). So nobody sees a tuple in both or in neither.
 
-use std::sync::Arc;
-
 use tupelo_shm::{Section, commit_together};
 use tupelo_tuple::{Field, TemplateRef, TupleRef};
 
@@ -50,8 +48,9 @@ impl Engine {
         Ok(copies.len() as u64)
     }
 
-    fn is_same_space(&self, other: &Self) -> bool {
-        Arc::ptr_eq(self.segment().mapping(), other.segment().mapping())
+    /// Whether `other` is an engine over this very space.
+    pub fn is_same_space(&self, other: &Self) -> bool {
+        self.segment().identity().uuid == other.segment().identity().uuid
     }
 
     fn transfer(
@@ -93,6 +92,7 @@ impl Engine {
     ) -> Result<Option<u64>, (Error, Option<Missing>)> {
         let purpose = if remove { Purpose::Take } else { Purpose::Read };
         let targets = self.targets(template, purpose);
+        self.recall_for(&targets).map_err(|error| (error, None))?;
         let kinds = targets.all.iter().map(|target| other.shape(&target.kinds));
         let mut shapes = kinds.collect::<Result<Vec<u32>, _>>().map_err(in_target)?;
         shapes.sort_unstable();

@@ -199,3 +199,38 @@ fn a_miss_gets_back_what_a_dead_transaction_had_locked_l5() {
     assert_eq!(contents(&engine), ["1,2"]);
     engine.check().unwrap();
 }
+
+#[test]
+fn who_looks_at_all_of_one_moment_sees_what_a_dead_process_had_l5() {
+    let engine = space(8 << 20);
+    let template = [INT, INT];
+    let template = [TemplateRef::new(&template)];
+    let looks: [(&str, &dyn Fn() -> usize); 5] = [
+        ("count", &|| usize::try_from(engine.count(&template).unwrap()).unwrap()),
+        ("read_all", &|| engine.read_all(&template, None, shown).unwrap().len()),
+        ("take_many", &|| {
+            engine.try_take_many(&template, 2, 2, shown).unwrap().map_or(0, |all| all.len())
+        }),
+        ("take_all", &|| engine.take_all(&template, None, shown).unwrap().len()),
+        ("swap", &|| {
+            let new = [Field::Str("new")];
+            usize::from(engine.try_swap(&template, &new, shown).unwrap().is_some())
+                + usize::from(engine.try_swap(&template, &new, shown).unwrap().is_some())
+        }),
+    ];
+    for (name, look) in looks {
+        put(&engine, 1, 1);
+        put(&engine, 1, 2);
+        let dying = fork(|| {
+            let mut transaction = begin(&engine);
+            read_in(&mut transaction, 0, 1, 1);
+            take_in(&mut transaction, 0, 1, 2);
+            std::mem::forget(transaction);
+            std::process::abort();
+        });
+        dying.wait();
+        assert_eq!(look(), 2, "{name}");
+        engine.take_all(&template, None, shown).unwrap();
+    }
+    engine.check().unwrap();
+}

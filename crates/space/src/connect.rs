@@ -96,6 +96,16 @@ impl Space {
         self.inner.place.name()
     }
 
+    /// Whether it is private to this process: `mem://`.
+    pub(crate) fn is_private(&self) -> bool {
+        matches!(self.inner.place, Place::Memory(_))
+    }
+
+    /// Whether `other` is a handle of this very space.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.inner.engine.is_same_space(&other.inner.engine)
+    }
+
     /// Ends the use of this handle and its clones: later calls are refused. The space stays.
     pub fn close(&self) {
         self.inner.closed.store(true, Ordering::Release);

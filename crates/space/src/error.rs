@@ -47,6 +47,13 @@ pub enum Error {
         /// What was found.
         problem: String,
     },
+    /// The transaction's time ran out: everything is as it was before it (rules X5, X6).
+    Aborted {
+        /// What it was.
+        problem: String,
+        /// What it was waiting for, and where.
+        waited_for: Option<String>,
+    },
     /// The space belongs to somebody else.
     AccessDenied {
         /// Whose it is.
@@ -110,6 +117,7 @@ impl Error {
             Self::SpaceFull { .. } => "TUP-005",
             Self::AccessDenied { .. } => "TUP-006",
             Self::ClaimLost { .. } => "TUP-007",
+            Self::Aborted { .. } => "TUP-008",
             Self::VersionMismatch { .. } => "TUP-012",
             Self::SpaceNotFound { .. } => "TUP-013",
             Self::SpaceClosed { .. } => "TUP-014",
@@ -135,7 +143,11 @@ impl Error {
             Self::Stalled { pid } => {
                 format!("process {pid} holds a lock of the space and does not run (stopped?)")
             }
-            Self::SpaceFull { problem }
+            Self::Aborted { problem, waited_for: Some(waited_for) } => {
+                format!("{problem}; it was waiting for {waited_for}")
+            }
+            Self::Aborted { problem, waited_for: None }
+            | Self::SpaceFull { problem }
             | Self::ClaimLost { problem }
             | Self::LeaseExpired { problem }
             | Self::AccessDenied { problem }
@@ -163,6 +175,12 @@ impl Error {
             Self::SpaceClosed { .. } => "connect again".into(),
             Self::ClaimLost { .. } => {
                 "nothing was confirmed: the tuple is another's work now. Claim with a longer ttl, or extend the claim while the work goes on".into()
+            }
+            Self::Aborted { waited_for: Some(_), .. } => {
+                "another transaction may hold it and wait for what this one held: take in the same order everywhere, or try again".into()
+            }
+            Self::Aborted { waited_for: None, .. } => {
+                "slow work does not belong inside a transaction: use claim(), or a longer ttl".into()
             }
             Self::LeaseExpired { .. } => "put the tuple again, with a longer lease or one that is kept alive".into(),
             Self::AccessDenied { .. } => {
@@ -211,6 +229,15 @@ impl From<tupelo_engine::Error> for Error {
             Engine::ClaimSettled => Self::Misuse {
                 problem: error.to_string(),
                 hint: Some("call done() or abort() once".into()),
+            },
+            Engine::Aborted(_) => Self::Aborted { problem: error.to_string(), waited_for: None },
+            Engine::TransactionEnded { .. } => Self::Misuse {
+                problem: error.to_string(),
+                hint: Some("begin another transaction".into()),
+            },
+            Engine::TransactionForked => Self::Misuse {
+                problem: error.to_string(),
+                hint: Some("begin the transaction in the process that does the work".into()),
             },
             Engine::ClaimForked => Self::Misuse {
                 problem: error.to_string(),

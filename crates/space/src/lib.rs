@@ -30,6 +30,7 @@ mod heartbeat;
 mod lease;
 mod operations;
 mod stat;
+mod transaction;
 mod url;
 mod wait;
 
@@ -42,6 +43,7 @@ pub use heartbeat::KeepAlive;
 pub use lease::Lease;
 pub use operations::Scan;
 pub use stat::{ProcessStat, ShapeStat, Stat};
+pub use transaction::{Inside, Transaction};
 pub use tupelo_engine::{
     Attempt, ClaimStat, ClaimTerms, LeaseTerms, Obituary, Order, SHAPES_MAX, WAITERS_MAX,
 };

@@ -125,6 +125,10 @@ impl Waiter {
         Ok(space.outcome(outcome))
     }
 
+    pub(crate) fn new(space: &Space, waiter: tupelo_engine::Waiter) -> Self {
+        Self { space: space.clone(), waiter }
+    }
+
     /// The engine's part.
     pub(crate) fn inner(&self) -> &tupelo_engine::Waiter {
         &self.waiter

@@ -211,12 +211,12 @@ Return how many tuples match, at one moment (rule O6).
     }
 }
 
-fn optional_count(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+pub(crate) fn optional_count(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
     if argument.is_none() { Ok(None) } else { count(name, argument).map(Some) }
 }
 
 /// The number in the argument `name`.
-fn count(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<usize> {
+pub(crate) fn count(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<usize> {
     let shown = values::shown(argument);
     let number: i128 = argument.extract().map_err(|_| {
         PyTypeError::new_err(format!("{name} is {shown}: give how many, as an int"))

@@ -11,6 +11,7 @@ pub(crate) mod put;
 pub(crate) mod scan;
 pub(crate) mod swap;
 pub(crate) mod take;
+pub(crate) mod transaction;
 pub(crate) mod transfer;
 pub(crate) mod wait_none;
 pub(crate) mod waiter;
@@ -41,6 +42,7 @@ pub(crate) fn define_all(class: &Bound<'_, PyType>) -> PyResult<()> {
     define::<swap::Swap>(class)?;
     define::<swap::TrySwap>(class)?;
     define::<wait_none::WaitNone>(class)?;
+    define::<transaction::Transaction>(class)?;
     define::<transfer::MoveTo>(class)?;
     define::<transfer::CopyTo>(class)?;
     define::<consume::Consume>(class)?;

@@ -178,7 +178,7 @@ Raises:
 }
 
 /// The tuples of an iterable.
-fn collect<'py>(tuples: &Bound<'py, PyAny>) -> PyResult<Vec<Given<'py>>> {
+pub(crate) fn collect<'py>(tuples: &Bound<'py, PyAny>) -> PyResult<Vec<Given<'py>>> {
     let item = |(number, item): (usize, PyResult<Bound<'py, PyAny>>)| {
         let item = item?;
         Given::new(&item)?.ok_or_else(|| {

@@ -117,7 +117,7 @@ fn try_swap<'py>(
 }
 
 /// The fields of the new tuple.
-fn new_fields<'a, 'py>(
+pub(crate) fn new_fields<'a, 'py>(
     verb: &str,
     to: Option<&'a Argument<'a, 'py>>,
 ) -> PyResult<Vec<Argument<'a, 'py>>> {

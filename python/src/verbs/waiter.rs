@@ -40,7 +40,7 @@ pub(crate) fn waiter(
         })
     });
     let waiter = waiter.map_err(|failure: Failure| failure.into_exception(py, engine.url()))?;
-    Ok(WaiterObject { waiter: Mutex::new(Some(Arc::new(waiter))), space: space.clone().unbind() })
+    Ok(WaiterObject::new(waiter, space.clone().unbind()))
 }
 
 /// The time that an argument gives, in seconds; None for ever.
@@ -82,13 +82,17 @@ pub(crate) struct WaiterObject {
 }
 
 impl WaiterObject {
+    pub(crate) fn new(waiter: tupelo::Waiter, space: Py<Handle>) -> Self {
+        Self { waiter: Mutex::new(Some(Arc::new(waiter))), space }
+    }
+
     /// Locked for a moment only, never while Python code or a wait runs.
     fn locked(&self) -> MutexGuard<'_, Option<Arc<tupelo::Waiter>>> {
         self.waiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the waiter out, for who finishes it.
-    fn taken(&self) -> PyResult<tupelo::Waiter> {
+    pub(crate) fn taken(&self) -> PyResult<tupelo::Waiter> {
         let waiter = self.locked().take();
         let waiter = waiter.ok_or_else(|| PyRuntimeError::new_err("this waiter is done"))?;
         Arc::into_inner(waiter)
@@ -110,7 +114,7 @@ impl WaiterObject {
     }
 
     /// What `outcome` has; a waiter that still waits stays here.
-    fn kept<R>(&self, outcome: Outcome<R>) -> Option<R> {
+    pub(crate) fn kept<R>(&self, outcome: Outcome<R>) -> Option<R> {
         match outcome {
             Outcome::Done(result) => Some(result),
             Outcome::Waits(waiter) => {

@@ -31,13 +31,14 @@ import tupelo.space
 from tupelo.aio.claim import Claim
 from tupelo.aio.lease import Lease
 from tupelo.aio.space import Space
+from tupelo.aio.transaction import Transaction, TransactionSpace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Literal
 
-__all__ = ["Claim", "Lease", "Space", "connect"]
+__all__ = ["Claim", "Lease", "Space", "Transaction", "TransactionSpace", "connect"]
 
 
 def connect(

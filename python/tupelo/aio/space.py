@@ -15,6 +15,7 @@ from tupelo import _native
 from tupelo.aio.claim import Claim
 from tupelo.aio.lease import Lease
 from tupelo.aio.loop_bell import LoopBell
+from tupelo.aio.transaction import Transaction
 from tupelo.consuming import SIGN
 from tupelo.errors import SpaceFull
 
@@ -171,6 +172,10 @@ class Space:
         computed: tuple[Any, ...]
         computed = await asyncio.wrap_future(self._space.eval(*fields, on=on))
         return computed
+
+    def transaction(self, *others: Space, ttl: Seconds = 30) -> Transaction:
+        """Begin operations that take effect together: for `async with`."""
+        return Transaction(self, others, ttl)
 
     async def stat(self) -> dict[str, Any]:
         """Return what is in the space."""

@@ -67,7 +67,6 @@ impl Part {
         let engine = Arc::clone(&self.engine);
         if !self.locks.is_empty() {
             // What is locked by this transaction alone is good to be taken, which a search does not know.
-            engine.recall_matches_of(template)?;
             let choose = |section: &Section<'_>, targets: &[Target<'_>]| {
                 let chosen = engine.chosen(section, targets, order);
                 chosen.map(|found| found.place(targets)).into_iter().collect()

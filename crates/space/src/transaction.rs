@@ -1,0 +1,418 @@
+//! Transactions: operations on one or several spaces that take effect together, or not at all (rules X1 to X6).
+
+use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use tupelo_engine::Order;
+use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
+
+use crate::connect::Space;
+use crate::error::Error;
+use crate::wait::{Lifted, Outcome, Waiter, Want, lift};
+
+/// Operations that take effect at [`commit`](Transaction::commit), all of them at one moment, or not at all: if it is
+/// [aborted](Transaction::abort) or dropped, if the process dies, or if it is open for longer than its `ttl`.
+///
+/// What it has taken nobody else can read or take meanwhile; what it has read, others may read and not take (rule X3).
+/// What it has put is seen by nobody else (X2). It belongs to the thread that began it.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use tupelo::*;
+/// # let space = Space::connect("mem://accounts", &ConnectOptions::default())?;
+/// # space.put(&fields!["account", "alice", 100])?;
+/// let transaction = space.transaction(&[], Duration::from_secs(30))?;
+/// let accounts = transaction.on(&space)?;
+/// let alice = [template!["account", "alice", Kind::Int]];
+/// let account = accounts.take(&alice, Order::Fifo, None, |tuple| Ok::<_, Error>(tuple.to_tuple()?))?;
+/// assert_eq!(account.to_string(), r#"("account", "alice", 100)"#);
+/// accounts.put(&fields!["account", "alice", 90])?;
+/// assert_eq!(space.count(&alice)?, 0);
+/// transaction.commit()?;
+/// assert_eq!(space.count(&alice)?, 1);
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Transaction {
+    spaces: Vec<Space>,
+    /// Locked while one of its calls runs, and nobody waits for it.
+    inner: Mutex<tupelo_engine::Transaction>,
+    /// When its time is over.
+    end: Instant,
+    owner: ThreadId,
+}
+
+/// A space as a transaction sees it: what is there for everybody, without what the transaction has taken, and with what
+/// it has put (rule X6).
+#[derive(Clone, Copy, Debug)]
+pub struct Inside<'t> {
+    transaction: &'t Transaction,
+    at: usize,
+}
+
+impl Space {
+    /// Begins a transaction over this space and `others`, which may be open for `ttl`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`] if `others` are not of the same kind (all `mem://`, or all `shm://`), or one is named twice
+    /// (rule X1). [`Error::LimitExceeded`] for more than 16 spaces.
+    pub fn transaction(&self, others: &[&Self], ttl: Duration) -> Result<Transaction, Error> {
+        let spaces: Vec<Self> =
+            std::iter::once(self).chain(others.iter().copied()).cloned().collect();
+        for (index, space) in spaces.iter().enumerate() {
+            require_fit(&spaces[..index], space)?;
+        }
+        let engines = spaces.iter().map(|space| space.engine().cloned());
+        let engines = engines.collect::<Result<_, _>>()?;
+        let end = Instant::now() + ttl;
+        let inner = Mutex::new(tupelo_engine::Transaction::begin(engines, ttl)?);
+        Ok(Transaction { spaces, inner, end, owner: thread::current().id() })
+    }
+}
+
+/// Refuses a space that can not change together with `spaces` before it.
+fn require_fit(spaces: &[Space], space: &Space) -> Result<(), Error> {
+    let Some(first) = spaces.first() else { return Ok(()) };
+    let (url, first_url) = (space.url(), first.url());
+    if space.is_private() != first.is_private() {
+        return Err(Error::Misuse {
+            problem: format!("a transaction over {first_url} can not include {url}"),
+            hint: Some("take spaces that are all mem:// or all shm://".into()),
+        });
+    }
+    if spaces.iter().any(|other| other.is_same(space)) {
+        return Err(Error::Misuse {
+            problem: format!("{url} is in the transaction twice"),
+            hint: Some("name every space once".into()),
+        });
+    }
+    Ok(())
+}
+
+impl Transaction {
+    /// The space as the transaction sees it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`] if the transaction was not begun over it.
+    pub fn on(&self, space: &Space) -> Result<Inside<'_>, Error> {
+        let at = self.spaces.iter().position(|own| own.is_same(space));
+        let at = at.ok_or_else(|| Error::Misuse {
+            problem: format!("{} is not in this transaction", space.url()),
+            hint: Some("begin it with all its spaces: first.transaction(second, …)".into()),
+        })?;
+        Ok(self.at(at))
+    }
+
+    /// Space number `at` as the transaction sees it; the first, which it was begun on, is 0.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer.
+    pub fn at(&self, at: usize) -> Inside<'_> {
+        assert!(at < self.spaces.len(), "the transaction has {} spaces", self.spaces.len());
+        Inside { transaction: self, at }
+    }
+
+    /// Makes everything happen at one moment: what was taken is consumed, what was put is there, in the order of the
+    /// puts, and what was read may be taken by others (rule X1).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Aborted`] if the `ttl` has passed: nothing happened. As [`Space::put_all`], for any of the spaces:
+    /// nothing happened yet, and the transaction is open still. [`Error::Misuse`] if it was ended before.
+    pub fn commit(&self) -> Result<(), Error> {
+        Ok(self.inner()?.commit()?)
+    }
+
+    /// Undoes everything: what was taken is back with its identity, age and place (rule X5).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`] if it was ended before.
+    pub fn abort(&self) -> Result<(), Error> {
+        Ok(self.inner()?.abort()?)
+    }
+
+    /// Whether it was neither committed nor aborted, nor found to be over.
+    pub fn is_open(&self) -> bool {
+        match self.inner.try_lock() {
+            Ok(inner) => inner.is_open(),
+            Err(TryLockError::Poisoned(inner)) => inner.into_inner().is_open(),
+            // A call is under way.
+            Err(TryLockError::WouldBlock) => true,
+        }
+    }
+
+    /// How long it may still be open.
+    pub fn time_left(&self) -> Duration {
+        self.end.saturating_duration_since(Instant::now())
+    }
+
+    /// The transaction itself, for the thread that began it.
+    fn inner(&self) -> Result<MutexGuard<'_, tupelo_engine::Transaction>, Error> {
+        if thread::current().id() != self.owner {
+            return Err(Error::Misuse {
+                problem: "this transaction belongs to the thread that began it".into(),
+                hint: Some("begin one in each thread: each of them is atomic on its own".into()),
+            });
+        }
+        match self.inner.try_lock() {
+            Ok(inner) => Ok(inner),
+            Err(TryLockError::Poisoned(inner)) => Ok(inner.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(Error::Misuse {
+                problem: "this transaction is in a call that this one came from".into(),
+                hint: Some("let a sink make what it makes of the tuple, and nothing else".into()),
+            }),
+        }
+    }
+}
+
+impl<'t> Inside<'t> {
+    /// The space.
+    pub fn space(&self) -> &'t Space {
+        &self.transaction.spaces[self.at]
+    }
+
+    /// Whether the time of the transaction has run out. A call that waits ends with [`Inside::timeout`] then.
+    pub fn is_over(&self) -> bool {
+        self.transaction.time_left().is_zero()
+    }
+
+    fn inner(&self) -> Result<MutexGuard<'t, tupelo_engine::Transaction>, Error> {
+        // A closed handle is refused as everywhere.
+        self.space().engine()?;
+        self.transaction.inner()
+    }
+
+    /// Stores a tuple at commit (rule X2).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceFull`] for a tuple larger than the space, [`Error::LimitExceeded`]; whether there is room is known
+    /// at commit.
+    pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
+        Ok(self.inner()?.put(self.at, tuple)?)
+    }
+
+    /// Takes a match, if there is one that no other transaction has, and gives it to `sink` (rule X4). What the
+    /// transaction has put itself is younger than everything else.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Aborted`] if the `ttl` has passed. What `sink` says: then the tuple is back.
+    pub fn try_take<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let mut inner = self.inner()?;
+        lift(|| {
+            inner.try_take(self.at, template, order, |tuple| sink(tuple).map_err(Lifted::caller))
+        })
+    }
+
+    /// Copies a match, if there is one, which nobody else can take from now on (rule X3).
+    ///
+    /// # Errors
+    ///
+    /// As [`Inside::try_take`].
+    pub fn try_read<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let mut inner = self.inner()?;
+        lift(|| {
+            inner.try_read(self.at, template, order, |tuple| sink(tuple).map_err(Lifted::caller))
+        })
+    }
+
+    /// Takes a match, waiting for one up to `timeout`, or until another transaction gives one back (rule X4).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]: the transaction goes on. [`Error::Aborted`], naming what was waited for, if its `ttl` ends
+    /// first, as it does in a deadlock (X6).
+    pub fn take<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        timeout: Option<Duration>,
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        if let Some(taken) = self.try_take(template, order, &mut sink)? {
+            return Ok(taken);
+        }
+        let end = Instant::now() + self.wait_at_most(timeout);
+        let mut waiter = self.waiter(template, Want::Take)?;
+        loop {
+            match self.finish_take(waiter, &mut sink)? {
+                Outcome::Done(taken) => return Ok(taken),
+                Outcome::Waits(again) => waiter = again,
+            }
+            if !waiter.wait(Some(end.saturating_duration_since(Instant::now())))? {
+                drop(waiter);
+                return Err(self.timeout("take", template, timeout.unwrap_or_default()).into());
+            }
+        }
+    }
+
+    /// Copies a match, waiting for one up to `timeout`; nobody else can take it from then on (rule X3).
+    ///
+    /// # Errors
+    ///
+    /// As [`Inside::take`].
+    pub fn read<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        timeout: Option<Duration>,
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        if let Some(read) = self.try_read(template, order, &mut sink)? {
+            return Ok(read);
+        }
+        let end = Instant::now() + self.wait_at_most(timeout);
+        let puts = self.waiter(template, Want::Read)?;
+        loop {
+            if !self.is_over()
+                && let Some(read) = self.try_read(template, order, &mut sink)?
+            {
+                return Ok(read);
+            }
+            if !puts.wait(Some(end.saturating_duration_since(Instant::now())))? {
+                drop(puts);
+                return Err(self.timeout("read", template, timeout.unwrap_or_default()).into());
+            }
+        }
+    }
+
+    /// How long a call that may wait for `timeout` can wait: not longer than the transaction may be open.
+    pub fn wait_at_most(&self, timeout: Option<Duration>) -> Duration {
+        // A little longer, so that it is over then.
+        let left = self.transaction.time_left() + Duration::from_millis(2);
+        timeout.map_or(left, |timeout| timeout.min(left))
+    }
+
+    /// Takes the matches of one moment, up to `limit`: the oldest of each shape first, then what the transaction has
+    /// put.
+    ///
+    /// # Errors
+    ///
+    /// As [`Inside::try_take`]: then all are back.
+    pub fn take_all<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        limit: Option<usize>,
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Vec<R>, E> {
+        let mut inner = self.inner()?;
+        lift(|| {
+            inner.take_all(self.at, template, limit, |tuple| sink(tuple).map_err(Lifted::caller))
+        })
+    }
+
+    /// Takes between `at_least` and `at_most` matches of one moment; `None`, and nothing taken, if there are fewer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Inside::take_all`].
+    pub fn try_take_many<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        at_least: usize,
+        at_most: usize,
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<Vec<R>>, E> {
+        let mut inner = self.inner()?;
+        lift(|| {
+            let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
+            inner.try_take_many(self.at, template, (at_least, at_most), sink)
+        })
+    }
+
+    /// Copies the matches of one moment, up to `limit`; nobody else can take them from then on (rule X3).
+    ///
+    /// # Errors
+    ///
+    /// As [`Inside::try_read`].
+    pub fn read_all<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        limit: Option<usize>,
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Vec<R>, E> {
+        let mut inner = self.inner()?;
+        lift(|| {
+            inner.read_all(self.at, template, limit, |tuple| sink(tuple).map_err(Lifted::caller))
+        })
+    }
+
+    /// The number of matches. Locks nothing: others may change it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Inside::try_read`].
+    pub fn count(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        Ok(self.inner()?.count(self.at, template)?)
+    }
+
+    /// Gets in line to take a match, for [`Inside::finish_take`]; or watches for one to be put or given back, for
+    /// another [`Inside::try_read`]. For callers who wait in their own manner, no longer than
+    /// [`Transaction::time_left`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::waiter`]; [`Error::Aborted`] if the `ttl` has passed.
+    pub fn waiter(&self, template: &[TemplateRef<'_>], want: Want) -> Result<Waiter, Error> {
+        let waiter = self.inner()?.waiter(self.at, template, want == Want::Take)?;
+        Ok(Waiter::new(self.space(), waiter))
+    }
+
+    /// Takes what a waiter that is to take was handed. If there is nothing, or the transaction's time has run out, the
+    /// waiter stays in line.
+    ///
+    /// # Errors
+    ///
+    /// As [`Inside::try_take`].
+    pub fn finish_take<R, E: From<Error>>(
+        &self,
+        waiter: Waiter,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<R>, E> {
+        if self.is_over() {
+            return Ok(Outcome::Waits(waiter));
+        }
+        let mut inner = self.inner()?;
+        let (space, waiter) = waiter.into_parts();
+        let outcome = lift(|| {
+            inner.finish_take(self.at, waiter, |tuple| sink(tuple).map_err(Lifted::caller))
+        })?;
+        Ok(space.outcome(outcome))
+    }
+
+    /// The error of a call that has waited in vain for `timeout`, or until the transaction's time had run out: then it
+    /// is aborted (rule X6).
+    #[cold]
+    pub fn timeout(
+        &self,
+        verb: &'static str,
+        template: &[TemplateRef<'_>],
+        timeout: Duration,
+    ) -> Error {
+        let (space, at) = (self.space(), self.at);
+        let over = self.inner().and_then(|mut inner| Ok(inner.waiter(at, template, false)?));
+        match (over, space.timeout(verb, template, timeout)) {
+            (Ok(_), timed_out) => timed_out,
+            (Err(Error::Aborted { problem, .. }), Error::Timeout { template, url, .. }) => {
+                Error::Aborted { problem, waited_for: Some(format!("{template} in {url}")) }
+            }
+            (Err(error), _) => error,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `transaction`.
+
+use std::ffi::CStr;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+use crate::call::{Call, Verb};
+use crate::errors::Failure;
+use crate::timeout;
+use crate::transaction;
+
+/// How long a transaction may be open, if the caller does not say.
+const TTL: Duration = Duration::from_secs(30);
+
+/// `transaction(*others, ttl=30)`
+pub(crate) struct Transaction;
+
+impl Verb for Transaction {
+    const NAME: &'static CStr = c"transaction";
+    const DOC: &'static CStr = c"transaction($self, /, *others, ttl=30)
+--
+
+Begin operations on this space, and others, that take effect together or not at all (rule X1).
+
+As a context manager it commits at the end of its block. An exception in the block, the death of
+the process, and the end of ttl undo everything: what was taken is back with its identity, age and
+place (X5). Nothing is locked while the block runs, but for the tuples that it took (nobody else
+sees them) and read (others may read and not take them, X3).
+
+Args:
+    others: other spaces, of the same kind: all shm:// or all mem://. `on` gives them.
+    ttl: how long it may be open, in seconds. Deadlocks end by it (X6).
+
+Returns:
+    The Transaction. Its verbs put, take, read, ... work on this space; `on(other)` has the same.
+
+Raises:
+    Aborted: at any call, or at the end of the block: the ttl has passed.
+    SpaceFull: at the end of the block: there is no room. Nothing happened.
+    ValueError: the spaces are not of the same kind.
+
+>>> space.put(\"account\", \"alice\", 100)
+>>> space.put(\"account\", \"bob\", 0)
+>>> with space.transaction() as t:
+...     _, _, a = t.take(\"account\", \"alice\", int)
+...     _, _, b = t.take(\"account\", \"bob\", int)
+...     t.put(\"account\", \"alice\", a - 10)
+...     t.put(\"account\", \"bob\", b + 10)
+>>> space.read_all(\"account\", str, int)
+[('account', 'alice', 90), ('account', 'bob', 10)]
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [ttl] = call.keywords(["ttl"])?;
+        let ttl = timeout::TTL.or(ttl, TTL)?;
+        let spaces = transaction::spaces(call.handle_object(), call.fields)?;
+        let others: Vec<&tupelo::Space> =
+            spaces[1..].iter().map(|space| space.get().space()).collect();
+        let begun = call.space().transaction(&others, ttl)?;
+        Ok(transaction::object(call.py, begun, spaces)?.into_any())
+    }
+}

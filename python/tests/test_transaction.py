@@ -1,0 +1,341 @@
+"""transaction: operations that take effect together, or not at all."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+
+import pytest
+
+import tupelo as ts
+from tupelo import REST, F, aio, like
+
+
+@dataclass
+class Account:
+    owner: str
+    money: int = 0
+
+
+def test_a_block_takes_effect_at_its_end(space):
+    space.put("account", "alice", 100)
+    with space.transaction() as t:
+        _, _, money = t.take("account", "alice", int)
+        t.put("account", "alice", money - 10)
+        t.put("account", "bob", 10)
+        assert space.read_all(REST) == []  # X2, X3
+        assert t.read_all("account", str, int) == [("account", "alice", 90), ("account", "bob", 10)]
+    assert space.read_all(REST) == [("account", "alice", 90), ("account", "bob", 10)]  # X1
+
+
+@pytest.mark.parametrize("exception", [ZeroDivisionError, KeyboardInterrupt, SystemExit])
+def test_an_exception_undoes_everything_and_goes_on(space, exception):
+    space.put_all([("job", n) for n in range(4)])
+    with pytest.raises(exception), space.transaction() as t:
+        assert t.take("job", 2) == ("job", 2)
+        assert t.take("job", int) == ("job", 0)
+        assert t.read("job", int) == ("job", 1)
+        t.put("job", 9)
+        raise exception
+    assert space.take_all("job", int) == [("job", n) for n in range(4)]  # X5
+
+
+def test_what_was_read_can_be_read_and_not_taken(space):
+    space.put("rate", 0.5)
+    with space.transaction() as t:
+        assert t.read("rate", float) == ("rate", 0.5)
+        assert space.read("rate", float) == ("rate", 0.5)
+        assert space.try_take("rate", float) is None  # X3
+        with pytest.raises(ts.Timeout):
+            space.take("rate", float, timeout=0.01)
+        assert space.try_claim("rate", float) is None
+        assert t.take("rate", float) == ("rate", 0.5)  # its own
+    assert space.count(REST) == 0
+
+
+def test_every_verb_sees_the_transaction_s_own_view(space):
+    space.put_all([("n", 1), ("n", 5)])
+    with space.transaction() as t:
+        assert t.put_all([("n", 3), ("n", 9)]) == 2
+        assert t.count("n", int) == 4
+        assert t.try_take("n", int, order="lifo") == ("n", 9)
+        assert t.try_read("n", int, order=F.max(1)) == ("n", 5)
+        assert t.try_read("n", F > 2, order=F.min(1)) == ("n", 3)
+        assert t.swap("n", 1, to=("n", 7)) == ("n", 1)
+        assert t.try_swap("m", to=("n", 8)) is None
+        assert t.take_many("n", int, n=2, at_least=1) == [("n", 5), ("n", 3)]
+        assert t.take_all("n", int, limit=5) == [("n", 7)]
+        assert t.try_take(like("n", int) | like("m")) is None
+        t.put("n", 4)
+    assert space.take_all(REST) == [("n", 4)]
+
+
+def test_entries_and_their_fields_by_keyword(space):
+    space.put(Account("alice", 10))
+    with space.transaction() as t:
+        account = t.take(Account, owner="alice")
+        t.put(Account("alice", account.money + 1))
+        assert t.try_read(Account, money=F > 5) == Account("alice", 11)
+    assert space.take(Account) == Account("alice", 11)
+    with space.transaction() as t, pytest.raises(ts.UnknownField):
+        t.take(Account, ovner="alice")
+
+
+def test_several_spaces_change_together(space, url, new_url):
+    with ts.connect(new_url(url[:3])) as other:
+        space.put("job", 1)
+        with pytest.raises(ZeroDivisionError), space.transaction(other) as t:
+            t.on(other).put(*t.take("job", int))
+            raise ZeroDivisionError
+        assert (space.count(REST), other.count(REST)) == (1, 0)
+        with space.transaction(other) as t:
+            t.on(other).put(*t.take("job", int))
+        assert (space.count(REST), other.take("job", int)) == (0, ("job", 1))  # X1
+        with pytest.raises(ValueError, match="not in this transaction"), space.transaction() as t:
+            t.on(other)
+
+
+def test_spaces_that_can_not_change_together_are_refused(space, url, new_url):
+    with pytest.raises(ValueError, match="in the transaction twice"):
+        space.transaction(space)
+    scheme = "shm" if url.startswith("mem") else "mem"
+    with (
+        ts.connect(new_url(scheme)) as other,
+        pytest.raises(ValueError, match="all mem:// or all shm://"),
+    ):
+        space.transaction(other)
+    with pytest.raises(TypeError, match="not a str"):
+        space.transaction("shm://jobs")
+    with pytest.raises(ValueError, match="ttl is 0"):
+        space.transaction(ttl=0)
+
+
+def test_a_timeout_does_not_end_the_transaction(space):
+    with space.transaction() as t:
+        t.put("a", 1)
+        for wait in (t.take, t.read):
+            with pytest.raises(ts.Timeout, match=r'nothing matched \("b", :int\) within 0.01 s'):
+                wait("b", int, timeout=0.01)
+            with pytest.raises(ts.Timeout):
+                wait("b", int, timeout=0)
+        with pytest.raises(ts.Timeout):
+            t.take_many("b", int, n=1, timeout=0.01)
+        with pytest.raises(ts.Timeout):
+            t.swap("b", int, to=("b", 2), timeout=0.01)
+        with pytest.raises(ts.NotEncodable):
+            t.put("\ud800")
+        with pytest.raises(TypeError, match="the only argument is a tuple"):
+            t.put(("a", 1))
+        with pytest.raises(TypeError, match="needs to"):
+            t.swap("a", int)
+        with pytest.raises(ValueError, match="at_least is 3"):
+            t.take_many("a", int, n=2, at_least=3)
+    assert space.take_all(REST) == [("a", 1)]
+
+
+def test_a_transaction_ends_once(space):
+    t = space.transaction()
+    t.put("a", 1)
+    t.commit()
+    for again in (t.commit, t.abort, lambda: t.put("b"), lambda: t.take("a", ...)):
+        with pytest.raises(ValueError, match="was committed already"):
+            again()
+    with space.transaction() as t:
+        t.put("b")
+        t.abort()
+    with pytest.raises(ValueError, match="was aborted already"):
+        t.count(REST)
+    assert space.take_all(REST) == [("a", 1)]
+    forgotten = space.transaction()
+    forgotten.put("c")
+    space.put("d")
+    assert forgotten.take("d") == ("d",)
+    del forgotten
+    assert space.take_all(REST) == [("d",)]
+
+
+def test_another_thread_is_refused(space):
+    failures = []
+
+    def use(t):
+        try:
+            t.put("a", 1)
+        except ValueError as why:
+            failures.append(str(why))
+
+    with space.transaction() as t:
+        thread = threading.Thread(target=use, args=(t,))
+        thread.start()
+        thread.join()
+        t.put("b")
+    assert "belongs to the thread that began it" in failures[0]
+    assert space.take_all(REST) == [("b",)]
+
+
+def test_a_deadlock_ends_with_the_lease_and_says_what_was_waited_for(space):
+    space.put_all([("left",), ("right",)])
+    ready, outcomes = threading.Barrier(2), []
+
+    def cross(first, second, ttl):
+        try:
+            with space.transaction(ttl=ttl) as t:
+                t.take(first)
+                ready.wait(60)
+                t.take(second)
+                outcomes.append("through")
+        except ts.Aborted as why:
+            outcomes.append(why)
+
+    threads = [
+        threading.Thread(target=cross, args=("left", "right", 0.2)),
+        threading.Thread(target=cross, args=("right", "left", 3600)),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (aborted,) = [outcome for outcome in outcomes if outcome != "through"]
+    assert aborted.code == "TUP-008"
+    assert 'it was waiting for ("right") in' in str(aborted)  # X6
+    assert "1 takes were undone, 0 puts discarded" in str(aborted)
+    assert space.count(REST) == 0  # The other got both.
+
+
+def test_a_transaction_that_is_open_too_long_is_undone(space):
+    space.put("a")
+    with pytest.raises(ts.Aborted, match=r"its ttl is 0\.01 s"), space.transaction(ttl=0.01) as t:
+        t.take("a")
+        t.put("b")
+        space.take("a")  # It is back when the time is over.
+        space.put("c")
+    assert space.take_all(REST) == [("c",)]  # X5
+
+
+def test_who_waits_gets_what_is_given_back_and_what_is_committed(space):
+    space.put("a", 1)
+    with space.transaction() as t:
+        t.take("a", int)
+        later = space.take_future("a", int)
+        assert not later.done()
+        t.put("a", 2)
+    assert later.result(60) == ("a", 2)  # X4
+    space.put("a", 3)
+    with space.transaction() as t:
+        t.read("a", int)
+        later = space.take_future("a", int)
+        t.abort()
+    assert later.result(60) == ("a", 3)
+
+
+def test_a_transaction_waits_for_what_another_puts_or_gives_back(space):
+    def put():
+        with space.transaction() as other:
+            other.put("a", 1)
+            other.put("b", 2)
+
+    with space.transaction() as t:
+        thread = threading.Thread(target=put)
+        thread.start()
+        assert t.take("a", int, timeout=60) == ("a", 1)
+        assert t.read("b", int, timeout=60) == ("b", 2)
+        thread.join()
+        assert t.take_many("b", int, n=1, timeout=60) == [("b", 2)]
+    assert space.count(REST) == 0
+
+
+def test_a_commit_that_finds_no_room_raises_and_undoes_everything(url):
+    with ts.connect(url, tuples_max=2) as small:
+        small.put_all([("a", 1), ("a", 2)])
+        with pytest.raises(ts.SpaceFull), small.transaction() as t:
+            t.read("a", 1)
+            t.put("a", 3)
+        assert small.take_all("a", int) == [("a", 1), ("a", 2)]
+
+
+def test_a_closed_space_is_refused(url):
+    with ts.connect(url) as closed:
+        t = closed.transaction()
+        t.put("a")
+    with pytest.raises(ts.SpaceClosed):
+        t.take("a")
+
+
+HOLDS = """
+import sys, threading
+import tupelo as ts
+
+space = ts.connect(sys.argv[1], create=False)
+with space.transaction(ttl=3600) as t:
+    t.take("job", 1)
+    t.read("job", 2)
+    t.put("result", 1)
+    space.put("held")
+    threading.Event().wait()
+"""
+
+
+def test_a_killed_process_leaves_everything_as_it_was(shm, shm_url):
+    shm.put_all([("job", 1), ("job", 2)])
+    with subprocess.Popen([sys.executable, "-c", HOLDS, shm_url]) as child:
+        shm.take("held", timeout=60)
+        assert shm.try_take("job", int) is None
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        assert shm.take_all("job", int) == [("job", 1), ("job", 2)]  # X5, L5
+    assert shm.count(REST) == 0
+
+
+def test_tasks_have_transactions_too(space):
+    async def main():
+        async with aio.connect(space.url) as shared:
+            await shared.put("account", "alice", 100)
+            async with shared.transaction() as t:
+                _, _, money = await t.take("account", "alice", int)
+                await t.put("account", "alice", money - 1)
+                assert await t.try_read("account", str, int) == ("account", "alice", 99)
+                assert await shared.count(REST) == 0
+            with pytest.raises(ZeroDivisionError):
+                async with shared.transaction() as t:
+                    await t.take_all(REST)
+                    raise ZeroDivisionError
+            return await shared.take("account", "alice", int)
+
+    assert asyncio.run(main()) == ("account", "alice", 99)
+
+
+def test_a_task_waits_within_a_transaction_and_loses_nothing_when_cancelled(space):
+    async def main():
+        async with aio.connect(space.url) as shared:
+            taken = asyncio.Event()
+
+            async def work():
+                async with shared.transaction() as t:
+                    first = await t.take("a", int)
+                    assert await t.read("b", int) == ("b", 2)
+                    assert await t.take_many("b", int, n=1) == [("b", 2)]
+                    taken.set()
+                    return first, await t.swap("c", int, to=("c", 0))
+
+            task = asyncio.create_task(work())
+            await asyncio.sleep(0)
+            await shared.put("a", 1)
+            await shared.put("b", 2)
+            await taken.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert await shared.read_all(REST) == [("a", 1), ("b", 2)]  # T5, X5
+            task = asyncio.create_task(work())
+            await shared.put("c", 3)
+            assert await task == (("a", 1), ("c", 3))
+            assert await shared.take_all(REST) == [("c", 0)]
+            with pytest.raises(ts.Timeout):
+                async with shared.transaction() as t:
+                    await t.take("none", timeout=0.01)
+            with pytest.raises(ts.Aborted, match=r'it was waiting for \("none"\)'):
+                async with shared.transaction(ttl=0.02) as t:
+                    await t.take("none")
+
+    asyncio.run(main())

@@ -1,0 +1,208 @@
+"""Transactions of tasks: operations that take effect together, or not at all (rules X1 to X6).
+
+All that happens is the synchronous transaction's; here is how its verbs wait. A transaction belongs
+to the thread of its event loop, and to the task that began it: two tasks in one transaction would
+see each other's changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from tupelo import _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from types import TracebackType
+    from typing import Any, Self, TypeVar
+
+    from tupelo._native import Order, Seconds, Template
+    from tupelo.aio.space import Space
+
+    R = TypeVar("R")
+
+__all__ = ["Transaction", "TransactionSpace"]
+
+
+class TransactionSpace:
+    """A space as a transaction sees it (rule X6). The verbs are those of `Space`."""
+
+    def __init__(self, space: Space, inside: _native.TransactionSpace) -> None:
+        """Wrap what a synchronous transaction sees."""
+        self._space = space
+        self._inside = inside
+
+    async def put(self, *fields: Any) -> None:
+        """Store a tuple when the transaction commits."""
+        self._inside.put(*fields)
+
+    async def put_all(self, tuples: Iterable[Any], /) -> int:
+        """Store several tuples when the transaction commits."""
+        return self._inside.put_all(tuples)
+
+    async def try_take(self, *template: Any, order: Order = "fifo", **fields: Any) -> Any:
+        """Take a match, or return None at once."""
+        return self._inside.try_take(*template, order=order, **fields)
+
+    async def try_read(self, *template: Any, order: Order = "fifo", **fields: Any) -> Any:
+        """Copy a match, or return None at once."""
+        return self._inside.try_read(*template, order=order, **fields)
+
+    async def take_all(self, *template: Any, limit: int | None = None, **fields: Any) -> list[Any]:
+        """Take the matches of one moment."""
+        return self._inside.take_all(*template, limit=limit, **fields)
+
+    async def read_all(self, *template: Any, limit: int | None = None, **fields: Any) -> list[Any]:
+        """Copy the matches of one moment."""
+        return self._inside.read_all(*template, limit=limit, **fields)
+
+    async def try_swap(self, *template: Any, to: Any, **fields: Any) -> Any:
+        """Replace a match when the transaction commits, or return None at once."""
+        return self._inside.try_swap(*template, to=to, **fields)
+
+    async def count(self, *template: Any, **fields: Any) -> int:
+        """Count the matches of one moment."""
+        return self._inside.count(*template, **fields)
+
+    async def take(
+        self,
+        *template: Any,
+        timeout: Seconds | None = None,
+        order: Order = "fifo",
+        **fields: Any,
+    ) -> Any:
+        """Take a match, waiting for one."""
+        sought = _native.like(*template, **fields)
+        found = self._inside.try_take(*template, order=order, **fields)
+        if found is not None:
+            return found
+        place = self._inside._waiter("take", sought)
+
+        def pick_up() -> Any:
+            return self._inside._finish_take(place)
+
+        return await self._until(pick_up, place, ("take", sought), timeout)
+
+    async def read(
+        self,
+        *template: Any,
+        timeout: Seconds | None = None,
+        order: Order = "fifo",
+        **fields: Any,
+    ) -> Any:
+        """Copy a match, waiting for one."""
+
+        def attempt() -> Any:
+            return self._inside.try_read(*template, order=order, **fields)
+
+        return await self._retry(attempt, ("read", _native.like(*template, **fields)), timeout)
+
+    async def take_many(
+        self,
+        *template: Any,
+        n: int,
+        at_least: int | None = None,
+        timeout: Seconds | None = None,
+        **fields: Any,
+    ) -> list[Any]:
+        """Take `n` matches together, or at least `at_least`, waiting for them."""
+
+        def attempt() -> list[Any] | None:
+            try:
+                return self._inside.take_many(
+                    *template, n=n, at_least=at_least, timeout=0, **fields
+                )
+            except TimeoutError:
+                return None
+
+        return await self._retry(attempt, ("take_many", _native.like(*template, **fields)), timeout)
+
+    async def swap(
+        self, *template: Any, to: Any, timeout: Seconds | None = None, **fields: Any
+    ) -> Any:
+        """Replace a match when the transaction commits, waiting for one; return the old one."""
+
+        def attempt() -> Any:
+            return self._inside.try_swap(*template, to=to, **fields)
+
+        return await self._retry(attempt, ("swap", _native.like(*template, **fields)), timeout)
+
+    async def _retry(
+        self,
+        attempt: Callable[[], R | None],
+        what: tuple[str, Template[Any]],
+        timeout: Seconds | None,
+    ) -> R:
+        """Try again whenever a match was put or given back."""
+        done = attempt()
+        if done is not None:
+            return done
+        # Watching begins before the next attempt, so that nothing in between is missed.
+        puts = self._inside._waiter("put", what[1])
+        return await self._until(attempt, puts, what, timeout)
+
+    async def _until(
+        self,
+        attempt: Callable[[], R | None],
+        place: _native.Waiter,
+        what: tuple[str, Template[Any]],
+        timeout: Seconds | None,
+    ) -> R:
+        """Try whenever something happens to `place`, until it succeeds or the time runs out."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._inside._wait_at_most(timeout)
+        try:
+            while True:
+                done = None if self._inside._is_over() else attempt()
+                left = deadline - loop.time()
+                if done is not None or left <= 0:
+                    break
+                await self._space._bell(loop).wait(place, seconds=left)
+        finally:
+            # What was handed over in the meantime goes back to its place (rule T5).
+            place.cancel()
+        if done is None:
+            verb, template = what
+            raise self._inside._timed_out(verb, timeout, template)
+        return done
+
+
+class Transaction(TransactionSpace):
+    """Operations on one or several spaces that take effect together, or not at all.
+
+    Made by `Space.transaction`. As an asynchronous context manager it commits at the end of its
+    block; an exception or a cancellation aborts it.
+    """
+
+    def __init__(self, space: Space, others: tuple[Space, ...], ttl: Seconds) -> None:
+        """Begin."""
+        spaces = [other._space for other in others]
+        self._transaction = space._space.transaction(*spaces, ttl=ttl)
+        super().__init__(space, self._transaction)
+
+    def on(self, space: Space) -> TransactionSpace:
+        """Return another space of the transaction, as the transaction sees it."""
+        return TransactionSpace(space, self._transaction.on(space._space))
+
+    async def commit(self) -> None:
+        """Make everything happen at one moment (rule X1)."""
+        self._transaction.commit()
+
+    async def abort(self) -> None:
+        """Undo everything: what was taken is back with its identity, age and place (rule X5)."""
+        self._transaction.abort()
+
+    async def __aenter__(self) -> Self:
+        """Return this."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Commit, unless the block has ended the transaction; abort if it raised."""
+        self._transaction.__exit__(kind, exception, traceback)
