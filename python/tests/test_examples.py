@@ -54,6 +54,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         "how-to/claim.md",
         "how-to/leases.md",
         "how-to/entries.md",
+        "how-to/transactions.md",
         "how-to/workers.md",
     ],
 )

@@ -1,7 +1,7 @@
-//! What claims and leases cost, beside plain takes and puts in the same run.
+//! What claims, transactions and leases cost, beside plain takes and puts in the same run.
 //!
-//! Question: what does it cost that a tuple comes back if its taker dies, and that one disappears by itself? And does it
-//! matter how many such tuples there are?
+//! Question: what does it cost that a tuple comes back if its taker dies, that a take and a put are one change, and that a
+//! tuple disappears by itself? And does it matter how many such tuples there are?
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -91,6 +91,29 @@ fn claims(space: &Space) {
     report("    claim + done with a put, in takes", with_put, yardstick);
 }
 
+/// Takes a tuple and puts it again, changed, as one change.
+fn transfer(space: &Space, k: i64) {
+    let transaction = space.transaction(&[], TERMS.ttl).unwrap();
+    let inside = transaction.at(0);
+    let patterns = [JOB, is(key(k)), FLOAT];
+    let template = [TemplateRef::new(&patterns)];
+    assert!(inside.try_take(&template, Order::Fifo, number).unwrap().is_some());
+    inside.put(&[Field::Str("job"), Field::Int(key(k)), Field::Float(4.5)]).unwrap();
+    transaction.commit().unwrap();
+}
+
+fn transactions(space: &Space) {
+    let pair = |k| {
+        assert!(take(space, &[JOB, is(key(k)), FLOAT]));
+        put(space, key(k), 4.5);
+    };
+    let (before, after) = (|| fill(space), || drain(space));
+    let yardstick = measure_in_batches(before, pair, after);
+    let yardstick = report("take + put, 1 000 resident", yardstick, yardstick.median);
+    let together = measure_in_batches(before, |k| transfer(space, k), after);
+    report("    the same in a transaction, in pairs", together, yardstick);
+}
+
 fn leases(space: &Space, resident: i64) {
     (1..=resident).for_each(|k| put_leased(space, -k));
     let plain = measure_in_batches(|| (), |k| put(space, key(k), 3.5), || drain(space));
@@ -104,6 +127,7 @@ fn main() {
     fill(&space);
     (0..BATCH).rev().for_each(|k| assert!(take(&space, &[JOB, is(key(k)), FLOAT])));
     claims(&space);
+    transactions(&space);
     leases(&space, 0);
     leases(&space, 1_000_000);
     tupelo::remove("shm://bench-claims").unwrap();
