@@ -44,6 +44,7 @@ bench: $(VENV)/.extension $(VENV)/.dev ## measure beside yardsticks (a machine w
 	$(BIN)/python benchmarks/pair.py
 	$(BIN)/python benchmarks/tasks.py
 	$(BIN)/python benchmarks/pool.py
+	$(BIN)/python benchmarks/queues.py
 
 .PHONY: report
 report: $(VENV)/.extension $(VENV)/.peers ## run the evaluation suite in full, into docs/results (up to BUDGET=90 minutes)

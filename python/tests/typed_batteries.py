@@ -62,3 +62,27 @@ def meetings(space: ts.Space) -> None:
         assert_type(error.missing, tuple[str, ...])
     assert_type(batteries.Latch(space, "a").count_down(), int)
     assert_type(batteries.Latch(space, "a").left, int)
+
+
+def queues(space: ts.Space) -> None:
+    """A queue has the type of its items."""
+    mail = batteries.Queue[str](space, "mail", maxsize=3)
+    mail.put("hello", priority=3, after=3, timeout=3)
+    assert_type(mail.get(timeout=3), batteries.Delivery[str])
+    with mail.get() as letter:
+        assert_type(letter, str)
+    assert_type(mail.try_get(), batteries.Delivery[str] | None)
+    for dead, attempts, error in mail.dead:
+        assert_type(dead, str)
+        assert_type(attempts, int)
+        assert_type(error, str)
+
+
+async def awaited_queues(space: aio.Space) -> None:
+    """The same for asyncio."""
+    mail = awaited.Queue[str](space, "mail")
+    async with await mail.get() as letter:
+        assert_type(letter, str)
+    assert_type(await mail.try_get(), awaited.Delivery[str] | None)
+    async for dead in mail.dead:
+        assert_type(dead, awaited.DeadItem[str])

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from types import EllipsisType, TracebackType, UnionType
 from typing import Any, Generic, Literal, Self, TypeVar, overload
 
+from tupelo import _native
 from tupelo._native import AnyFormal, Entry, Explanation, Formal, Order, Rest, Seconds, Template
 from tupelo.letters import DeadLetter
 
@@ -30,6 +31,8 @@ def connect(
 ) -> Space: ...
 
 class Claim(Coroutine[Any, Any, Claim[T_co]], Generic[T_co]):
+    @property
+    def blocking(self) -> _native.Claim[T_co]: ...
     @property
     def tuple(self) -> T_co: ...
     @property
@@ -2403,6 +2406,8 @@ class Transaction(TransactionSpace):
     ) -> None: ...
 
 class Space(_Verbs):
+    @property
+    def blocking(self) -> _native.Space: ...
     @property
     def url(self) -> str: ...
     @property

@@ -18,17 +18,22 @@ from tupelo.aio.remote import RemoteFunction, worker
 from tupelo.batteries.core.barrier import Barrier, BrokenBarrier, Latch
 from tupelo.batteries.core.locks import Lock, Permit, RWLock, Semaphore
 from tupelo.batteries.core.pool import Failure
+from tupelo.batteries.core.queue import DeadItem, DeadItems, Delivery, Queue
 from tupelo.batteries.core.values import Counter, Register
 
 __all__ = [
     "Barrier",
     "BrokenBarrier",
     "Counter",
+    "DeadItem",
+    "DeadItems",
+    "Delivery",
     "Failure",
     "Latch",
     "Lock",
     "Permit",
     "Pool",
+    "Queue",
     "RWLock",
     "Register",
     "RemoteFunction",

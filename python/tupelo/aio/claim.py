@@ -47,6 +47,11 @@ class Claim(Coroutine[Any, Any, "Claim[T]"], Generic[T]):
         return self._begun
 
     @property
+    def blocking(self) -> _native.Claim[T]:
+        """The same claim, whose verbs are not awaited: none of them waits."""
+        return self._held
+
+    @property
     def tuple(self) -> T:
         """The tuple."""
         return self._held.tuple

@@ -54,6 +54,11 @@ class Space:
         self._bells = weakref.WeakKeyDictionary()
 
     @property
+    def blocking(self) -> _native.Space:
+        """The same connection, blocking: for what does not wait, and for threads."""
+        return self._space
+
+    @property
     def url(self) -> str:
         """Where the space is, as given to `connect`."""
         return self._space.url

@@ -14,6 +14,7 @@ its tuples, so that a program in another language can take part: see docs/batter
 from tupelo.batteries.barrier import Barrier, BrokenBarrier, Latch
 from tupelo.batteries.locks import Lock, Permit, RWLock, Semaphore
 from tupelo.batteries.pool import Failure, Pool
+from tupelo.batteries.queue import DeadItem, DeadItems, Delivery, Queue
 from tupelo.batteries.remote import RemoteFunction, worker
 from tupelo.batteries.values import Counter, Register
 
@@ -21,11 +22,15 @@ __all__ = [
     "Barrier",
     "BrokenBarrier",
     "Counter",
+    "DeadItem",
+    "DeadItems",
+    "Delivery",
     "Failure",
     "Latch",
     "Lock",
     "Permit",
     "Pool",
+    "Queue",
     "RWLock",
     "Register",
     "RemoteFunction",

@@ -5,6 +5,9 @@ asyncio they are those of `tupelo.aio.Space`, and the battery is used as it is. 
 has the same battery over `AtOnce`, whose verbs block and have their result by the time they are
 awaited: `run` then drives a coroutine to its end without a loop, as one call.
 
+What does not wait is the same for both, and not slow enough for a detour: `blocking` of either is
+the connection itself, and `blocking` of a claim the claim itself.
+
 Rejected: blocking code that is translated, or a loop in a thread behind the blocking face, which
 costs two changes of thread for each call.
 """
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
         """A claim: of `tupelo.aio`, or `HeldAtOnce`."""
 
         @property
+        def blocking(self) -> _native.Claim[Any]: ...
+        @property
         def tuple(self) -> Any: ...
         @property
         def fence(self) -> int: ...
@@ -49,6 +54,8 @@ if TYPE_CHECKING:
     class Verbs(Protocol):
         """The verbs that batteries are made of: of `tupelo.aio.Space`, or `AtOnce`."""
 
+        @property
+        def blocking(self) -> Space: ...
         @property
         def url(self) -> str: ...
         async def put(
@@ -93,6 +100,7 @@ if TYPE_CHECKING:
             ttl: Seconds = 30,
             timeout: Seconds | None = None,
             max_attempts: int | None = None,
+            order: Order = "fifo",
         ) -> Awaitable[Held]: ...
         async def dead(self, *template: Any) -> list[DeadLetter[Any]]: ...
         async def requeue(self, *template: Any) -> int: ...
@@ -141,11 +149,11 @@ def awaited(space: Any) -> Verbs:
 class HeldAtOnce:
     """A claim whose awaited verbs are those of the blocking one."""
 
-    __slots__ = ("_claim", "attempt", "fence", "tuple")
+    __slots__ = ("_claim", "attempt", "blocking", "fence", "tuple")
 
     def __init__(self, claim: _native.Claim[Any]) -> None:
         """Wrap a claim."""
-        self._claim = claim
+        self._claim = self.blocking = claim
         self.tuple: Any = claim.tuple
         self.fence = claim.fence
         self.attempt = claim.attempt
@@ -184,7 +192,7 @@ class HeldAtOnce:
 class AtOnce:
     """A blocking space whose verbs can be awaited: they have happened when they return."""
 
-    __slots__ = ("_space",)
+    __slots__ = ("_space", "blocking")
 
     def __init__(self, space: Space) -> None:
         """Wrap a blocking space.
@@ -201,7 +209,7 @@ class AtOnce:
                     "the same name in tupelo.aio.batteries"
                 )
             raise TypeError(message)
-        self._space = space
+        self._space = self.blocking = space
 
     @property
     def url(self) -> str:
@@ -297,9 +305,12 @@ class AtOnce:
         ttl: Seconds = 30,
         timeout: Seconds | None = None,
         max_attempts: int | None = None,
+        order: Order = "fifo",
     ) -> HeldAtOnce:
         """Claim a match, waiting for one."""
-        claim = self._space.claim(*template, ttl=ttl, timeout=timeout, max_attempts=max_attempts)
+        claim = self._space.claim(
+            *template, ttl=ttl, timeout=timeout, max_attempts=max_attempts, order=order
+        )
         return HeldAtOnce(claim)
 
     async def dead(self, *template: Any) -> list[DeadLetter[Any]]:

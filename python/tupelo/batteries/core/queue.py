@@ -1,0 +1,328 @@
+"""Work for others: `Queue`, with priorities, delays, a bound, and dead letters.
+
+An item is a tuple that is claimed by whoever works on it. All that makes a queue safe is in the
+claim: the item comes back if its worker fails, dies or is stopped, and what has to happen with the
+end of the work happens at the same moment.
+
+The tuples:
+
+* `("tupelo.queue", name, room, [item])`: an item of priority 0, in a list of its own.
+* `("tupelo.queue", name, room, priority, [item])`: an item of priority 1 to 9.
+* `("tupelo.queue.size", name, maxsize)`: the bound, if there is one; 0 while it is being made.
+* `("tupelo.queue.room", name)`: room for one more item, if there is a bound. Whoever puts an item
+  swaps one for it, and sets `room` of the item to 1; whoever is done with such an item puts one
+  under its claim. An item whose `room` is 0 took no room, and gives none.
+
+Items stand in lists so that all have the same shape: a space keeps the order of coming among the
+tuples of one shape (T2), and items may be of any kind. Urgent items have a shape of their own, so
+that a queue without them pays one look that finds nothing; each priority is then asked for by
+value, which an index answers. `order=F.max(…)` looks at every item that waits: 65 us among 1 000,
+where nine looks are 5.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, NamedTuple, TypedDict, TypeVar
+
+from tupelo import _native
+from tupelo.batteries import checks
+from tupelo.batteries.timeouts import Deadline, timed_out
+from tupelo.batteries.verbs import awaited
+from tupelo.errors import Timeout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from types import TracebackType
+    from typing import Any
+
+    from tupelo._native import Claim, Seconds
+    from tupelo.batteries.verbs import Verbs
+
+__all__ = ["DeadItem", "DeadItems", "Delivery", "Queue"]
+
+T = TypeVar("T")
+
+QUEUE = "tupelo.queue"
+SIZE = "tupelo.queue.size"
+ROOM = "tupelo.queue.room"
+
+PRIORITY_MAX = 9
+"""Each priority that is in use costs a look, as long as there are urgent items."""
+
+MAXSIZE_MAX = 1_000_000
+"""Room is made of tuples."""
+
+ATTEMPTS_MAX = (1 << 32) - 1
+
+MOST_URGENT = _native.FieldProxy().max(3)
+
+
+class Terms(TypedDict):
+    """Of all claims of a queue."""
+
+    ttl: float
+    max_attempts: int | None
+
+
+class DeadItem(NamedTuple, Generic[T]):
+    """An item that nobody could be done with."""
+
+    item: T
+    attempts: int
+    """How many failed."""
+    error: str
+    """Why the last one failed."""
+
+
+class Work(Generic[T]):
+    """What a delivery is on both faces: nothing that a worker does with its item has to wait."""
+
+    __slots__ = ("_claim", "_room", "item")
+
+    def __init__(self, claim: Claim[Any]) -> None:
+        """Note what was claimed."""
+        fields = claim.tuple
+        self._claim = claim
+        self._room: int = fields[2]
+        self.item: T = fields[-1][0]
+        """The item."""
+
+    def __repr__(self) -> str:
+        """Show the item and the attempt."""
+        return f"<Delivery {self.item!r}, attempt {self.attempt}>"
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt at the item this is; the first is 1."""
+        return self._claim.attempt
+
+    def _begin(self) -> T:
+        self._claim.__enter__()
+        return self.item
+
+    def _done(self) -> None:
+        self._make_room()
+        self._claim.done()
+
+    def _abort(self, reason: str | None) -> None:
+        self._room = 0
+        self._claim.abort() if reason is None else self._claim.abort(reason)
+
+    def _put(self, *fields: Any) -> None:
+        self._claim.put(*fields)
+
+    def _end(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if exception is None:
+            self._make_room()
+        self._claim.__exit__(kind, exception, traceback)
+
+    def _make_room(self) -> None:
+        """Give the room of the item back with the end of the claim, if it took any."""
+        if self._room:
+            self._room = 0
+            self._claim.put(ROOM, self._claim.tuple[1])
+
+
+class Delivery(Work[T]):
+    """An item in the hands of its worker; see `tupelo.batteries.Delivery`."""
+
+    __slots__ = ()
+
+    async def done(self) -> None:
+        """Be done with the item: it is gone."""
+        self._done()
+
+    async def abort(self, reason: str | None = None) -> None:
+        """Give the item back to its place."""
+        self._abort(reason)
+
+    async def put(self, *fields: Any) -> None:
+        """Add a tuple to the space at the moment when the item is done, or never."""
+        self._put(*fields)
+
+    async def __aenter__(self) -> T:
+        """Begin to renew the claim; return the item."""
+        return self._begin()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Be done with the item, unless the block was; give it back if the block raised."""
+        self._end(kind, exception, traceback)
+
+
+class Queue(Generic[T]):
+    """Items for whoever gets them first; see `tupelo.batteries.Queue`.
+
+    >>> import asyncio
+    >>> from tupelo import aio
+    >>> from tupelo.aio.batteries import Queue
+    >>> async def main():
+    ...     async with aio.connect("mem://mailed") as space:
+    ...         mail = Queue[str](space, "mail")
+    ...         await mail.put("hello")
+    ...         async with await mail.get(timeout=5) as letter:
+    ...             return letter
+    >>> asyncio.run(main())
+    'hello'
+    """
+
+    def __init__(
+        self,
+        space: Verbs,
+        name: str,
+        *,
+        maxsize: int | None = None,
+        max_attempts: int | None = None,
+        ttl: Seconds = 30,
+    ) -> None:
+        """Make an object of the queue; nothing happens in the space."""
+        self._space = awaited(space)
+        self._now = self._space.blocking
+        self.name = checks.text("name", name)
+        self.maxsize = None
+        if maxsize is not None:
+            self.maxsize = checks.number_of("maxsize", maxsize, MAXSIZE_MAX)
+        if max_attempts is not None:
+            max_attempts = checks.number_of("max_attempts", max_attempts, ATTEMPTS_MAX)
+        self._terms: Terms = {"ttl": checks.time_to_live(ttl), "max_attempts": max_attempts}
+        self._has_room = False
+        self._some = (QUEUE, self.name, int, list)
+        self._urgent = (QUEUE, self.name, int, int, list)
+        self._any = _native.like(*self._some) | _native.like(*self._urgent)
+        self.dead: DeadItems[T] = DeadItems(self._space, self._any)
+
+    def __repr__(self) -> str:
+        """Show the name, and where it is."""
+        return f"<Queue {self.name!r} in {self._space.url}>"
+
+    async def put(
+        self,
+        item: T,
+        *,
+        priority: int = 0,
+        after: Seconds | None = None,
+        timeout: Seconds | None = None,
+    ) -> None:
+        """Add an item; if there is a bound, wait for room."""
+        level = () if priority == 0 else (checks.number_of("priority", priority, PRIORITY_MAX),)
+        if self.maxsize is None or after is not None:
+            free = (QUEUE, self.name, 0, *level, [item])
+            if timeout is None:
+                self._now.put(*free, after=after)
+            else:
+                await self._space.put(*free, after=after, timeout=timeout)
+            return
+        deadline = Deadline(timeout)
+        if not self._has_room:
+            await self._provide_room(self.maxsize)
+        bounded = (QUEUE, self.name, 1, *level, [item])
+        if self._now.try_swap(ROOM, self.name, to=bounded) is not None:
+            return
+        try:
+            await self._space.swap(ROOM, self.name, to=bounded, timeout=deadline.left())
+        except Timeout:
+            message = f"queue {self.name!r} had no room{deadline}, its maxsize is {self.maxsize}"
+            raise timed_out(message, self._space.url) from None
+
+    async def get(self, timeout: Seconds | None = None) -> Delivery[T]:
+        """Claim the next item, waiting for one."""
+        return Delivery(self.claim_now() or await self.claim(timeout))
+
+    async def try_get(self) -> Delivery[T] | None:
+        """Claim the next item, or return None at once."""
+        claim = self.claim_now()
+        return None if claim is None else Delivery(claim)
+
+    def claim_now(self) -> Claim[Any] | None:
+        """Claim the next item that is there, if one is."""
+        try_claim, terms = self._now.try_claim, self._terms
+        if self._now.try_read(*self._urgent) is not None:
+            for priority in range(PRIORITY_MAX, 0, -1):
+                claim = try_claim(QUEUE, self.name, int, priority, list, **terms)
+                if claim is not None:
+                    return claim
+        return try_claim(*self._some, **terms)
+
+    async def claim(self, timeout: Seconds | None) -> Claim[Any]:
+        """Wait for an item, and claim it."""
+        deadline = Deadline(timeout)
+        try:
+            held = await self._space.claim(
+                self._any,
+                timeout=deadline.left(),
+                order=MOST_URGENT,  # of those that came since the look
+                **self._terms,
+            )
+        except Timeout:
+            message = f"queue {self.name!r} had no item{deadline}"
+            raise timed_out(message, self._space.url) from None
+        return held.blocking
+
+    async def waiting(self) -> int:
+        """Return how many items wait: they are due, and nobody works on them."""
+        return await self._space.count(self._any)
+
+    async def join(self, timeout: Seconds | None = None) -> None:
+        """Wait until no item waits, and nobody works on one."""
+        deadline = Deadline(timeout)
+        try:
+            await self._space.wait_none(self._any, timeout=deadline.left())
+        except Timeout:
+            left = await self.waiting()
+            message = f"queue {self.name!r} was not done{deadline}, {left} items wait"
+            raise timed_out(message, self._space.url) from None
+
+    async def _provide_room(self, maxsize: int) -> None:
+        """Put as many tuples as there is room, unless they are there: all, or none."""
+        space, name = self._space, self.name
+        self._now.put_if_absent(SIZE, name, 0, unless=(SIZE, name, int))
+        claim = (await space.claim(SIZE, name, int)).blocking
+        with claim as (_, _, there):
+            if there == 0:
+                for _ in range(maxsize):
+                    claim.put(ROOM, name)
+            claim.put(SIZE, name, there or maxsize)
+        if there not in (0, maxsize):
+            message = (
+                f"queue {name!r} has maxsize={there} in {space.url}, and {maxsize} here: give the "
+                "same everywhere, or another name"
+            )
+            raise ValueError(message)
+        self._has_room = True
+
+
+class DeadItems(Generic[T]):
+    """The items that nobody could be done with; see `tupelo.batteries.Queue.dead`."""
+
+    def __init__(self, space: Verbs, template: _native.Template[Any]) -> None:
+        """Note what is an item."""
+        self._space = space
+        self._template = template
+
+    async def all(self) -> list[DeadItem[T]]:
+        """Return them, as they are at this moment."""
+        letters = await self._space.dead(self._template)
+        return [
+            DeadItem(letter.tuple[-1][0], letter.attempts, "".join(letter.reasons[-1:]))
+            for letter in letters
+        ]
+
+    async def retry(self) -> int:
+        """Put them all back, with all attempts before them; return how many."""
+        return await self._space.requeue(self._template)
+
+    async def __aiter__(self) -> AsyncIterator[DeadItem[T]]:
+        """Iterate over them, as they are at this moment."""
+        for item in await self.all():
+            yield item

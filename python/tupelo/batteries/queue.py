@@ -1,0 +1,283 @@
+"""Work for others, for blocking programs: `Queue`."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from tupelo.batteries.core import queue as core
+from tupelo.batteries.core.queue import DeadItem
+from tupelo.batteries.verbs import AtOnce, run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+    from typing import Any
+
+    from tupelo._native import Seconds, Space
+
+__all__ = ["DeadItem", "DeadItems", "Delivery", "Queue"]
+
+T = TypeVar("T")
+
+
+class Delivery(core.Work[T]):
+    """An item in the hands of its worker. A context manager that gives the item.
+
+    At the end of the block the worker is done with it; if the block raises, or the process dies or
+    is silent for longer than the ttl of the queue, it is back at its old place (K2).
+
+    >>> from tupelo.batteries import Queue
+    >>> mail = Queue[str](space, "mail")
+    >>> mail.put("hello")
+    >>> with mail.get(timeout=5) as letter:
+    ...     letter
+    'hello'
+    """
+
+    __slots__ = ()
+
+    def done(self) -> None:
+        """Be done with the item: it is gone. For use without a block.
+
+        Without a block the claim is not renewed: be done within the ttl of the queue.
+
+        Raises:
+            ClaimLost: the item is another's work now (K3).
+            ValueError: it was done or given back before.
+        """
+        self._done()
+
+    def abort(self, reason: str | None = None) -> None:
+        """Give the item back to its place; after its last attempt, to the dead ones.
+
+        Raises:
+            ClaimLost: the item is another's work now (K3).
+            ValueError: it was done or given back before.
+        """
+        self._abort(reason)
+
+    def put(self, *fields: Any) -> None:
+        """Add a tuple to the space at the moment when the item is done, or never (K4).
+
+        >>> from tupelo.batteries import Queue
+        >>> numbers = Queue[int](space, "numbers")
+        >>> numbers.put(7)
+        >>> delivery = numbers.get()
+        >>> with delivery as number:
+        ...     delivery.put("squared", number, number * number)
+        >>> space.take("squared", 7, int)
+        ('squared', 7, 49)
+        """
+        self._put(*fields)
+
+    def __enter__(self) -> T:
+        """Begin to renew the claim; return the item."""
+        return self._begin()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None:
+        """Be done with the item, unless the block was; give it back if the block raised."""
+        self._end(kind, exception, traceback)
+
+
+class DeadItems(Generic[T]):
+    """The items that nobody could be done with. Iterates over what they are at this moment."""
+
+    def __init__(self, items: core.DeadItems[T]) -> None:
+        """Wrap the awaited ones."""
+        self._core = items
+
+    def all(self) -> list[DeadItem[T]]:
+        """Return them, the oldest first."""
+        return run(self._core.all())
+
+    def retry(self) -> int:
+        """Put them all back at their old places, with all attempts before them (K5).
+
+        Returns:
+            How many there were.
+        """
+        return run(self._core.retry())
+
+    def __iter__(self) -> Iterator[DeadItem[T]]:
+        """Iterate over (item, attempts, error)."""
+        return iter(self.all())
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.all())
+
+
+class Queue(Generic[T]):
+    """Items for whoever gets them first, that are not lost if that one fails or dies.
+
+    Its tuples: docs/batteries.md.
+
+    >>> from tupelo.batteries import Queue
+    >>> mail = Queue[str](space, "mail", maxsize=10_000, max_attempts=2)
+    >>> mail.put("later is fine")
+    >>> mail.put("now, please", priority=2)
+    >>> for _ in range(2):
+    ...     with mail.get(timeout=5) as letter:
+    ...         print(letter)
+    now, please
+    later is fine
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        name: str,
+        *,
+        maxsize: int | None = None,
+        max_attempts: int | None = None,
+        ttl: Seconds = 30,
+    ) -> None:
+        """Make an object of the queue; nothing happens in the space.
+
+        Args:
+            space: where the queue is.
+            name: all who name it the same use the same.
+            maxsize: how many items may be there, up to 1 000 000; then `put` waits. None for as
+                many as fit into the space. Only for `put`: who only gets need not know it.
+                Items that are worked on and dead ones count; those put with `after=` do not.
+            max_attempts: after so many failed attempts an item is dead. None for never. Only for
+                `get`.
+            ttl: after how many seconds without a sign of life a worker has lost its item. Only a
+                process that is stopped is silent: one that is busy, in whatever code, is not.
+
+        Raises:
+            TypeError: an argument of another type.
+            ValueError: a number that can not be.
+        """
+        self._core: core.Queue[T] = core.Queue(
+            AtOnce(space), name, maxsize=maxsize, max_attempts=max_attempts, ttl=ttl
+        )
+        self.dead: DeadItems[T] = DeadItems(self._core.dead)
+        """The items that nobody could be done with.
+
+        >>> from tupelo.batteries import Queue
+        >>> mail = Queue[str](space, "post", max_attempts=1)
+        >>> mail.put("hello")
+        >>> mail.get().abort("no such address")
+        >>> for letter, attempts, error in mail.dead:
+        ...     print(letter, attempts, error)
+        hello 1 no such address
+        >>> mail.dead.retry()
+        1
+        """
+
+    def __repr__(self) -> str:
+        """Show the name, and where it is."""
+        return repr(self._core)
+
+    @property
+    def name(self) -> str:
+        """The name, the same in every process."""
+        return self._core.name
+
+    @property
+    def maxsize(self) -> int | None:
+        """How many items may be there; None for as many as fit into the space."""
+        return self._core.maxsize
+
+    def put(
+        self,
+        item: T,
+        *,
+        priority: int = 0,
+        after: Seconds | None = None,
+        timeout: Seconds | None = None,
+    ) -> None:
+        """Add an item.
+
+        Args:
+            item: any value that a field can hold.
+            priority: 0 to 9. Items of a greater one are got first, of the same one in the order in
+                which they came.
+            after: so many seconds later, and then as the last of its priority. Such an item takes
+                no room of `maxsize`.
+            timeout: how long to wait for room, in seconds. None: of `maxsize` for ever; of the
+                space itself not at all.
+
+        Raises:
+            Timeout: there was no room in time.
+            SpaceFull: the space itself is full.
+            NotEncodable: no field can hold the item.
+            ValueError: elsewhere the queue has another maxsize.
+
+        In each case nothing was added.
+
+        >>> from tupelo.batteries import Queue
+        >>> small = Queue[int](space, "small", maxsize=1)
+        >>> small.put(1)
+        >>> small.put(2, timeout=0.01)
+        Traceback (most recent call last):
+        ...
+        tupelo.Timeout: TUP-003: queue 'small' had no room within 0.01 s, its maxsize is 1
+        """
+        run(self._core.put(item, priority=priority, after=after, timeout=timeout))
+
+    def get(self, timeout: Seconds | None = None) -> Delivery[T]:
+        """Claim the next item, waiting for one. Who has waited longest is served first (T3).
+
+        Args:
+            timeout: the longest wait, in seconds. None waits for ever, 0 not at all.
+
+        Returns:
+            The delivery: a context manager that gives the item.
+
+        Raises:
+            Timeout: there was none in time.
+
+        >>> from tupelo.batteries import Queue
+        >>> mail = Queue[str](space, "letters")
+        >>> mail.put("hello")
+        >>> with mail.get() as letter:
+        ...     raise RuntimeError("the printer is on fire")
+        Traceback (most recent call last):
+        ...
+        RuntimeError: the printer is on fire
+        >>> delivery = mail.get()
+        >>> delivery.item, delivery.attempt
+        ('hello', 2)
+        >>> delivery.done()
+        """
+        return Delivery(self._core.claim_now() or run(self._core.claim(timeout)))
+
+    def try_get(self) -> Delivery[T] | None:
+        """Claim the next item, or return None at once.
+
+        >>> from tupelo.batteries import Queue
+        >>> Queue[str](space, "nothing").try_get() is None
+        True
+        """
+        claim = self._core.claim_now()
+        return None if claim is None else Delivery(claim)
+
+    def __len__(self) -> int:
+        """Return how many items wait: they are due, and nobody works on them."""
+        return run(self._core.waiting())
+
+    def __bool__(self) -> bool:
+        """Return True: a queue is one, also if nothing waits in it."""
+        return True
+
+    def join(self, timeout: Seconds | None = None) -> None:
+        """Wait until no item waits, and nobody works on one.
+
+        Items that are not due yet, and dead ones, are not waited for.
+
+        Raises:
+            Timeout: that was not so in time.
+
+        >>> from tupelo.batteries import Queue
+        >>> Queue[str](space, "nothing").join(timeout=5)
+        """
+        run(self._core.join(timeout))
