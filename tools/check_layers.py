@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-UNSAFE_HOMES = ("crates/shm", "crates/crashtest", "python/src")
+UNSAFE_HOMES = ("crates/shm", "python/src")
 LAYER_BLOCK = re.compile(r"```text\nlayers\b[^\n]*\n(.*?)```", re.DOTALL)
 UNSAFE = re.compile(r"^(?!\s*//).*\bunsafe\s*(?:\{|fn\b|impl\b|extern\b)", re.MULTILINE)
 
@@ -26,7 +26,7 @@ def layers(text: str) -> tuple[dict[str, int], set[str]]:
     development: set[str] = set()
     rows = [line for line in block.group(1).splitlines() if re.match(r"[a-z]", line)]
     for height, row in enumerate(reversed(rows)):
-        folders = re.findall(r"\b(?:crates/[a-z-]+|python)(?=\s|$)", row)
+        folders = re.findall(r"\b(?:crates/[a-z/-]+|python)(?=\s|$)", row)
         if row.startswith("development"):
             development.update(folders)
         heights.update(dict.fromkeys(folders, height))
@@ -35,7 +35,8 @@ def layers(text: str) -> tuple[dict[str, int], set[str]]:
 
 def manifests() -> dict[str, dict[str, Any]]:
     """Every Cargo.toml of the workspace, by folder."""
-    paths = [*sorted(ROOT.glob("crates/*/Cargo.toml")), ROOT / "python" / "Cargo.toml"]
+    crates = [*ROOT.glob("crates/*/Cargo.toml"), *ROOT.glob("crates/*/*/Cargo.toml")]
+    paths = [*sorted(crates), ROOT / "python" / "Cargo.toml"]
     return {
         str(path.parent.relative_to(ROOT)): tomllib.loads(path.read_text(encoding="utf-8"))
         for path in paths
