@@ -1,6 +1,7 @@
 """Claims of processes that die, stop and fork: nothing is lost, nothing is done twice."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -168,65 +169,84 @@ def test_a_claim_of_private_memory_stays_with_the_parent(new_url):
         assert space.count(REST) == 0
 
 
-TASKS = 300
-
 WORKER = """
 import os, sys
 import tupelo as ts
 
 space = ts.connect(sys.argv[1], create=False)
-wanted = sys.argv[2]
-lost = 0
-space.put("ready", wanted, os.getpid())
+over, me = int(sys.argv[2]), os.getpid()
+space.put("ready", me)
 while True:
     claim = space.claim("task", int, ttl=0.5)
     try:
         with claim as (_, number):
-            claim.put("result", number, os.getpid())
-            if number == TASKS:  # the last one says: it is over
+            claim.put("result", number, me)
+            if number == over:
                 break
-            if space.try_take("hold", wanted):
+            if space.try_take("hold"):
                 # In the middle of a task: to be killed or stopped here.
-                space.put("holds", wanted, number)
-                space.take("go on", wanted)
+                space.put("holds", number, me)
+                space.take("go on", me)
     except ts.ClaimLost:
-        space.put("lost", wanted, number)
+        space.put("lost", number, me)
 """
 
+WORKERS = 3
 
-def test_of_workers_that_are_killed_and_stopped_every_task_has_one_result(shm, shm_url, eventually):
-    """The chaos of K1 to K5: one dies, one sleeps until its claim is lost, one goes on."""
-    code = WORKER.replace("TASKS", str(TASKS))
-    names = ["killed", "stopped", "lucky"]
-    shm.put("hold", "killed")
-    shm.put("hold", "stopped")
-    workers = {name: start(code, shm_url, name) for name in names}
-    for name in names:
-        shm.take("ready", name, int, timeout=60)
-    eventually(lambda: shm.stat()["waiters"] == len(names))
-    shm.put_all(("task", number) for number in range(TASKS))
+# Tasks, and how many of their workers are killed and stopped. The long form is for `make torture`.
+CHAOS = [(1_000, 4, 2)]
+if os.environ.get("TUPELO_EVERY_INSTRUCTION"):
+    CHAOS.append((10_000, 20, 5))
 
-    _, _, of_killed = shm.take("holds", "killed", int, timeout=60)
-    workers["killed"].kill()
-    _, _, of_stopped = shm.take("holds", "stopped", int, timeout=60)
-    workers["stopped"].send_signal(signal.SIGSTOP)
-    shm.take("result", of_killed, int, timeout=60)
-    _, _, author = shm.take("result", of_stopped, int, timeout=60)
-    assert author == workers["lucky"].pid
-    shm.put("go on", "stopped")
-    workers["stopped"].send_signal(signal.SIGCONT)
-    assert shm.take("lost", "stopped", int, timeout=60) == ("lost", "stopped", of_stopped)  # K3
 
-    results = shm.take_many("result", int, int, n=TASKS - 2, timeout=60)
-    numbers = sorted([number for _, number, _ in results] + [of_killed, of_stopped])
-    assert numbers == list(range(TASKS))  # each exactly once
+@pytest.mark.parametrize(("tasks", "kills", "stops"), CHAOS)
+def test_of_workers_that_are_killed_and_stopped_every_task_has_one_result(
+    shm, shm_url, tasks, kills, stops
+):
+    """The chaos of K1 to K5: some die, some sleep until their claim is lost, some go on."""
+    workers = {}
+
+    def add_worker():
+        child = start(WORKER, shm_url, tasks)
+        workers[child.pid] = child
+        shm.take("ready", child.pid, timeout=60)
+
+    for _ in range(WORKERS):
+        add_worker()
+    blows = ["kill"] * kills + ["stop"] * stops
+    seed = int(os.environ.get("TUPELO_SEED", random.randrange(1 << 32)))
+    print(f"TUPELO_SEED={seed}")  # noqa: T201 - shown if it fails
+    random.Random(seed).shuffle(blows)
+
+    held, share = {}, tasks // len(blows)
+    for turn, blow in enumerate(blows):
+        shm.put("hold")
+        shm.put_all(("task", number) for number in range(turn * share, (turn + 1) * share))
+        _, number, pid = shm.take("holds", int, int, timeout=60)
+        held[number] = pid
+        if blow == "kill":
+            child = workers.pop(pid)
+            child.kill()
+            assert child.communicate(timeout=60)[1] == ""
+            assert child.returncode == -9
+            add_worker()
+        else:
+            workers[pid].send_signal(signal.SIGSTOP)
+            shm.read("result", number, int, timeout=60)  # K2: it is somebody else's work now
+            shm.put("go on", pid)
+            workers[pid].send_signal(signal.SIGCONT)
+            assert shm.take("lost", number, pid, timeout=60) == ("lost", number, pid)  # K3
+
+    shm.put_all(("task", number) for number in range(len(blows) * share, tasks))
+    results = shm.take_many("result", int, int, n=tasks, timeout=60)
+    assert sorted(number for _, number, _ in results) == list(range(tasks))  # each exactly once
+    authors = {number: author for _, number, author in results}
+    assert all(authors[number] != pid for number, pid in held.items())  # K3, K4
     shm.wait_none("task", int, timeout=60)
 
-    shm.put_all([("task", TASKS), ("task", TASKS)])
-    errors = {name: worker.communicate(timeout=60)[1] for name, worker in workers.items()}
-    assert errors == dict.fromkeys(names, "")
-    assert workers["killed"].returncode == -9
-    assert workers["stopped"].returncode == workers["lucky"].returncode == 0
-    assert len(shm.take_all("result", TASKS, int)) == 2
+    shm.put_all([("task", tasks)] * WORKERS)
+    assert [child.communicate(timeout=60)[1] for child in workers.values()] == [""] * WORKERS
+    assert {child.returncode for child in workers.values()} == {0}
+    assert len(shm.take_all("result", tasks, int)) == WORKERS
     shm.take_all("lost", REST)  # of one that was kept waiting by a busy machine
     assert shm.count(REST) == 0

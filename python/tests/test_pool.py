@@ -116,18 +116,24 @@ def test_an_exception_in_the_block_kills_the_workers(shm, shm_url):
     assert shm.count(REST) == 0
 
 
-@pytest.mark.parametrize("kills", [5])
-def test_of_killed_workers_no_task_is_lost(shm, shm_url, kills):
+# Tasks, and how many workers are killed. The long form is for `make torture`.
+KILLS = [(3_000, 5)]
+if os.environ.get("TUPELO_EVERY_INSTRUCTION"):
+    KILLS.append((10_000, 20))
+
+
+@pytest.mark.parametrize(("tasks", "kills"), KILLS)
+def test_of_killed_workers_no_task_is_lost(shm, shm_url, tasks, kills):
     """K2: whoever is killed is replaced, and what it was doing is done again."""
     with Pool(shm_url, workers=2) as pool:
-        results = pool.map(calls.double, range(3000), as_completed=True)
-        every = 3000 // kills
+        results = pool.map(calls.double, range(tasks), as_completed=True)
+        every = tasks // kills
         done = []
         for number, result in enumerate(results):
             done.append(result)
             if number % every == every // 2:
                 os.kill(pool.pids()[number % 2], signal.SIGKILL)
-        assert sorted(done) == [2 * n for n in range(3000)]
+        assert sorted(done) == [2 * n for n in range(tasks)]
         assert len(pool.pids()) == 2
     assert shm.count(REST) == 0
 
