@@ -20,7 +20,7 @@ help: ## list the targets
 
 .PHONY: demo
 demo: $(VENV)/.extension ## build what is needed, then show the space at work (about a minute)
-	@$(BIN)/tupelo demo password
+	@$(BIN)/tupelo demo password --kill 2
 
 .PHONY: build
 build: $(VENV)/.extension ## build the Python extension and the command line into .venv
@@ -56,6 +56,7 @@ torture: export TUPELO_TORTURE_SECONDS ?= 60
 torture: export TUPELO_CANCELLATIONS ?= 100000
 torture: $(VENV)/.extension $(VENV)/.dev ## the long forms of the tests of crashes, cancellations and hostile input (tens of minutes)
 	$(BIN)/pytest python/tests/test_aio_cancel.py
+	$(BIN)/pytest -k killed python/tests/test_claim_processes.py python/tests/test_pool.py
 	$(CARGO) test --workspace --locked
 
 .PHONY: check

@@ -1,6 +1,7 @@
 """`python -m tupelo.demo`: the demos run, check their results, and refuse bad input clearly."""
 
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,6 +41,31 @@ def test_the_same_work_is_done_without_a_space_and_shown_beside_it():
     assert [line[:17] for line in table[-3:]] == [
         f"  one search, {figure}" for figure in ("p50", "p99", "max")
     ]
+
+
+def test_the_page_says_which_searches_of_killed_workers_ran_again():
+    words = ("--pairs", "1000", "--workers", "2", "--searches", "20", "--alone", "--kill", "3")
+    run = demo("password", *words)
+    assert run.returncode == 0, run.stderr
+    told = re.findall(
+        r"  worker (\d+) killed while it searched for [0-9a-f]{8}…:"
+        r" worker (\d+) has done it again, attempt (\d)\n",
+        run.stdout,
+    )
+    assert len(told) == 3
+    assert all(killed != other and attempt >= "2" for killed, other, attempt in told)
+    assert "with 3 workers killed on the way, every password right; 3 ran again" in run.stdout
+    assert "1 000 pairs taken back" in run.stdout
+
+
+def test_a_file_is_sorted_by_those_who_are_left(tmp_path):
+    source = tmp_path / "numbers.txt"
+    source.write_text("\n".join(map(str, range(5000, 0, -1))))
+    run = demo("sort", source, "--workers", "2", "--kill", "3")
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count(" killed while it sorted part 0\n") == 3
+    assert re.search(r"part 0 sorted again by worker \d+, attempt 4\n", run.stdout)
+    assert "the results are equal" in run.stdout
 
 
 def test_demos_leave_no_space_behind():

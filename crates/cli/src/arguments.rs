@@ -73,6 +73,7 @@ pub(crate) enum Command {
         before_help = "\
 Examples:
   tupelo demo password                   a million passwords, four workers, a hundred searches
+  tupelo demo password --kill 3          three workers are killed while they search
   tupelo demo sort numbers.txt           sort a file of your own
   tupelo demo --help                     all of them, with their options",
         help_template = HELP,

@@ -12,6 +12,7 @@ from tupelo.demo.terminal import Terminal
 EXAMPLES = """examples:
   tupelo demo password                      a million passwords, four workers, a hundred searches
   tupelo demo password --pairs 100000       the same, smaller
+  tupelo demo password --kill 3             three workers are killed while they search
   tupelo demo sort numbers.txt              sort a file of your own, one number per line
   tupelo demo sort numbers.txt --workers 8 --out sorted.txt
 """
@@ -42,12 +43,18 @@ def arguments() -> argparse.ArgumentParser:
     search.add_argument("--pairs", type=positive, default=1_000_000, help="size of the database")
     search.add_argument("--workers", type=positive, default=4, help="worker processes")
     search.add_argument("--searches", type=positive, default=100, help="passwords to find")
+    search.add_argument(
+        "--kill", type=positive, default=0, metavar="N", help="workers to kill on the way"
+    )
     search.add_argument("--seed", type=int, default=1, help="chooses what is searched for")
     search.add_argument("--alone", action="store_true", help="leave out the comparison")
 
     sorting = demos.add_parser("sort", help="sort a file of numbers with worker processes")
     sorting.add_argument("file", type=Path, help="one number per line")
     sorting.add_argument("--workers", type=positive, default=4, help="worker processes")
+    sorting.add_argument(
+        "--kill", type=positive, default=0, metavar="N", help="workers to kill on the way"
+    )
     sorting.add_argument("--out", type=Path, help="write the sorted numbers here")
     sorting.add_argument("--alone", action="store_true", help="leave out the comparison")
     return parser
@@ -63,12 +70,13 @@ def main() -> int:
     terminal = Terminal(sys.stdout)
     try:
         if options.demo == "password":
-            plan = Plan(options.pairs, options.workers, options.searches, options.seed)
+            plan = Plan(
+                options.pairs, options.workers, options.searches, options.seed, options.kill
+            )
             password.run(plan, terminal, alone=options.alone)
         else:
-            sort.run(
-                sort.Plan(options.file, options.workers, options.out), terminal, alone=options.alone
-            )
+            job = sort.Plan(options.file, options.workers, options.out, options.kill)
+            sort.run(job, terminal, alone=options.alone)
     except (sort.BadFileError, WrongResultError, TupeloError) as error:
         return failed(options.demo, str(error))
     except OSError as error:

@@ -31,6 +31,8 @@ class Plan:
     workers: int
     searches: int
     seed: int
+    kills: int = 0
+    """Workers that are killed with SIGKILL in the middle of a search."""
     name: str = field(default_factory=lambda: f"demo-{os.getpid()}")
 
     def part(self, worker: int) -> range:

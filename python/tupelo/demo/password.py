@@ -12,6 +12,9 @@ those of the others, and answers:
     ("search_task", digest, "not_processed")  ->  ("found_value", digest, password)
     ("search_task", None, "finished")             one per worker, at the end
 
+A task is a claim, and the answer is put under it: a worker that is killed loses no search, and its
+space is still there, with its part. `killing` shows it.
+
 Nobody declares an index: the first searches look through whole parts, and by that the spaces learn
 that they are asked for digests.
 """
@@ -25,9 +28,10 @@ from typing import Any, TypeVar
 
 import tupelo as ts
 from tupelo import like
-from tupelo.demo import database, rivals
+from tupelo.demo import database, killing, rivals
 from tupelo.demo.measure import Plan, WrongResultError, compare, measure
 from tupelo.demo.samples import Latency, Samples, joined, samples
+from tupelo.demo.team import Team
 from tupelo.demo.terminal import Terminal
 from tupelo.figures import count, duration
 
@@ -54,9 +58,14 @@ def run(plan: Plan, terminal: Terminal, *, alone: bool) -> None:
     )
     terminal.line()
     terminal.line("Tupelo: each worker has a space of its own, and all look into all")
-    with fresh_spaces(plan) as (common, parts), ts.spawn(worker, plan, n=plan.workers):
+    with fresh_spaces(plan) as (common, parts), Team(worker, plan) as team:
+        team.start(plan.workers)
+        # Before the clock starts, as with the others.
+        common.take_many("ready", n=plan.workers, timeout=PATIENCE_S)
         spaces = Spaces(plan, terminal, common, parts)
         outcomes = [measure(spaces, plan, terminal)]
+        if plan.kills:
+            killing.search_and_kill(plan, terminal, common, team)
         spaces.take_back()
     if alone:
         return
@@ -79,13 +88,14 @@ def worker(plan: Plan) -> None:
     """One worker: stores its part, searches until told to stop, takes its part back."""
     with ts.connect(url(plan)) as common:
         common.put("ready")
-        _, part = common.take("part", int)
+        _, part, is_stored = common.take("part", int, bool)
         with ts.connect(url(plan, part)) as own, ExitStack() as stack:
-            put_ns = store(own, plan.part(part))
-            common.put("stored", part, put_ns.tobytes())
+            if not is_stored:
+                put_ns = store(own, plan.part(part))
+                common.put("stored", part, put_ns.tobytes())
             others = ((part + step) % plan.workers for step in range(1, plan.workers))
             spaces = [own, *(stack.enter_context(ts.connect(url(plan, n))) for n in others)]
-            search(common, spaces)
+            search(common, spaces, part)
             checksum, taken, take_ns = take_all_back(own)
             common.put("taken", taken, checksum, take_ns.tobytes())
 
@@ -103,17 +113,19 @@ def store(own: ts.Space, part: range) -> Samples:
     return put_ns
 
 
-def search(common: ts.Space, spaces: Sequence[ts.Space]) -> None:
+def search(common: ts.Space, spaces: Sequence[ts.Space], part: int) -> None:
     """Serve search tasks until one says that it is finished."""
     while True:
-        _, digest, _ = common.take("search_task", ..., str)
-        if digest is None:
-            return
-        for space in spaces:
-            pair = space.try_read("hash_set", digest, str)
-            if pair is not None:
-                common.put("found_value", digest, pair[2])
-                break
+        claim = common.claim("search_task", ..., str)
+        with claim as (_, digest, _):
+            if digest is None:
+                return
+            killing.in_the_middle(common, claim, digest, part)
+            for space in spaces:
+                pair = space.try_read("hash_set", digest, str)
+                if pair is not None:
+                    claim.put("found_value", digest, pair[2])
+                    break
 
 
 def take_all_back(own: ts.Space) -> tuple[int, int, Samples]:
@@ -147,7 +159,7 @@ class Spaces:
 
     def store(self) -> None:
         """Tell each worker its part and wait until all have stored theirs."""
-        self.common.put_all(("part", number) for number in range(self.plan.workers))
+        self.common.put_all(("part", number, False) for number in range(self.plan.workers))
         stored = [self._wait(like("stored", int, bytes), "stored") for _ in self.parts]
         self.put_ns = joined([packed for _, _, packed in stored])
 

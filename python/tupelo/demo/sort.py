@@ -5,14 +5,16 @@ and sorts its numbers, and puts them back:
 
     ("sort_array", part, text)  ->  ("sorted_part", part, numbers)
                                 or  ("bad_line", part, line within the part, its text)
+    ("sort_array", -1, b"")         one per worker, at the end
 
+A task is a claim, and the answer is put under it: a worker that is killed loses no part.
 At most `PARTS_AHEAD` parts per worker are under way, so the file may be larger than the space. What
 stays in the master's memory is 8 bytes per number.
 """
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,14 +22,16 @@ from typing import BinaryIO
 
 import tupelo as ts
 from tupelo import like
+from tupelo.demo import killing
 from tupelo.demo.number_lines import BadLineError, Numbers, merged, pack, parse, unpack
+from tupelo.demo.team import PATIENCE_S, Team
 from tupelo.demo.terminal import Terminal
 from tupelo.figures import count, duration
 
 PART_BYTES = 1 << 20  # of text, about 150 000 numbers: a put costs nothing beside reading them
 LINE_BYTES_MAX = 1 << 16  # no number is longer
 PARTS_AHEAD = 4
-PATIENCE_S = 120.0  # longer than any part takes; a dead worker must not hang the demo
+NO_MORE = -1  # instead of the number of a part
 
 
 class BadFileError(Exception):
@@ -41,6 +45,8 @@ class Plan:
     file: Path
     workers: int
     out: Path | None
+    kills: int = 0
+    """Workers that are killed with SIGKILL in the middle of a part."""
     url: str = field(default_factory=lambda: f"shm://demo-sort-{os.getpid()}")
 
 
@@ -48,13 +54,18 @@ def worker(url: str) -> None:
     """One worker: sorts parts until there are no more."""
     with ts.connect(url) as space:
         space.put("ready")
-        for _, part, text in space.consume("sort_array", int, bytes):
-            try:
-                numbers = sorted(parse(text))
-            except BadLineError as bad:
-                space.put("bad_line", part, bad.line, bad.text)
-            else:
-                space.put("sorted_part", part, pack(numbers))
+        while True:
+            claim = space.claim("sort_array", int, bytes)
+            with claim as (_, part, text):
+                if part == NO_MORE:
+                    return
+                killing.in_the_middle(space, claim, part)
+                try:
+                    numbers = sorted(parse(text))
+                except BadLineError as bad:
+                    claim.put("bad_line", part, bad.line, bad.text)
+                else:
+                    claim.put("sorted_part", part, pack(numbers))
 
 
 def run(plan: Plan, terminal: Terminal, *, alone: bool) -> None:
@@ -98,14 +109,15 @@ def with_workers(plan: Plan, terminal: Terminal) -> tuple[list[Numbers], float]:
     with ExitStack() as stack:
         space = stack.enter_context(ts.connect(plan.url, fresh=True))
         stack.callback(ts.remove, plan.url)
-        stack.enter_context(ts.spawn(worker, plan.url, n=plan.workers))
+        team = stack.enter_context(Team(worker, plan.url))
+        team.start(plan.workers)
         # However this ends, no worker waits for another part.
-        stack.callback(space.finish, "sort_array", int, bytes)
-        for _ in range(plan.workers):
-            space.take("ready", timeout=PATIENCE_S)
+        stack.callback(space.put_all, [("sort_array", NO_MORE, b"")] * plan.workers)
+        space.take_many("ready", n=plan.workers, timeout=PATIENCE_S)
 
         begin = time.perf_counter()
-        parts = sorted_parts(plan, space, terminal)
+        space.put_all([("victim",)] * plan.kills)
+        parts = Sorting(plan, space, terminal, team).parts()
         if plan.out:
             with plan.out.open("w", encoding="ascii") as out:
                 out.writelines("\n".join(map(str, block)) + "\n" for block in merged(parts))
@@ -115,23 +127,63 @@ def with_workers(plan: Plan, terminal: Terminal) -> tuple[list[Numbers], float]:
         return parts, time.perf_counter() - begin
 
 
-def sorted_parts(plan: Plan, space: ts.Space, terminal: Terminal) -> list[Numbers]:
-    """Give out the parts of the file and collect them sorted, in any order."""
-    size_bytes = plan.file.stat().st_size
-    first_lines: list[int] = []  # of each part given out, from 1
-    done: list[Numbers] = []
-    given_bytes = 0
-    with plan.file.open("rb") as file:
-        for first_line, text in texts(file):
-            space.put("sort_array", len(first_lines), text)
-            first_lines.append(first_line)
-            given_bytes += len(text)
-            if len(first_lines) - len(done) >= PARTS_AHEAD * plan.workers:
-                done.append(take_sorted(space, plan.file, first_lines))
-                terminal.bars([("handed out", given_bytes, size_bytes)])
-    while len(done) < len(first_lines):
-        done.append(take_sorted(space, plan.file, first_lines))
-    return done
+@dataclass
+class Sorting:
+    """The master's side: gives out the parts of the file and collects them sorted, in any order."""
+
+    plan: Plan
+    space: ts.Space
+    terminal: Terminal
+    team: Team
+    first_lines: list[int] = field(default_factory=list)  # of each part given out, from 1
+
+    def parts(self) -> list[Numbers]:
+        """All parts."""
+        plan, done = self.plan, list[Numbers]()
+        size_bytes = plan.file.stat().st_size
+        given_bytes = 0
+        with plan.file.open("rb") as file:
+            for first_line, text in texts(file):
+                self.space.put("sort_array", len(self.first_lines), text)
+                self.first_lines.append(first_line)
+                given_bytes += len(text)
+                if len(self.first_lines) - len(done) >= PARTS_AHEAD * plan.workers:
+                    done.append(self._take_sorted())
+                    self.terminal.bars([("handed out", given_bytes, size_bytes)])
+        while len(done) < len(self.first_lines):
+            done.append(self._take_sorted())
+        return done
+
+    def _take_sorted(self) -> Numbers:
+        """One sorted part; a bad line anywhere ends the sort with its number in the file."""
+        answers = like("sorted_part", int, ...) | like("bad_line", int, int, str)
+        while True:
+            answer = self.space.take(
+                answers | like("in_the_middle", int, int, int), timeout=PATIENCE_S
+            )
+            if answer[0] == "in_the_middle":
+                self._kill(*answer[1:3])
+            elif answer[0] == "bad_line":
+                _, part, line, text = answer
+                message = (
+                    f"{self.plan.file}, line {self.first_lines[part] + line}:"
+                    f" {text!r} is not a number"
+                )
+                raise BadFileError(message)
+            else:
+                self._tell_if_again(answer[1])
+                return unpack(answer[2])
+
+    def _kill(self, part: int, pid: int) -> None:
+        self.team.kill(pid)
+        self.team.start(1)
+        self.terminal.line(f"  worker {pid} killed while it sorted part {part}")
+
+    def _tell_if_again(self, part: int) -> None:
+        again = self.space.try_take("done_again", part, int, int)
+        if again is not None:
+            _, _, pid, attempt = again
+            self.terminal.line(f"  part {part} sorted again by worker {pid}, attempt {attempt}")
 
 
 def texts(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -142,15 +194,3 @@ def texts(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
             text += file.readline(LINE_BYTES_MAX)
         yield line, text
         line += text.count(b"\n")
-
-
-def take_sorted(space: ts.Space, file: Path, first_lines: Sequence[int]) -> Numbers:
-    """One sorted part; a bad line anywhere ends the sort with its number in the file."""
-    answer = space.take(
-        like("sorted_part", int, ...) | like("bad_line", int, int, str), timeout=PATIENCE_S
-    )
-    if answer[0] == "bad_line":
-        _, part, line, text = answer
-        message = f"{file}, line {first_lines[part] + line}: {text!r} is not a number"
-        raise BadFileError(message)
-    return unpack(answer[2])
