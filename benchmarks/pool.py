@@ -44,16 +44,16 @@ def maps() -> None:
     spawn = multiprocessing.get_context("spawn")
     ours: list[float] = []
     theirs: list[float] = []
-    executors: list[float] = []
+    lazy: list[float] = []
     with spawn.Pool(WORKERS) as other, Pool(URL, workers=WORKERS) as pool:
         for _ in range(RUNS):
             ours.append(seconds_of(lambda: pool.map(trivial, range(TASKS))))
             theirs.append(seconds_of(lambda: other.map(trivial, range(TASKS), chunksize=1)))
-            executors.append(seconds_of(lambda: other.imap(trivial, range(TASKS), chunksize=1)))
+            lazy.append(seconds_of(lambda: other.imap(trivial, range(TASKS), chunksize=1)))
     yardstick_s = statistics.median(theirs)
     for name, times in (
         ("multiprocessing.Pool.map, chunksize=1", theirs),
-        ("multiprocessing.Pool.imap, chunksize=1", executors),
+        ("multiprocessing.Pool.imap, chunksize=1", lazy),
         ("tupelo.batteries.Pool.map", ours),
     ):
         median_s = statistics.median(times)

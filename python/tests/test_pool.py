@@ -198,7 +198,10 @@ def test_a_space_without_any_room_is_refused(new_url):
             space.take("full")
 
 
-def test_workers_that_can_not_start_end_the_pool_with_the_reason(tmp_path, shm_url):
+@pytest.mark.parametrize(
+    "work", ["print(list(pool.map(abs, [1])))", "task = pool.submit(abs, 1)\nprint(task.result())"]
+)
+def test_workers_that_can_not_start_end_the_pool_with_the_reason(tmp_path, shm_url, work):
     program = tmp_path / "program.py"
     program.write_text(
         "import os, sys\n"
@@ -206,7 +209,7 @@ def test_workers_that_can_not_start_end_the_pool_with_the_reason(tmp_path, shm_u
         "if __name__ != '__main__':\n"
         "    raise RuntimeError('not here')\n"
         "with Pool(sys.argv[1], workers=2) as pool:\n"
-        "    print(list(pool.map(abs, [1])))\n",
+        f"    {work}\n",
         encoding="utf-8",
     )
     ts.connect(shm_url).close()

@@ -142,6 +142,21 @@ def test_a_killed_worker_is_replaced_and_its_task_done_again(film, shm):
         assert f"process {pid} was ended by signal 9" in service.stdout.readline()
 
 
+def test_a_stopped_worker_that_goes_on_answers_nothing(film, shm):
+    """K3, K4: its task has been done by another, and the one answer is that one's."""
+    with serving("film:slow", "-n", 2):
+        later = film.slow.submit("late")
+        _, _, pid = shm.take("began", "late", int, timeout=60)
+        os.kill(pid, signal.SIGSTOP)
+        _, _, other = shm.take("began", "late", int, timeout=60)
+        assert other != pid
+        # One for each: the stopped one has waited longer, and is served first.
+        shm.put_all([("go on", "late")] * 2)
+        assert later.result(60) == "late"
+        os.kill(pid, signal.SIGCONT)
+    assert shm.count(REST) == 0
+
+
 def test_sigterm_lets_every_process_end_its_task(film, shm):
     service = start("film:slow", "-n", 2)
     first, second, third = (film.slow.submit(word) for word in ("first", "second", "third"))

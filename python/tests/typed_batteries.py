@@ -86,3 +86,44 @@ async def awaited_queues(space: aio.Space) -> None:
     assert_type(await mail.try_get(), awaited.Delivery[str] | None)
     async for dead in mail.dead:
         assert_type(dead, awaited.DeadItem[str])
+
+
+def half(number: int, *, exact: bool = False) -> float:
+    """Something to compute."""
+    return number / 2 if exact else number // 2
+
+
+@batteries.worker("shm://film", retries=3)
+def render(frame: int, scene: str = "sea") -> str:
+    """Compute something elsewhere."""
+    return f"{scene} {frame}"
+
+
+def work(space: ts.Space) -> None:
+    """Results have the types of the functions."""
+    with batteries.Pool("shm://typed", workers=2, retries=1, timeout=3) as pool:
+        for result in pool.map(half, range(3), as_completed=True):
+            assert_type(result, float)
+        assert_type(pool.submit(half, 3, exact=True).result(), float)
+        for failure in pool.failures:
+            assert_type(failure, batteries.Failure)
+            assert_type(failure.error, ts.RemoteError)
+    assert_type(render(7, scene="lake"), str)
+    assert_type(render.submit(7).result(timeout=3), str)
+    space.eval("half", 3, ts.call(half, 3, exact=True), on="processes").result()
+
+
+@awaited.worker("shm://film")
+def awaited_render(frame: int) -> str:
+    """The same for asyncio."""
+    return f"{frame}"
+
+
+async def awaited_work(space: aio.Space) -> None:
+    """The same for asyncio."""
+    async with awaited.Pool("shm://typed") as pool:
+        async for result in pool.map(half, range(3)):
+            assert_type(result, float)
+        assert_type(await pool.submit(half, 3), float)
+    assert_type(await awaited_render.submit(7), str)
+    await space.eval("half", 3, ts.call(half, 3))

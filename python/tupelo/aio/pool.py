@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from typing import ParamSpec, TypeVar, cast
 
 from tupelo.aio.space import Space
 from tupelo.batteries.core.pool import Failure, Failures, Terms
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from tupelo.tasks.local import LocalPool
 
 __all__ = ["Pool"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Pool:
@@ -90,8 +94,8 @@ class Pool:
         return self._failures.seen()
 
     async def map(
-        self, function: Callable[..., Any], *iterables: Iterable[Any], as_completed: bool = False
-    ) -> AsyncIterator[Any]:
+        self, function: Callable[..., R], *iterables: Iterable[Any], as_completed: bool = False
+    ) -> AsyncIterator[R]:
         """Call a function with the values of `iterables`; the first step gives out the tasks."""
         pool, space = self._started()
         mapping = self._terms.mapping(
@@ -108,11 +112,12 @@ class Pool:
                 await mapping.withdraw()
 
     async def submit(
-        self, function: Callable[..., Any], /, *arguments: Any, **keywords: Any
-    ) -> Any:
+        self, function: Callable[P, R], /, *arguments: P.args, **keywords: P.kwargs
+    ) -> R:
         """Call a function once; return its result. Cancelling withdraws a task that waits."""
         pool, _ = self._started()
-        return await asyncio.wrap_future(self._terms.submit(pool, function, arguments, keywords))
+        future = self._terms.submit(pool, function, arguments, keywords)
+        return cast("R", await asyncio.wrap_future(future))
 
     def pids(self) -> list[int]:
         """Return the process ids of the workers; of threads, none."""

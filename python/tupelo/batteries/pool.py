@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import ParamSpec, TypeVar, cast
 
 from tupelo.batteries.core.pool import Failure, Failures, Mapping, Terms
 from tupelo.batteries.verbs import AtOnce, run
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from tupelo.tasks.local import LocalPool
 
 __all__ = ["Failure", "Pool"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Pool:
@@ -116,8 +120,8 @@ class Pool:
         return self._failures.seen()
 
     def map(
-        self, function: Callable[..., Any], *iterables: Iterable[Any], as_completed: bool = False
-    ) -> Iterator[Any]:
+        self, function: Callable[..., R], *iterables: Iterable[Any], as_completed: bool = False
+    ) -> Iterator[R]:
         """Call a function with the values of `iterables`, as the built-in `map` does.
 
         Tasks are given out at the call, and on the way: there may be any number of values.
@@ -149,8 +153,8 @@ class Pool:
         return _results(mapping)
 
     def submit(
-        self, function: Callable[..., Any], /, *arguments: Any, **keywords: Any
-    ) -> Future[Any]:
+        self, function: Callable[P, R], /, *arguments: P.args, **keywords: P.kwargs
+    ) -> Future[R]:
         """Call a function once; return the future of its result.
 
         The future raises `RemoteError`, with the worker's traceback, if the task has failed.
@@ -162,7 +166,8 @@ class Pool:
         ...     pool.submit(math.pow, 2.0, 3.0).result()
         8.0
         """
-        return self._terms.submit(self._started(), function, arguments, keywords)
+        future = self._terms.submit(self._started(), function, arguments, keywords)
+        return cast("Future[R]", future)
 
     def pids(self) -> list[int]:
         """Return the process ids of the workers; of threads, none."""

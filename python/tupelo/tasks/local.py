@@ -8,10 +8,11 @@ was killed, the next one that makes a queue in the same space removes them: a tu
 from __future__ import annotations
 
 import os
+from concurrent.futures import wait
 from itertools import count
 
 from tupelo._native import remove
-from tupelo.errors import RemoteError
+from tupelo.errors import RemoteError, Timeout
 from tupelo.space import connect
 from tupelo.tasks import protocol
 from tupelo.tasks.crew import Processes, Terms, Threads
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["LocalPool", "is_private"]
 
 POOL = "tupelo.pool"
+
+LOOK_S = 1.0
+"""How often to look, while waiting for the last tasks, whether there are still workers."""
 
 A_WEEK_S = 7 * 24 * 3600.0
 """How long a program may be stopped until its tuples are taken for those of a dead one."""
@@ -120,9 +124,8 @@ class LocalPool:
 
     def finish(self) -> None:
         """Wait until every task is answered, end the workers, and remove what is left."""
+        self._wait_for_answers()
         if self.broken is None:
-            # Tasks that are being worked on count as well (rule O9).
-            self.space.wait_none(protocol.task_of(self.queue))
             self.crew.end()
         self._remove()
 
@@ -132,6 +135,17 @@ class LocalPool:
         self.crew.kill()
         self.mailbox.fail(RemoteError("the pool was ended before this task was done"))
         self._remove()
+
+    def _wait_for_answers(self) -> None:
+        # A task is gone as soon as its answer is there, which is not yet in its future.
+        wait(self.mailbox.due())
+        while self.broken is None:
+            try:
+                # Tasks that are being worked on count as well (rule O9).
+                self.space.wait_none(protocol.task_of(self.queue), timeout=LOOK_S)
+            except Timeout:
+                continue
+            return
 
     def _break(self, why: str) -> None:
         """Note that a worker can not go on, and so none can; tell all who wait for an answer."""

@@ -309,7 +309,10 @@ class Mapping:
         """Note an answer; return the results whose turn it is now."""
         if number == protocol.NOBODY:
             raise self._pool.broken or RemoteError("the pool has ended")
-        task = self._out.pop(number)
+        task = self._out.pop(number, None)
+        if task is None:
+            # From a worker that does not keep to the protocol: its first answer was taken.
+            return []
         if outcome == protocol.DONE:
             results = [value]
         else:
