@@ -16,9 +16,10 @@ use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 
-use tupelo::{Space, TemplateRef, TupleView};
+use tupelo::{Condition, Space, TemplateRef, TupleView};
 
 use crate::arguments::Source;
+use crate::conditions;
 use crate::entries::{self, EntryClass};
 use crate::errors::{self, Failure};
 use crate::space::Handle;
@@ -31,6 +32,8 @@ pub(crate) type Argument<'a, 'py> = Borrowed<'a, 'py, PyAny>;
 pub(crate) trait Verb {
     /// The name of the method.
     const NAME: &'static CStr;
+    /// Whether it has a template, and so the keyword `where` (rule M9).
+    const HAS_TEMPLATE: bool = true;
     /// Its help text, which begins with the signature in the form that `inspect` reads.
     const DOC: &'static CStr;
 
@@ -54,7 +57,11 @@ pub(crate) struct Call<'a, 'py> {
     keyword_names: Option<Borrowed<'a, 'py, PyTuple>>,
     keyword_values: &'a [Argument<'a, 'py>],
     verb: &'static CStr,
+    has_template: bool,
 }
+
+/// The keyword of all verbs that have a template: a condition over the whole tuple.
+const WHERE: &str = "where";
 
 impl<'a, 'py> Call<'a, 'py> {
     /// The space.
@@ -93,11 +100,43 @@ impl<'a, 'py> Call<'a, 'py> {
         {
             entries::meet(self.py, self.handle, &entry)?;
             let template = self.entry_template(sole, (&entry, is_class))?;
-            return template
-                .with_refs(use_template)
-                .map_err(|why| errors::not_encodable(self.py, &why.to_string(), None))?;
+            return self.with_refs(&template, use_template);
+        }
+        if let Some(condition) = self.condition()? {
+            let template = arguments::owned_template(self.py, (Source::Positional, fields))?;
+            let template = conditions::added(self.py, template, &condition)?;
+            return self.with_refs(&template, use_template);
         }
         arguments::with_template(self.py, (Source::Positional, fields), use_template)
+    }
+
+    fn with_refs<R>(
+        &self,
+        template: &tupelo::Template,
+        use_template: impl FnOnce(&[TemplateRef<'_>]) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        template
+            .with_refs(use_template)
+            .map_err(|why| errors::not_encodable(self.py, &why.to_string(), None))?
+    }
+
+    /// The condition over the whole tuple, if the call has one.
+    #[inline]
+    fn condition(&self) -> PyResult<Option<Condition>> {
+        match self.keyword_names {
+            Some(names) if self.has_template => self.condition_among(names),
+            _ => Ok(None),
+        }
+    }
+
+    #[cold]
+    fn condition_among(&self, names: Borrowed<'a, 'py, PyTuple>) -> PyResult<Option<Condition>> {
+        for (name, value) in names.iter_borrowed().zip(self.keyword_values) {
+            if name.cast::<PyString>()?.to_str()? == WHERE && !value.is_none() {
+                return conditions::condition(value).map(Some);
+            }
+        }
+        Ok(None)
     }
 
     /// The positional arguments, and fields by keyword, as a template that is kept.
@@ -111,7 +150,11 @@ impl<'a, 'py> Call<'a, 'py> {
         {
             return self.entry_template(sole, (&entry, is_class));
         }
-        arguments::owned_template(self.py, (Source::Positional, self.fields))
+        let template = arguments::owned_template(self.py, (Source::Positional, self.fields))?;
+        match self.condition()? {
+            Some(condition) => conditions::added(self.py, template, &condition),
+            None => Ok(template),
+        }
     }
 
     fn entry_template(
@@ -132,7 +175,11 @@ impl<'a, 'py> Call<'a, 'py> {
                 patterns.push((name.to_owned(), *value));
             }
         }
-        entries::template(sole, (entry, is_class), &patterns)
+        let template = entries::template(sole, (entry, is_class), &patterns)?;
+        match self.condition()? {
+            Some(condition) => conditions::added_for(self.py, template, &condition, entry.names()),
+            None => Ok(template),
+        }
     }
 
     /// A matching tuple as the caller gets it.
@@ -201,6 +248,7 @@ impl<'a, 'py> Call<'a, 'py> {
             let name = name.to_str()?;
             match names.iter().position(|known| *known == name) {
                 Some(index) => values[index] = Some(value),
+                None if name == WHERE && self.has_template => {}
                 None => self.require_entry_field(name, names)?,
             }
         }
@@ -223,13 +271,15 @@ impl<'a, 'py> Call<'a, 'py> {
 
     fn unknown_keyword(&self, name: &str, names: &[&str]) -> PyErr {
         let verb = self.verb.to_string_lossy();
+        let mut names = names.to_vec();
+        names.extend(self.has_template.then_some(WHERE));
         if names.is_empty() {
             return PyTypeError::new_err(format!(
                 "{verb}() takes no keyword arguments, so not {name:?} either"
             ));
         }
         let known = names.join(", ");
-        let nearest = errors::nearest(self.py, name, names)
+        let nearest = errors::nearest(self.py, name, &names)
             .map_or_else(String::new, |nearest| format!("; did you mean {nearest:?}?"));
         PyTypeError::new_err(format!(
             "{verb}() has no keyword argument {name:?}{nearest} (it takes: {known})"
@@ -309,7 +359,8 @@ unsafe fn borrow<'a, 'py, V: Verb>(
     // the call.
     let arguments = unsafe { std::slice::from_raw_parts::<Argument<'a, 'py>>(arguments, count) };
     let (fields, keyword_values) = arguments.split_at(positional);
-    Call { py, object, handle, fields, keyword_names, keyword_values, verb: V::NAME }
+    let (verb, has_template) = (V::NAME, V::HAS_TEMPLATE);
+    Call { py, object, handle, fields, keyword_names, keyword_values, verb, has_template }
 }
 
 /// Sets the exception. Attached by the book, since making it runs Python code.

@@ -23,6 +23,7 @@ mod arrays;
 mod call;
 mod claim;
 mod command_line;
+mod conditions;
 mod entries;
 mod errors;
 mod fork;

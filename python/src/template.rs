@@ -1,15 +1,18 @@
 //! Templates that are objects: what `like` and `parse` make. Immutable, hashable, usable any number of
 //! times and in any process.
 
+use std::sync::Arc;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use tupelo::{Alternative, Form};
+use tupelo::{Alternative, Condition, Form};
 
 use crate::arguments::{self, Source};
 use crate::call::Argument;
-use crate::entries;
+use crate::conditions;
+use crate::entries::{self, EntryClass};
 use crate::errors::Failure;
 use crate::formals::{hash_of, template_error};
 use crate::known;
@@ -76,6 +79,7 @@ impl Template {
 ///
 /// `like("job", int) | like("stop")` matches either; a take with it removes exactly one tuple.
 /// `like(Job, status="new")` matches entries of the class `Job`, whatever its fields are called.
+/// `like("job", int, where="f[1] > 3")` has a condition over the whole tuple, as the verbs have.
 #[pyfunction]
 #[pyo3(signature = (*template, **fields))]
 pub(crate) fn like(
@@ -84,16 +88,52 @@ pub(crate) fn like(
 ) -> PyResult<Template> {
     let py = template.py();
     let arguments: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
-    let Some(fields) = fields.filter(|fields| !fields.is_empty()) else {
-        return Ok(Template {
-            template: arguments::owned_template(py, (Source::Positional, &arguments))?,
-        });
-    };
     let class = match &arguments[..] {
-        [sole] => entries::of_object(sole)?.filter(|(_, is_class)| *is_class),
+        [sole] => entries::of_object(sole)?,
         _ => None,
     };
-    let Some((entry, is_class)) = class else {
+    let is_field = class.as_ref().is_some_and(|(entry, _)| entry.has_field("where"));
+    let fields = fields.filter(|fields| !fields.is_empty());
+    let (fields, condition) = match fields {
+        Some(fields) if !is_field => without_condition(fields)?,
+        Some(fields) => (Some(fields.clone()), None),
+        None => (None, None),
+    };
+    let template = named_template(py, (&arguments, class.as_ref()), fields)?;
+    let template = match (condition, class) {
+        (None, _) => template,
+        (Some(condition), None) => conditions::added(py, template, &condition)?,
+        (Some(condition), Some((entry, _))) => {
+            conditions::added_for(py, template, &condition, entry.names())?
+        }
+    };
+    Ok(Template { template })
+}
+
+/// The keywords without `where`, if any are left, and the condition.
+fn without_condition<'py>(
+    fields: &Bound<'py, PyDict>,
+) -> PyResult<(Option<Bound<'py, PyDict>>, Option<Condition>)> {
+    let Some(condition) = fields.get_item("where")? else {
+        return Ok((Some(fields.clone()), None));
+    };
+    let condition =
+        if condition.is_none() { None } else { Some(conditions::condition(&condition)?) };
+    let fields = fields.copy()?;
+    fields.del_item("where")?;
+    Ok(((!fields.is_empty()).then_some(fields), condition))
+}
+
+/// The template of patterns, or of the fields by name of a class of entries.
+fn named_template<'py>(
+    py: Python<'py>,
+    (arguments, class): (&[Argument<'_, 'py>], Option<&(Arc<EntryClass>, bool)>),
+    fields: Option<Bound<'py, PyDict>>,
+) -> PyResult<tupelo::Template> {
+    let Some(fields) = fields else {
+        return arguments::owned_template(py, (Source::Positional, arguments));
+    };
+    let Some((entry, true)) = class else {
         return Err(template_error(
             py,
             "fields by name belong to a class of entries, which stands alone",
@@ -105,7 +145,7 @@ pub(crate) fn like(
     let named = keys.iter().zip(&values);
     let named = named.map(|(name, value)| Ok((name.extract()?, value.as_borrowed())));
     let named = named.collect::<PyResult<Vec<(String, Argument<'_, '_>)>>>()?;
-    Ok(Template { template: entries::template(&arguments[0], (&entry, is_class), &named)? })
+    entries::template(&arguments[0], (entry, true), &named)
 }
 
 /// Make a template of its text form, as the command line reads it: `parse('"job", :int, _')`.
@@ -168,5 +208,5 @@ pub(crate) fn parse_tuple<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'p
 /// The one alternative of these patterns.
 pub(crate) fn alternative(patterns: Vec<tupelo::Pattern>, rest: bool) -> tupelo::Template {
     let form = if rest { Form::Rest } else { Form::Exact };
-    Alternative { patterns, form }.into()
+    Alternative { patterns, form, condition: None }.into()
 }

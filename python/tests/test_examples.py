@@ -56,6 +56,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         "how-to/entries.md",
         "how-to/transactions.md",
         "how-to/workers.md",
+        "how-to/where.md",
     ],
 )
 def test_a_page_tells_the_truth(page):

@@ -58,6 +58,8 @@ SHARED = (
     "take", "read", "try_take", "try_read", "take_all", "read_all", "take_many", "swap", "try_swap",
 )  # fmt: skip
 MARK = "# The verbs that spaces and transactions share stand here.\n"
+# Every verb with a template has it (rule M9).
+WHERE = "where: str | None = None"
 
 # What gives an object at once that is itself awaited, or gone through.
 NO_COROUTINES = ("claim", "scan", "consume")
@@ -66,8 +68,9 @@ NO_COROUTINES = ("claim", "scan", "consume")
 def overloads(name: str, keywords: str, result: str, *, method: bool = True) -> list[str]:
     """Return the definitions of one verb, a line each."""
     first = "self, " if method else ""
-    last = f", *, {keywords}" if keywords else ""
-    fallback_last = f", {keywords}" if keywords else ""
+    keywords = f"{keywords}, {WHERE}" if keywords else WHERE
+    last = f", *, {keywords}"
+    fallback_last = f", {keywords}"
     lines: list[str] = []
     for count in range(1, FIELDS_MAX + 1):
         for forms in product(FORMS, repeat=count):
@@ -91,7 +94,7 @@ def overloads(name: str, keywords: str, result: str, *, method: bool = True) -> 
     entries = result.format("E")
     # A sole class of entries or an entry fits the overloads of one field too, which come later.
     ignored = "  # type: ignore[overload-overlap]"
-    behind = f", *, {keywords}, **fields: Any" if keywords else ", **fields: Any"
+    behind = f", *, {keywords}, **fields: Any"
     by_class = f"def {name}({first}entry: type[E], /{behind}) -> {entries}: ...{ignored}"
     by_value = f"def {name}({first}entry: E, /{last}) -> {entries}: ...{ignored}"
     return [by_class, by_value, sole, *lines, rest]

@@ -179,7 +179,9 @@ Examples:
   tupelo take shm://jobs job :int _ --try        does not wait (exit code 3 if there is none)
   tupelo take shm://jobs job :int _ --exec ./render.sh
                                                  gone when the command is done, back if it fails
-  tupelo read shm://jobs job ... --all --json    all there are, as JSON lines",
+  tupelo read shm://jobs job ... --all --json    all there are, as JSON lines
+  tupelo take shm://jobs job :int _ --where 'f[1] % 2 == 0'
+                                                 one with a condition over the whole tuple",
     after_help = WORDS,
     help_template = HELP
 )]
@@ -202,6 +204,9 @@ pub(crate) struct Find {
     /// Which of several: fifo (the oldest), lifo, random, any, max:FIELD, min:FIELD (counted from 0)
     #[arg(long, value_name = "ORDER", value_parser = order)]
     pub(crate) order: Option<Order>,
+    /// Only if this holds of the whole tuple `f`, in CEL, as in 'f[1] % 2 == 0'; of an entry the fields are names
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub(crate) condition: Option<String>,
 }
 
 #[derive(Args)]
@@ -271,6 +276,9 @@ pub(crate) struct Rm {
     /// Do not ask
     #[arg(long, short)]
     pub(crate) yes: bool,
+    /// Only if this holds of the whole tuple `f`, in CEL, as in 'f[1] % 2 == 0'; of an entry the fields are names
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub(crate) condition: Option<String>,
 }
 
 #[derive(Args)]
@@ -288,6 +296,9 @@ pub(crate) struct Explain {
     /// A code, or a space and a pattern per field
     #[arg(value_names = ["CODE or URL", "PATTERN"], allow_negative_numbers = true)]
     pub(crate) words: Vec<String>,
+    /// Only if this holds of the whole tuple `f`, in CEL, as in 'f[1] % 2 == 0'; of an entry the fields are names
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub(crate) condition: Option<String>,
 }
 
 /// Words for a program of the Python package, its `--help` included.

@@ -5,7 +5,7 @@
 use std::env;
 use std::fmt;
 
-use tupelo::{ParseError, Pattern, Template, TemplateRef, Tuple, TupleView, Value};
+use tupelo::{Condition, ParseError, Pattern, Template, TemplateRef, Tuple, TupleView, Value};
 
 use crate::failure::Failure;
 
@@ -72,6 +72,13 @@ impl Asked {
         template
             .map(Self)
             .map_err(|error| wrong(words, &error, |word| Pattern::parse_word(word).is_err()))
+    }
+
+    /// The same for those of its matches of which `condition` holds, too.
+    pub(crate) fn on_condition(self, condition: Option<&str>) -> Result<Self, Failure> {
+        let Some(text) = condition else { return Ok(self) };
+        let added = Condition::new(text).and_then(|condition| self.0.with_condition(&condition));
+        added.map(Self).map_err(|error| Failure::Usage(format!("--where {text:?}: {error}")))
     }
 
     /// Gives `ask` the template as the operations of a space take it.

@@ -8,6 +8,7 @@ use crate::Engine;
 use crate::bulk::{Found as Chosen, furthest};
 use crate::error::Error;
 use crate::find::{Found, Hit, Order, Purpose, Search};
+use crate::judged::has_condition;
 use crate::record;
 use crate::registry::Kinds;
 use crate::stripe::{self, Stripe};
@@ -26,6 +27,9 @@ impl Engine {
         (order, purpose): (Order, Purpose),
         mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
+        if has_condition(template) {
+            return self.at_judged_match(template, (order, purpose), act);
+        }
         if matches!(order, Order::Max(_) | Order::Min(_)) {
             return self.at_chosen(template, (order, purpose), act);
         }

@@ -7,6 +7,7 @@ use tupelo_tuple::{Field, TemplateRef, TupleRef, TupleView};
 use crate::Engine;
 use crate::error::Error;
 use crate::find::{Order, Purpose, beats};
+use crate::judged::{Among, Judged, Verdicts};
 use crate::lease::LeaseTerms;
 use crate::put::Incoming;
 use crate::step;
@@ -123,7 +124,8 @@ impl Engine {
     ///
     /// What the memory says.
     pub fn present(&self, template: &[TemplateRef<'_>]) -> Result<bool, Error> {
-        let present = self.at_one_moment(template, Purpose::Read, |section, targets| {
+        let among = (Purpose::Read, Among::Held);
+        let present = self.at_one_moment_among(template, among, |section, targets| {
             Ok(targets.iter().any(|target| self.has_match(section, target)))
         });
         Ok(present?.unwrap_or(false))
@@ -221,24 +223,39 @@ impl Engine {
         &'e self,
         template: &[TemplateRef<'_>],
         purpose: Purpose,
+        operation: impl FnMut(&mut Section<'e>, &[Target<'_>]) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        self.at_one_moment_among(template, (purpose, Among::Listed), operation)
+    }
+
+    /// As [`Engine::at_one_moment`], for who asks also for tuples that are not in the lists.
+    pub(crate) fn at_one_moment_among<'e, R>(
+        &'e self,
+        template: &[TemplateRef<'_>],
+        (purpose, among): (Purpose, Among),
         mut operation: impl FnMut(&mut Section<'e>, &[Target<'_>]) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
-        self.retry(|| {
-            loop {
-                let targets = self.targets(template, purpose);
-                self.recall_for(&targets)?;
-                let section = self.lock_all(targets.all.iter().map(|target| target.shape))?;
-                let Some(mut section) = section else {
-                    return self.require_sound().map(|()| None);
-                };
-                // A shape that came meanwhile may hold matches that are older than this moment.
-                if self.outdated(&targets) {
-                    continue;
+        self.judging(template, &mut Verdicts::default(), |verdicts| {
+            self.retry(|| {
+                loop {
+                    let targets = self.targets_judged(template, purpose, verdicts);
+                    self.recall_for(&targets)?;
+                    let section = self.lock_all(targets.all.iter().map(|target| target.shape))?;
+                    let Some(mut section) = section else {
+                        return self.require_sound().map(|()| Judged::Done(None));
+                    };
+                    // A shape that came meanwhile may hold matches that are older than this moment.
+                    if self.outdated(&targets) {
+                        continue;
+                    }
+                    if let Some(unknown) = verdicts.missing(self, &section, &targets.all, among) {
+                        return Ok(Judged::Unknown(unknown));
+                    }
+                    let result = operation(&mut section, &targets.all)?;
+                    section.commit()?;
+                    return Ok(Judged::Done(Some(result)));
                 }
-                let result = operation(&mut section, &targets.all)?;
-                section.commit()?;
-                return Ok(Some(result));
-            }
+            })
         })
     }
 }

@@ -40,6 +40,8 @@ pub(crate) const NEXT_FENCE: usize = 24;
 pub(crate) const EARLIEST_MS: usize = 32;
 /// The cell whose owner keeps the time, 0 if none does. A hint.
 pub(crate) const KEEPER: usize = 40;
+/// How often a condition could not be told of a tuple (two words). Statistics.
+pub(crate) const WHERE_ERRORS: usize = 48;
 
 /// The engine over one segment, shared by the threads of a process.
 pub struct Engine {
@@ -242,7 +244,7 @@ impl Engine {
 }
 
 /// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
-const FORMAT: u64 = 7;
+const FORMAT: u64 = 8;
 
 fn layout_for(size_bytes: u64) -> Layout {
     let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);

@@ -6,6 +6,7 @@ use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 use crate::Engine;
 use crate::error::Error;
 use crate::find::Purpose;
+use crate::judged::{Among, Judged, Verdicts};
 use crate::links;
 use crate::put::Incoming;
 use crate::record;
@@ -140,19 +141,25 @@ impl Engine {
         shape: u32,
         mut operation: impl FnMut(&mut Section<'e>, &Targets<'_>) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        self.retry(|| {
-            loop {
-                let targets = self.targets(template, purpose);
-                self.recall_for(&targets)?;
-                let shapes = targets.all.iter().map(|target| target.shape);
-                let mut section = self.lock_shapes(shapes.chain([shape]))?;
-                if self.outdated(&targets) {
-                    continue;
+        self.judging(template, &mut Verdicts::default(), |verdicts| {
+            self.retry(|| {
+                loop {
+                    let targets = self.targets_judged(template, purpose, verdicts);
+                    self.recall_for(&targets)?;
+                    let shapes = targets.all.iter().map(|target| target.shape);
+                    let mut section = self.lock_shapes(shapes.chain([shape]))?;
+                    if self.outdated(&targets) {
+                        continue;
+                    }
+                    let missing = verdicts.missing(self, &section, &targets.all, Among::Held);
+                    if let Some(unknown) = missing {
+                        return Ok(Judged::Unknown(unknown));
+                    }
+                    let result = operation(&mut section, &targets)?;
+                    section.commit()?;
+                    return Ok(Judged::Done(result));
                 }
-                let result = operation(&mut section, &targets)?;
-                section.commit()?;
-                return Ok(result);
-            }
+            })
         })
     }
 }

@@ -6,7 +6,7 @@ use tupelo_tuple::{Field, Kind, PatternRef, TupleView};
 use crate::index::key::Key;
 use crate::index::table::{self, Place};
 use crate::index::{self, Index, learn, ring};
-use crate::record::{self, NEXT, PREVIOUS, Record};
+use crate::record::{self, Header, NEXT, PREVIOUS, Record};
 use crate::registry::Kinds;
 use crate::stripe::{FIRST, LAST, Stripe};
 
@@ -40,11 +40,16 @@ pub(crate) enum Purpose {
 impl Purpose {
     /// The marks of a record that make it no match.
     #[inline(always)]
-    fn passes_over(self) -> u32 {
+    fn marks(self) -> u32 {
         match self {
             Self::Read => 0,
             Self::Take => record::READ_MARK,
         }
+    }
+
+    /// Whether the record with this header is no match, although its fields may be those of one.
+    pub(crate) fn passes_over(self, header: Header<'_>) -> bool {
+        header.load(record::SHAPE) & self.marks() != 0
     }
 }
 
@@ -114,7 +119,7 @@ impl<'t> Search<'t> {
         seed: u64,
         purpose: Purpose,
     ) -> Self {
-        let (is_refusable, passes_over) = (kinds.are_refusable(), purpose.passes_over());
+        let (is_refusable, passes_over) = (kinds.are_refusable(), purpose.marks());
         Self { patterns, kinds: kinds.as_slice(), key, is_refusable, seed, passes_over }
     }
 
@@ -162,6 +167,21 @@ impl<'t> Search<'t> {
             remaining = 0;
         }
         Walk { view, index, start, next: start, remaining, backward }
+    }
+
+    /// As [`Search::candidates`], oldest first, behind the record at `reference`, which is one of them.
+    pub(crate) fn candidates_behind<'v, 'm>(
+        &self,
+        view: &'v View<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+    ) -> Walk<'v, 'm> {
+        let mut walk = self.candidates(view, stripe, false);
+        if walk.next != 0 {
+            walk.next = reference;
+            walk.next();
+        }
+        walk
     }
 
     /// The oldest match.

@@ -25,6 +25,7 @@ mod find;
 mod flight;
 mod held;
 mod index;
+mod judged;
 mod layout;
 mod lease;
 mod links;

@@ -16,7 +16,7 @@ use crate::find::Hit;
 use crate::index::{self, BUILDING, CURSOR, DROPPING, Index, MASK, READY, STATE, key, ring};
 use crate::layout::Layout;
 use crate::record::{self, EXTENSION, Header, NEXT, Record, SHAPE, STATE as RECORD_STATE};
-use crate::stripe::{INDEX_SET, Stripe};
+use crate::stripe::{INDEX_SET, RETURNS, Stripe};
 use crate::timers::wheel;
 
 /// Which index slots are being built or dropped, a bit each.
@@ -112,6 +112,7 @@ impl Engine {
             self.link_back_in(section, stripe, index, reference, kinds)?;
         }
         base::restore(section, &self.layout, stripe, reference);
+        stripe.page().init(RETURNS, stripe.page().load(RETURNS).wrapping_add(1));
         for slot in index::slots(stripe.page().load(WALKING)) {
             let index = index::at(stripe, slot);
             let cursor = index.words.load(CURSOR);

@@ -12,6 +12,7 @@ use tupelo_tuple::{TemplateRef, TupleView};
 use crate::Engine;
 use crate::error::Error;
 use crate::find::{Order, Purpose, Search};
+use crate::judged::{Verdicts, has_condition};
 use crate::record::{self, ImageBuffer};
 use crate::registry::Kinds;
 use crate::stripe::{self, HELD, Stripe};
@@ -83,6 +84,9 @@ impl Engine {
                     }
                     None => None,
                 }
+            }
+            _ if has_condition(template) => {
+                return self.read_judged_or_wait(template, order, sink);
             }
             _ => self.read_wide(template, order, sink)?,
         };
@@ -172,6 +176,9 @@ impl Engine {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
+        if has_condition(template) {
+            return self.read_judged(template, order, &mut Verdicts::default(), sink);
+        }
         let mut sink = Some(sink);
         let mut pour = |tuple: TupleView<'_>| match sink.take() {
             Some(sink) => sink(tuple),

@@ -79,15 +79,18 @@ impl Kinds {
     #[inline]
     pub(crate) fn of_template(template: &TemplateRef<'_>) -> Option<Self> {
         let mut kinds = Self::new();
-        kinds.select(template, 0).map(|_| kinds)
+        kinds.select(&template.without_condition(), 0).map(|_| kinds)
     }
 
     /// Becomes, from none, the kinds that every match of `template` has, and returns its key; `None` if the
-    /// kinds are not the same for all matches. In place, because a copy of what was just written a byte at a
+    /// kinds are not the same for all matches, or it has a condition, which is not looked at here. In place, because a copy of what was just written a byte at a
     /// time would stall.
     #[inline(always)]
     pub(crate) fn select(&mut self, template: &TemplateRef<'_>, seed: u64) -> Option<Key> {
-        if template.form != Form::Exact || template.patterns.len() > ARITY_MAX {
+        if template.form != Form::Exact
+            || template.patterns.len() > ARITY_MAX
+            || template.condition.is_some()
+        {
             return None;
         }
         let (mut tagger, mut all) = (Tagger::new(seed), Summary::NONE);

@@ -8,6 +8,7 @@ use tupelo_tuple::{EncodeError, Template, TemplateRef, TupleView};
 use crate::Engine;
 use crate::blocks;
 use crate::error::Error;
+use crate::layout::Layout;
 use crate::record::{self, NEXT};
 use crate::registry::{self, Kinds};
 use crate::stripe::{self, FIRST, Stripe};
@@ -89,12 +90,16 @@ impl Scan {
             }
             self.last = Some((at, sequence));
             let copy = TupleCopy::new(section.view(), at, kinds);
-            if template.iter().any(|one| one.matches(&copy.view())) {
+            if template.iter().any(|one| one.without_condition().matches(&copy.view())) {
                 copies.push(copy);
             }
             at = header.load(NEXT);
         }
         section.commit()?;
+        drop(section);
+        if template.iter().any(|one| one.condition.is_some()) {
+            copies.retain(|copy| engine.verdict(template, &copy.view()));
+        }
         if at == 0 {
             (self.shape, self.last) = (self.shape + 1, None);
         }
@@ -119,12 +124,8 @@ impl Scan {
         let first = stripe.page().load(FIRST);
         let Some((reference, sequence)) = self.last else { return first };
         let sequence_of = |reference| record::header(view, reference).load64(record::SEQUENCE);
-        if blocks::begins_at(view, &self.engine.layout, stripe, reference) {
-            let block = blocks::start(view, reference);
-            let is_live = block.load(record::STATE) == record::LIVE;
-            if is_live && block.load64(record::SEQUENCE) == sequence {
-                return block.load(NEXT);
-            }
+        if is_listed(view, &self.engine.layout, stripe, (reference, sequence)) {
+            return record::header(view, reference).load(NEXT);
         }
         // It was taken: find the place again by its number.
         let mut at = first;
@@ -137,4 +138,18 @@ impl Scan {
         view.violate();
         0
     }
+}
+
+/// Whether the record that was at this place, with this number, is still there in the lists.
+pub(crate) fn is_listed(
+    view: &View<'_>,
+    layout: &Layout,
+    stripe: Stripe<'_>,
+    (reference, sequence): (u32, u64),
+) -> bool {
+    if !blocks::begins_at(view, layout, stripe, reference) {
+        return false;
+    }
+    let block = blocks::start(view, reference);
+    block.load(record::STATE) == record::LIVE && block.load64(record::SEQUENCE) == sequence
 }

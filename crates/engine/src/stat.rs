@@ -1,5 +1,6 @@
 //! What is in a space: figures for people and programs.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tupelo_shm::ParticipantInfo;
@@ -11,6 +12,7 @@ use crate::claim::{
     self,
     list::{self, List},
 };
+use crate::engine::{WHERE_ERRORS, space_line};
 use crate::error::Error;
 use crate::extension::{self, Extension};
 use crate::index;
@@ -34,6 +36,8 @@ pub struct Stat {
     pub bytes_max: u64,
     /// Blocked callers.
     pub waiters: u64,
+    /// How often a condition (`where`) could not be told of a tuple, which was no match then (rule M9).
+    pub where_errors: u64,
     /// Living processes that use the space.
     pub pids: Vec<u32>,
     /// Dead ones that nobody has cleaned up after yet.
@@ -116,6 +120,7 @@ impl Engine {
             bytes_max: bytes(self.layout.extents_max),
             waiters: u64::from(chain::wide_counts(&view).0)
                 + shapes.iter().map(|shape| shape.waiting).sum::<u64>(),
+            where_errors: space_line(&view).double(WHERE_ERRORS).load(Relaxed),
             pids: pids(&alive),
             pids_dead: pids(&dead),
             shapes,

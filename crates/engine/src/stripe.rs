@@ -39,6 +39,8 @@ pub(crate) const DEAD: usize = 108;
 pub(crate) const DEAD_COUNT: usize = 112;
 /// Records that are not visible yet.
 pub(crate) const DELAYED_COUNT: usize = 116;
+/// How many records have come back to their places, modulo 2^32. Only tells that some did: not undone.
+pub(crate) const RETURNS: usize = 120;
 
 /// First and last record in the order of their puts.
 pub(crate) const FIRST: usize = 128;

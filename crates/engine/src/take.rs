@@ -9,6 +9,7 @@ use crate::Engine;
 use crate::error::Error;
 use crate::find::{Hit, Order, Purpose, Search};
 use crate::flight::Flight;
+use crate::judged::{Verdicts, has_condition};
 use crate::links;
 use crate::record::{self, ImageBuffer, Record};
 use crate::registry::Kinds;
@@ -67,6 +68,9 @@ impl Engine {
             };
             let search = Search::by_key(one.patterns, &kinds, key, self.seed, Purpose::Take);
             return self.take_or_wait_at(shape, one, &search, order, sink);
+        }
+        if has_condition(template) {
+            return self.take_judged_or_wait(template, order, sink);
         }
         match self.take_wide(template, order, sink)? {
             Some(result) => Ok(Outcome::Done(result)),
@@ -270,6 +274,9 @@ impl Engine {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
+        if has_condition(template) {
+            return self.take_judged(template, order, &mut Verdicts::default(), sink);
+        }
         let mut sink = Some(sink);
         let mut pour = |tuple: TupleView<'_>| match sink.take() {
             Some(sink) => sink(tuple),

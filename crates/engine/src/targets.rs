@@ -9,6 +9,7 @@ use crate::Engine;
 use crate::claim::list::{self, List};
 use crate::error::Error;
 use crate::find::{Found, Order, Purpose, Search, chosen, extreme};
+use crate::judged::{OfShape, Verdicts};
 use crate::layout::head;
 use crate::put::Incoming;
 use crate::record::{self, ImageBuffer};
@@ -23,6 +24,8 @@ pub(crate) struct Target<'t> {
     pub(crate) shape: u32,
     pub(crate) kinds: Kinds,
     pub(crate) purpose: Purpose,
+    /// Which of the tuples that fit are matches, if the template has a condition.
+    pub(crate) verdicts: Option<&'t OfShape>,
     /// Their patterns, field by field.
     alternatives: Vec<Patterns<'t>>,
 }
@@ -46,12 +49,71 @@ impl Target<'_> {
         let of = |patterns: &[PatternRef<'_>]| -> Vec<u32> {
             Search::new(patterns, &self.kinds, seed, self.purpose)
                 .matches(view, stripe)
+                .filter(|reference| self.admits(view, *reference))
                 .take(at_most)
                 .collect()
         };
         if let [one] = &self.alternatives[..] {
             return of(one);
         }
+        self.merged(view, at_most, of)
+    }
+
+    /// Whether a record that fits is a match as far as the condition says, if there is one.
+    fn admits(&self, view: &View<'_>, reference: u32) -> bool {
+        self.verdicts.is_none_or(|verdicts| verdicts.admits(view, reference))
+    }
+
+    /// The oldest match, or the youngest; `None` if there is none.
+    pub(crate) fn first(&self, view: &View<'_>, seed: u64, backward: bool) -> Option<u32> {
+        let order = if backward { Order::Lifo } else { Order::Fifo };
+        Some(self.pick(view, order, 0, seed)).filter(|reference| *reference != 0)
+    }
+
+    /// Gives `visit` each record whose fields are those of a match, in order, with whether it is passed over
+    /// nevertheless; behind one of them, if that is given. Until `visit` says that it is enough.
+    pub(crate) fn each_candidate(
+        &self,
+        view: &View<'_>,
+        seed: u64,
+        (backward, behind): (bool, Option<u32>),
+        mut visit: impl FnMut(u32, bool) -> bool,
+    ) {
+        let stripe = Stripe::of_shape(view, self.shape);
+        let passed_over = |reference| self.purpose.passes_over(record::header(view, reference));
+        if let [one] = &self.alternatives[..] {
+            let search = Search::new(one, &self.kinds, seed, Purpose::Read);
+            let mut walk = match behind {
+                Some(reference) => search.candidates_behind(view, stripe, reference),
+                None => search.candidates(view, stripe, backward),
+            };
+            walk.all(|reference| {
+                let fits = search.accepts(view, record::at(view, reference));
+                !fits || visit(reference, passed_over(reference))
+            });
+            return;
+        }
+        let all = self.merged(view, usize::MAX, |patterns| {
+            Search::new(patterns, &self.kinds, seed, Purpose::Read).matches(view, stripe).collect()
+        });
+        let in_order: Box<dyn Iterator<Item = u32>> =
+            if backward { Box::new(all.into_iter().rev()) } else { Box::new(all.into_iter()) };
+        let mut in_order = in_order;
+        in_order.all(|reference| visit(reference, passed_over(reference)));
+    }
+
+    /// Whether there is one alternative only: then its matches are gone through one by one.
+    pub(crate) fn has_one_alternative(&self) -> bool {
+        self.alternatives.len() == 1
+    }
+
+    /// What `of` finds for each alternative, oldest first, each once.
+    fn merged(
+        &self,
+        view: &View<'_>,
+        at_most: usize,
+        of: impl Fn(&[PatternRef<'_>]) -> Vec<u32>,
+    ) -> Vec<u32> {
         let mut all: Vec<u32> =
             self.alternatives.iter().flat_map(|alternative| of(alternative)).collect();
         all.sort_unstable_by_key(|reference| {
@@ -62,8 +124,11 @@ impl Target<'_> {
         all
     }
 
-    /// The search for the only alternative; `None` if there are several.
+    /// The search for the only alternative; `None` if there are several, or there is a condition.
     pub(crate) fn search(&self, seed: u64) -> Option<Search<'_>> {
+        if self.verdicts.is_some() {
+            return None;
+        }
         let [one] = &self.alternatives[..] else { return None };
         Some(Search::new(one, &self.kinds, seed, self.purpose))
     }
@@ -101,7 +166,13 @@ impl Target<'_> {
         }
     }
 
+    /// Whether the record is a match.
     pub(crate) fn accepts(&self, view: &View<'_>, reference: u32, seed: u64) -> bool {
+        self.fits(view, reference, seed) && self.admits(view, reference)
+    }
+
+    /// Whether its fields are those of a match.
+    pub(crate) fn fits(&self, view: &View<'_>, reference: u32, seed: u64) -> bool {
         self.alternatives.iter().any(|alternative| {
             Search::new(alternative, &self.kinds, seed, self.purpose)
                 .accepts(view, record::at(view, reference))
@@ -186,6 +257,16 @@ impl Engine {
         template: &'t [TemplateRef<'t>],
         purpose: Purpose,
     ) -> Targets<'t> {
+        self.targets_judged(template, purpose, &NO_VERDICTS)
+    }
+
+    /// As [`Engine::targets`], with what is known of the tuples that fit, if `template` has a condition.
+    pub(crate) fn targets_judged<'t>(
+        &self,
+        template: &'t [TemplateRef<'t>],
+        purpose: Purpose,
+        verdicts: &'t Verdicts,
+    ) -> Targets<'t> {
         let view = self.memory.view();
         let shapes = registry::count(&view);
         let mut pairs = self.fitting(template);
@@ -194,9 +275,11 @@ impl Engine {
         for (alternative, shape) in pairs {
             if let Some(last) = all.last_mut().filter(|last| last.shape == shape) {
                 last.alternatives.extend(Patterns::of(alternative, &last.kinds));
+                last.verdicts = last.verdicts.or(alternative.condition.map(|_| verdicts.of(shape)));
             } else if let Some(kinds) = self.kinds_of(&view, shape) {
                 let alternatives = Patterns::of(alternative, &kinds).into_iter().collect();
-                all.push(Target { shape, kinds, purpose, alternatives });
+                let verdicts = alternative.condition.map(|_| verdicts.of(shape));
+                all.push(Target { shape, kinds, purpose, verdicts, alternatives });
             }
         }
         Targets { all, shapes }
@@ -253,35 +336,44 @@ impl Engine {
         registry::count(&self.memory.view()) != targets.shapes
     }
 
-    /// Whether a match of `target` is held by somebody: handed to a waiter that has not picked it up, or in
-    /// the hands of a take. The section holds the stripe.
+    /// Whether a match of `target` is held by somebody. The section holds the stripe.
     pub(crate) fn holds_match(&self, section: &Section<'_>, target: &Target<'_>) -> bool {
+        self.held(section, target).into_iter().any(|one| target.admits(section.view(), one))
+    }
+
+    /// The records whose fields are those of a match of `target` and that somebody holds: handed to a waiter that has not
+    /// picked it up, claimed, or in the hands of a take. The section holds the stripe.
+    #[cold]
+    pub(crate) fn held(&self, section: &Section<'_>, target: &Target<'_>) -> Vec<u32> {
         let view = section.view();
         if Stripe::of_shape(view, target.shape).page().load(HELD) == 0 {
-            return false;
+            return Vec::new();
         }
-        let is_match = |reference: u32| {
-            reference != 0
-                && record::shape_of(record::header(view, reference)).0 == target.shape
-                && target.accepts(view, reference, self.seed)
+        let fits = |reference: &u32| {
+            *reference != 0
+                && record::shape_of(record::header(view, *reference)).0 == target.shape
+                && target.fits(view, *reference, self.seed)
         };
-        let handed = (1..=cells::used(view)).any(|number| {
+        let handed = (1..=cells::used(view)).filter_map(|number| {
             let cell = waiters::cell(view, number);
-            cell.load(waiters::WANT) == Want::Take.number() && is_match(cell.load(waiters::RECORD))
+            let is_taken = cell.load(waiters::WANT) == Want::Take.number();
+            is_taken.then(|| cell.load(waiters::RECORD))
         });
         let stripe = Stripe::of_shape(view, target.shape);
-        let mut hidden = [List::Claimed, List::Enlisted]
+        let hidden = [List::Claimed, List::Enlisted]
             .into_iter()
-            .flat_map(|list| list::records(view, stripe, list));
-        handed
-            || hidden.any(|(reference, _)| target.accepts(view, reference, self.seed))
-            || self.memory.slots().into_iter().any(|slot| {
-                (0..ENGINE_WORDS_COUNT).any(|word| {
-                    let reference = slot.load(ENGINE_WORDS + 4 * word);
-                    reference != 0
-                        && record::header(view, reference).load(record::STATE) == record::TAKEN
-                        && is_match(reference)
-                })
-            })
+            .flat_map(|list| list::records(view, stripe, list))
+            .map(|(reference, _)| reference);
+        let slots = self.memory.slots();
+        let in_hand = slots.into_iter().flat_map(|slot| {
+            (0..ENGINE_WORDS_COUNT).map(move |word| slot.load(ENGINE_WORDS + 4 * word))
+        });
+        let in_hand = in_hand.filter(|reference| {
+            *reference != 0 && record::header(view, *reference).load(record::STATE) == record::TAKEN
+        });
+        handed.chain(hidden).chain(in_hand).filter(fits).collect()
     }
 }
+
+/// What is known of tuples where nobody asks for verdicts.
+static NO_VERDICTS: Verdicts = Verdicts::NONE;

@@ -9,6 +9,7 @@ use tupelo_tuple::{Field, TemplateRef, TupleRef};
 use crate::Engine;
 use crate::error::{Error, Need};
 use crate::find::Purpose;
+use crate::judged::{Among, Judged, Verdicts};
 use crate::layout::head;
 use crate::step;
 use crate::stripe::{self, Stripe};
@@ -72,9 +73,20 @@ impl Engine {
         template: &[TemplateRef<'_>],
         remove: bool,
     ) -> Result<u64, Error> {
+        self.judging(template, &mut Verdicts::default(), |verdicts| {
+            self.transfer_judged(other, (template, verdicts), remove)
+        })
+    }
+
+    fn transfer_judged(
+        &self,
+        other: &Self,
+        template: (&[TemplateRef<'_>], &Verdicts),
+        remove: bool,
+    ) -> Result<Judged<u64>, Error> {
         loop {
             match self.transfer_once(other, template, remove) {
-                Ok(Some(count)) => return Ok(count),
+                Ok(Some(judged)) => return Ok(judged),
                 Ok(None) => {}
                 Err((Error::Need(_), Some(Missing::Source(need)))) => self.provide(need)?,
                 Err((Error::Need(_), Some(Missing::Target(need)))) => other.provide(need)?,
@@ -87,18 +99,18 @@ impl Engine {
     fn transfer_once(
         &self,
         other: &Self,
-        template: &[TemplateRef<'_>],
+        (template, verdicts): (&[TemplateRef<'_>], &Verdicts),
         remove: bool,
-    ) -> Result<Option<u64>, (Error, Option<Missing>)> {
+    ) -> Result<Option<Judged<u64>>, (Error, Option<Missing>)> {
         let purpose = if remove { Purpose::Take } else { Purpose::Read };
-        let targets = self.targets(template, purpose);
+        let targets = self.targets_judged(template, purpose, verdicts);
         self.recall_for(&targets).map_err(|error| (error, None))?;
         let kinds = targets.all.iter().map(|target| other.shape(&target.kinds));
         let mut shapes = kinds.collect::<Result<Vec<u32>, _>>().map_err(in_target)?;
         shapes.sort_unstable();
         if shapes.is_empty() {
             self.require_sound().map_err(|error| (error, None))?;
-            return Ok((!self.outdated(&targets)).then_some(0));
+            return Ok((!self.outdated(&targets)).then_some(Judged::Done(0)));
         }
         let both = self.lock_both(other, &targets, &shapes);
         let mut both = both.map_err(|error| (error, None))?;
@@ -106,6 +118,9 @@ impl Engine {
             return Ok(None);
         }
         let [from, into] = &mut both;
+        if let Some(unknown) = verdicts.missing(self, from, &targets.all, Among::Listed) {
+            return Ok(Some(Judged::Unknown(unknown)));
+        }
         let (copies, removed) = self.collect(from, &targets, remove).map_err(in_source)?;
         let stored = other.store_copies(into, &copies).map_err(in_target)?;
         commit_together(&mut both).map_err(|(index, error)| match index {
@@ -115,7 +130,7 @@ impl Engine {
         drop(both);
         removed.wake(self);
         stored.wake(other);
-        Ok(Some(copies.len() as u64))
+        Ok(Some(Judged::Done(copies.len() as u64)))
     }
 
     /// Locks both spaces, always in the same order, whichever way the transfer goes.

@@ -14,9 +14,7 @@ use std::time::{Duration, Instant};
 use tupelo_crashtest::{Exit, fork, shared_words, thorough};
 use tupelo_engine::{CreateOptions, Engine, Error, Order, Want};
 use tupelo_shm::{Directory, Segment};
-use tupelo_tuple::{
-    Alternative, Class, Field, Form, Kind, KindSet, PatternRef, TemplateRef, TupleRef, TupleView,
-};
+use tupelo_tuple::{Class, Field, Kind, KindSet, PatternRef, TemplateRef, TupleRef, TupleView};
 
 const ANY: PatternRef<'static> = PatternRef::Kinds(KindSet::ALL);
 const INT: PatternRef<'static> = PatternRef::Kinds(KindSet::of(Kind::Int));
@@ -255,7 +253,7 @@ fn do_everything(engine: &Arc<Engine>, other: &Engine, random: &mut Random) -> R
     steps.push(Box::new(move || engine.present(&[everything]).map(drop)));
     steps.push(Box::new(move || engine.read_all(&[everything], None, size).map(drop)));
     steps.push(Box::new(|| {
-        let mut scan = engine.scan(Alternative { patterns: Vec::new(), form: Form::Rest }.into());
+        let mut scan = engine.scan("...".parse().unwrap());
         while !scan.next_batch(100, size)?.is_empty() {}
         Ok(())
     }));

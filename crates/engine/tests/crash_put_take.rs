@@ -143,7 +143,8 @@ fn a_take_of_an_entry_happens_or_not_m7() {
     }
     let legal = [contents(&engine), without(&engine, "1,new")];
     let script = |engine: &Arc<Engine>| {
-        let template = [TemplateRef { patterns: &[int(1)], form: Form::Entry(&named) }];
+        let template =
+            [TemplateRef { patterns: &[int(1)], form: Form::Entry(&named), condition: None }];
         let size = |tuple: TupleView<'_>| Ok::<_, tupelo_engine::Error>(tuple.image().len());
         assert!(engine.try_take(&template, Order::Fifo, size).unwrap().is_some());
     };

@@ -20,6 +20,8 @@ pub struct Explanation {
     template: String,
     /// Matches that are there now.
     pub matches: u64,
+    /// Tuples that match but for the condition (rule M9).
+    pub unfulfilled: u64,
     /// The shapes that have tuples, most first, and their counts.
     pub shapes: Vec<(Shape, u64)>,
     /// The shape that comes nearest, and what is different there.
@@ -62,9 +64,24 @@ impl Space {
         let shapes = engine.shapes_present()?.into_iter();
         let mut shapes: Vec<_> = shapes.map(|shape| (shape.shape, shape.count)).collect();
         shapes.sort_by_key(|(_, count)| Reverse(*count));
-        let nearest = if matches == 0 { self.nearest(template, &shapes)? } else { None };
+        let fitting = if matches == 0 { self.count_fitting(template)? } else { 0 };
+        let is_there = matches > 0 || fitting > 0;
+        let nearest = if is_there { None } else { self.nearest(template, &shapes)? };
         let template: Vec<String> = template.iter().map(ToString::to_string).collect();
-        Ok(Explanation { template: template.join(" | "), matches, shapes, nearest })
+        Ok(Explanation {
+            template: template.join(" | "),
+            matches,
+            unfulfilled: fitting,
+            shapes,
+            nearest,
+        })
+    }
+
+    /// How many tuples match the fields of the templates that have a condition.
+    fn count_fitting(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        let conditional = template.iter().filter(|one| one.condition.is_some());
+        let fields: Vec<_> = conditional.map(|one| one.without_condition()).collect();
+        if fields.is_empty() { Ok(0) } else { self.count(&fields) }
     }
 
     /// The shape with the tuple that comes nearest, by how many fields differ. Of several the one that differs
@@ -108,7 +125,7 @@ impl Space {
             .class
             .map(|class| Named::new(class.name(), class.fields().map(str::to_owned).collect()));
         let form = named.as_ref().map_or(Form::Exact, Form::Entry);
-        let of_shape = TemplateRef { patterns: &any, form };
+        let of_shape = TemplateRef { patterns: &any, form, condition: None };
         let patterns = patterns_for(template, shape).unwrap_or_default();
         let differing = self.read_all::<_, Error>(&[of_shape], Some(LOOKS_MAX), |tuple| {
             if tuple.class() != shape.class {
@@ -231,6 +248,14 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.matches > 0 {
             return write!(f, "{} tuples match {} now", self.matches, self.template);
+        }
+        if self.unfulfilled > 0 {
+            let (count, are) =
+                (self.unfulfilled, if self.unfulfilled == 1 { "tuple fits" } else { "tuples fit" });
+            return write!(
+                f,
+                "{count} {are} the fields, of which the condition (where) is not true"
+            );
         }
         let Some(nearest) = &self.nearest else { return f.write_str("the space is empty") };
         let tuples = if nearest.count == 1 { "is 1 tuple" } else { "are tuples" };

@@ -19,6 +19,8 @@ pub struct Stat {
     pub bytes_max: u64,
     /// Blocked callers.
     pub waiters: u64,
+    /// How often a condition (`where`) could not be told of a tuple, which was no match then (rule M9).
+    pub where_errors: u64,
     /// The processes that use the space.
     pub processes: Vec<ProcessStat>,
     /// One entry per shape, in the order of their first use.
@@ -87,6 +89,7 @@ impl Space {
             bytes_committed: stat.bytes_committed,
             bytes_max: stat.bytes_max,
             waiters: stat.waiters,
+            where_errors: stat.where_errors,
             processes: alive.chain(stat.pids_dead.into_iter().map(process(false))).collect(),
             shapes: stat.shapes.into_iter().map(shape).collect(),
         })

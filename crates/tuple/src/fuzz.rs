@@ -7,8 +7,8 @@ use std::ops::Bound::{Included, Unbounded};
 use std::str::FromStr;
 
 use crate::{
-    Encoded, Field, Kind, KindSet, ParseError, Pattern, Template, TemplateRef, Tuple, TupleView,
-    Value, hash,
+    Condition, Encoded, Field, Kind, KindSet, ParseError, Pattern, Template, TemplateRef, Tuple,
+    TupleView, Value, hash,
 };
 
 /// Reads `bytes` as every kind of encoding. What is accepted is canonical (V4), is the same as itself
@@ -62,6 +62,24 @@ pub fn parse(bytes: &[u8]) {
         survives_text(&pattern);
         let itself = Value::from(text);
         assert!(!pattern.matches(&itself) || kinds(&pattern).contains(Kind::Str), "{pattern}");
+    }
+}
+
+/// Reads `bytes`, if they are text, as a condition, and asks what is accepted about the tuple in `image`, which may be
+/// damaged. It has one answer, and is a part of templates that survive their text and their encoding.
+///
+/// # Panics
+///
+/// If one of that does not hold, and only then.
+pub fn condition(bytes: &[u8], image: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(condition) = Condition::new(text) else { return };
+    let view = TupleView::new(&Kind::ALL, image, false);
+    assert_eq!(condition.holds(&view), condition.holds(&view), "{condition}");
+    if let Ok(template) = Template::new(Vec::new()).with_condition(&condition) {
+        let encoding = template.encode();
+        assert_eq!(encoding.map(|bytes| Template::decode(&bytes)), Ok(Ok(template.clone())));
+        survives_text(&template);
     }
 }
 

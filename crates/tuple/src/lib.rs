@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod class;
+mod condition;
 pub mod encoding;
 mod field;
 pub mod fuzz;
@@ -25,6 +26,7 @@ mod tuple;
 mod value;
 
 pub use class::{CLASS_BYTES_MAX, CLASSES_MAX, Class};
+pub use condition::{CONDITION_BYTES_MAX, CONDITION_DEPTH_MAX, Condition, Fault};
 pub use encoding::{DEPTH_MAX, DecodeError, EncodeError, encode_template_refs};
 pub use field::{Encoded, Field};
 pub use image::TupleView;

@@ -43,7 +43,11 @@ macro_rules! tuple {
 macro_rules! template {
     // A literal, not a call of a constructor: only in it do the patterns live as long as the template.
     (@form = $form:ident [$($done:expr,)*]) => {
-        $crate::TemplateRef { patterns: &[$($done,)*], form: $crate::Form::$form }
+        $crate::TemplateRef {
+            patterns: &[$($done,)*],
+            form: $crate::Form::$form,
+            condition: ::core::option::Option::None,
+        }
     };
     (@next [$($done:expr,)*]) => { $crate::template!(@form = Exact [$($done,)*]) };
     (@next [$($done:expr,)*] .. $(,)?) => { $crate::template!(@form = Rest [$($done,)*]) };

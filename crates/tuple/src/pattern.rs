@@ -1,7 +1,7 @@
 //! Patterns and templates, borrowed: what an operation of the engine is asked with.
 
 use crate::class::compare_names;
-use crate::{Class, Field, Kind, KindSet, Test, TupleRef, TupleView};
+use crate::{Class, Condition, Fault, Field, Kind, KindSet, Test, TupleRef, TupleView};
 
 /// What one field must look like.
 #[derive(Clone, Copy, Debug)]
@@ -135,19 +135,21 @@ pub struct TemplateRef<'a> {
     pub patterns: &'a [PatternRef<'a>],
     /// What of the tuple they stand for.
     pub form: Form<&'a Named>,
+    /// What holds of the whole tuple, too (rule M9).
+    pub condition: Option<&'a Condition>,
 }
 
 impl<'a> TemplateRef<'a> {
     /// A template for tuples of exactly as many fields as there are patterns.
     #[inline]
     pub const fn new(patterns: &'a [PatternRef<'a>]) -> Self {
-        Self { patterns, form: Form::Exact }
+        Self { patterns, form: Form::Exact, condition: None }
     }
 
     /// A template for tuples that begin like `patterns`; any number of further fields may follow (rule M1).
     #[inline]
     pub const fn beginning(patterns: &'a [PatternRef<'a>]) -> Self {
-        Self { patterns, form: Form::Rest }
+        Self { patterns, form: Form::Rest, condition: None }
     }
 
     /// Whether a tuple of `arity` fields, which is no entry, can match (rule M1).
@@ -176,11 +178,32 @@ impl<'a> TemplateRef<'a> {
         Some(patterns)
     }
 
-    /// Whether the tuple is what the template asks for. One whose fields are damaged is not.
+    /// The template without its condition: what of it concerns single fields.
+    #[inline]
+    #[must_use]
+    pub const fn without_condition(self) -> Self {
+        Self { condition: None, ..self }
+    }
+
+    /// Whether the tuple is what the template asks for. One whose fields are damaged is not, nor one of which the
+    /// condition can not be told.
     pub fn matches(&self, tuple: &TupleView<'_>) -> bool {
-        self.matches_by(tuple.class(), tuple.len(), |index, pattern| {
+        self.judge(tuple) == Ok(true)
+    }
+
+    /// As [`TemplateRef::matches`], for who counts the tuples of which the condition can not be told.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`], of a tuple whose fields match.
+    pub fn judge(&self, tuple: &TupleView<'_>) -> Result<bool, Fault> {
+        let fits = self.matches_by(tuple.class(), tuple.len(), |index, pattern| {
             tuple.field(index).is_some_and(|field| pattern.matches(&field))
-        })
+        });
+        match self.condition {
+            Some(condition) if fits => condition.holds(tuple),
+            _ => Ok(fits),
+        }
     }
 
     /// Whether a tuple of these fields is what the template asks for.
@@ -190,9 +213,10 @@ impl<'a> TemplateRef<'a> {
 
     /// Whether the tuple is what the template asks for.
     pub fn matches_ref(&self, tuple: &TupleRef<'_>) -> bool {
-        self.matches_by(tuple.class, tuple.fields.len(), |index, pattern| {
+        let fits = self.matches_by(tuple.class, tuple.fields.len(), |index, pattern| {
             tuple.fields.get(index).is_some_and(|field| pattern.matches(field))
-        })
+        });
+        fits && self.condition.is_none_or(|condition| condition.holds_ref(tuple) == Ok(true))
     }
 
     /// Whether each pattern matches its field, by `matches`, in a tuple of this class and arity.

@@ -2,8 +2,8 @@
 
 use crate::class::compare_names;
 use crate::{
-    Class, DecodeError, EncodeError, Form, Kind, KindSet, Named, PatternRef, TemplateRef, Test,
-    Tuple, TupleRef, Value, ValueError,
+    Class, Condition, DecodeError, EncodeError, Form, Kind, KindSet, Named, ParseError, PatternRef,
+    TemplateRef, Test, Tuple, TupleRef, Value, ValueError,
 };
 
 /// Most alternatives of a template: each is asked for by itself, so more would hide a loop.
@@ -89,6 +89,8 @@ pub struct Alternative {
     pub patterns: Vec<Pattern>,
     /// What of the tuple they stand for.
     pub form: Form<Named>,
+    /// What holds of the whole tuple, too (rule M9).
+    pub condition: Option<Condition>,
 }
 
 impl Alternative {
@@ -108,7 +110,24 @@ impl Alternative {
             return Err(ValueError::Duplicate { key: twice[0].0.clone() });
         }
         let (names, patterns) = fields.into_iter().unzip();
-        Ok(Self { patterns, form: Form::Entry(Named::new(name, names)) })
+        Ok(Self { patterns, form: Form::Entry(Named::new(name, names)), condition: None })
+    }
+
+    /// The alternative for those of its matches that fulfil `condition`, too (rule M9).
+    ///
+    /// # Errors
+    ///
+    /// [`ParseError`] if the condition has a name other than `f`, the tuple, and the alternative is not for entries;
+    /// if it has a condition already, and both together are too long.
+    pub fn with_condition(mut self, condition: &Condition) -> Result<Self, ParseError> {
+        if !matches!(self.form, Form::Entry(_)) {
+            condition.require_tuple()?;
+        }
+        self.condition = Some(match self.condition {
+            Some(first) => first.and(condition)?,
+            None => condition.clone(),
+        });
+        Ok(self)
     }
 }
 
@@ -122,7 +141,7 @@ pub struct Template {
 impl Template {
     /// A template for tuples of exactly as many fields as there are patterns.
     pub fn new(patterns: Vec<Pattern>) -> Self {
-        Alternative { patterns, form: Form::Exact }.into()
+        Alternative { patterns, form: Form::Exact, condition: None }.into()
     }
 
     /// A template that looks exactly like `tuple`; of an entry, one that names all its fields.
@@ -131,7 +150,7 @@ impl Template {
         let named =
             |class: &Class| Named::new(class.name(), class.fields().map(Into::into).collect());
         let form = tuple.class().map_or(Form::Exact, |class| Form::Entry(named(class)));
-        Alternative { patterns, form }.into()
+        Alternative { patterns, form, condition: None }.into()
     }
 
     /// A template that matches what either matches (rule M8). The first that matches counts.
@@ -139,6 +158,26 @@ impl Template {
     pub fn or(mut self, other: Self) -> Self {
         self.alternatives.extend(other.alternatives);
         self
+    }
+
+    /// The template for those of its matches that fulfil `condition`, too (rule M9).
+    ///
+    /// ```
+    /// use tupelo_tuple::{Condition, Template, tuple};
+    ///
+    /// let jobs: Template = "job, :int".parse()?;
+    /// let even = jobs.with_condition(&Condition::new("f[1] % 2 == 0")?)?;
+    /// assert!(even.matches(&tuple!["job", 4]) && !even.matches(&tuple!["job", 7]));
+    /// assert_eq!(even.to_string(), r#"("job", :int) where "f[1] % 2 == 0""#);
+    /// # Ok::<(), tupelo_tuple::ParseError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Alternative::with_condition`].
+    pub fn with_condition(self, condition: &Condition) -> Result<Self, ParseError> {
+        let alternatives = self.alternatives.into_iter().map(|one| one.with_condition(condition));
+        Ok(Self { alternatives: alternatives.collect::<Result<_, _>>()? })
     }
 
     /// The alternatives; at least one.
@@ -179,6 +218,7 @@ impl Template {
             .map(|(alternative, patterns)| TemplateRef {
                 patterns,
                 form: alternative.form.as_ref(),
+                condition: alternative.condition.as_ref(),
             })
             .collect();
         Ok(use_refs(&refs))
@@ -210,6 +250,6 @@ impl TemplateRef<'_> {
             Form::Rest => Form::Rest,
             Form::Entry(named) => Form::Entry(named.clone()),
         };
-        Ok(Alternative { patterns: patterns?, form }.into())
+        Ok(Alternative { patterns: patterns?, form, condition: self.condition.cloned() }.into())
     }
 }

@@ -212,7 +212,10 @@ proptest! {
         let by_fields = (template.alternatives().iter()).any(|alternative| {
             let (patterns, arity) = (&alternative.patterns, alternative.patterns.len());
             let by_place = || patterns.iter().zip(tuple.iter()).all(|(one, value)| one.matches(value));
-            match (&alternative.form, tuple.class()) {
+            let holds = alternative.condition.as_ref().is_none_or(|condition| {
+                tuple.with_ref(|tuple| condition.holds_ref(&tuple)) == Ok(Ok(true))
+            });
+            holds && match (&alternative.form, tuple.class()) {
                 (Form::Exact, None) => tuple.len() == arity && by_place(),
                 (Form::Rest, None) => tuple.len() >= arity && by_place(),
                 (Form::Entry(named), Some(class)) => class.is(named.class())

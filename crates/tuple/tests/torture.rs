@@ -12,6 +12,8 @@ use tupelo_tuple::{Template, Tuple, fuzz};
 
 /// Cases without a time limit: about a second.
 const CASES: u64 = 100_000;
+/// As many of conditions, whose parser is slower.
+const CONDITION_CASES: u64 = 10_000;
 
 /// Texts from which the corpus is made; the encodings of what they say are in it too.
 const TUPLES: &[&str] = &[
@@ -30,6 +32,13 @@ const TEMPLATES: &[&str] = &[
     r#"(3..9, 3<..9.5, "a"..<"b", > 3, <= decimal("1.0"), != "x")"#,
     r#"(in {1, "two", list(3)}, glob:"img/[a-z]*.?", prefix:b"\x00", !(:int|:str))"#,
     r#"(> 3 & < 9 & != 5 | "x" | :null) | ("stop") | ()"#,
+    r#"("job", :int) where "f[1] % 2 == 0" | Job{id: > 3} where "size(name) > 2""#,
+];
+
+const CONDITIONS: &[&str] = &[
+    "f[1] % 2 == 0",
+    r#"f[0] == "job" && (f[1] > 3 || !(f[2] in [1, 2.5, null, b"\x00", true])) ? size(f) < 4 : false"#,
+    r#"f[3].key != f[4]["key"] || f[0].startsWith('a') && f[0].contains("é") || -int(f[2]) / 2 <= 0x1f"#,
 ];
 
 /// A generator of random numbers (splitmix64): a handful of lines, the same everywhere.
@@ -93,7 +102,7 @@ fn mutate(case: &mut Vec<u8>, corpus: &[Vec<u8>], tokens: &[&[u8]], random: &mut
 }
 
 /// Runs `check` on mutants of `corpus` until the cases or the time are used up.
-fn torture(corpus: &[Vec<u8>], tokens: &[&[u8]], check: fn(&[u8])) {
+fn torture(corpus: &[Vec<u8>], tokens: &[&[u8]], cases: u64, check: fn(&[u8])) {
     let seconds = env::var("TUPELO_TORTURE_SECONDS").ok().map(|seconds| seconds.parse().unwrap());
     let seed = env::var("TUPELO_TORTURE_SEED").map_or_else(
         |_| SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs(),
@@ -105,7 +114,7 @@ fn torture(corpus: &[Vec<u8>], tokens: &[&[u8]], check: fn(&[u8])) {
     for number in 0.. {
         let over = match seconds {
             Some(seconds) => begin.elapsed() >= Duration::from_secs(seconds),
-            None => number >= CASES,
+            None => number >= cases,
         };
         if over {
             eprintln!("{number} cases");
@@ -134,7 +143,7 @@ fn no_bytes_make_the_decoder_panic_and_what_it_accepts_is_canonical_v4_c5() {
         &[0xcb, 0x80, 0, 0, 0, 0, 0, 0, 0],
         &[0xca, 0, 0, 0, 0],
     ];
-    torture(&encodings, tokens, fuzz::decode);
+    torture(&encodings, tokens, CASES, fuzz::decode);
 }
 
 #[test]
@@ -166,5 +175,36 @@ fn no_text_makes_the_parser_panic_and_what_it_accepts_survives_printing() {
         b"!!!!!!!!!!!!",
         b"((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((",
     ];
-    torture(&texts, tokens, fuzz::parse);
+    torture(&texts, tokens, CASES, fuzz::parse);
+}
+
+#[test]
+fn no_text_makes_a_condition_panic_and_what_is_accepted_survives_its_template_m9() {
+    let texts: Vec<Vec<u8>> = CONDITIONS.iter().map(|text| text.as_bytes().to_vec()).collect();
+    for text in &texts {
+        fuzz::condition(text, text);
+    }
+    let tokens: &[&[u8]] = &[
+        b"f[",
+        b"]",
+        b"((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((",
+        b"!!!!!!!!!!!!",
+        b"------------",
+        b"a?b:a?b:a?b:a?b:a?b:a?b:a?b:a?b:a?b:a?b:a?b:a?b:a?b:a?b:a?b:a?b:a?b:a?b:a?b:a?b:a?b:",
+        b"1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+1+",
+        b".a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a",
+        b" in ",
+        b"f.exists(x, ",
+        b"has(",
+        b"9223372036854775808",
+        b"1e999",
+        b"7u",
+        b"\"",
+        b"\'\'\'",
+        b"\\u",
+        b"`",
+        b"//",
+        "\u{2028}é".as_bytes(),
+    ];
+    torture(&texts, tokens, CONDITION_CASES, |case| fuzz::condition(case, case));
 }

@@ -14,12 +14,12 @@ use crate::timeout;
 use crate::values;
 use crate::waiting::{self, Deadline};
 
-/// `take_all(*template, limit=None)`
+/// `take_all(*template, limit=None, where=None)`
 pub(crate) struct TakeAll;
 
 impl Verb for TakeAll {
     const NAME: &'static CStr = c"take_all";
-    const DOC: &'static CStr = c"take_all($self, /, *template, limit=None)
+    const DOC: &'static CStr = c"take_all($self, /, *template, limit=None, where=None)
 --
 
 Remove and return the tuples that match now, in one step (rule O6). Does not wait.
@@ -47,12 +47,12 @@ Returns:
     }
 }
 
-/// `read_all(*template, limit=None)`
+/// `read_all(*template, limit=None, where=None)`
 pub(crate) struct ReadAll;
 
 impl Verb for ReadAll {
     const NAME: &'static CStr = c"read_all";
-    const DOC: &'static CStr = c"read_all($self, /, *template, limit=None)
+    const DOC: &'static CStr = c"read_all($self, /, *template, limit=None, where=None)
 --
 
 Return copies of the tuples that match now, as they were at one moment (rule O6). Does not wait.
@@ -75,12 +75,13 @@ The arguments are those of `take_all`.
     }
 }
 
-/// `take_many(*template, n, at_least=None, timeout=None)`
+/// `take_many(*template, n, at_least=None, timeout=None, where=None)`
 pub(crate) struct TakeMany;
 
 impl Verb for TakeMany {
     const NAME: &'static CStr = c"take_many";
-    const DOC: &'static CStr = c"take_many($self, /, *template, n, at_least=None, timeout=None)
+    const DOC: &'static CStr =
+        c"take_many($self, /, *template, n, at_least=None, timeout=None, where=None)
 --
 
 Wait until enough tuples match, then remove and return them in one step.
@@ -188,12 +189,12 @@ fn grouped(count: u64) -> String {
     text
 }
 
-/// `count(*template)`
+/// `count(*template, where=None)`
 pub(crate) struct Count;
 
 impl Verb for Count {
     const NAME: &'static CStr = c"count";
-    const DOC: &'static CStr = c"count($self, /, *template)
+    const DOC: &'static CStr = c"count($self, /, *template, where=None)
 --
 
 Return how many tuples match, at one moment (rule O6).

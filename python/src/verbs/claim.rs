@@ -21,13 +21,13 @@ use crate::waiting::{self, Deadline};
 /// How long the holder of a claim may be silent, if the caller does not say.
 const TTL: Duration = Duration::from_secs(30);
 
-/// `claim(*template, ttl=30, timeout=None, max_attempts=None, order="fifo")`
+/// `claim(*template, ttl=30, timeout=None, max_attempts=None, order="fifo", where=None)`
 pub(crate) struct Claim;
 
 impl Verb for Claim {
     const NAME: &'static CStr = c"claim";
     const DOC: &'static CStr =
-        c"claim($self, /, *template, ttl=30, timeout=None, max_attempts=None, order='fifo')
+        c"claim($self, /, *template, ttl=30, timeout=None, max_attempts=None, order='fifo', where=None)
 --
 
 Take a tuple that matches so that it comes back unless it is done with; wait if there is none.
@@ -87,13 +87,13 @@ Raises:
     }
 }
 
-/// `try_claim(*template, ttl=30, max_attempts=None, order="fifo")`
+/// `try_claim(*template, ttl=30, max_attempts=None, order="fifo", where=None)`
 pub(crate) struct TryClaim;
 
 impl Verb for TryClaim {
     const NAME: &'static CStr = c"try_claim";
     const DOC: &'static CStr =
-        c"try_claim($self, /, *template, ttl=30, max_attempts=None, order='fifo')
+        c"try_claim($self, /, *template, ttl=30, max_attempts=None, order='fifo', where=None)
 --
 
 Claim a tuple that matches, or return None at once if there is none (rule O4).
@@ -171,12 +171,12 @@ fn attempts(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
     }
 }
 
-/// `dead(*template)`
+/// `dead(*template, where=None)`
 pub(crate) struct Dead;
 
 impl Verb for Dead {
     const NAME: &'static CStr = c"dead";
-    const DOC: &'static CStr = c"dead($self, /, *template)
+    const DOC: &'static CStr = c"dead($self, /, *template, where=None)
 --
 
 Return the tuples that match and whose last attempt has failed (rule K5). They stay where they are.
@@ -207,12 +207,12 @@ Returns:
     }
 }
 
-/// `requeue(*template)`
+/// `requeue(*template, where=None)`
 pub(crate) struct Requeue;
 
 impl Verb for Requeue {
     const NAME: &'static CStr = c"requeue";
-    const DOC: &'static CStr = c"requeue($self, /, *template)
+    const DOC: &'static CStr = c"requeue($self, /, *template, where=None)
 --
 
 Put the dead tuples that match back at their old places, as if nobody had tried yet (rule K5).

@@ -9,12 +9,12 @@ use crate::errors::Failure;
 use crate::template::Template;
 use crate::timeout;
 
-/// `consume(*template, idle=None)`
+/// `consume(*template, idle=None, where=None)`
 pub(crate) struct Consume;
 
 impl Verb for Consume {
     const NAME: &'static CStr = c"consume";
-    const DOC: &'static CStr = c"consume($self, /, *template, idle=None)
+    const DOC: &'static CStr = c"consume($self, /, *template, idle=None, where=None)
 --
 
 Take one match after the other, waiting for more, until `finish` was called and none is left.
@@ -46,12 +46,12 @@ Returns:
     }
 }
 
-/// `finish(*template)`
+/// `finish(*template, where=None)`
 pub(crate) struct Finish;
 
 impl Verb for Finish {
     const NAME: &'static CStr = c"finish";
-    const DOC: &'static CStr = c"finish($self, /, *template)
+    const DOC: &'static CStr = c"finish($self, /, *template, where=None)
 --
 
 End every `consume` of an equal template, in all processes, once nothing matches any more.

@@ -13,6 +13,7 @@ pub(crate) struct Eval;
 
 impl Verb for Eval {
     const NAME: &'static CStr = c"eval";
+    const HAS_TEMPLATE: bool = false;
     const DOC: &'static CStr = c"eval($self, /, *fields, on=None)
 --
 

@@ -8,12 +8,12 @@ use crate::call::{Call, Verb};
 use crate::errors::Failure;
 use crate::template::Template;
 
-/// `take_future(*template)`
+/// `take_future(*template, where=None)`
 pub(crate) struct TakeFuture;
 
 impl Verb for TakeFuture {
     const NAME: &'static CStr = c"take_future";
-    const DOC: &'static CStr = c"take_future($self, /, *template)
+    const DOC: &'static CStr = c"take_future($self, /, *template, where=None)
 --
 
 Get in line to take a match, and return at once.
@@ -40,12 +40,12 @@ Raises:
     }
 }
 
-/// `read_future(*template)`
+/// `read_future(*template, where=None)`
 pub(crate) struct ReadFuture;
 
 impl Verb for ReadFuture {
     const NAME: &'static CStr = c"read_future";
-    const DOC: &'static CStr = c"read_future($self, /, *template)
+    const DOC: &'static CStr = c"read_future($self, /, *template, where=None)
 --
 
 Get in line to read a match, and return at once: as `take_future`, for a copy.

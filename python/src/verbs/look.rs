@@ -15,12 +15,14 @@ pub(crate) struct Stat;
 
 impl Verb for Stat {
     const NAME: &'static CStr = c"stat";
+    const HAS_TEMPLATE: bool = false;
     const DOC: &'static CStr = c"stat($self, /)
 --
 
 Return figures of the space as a dict, each as it was at some moment of the call.
 
-Keys: tuples, bytes_used, bytes_committed, bytes_max, waiters (blocked callers), processes (a list
+Keys: tuples, bytes_used, bytes_committed, bytes_max, waiters (blocked callers), where_errors (how often
+a `where` had no answer for a tuple, which was no match then), processes (a list
 of dicts: pid, alive) and shapes (a list of dicts: kinds, entry and fields (the name of the class of
 entries and those of its fields, or None), count, bytes, waiting, claims, dead, delayed, puts, takes,
 indexes; a claim is a dict: pid, fence, attempt, expires_in in seconds; an index is the list of the
@@ -57,6 +59,7 @@ fn figures<'py>(py: Python<'py>, stat: &Figures) -> PyResult<Bound<'py, PyDict>>
     dict.set_item("bytes_committed", stat.bytes_committed)?;
     dict.set_item("bytes_max", stat.bytes_max)?;
     dict.set_item("waiters", stat.waiters)?;
+    dict.set_item("where_errors", stat.where_errors)?;
     dict.set_item("processes", processes)?;
     dict.set_item("shapes", shapes)?;
     Ok(dict)
@@ -100,12 +103,12 @@ fn fields<'py>(py: Python<'py>, shape: &Shape) -> PyResult<Option<Bound<'py, PyT
     shape.class.map(|class| PyTuple::new(py, class.fields())).transpose()
 }
 
-/// `explain(*template)`
+/// `explain(*template, where=None)`
 pub(crate) struct Explain;
 
 impl Verb for Explain {
     const NAME: &'static CStr = c"explain";
-    const DOC: &'static CStr = c"explain($self, /, *template)
+    const DOC: &'static CStr = c"explain($self, /, *template, where=None)
 --
 
 Say why nothing matches: what is there, the nearest shape, and the field that differs.

@@ -24,6 +24,7 @@ pub(crate) struct Put;
 
 impl Verb for Put {
     const NAME: &'static CStr = c"put";
+    const HAS_TEMPLATE: bool = false;
     const DOC: &'static CStr = c"put($self, /, *fields, lease=None, after=None, timeout=None)
 --
 
@@ -132,6 +133,7 @@ pub(crate) struct PutAll;
 
 impl Verb for PutAll {
     const NAME: &'static CStr = c"put_all";
+    const HAS_TEMPLATE: bool = false;
     const DOC: &'static CStr = c"put_all($self, tuples, /, *, lease=None, after=None)
 --
 
@@ -198,6 +200,7 @@ pub(crate) struct PutIfAbsent;
 
 impl Verb for PutIfAbsent {
     const NAME: &'static CStr = c"put_if_absent";
+    const HAS_TEMPLATE: bool = false;
     const DOC: &'static CStr = c"put_if_absent($self, /, *fields, unless=None)
 --
 

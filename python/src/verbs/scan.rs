@@ -17,12 +17,12 @@ use crate::results;
 /// Tuples fetched at a time: few enough to stay fresh, enough to spread the cost of looking.
 const BATCH: usize = 64;
 
-/// `scan(*template)`
+/// `scan(*template, where=None)`
 pub(crate) struct Scan;
 
 impl Verb for Scan {
     const NAME: &'static CStr = c"scan";
-    const DOC: &'static CStr = c"scan($self, /, *template)
+    const DOC: &'static CStr = c"scan($self, /, *template, where=None)
 --
 
 Go through copies of all tuples that match, in no particular order and in bounded memory (rule O6).

@@ -16,12 +16,12 @@ use crate::known;
 use crate::timeout;
 use crate::waiting::{self, Deadline};
 
-/// `swap(*template, to, timeout=None)`
+/// `swap(*template, to, timeout=None, where=None)`
 pub(crate) struct Swap;
 
 impl Verb for Swap {
     const NAME: &'static CStr = c"swap";
-    const DOC: &'static CStr = c"swap($self, /, *template, to, timeout=None)
+    const DOC: &'static CStr = c"swap($self, /, *template, to, timeout=None, where=None)
 --
 
 Replace a tuple that matches by another, in one step, waiting for one if there is none (rule O8).
@@ -80,12 +80,12 @@ fn swap<'py>(
     Err(call.space().timeout("swap", template, deadline.timeout()).into())
 }
 
-/// `try_swap(*template, to)`
+/// `try_swap(*template, to, where=None)`
 pub(crate) struct TrySwap;
 
 impl Verb for TrySwap {
     const NAME: &'static CStr = c"try_swap";
-    const DOC: &'static CStr = c"try_swap($self, /, *template, to)
+    const DOC: &'static CStr = c"try_swap($self, /, *template, to, where=None)
 --
 
 Replace a tuple that matches by another, in one step, or return None at once if there is none.

@@ -13,12 +13,12 @@ use crate::order;
 use crate::timeout;
 use crate::waiting::{self, Deadline};
 
-/// `take(*template, timeout=None, order="fifo")`
+/// `take(*template, timeout=None, order="fifo", where=None)`
 pub(crate) struct Take;
 
 impl Verb for Take {
     const NAME: &'static CStr = c"take";
-    const DOC: &'static CStr = c"take($self, /, *template, timeout=None, order='fifo')
+    const DOC: &'static CStr = c"take($self, /, *template, timeout=None, order='fifo', where=None)
 --
 
 Remove and return a tuple that matches, waiting for one if there is none.
@@ -32,6 +32,8 @@ Args:
         made by `like` or `parse`.
     timeout: longest wait, in seconds. None waits for ever; 0 does not wait.
     order: \"fifo\", \"lifo\", \"random\", \"any\", F.max(i) or F.min(i).
+    where: a condition over the whole tuple `f`, as CEL text: \"f[1] % 2 == 0\" (rule M9). Of an
+        entry the fields are names: \"priority > 3\". Evaluated beside the data, not in a lambda.
 
 Returns:
     The tuple as it was put.
@@ -62,12 +64,12 @@ Raises:
     }
 }
 
-/// `read(*template, timeout=None, order="fifo")`
+/// `read(*template, timeout=None, order="fifo", where=None)`
 pub(crate) struct Read;
 
 impl Verb for Read {
     const NAME: &'static CStr = c"read";
-    const DOC: &'static CStr = c"read($self, /, *template, timeout=None, order='fifo')
+    const DOC: &'static CStr = c"read($self, /, *template, timeout=None, order='fifo', where=None)
 --
 
 Return a copy of a tuple that matches, waiting for one if there is none. It stays in the space.
@@ -102,12 +104,12 @@ Raises:
     }
 }
 
-/// `try_take(*template, order="fifo")`
+/// `try_take(*template, order="fifo", where=None)`
 pub(crate) struct TryTake;
 
 impl Verb for TryTake {
     const NAME: &'static CStr = c"try_take";
-    const DOC: &'static CStr = c"try_take($self, /, *template, order='fifo')
+    const DOC: &'static CStr = c"try_take($self, /, *template, order='fifo', where=None)
 --
 
 Remove and return a tuple that matches, or return None at once if there is none (rule O4).
@@ -128,12 +130,12 @@ True
     }
 }
 
-/// `try_read(*template, order="fifo")`
+/// `try_read(*template, order="fifo", where=None)`
 pub(crate) struct TryRead;
 
 impl Verb for TryRead {
     const NAME: &'static CStr = c"try_read";
-    const DOC: &'static CStr = c"try_read($self, /, *template, order='fifo')
+    const DOC: &'static CStr = c"try_read($self, /, *template, order='fifo', where=None)
 --
 
 Return a copy of a tuple that matches, or None at once if there is none (rule O4).

@@ -18,6 +18,7 @@ pub(crate) struct Transaction;
 
 impl Verb for Transaction {
     const NAME: &'static CStr = c"transaction";
+    const HAS_TEMPLATE: bool = false;
     const DOC: &'static CStr = c"transaction($self, /, *others, ttl=30)
 --
 

@@ -10,12 +10,12 @@ use crate::errors::Failure;
 use crate::known;
 use crate::space::Handle;
 
-/// `move_to(other, *template)`
+/// `move_to(other, *template, where=None)`
 pub(crate) struct MoveTo;
 
 impl Verb for MoveTo {
     const NAME: &'static CStr = c"move_to";
-    const DOC: &'static CStr = c"move_to($self, other, /, *template)
+    const DOC: &'static CStr = c"move_to($self, other, /, *template, where=None)
 --
 
 Move the tuples that match now into another space, in one step for both (rule O7).
@@ -44,12 +44,12 @@ Returns:
     }
 }
 
-/// `copy_to(other, *template)`
+/// `copy_to(other, *template, where=None)`
 pub(crate) struct CopyTo;
 
 impl Verb for CopyTo {
     const NAME: &'static CStr = c"copy_to";
-    const DOC: &'static CStr = c"copy_to($self, other, /, *template)
+    const DOC: &'static CStr = c"copy_to($self, other, /, *template, where=None)
 --
 
 Copy the tuples that match now into another space, in one step for both (rule O7).

@@ -11,12 +11,12 @@ use crate::errors::{self, Failure};
 use crate::timeout;
 use crate::waiting::{self, Deadline};
 
-/// `wait_none(*template, timeout=None)`
+/// `wait_none(*template, timeout=None, where=None)`
 pub(crate) struct WaitNone;
 
 impl Verb for WaitNone {
     const NAME: &'static CStr = c"wait_none";
-    const DOC: &'static CStr = c"wait_none($self, /, *template, timeout=None)
+    const DOC: &'static CStr = c"wait_none($self, /, *template, timeout=None, where=None)
 --
 
 Wait until no tuple matches (rule O9). One that somebody holds and may give back counts as there.

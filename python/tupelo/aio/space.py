@@ -443,9 +443,10 @@ class Space:
 
 def require_entry(verb: str, template: tuple[Any, ...], fields: dict[str, Any]) -> None:
     """Refuse keywords that are neither the verb's own nor fields of a class of entries."""
-    if fields and not (len(template) == 1 and isinstance(template[0], type)):
+    unknown = [name for name in fields if name != "where"]
+    if unknown and not (len(template) == 1 and isinstance(template[0], type)):
         message = (
-            f"{verb}() has no keyword argument {next(iter(fields))!r}; fields by name go with a "
+            f"{verb}() has no keyword argument {unknown[0]!r}; fields by name go with a "
             f"class of entries alone, as in {verb}(Job, status='ready')"
         )
         raise TypeError(message)

@@ -39,9 +39,9 @@ pub(crate) fn run(
         None if url.is_none() => contents(output),
         Some(word) => match code(word) {
             Some(code) => page(&code, output),
-            None => no_match(options.words, url, output),
+            None => no_match(options, url, output),
         },
-        None => no_match(options.words, url, output),
+        None => no_match(options, url, output),
     }
 }
 
@@ -76,9 +76,9 @@ fn page(code: &str, output: &mut Output) -> Result<(), Failure> {
     }
 }
 
-fn no_match(words: Vec<String>, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
-    let (url, words) = words::space_and_fields(words, url)?;
-    let asked = Asked::parse(&words)?;
+fn no_match(options: Explain, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
+    let (url, words) = words::space_and_fields(options.words, url)?;
+    let asked = Asked::parse(&words)?.on_condition(options.condition.as_deref())?;
     let space = connect_existing(&url)?;
     let explanation = asked.with(|template| space.explain(template))?;
     if output.json {

@@ -34,7 +34,7 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<(), Failure> {
     let (url, words) = words::space_and_fields(options.words, url)?;
-    let asked = Asked::parse(&words)?;
+    let asked = Asked::parse(&words)?.on_condition(options.condition.as_deref())?;
     if options.all {
         let space = connect_existing(&url)?;
         let found = asked.with(|template| match want {
@@ -60,7 +60,7 @@ pub(crate) fn take(options: Take, url: Option<String>, output: &mut Output) -> R
     let Take { find, exec, ttl, max_attempts } = options;
     let Some(command_line) = exec else { return run(Want::Take, find, url, output) };
     let (url, words) = words::space_and_fields(find.words, url)?;
-    let asked = Asked::parse(&words)?;
+    let asked = Asked::parse(&words)?.on_condition(find.condition.as_deref())?;
     let space = if find.now { connect_existing(&url)? } else { connect(&url)? };
     let terms = ClaimTerms { ttl: ttl.unwrap_or(TTL), attempts_max: max_attempts };
     let (order, timeout) = (find.order.unwrap_or_default(), find.timeout);

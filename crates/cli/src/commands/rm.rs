@@ -11,10 +11,15 @@ use crate::words::{self, Asked};
 
 pub(crate) fn run(options: Rm, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
     let (url, words) = words::space_and_words(options.words, url)?;
+    if words.is_empty() && options.condition.is_some() {
+        let message =
+            format!("which tuples of {url}?\n  Add their patterns; `...` is every tuple.");
+        return Err(Failure::Usage(message));
+    }
     if words.is_empty() {
         return remove_space(&url, options.yes, output);
     }
-    let asked = Asked::parse(&words)?;
+    let asked = Asked::parse(&words)?.on_condition(options.condition.as_deref())?;
     let space = connect_existing(&url)?;
     let count = asked.with(|template| space.count(template))?;
     let what = format!("{} matching {asked} in {url}", format::plural(count, "tuple", "tuples"));

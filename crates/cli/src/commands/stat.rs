@@ -36,6 +36,10 @@ fn page(url: &str, stat: &Stat, output: &mut Output) -> Result<(), Failure> {
         format::bytes(stat.bytes_committed),
     ))?;
     output.line(format!("  waiting     {}", format::plural(stat.waiters, "call", "calls")))?;
+    if stat.where_errors > 0 {
+        let times = format::plural(stat.where_errors, "tuple", "tuples");
+        output.line(format!("  where       no answer for {times}, which were no match then"))?;
+    }
     held(stat).into_iter().try_for_each(|line| output.line(line))?;
     let processes = if pids.is_empty() { "none now".to_owned() } else { pids.join(" ") };
     output.line(format!("  processes   {processes}"))?;
@@ -99,6 +103,7 @@ fn stat_json(url: &str, stat: &Stat) -> serde_json::Value {
         "bytes_committed": stat.bytes_committed,
         "bytes_max": stat.bytes_max,
         "waiters": stat.waiters,
+        "where_errors": stat.where_errors,
         "pids": pids(stat),
         "shapes": stat.shapes.iter().map(shape_json).collect::<Vec<_>>(),
     })

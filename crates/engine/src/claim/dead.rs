@@ -10,6 +10,7 @@ use crate::Engine;
 use crate::error::Error;
 use crate::extension::{self, ATTEMPTS, Extension, HISTORY};
 use crate::find::Purpose;
+use crate::judged::Among;
 use crate::record;
 use crate::step;
 use crate::stripe::{DEAD_COUNT, Stripe};
@@ -37,7 +38,8 @@ impl Engine {
         template: &[TemplateRef<'_>],
         mut sink: impl FnMut(TupleView<'_>, Obituary) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
-        let found = self.at_one_moment(template, Purpose::Read, |section, targets| {
+        let among = (Purpose::Read, Among::Dead);
+        let found = self.at_one_moment_among(template, among, |section, targets| {
             let mut found = Vec::new();
             for target in targets {
                 for reference in self.dead_matches(section, target) {
@@ -60,7 +62,8 @@ impl Engine {
     ///
     /// [`Error::SpaceFull`]: none was put back.
     pub fn requeue(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        let requeued = self.at_one_moment(template, Purpose::Read, |section, targets| {
+        let among = (Purpose::Read, Among::Dead);
+        let requeued = self.at_one_moment_among(template, among, |section, targets| {
             let mut revived = Revived::default();
             for target in targets {
                 for reference in self.dead_matches(section, target) {

@@ -53,7 +53,7 @@ impl Waiter {
         mut self,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
-        if self.record() == 0 {
+        if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
         }
         let engine = Arc::clone(&self.engine);
@@ -135,7 +135,7 @@ impl Waiter {
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<(Claim, R)>, E> {
-        if self.record() == 0 {
+        if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
         }
         let engine = Arc::clone(&self.engine);
@@ -149,7 +149,7 @@ impl Waiter {
 
     /// Takes the tuple that [`Waiter::wait`] announced for a transaction whose lease ends at `end_ms`, without waiting.
     pub(crate) fn finish_enlisted(mut self, end_ms: u64) -> Result<Outcome<Enlisted>, Error> {
-        if self.record() == 0 {
+        if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
         }
         let engine = Arc::clone(&self.engine);

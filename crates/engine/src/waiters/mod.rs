@@ -27,6 +27,7 @@ pub(crate) mod cells;
 pub(crate) mod chain;
 pub(crate) mod deliver;
 mod finish;
+mod judged;
 pub(crate) mod signal;
 pub(crate) mod stored;
 pub(crate) mod wait;

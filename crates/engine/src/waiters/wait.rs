@@ -9,6 +9,7 @@ use std::time::Duration;
 use tupelo_shm::{Section, Span, futex, process::fork_generation};
 use tupelo_tuple::TemplateRef;
 
+use super::judged::OwnLook;
 use super::{
     LINKED, RECORD, SCOPE, SIGNAL, STATE, TICKET, WANT, Want, cell, chain, deliver, signal, stored,
 };
@@ -16,6 +17,7 @@ use crate::Engine;
 use crate::error::Error;
 use crate::find::{Order, Purpose, Search};
 use crate::index::key;
+use crate::judged::{Verdicts, has_condition};
 use crate::layout::head;
 use crate::links;
 use crate::record;
@@ -60,6 +62,8 @@ pub struct Waiter {
     done: bool,
     /// When it was made, as forks are counted: a child's copy of it is not the child's.
     fork_generation: u32,
+    /// If it looks for a match itself, as its template has a condition.
+    pub(super) own_look: Option<Box<OwnLook>>,
 }
 
 impl std::fmt::Debug for Waiter {
@@ -82,6 +86,9 @@ impl Engine {
         template: &[TemplateRef<'_>],
         want: Want,
     ) -> Result<Waiter, Error> {
+        if has_condition(template) {
+            return self.judged_waiter(template, want, Verdicts::default());
+        }
         let waiter = self.waiter_in(self.claim_cell()?, want);
         self.store_template(waiter.cell(), template)?;
         match template {
@@ -98,7 +105,7 @@ impl Engine {
     /// A waiter in a cell that was got for it, not in line yet. Dropped, it gives the cell back.
     fn waiter_in(self: &Arc<Self>, number: u32, want: Want) -> Waiter {
         let (engine, fork_generation) = (Arc::clone(self), fork_generation());
-        let waiter = Waiter { engine, number, want, done: false, fork_generation };
+        let waiter = Waiter { engine, number, want, done: false, fork_generation, own_look: None };
         waiter.cell().init(WANT, want.number());
         waiter.cell().init64(TICKET, self.next_ticket());
         waiter
@@ -182,7 +189,7 @@ impl Waiter {
         self.engine.file(section, stripe, self.number, search.key.mask, tag_of)
     }
 
-    fn purpose(&self) -> Purpose {
+    pub(super) fn purpose(&self) -> Purpose {
         if self.want == Want::Take { Purpose::Take } else { Purpose::Read }
     }
 
@@ -191,7 +198,7 @@ impl Waiter {
     }
 
     /// Hands a match that is in the lists over to this waiter's own cell.
-    fn accept<'m>(
+    pub(super) fn accept<'m>(
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
@@ -256,6 +263,14 @@ impl Waiter {
     ///
     /// What the memory says; the waiter stays registered.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+        if self.own_look.is_some() {
+            return self.wait_and_look(timeout);
+        }
+        self.wait_for_signal(timeout)
+    }
+
+    /// As [`Waiter::wait`], but for what the waiter may find itself.
+    pub(super) fn wait_for_signal(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         if self.happened() {
             return Ok(true);
         }
@@ -328,7 +343,7 @@ impl Waiter {
     }
 
     fn is_watch(&self) -> bool {
-        matches!(self.want, Want::Put | Want::Removal)
+        matches!(self.want, Want::Put | Want::Removal) || self.own_look.is_some()
     }
 
     /// Looks for a tuple under the lock: one whose put died before it could signal, or is about to.
@@ -345,7 +360,7 @@ impl Waiter {
         Ok(self.record() != 0)
     }
 
-    fn cell(&self) -> Span<'_, { crate::layout::CELL_BYTES }> {
+    pub(super) fn cell(&self) -> Span<'_, { crate::layout::CELL_BYTES }> {
         cell(&self.engine.memory.view(), self.number)
     }
 
@@ -451,6 +466,6 @@ impl Engine {
 
 pub(super) const NO_SHAPE: &str = "a record names a shape that does not exist";
 
-fn nanoseconds(duration: Duration) -> u64 {
+pub(super) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

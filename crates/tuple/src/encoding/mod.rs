@@ -62,4 +62,6 @@ pub(crate) mod extension {
     pub(crate) const ANY: i8 = 24;
     /// Entries: an array of the name of the class and a map of patterns. Instead of an array of patterns.
     pub(crate) const ENTRIES: i8 = 25;
+    /// An array of an alternative without a condition, and the text of its condition.
+    pub(crate) const WHERE: i8 = 26;
 }

@@ -233,7 +233,7 @@ impl<'a> Reader<'a> {
             extension::TUPLE => Item::Tuple(inner),
             extension::ENTRY => Item::Entry(inner),
             extension::OPAQUE => Item::Opaque(inner),
-            extension::KINDS..=extension::ENTRIES => Item::Pattern(code, inner),
+            extension::KINDS..=extension::WHERE => Item::Pattern(code, inner),
             _ => return Err(error("an extension type that is not known here")),
         })
     }

@@ -9,8 +9,8 @@ use crate::image::ARITY_MAX;
 use crate::template::{ALTERNATIVES_MAX, Alternative};
 use crate::test::Node;
 use crate::{
-    Field, Form, KindSet, Named, Pattern, PatternError, PatternRef, Template, TemplateRef, Test,
-    Value,
+    Condition, Field, Form, KindSet, Named, Pattern, PatternError, PatternRef, Template,
+    TemplateRef, Test, Value,
 };
 
 impl Template {
@@ -55,24 +55,36 @@ pub fn encode_template_refs(templates: &[TemplateRef<'_>]) -> Result<Vec<u8>, En
     let mut out = Vec::new();
     write::array_header(&mut out, templates.len())?;
     for template in templates {
-        let arity = template.patterns.len();
-        if arity > ARITY_MAX {
-            return Err(EncodeError::TooManyFields { arity });
-        }
-        if let Form::Entry(named) = template.form {
-            write::extension(&mut out, extension::ENTRIES, |out| {
-                write_entries(out, named, template.patterns)
-            })?;
-            continue;
-        }
-        let has_rest = template.form == Form::Rest;
-        write::array_header(&mut out, arity + usize::from(has_rest))?;
-        template.patterns.iter().try_for_each(|pattern| write_pattern(&mut out, pattern))?;
-        if has_rest {
-            write::extension_header(&mut out, extension::REST, 0)?;
+        match template.condition {
+            None => write_alternative(&mut out, template)?,
+            Some(condition) => write::extension(&mut out, extension::WHERE, |out| {
+                write::array_header(out, 2)?;
+                write_alternative(out, template)?;
+                write::str(out, condition.text())
+            })?,
         }
     }
     Ok(out)
+}
+
+/// Writes an alternative without its condition.
+fn write_alternative(out: &mut Vec<u8>, template: &TemplateRef<'_>) -> Result<(), EncodeError> {
+    let arity = template.patterns.len();
+    if arity > ARITY_MAX {
+        return Err(EncodeError::TooManyFields { arity });
+    }
+    if let Form::Entry(named) = template.form {
+        return write::extension(out, extension::ENTRIES, |out| {
+            write_entries(out, named, template.patterns)
+        });
+    }
+    let has_rest = template.form == Form::Rest;
+    write::array_header(out, arity + usize::from(has_rest))?;
+    template.patterns.iter().try_for_each(|pattern| write_pattern(out, pattern))?;
+    if has_rest {
+        write::extension_header(out, extension::REST, 0)?;
+    }
+    Ok(())
 }
 
 fn write_entries(
@@ -164,6 +176,24 @@ fn write_bound(out: &mut Vec<u8>, bound: &Bound<Value>) -> Result<(), EncodeErro
 }
 
 fn alternative(reader: &mut Reader<'_>) -> Result<Alternative, DecodeError> {
+    const SHAPE: &str = "a condition is an array of an alternative without one and of CEL text";
+    let error = reader.error(SHAPE);
+    let mut ahead = *reader;
+    let Item::Pattern(extension::WHERE, mut payload) = ahead.item()? else {
+        return unconditional(reader);
+    };
+    *reader = ahead;
+    if payload.expect_list(SHAPE)? != 2 {
+        return Err(error);
+    }
+    let alternative = unconditional(&mut payload)?;
+    let condition = Condition::new(payload.expect_str(SHAPE)?).map_err(|_| error)?;
+    payload.finish()?;
+    alternative.with_condition(&condition).map_err(|_| error)
+}
+
+/// Reads an alternative without a condition.
+fn unconditional(reader: &mut Reader<'_>) -> Result<Alternative, DecodeError> {
     let start = reader.at();
     let mut ahead = *reader;
     if let Item::Pattern(extension::ENTRIES, payload) = ahead.item()? {
@@ -213,7 +243,7 @@ fn entries(mut payload: Reader<'_>) -> Result<Alternative, DecodeError> {
         patterns.push(pattern(&mut payload, DEPTH_MAX)?);
     }
     payload.finish()?;
-    Ok(Alternative { patterns, form: Form::Entry(Named::new(class, names)) })
+    Ok(Alternative { patterns, form: Form::Entry(Named::new(class, names)), condition: None })
 }
 
 /// Reads one pattern; patterns inside it may be nested `levels` deep.

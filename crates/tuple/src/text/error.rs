@@ -14,7 +14,7 @@ pub struct ParseError {
 
 impl ParseError {
     /// An error at the byte offset `at` of `text`, where `expected` would have been right.
-    pub(super) fn new(text: &str, at: usize, expected: impl Into<String>) -> Self {
+    pub(crate) fn new(text: &str, at: usize, expected: impl Into<String>) -> Self {
         /// Characters shown of what was found: enough to recognize the place.
         const SHOWN_MAX: usize = 24;
         let (before, rest) = text.split_at(at);

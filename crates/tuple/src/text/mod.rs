@@ -1,8 +1,9 @@
 //! The text notation of values, tuples, patterns and templates: parser and printer.
 //!
 //! ```text
-//! template     = list | several { "|" several }                   several: an OR of templates (M8)
-//! several      = "(" list ")" | name "{" [ field { "," field } ] "}"     the latter: entries (M7)
+//! template     = list [ where ] | several { "|" several }         several: an OR of templates (M8)
+//! where        = "where" text                                     a condition in CEL (M9)
+//! several      = ( "(" list ")" | name "{" [ field { "," field } ] "}" ) [ where ]     the latter: entries (M7)
 //! field        = name ":" pattern | name comparison
 //! tuple        = value { "," value } | "(" [ value { "," value } ] ")" | entry
 //! list         = [ pattern { "," pattern } [ "," "..." ] ]        "..." last: any further fields (M1)

@@ -6,7 +6,7 @@ use super::scan::{Scanner, is_word};
 use super::value::{Literal, literal, name, value};
 use super::{ParseError, quote, whole};
 use crate::template::{ALTERNATIVES_MAX, Alternative};
-use crate::{Form, Kind, KindSet, Pattern, PatternError, Template, Value};
+use crate::{Condition, Form, Kind, KindSet, Pattern, PatternError, Template, Value};
 
 /// Parses a template. A text that begins with `(` is read as templates in parentheses if it can be; if
 /// not, the parenthesis belongs to the first pattern. Both readings are tried once, at the top only.
@@ -18,7 +18,7 @@ pub(super) fn template(text: &str) -> Result<Template, ParseError> {
         }
         Err(error) => error,
     };
-    match whole(text, |scanner| list(scanner, None)) {
+    match whole(text, |scanner| list(scanner, None).and_then(|list| condition(scanner, list))) {
         Ok(alternative) if is_whole_entry(&alternative) => Err(ParseError::new(
             text,
             0,
@@ -43,12 +43,13 @@ fn alternatives(scanner: &mut Scanner<'_>) -> Result<Vec<Alternative>, ParseErro
     let mut alternatives = Vec::new();
     loop {
         scanner.skip_blanks();
-        if scanner.peek() != Some('(') && !alternatives_end_here(scanner) {
-            alternatives.push(entries(scanner)?);
+        let alternative = if scanner.peek() != Some('(') && !alternatives_end_here(scanner) {
+            entries(scanner)?
         } else {
             scanner.expect("(")?;
-            alternatives.push(list(scanner, Some(")"))?);
-        }
+            list(scanner, Some(")"))?
+        };
+        alternatives.push(condition(scanner, alternative)?);
         if !scanner.eat("|") {
             return Ok(alternatives);
         }
@@ -56,6 +57,31 @@ fn alternatives(scanner: &mut Scanner<'_>) -> Result<Vec<Alternative>, ParseErro
             return Err(scanner.error(format!("at most {ALTERNATIVES_MAX} alternatives")));
         }
     }
+}
+
+/// Whether a condition comes next: without text in quotes behind it, `where` is a word.
+fn opens_condition(scanner: &Scanner<'_>) -> bool {
+    let mut ahead = *scanner;
+    ahead.skip_blanks();
+    let is_where = ahead.take_while(is_word) == "where";
+    ahead.skip_blanks();
+    is_where && quote::is_quote(&ahead)
+}
+
+/// Parses the condition of an alternative, if it has one.
+fn condition(
+    scanner: &mut Scanner<'_>,
+    alternative: Alternative,
+) -> Result<Alternative, ParseError> {
+    if !opens_condition(scanner) {
+        return Ok(alternative);
+    }
+    scanner.expect("where")?;
+    scanner.skip_blanks();
+    let start = scanner.at();
+    let text = quote::text(scanner)?;
+    let made = Condition::new(&text).and_then(|condition| alternative.with_condition(&condition));
+    made.map_err(|error| scanner.error_at(start, format!("another condition ({error})")))
 }
 
 /// Whether there is no name of a class here.
@@ -86,7 +112,7 @@ fn entries(scanner: &mut Scanner<'_>) -> Result<Alternative, ParseError> {
 fn list(scanner: &mut Scanner<'_>, close: Option<&str>) -> Result<Alternative, ParseError> {
     let ends = |scanner: &mut Scanner<'_>| match close {
         Some(close) => scanner.eat(close),
-        None => scanner.finish().is_ok(),
+        None => scanner.finish().is_ok() || opens_condition(scanner),
     };
     let mut alternative = Alternative::default();
     loop {

@@ -8,8 +8,8 @@ use super::value::KIND_WORDS;
 use crate::template::Alternative;
 use crate::test::Node;
 use crate::{
-    Array, Entry, Field, Form, KindSet, Named, Opaque, Pattern, PatternRef, Template, TemplateRef,
-    Test, Tuple, TupleView, Value,
+    Array, Condition, Entry, Field, Form, KindSet, Named, Opaque, Pattern, PatternRef, Template,
+    TemplateRef, Test, Tuple, TupleView, Value,
 };
 
 /// What stands in for a field whose encoding is damaged. It is not parsed back.
@@ -304,6 +304,18 @@ fn write_template<T: Display>(
     out: &mut Formatter<'_>,
     patterns: &[T],
     form: Form<&Named>,
+    condition: Option<&Condition>,
+) -> fmt::Result {
+    write_alternative(out, patterns, form)?;
+    let Some(condition) = condition else { return Ok(()) };
+    out.write_str(" where ")?;
+    write_text(out, condition.text())
+}
+
+fn write_alternative<T: Display>(
+    out: &mut Formatter<'_>,
+    patterns: &[T],
+    form: Form<&Named>,
 ) -> fmt::Result {
     if let Form::Entry(named) = form {
         write_name(out, named.class())?;
@@ -320,13 +332,13 @@ fn write_template<T: Display>(
 
 impl Display for Alternative {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        write_template(out, &self.patterns, self.form.as_ref())
+        write_template(out, &self.patterns, self.form.as_ref(), self.condition.as_ref())
     }
 }
 
 impl Display for TemplateRef<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        write_template(out, self.patterns, self.form)
+        write_template(out, self.patterns, self.form, self.condition)
     }
 }
 

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::Union;
 use tupelo_tuple::{
-    Alternative, Array, DType, Decimal, Entry, Form, Kind, KindSet, Map, Opaque, Pattern, Template,
-    Timestamp, Tuple, Value,
+    Alternative, Array, Condition, DType, Decimal, Entry, Form, Kind, KindSet, Map, Opaque,
+    Pattern, Template, Timestamp, Tuple, Value,
 };
 
 fn int() -> impl Strategy<Value = Value> {
@@ -183,11 +183,19 @@ pub(crate) fn pattern() -> impl Strategy<Value = Pattern> {
     })
 }
 
+/// Conditions: one that always holds, one that never can be told, and some that it depends for.
+const CONDITIONS: &[&str] = &[
+    "size(f) >= 0",
+    "f[99] == 1",
+    "f[0] == 1 || size(f) > 1",
+    "f[0] != \"\\\"\" \n && f[0] != null",
+];
+
 pub(crate) fn template() -> impl Strategy<Value = Template> {
     let of_fields = || {
         (vec(pattern(), 0..4), any::<bool>()).prop_map(|(patterns, rest)| {
             let form = if rest { Form::Rest } else { Form::Exact };
-            Template::from(Alternative { patterns, form })
+            Template::from(Alternative { patterns, form, condition: None })
         })
     };
     let of_entries = || {
@@ -196,7 +204,12 @@ pub(crate) fn template() -> impl Strategy<Value = Template> {
             Template::from(Alternative::entry(name, fields).unwrap())
         })
     };
-    let alternative = || prop_oneof![2 => of_fields(), 1 => of_entries()];
+    let with_condition = (of_fields(), select(CONDITIONS)).prop_map(|(template, text)| {
+        template.with_condition(&Condition::new(text).unwrap()).unwrap()
+    });
+    let with_condition = with_condition.boxed();
+    let alternative =
+        || prop_oneof![2 => of_fields(), 1 => of_entries(), 1 => with_condition.clone()];
     (alternative(), vec(alternative(), 0..3))
         .prop_map(|(first, others)| others.into_iter().fold(first, Template::or))
 }

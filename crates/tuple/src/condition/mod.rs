@@ -1,0 +1,196 @@
+//! Conditions over a whole tuple: what follows `where` (rule M9).
+//!
+//! A condition is text in CEL, the Common Expression Language, of which `docs/how-to/where.md` says what is
+//! understood. The text is parsed by the `cel` crate, and compiled by [`compile`] into a tree of our own, in which
+//! every name, function and number of arguments is known; [`evaluate`] asks it about a tuple. Parts that this subset
+//! of CEL does not have are refused when the condition is made, so what is left to fail later is only what depends
+//! on the tuple: a missing field, kinds that do not compare, a division by zero. Then there is no match ([`Fault`]).
+//!
+//! Both steps are bounded, whoever wrote the text: by its length, its nesting, and in time by that of the tuple. There are
+//! no loops, no regular expressions, and nothing that makes a value larger than those it was made of.
+
+mod compile;
+mod evaluate;
+mod syntax;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::{Class, ParseError, TupleRef, TupleView};
+pub use evaluate::Fault;
+use evaluate::{Fields, evaluate};
+
+/// Longest text of a condition, in bytes (rule B2).
+pub const CONDITION_BYTES_MAX: usize = 2048;
+/// Deepest nesting of a condition: of brackets in its text, and of operators in one another.
+pub const CONDITION_DEPTH_MAX: usize = 48;
+
+/// Compiled conditions that a process keeps at hand.
+const KEPT_MAX: usize = 256;
+
+/// A condition, compiled. Cheap to copy; two are equal if their texts are.
+///
+/// ```
+/// use tupelo_tuple::{Condition, tuple};
+///
+/// let even = Condition::new("f[1] % 2 == 0")?;
+/// assert_eq!(tuple!["job", 4].with_ref(|job| even.holds_ref(&job)), Ok(Ok(true)));
+/// assert_eq!(tuple!["job", 7].with_ref(|job| even.holds_ref(&job)), Ok(Ok(false)));
+///
+/// let error = Condition::new("matches(f[0], 'j.*')").unwrap_err();
+/// assert!(error.to_string().starts_with("expected one of the functions size, startsWith"));
+/// # Ok::<(), tupelo_tuple::ParseError>(())
+/// ```
+#[derive(Clone)]
+pub struct Condition(Arc<Compiled>);
+
+struct Compiled {
+    text: Box<str>,
+    root: compile::Node,
+    /// What it calls by name, with the place of the first mention.
+    names: Vec<(Box<str>, usize)>,
+}
+
+/// The conditions that were made last, by their text: a loop that takes with one compiles it once.
+static KEPT: RwLock<Option<HashMap<Box<str>, Condition>>> = RwLock::new(None);
+
+impl Condition {
+    /// The condition that `text` says, in the subset of CEL.
+    ///
+    /// # Errors
+    ///
+    /// [`ParseError`] if it is no expression, has a function or an operator that there is not, or can not be true or
+    /// false; it says where, and what would have been right there.
+    pub fn new(text: &str) -> Result<Self, ParseError> {
+        let kept = KEPT.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = kept.as_ref().and_then(|kept| kept.get(text)) {
+            return Ok(known.clone());
+        }
+        drop(kept);
+        let condition = Self::compiled(text)?;
+        let mut kept = KEPT.write().unwrap_or_else(PoisonError::into_inner);
+        let kept = kept.get_or_insert_default();
+        if kept.len() >= KEPT_MAX {
+            // Whoever makes as many different ones has no use for the old ones.
+            kept.clear();
+        }
+        kept.insert(text.into(), condition.clone());
+        Ok(condition)
+    }
+
+    fn compiled(text: &str) -> Result<Self, ParseError> {
+        let (root, names) = compile::compile(text, &syntax::parse(text)?)?;
+        Ok(Self(Arc::new(Compiled { text: text.into(), root, names })))
+    }
+
+    /// The text that it was made of.
+    pub fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    /// The names in it: `f` for a tuple, fields of an entry.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.names.iter().map(|(name, _)| &**name)
+    }
+
+    /// Fails at the first name that `is_declared` does not know; `expected` says what would be right.
+    ///
+    /// # Errors
+    ///
+    /// [`ParseError`] with the place of that name.
+    pub fn require_names(
+        &self,
+        is_declared: impl Fn(&str) -> bool,
+        expected: impl FnOnce(&str) -> String,
+    ) -> Result<(), ParseError> {
+        match self.0.names.iter().find(|(name, _)| !is_declared(name)) {
+            None => Ok(()),
+            Some((name, at)) => Err(ParseError::new(self.text(), *at, expected(name))),
+        }
+    }
+
+    /// Fails if it has a name that a plain tuple has not: that is `f`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Condition::require_names`].
+    pub fn require_tuple(&self) -> Result<(), ParseError> {
+        self.require_names(
+            |name| name == TUPLE,
+            |_| "`f`, the tuple, as in f[0]; only entries have fields with names".to_owned(),
+        )
+    }
+
+    /// Fails if it has a name that is no field of `class`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Condition::require_names`].
+    pub fn require_class(&self, class: &Class) -> Result<(), ParseError> {
+        self.require_names(
+            |name| class.index_of(name).is_some(),
+            |_| {
+                format!(
+                    "a field of {}: {}",
+                    class.name(),
+                    class.fields().collect::<Vec<_>>().join(", ")
+                )
+            },
+        )
+    }
+
+    /// Both conditions in one.
+    ///
+    /// # Errors
+    ///
+    /// [`ParseError`] if that is too long or too deep.
+    pub fn and(&self, other: &Self) -> Result<Self, ParseError> {
+        Self::new(&format!("({}) && ({})", self.text(), other.text()))
+    }
+
+    /// Whether the tuple fulfils the condition.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`] if that can not be told of this tuple. Then it is no match.
+    pub fn holds(&self, tuple: &TupleView<'_>) -> Result<bool, Fault> {
+        self.holds_of(tuple)
+    }
+
+    /// As [`Condition::holds`], of a tuple that is not in a space.
+    ///
+    /// # Errors
+    ///
+    /// As [`Condition::holds`].
+    pub fn holds_ref(&self, tuple: &TupleRef<'_>) -> Result<bool, Fault> {
+        self.holds_of(tuple)
+    }
+
+    fn holds_of(&self, tuple: &dyn Fields) -> Result<bool, Fault> {
+        evaluate(&self.0.root, &self.0.names, tuple)
+    }
+}
+
+/// The name of a tuple in a condition.
+const TUPLE: &str = "f";
+
+impl PartialEq for Condition {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for Condition {}
+
+impl fmt::Debug for Condition {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Condition").field(&self.text()).finish()
+    }
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.text())
+    }
+}

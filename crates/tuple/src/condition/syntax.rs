@@ -1,0 +1,81 @@
+//! From text to the tree of the `cel` crate, and from its errors to ours.
+
+use cel::common::ast::{IdedExpr, SourceInfo};
+use cel::parser::{ParseError as CelError, Parser};
+
+use super::{CONDITION_BYTES_MAX, CONDITION_DEPTH_MAX};
+use crate::ParseError;
+
+/// Mistakes that the parser tries to go on behind: only the first is shown.
+const RECOVERIES_MAX: u32 = 4;
+
+/// An expression, and where its parts stand.
+pub(super) struct Parsed {
+    pub(super) expression: IdedExpr,
+    info: SourceInfo,
+}
+
+impl Parsed {
+    /// Where the part with this number begins, in bytes of `text`.
+    pub(super) fn place(&self, text: &str, id: u64) -> usize {
+        let characters = self.info.offset_for(id).map_or(0, |(start, _)| start as usize);
+        byte_offset(text, characters)
+    }
+}
+
+/// Parses `text`.
+pub(super) fn parse(text: &str) -> Result<Parsed, ParseError> {
+    if text.len() > CONDITION_BYTES_MAX {
+        let expected = format!("at most {CONDITION_BYTES_MAX} bytes instead of {}", text.len());
+        return Err(ParseError::new(text, 0, expected));
+    }
+    let depth_max = u16::try_from(CONDITION_DEPTH_MAX).unwrap_or(u16::MAX);
+    let parser = Parser::new().max_recursion_depth(depth_max).error_recovery_limit(RECOVERIES_MAX);
+    match parser.parse_with_source_info(text) {
+        Ok((expression, info)) => Ok(Parsed { expression, info }),
+        Err(errors) => Err(errors.errors.first().map_or_else(
+            || ParseError::new(text, 0, "a CEL expression"),
+            |first| translated(text, first),
+        )),
+    }
+}
+
+/// What the parser says, in the words of the other notations.
+fn translated(text: &str, error: &CelError) -> ParseError {
+    let at = offset_of(text, error.pos);
+    let says = |part: &str| error.msg.contains(part);
+    let expected = if says("Recursion limit") {
+        return ParseError::new(
+            text,
+            0,
+            format!("at most {CONDITION_DEPTH_MAX} levels of nesting"),
+        );
+    } else if says("expecting <EOF>") {
+        "an operator or the end of the expression"
+    } else if says("IDENTIFIER}") {
+        "a value, such as f[0], 7 or \"text\""
+    } else if says("int literal") {
+        "an int of at most 64 bits"
+    } else if says("double literal") {
+        "a float of at most 64 bits"
+    } else if says("'==', '!='") {
+        "an operator, such as == != < && || in"
+    } else {
+        "a CEL expression, such as f[1] % 2 == 0 && f[2] != \"x\""
+    };
+    ParseError::new(text, at, expected)
+}
+
+/// The byte at a line and a column, both from 1, in characters.
+fn offset_of(text: &str, (line, column): (isize, isize)) -> usize {
+    let line = usize::try_from(line - 1).unwrap_or(0);
+    let column = usize::try_from(column - 1).unwrap_or(0);
+    let before: usize =
+        text.split_inclusive('\n').take(line).map(|line| line.chars().count()).sum();
+    byte_offset(text, before + column)
+}
+
+/// Where the character with this number begins; the end if there are fewer.
+fn byte_offset(text: &str, characters: usize) -> usize {
+    text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at)
+}
