@@ -109,13 +109,17 @@ class Space:
         """Store a tuple unless something matches `unless`; return whether it did."""
         return self._space.put_if_absent(*fields, unless=unless)
 
-    async def try_take(self, *template: Any, order: Order = "fifo", **fields: Any) -> Any:
+    async def try_take(
+        self, *template: Any, order: Order = "fifo", where: str | None = None, **fields: Any
+    ) -> Any:
         """Take a match, or return None at once."""
-        return self._space.try_take(*template, order=order, **fields)
+        return self._space.try_take(*template, order=order, where=where, **fields)
 
-    async def try_read(self, *template: Any, order: Order = "fifo", **fields: Any) -> Any:
+    async def try_read(
+        self, *template: Any, order: Order = "fifo", where: str | None = None, **fields: Any
+    ) -> Any:
         """Copy a match, or return None at once."""
-        return self._space.try_read(*template, order=order, **fields)
+        return self._space.try_read(*template, order=order, where=where, **fields)
 
     async def try_claim(
         self,
@@ -123,49 +127,62 @@ class Space:
         ttl: Seconds = 30,
         max_attempts: int | None = None,
         order: Order = "fifo",
+        where: str | None = None,
         **fields: Any,
     ) -> Claim[Any] | None:
         """Claim a match, or return None at once."""
         claimed = self._space.try_claim(
-            *template, ttl=ttl, max_attempts=max_attempts, order=order, **fields
+            *template, ttl=ttl, max_attempts=max_attempts, order=order, where=where, **fields
         )
         return None if claimed is None else await Claim(_at_once(claimed))
 
-    async def take_all(self, *template: Any, limit: int | None = None, **fields: Any) -> list[Any]:
+    async def take_all(
+        self, *template: Any, limit: int | None = None, where: str | None = None, **fields: Any
+    ) -> list[Any]:
         """Take the matches of one moment."""
-        return self._space.take_all(*template, limit=limit, **fields)
+        return self._space.take_all(*template, limit=limit, where=where, **fields)
 
-    async def read_all(self, *template: Any, limit: int | None = None, **fields: Any) -> list[Any]:
+    async def read_all(
+        self, *template: Any, limit: int | None = None, where: str | None = None, **fields: Any
+    ) -> list[Any]:
         """Copy the matches of one moment."""
-        return self._space.read_all(*template, limit=limit, **fields)
+        return self._space.read_all(*template, limit=limit, where=where, **fields)
 
-    async def try_swap(self, *template: Any, to: Any, **fields: Any) -> Any:
+    async def try_swap(
+        self, *template: Any, to: Any, where: str | None = None, **fields: Any
+    ) -> Any:
         """Replace a match and return it, or return None at once."""
-        return self._space.try_swap(*template, to=to, **fields)
+        return self._space.try_swap(*template, to=to, where=where, **fields)
 
-    async def count(self, *template: Any, **fields: Any) -> int:
+    async def count(self, *template: Any, where: str | None = None, **fields: Any) -> int:
         """Count the matches of one moment."""
-        return self._space.count(*template, **fields)
+        return self._space.count(*template, where=where, **fields)
 
-    async def dead(self, *template: Any, **fields: Any) -> list[DeadLetter[Any]]:
+    async def dead(
+        self, *template: Any, where: str | None = None, **fields: Any
+    ) -> list[DeadLetter[Any]]:
         """Return the matches whose last attempt has failed."""
-        return self._space.dead(*template, **fields)
+        return self._space.dead(*template, where=where, **fields)
 
-    async def requeue(self, *template: Any, **fields: Any) -> int:
+    async def requeue(self, *template: Any, where: str | None = None, **fields: Any) -> int:
         """Put the dead matches back; return how many."""
-        return self._space.requeue(*template, **fields)
+        return self._space.requeue(*template, where=where, **fields)
 
-    async def finish(self, *template: Any, **fields: Any) -> None:
+    async def finish(self, *template: Any, where: str | None = None, **fields: Any) -> None:
         """End every `consume` of an equal template once nothing matches any more."""
-        self._space.finish(*template, **fields)
+        self._space.finish(*template, where=where, **fields)
 
-    async def move_to(self, other: Space, /, *template: Any, **fields: Any) -> int:
+    async def move_to(
+        self, other: Space, /, *template: Any, where: str | None = None, **fields: Any
+    ) -> int:
         """Move all matches into another space; return how many."""
-        return self._space.move_to(other._space, *template, **fields)
+        return self._space.move_to(other._space, *template, where=where, **fields)
 
-    async def copy_to(self, other: Space, /, *template: Any, **fields: Any) -> int:
+    async def copy_to(
+        self, other: Space, /, *template: Any, where: str | None = None, **fields: Any
+    ) -> int:
         """Copy all matches into another space; return how many."""
-        return self._space.copy_to(other._space, *template, **fields)
+        return self._space.copy_to(other._space, *template, where=where, **fields)
 
     async def eval(
         self, *fields: Any, on: Literal["processes", "threads", "workers"] | None = None
@@ -186,9 +203,9 @@ class Space:
         """Return what is in the space."""
         return self._space.stat()
 
-    async def explain(self, *template: Any, **fields: Any) -> Explanation:
+    async def explain(self, *template: Any, where: str | None = None, **fields: Any) -> Explanation:
         """Return why nothing matches."""
-        return self._space.explain(*template, **fields)
+        return self._space.explain(*template, where=where, **fields)
 
     # What waits.
 
@@ -216,15 +233,16 @@ class Space:
         *template: Any,
         timeout: Seconds | None = None,
         order: Order = "fifo",
+        where: str | None = None,
         **fields: Any,
     ) -> Any:
         """Take a match, waiting for one."""
         require_entry("take", template, fields)
         seconds = _native.seconds("timeout", timeout)
-        taken = self._space.try_take(*template, order=order, **fields)
+        taken = self._space.try_take(*template, order=order, where=where, **fields)
         if taken is not None:
             return taken
-        sought = _native.like(*template, **fields)
+        sought = _native.like(*template, where=where, **fields)
         return await self._in_line("take", sought, seconds, _native.Waiter.finish_now)
 
     async def read(
@@ -232,15 +250,16 @@ class Space:
         *template: Any,
         timeout: Seconds | None = None,
         order: Order = "fifo",
+        where: str | None = None,
         **fields: Any,
     ) -> Any:
         """Copy a match, waiting for one."""
         require_entry("read", template, fields)
         seconds = _native.seconds("timeout", timeout)
-        found = self._space.try_read(*template, order=order, **fields)
+        found = self._space.try_read(*template, order=order, where=where, **fields)
         if found is not None:
             return found
-        sought = _native.like(*template, **fields)
+        sought = _native.like(*template, where=where, **fields)
         return await self._in_line("read", sought, seconds, _native.Waiter.finish_now)
 
     def claim(
@@ -250,11 +269,12 @@ class Space:
         timeout: Seconds | None = None,
         max_attempts: int | None = None,
         order: Order = "fifo",
+        where: str | None = None,
         **fields: Any,
     ) -> Claim[Any]:
         """Claim a match, waiting for one: to be awaited, or entered with `async with`."""
         terms: Terms = {"ttl": ttl, "max_attempts": max_attempts}
-        return Claim(self._claim((template, fields), order, timeout, terms))
+        return Claim(self._claim((template, {"where": where, **fields}), order, timeout, terms))
 
     async def _claim(
         self, sought: Sought, order: Order, timeout: Seconds | None, terms: Terms
@@ -277,55 +297,69 @@ class Space:
         n: int,
         at_least: int | None = None,
         timeout: Seconds | None = None,
+        where: str | None = None,
         **fields: Any,
     ) -> list[Any]:
         """Take `n` matches together, or at least `at_least`, waiting for them."""
         require_entry("take_many", template, fields)
 
         def attempt() -> list[Any]:
-            return self._space.take_many(*template, n=n, at_least=at_least, timeout=0, **fields)
+            return self._space.take_many(
+                *template, n=n, at_least=at_least, timeout=0, where=where, **fields
+            )
 
         return await self._until(attempt, "put", (template, fields), timeout)
 
     async def swap(
-        self, *template: Any, to: Any, timeout: Seconds | None = None, **fields: Any
+        self,
+        *template: Any,
+        to: Any,
+        timeout: Seconds | None = None,
+        where: str | None = None,
+        **fields: Any,
     ) -> Any:
         """Replace a match and return it, waiting for one."""
         require_entry("swap", template, fields)
 
         def attempt() -> Any:
-            return self._space.swap(*template, to=to, timeout=0, **fields)
+            return self._space.swap(*template, to=to, timeout=0, where=where, **fields)
 
         return await self._until(attempt, "put", (template, fields), timeout)
 
     async def wait_none(
-        self, *template: Any, timeout: Seconds | None = None, **fields: Any
+        self,
+        *template: Any,
+        timeout: Seconds | None = None,
+        where: str | None = None,
+        **fields: Any,
     ) -> None:
         """Wait until nothing matches, and nobody holds a match."""
         require_entry("wait_none", template, fields)
 
         def attempt() -> None:
-            self._space.wait_none(*template, timeout=0, **fields)
+            self._space.wait_none(*template, timeout=0, where=where, **fields)
 
         await self._until(attempt, "removal", (template, fields), timeout)
 
-    async def scan(self, *template: Any, **fields: Any) -> AsyncIterator[Any]:
+    async def scan(
+        self, *template: Any, where: str | None = None, **fields: Any
+    ) -> AsyncIterator[Any]:
         """Go through all matches, lazily and in no particular order."""
-        for number, found in enumerate(self._space.scan(*template, **fields), start=1):
+        for number, found in enumerate(self._space.scan(*template, where=where, **fields), start=1):
             yield found
             if number % SCAN_BATCH == 0:
                 await asyncio.sleep(0)
 
     async def consume(
-        self, *template: Any, idle: Seconds | None = None, **fields: Any
+        self, *template: Any, idle: Seconds | None = None, where: str | None = None, **fields: Any
     ) -> AsyncIterator[Any]:
         """Take one match after the other until `finish` was called and none is left."""
         require_entry("consume", template, fields)
         idle_s = _native.seconds("idle", idle)
-        sought = _native.like(*template, **fields)
+        sought = _native.like(*template, where=where, **fields)
         mark = (SIGN, str(sought))
         while True:
-            taken = self._space.try_take(*template, **fields)
+            taken = self._space.try_take(*template, where=where, **fields)
             if taken is None:
                 taken = await self._next(sought, mark, idle_s)
                 if taken is None:
