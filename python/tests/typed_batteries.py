@@ -1,6 +1,6 @@
 """What type checkers infer of the batteries; run by mypy and basedpyright, never executed."""
 
-from typing import assert_type
+from typing import Any, assert_type
 
 import tupelo as ts
 from tupelo import aio, batteries
@@ -127,3 +127,29 @@ async def awaited_work(space: aio.Space) -> None:
         assert_type(await pool.submit(half, 3), float)
     assert_type(await awaited_render.submit(7), str)
     await space.eval("half", 3, ts.call(half, 3))
+
+
+def results(space: ts.Space) -> None:
+    """Rows have the type of the template."""
+    rows = batteries.gather(space, "result", int, float, n=3, timeout=3, progress="results")
+    assert_type(rows, batteries.Rows[tuple[str, int, float]])
+    assert_type(rows[0], tuple[str, int, float])
+    assert_type(rows.columns(), dict[str, list[Any]])
+
+
+async def awaited_results(space: aio.Space) -> None:
+    """The same for asyncio."""
+    rows = await awaited.gather(space, "result", int, n=3)
+    assert_type(rows, awaited.Rows[tuple[str, int]])
+
+
+def services(space: ts.Space) -> None:
+    """What is asked and answered may be anything."""
+    batteries.Service(space, "double", lambda number: 2 * number, concurrency=2).run()
+    assert_type(batteries.call(space, "double", 3, timeout=3), Any)
+
+
+async def awaited_services(space: aio.Space) -> None:
+    """The same for asyncio."""
+    await awaited.Service(space, "double", lambda number: 2 * number, concurrency=2).run()
+    assert_type(await awaited.call(space, "double", 3, timeout=3), Any)

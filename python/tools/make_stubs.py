@@ -1,6 +1,7 @@
 """Writes the static types of the native module, and of its asyncio twin.
 
-    python python/tools/make_stubs.py            writes python/tupelo/_native.pyi, aio/__init__.pyi
+    python python/tools/make_stubs.py            writes _native.pyi, aio/__init__.pyi,
+                                                 aio/gathering.pyi and batteries/gathering.pyi
     python python/tools/make_stubs.py --check    fails if a file is not what would be written
 
 A template has a pattern per field, and the type of the result follows from them: a type or a formal
@@ -10,12 +11,16 @@ of up to four fields. Beyond that a field is `Any`. A class of entries stands fo
 """
 
 import sys
+from functools import partial
 from itertools import product
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "tupelo"
 NATIVE = (Path(__file__).with_name("native_head.pyi"), PACKAGE / "_native.pyi")
 AIO = (Path(__file__).with_name("aio_head.pyi"), PACKAGE / "aio" / "__init__.pyi")
+GATHER_HEAD = Path(__file__).with_name("gather_head.pyi")
+GATHER = (GATHER_HEAD, PACKAGE / "batteries" / "gathering.pyi")
+AIO_GATHER = (GATHER_HEAD, PACKAGE / "aio" / "gathering.pyi")
 
 FIELDS_MAX = 4
 TYPE_VARIABLES = "ABCD"
@@ -65,9 +70,8 @@ WHERE = "where: str | None = None"
 NO_COROUTINES = ("claim", "scan", "consume")
 
 
-def overloads(name: str, keywords: str, result: str, *, method: bool = True) -> list[str]:
-    """Return the definitions of one verb, a line each."""
-    first = "self, " if method else ""
+def overloads(name: str, keywords: str, result: str, *, first: str = "self, ") -> list[str]:
+    """Return the definitions of one verb, a line each; `first` stands before the patterns."""
     keywords = f"{keywords}, {WHERE}" if keywords else WHERE
     last = f", *, {keywords}"
     fallback_last = f", {keywords}"
@@ -129,7 +133,7 @@ def native_stub(head: str) -> str:
     """Return the text of the native module's stub."""
     head = with_shared(head, awaited=False)
     lines = [head.rstrip(), *verbs(awaited=False, shared=False)]
-    for line in overloads("like", "", "Template[{0}]", method=False):
+    for line in overloads("like", "", "Template[{0}]", first=""):
         lines += ["@overload", line]
     return "\n".join(lines) + "\n"
 
@@ -140,10 +144,27 @@ def aio_stub(head: str) -> str:
     return "\n".join([head.rstrip(), *verbs(awaited=True, shared=False)]) + "\n"
 
 
+def gather_stub(head: str, *, awaited: bool = False) -> str:
+    """Return the text of the stub of `gather`, a battery that takes a template."""
+    space = "from tupelo.aio import Space" if awaited else "from tupelo._native import Space"
+    prefix = "async " if awaited else ""
+    keywords = "n: int, timeout: Seconds | None = None, progress: str | bool = False"
+    lines = [head.replace("# The space stands here.", space).rstrip()]
+    for line in overloads("gather", keywords, "Rows[{0}]", first="space: Space, "):
+        lines += ["@overload", prefix + line]
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
     """Write the stubs, or check that they are current."""
     code = 0
-    for (head, path), stub in ((NATIVE, native_stub), (AIO, aio_stub)):
+    stubs = (
+        (NATIVE, native_stub),
+        (AIO, aio_stub),
+        (GATHER, gather_stub),
+        (AIO_GATHER, partial(gather_stub, awaited=True)),
+    )
+    for (head, path), stub in stubs:
         text = stub(head.read_text(encoding="utf-8"))
         if sys.argv[1:] != ["--check"]:
             path.write_text(text, encoding="utf-8")

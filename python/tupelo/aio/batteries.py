@@ -13,8 +13,10 @@ same code, too.
 1
 """
 
+from tupelo.aio.gathering import Rows, gather
 from tupelo.aio.pool import Pool
 from tupelo.aio.remote import RemoteFunction, worker
+from tupelo.aio.service import Service, call
 from tupelo.batteries.core.barrier import Barrier, BrokenBarrier, Latch
 from tupelo.batteries.core.locks import Lock, Permit, RWLock, Semaphore
 from tupelo.batteries.core.pool import Failure
@@ -37,6 +39,10 @@ __all__ = [
     "RWLock",
     "Register",
     "RemoteFunction",
+    "Rows",
     "Semaphore",
+    "Service",
+    "call",
+    "gather",
     "worker",
 ]

@@ -12,10 +12,12 @@ its tuples, so that a program in another language can take part: see docs/batter
 """
 
 from tupelo.batteries.barrier import Barrier, BrokenBarrier, Latch
+from tupelo.batteries.gathering import Rows, gather
 from tupelo.batteries.locks import Lock, Permit, RWLock, Semaphore
 from tupelo.batteries.pool import Failure, Pool
 from tupelo.batteries.queue import DeadItem, DeadItems, Delivery, Queue
 from tupelo.batteries.remote import RemoteFunction, worker
+from tupelo.batteries.service import Service, call
 from tupelo.batteries.values import Counter, Register
 
 __all__ = [
@@ -34,6 +36,10 @@ __all__ = [
     "RWLock",
     "Register",
     "RemoteFunction",
+    "Rows",
     "Semaphore",
+    "Service",
+    "call",
+    "gather",
     "worker",
 ]

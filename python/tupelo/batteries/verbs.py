@@ -86,7 +86,7 @@ if TYPE_CHECKING:
             n: int,
             at_least: int | None = None,
             timeout: Seconds | None = None,
-        ) -> list[tuple[Any, ...]]: ...
+        ) -> list[Any]: ...
         async def swap(
             self, *template: Any, to: tuple[Any, ...], timeout: Seconds | None = None
         ) -> tuple[Any, ...]: ...
@@ -268,7 +268,7 @@ class AtOnce:
         n: int,
         at_least: int | None = None,
         timeout: Seconds | None = None,
-    ) -> list[tuple[Any, ...]]:
+    ) -> list[Any]:
         """Take `n` matches together, or at least `at_least`, waiting for them."""
         return self._space.take_many(*template, n=n, at_least=at_least, timeout=timeout)
 

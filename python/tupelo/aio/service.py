@@ -1,0 +1,44 @@
+"""Asking and answering, for asyncio: a service whose requests are answered in tasks."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tupelo.batteries.core import service as core
+from tupelo.batteries.core.service import call
+
+__all__ = ["Service", "call"]
+
+
+class Service(core.Service):
+    """Answers what is asked under a name; see `tupelo.batteries.Service`.
+
+    The handler may be a coroutine function. One that is not holds the event loop up.
+
+    >>> from tupelo import aio
+    >>> from tupelo.aio.batteries import Service, call
+    >>> async def main():
+    ...     async with aio.connect("mem://asked") as space:
+    ...         service = Service(space, "square", lambda number: number * number, concurrency=2)
+    ...         running = asyncio.create_task(service.run())
+    ...         answer = await call(space, "square", 7, timeout=60)
+    ...         await service.stop()
+    ...         await running
+    ...         return answer
+    >>> asyncio.run(main())
+    49
+    """
+
+    async def run(self) -> None:
+        """Answer until `stop` is called, or something is raised: then requests are given back."""
+        tasks = [asyncio.create_task(self.serve()) for _ in range(self.concurrency)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def stop(self) -> None:
+        """End `run`, of this object alone, when all is answered that was begun."""
+        self.end(self.concurrency)

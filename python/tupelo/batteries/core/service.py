@@ -1,0 +1,171 @@
+"""Asking and answering: `Service` and `call`.
+
+A request is claimed by whoever answers it. The answer is put before the claim ends: if the server
+is killed in between, the request is answered again, and nobody takes the second answer. So answers
+are put with a lease, which also ends those that the caller did not live to take; and a request is
+put with one if its caller waits for a limited time only.
+
+The tuples:
+
+* `("tupelo.request", service, mailbox, number, [argument])`: what is asked, and where the answer
+  goes: a text that nobody else uses, and a number that the caller chooses.
+* `("tupelo.answer", mailbox, number, "done", value)`, or with `"failed"` and an error: the answer,
+  as those of tasks (docs/tasks.md).
+* `("tupelo.request.stop", service, server)`: ends one loop of the server that takes it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tupelo import _native
+from tupelo.batteries import checks
+from tupelo.batteries.timeouts import Deadline, timed_out
+from tupelo.batteries.verbs import awaited
+from tupelo.errors import ClaimLost, NotEncodable, Timeout
+from tupelo.tasks import failures
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tupelo._native import Claim, Seconds
+    from tupelo.batteries.verbs import Verbs
+
+__all__ = ["Service", "call"]
+
+REQUEST = "tupelo.request"
+STOP = "tupelo.request.stop"
+ANSWER = "tupelo.answer"
+
+ANSWER_LEASE_S = 60.0
+"""For an answer that nobody takes. Who waits for one has it at once."""
+
+REQUEST_GRACE_S = 1.0
+"""For how much longer than its caller waits a request is there."""
+
+CONCURRENCY_MAX = 1024
+"""Each is a thread, or a task."""
+
+ATTEMPTS_MAX = 3
+"""After so many servers died of a request, it is answered that it can not be."""
+
+
+class Service:
+    """Answers what is asked under a name; see `tupelo.batteries.Service`."""
+
+    def __init__(
+        self,
+        space: Verbs,
+        name: str,
+        handler: Callable[[Any], Any],
+        *,
+        concurrency: int = 1,
+        ttl: Seconds = 30,
+    ) -> None:
+        """Make an object of the service; nothing happens in the space."""
+        self._space = awaited(space)
+        self._now = self._space.blocking
+        self.name = checks.text("name", name)
+        if not callable(handler):
+            message = f"handler has the type {type(handler).__name__}: give a function"
+            raise TypeError(message)
+        self._handler = handler
+        self.concurrency = checks.number_of("concurrency", concurrency, CONCURRENCY_MAX)
+        self._ttl_s = checks.time_to_live(ttl)
+        self._stop = (STOP, self.name, unique())
+
+    def __repr__(self) -> str:
+        """Show the name, and where it is."""
+        return f"<Service {self.name!r} in {self._space.url}>"
+
+    def end(self, loops: int) -> None:
+        """Have so many of the loops of `serve` end when they are done with what they do."""
+        for _ in range(loops):
+            self._now.put(*self._stop, lease=ANSWER_LEASE_S)
+
+    async def serve(self) -> None:
+        """Answer one request after the other until told to stop."""
+        request = (REQUEST, self.name, str, int, list)
+        work = _native.like(*request) | _native.like(*self._stop)
+        while True:
+            claim = (await self._space.claim(work, ttl=self._ttl_s)).blocking
+            if claim.tuple == self._stop:
+                claim.done()
+                return
+            try:
+                with claim:
+                    await self._answer(claim)
+            except ClaimLost:
+                # This process was stopped for longer than the ttl: the request is answered by
+                # another one, and the caller takes the first of the answers.
+                continue
+
+    async def _answer(self, claim: Claim[Any]) -> None:
+        """Put the answer to a request."""
+        _, _, mailbox, number, (argument,) = claim.tuple
+        outcome = await self._outcome(argument, claim)
+        try:
+            await self._put(mailbox, number, *outcome)
+        except NotEncodable as error:
+            await self._put(mailbox, number, *failed(error, claim))
+
+    async def _outcome(self, argument: Any, claim: Claim[Any]) -> tuple[str, Any]:
+        """Return what the handler makes of a request."""
+        if claim.attempt > ATTEMPTS_MAX:
+            deaths = claim.attempt - 1
+            error = failures.described_death(deaths)
+            return "failed", {**error, "attempts": deaths, "attempts_max": ATTEMPTS_MAX}
+        try:
+            value = self._handler(argument)
+            if hasattr(value, "__await__"):
+                value = await value
+        except Exception as error:  # noqa: BLE001 - the caller has it
+            return failed(error, claim)
+        return "done", value
+
+    async def _put(self, *answer: Any) -> None:
+        await self._space.put(ANSWER, *answer, lease=ANSWER_LEASE_S)
+
+
+def failed(error: Exception, claim: Claim[Any]) -> tuple[str, Any]:
+    """Return the answer for a request that raised."""
+    described = failures.described(error, outside=__file__)
+    return "failed", {**described, "attempts": claim.attempt, "attempts_max": claim.attempt}
+
+
+async def call(
+    space: Verbs, service: str, argument: Any = None, *, timeout: Seconds | None = None
+) -> Any:
+    """Ask a service, and wait for its answer; see `tupelo.batteries.call`."""
+    space = awaited(space)
+    service = checks.text("service", service)
+    deadline = Deadline(timeout)
+    mailbox = unique()
+    request = (REQUEST, service, mailbox, 0, [argument])
+    # Longer than the caller waits, who withdraws it: the lease is for a caller that is killed.
+    lease = None if deadline.timeout_s is None else deadline.timeout_s + REQUEST_GRACE_S
+    await space.put(*request, lease=lease)
+    try:
+        answer = await space.take(ANSWER, mailbox, 0, str, ..., timeout=deadline.left())
+    except BaseException as error:
+        begun = space.blocking.try_take(REQUEST, service, mailbox, 0, list) is None
+        late = space.blocking.try_take(ANSWER, mailbox, 0, str, ...)
+        if not isinstance(error, Timeout):
+            raise
+        if late is None:
+            state = "somebody works on it" if begun else "nobody has begun"
+            message = f"service {service!r} did not answer{deadline}: {state}"
+            raise timed_out(message, space.url) from None
+        answer = late
+    _, _, _, outcome, value = answer
+    if outcome == "done":
+        return value
+    shown = failures.shown_call(service, (argument,), {})
+    raise failures.remote_error(shown, value, url=space.url, hint=None)
+
+
+def unique() -> str:
+    """Return a name that nobody else uses."""
+    return os.urandom(12).hex()

@@ -1,0 +1,135 @@
+"""Asking and answering, for blocking programs: `Service` and `call`."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+
+from tupelo.batteries.core import service as core
+from tupelo.batteries.verbs import AtOnce, run
+from tupelo.errors import SpaceClosed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tupelo._native import Seconds, Space
+
+__all__ = ["Service", "call"]
+
+
+class Service:
+    """Answers what is asked under a name, in as many threads and processes as there are servers.
+
+    A request whose server is killed or stopped is answered by another one; so it may be worked on
+    more than once, and its caller gets one answer. Its tuples: docs/batteries.md.
+
+    >>> import threading
+    >>> from tupelo.batteries import Service, call
+    >>> service = Service(space, "translate", {"guten Tag": "good day"}.__getitem__)
+    >>> thread = threading.Thread(target=service.run)
+    >>> thread.start()
+    >>> call(space, "translate", "guten Tag", timeout=60)
+    'good day'
+    >>> service.stop()
+    >>> thread.join()
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        name: str,
+        handler: Callable[[Any], Any],
+        *,
+        concurrency: int = 1,
+        ttl: Seconds = 30,
+    ) -> None:
+        """Make an object of the service; nothing happens in the space.
+
+        Args:
+            space: where it is asked.
+            name: what it is asked under. All that have the same share the requests.
+            handler: gives the answer to an argument. What it raises, the caller gets.
+            concurrency: how many requests are worked on at a time, up to 1024, each in a thread.
+            ttl: after how many seconds without a sign of life a server has lost its request.
+
+        Raises:
+            TypeError: an argument of another type.
+            ValueError: a number that can not be.
+        """
+        self._core = core.Service(AtOnce(space), name, handler, concurrency=concurrency, ttl=ttl)
+
+    def __repr__(self) -> str:
+        """Show the name, and where it is."""
+        return repr(self._core)
+
+    @property
+    def name(self) -> str:
+        """What it is asked under."""
+        return self._core.name
+
+    def run(self) -> None:
+        """Answer until `stop` is called, or something is raised (Ctrl-C; the space is closed).
+
+        What is being answered then is answered to the end.
+
+        Raises:
+            SpaceClosed: the connection was closed.
+            SpaceFull: there is no room for an answer. The request is back.
+        """
+        problems: list[BaseException] = []
+        threads = [
+            threading.Thread(target=self._serve, args=(problems,), name=f"{self.name} {number}")
+            for number in range(1, self._core.concurrency)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            self._serve(problems)
+        finally:
+            for thread in threads:
+                thread.join()
+        if problems:
+            raise problems[0]
+
+    def stop(self) -> None:
+        """End `run`, of this object alone; for another thread, or a handler of signals."""
+        self._core.end(self._core.concurrency)
+
+    def _serve(self, problems: list[BaseException]) -> None:
+        """Answer until told to stop; what goes wrong stops the others, too."""
+        try:
+            run(self._core.serve())
+        except BaseException as problem:  # noqa: BLE001 - raised by `run`
+            problems.append(problem)
+            with suppress(SpaceClosed):  # which the others meet by themselves
+                self._core.end(self._core.concurrency - 1)
+
+
+def call(
+    space: Space, service: str, argument: Any = None, *, timeout: Seconds | None = None
+) -> Any:
+    """Ask a service, and wait for its answer.
+
+    Args:
+        space: where it is asked.
+        service: the name of the service.
+        argument: what its handler gets: any value that a field can hold.
+        timeout: the longest wait, in seconds. None waits for ever.
+
+    Returns:
+        What the handler returned.
+
+    Raises:
+        Timeout: there was no answer in time. A request that nobody had begun is withdrawn; the
+            answer to one that somebody works on is dropped.
+        RemoteError: the handler raised; its exception is the cause, if it is one of Python's own.
+
+    >>> from tupelo.batteries import call
+    >>> call(space, "nobody", timeout=0.01)
+    Traceback (most recent call last):
+    ...
+    tupelo.Timeout: TUP-003: service 'nobody' did not answer within 0.01 s: nobody has begun
+    """
+    return run(core.call(AtOnce(space), service, argument, timeout=timeout))
