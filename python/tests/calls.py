@@ -23,6 +23,10 @@ def pid(*_ignored):
     return os.getpid()
 
 
+def a_set():
+    return {1}
+
+
 def fail(message="no"):
     raise ZeroDivisionError(message)
 

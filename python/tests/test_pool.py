@@ -240,6 +240,19 @@ def test_arguments_that_make_no_sense_are_refused(face, options, kind, message):
         face("mem://never", **options)
 
 
+def test_a_strict_pool_sends_no_objects(space):
+    with Pool(space.url, workers=1, objects="strict") as pool:
+        assert list(pool.map(calls.double, [1])) == [2]
+        with pytest.raises(ts.NotEncodable, match=r"strict"):
+            pool.map(calls.double, [{1}])
+        with pytest.raises(ts.NotEncodable, match="partial"):
+            pool.submit(partial(calls.double, 1))
+        error = pool.submit(calls.a_set).exception(60)
+        assert "a set, which this space refuses" in str(error)
+    with pytest.raises(ValueError, match="objects is 'some'"), Pool(space.url, objects="some"):
+        pass
+
+
 def test_threads_can_not_be_timed(new_url):
     with pytest.raises(ValueError, match="nothing stops a thread: use shm://"):
         with Pool(new_url("mem"), timeout=1):

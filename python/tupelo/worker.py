@@ -44,9 +44,11 @@ def main(words: Sequence[str] | None = None) -> int:
     except LookupError as error:
         sys.stderr.write(f"tupelo worker: {error.args[0]}\n")
         return USAGE
-    url, terms, count = plan(options, getattr(function, "address", None))
+    address = getattr(function, "address", None)
+    address = address if isinstance(address, Address) else None
+    terms, count = plan(options, address)
     try:
-        space = connect(url)
+        space = connect(options.url) if address is None else address.connect(options.url)
         if is_private(space):
             message = f"no other program sees {space.url}: use shm://{space.name}"
             raise ValueError(message)  # noqa: TRY301 - as the other ways in which a URL is wrong
@@ -74,17 +76,16 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def plan(options: argparse.Namespace, address: Address | None) -> tuple[str | None, Terms, int]:
-    """Return where, how and in how many processes to serve: as asked, or as `@worker` says."""
-    url: str | None = options.url
+def plan(options: argparse.Namespace, address: Address | None) -> tuple[Terms, int]:
+    """Return how and in how many processes to serve: as asked, or as `@worker` says."""
     timeout_s: float | None = options.timeout
     count: int | None = options.n
-    if not isinstance(address, Address):
-        return url, public_terms(options.path, protocol.TTL_S, timeout_s), count or 1
+    if address is None:
+        return public_terms(options.path, protocol.TTL_S, timeout_s), count or 1
     terms = address.crew_terms()
     if timeout_s is not None:
         terms = terms._replace(timeout_s=timeout_s)
-    return url or address.url, terms, count or address.terms.concurrency
+    return terms, count or address.terms.concurrency
 
 
 class Service:

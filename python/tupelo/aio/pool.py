@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Any, Literal, Self
 
     from tupelo._native import Seconds
     from tupelo.tasks.local import LocalPool
@@ -46,11 +46,13 @@ class Pool:
         timeout: Seconds | None = None,
         ttl: Seconds = 30,
         progress: bool = False,
+        objects: Literal["strict", "pickle"] = "pickle",
     ) -> None:
         """Describe a pool; the block starts it."""
         count = (os.cpu_count() or 1) if workers is None else workers
         self._terms = Terms.checked(count, retries, timeout, ttl, progress)
         self._url = url
+        self._objects = objects
         self._pool: LocalPool | None = None
         self._space: Space | None = None
         self._failures = Failures()
@@ -60,7 +62,7 @@ class Pool:
         if self._pool is not None:
             message = "this pool was started already: make another one"
             raise RuntimeError(message)
-        space = connect(self._url)
+        space = connect(self._url, objects=self._objects)
         try:
             self._pool = await asyncio.to_thread(self._terms.start, space)
         except BaseException:

@@ -11,6 +11,7 @@ from tupelo.batteries.core.remote import Address, Terms
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Literal
 
     from tupelo._native import Seconds
 
@@ -27,6 +28,7 @@ def worker(
     ttl: Seconds = 30,
     timeout: Seconds | None = None,
     concurrency: int = 1,
+    objects: Literal["strict", "pickle"] = "pickle",
 ) -> Callable[[Callable[P, R]], RemoteFunction[P, R]]:
     """Have a function computed by worker processes; see `tupelo.batteries.worker`.
 
@@ -37,7 +39,7 @@ def worker(
     >>> render(7)
     'frame 7'
     """
-    terms = Terms.checked(retries, ttl, timeout, concurrency)
+    terms = Terms.checked(retries, ttl, timeout, concurrency, objects)
 
     def decorate(function: Callable[P, R]) -> RemoteFunction[P, R]:
         return RemoteFunction(function, Address(url, function, terms))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
     from types import TracebackType
-    from typing import Any, Self
+    from typing import Any, Literal, Self
 
     from tupelo._native import Seconds
     from tupelo.tasks.local import LocalPool
@@ -53,6 +53,7 @@ class Pool:
         timeout: Seconds | None = None,
         ttl: Seconds = 30,
         progress: bool = False,
+        objects: Literal["strict", "pickle"] = "pickle",
     ) -> None:
         """Describe a pool; the block starts it.
 
@@ -65,6 +66,8 @@ class Pool:
                 an attempt that raised `TimeoutError`. None for as long as it likes.
             ttl: for how many seconds a worker may be stopped until its task is given to another.
             progress: whether `map` shows on a terminal how far it is.
+            objects: what becomes of arguments and results that are no field of a tuple, as for
+                `connect`.
 
         Raises:
             TypeError: an argument of another type.
@@ -73,6 +76,7 @@ class Pool:
         count = (os.cpu_count() or 1) if workers is None else workers
         self._terms = Terms.checked(count, retries, timeout, ttl, progress)
         self._url = url
+        self._objects = objects
         self._pool: LocalPool | None = None
         self._failures = Failures()
 
@@ -85,7 +89,7 @@ class Pool:
         if self._pool is not None:
             message = "this pool was started already: make another one"
             raise RuntimeError(message)
-        space = connect(self._url)
+        space = connect(self._url, objects=self._objects)
         try:
             self._pool = self._terms.start(space)
         except BaseException:

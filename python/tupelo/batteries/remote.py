@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
+    from typing import Literal
 
     from tupelo._native import Seconds
 
@@ -27,6 +28,7 @@ def worker(
     ttl: Seconds = 30,
     timeout: Seconds | None = None,
     concurrency: int = 1,
+    objects: Literal["strict", "pickle"] = "pickle",
 ) -> Callable[[Callable[P, R]], RemoteFunction[P, R]]:
     """Have a function computed by worker processes: `tupelo worker MODULE:FUNCTION` starts them.
 
@@ -41,6 +43,8 @@ def worker(
         timeout: how many seconds a task may take. Then its process is ended, and it counts as an
             attempt that raised `TimeoutError`. None for as long as it likes.
         concurrency: how many processes `tupelo worker` starts, if it is not told.
+        objects: what becomes of arguments and results that are no field of a tuple, as for
+            `connect`, here and in the workers.
 
     Raises:
         TypeError: an argument of another type, or a function that workers can not find.
@@ -53,7 +57,7 @@ def worker(
     >>> render(7)
     'frame 7'
     """
-    terms = Terms.checked(retries, ttl, timeout, concurrency)
+    terms = Terms.checked(retries, ttl, timeout, concurrency, objects)
 
     def decorate(function: Callable[P, R]) -> RemoteFunction[P, R]:
         return RemoteFunction(function, Address(url, function, terms))

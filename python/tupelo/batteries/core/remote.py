@@ -15,7 +15,7 @@ from tupelo.tasks.mailbox import Mailbox
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Literal
 
     from tupelo._native import Seconds, Space
     from tupelo.tasks.mailbox import TaskFuture
@@ -30,10 +30,16 @@ class Terms(NamedTuple):
     ttl_s: float
     timeout_s: float | None
     concurrency: int
+    objects: Literal["strict", "pickle"]
 
     @classmethod
     def checked(
-        cls, retries: int, ttl: Seconds, timeout: Seconds | None, concurrency: int
+        cls,
+        retries: int,
+        ttl: Seconds,
+        timeout: Seconds | None,
+        concurrency: int,
+        objects: Literal["strict", "pickle"],
     ) -> Terms:
         """Check the arguments.
 
@@ -47,6 +53,7 @@ class Terms(NamedTuple):
             ttl_s,
             timeout_s,
             checks.number_of("concurrency", concurrency, WORKERS_MAX),
+            objects,
         )
 
 
@@ -65,12 +72,15 @@ class Address:
         """Also the path of the function."""
         self._lock = threading.Lock()
         self._mailbox: tuple[int, Mailbox] | None = None
-        self._space: Space | None = None
 
     @property
     def url(self) -> str:
         """The space."""
         return self._url or os.environ.get("TUPELO_URL") or "shm://default"
+
+    def connect(self, url: str | None = None) -> Space:
+        """Open the space, or another one in its place."""
+        return connect(url or self.url, objects=self.terms.objects)
 
     def crew_terms(self) -> crew.Terms:
         """Return how it is to be served."""
@@ -118,7 +128,7 @@ class Address:
                     f" {self.queue} ...\n"
                     f"and have it done again:  {self.queue.rpartition(':')[2]}.retry()"
                 )
-                self._mailbox = (os.getpid(), Mailbox(connect(self.url), hint=hint))
+                self._mailbox = (os.getpid(), Mailbox(self.connect(), hint=hint))
             return self._mailbox[1]
 
 
