@@ -123,6 +123,12 @@ class Result:
     value: float
 
 
+def test_a_condition_over_the_whole_tuple_chooses_what_is_gathered(space):
+    """M9."""
+    space.put_all(("result", number) for number in range(6))
+    assert gather(space, "result", int, n=3, where="f[1] % 2 == 1").columns() == {"f1": [1, 3, 5]}
+
+
 def test_entries_are_gathered_too_and_have_no_columns(space):
     space.put(Result(1, 0.5))
     space.put(Result(2, 0.5))
