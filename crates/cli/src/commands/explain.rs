@@ -14,6 +14,7 @@ const PAGES: &[(&str, &str)] = &[
     ("TUP-005", include_str!("../../errors/TUP-005.md")),
     ("TUP-006", include_str!("../../errors/TUP-006.md")),
     ("TUP-007", include_str!("../../errors/TUP-007.md")),
+    ("TUP-008", include_str!("../../errors/TUP-008.md")),
     ("TUP-009", include_str!("../../errors/TUP-009.md")),
     ("TUP-010", include_str!("../../errors/TUP-010.md")),
     ("TUP-011", include_str!("../../errors/TUP-011.md")),
