@@ -22,6 +22,29 @@ fn a_tuple_that_was_put_is_read_and_then_taken() {
 }
 
 #[test]
+fn a_condition_over_the_whole_tuple_chooses_m9() {
+    let space = TestSpace::new("where");
+    let url = space.url.as_str();
+    for stock in [["3", "9"], ["7", "2"], ["x", "1"]] {
+        run(&["put", url, "stock", stock[0], stock[1]]);
+    }
+    let found = run(&["read", url, "stock", "_", "_", "--where", "f[2] < f[1]", "--try"]);
+    assert_eq!((found.code, found.out.as_str()), (0, "(\"stock\", 7, 2)\n"));
+    assert_eq!(run(&["stat", url, "--json"]).objects()[0]["where_errors"], 0);
+    let all = run(&["take", url, "stock", "...", "--where", "f[1] > f[2]", "--all", "--json"]);
+    assert_eq!(all.objects(), [json!({ "tuple": ["stock", 7, 2] })]);
+    assert_eq!(run(&["stat", url, "--json"]).objects()[0]["where_errors"], 1);
+
+    let wrong = run(&["take", url, "stock", "...", "--where", "f[1] >", "--try"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.err.contains("expected a value"), "{}", wrong.err);
+    let careless = run(&["rm", url, "--where", "f[1] == 3", "--yes"]);
+    assert_eq!(careless.code, 2, "the space would have gone");
+    assert_eq!(run(&["rm", url, "stock", "...", "--where", "f[1] == 3", "--yes"]).code, 0);
+    assert_eq!(run(&["read", url, "...", "--all"]).out, "(\"stock\", \"x\", 1)\n");
+}
+
+#[test]
 fn json_has_one_object_per_line() {
     let space = TestSpace::new("json");
     let url = space.url.as_str();

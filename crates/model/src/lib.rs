@@ -84,7 +84,7 @@ pub use order::Order;
 pub use outcomes::{Outcome, State};
 pub use scan::{ScanTicket, Scanned};
 pub use space::{Space, Stored};
-pub use tupelo_tuple::{Template, Tuple, Value};
+pub use tupelo_tuple::{Condition, Template, Tuple, Value};
 pub use waiting::{Reply, Ticket, Want};
 pub use watcher::{Disagreement, Watcher};
 

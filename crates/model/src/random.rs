@@ -13,7 +13,7 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 
 use crate::operation::{BRIEF_MS, Operation, Place};
 use crate::waiting::Want;
-use crate::{ClaimTerms, LeaseTerms, Limits, Order, Template, Tuple, template, tuple};
+use crate::{ClaimTerms, Condition, LeaseTerms, Limits, Order, Template, Tuple, template, tuple};
 
 /// The environment variable that makes random tests use a seed again.
 const SEED_VARIABLE: &str = "TUPELO_SEED";
@@ -123,8 +123,30 @@ fn alternative() -> impl Strategy<Value = Template> {
     })
 }
 
-/// A template, now and then of two alternatives (M8).
+/// A template, now and then of two alternatives (M8), or with a condition (M9).
 pub fn templates() -> impl Strategy<Value = Template> {
+    let conditional = (unconditional(), select(CONDITIONS)).prop_map(|(template, text)| {
+        let condition = Condition::new(text).expect("a condition of this file");
+        // One with names is for entries only.
+        template.clone().with_condition(&condition).unwrap_or(template)
+    });
+    prop_oneof![6 => unconditional(), 1 => conditional]
+}
+
+/// Conditions that some of the tuples fulfil, and some have no answer for.
+const CONDITIONS: &[&str] = &[
+    "f[1] > 0",
+    "f[1] <= 1 || f[0] == 'a'",
+    "f[0] == f[1]",
+    "size(f) == 2 && f[1] != 1",
+    "10 / f[1] == 10",
+    "f[2] in ['a', 'b']",
+    "id > 0",
+    "id != 1 && tag == 'a'",
+];
+
+/// A template without a condition. A waiting call with one is served when it looks, not in its turn (T3).
+fn unconditional() -> impl Strategy<Value = Template> {
     let one = || prop_oneof![6 => alternative(), 1 => of_entries()];
     let either = (one(), one()).prop_map(|(one, other)| one.or(other));
     prop_oneof![9 => one(), 1 => either]
@@ -185,7 +207,7 @@ pub fn plain_operations() -> impl Strategy<Value = Operation> {
 fn labelled_operations() -> impl Strategy<Value = Operation> {
     let want = || select(&[Want::Take, Want::Take, Want::Read][..]);
     prop_oneof![
-        6 => (labels(), want(), templates())
+        6 => (labels(), want(), unconditional())
             .prop_map(|(label, want, template)| Operation::Start { label, want, template }),
         4 => labels().prop_map(|label| Operation::Finish { label }),
         2 => labels().prop_map(|label| Operation::Cancel { label }),
