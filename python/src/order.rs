@@ -26,15 +26,16 @@ fn given(argument: &Bound<'_, PyAny>) -> PyResult<Order> {
     if let Ok(by_field) = argument.cast::<FieldOrder>() {
         return Ok(by_field.get().order());
     }
-    let shown = values::shown(argument);
+    // Shown only where it is wrong: that runs code of its class, and looks for signals.
+    let wrong = || format!("order is {}: give {ORDERS}", values::shown(argument));
     let Ok(name) = argument.cast::<PyString>() else {
-        return Err(PyTypeError::new_err(format!("order is {shown}: give {ORDERS}")));
+        return Err(PyTypeError::new_err(wrong()));
     };
     match name.to_str()? {
         "fifo" => Ok(Order::Fifo),
         "lifo" => Ok(Order::Lifo),
         "random" => Ok(Order::Random),
         "any" => Ok(Order::Any),
-        _ => Err(PyValueError::new_err(format!("order is {shown}: give {ORDERS}"))),
+        _ => Err(PyValueError::new_err(wrong())),
     }
 }

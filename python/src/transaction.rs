@@ -88,10 +88,15 @@ impl InsideObject {
     fn wait_to_take<'py>(
         &self,
         template: &[TemplateRef<'_>],
-        sink: &Sink<'_, 'py>,
+        (order, sink): (Order, &Sink<'_, 'py>),
         (verb, timeout): (&'static str, Option<Duration>),
     ) -> Result<Bound<'py, PyAny>, Failure> {
         let inside = self.inside();
+        if inside.has_read()? {
+            return self.retry(template, sink.py, (verb, timeout), || {
+                self.take_now(template, order, sink)
+            });
+        }
         let deadline = Deadline::after(Some(inside.wait_at_most(timeout)));
         let mut waiter = inside.waiter(template, Want::Take)?;
         loop {
@@ -99,7 +104,8 @@ impl InsideObject {
                 Outcome::Done(tuple) => return Ok(tuple),
                 Outcome::Waits(again) => waiter = again,
             }
-            if !waiting::wait(sink.py, &waiter, &deadline)? {
+            // Something may have been handed over when it was too late.
+            if inside.is_over() || !waiting::wait(sink.py, &waiter, &deadline)? {
                 drop(waiter);
                 return Err(inside.timeout(verb, template, timeout.unwrap_or_default()).into());
             }
@@ -193,7 +199,7 @@ impl InsideObject {
     fn put_all(&self, py: Python<'_>, tuples: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tuples = collect(tuples)?;
         arguments::with_tuples(py, &tuples, self.handle(), |tuples| {
-            tuples.iter().try_for_each(|tuple| self.inside().put(*tuple))?;
+            self.inside().put_all(tuples)?;
             Ok(tuples.len())
         })
         .map_err(|failure| self.exception(py, failure))
@@ -219,7 +225,7 @@ impl InsideObject {
                 None if timeout == Some(Duration::ZERO) => {
                     Err(self.inside().timeout("take", template, Duration::ZERO).into())
                 }
-                None => self.wait_to_take(template, sink, ("take", timeout)),
+                None => self.wait_to_take(template, (order, sink), ("take", timeout)),
             }
         })
     }
@@ -340,13 +346,15 @@ impl InsideObject {
         let to = new_fields("swap", to.as_ref())?;
         self.with_template((template, fields), |template, sink| {
             arguments::with_fields(py, (Source::Tuple, &to), self.handle(), |new| {
+                // What can be wrong with it is found out before anything is taken.
+                self.inside().check(new)?;
                 let old = match self.take_now(template, Order::Fifo, sink)? {
                     Some(old) => old,
                     None if timeout == Some(Duration::ZERO) => {
                         let inside = self.inside();
                         return Err(inside.timeout("swap", template, Duration::ZERO).into());
                     }
-                    None => self.wait_to_take(template, sink, ("swap", timeout))?,
+                    None => self.wait_to_take(template, (Order::Fifo, sink), ("swap", timeout))?,
                 };
                 self.inside().put(new)?;
                 Ok(old)
@@ -367,6 +375,7 @@ impl InsideObject {
         let to = new_fields("try_swap", to.as_ref())?;
         self.with_template((template, fields), |template, sink| {
             arguments::with_fields(py, (Source::Tuple, &to), self.handle(), |new| {
+                self.inside().check(new)?;
                 let old = self.take_now(template, Order::Fifo, sink)?;
                 if old.is_some() {
                     self.inside().put(new)?;
@@ -414,6 +423,12 @@ impl InsideObject {
         Ok(self.inside().wait_at_most(seconds(timeout)?).as_secs_f64())
     }
 
+    /// Whether a take that finds nothing has to watch, and try again: what the transaction has read itself, nobody
+    /// hands over.
+    fn _has_read(&self, py: Python<'_>) -> PyResult<bool> {
+        self.inside().has_read().map_err(|error| self.exception(py, error.into()))
+    }
+
     /// Whether the time of the transaction has run out: then nothing is to be had.
     fn _is_over(&self) -> bool {
         self.inside().is_over()
@@ -446,13 +461,8 @@ impl TransactionObject {
     /// Another space of the transaction, as the transaction sees it.
     fn on(slf: &Bound<'_, Self>, space: &Bound<'_, Handle>) -> PyResult<InsideObject> {
         let first = slf.as_super().get();
-        let at = slf.get().spaces.iter().position(|own| own.is(space));
-        let Some(at) = at else {
-            return Err(PyValueError::new_err(format!(
-                "{} is not in this transaction: begin it with all its spaces, as in first.transaction(second)",
-                space.get().space().url()
-            )));
-        };
+        let inside = first.held.on(space.get().space());
+        let at = inside.map_err(|error| first.exception(slf.py(), error.into()))?.number();
         let space = slf.get().spaces[at].clone_ref(slf.py());
         Ok(InsideObject { held: Arc::clone(&first.held), at, space })
     }

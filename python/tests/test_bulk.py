@@ -83,3 +83,20 @@ def test_a_full_space_is_emptied_in_one_step(url, limit):
         taken = space.take_all("job", int, limit=limit)  # B1, O6
         assert taken == [("job", number) for number in range(limit or count)]
         assert space.count("job", int) == count - len(taken)
+
+
+class Odd(int):
+    """A number that can not be shown."""
+
+    def __repr__(self):
+        raise KeyboardInterrupt
+
+
+def test_an_argument_is_shown_only_where_it_is_wrong(space):
+    # Showing one runs code of its class, where Ctrl-C may strike.
+    space.put_all([("job", n) for n in range(4)])
+    assert len(space.read_all("job", int, limit=Odd(2))) == 2
+    assert len(space.take_many("job", int, n=Odd(3), at_least=Odd(1))) == 3
+    assert space.claim("job", int, max_attempts=Odd(3)).attempt == 1
+    with pytest.raises(TypeError, match="limit is True: give how many"):
+        space.take_all("job", int, limit=True)

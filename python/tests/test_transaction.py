@@ -95,6 +95,9 @@ def test_several_spaces_change_together(space, url, new_url):
         assert (space.count(REST), other.take("job", int)) == (0, ("job", 1))  # X1
         with pytest.raises(ValueError, match="not in this transaction"), space.transaction() as t:
             t.on(other)
+        with ts.connect(url) as again, space.transaction(other) as t:
+            t.on(again).put("by another handle")
+        assert space.take(str) == ("by another handle",)
 
 
 def test_spaces_that_can_not_change_together_are_refused(space, url, new_url):
@@ -201,6 +204,68 @@ def test_a_deadlock_ends_with_the_lease_and_says_what_was_waited_for(space):
     assert 'it was waiting for ("right") in' in str(aborted)  # X6
     assert "1 takes were undone, 0 puts discarded" in str(aborted)
     assert space.count(REST) == 0  # The other got both.
+
+
+@pytest.mark.parametrize("verb", ["take", "swap", "read", "take_many"])
+def test_a_deadlock_of_two_that_end_together_ends(space, verb):
+    space.put_all([("left",), ("right",)])
+    ready, outcomes = threading.Barrier(2), []
+    options = {"swap": {"to": ("new",)}, "take_many": {"n": 1}}.get(verb, {})
+
+    def cross(first, second):
+        with pytest.raises(ts.Aborted) as caught, space.transaction(ttl=0.2) as t:
+            t.take(first)
+            ready.wait(60)
+            getattr(t, verb)(second, **options)
+            # One may get through when the other is undone: its own time is over, too.
+            while True:
+                t.count(REST)
+        outcomes.append(caught.value.code)
+
+    pairs = [("left", "right"), ("right", "left")]
+    threads = [threading.Thread(target=cross, args=pair) for pair in pairs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes == ["TUP-008"] * 2  # X6
+    assert sorted(space.take_all(REST)) == [("left",), ("right",)]  # X5
+
+
+def test_who_waits_for_what_another_has_read_too_gets_it_when_that_one_ends(space):
+    space.put("rate", 1)
+    both, other_may_end = threading.Barrier(2), threading.Event()
+
+    def read():
+        with space.transaction() as other:
+            other.read("rate", int)
+            both.wait(60)
+            other_may_end.wait(60)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    with space.transaction() as t:
+        t.read("rate", int)
+        both.wait(60)
+        with pytest.raises(ts.Timeout):
+            t.take("rate", int, timeout=0.01)
+        threading.Timer(0.01, other_may_end.set).start()
+        assert t.take("rate", int) == ("rate", 1)  # X4
+    thread.join()
+    assert space.count(REST) == 0
+
+
+def test_what_is_refused_has_taken_and_put_nothing(url):
+    large = b"x" * (5 << 20)
+    with ts.connect(url, size="4M") as small:
+        small.put("account", 1)
+        with small.transaction() as t:
+            for swap in (t.swap, t.try_swap):
+                with pytest.raises(ts.SpaceFull):
+                    swap("account", int, to=("account", large))
+            with pytest.raises(ts.SpaceFull):
+                t.put_all([("ok", 1), ("large", large), ("ok", 2)])
+        assert small.take_all(REST) == [("account", 1)]  # O2, O5, O8
 
 
 def test_a_transaction_that_is_open_too_long_is_undone(space):

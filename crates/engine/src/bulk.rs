@@ -12,6 +12,7 @@ use crate::lease::LeaseTerms;
 use crate::put::Incoming;
 use crate::step;
 use crate::stripe::Stripe;
+use crate::sweep::FirstLook;
 use crate::take::take_in_hand;
 use crate::targets::{Target, TupleCopy};
 use crate::waiters::deliver::Delivery;
@@ -237,15 +238,20 @@ impl Engine {
     ) -> Result<Option<R>, Error> {
         self.judging(template, &mut Verdicts::default(), |verdicts| {
             self.retry(|| {
+                let mut first_look = FirstLook::default();
                 loop {
                     let targets = self.targets_judged(template, purpose, verdicts);
-                    self.recall_for(&targets)?;
                     let section = self.lock_all(targets.all.iter().map(|target| target.shape))?;
                     let Some(mut section) = section else {
                         return self.require_sound().map(|()| Judged::Done(None));
                     };
                     // A shape that came meanwhile may hold matches that are older than this moment.
                     if self.outdated(&targets) {
+                        continue;
+                    }
+                    if first_look.needs_recall(section.view(), &targets) {
+                        drop(section);
+                        self.recall()?;
                         continue;
                     }
                     if let Some(unknown) = verdicts.missing(self, &section, &targets.all, among) {

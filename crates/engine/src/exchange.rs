@@ -12,6 +12,7 @@ use crate::put::Incoming;
 use crate::record;
 use crate::step;
 use crate::stripe::{self, Stripe};
+use crate::sweep::FirstLook;
 use crate::take_many::Identity;
 use crate::targets::{Targets, TupleCopy};
 use crate::waiters::deliver::Delivery;
@@ -143,12 +144,17 @@ impl Engine {
     ) -> Result<R, Error> {
         self.judging(template, &mut Verdicts::default(), |verdicts| {
             self.retry(|| {
+                let mut first_look = FirstLook::default();
                 loop {
                     let targets = self.targets_judged(template, purpose, verdicts);
-                    self.recall_for(&targets)?;
                     let shapes = targets.all.iter().map(|target| target.shape);
                     let mut section = self.lock_shapes(shapes.chain([shape]))?;
                     if self.outdated(&targets) {
+                        continue;
+                    }
+                    if first_look.needs_recall(section.view(), &targets) {
+                        drop(section);
+                        self.recall()?;
                         continue;
                     }
                     let missing = verdicts.missing(self, &section, &targets.all, Among::Held);

@@ -26,6 +26,7 @@ use crate::record;
 use crate::registry::Kinds;
 use crate::scan::is_listed;
 use crate::stripe::{RETURNS, Stripe};
+use crate::sweep::FirstLook;
 use crate::take::take_in_hand;
 use crate::targets::{Target, Targets, TupleCopy};
 use crate::waiters::{Want, wait::Outcome};
@@ -293,9 +294,9 @@ impl Engine {
     ) -> Result<Option<R>, Error> {
         self.judging(template, verdicts, |verdicts| {
             self.retry(|| {
+                let mut first_look = FirstLook::default();
                 loop {
                     let targets = self.targets_judged(template, choice.purpose, verdicts);
-                    self.recall_for(&targets)?;
                     let section = if choice.with_wide {
                         Some(self.lock_with_wide(&targets)?)
                     } else {
@@ -305,6 +306,11 @@ impl Engine {
                         return self.require_sound().map(|()| Judged::Done(None));
                     };
                     if self.outdated(&targets) {
+                        continue;
+                    }
+                    if first_look.needs_recall(section.view(), &targets) {
+                        drop(section);
+                        self.recall()?;
                         continue;
                     }
                     match self.seek(&section, &targets, choice.order, verdicts.room()) {

@@ -142,7 +142,7 @@ impl Engine {
             }
             view.forgive();
         }
-        self.read_locked(shape, search, order, sink)
+        self.read_locked(shape, search, (order, miss), sink)
     }
 
     /// Reads under the lock: after lost races, and what is too large to be copied optimistically.
@@ -152,14 +152,21 @@ impl Engine {
         &self,
         shape: u32,
         search: &Search<'_>,
-        order: Order,
+        (order, miss): (Order, Miss),
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let scope = stripe::scope_of(shape);
         let mut section = self.enter(scope)?;
         let stripe = Stripe::of_shape(section.view(), shape);
         let random = self.random_for(order);
-        let found = search.pick(section.view(), stripe, order, random);
+        let mut found = search.pick(section.view(), stripe, order, random);
+        if found.hit.is_none() && miss == Miss::Final && stripe.hides_some() {
+            // Known only now, perhaps: locking has undone what a process left here that died inside.
+            drop(section);
+            self.recall()?;
+            section = self.enter(scope)?;
+            found = search.pick(section.view(), stripe, order, random);
+        }
         let mut buffer = ImageBuffer::new();
         let tuple = found.hit.map(|hit| buffer.copy_of(section.view(), hit.record, search.kinds));
         section.commit().map_err(Error::from)?;

@@ -75,6 +75,11 @@ impl Scan {
         };
         let mut section = engine.enter(stripe::scope_of(self.shape))?;
         let stripe = Stripe::of_shape(section.view(), self.shape);
+        if self.last.is_none() && stripe.hides_some() {
+            drop(section);
+            engine.recall()?;
+            section = engine.enter(stripe::scope_of(self.shape))?;
+        }
         let mut at = self.resume(section.view(), stripe);
         let mut copies = Vec::new();
         for _ in 0..STEP_RECORDS {

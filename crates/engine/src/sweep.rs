@@ -7,8 +7,8 @@
 use std::sync::atomic::Ordering;
 
 use tupelo_shm::{
-    ENGINE_WORDS, ENGINE_WORDS_COUNT, PARTICIPANTS_MAX, Section, Slot, THREADS_MAX, futex, log_run,
-    set_log_run,
+    ENGINE_WORDS, ENGINE_WORDS_COUNT, PARTICIPANTS_MAX, Section, Slot, THREADS_MAX, View, futex,
+    log_run, set_log_run,
 };
 
 use tupelo_tuple::TemplateRef;
@@ -25,6 +25,23 @@ use crate::registry;
 use crate::stripe::{self, Stripe};
 use crate::targets::Targets;
 use crate::waiters::{self, Want, cells};
+
+/// Whether a look at all of one moment has yet to be preceded by [`Engine::recall`]. Asked under the locks: what a
+/// process held that died inside of one of them is known only when the next one to lock has undone what it did there.
+#[derive(Default)]
+pub(crate) struct FirstLook {
+    is_over: bool,
+}
+
+impl FirstLook {
+    /// Whether tuples of `targets` are hidden, at the first look: then its locks are given up, what the dead held is
+    /// recalled, and the look begins anew.
+    pub(crate) fn needs_recall(&mut self, view: &View<'_>, targets: &Targets<'_>) -> bool {
+        let hides = |shape| Stripe::of_shape(view, shape).hides_some();
+        !std::mem::replace(&mut self.is_over, true)
+            && targets.all.iter().any(|target| hides(target.shape))
+    }
+}
 
 /// Shortest time between two sweeps of a space by those who wait, in milliseconds. Somebody blocked looks
 /// around every 100 ms, and is to see by then what a dead process held (rule L5).
@@ -117,14 +134,6 @@ impl Engine {
             Err(Error::SpaceFull(_)) => Ok(()),
             done => done,
         }
-    }
-
-    /// As [`Engine::recall`], if tuples of `targets` are held: for who looks at all of one moment.
-    #[inline]
-    pub(crate) fn recall_for(&self, targets: &Targets<'_>) -> Result<(), Error> {
-        let view = self.memory.view();
-        let hides = |shape| Stripe::of_shape(&view, shape).hides_some();
-        if targets.all.iter().any(|target| hides(target.shape)) { self.recall() } else { Ok(()) }
     }
 
     /// As [`Engine::recall`], if tuples of a shape that `template` can match are held. Returns whether they are.

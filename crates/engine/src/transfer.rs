@@ -13,6 +13,7 @@ use crate::judged::{Among, Judged, Verdicts};
 use crate::layout::head;
 use crate::step;
 use crate::stripe::{self, Stripe};
+use crate::sweep::FirstLook;
 use crate::targets::{Targets, TupleCopy};
 use crate::waiters::deliver::Delivery;
 
@@ -84,8 +85,9 @@ impl Engine {
         template: (&[TemplateRef<'_>], &Verdicts),
         remove: bool,
     ) -> Result<Judged<u64>, Error> {
+        let mut first_look = FirstLook::default();
         loop {
-            match self.transfer_once(other, template, remove) {
+            match self.transfer_once(other, template, (remove, &mut first_look)) {
                 Ok(Some(judged)) => return Ok(judged),
                 Ok(None) => {}
                 Err((Error::Need(_), Some(Missing::Source(need)))) => self.provide(need)?,
@@ -95,16 +97,15 @@ impl Engine {
         }
     }
 
-    /// One attempt; `None` if the shapes changed meanwhile.
+    /// One attempt; `None` if the shapes changed meanwhile, or what the dead held.
     fn transfer_once(
         &self,
         other: &Self,
         (template, verdicts): (&[TemplateRef<'_>], &Verdicts),
-        remove: bool,
+        (remove, first_look): (bool, &mut FirstLook),
     ) -> Result<Option<Judged<u64>>, (Error, Option<Missing>)> {
         let purpose = if remove { Purpose::Take } else { Purpose::Read };
         let targets = self.targets_judged(template, purpose, verdicts);
-        self.recall_for(&targets).map_err(|error| (error, None))?;
         let kinds = targets.all.iter().map(|target| other.shape(&target.kinds));
         let mut shapes = kinds.collect::<Result<Vec<u32>, _>>().map_err(in_target)?;
         shapes.sort_unstable();
@@ -115,6 +116,11 @@ impl Engine {
         let both = self.lock_both(other, &targets, &shapes);
         let mut both = both.map_err(|error| (error, None))?;
         if self.outdated(&targets) {
+            return Ok(None);
+        }
+        if first_look.needs_recall(both[0].view(), &targets) {
+            drop(both);
+            self.recall().map_err(|error| (error, None))?;
             return Ok(None);
         }
         let [from, into] = &mut both;

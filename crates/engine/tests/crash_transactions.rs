@@ -13,9 +13,9 @@ use crash::pair::Pair;
 use crash::{
     INT, contents, int, kill_everywhere, kill_twice, learn, one_of, put, shown, space, take,
 };
-use tupelo_crashtest::fork;
+use tupelo_crashtest::{Death, Experiment, Script, fork, thorough};
 use tupelo_engine::{Engine, Error, LeaseTerms, Order, Transaction};
-use tupelo_tuple::{Field, TemplateRef};
+use tupelo_tuple::{Alternative, Field, Form, Kind, KindSet, Pattern, TemplateRef};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -99,6 +99,50 @@ fn a_commit_happens_as_a_whole_or_not_at_all_x1() {
         assert_eq!(found.report.held(), 0);
     };
     kill_twice(&engine, script, |engine| engine.sweep().unwrap(), judge);
+}
+
+#[test]
+fn the_first_look_after_a_death_within_a_commit_misses_nothing_l5() {
+    let engine = indexed();
+    let pair = [INT, INT];
+    let template = [TemplateRef::new(&pair)];
+    let all = contents(&engine).len();
+    let worker = |engine: &Arc<Engine>| {
+        let mut transaction = begin(engine);
+        take_in(&mut transaction, 0, 1, 4);
+        read_in(&mut transaction, 0, 2, 5);
+        transaction.put(0, &[Field::Int(1), Field::Int(400)]).unwrap();
+        transaction.commit().unwrap();
+    };
+    let register = || {
+        engine.check().unwrap();
+        Arc::clone(&engine)
+    };
+    let script = Script::new(register, |engine| worker(engine));
+    let check = |death: Death| {
+        let has = |key, value| crash::read(&engine, &[int(key), int(value)]).is_some();
+        // Whoever comes first is the one who has to see it.
+        match death.instructions % 4 {
+            0 => assert_eq!(engine.count(&template).unwrap(), all as u64),
+            1 => assert_eq!(engine.read_all(&template, None, shown).unwrap().len(), all),
+            2 => assert!(has(1, 4) != has(1, 400)),
+            _ => {
+                let pattern = Pattern::Kinds(KindSet::of(Kind::Int));
+                let patterns = vec![pattern.clone(), pattern];
+                let mut scan = engine.scan(Alternative { patterns, form: Form::Exact }.into());
+                let mut seen = 0;
+                while let step @ 1.. = scan.next_batch(64, shown).unwrap().len() {
+                    seen += step;
+                }
+                assert_eq!(seen, all);
+            }
+        }
+        engine.sweep().unwrap();
+        engine.check().unwrap();
+    };
+    let kills = if thorough() { 10_000 } else { 40 };
+    let experiment = Experiment::new(crash::region(&engine)).with_kills(kills);
+    experiment.kill_at_every_instruction(&script, check);
 }
 
 #[test]

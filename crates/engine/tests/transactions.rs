@@ -232,6 +232,23 @@ fn a_blocked_caller_gets_what_a_transaction_gives_back_or_unlocks_x4() {
 }
 
 #[test]
+fn who_has_read_a_tuple_too_hears_that_it_is_the_only_one_left_x4() {
+    let engine = jobs([1]);
+    let template = any_job();
+    let template = [TemplateRef::new(&template)];
+    let (mut first, mut second) = (begin(&engine), begin(&engine));
+    assert_eq!((read(&mut first, &any_job()), read(&mut second, &any_job())), (Some(1), Some(1)));
+    assert!(first.has_read(0) && take(&mut first, &any_job()).is_none());
+    let watch = first.waiter(0, &template, false).unwrap();
+    assert!(!watch.wait(Some(Duration::ZERO)).unwrap());
+    second.abort().unwrap();
+    assert!(watch.is_ready());
+    assert_eq!(take(&mut first, &any_job()), Some(1));
+    first.commit().unwrap();
+    assert_eq!(contents(&engine), []);
+}
+
+#[test]
 fn a_blocked_caller_gets_what_is_committed_t3() {
     let engine = jobs([]);
     let template = any_job();

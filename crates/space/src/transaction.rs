@@ -171,6 +171,11 @@ impl Transaction {
 }
 
 impl<'t> Inside<'t> {
+    /// The number of the space in the transaction.
+    pub fn number(&self) -> usize {
+        self.at
+    }
+
     /// The space.
     pub fn space(&self) -> &'t Space {
         &self.transaction.spaces[self.at]
@@ -195,6 +200,35 @@ impl<'t> Inside<'t> {
     /// at commit.
     pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
         Ok(self.inner()?.put(self.at, tuple)?)
+    }
+
+    /// Stores all tuples at commit, or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Inside::put`]: none of them is put.
+    pub fn put_all(&self, tuples: &[TupleRef<'_>]) -> Result<(), Error> {
+        tuples.iter().try_for_each(|tuple| self.check(*tuple))?;
+        tuples.iter().try_for_each(|tuple| self.put(*tuple))
+    }
+
+    /// Checks a tuple that is to be put: for who changes something else first.
+    ///
+    /// # Errors
+    ///
+    /// As [`Inside::put`].
+    pub fn check<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
+        Ok(self.inner()?.check(self.at, tuple)?)
+    }
+
+    /// Whether the transaction has read something here. Then a take that finds nothing has to watch ([`Want::Read`])
+    /// and try again: what it has read itself, nobody hands over when others unlock it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`] in another thread.
+    pub fn has_read(&self) -> Result<bool, Error> {
+        Ok(self.inner()?.has_read(self.at))
     }
 
     /// Takes a match, if there is one that no other transaction has, and gives it to `sink` (rule X4). What the
@@ -248,6 +282,10 @@ impl<'t> Inside<'t> {
         if let Some(taken) = self.try_take(template, order, &mut sink)? {
             return Ok(taken);
         }
+        if self.has_read()? {
+            return self
+                .retry(("take", template), timeout, || self.try_take(template, order, &mut sink));
+        }
         let end = Instant::now() + self.wait_at_most(timeout);
         let mut waiter = self.waiter(template, Want::Take)?;
         loop {
@@ -255,11 +293,35 @@ impl<'t> Inside<'t> {
                 Outcome::Done(taken) => return Ok(taken),
                 Outcome::Waits(again) => waiter = again,
             }
-            if !waiter.wait(Some(end.saturating_duration_since(Instant::now())))? {
+            // Something may have been handed over when it was too late.
+            if self.is_over()
+                || !waiter.wait(Some(end.saturating_duration_since(Instant::now())))?
+            {
                 drop(waiter);
                 return Err(self.timeout("take", template, timeout.unwrap_or_default()).into());
             }
         }
+    }
+
+    /// Tries again whenever a match was put, given back or unlocked.
+    fn retry<R, E: From<Error>>(
+        &self,
+        (verb, template): (&'static str, &[TemplateRef<'_>]),
+        timeout: Option<Duration>,
+        mut attempt: impl FnMut() -> Result<Option<R>, E>,
+    ) -> Result<R, E> {
+        let end = Instant::now() + self.wait_at_most(timeout);
+        let puts = self.waiter(template, Want::Read)?;
+        while !self.is_over() {
+            if let Some(done) = attempt()? {
+                return Ok(done);
+            }
+            if !puts.wait(Some(end.saturating_duration_since(Instant::now())))? {
+                break;
+            }
+        }
+        drop(puts);
+        Err(self.timeout(verb, template, timeout.unwrap_or_default()).into())
     }
 
     /// Copies a match, waiting for one up to `timeout`; nobody else can take it from then on (rule X3).
@@ -277,19 +339,7 @@ impl<'t> Inside<'t> {
         if let Some(read) = self.try_read(template, order, &mut sink)? {
             return Ok(read);
         }
-        let end = Instant::now() + self.wait_at_most(timeout);
-        let puts = self.waiter(template, Want::Read)?;
-        loop {
-            if !self.is_over()
-                && let Some(read) = self.try_read(template, order, &mut sink)?
-            {
-                return Ok(read);
-            }
-            if !puts.wait(Some(end.saturating_duration_since(Instant::now())))? {
-                drop(puts);
-                return Err(self.timeout("read", template, timeout.unwrap_or_default()).into());
-            }
-        }
+        self.retry(("read", template), timeout, || self.try_read(template, order, &mut sink))
     }
 
     /// How long a call that may wait for `timeout` can wait: not longer than the transaction may be open.

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyBool, PyList};
 
 use tupelo::{TemplateRef, Watch};
 
@@ -218,10 +218,15 @@ pub(crate) fn optional_count(name: &str, argument: &Bound<'_, PyAny>) -> PyResul
 
 /// The number in the argument `name`.
 pub(crate) fn count(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<usize> {
-    let shown = values::shown(argument);
-    let number: i128 = argument.extract().map_err(|_| {
+    // Shown only where it is wrong: that runs code of its class, and looks for signals.
+    let number: Option<i128> =
+        if argument.is_instance_of::<PyBool>() { None } else { argument.extract().ok() };
+    let number = number.ok_or_else(|| {
+        let shown = values::shown(argument);
         PyTypeError::new_err(format!("{name} is {shown}: give how many, as an int"))
     })?;
-    usize::try_from(number)
-        .map_err(|_| PyValueError::new_err(format!("{name} is {shown}: give a number from 0 on")))
+    usize::try_from(number).map_err(|_| {
+        let shown = values::shown(argument);
+        PyValueError::new_err(format!("{name} is {shown}: give a number from 0 on"))
+    })
 }

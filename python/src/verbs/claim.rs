@@ -154,18 +154,18 @@ fn attempts(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
     if argument.is_none() {
         return Ok(None);
     }
-    let shown = values::shown(argument);
-    let number: i128 =
-        if argument.is_instance_of::<PyBool>() { None } else { argument.extract().ok() }
-            .ok_or_else(|| {
-                PyTypeError::new_err(format!(
-                    "{name} is {shown}: give how many, as an int, or None"
-                ))
-            })?;
+    // Shown only where it is wrong: that runs code of its class, and looks for signals.
+    let shown = || values::shown(argument);
+    let number: Option<i128> =
+        if argument.is_instance_of::<PyBool>() { None } else { argument.extract().ok() };
+    let number = number.ok_or_else(|| {
+        PyTypeError::new_err(format!("{name} is {}: give how many, as an int, or None", shown()))
+    })?;
     match u32::try_from(number) {
         Ok(number) if number > 0 => Ok(Some(number)),
         _ => Err(PyValueError::new_err(format!(
-            "{name} is {shown}: give a number from 1 to {}, or None for no limit",
+            "{name} is {}: give a number from 1 to {}, or None for no limit",
+            shown(),
             u32::MAX
         ))),
     }

@@ -77,6 +77,12 @@ class TransactionSpace:
         found = self._inside.try_take(*template, order=order, **fields)
         if found is not None:
             return found
+        if self._inside._has_read():
+
+            def attempt() -> Any:
+                return self._inside.try_take(*template, order=order, **fields)
+
+            return await self._retry(attempt, ("take", sought), timeout)
         place = self._inside._waiter("take", sought)
 
         def pick_up() -> Any:

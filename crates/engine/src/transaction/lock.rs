@@ -138,8 +138,10 @@ impl Engine {
         let Some(record) = self.locked(section.view(), stripe, lock) else {
             return Ok(Delivery::default());
         };
+        let kinds = kinds_of(self, section.view(), record.header)?;
         if count_down(section, record) != 0 {
-            return Ok(Delivery::default());
+            // One whose own lock is the last one left may take it now: it watches.
+            return self.tell_watchers(section, stripe, record.reference, kinds.as_slice());
         }
         section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
         if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section) {
@@ -147,7 +149,6 @@ impl Engine {
         }
         // As if it came back this moment: to its place, or to who waits for it.
         step::begin(section)?;
-        let kinds = kinds_of(self, section.view(), record.header)?;
         links::unlink(section, stripe, record.reference);
         links::hold(section, record.reference, record::TAKEN);
         self.put_back(section, stripe, record, kinds.as_slice())

@@ -27,6 +27,23 @@ impl Transaction {
         Ok(())
     }
 
+    /// Checks a tuple that is to be put into space number `at`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::put`].
+    pub fn check<'f>(&mut self, at: usize, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
+        self.require_open()?;
+        self.parts[at].engine.incoming(tuple.into()).map(|_| ())
+    }
+
+    /// Whether it has read something in space number `at`. Then a take that finds nothing must not get in line: what
+    /// may come is what it has read itself, when others have not any more, and nobody hands that over. It watches, and
+    /// tries again.
+    pub fn has_read(&self, at: usize) -> bool {
+        self.parts.get(at).is_some_and(|part| !part.locks.is_empty())
+    }
+
     /// Takes a match from space number `at` and gives it to `sink`; `None` if nothing matches that no other
     /// transaction has (rule X4). Of what the transaction has put itself, which is younger than all in the space, only
     /// if nothing else matches, or the order asks for it.

@@ -143,17 +143,7 @@ impl Engine {
         fields: &[Field<'_>],
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
-        let class = self.class_of(section.view(), stripe.page().load(stripe::SHAPE));
-        let record = Candidate { reference, kinds, class };
-        let mut matching = self.matching(section.view(), stripe, record, fields);
-        if chain::concerns_wide(section) {
-            chain::enter_wide(section)?;
-            for (number, cell) in chain::wide(section.view()) {
-                if stored::matches(section.view(), cell, record) {
-                    matching.add(section.view(), number);
-                }
-            }
-        }
+        let matching = self.all_matching(section, stripe, (reference, kinds), fields)?;
         let mut served = Served { taken: false, wakes: matching.told };
         for number in matching.readers {
             step::beyond(section, COPY_WORDS + SERVE_WORDS)?;
@@ -168,6 +158,28 @@ impl Engine {
             served.taken = true;
         }
         Ok(Delivery::new(served))
+    }
+
+    /// The waiters that match, of the stripe and wide ones.
+    fn all_matching<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        (reference, kinds): (u32, &[Kind]),
+        fields: &[Field<'_>],
+    ) -> Result<Matching, Error> {
+        let class = self.class_of(section.view(), stripe.page().load(stripe::SHAPE));
+        let record = Candidate { reference, kinds, class };
+        let mut matching = self.matching(section.view(), stripe, record, fields);
+        if chain::concerns_wide(section) {
+            chain::enter_wide(section)?;
+            for (number, cell) in chain::wide(section.view()) {
+                if stored::matches(section.view(), cell, record) {
+                    matching.add(section.view(), number);
+                }
+            }
+        }
+        Ok(matching)
     }
 
     /// The waiters of the stripe that match: one chain per mask in use is looked at.
@@ -211,6 +223,23 @@ impl Engine {
         target.init(record::EXTENSION, 0);
         record::copy_image(section.view(), reference, copy);
         Ok(copy)
+    }
+
+    /// Tells those who watch for such a tuple, which is there: it may be had by one of them now.
+    pub(crate) fn tell_watchers<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[Kind],
+    ) -> Result<Delivery, Error> {
+        if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section) {
+            return Ok(Delivery::default());
+        }
+        let mut copy = record::ImageBuffer::new();
+        let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
+        let matching = self.all_matching(section, stripe, (reference, kinds), &fields)?;
+        Ok(Delivery::new(Served { taken: false, wakes: matching.told }))
     }
 
     /// Tells those who wait for the removal of such a tuple. Called inside the section that removes it;
