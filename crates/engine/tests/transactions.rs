@@ -194,6 +194,18 @@ fn orders_are_kept_over_what_it_has_put_itself_t2() {
 }
 
 #[test]
+fn what_was_read_stays_locked_when_an_own_put_is_preferred_x3() {
+    let engine = jobs([1]);
+    let mut transaction = begin(&engine);
+    assert_eq!(read(&mut transaction, &any_job()), Some(1));
+    transaction.put(0, &job(2)).unwrap();
+    assert_eq!(take_in(&mut transaction, Order::Max(1)), Some(2));
+    assert_eq!((try_take(&engine, &any_job()), contents(&engine)), (None, vec![1]));
+    transaction.commit().unwrap();
+    assert_eq!(try_take(&engine, &any_job()), Some(1));
+}
+
+#[test]
 fn many_are_taken_and_read_at_one_moment_o6() {
     let engine = jobs(1..=100);
     let template = any_job();
@@ -246,6 +258,30 @@ fn who_has_read_a_tuple_too_hears_that_it_is_the_only_one_left_x4() {
     assert_eq!(take(&mut first, &any_job()), Some(1));
     first.commit().unwrap();
     assert_eq!(contents(&engine), []);
+}
+
+#[test]
+fn who_is_blocked_gets_the_oldest_of_what_comes_back_t2() {
+    for ends_well in [false, true] {
+        let engine = jobs(1..=6);
+        let mut transaction = begin(&engine);
+        for number in [5, 2, 6, 1, 4, 3] {
+            let is_read = ends_well || number % 2 == 0;
+            let call = if is_read { read } else { take };
+            assert_eq!(call(&mut transaction, &this_job(number)), Some(number));
+        }
+        let template = any_job();
+        let waiter = |_| engine.waiter(&[TemplateRef::new(&template)], Want::Take).unwrap();
+        let waiters: Vec<Waiter> = (0..6).map(waiter).collect();
+        if ends_well {
+            transaction.commit().unwrap();
+        } else {
+            transaction.abort().unwrap();
+        }
+        let served: Vec<i64> =
+            waiters.into_iter().map(|waiter| waiter.finish(number).unwrap()).collect();
+        assert_eq!(served, [1, 2, 3, 4, 5, 6]);
+    }
 }
 
 #[test]

@@ -118,7 +118,8 @@ impl<'a> Change<'a> {
     /// Makes the changes; `None`, and the section is only good to be dropped, if something was lost.
     fn apply(&self, section: &mut Section<'a>) -> Result<Option<Delivery>, Error> {
         let engine: &'a Engine = &self.part.engine;
-        let (holds, locks) = (&self.part.holds, || self.part.locks.all().map(|lock| lock.place));
+        let (holds, locks) = (&self.part.holds, self.part.locks.oldest_first());
+        let locks = || locks.iter().map(|lock| lock.place);
         if !holds.iter().all(|place| engine.is_held(section, *place, List::Enlisted))
             || !locks().all(|place| engine.is_held(section, place, List::Locks))
         {

@@ -50,6 +50,11 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
+    /// What the tuples of a shape are sorted by: the oldest first.
+    pub(super) fn age(&self) -> (u32, u64) {
+        (self.place.scope, self.sequence)
+    }
+
     /// What it is known by: the place of the tuple.
     pub(super) fn key(&self) -> (u32, u32) {
         (self.place.scope, self.reference)
@@ -71,6 +76,13 @@ impl Locks {
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Lock> {
         self.0.values()
+    }
+
+    /// The oldest of each shape first.
+    pub(super) fn oldest_first(&self) -> Vec<&Lock> {
+        let mut locks: Vec<&Lock> = self.all().collect();
+        locks.sort_by_key(|lock| lock.age());
+        locks
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -72,3 +72,12 @@ impl Own {
         refs.map(|(fields, copy)| TupleRef { fields, class: copy.view().class() }).collect()
     }
 }
+
+/// Whether an order by a field asks for `own` rather than for `copy`, which is older.
+pub(super) fn is_beaten(copy: &TupleCopy, own: &TupleCopy, order: Order) -> bool {
+    match order {
+        Order::Max(field) => beats(&own.view(), &copy.view(), field, true),
+        Order::Min(field) => beats(&own.view(), &copy.view(), field, false),
+        _ => false,
+    }
+}

@@ -7,10 +7,11 @@ use tupelo_tuple::TemplateRef;
 
 use super::hold::Enlisted;
 use super::lock::{Lock, Locks};
-use super::own::Own;
+use super::own::{Own, is_beaten};
 use crate::Engine;
 use crate::bulk::Found;
 use crate::claim::Place;
+use crate::claim::list::List;
 use crate::error::Error;
 use crate::find::{Hit, Order, Purpose};
 use crate::record;
@@ -46,32 +47,47 @@ impl Part {
         self.holds.is_empty() && self.locks.is_empty() && self.own.all().is_empty()
     }
 
-    /// Gives back what was taken and unlocks what was read; all of it, whatever goes wrong with some.
+    /// Gives back what was taken and unlocks what was read; all of it, whatever goes wrong with some. The oldest of each
+    /// shape comes first, so that it goes to whoever waits (rule T2).
     pub(super) fn release(&mut self) -> Result<(), Error> {
         self.own = Own::default();
         let holds = std::mem::take(&mut self.holds);
-        let held: Vec<_> = holds.into_iter().map(|place| self.engine.release_hold(place)).collect();
         let locks = std::mem::take(&mut self.locks);
-        let locked: Vec<_> = locks.all().map(|lock| self.engine.release_lock(lock.place)).collect();
-        held.into_iter().chain(locked).collect()
+        let view = self.engine.memory.view();
+        let age = |place: &Place| record::header(&view, place.reference).load64(record::SEQUENCE);
+        let held = holds.iter().map(|place| ((place.scope, age(place)), (List::Enlisted, *place)));
+        let locked = locks.all().map(|lock| (lock.age(), (List::Locks, lock.place)));
+        let mut all: Vec<_> = held.chain(locked).collect();
+        all.sort_by_key(|(age, _)| *age);
+        let release = |(_, (list, place))| match list {
+            List::Locks => self.engine.release_lock(place),
+            _ => self.engine.release_hold(place),
+        };
+        let released: Vec<_> = all.into_iter().map(release).collect();
+        released.into_iter().collect()
     }
 
     /// Takes the match that `order` asks for out of the space, past what others have read. It is not yet noted as
-    /// held by the transaction.
+    /// held by the transaction, and may still be beaten by `rival`, what the transaction itself has put.
     pub(super) fn take(
         &mut self,
         template: &[TemplateRef<'_>],
-        order: Order,
+        (order, rival): (Order, Option<usize>),
         end_ms: u64,
     ) -> Result<Option<Enlisted>, Error> {
         let engine = Arc::clone(&self.engine);
         if !self.locks.is_empty() {
-            // What is locked by this transaction alone is good to be taken, which a search does not know.
+            let rival = rival.map(|own| self.own.get(own));
+            // What is locked by this transaction alone is good to be taken, which a search does not know. Not if it is
+            // beaten: it would lose its lock, though it is not taken.
             let choose = |section: &Section<'_>, targets: &[Target<'_>]| {
                 let chosen = engine.chosen(section, targets, order);
+                let chosen = chosen.filter(|found| {
+                    !rival.is_some_and(|own| is_beaten(&found.copy(section), own, order))
+                });
                 chosen.map(|found| found.place(targets)).into_iter().collect()
             };
-            return Ok(self.take_at_once(template, end_ms, choose)?.pop());
+            return Ok(take_at_once(&engine, &mut self.locks, (template, end_ms), choose)?.pop());
         }
         engine.at_match(template, (order, Purpose::Take), |section, stripe, hit, kinds| {
             engine.enlist(section, stripe, (hit, kinds), end_ms)
@@ -86,7 +102,7 @@ impl Part {
         end_ms: u64,
     ) -> Result<Vec<Enlisted>, Error> {
         let engine = Arc::clone(&self.engine);
-        self.take_at_once(template, end_ms, |section, targets| {
+        take_at_once(&engine, &mut self.locks, (template, end_ms), |section, targets| {
             let found: Vec<_> =
                 crate::bulk::found(section, targets, engine.seed, at_most).collect();
             if found.len() < at_least {
@@ -94,49 +110,6 @@ impl Part {
             }
             found.iter().map(|found| found.place(targets)).collect()
         })
-    }
-
-    /// Takes what `choose` chooses at one moment: the number of the target, and the record.
-    fn take_at_once(
-        &mut self,
-        template: &[TemplateRef<'_>],
-        end_ms: u64,
-        choose: impl Fn(&Section<'_>, &[Target<'_>]) -> Vec<(usize, u32)>,
-    ) -> Result<Vec<Enlisted>, Error> {
-        let (engine, locks) = (Arc::clone(&self.engine), &self.locks);
-        let done = engine.at_one_moment(template, Purpose::Take, |section, targets| {
-            let is_here = |lock: &&Lock| {
-                targets.iter().any(|one| stripe::scope_of(one.shape) == lock.place.scope)
-            };
-            let mut shown = engine.show_own(section, locks.all().filter(is_here))?;
-            let (mut taken, mut turned) = (Vec::new(), Vec::new());
-            for (number, reference) in choose(section, targets) {
-                let target = &targets[number];
-                step::begin(section)?;
-                let stripe = Stripe::of_shape(section.view(), target.shape);
-                section.focus(stripe.scope());
-                let record = record::at(section.view(), reference);
-                if let Some(lock) = locks.on(stripe.scope(), record) {
-                    engine.turn_into_take(section, stripe, (lock, record))?;
-                    shown.retain(|other| other.key() != lock.key());
-                    turned.push(*lock);
-                    step::begin(section)?;
-                }
-                let hit = Hit { record, place: None };
-                taken.push(engine.enlist(section, stripe, (hit, &target.kinds), end_ms)?);
-            }
-            engine.hide_again(section, &shown)?;
-            // Frees last: a block that this section frees must not be filled in it again.
-            for lock in &turned {
-                engine.free_lock(section, lock.place)?;
-            }
-            Ok((taken, turned))
-        })?;
-        let Some((taken, turned)) = done else { return Ok(Vec::new()) };
-        for lock in &turned {
-            self.locks.remove(lock);
-        }
-        Ok(taken)
     }
 
     /// Copies the match that `order` asks for, and locks it, if the transaction has not.
@@ -187,4 +160,46 @@ impl Part {
         }
         Ok(copies)
     }
+}
+
+/// Takes what `choose` chooses at one moment: the number of the target, and the record.
+fn take_at_once(
+    engine: &Engine,
+    locks: &mut Locks,
+    (template, end_ms): (&[TemplateRef<'_>], u64),
+    choose: impl Fn(&Section<'_>, &[Target<'_>]) -> Vec<(usize, u32)>,
+) -> Result<Vec<Enlisted>, Error> {
+    let done = engine.at_one_moment(template, Purpose::Take, |section, targets| {
+        let is_here = |lock: &&Lock| {
+            targets.iter().any(|one| stripe::scope_of(one.shape) == lock.place.scope)
+        };
+        let mut shown = engine.show_own(section, locks.all().filter(is_here))?;
+        let (mut taken, mut turned) = (Vec::new(), Vec::new());
+        for (number, reference) in choose(section, targets) {
+            let target = &targets[number];
+            step::begin(section)?;
+            let stripe = Stripe::of_shape(section.view(), target.shape);
+            section.focus(stripe.scope());
+            let record = record::at(section.view(), reference);
+            if let Some(lock) = locks.on(stripe.scope(), record) {
+                engine.turn_into_take(section, stripe, (lock, record))?;
+                shown.retain(|other| other.key() != lock.key());
+                turned.push(*lock);
+                step::begin(section)?;
+            }
+            let hit = Hit { record, place: None };
+            taken.push(engine.enlist(section, stripe, (hit, &target.kinds), end_ms)?);
+        }
+        engine.hide_again(section, &shown)?;
+        // Frees last: a block that this section frees must not be filled in it again.
+        for lock in &turned {
+            engine.free_lock(section, lock.place)?;
+        }
+        Ok((taken, turned))
+    })?;
+    let Some((taken, turned)) = done else { return Ok(Vec::new()) };
+    for lock in &turned {
+        locks.remove(lock);
+    }
+    Ok(taken)
 }

@@ -7,9 +7,9 @@ use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
 use super::Transaction;
 use super::hold::Enlisted;
+use super::own::is_beaten;
 use crate::error::Error;
-use crate::find::{Order, beats};
-use crate::targets::TupleCopy;
+use crate::find::Order;
 use crate::waiters::Want;
 use crate::waiters::wait::{Outcome, Waiter};
 
@@ -61,7 +61,7 @@ impl Transaction {
         self.require_open()?;
         let own = self.own_match(at, template, order);
         if order != Order::Lifo || own.is_none() {
-            let taken = self.parts[at].take(template, order, self.end_ms)?;
+            let taken = self.parts[at].take(template, (order, own), self.end_ms)?;
             if let Some(taken) = taken {
                 return self.pour_held(at, taken, (order, own), sink).map(Some);
             }
@@ -287,14 +287,5 @@ impl Transaction {
         let result = sink(own.get(index).view())?;
         own.remove(index);
         Ok(result)
-    }
-}
-
-/// Whether an order by a field asks for `own` rather than for `copy`, which is older.
-fn is_beaten(copy: &TupleCopy, own: &TupleCopy, order: Order) -> bool {
-    match order {
-        Order::Max(field) => beats(&own.view(), &copy.view(), field, true),
-        Order::Min(field) => beats(&own.view(), &copy.view(), field, false),
-        _ => false,
     }
 }
