@@ -1,5 +1,5 @@
 //! Workers that do everything at once are killed and stopped at random; the laws hold after every kill
-//! (C1 to C3), also in a space that is nearly always full (B1).
+//! (C1 to C3, X1, X5), also in a space that is nearly always full (B1).
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
 
@@ -11,14 +11,16 @@ use std::time::{Duration, Instant};
 
 use crash::{BYTES, INT, STR, contents, int, shown, space, take, text};
 use tupelo_crashtest::{Child, Exit, fork, shared_words};
-use tupelo_engine::{Engine, Error, Order, Want};
-use tupelo_tuple::{Field, KindSet, PatternRef, TemplateRef};
+use tupelo_engine::{Engine, Error, Order, Transaction, Want};
+use tupelo_tuple::{Field, KindSet, PatternRef, TemplateRef, TupleView};
 
 const ANY: PatternRef<'static> = PatternRef::Kinds(KindSet::ALL);
 const WORKERS: usize = 4;
 const KEYS: i64 = 8;
 const TOKENS: i64 = 64;
 const BYSTANDERS: i64 = 100;
+/// Each has a number of its own, and goes from key to key in transactions only.
+const COINS: i64 = 40;
 
 /// Numbers that look random, the same from the same seed (splitmix64).
 struct Random(u64);
@@ -79,7 +81,7 @@ fn or_full<R>(result: Result<R, Error>) -> Option<R> {
 fn work(engine: &Arc<Engine>, books: &Books, random: &mut Random) {
     let key = i64::try_from(random.below(KEYS.cast_unsigned())).unwrap();
     let job = [text("job"), int(key), ANY];
-    match random.below(14) {
+    match random.below(17) {
         0..=2 => {
             let value = i64::try_from(random.below(1000)).unwrap();
             let fields = [Field::Str("job"), Field::Int(key), Field::Int(value)];
@@ -113,6 +115,7 @@ fn work(engine: &Arc<Engine>, books: &Books, random: &mut Random) {
             let both = [TemplateRef::new(&left), TemplateRef::new(&right)];
             or_full(engine.take_all(&both, None, shown));
         }
+        13..=15 => transact(engine, random),
         _ => {
             let bytes = vec![7; usize::try_from(random.below(200_000)).unwrap()];
             or_full(engine.put(&[Field::Str("large"), Field::Bytes(&bytes)]));
@@ -120,6 +123,51 @@ fn work(engine: &Arc<Engine>, books: &Books, random: &mut Random) {
             or_full(engine.try_take(&[TemplateRef::new(&template)], Order::Fifo, shown));
         }
     }
+}
+
+/// A transaction that gives coins other keys; it is committed, or given up, or its lease ends on the way.
+fn transact(engine: &Arc<Engine>, random: &mut Random) {
+    let ttl = Duration::from_millis(if random.below(4) == 0 { 1 } else { 3_600_000 });
+    let mut transaction = Transaction::begin(vec![Arc::clone(engine)], ttl).unwrap();
+    let moved = (0..=random.below(3)).try_for_each(|_| move_coin(&mut transaction, random));
+    let ended = match moved {
+        Ok(()) if random.below(4) > 0 => transaction.commit(),
+        moved => moved,
+    };
+    match ended {
+        Ok(()) | Err(Error::Aborted(_) | Error::SpaceFull(_)) => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn move_coin(transaction: &mut Transaction, random: &mut Random) -> Result<(), Error> {
+    let [from, read, to] = [(); 3].map(|()| random.below(KEYS.cast_unsigned()).cast_signed());
+    let orders = [Order::Fifo, Order::Lifo, Order::Random, Order::Any, Order::Max(2)];
+    let order = orders[usize::try_from(random.below(5)).unwrap()];
+    let template = |key| [text("coin"), int(key), INT];
+    if random.below(2) == 0 {
+        transaction.try_read(0, &[TemplateRef::new(&template(read))], order, coin)?;
+    }
+    let taken = transaction.try_take(0, &[TemplateRef::new(&template(from))], order, coin)?;
+    let Some(number) = taken else { return Ok(()) };
+    transaction.put(0, &[Field::Str("coin"), Field::Int(to), Field::Int(number)])
+}
+
+/// The number of a coin.
+#[expect(clippy::unnecessary_wraps, reason = "a sink may refuse, and this one does not")]
+fn coin(tuple: TupleView<'_>) -> Result<i64, Error> {
+    match tuple.field(2) {
+        Some(Field::Int(number)) => Ok(number),
+        other => panic!("a coin with the number {other:?}"),
+    }
+}
+
+/// The numbers of the coins that nobody holds.
+fn coins(engine: &Engine) -> Vec<i64> {
+    let template = [text("coin"), INT, INT];
+    let mut numbers = engine.read_all(&[TemplateRef::new(&template)], None, coin).unwrap();
+    numbers.sort_unstable();
+    numbers
 }
 
 fn wait(
@@ -148,6 +196,9 @@ fn prepared(size_bytes: u64) -> Arc<Engine> {
     for number in 0..TOKENS {
         engine.put(&[Field::Str("token"), Field::Int(number % KEYS), Field::Int(0)]).unwrap();
     }
+    for number in 0..COINS {
+        engine.put(&[Field::Str("coin"), Field::Int(number % KEYS), Field::Int(number)]).unwrap();
+    }
     engine
 }
 
@@ -160,6 +211,8 @@ fn check_laws(engine: &Engine) {
         let tokens = count(&[text("token"), int(key), INT]);
         assert_eq!(tokens, (TOKENS / KEYS).cast_unsigned(), "tokens of {key}");
     }
+    let coins = coins(engine);
+    assert!(coins.windows(2).all(|two| two[0] < two[1]), "a coin is there twice: {coins:?}");
     let (left, right) = ([INT], [INT, ANY]);
     let both = [TemplateRef::new(&left), TemplateRef::new(&right)];
     let pairs = engine.read_all(&both, None, shown).unwrap();
@@ -239,6 +292,7 @@ fn nothing_is_lost_or_doubled_while_workers_die_at_random() {
     check_laws(&engine);
     let report = engine.check().unwrap();
     assert_eq!((report.held(), report.waiters), (0, 0), "nobody is left");
+    assert_eq!(coins(&engine), (0..COINS).collect::<Vec<_>>(), "none is lost");
     // Each of the dead may have put or taken one job without telling.
     let jobs = engine.count(&[TemplateRef::new(&[text("job"), INT, INT])]).unwrap();
     let difference = i64::try_from(jobs).unwrap() - books.balance();
@@ -252,6 +306,7 @@ fn a_full_space_stays_whole_while_workers_die_at_random() {
     rage(&engine, &books, seed() + 1, time());
     engine.sweep().unwrap();
     check_laws(&engine);
+    assert_eq!(coins(&engine), (0..COINS).collect::<Vec<_>>(), "none is lost");
     // All that was put can be taken, and its room used for something else.
     let everything = TemplateRef::beginning(&[]);
     while engine.try_take(&[everything], Order::Any, shown).unwrap().is_some() {}
