@@ -58,7 +58,7 @@ def test_every_operation_of_the_cases_is_known():
 
 
 def operation(step):
-    name = next(name for name in step if name not in ("at", "gives", "one_of", "error"))
+    name = next(name for name in step if name not in ("at", "in", "gives", "one_of", "error"))
     if "under" in step:
         return "put_under"
     return "time_passes" if name == "pass" else name
@@ -142,13 +142,14 @@ class Run:
         self._scans = {}
         self._leases = {}
         self._claims = {}
+        self._transactions = {}
 
     def step(self, step):
         """Do one step and compare its answer."""
         name = operation(step)
-        here = self._spaces[step.get("at", "main")]
+        here = self._here(step)
         if "error" in step:
-            # A claim that was settled is misuse (TUP-019), which is a ValueError here.
+            # A claim that was settled, or a transaction, is misuse (TUP-019): a ValueError here.
             with pytest.raises((ts.TupeloError, ValueError)) as caught:
                 getattr(self, name)(step, here)
             assert str(caught.value).startswith(step["error"] + ": ")
@@ -158,6 +159,10 @@ class Run:
             assert bits(answer) in [bits(parse_tuple(text)) for text in step["one_of"]]
         elif "gives" in step:
             self._compare(name, answer, step["gives"])
+
+    def _here(self, step):
+        space = self._spaces[step.get("at", "main")]
+        return self._transactions[step["in"]].on(space) if "in" in step else space
 
     def _elsewhere(self, step):
         return self._spaces["main" if step.get("at") == "other" else "other"]
@@ -325,6 +330,16 @@ class Run:
 
     def requeue(self, step, here):
         return here.requeue(template(step["requeue"]))
+
+    def begin(self, step, _here):
+        main, other = self._spaces.values()
+        self._transactions[step["begin"]] = main.transaction(other, ttl=step["ttl"])
+
+    def commit(self, step, _here):
+        self._transactions[step["commit"]].commit()
+
+    def roll_back(self, step, _here):
+        self._transactions[step["roll_back"]].abort()
 
     def matches(self, step, here):
         wanted = template(step["matches"])

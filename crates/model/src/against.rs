@@ -14,7 +14,7 @@ const SPACE_FULL: &str = "TUP-005";
 /// Does the operations on a subject, and at the end takes everything out of it: each answer must be one
 /// that the rules allow. So that any list of operations is a fair one:
 ///
-/// - An operation on a call, a scan, a lease or a claim that is not there is for the next one that is, by their
+/// - An operation on a call, a scan, a lease, a claim or a transaction that is not there is for the next one that is, by their
 ///   labels. If there is none, or it makes no sense (the return of a call that was not served), it is left out.
 /// - After an operation that makes something due soon, time passes until it has happened: before that, nobody can
 ///   say whether it has.
@@ -36,6 +36,7 @@ pub fn run_against_model(
         scans: BTreeSet::new(),
         leases: BTreeSet::new(),
         claims: BTreeMap::new(),
+        transactions: BTreeSet::new(),
     };
     for (at, operation) in operations {
         if let Some(operation) = run.sensible(operation)? {
@@ -54,6 +55,8 @@ struct Run<'a, S> {
     leases: BTreeSet<String>,
     /// The claims that their holders have not ended, and where they are.
     claims: BTreeMap<String, Place>,
+    /// The transactions that were neither committed nor rolled back.
+    transactions: BTreeSet<String>,
 }
 
 impl<S: Subject> Run<'_, S> {
@@ -69,9 +72,7 @@ impl<S: Subject> Run<'_, S> {
             O::Cancel { label } | O::Served { label } => next(self.calls.keys(), label),
             O::Finish { label } => next(self.calls.keys(), label) && self.is_served(label)?,
             O::FinishClaim { call, label, .. } => {
-                let takes = self.calls.iter().filter(|(_, (_, want))| *want == Want::Take);
-                let is_free = !self.claims.contains_key(label);
-                is_free && next(takes.map(|(label, _)| label), call) && self.is_served(call)?
+                !self.claims.contains_key(label) && self.is_taken(call)?
             }
             O::PutUnder { label, .. }
             | O::Done { label }
@@ -80,9 +81,24 @@ impl<S: Subject> Run<'_, S> {
             O::Renew { label, .. } | O::CancelLease { label } | O::LeaseEnds { label } => {
                 next(self.leases.iter(), label)
             }
+            O::Begin { label, .. } => !self.transactions.contains(label),
+            O::Commit { label } | O::RollBack { label } => next(self.transactions.iter(), label),
+            O::Inside { label, operation } => {
+                next(self.transactions.iter(), label)
+                    && match &mut **operation {
+                        O::Finish { label } => self.is_taken(label)?,
+                        _ => true,
+                    }
+            }
             _ => true,
         };
         Ok(makes_sense.then_some(operation))
+    }
+
+    /// Makes `call` one that takes, and returns whether it was served.
+    fn is_taken(&mut self, call: &mut String) -> Result<bool, Disagreement> {
+        let takes = self.calls.iter().filter(|(_, (_, want))| *want == Want::Take);
+        Ok(next(takes.map(|(label, _)| label), call) && self.is_served(call)?)
     }
 
     fn is_served(&mut self, call: &str) -> Result<bool, Disagreement> {
@@ -129,6 +145,13 @@ impl<S: Subject> Run<'_, S> {
             // For want of room, the claim goes on.
             (O::Done { .. }, Answer::Refused(code)) if code == SPACE_FULL => {}
             (O::Done { label } | O::Abort { label, .. }, _) => drop(self.claims.remove(label)),
+            (O::Begin { label, .. }, Answer::Done) => drop(self.transactions.insert(label.clone())),
+            (O::Inside { operation, .. }, Answer::Tuple(_)) => self.note(at, operation, answer),
+            // As for a claim.
+            (O::Commit { .. }, Answer::Refused(code)) if code == SPACE_FULL => {}
+            (O::Commit { label } | O::RollBack { label }, _) => {
+                self.transactions.remove(label);
+            }
             _ => {}
         }
     }
@@ -159,11 +182,13 @@ impl<S: Subject> Run<'_, S> {
         let calls = std::mem::take(&mut self.calls).into_keys();
         let claims = std::mem::take(&mut self.claims).into_keys();
         let leases = std::mem::take(&mut self.leases).into_iter();
+        let transactions = std::mem::take(&mut self.transactions).into_iter();
         let reason = || "the end".to_owned();
         let ends = scans
             .map(|label| Operation::EndScan { label })
             .chain(calls.map(|label| Operation::Cancel { label }))
             .chain(claims.map(|label| Operation::Abort { label, reason: reason() }))
+            .chain(transactions.map(|label| Operation::RollBack { label }))
             .chain(leases.map(|label| Operation::LeaseEnds { label }));
         for end in ends {
             self.judge(Place::Main, &end)?;

@@ -41,6 +41,8 @@ pub enum Refusal {
     ClaimLost,
     /// The tuple of the lease is not there any more (L2).
     LeaseExpired,
+    /// The lease of the transaction has ended: everything is as it was (X5).
+    TransactionAborted,
 }
 
 impl Refusal {
@@ -51,6 +53,7 @@ impl Refusal {
             Self::LimitExceeded { .. } => "TUP-017",
             Self::ClaimLost => "TUP-007",
             Self::LeaseExpired => "TUP-021",
+            Self::TransactionAborted => "TUP-008",
         }
     }
 }
@@ -66,6 +69,7 @@ impl fmt::Display for Refusal {
             Self::LimitExceeded { what, max } => write!(out, "more than {max} {what}"),
             Self::ClaimLost => write!(out, "the claim ran out"),
             Self::LeaseExpired => write!(out, "the tuple of this lease is not there any more"),
+            Self::TransactionAborted => write!(out, "the transaction was open for too long"),
         }
     }
 }
@@ -76,12 +80,10 @@ impl Space {
     /// Whether there is room for these tuples once `leaving` others are gone.
     ///
     /// A tuple that was handed to a waiter counts until the waiter has returned with it: the waiter may
-    /// still be cancelled, and then the tuple needs its place (T5). So do the claimed and the dead, which may
-    /// come back, and those that are not visible yet.
+    /// still be cancelled, and then the tuple needs its place (T5). So do the claimed, the dead and what
+    /// transactions have taken, which may come back, and those that are not visible yet.
     pub(crate) fn admit(&self, tuples: &[&Tuple], leaving: usize) -> Result<(), Refusal> {
-        if tuples.iter().any(|tuple| tuple.len() > ARITY_MAX) {
-            return Err(Refusal::LimitExceeded { what: "fields in a tuple", max: ARITY_MAX });
-        }
+        tuples.iter().try_for_each(|tuple| Self::admit_fields(tuple))?;
         let away = self.dead.len() + self.delayed.len();
         let count = self.tuples.len() + self.held().count() + away + tuples.len();
         match self.limits.tuples_max {
@@ -90,6 +92,14 @@ impl Space {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether a tuple has no more fields than it may have (B2).
+    pub(crate) fn admit_fields(tuple: &Tuple) -> Result<(), Refusal> {
+        if tuple.len() > ARITY_MAX {
+            return Err(Refusal::LimitExceeded { what: "fields in a tuple", max: ARITY_MAX });
+        }
+        Ok(())
     }
 
     /// Whether one more call may wait.

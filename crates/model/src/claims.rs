@@ -5,6 +5,7 @@
 
 use crate::bounds::Refusal;
 use crate::space::Stored;
+use crate::transactions::View;
 use crate::waiting::Ticket;
 use crate::{Order, Space, Template, Tuple};
 
@@ -59,7 +60,7 @@ impl Space {
         order: Order,
         terms: ClaimTerms,
     ) -> Option<Grant> {
-        let place = self.choices(template, order).first()?.place;
+        let place = self.choices(template, order, View::TAKE).first()?.place;
         Some(self.claim_at(place, terms))
     }
 

@@ -1,6 +1,7 @@
 //! Operations that look first and then change, in one step: of any number of racers one wins (O8, O9).
 
 use crate::bounds::Refusal;
+use crate::transactions::View;
 use crate::{Order, Space, Template, Tuple};
 
 impl Space {
@@ -45,10 +46,8 @@ impl Space {
     /// A [`Refusal`] if something matches and a limit does not admit the new tuple in its stead; the
     /// space is as it was.
     pub fn try_swap(&mut self, template: &Template, to: Tuple) -> Result<Option<Tuple>, Refusal> {
-        let Some(place) = self.choices(template, Order::Fifo).first().map(|found| found.place)
-        else {
-            return Ok(None);
-        };
+        let choices = self.choices(template, Order::Fifo, View::TAKE);
+        let Some(place) = choices.first().map(|found| found.place) else { return Ok(None) };
         self.swap_at(place, to).map(Some)
     }
 
@@ -60,8 +59,8 @@ impl Space {
         Ok(old)
     }
 
-    /// Whether something matches, in the space or in the hands of a claim or of a waiter that has not returned
-    /// yet: what is held may come back (O9). `wait_none` waits until this is false.
+    /// Whether something matches, in the space or in the hands of a claim, of an open transaction or of a waiter that
+    /// has not returned yet: what is held may come back (O9). `wait_none` waits until this is false.
     ///
     /// ```
     /// use tupelo_model::{Reply, Space, Want, template, tuple};

@@ -156,7 +156,8 @@ impl Space {
         let free = self.tuples.iter_mut().chain(&mut self.dead);
         let claimed = self.claims.iter_mut().map(|claimed| &mut claimed.stored);
         let handed = self.waits.iter_mut().filter_map(|wait| wait.holds_mut());
-        let stored = free.chain(claimed).chain(handed).find(|stored| {
+        let enlisted = self.parts.iter_mut().flat_map(|part| &mut part.taken);
+        let stored = free.chain(claimed).chain(handed).chain(enlisted).find(|stored| {
             let is_its = stored.lease.as_ref().is_some_and(|lease| lease.ticket == ticket);
             is_its && !stored.has_ended(now_ms)
         });

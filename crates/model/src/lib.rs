@@ -19,6 +19,7 @@
 //! | `leases.rs` | tuples that disappear, or appear | L1-L3 |
 //! | `claims.rs` | a take that gives the tuple back unless it is confirmed | K1-K4 |
 //! | `dead.rs` | what is given up after its last attempt | K5 |
+//! | `transactions.rs` | operations that take effect together, or not at all | X1-X6 |
 //! | `scan.rs` | reading through a space while it changes | O6 |
 //! | `bounds.rs` | limits | B1, B2 |
 //!
@@ -69,6 +70,7 @@ mod scan;
 mod show;
 mod space;
 mod time;
+mod transactions;
 mod transfer;
 mod waiting;
 mod watcher;
@@ -84,6 +86,7 @@ pub use order::Order;
 pub use outcomes::{Outcome, State};
 pub use scan::{ScanTicket, Scanned};
 pub use space::{Space, Stored};
+pub use transactions::TransactionTicket;
 pub use tupelo_tuple::{Condition, Template, Tuple, Value};
 pub use waiting::{Reply, Ticket, Want};
 pub use watcher::{Disagreement, Watcher};

@@ -104,6 +104,15 @@ pub enum Operation {
     Dead { template: Template },
     /// `requeue`.
     Requeue { template: Template },
+    /// A transaction over both spaces begins.
+    Begin { label: String, ttl_ms: u64 },
+    /// Another operation, as the transaction does it: one that puts, takes, reads or counts; or `finish`, of a take,
+    /// with a tuple that is the transaction's.
+    Inside { label: String, operation: Box<Operation> },
+    /// `commit`.
+    Commit { label: String },
+    /// `roll_back`.
+    RollBack { label: String },
     /// `pass`, in both spaces: so much time and perhaps a little more.
     Pass { ms: u64 },
 }
@@ -125,7 +134,7 @@ impl Operation {
             }
             Self::Renew { lease_ms, .. } => is_brief(lease_ms),
             Self::Claim { terms, .. } | Self::FinishClaim { terms, .. } => terms.ttl_ms == BRIEF_MS,
-            Self::Extend { ttl_ms, .. } => *ttl_ms == BRIEF_MS,
+            Self::Extend { ttl_ms, .. } | Self::Begin { ttl_ms, .. } => *ttl_ms == BRIEF_MS,
             _ => false,
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! `take` removes, `read` copies; apart from that they are the same, and so are their plural forms.
 
+use crate::transactions::View;
 use crate::{Order, Space, Template, Tuple};
 
 impl Space {
@@ -19,13 +20,14 @@ impl Space {
     /// # Ok::<(), tupelo_model::Refusal>(())
     /// ```
     pub fn try_take(&mut self, template: &Template, order: Order) -> Option<Tuple> {
-        let place = self.choices(template, order).first()?.place;
+        let place = self.choices(template, order, View::TAKE).first()?.place;
         Some(self.remove(place).tuple)
     }
 
-    /// Returns a copy of the match that [`Self::try_take`] would remove (O4); `None` if nothing matches.
+    /// Returns a copy of a match, the one that [`Self::try_take`] would remove if no transaction had read it (O4, X3);
+    /// `None` if nothing matches.
     pub fn try_read(&self, template: &Template, order: Order) -> Option<Tuple> {
-        self.choices(template, order).first().map(|stored| stored.tuple.clone())
+        self.choices(template, order, View::READ).first().map(|stored| stored.tuple.clone())
     }
 
     /// How many tuples match (O6). Tuples that others hold are not seen (O9).
@@ -43,7 +45,7 @@ impl Space {
     pub fn take_all(&mut self, template: &Template, limit: Option<usize>) -> Vec<Tuple> {
         let limit = limit.unwrap_or(usize::MAX);
         let places: Vec<u64> =
-            self.found(template).take(limit).map(|stored| stored.place).collect();
+            self.seen(template, View::TAKE).take(limit).map(|stored| stored.place).collect();
         places.into_iter().map(|place| self.remove(place).tuple).collect()
     }
 
@@ -67,7 +69,7 @@ impl Space {
         at_least: usize,
         at_most: usize,
     ) -> Option<Vec<Tuple>> {
-        if self.found(template).count() < at_least {
+        if self.seen(template, View::TAKE).count() < at_least {
             return None;
         }
         Some(self.take_all(template, Some(at_most)))

@@ -10,6 +10,7 @@ use std::ops::Bound;
 use tupelo_tuple::{Class, Kind, Pattern, Value};
 
 use crate::space::Stored;
+use crate::transactions::View;
 use crate::{Space, Template, Tuple};
 
 /// In which order matches are preferred (T2).
@@ -32,8 +33,8 @@ pub enum Order {
 
 impl Space {
     /// The matches that an operation with this order may get.
-    pub(crate) fn choices(&self, template: &Template, order: Order) -> Vec<&Stored> {
-        let oldest_first: Vec<&Stored> = self.found(template).collect();
+    pub(crate) fn choices(&self, template: &Template, order: Order, view: View) -> Vec<&Stored> {
+        let oldest_first: Vec<&Stored> = self.seen(template, view).collect();
         match order {
             Order::Random | Order::Any => oldest_first,
             Order::Fifo => first_of_each_shape(oldest_first),

@@ -248,6 +248,49 @@ pub fn claim_operations() -> impl Strategy<Value = Operation> {
     ]
 }
 
+/// What a transaction does in a space.
+fn operations_inside() -> impl Strategy<Value = Operation> {
+    let limit = || prop::option::of(0..4_usize);
+    prop_oneof![
+        4 => tuples().prop_map(|tuple| Operation::Put { tuple }),
+        5 => (templates(), orders())
+            .prop_map(|(template, order)| Operation::TryTake { template, order }),
+        5 => (templates(), orders())
+            .prop_map(|(template, order)| Operation::TryRead { template, order }),
+        1 => (templates(), orders())
+            .prop_map(|(template, order)| Operation::TakeNoWait { template, order }),
+        1 => (templates(), orders())
+            .prop_map(|(template, order)| Operation::ReadNoWait { template, order }),
+        1 => templates().prop_map(|template| Operation::Count { template }),
+        1 => (templates(), limit())
+            .prop_map(|(template, limit)| Operation::ReadAll { template, limit }),
+        1 => (templates(), limit())
+            .prop_map(|(template, limit)| Operation::TakeAll { template, limit }),
+        1 => (templates(), 0..4_usize, 0..3_usize).prop_map(|(template, at_least, more)| {
+            Operation::TryTakeMany { template, at_least, at_most: at_least + more }
+        }),
+        1 => labels().prop_map(|label| Operation::Finish { label }),
+    ]
+}
+
+/// Transactions: what they do, and how they begin and end.
+fn transaction_operations() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        4 => begins(prop_oneof![12 => Just(LONG_MS), 1 => Just(BRIEF_MS)]),
+        16 => (labels(), operations_inside().boxed()).prop_map(|(label, operation)| inside(label, operation)),
+        2 => labels().prop_map(|label| Operation::Commit { label }),
+        2 => labels().prop_map(|label| Operation::RollBack { label }),
+    ]
+}
+
+fn begins(ttl_ms: impl Strategy<Value = u64>) -> impl Strategy<Value = Operation> {
+    (labels(), ttl_ms).prop_map(|(label, ttl_ms)| Operation::Begin { label, ttl_ms })
+}
+
+fn inside(label: String, operation: Operation) -> Operation {
+    Operation::Inside { label, operation: Box::new(operation) }
+}
+
 /// Operations on leases, and on claims that may run out.
 fn timed_operations() -> impl Strategy<Value = Operation> {
     let lease_terms = || {
@@ -276,11 +319,13 @@ fn timed_operations() -> impl Strategy<Value = Operation> {
 /// A list of operations on two spaces, mostly on one.
 pub fn operations(count_max: usize) -> impl Strategy<Value = Vec<(Place, Operation)>> {
     let place = prop_oneof![4 => Just(Place::Main), 1 => Just(Place::Other)];
+    // In boxes: one in the other by value, they fill the stack.
     let operation = prop_oneof![
-        8 => plain_operations(),
-        3 => labelled_operations(),
-        3 => claim_operations(),
-        2 => timed_operations(),
+        8 => plain_operations().boxed(),
+        3 => labelled_operations().boxed(),
+        3 => claim_operations().boxed(),
+        4 => transaction_operations().boxed(),
+        2 => timed_operations().boxed(),
     ];
     vec((place, operation), 1..count_max)
 }
@@ -303,8 +348,30 @@ pub fn bulk_operations(tuples_max: usize) -> impl Strategy<Value = Vec<(Place, O
             .prop_map(|(label, template)| Operation::Start { label, want: Want::Take, template }),
         1 => labels().prop_map(|label| Operation::Finish { label }),
         1 => labels().prop_map(|label| Operation::Cancel { label }),
+        4 => bulk_transactions(tuples_max).boxed(),
     ];
     vec((place, operation), 1..24)
+}
+
+/// Transactions that take, read and put many tuples.
+fn bulk_transactions(tuples_max: usize) -> impl Strategy<Value = Operation> {
+    let template = || select(BULK_TEMPLATES).prop_map(template);
+    let limit = move || prop::option::of(1..tuples_max);
+    let operation = prop_oneof![
+        2 => (template(), limit())
+            .prop_map(|(template, limit)| Operation::TakeAll { template, limit }),
+        2 => (template(), limit())
+            .prop_map(|(template, limit)| Operation::ReadAll { template, limit }),
+        1 => (template(), orders())
+            .prop_map(|(template, order)| Operation::TryTake { template, order }),
+        1 => (0..9_usize).prop_map(|number| Operation::Put { tuple: one_of_many(number, 0) }),
+    ];
+    prop_oneof![
+        2 => begins(Just(LONG_MS)),
+        6 => (labels(), operation).prop_map(|(label, operation)| inside(label, operation)),
+        1 => labels().prop_map(|label| Operation::Commit { label }),
+        1 => labels().prop_map(|label| Operation::RollBack { label }),
+    ]
 }
 
 const BULK_TEMPLATES: &[&str] =
@@ -312,11 +379,14 @@ const BULK_TEMPLATES: &[&str] =
 
 /// A put of many tuples of one shape with few keys.
 fn put_many(count: usize, shape: u8) -> Operation {
-    let numbered = |number: usize| match shape {
+    Operation::PutAll { tuples: (0..count).map(|number| one_of_many(number, shape)).collect() }
+}
+
+fn one_of_many(number: usize, shape: u8) -> Tuple {
+    match shape {
         0 => tuple(&format!("many, {}, {number}", number % 3)),
         _ => tuple(&format!("many, {}, \"{number}\"", number % 3)),
-    };
-    Operation::PutAll { tuples: (0..count).map(numbered).collect() }
+    }
 }
 
 /// No limit, or one that is soon reached.

@@ -53,7 +53,7 @@ impl Display for Operation {
 }
 
 impl Operation {
-    /// The operations on leases and claims, and time.
+    /// The operations on leases, claims and transactions, and time.
     fn fmt_held(&self, out: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::PutLeased { label, tuple, terms } => {
@@ -78,6 +78,10 @@ impl Operation {
             Self::Newer { label, than } => write!(out, "is claim `{label}` newer than `{than}`?"),
             Self::Dead { template } => write!(out, "dead {template}"),
             Self::Requeue { template } => write!(out, "requeue {template}"),
+            Self::Begin { label, ttl_ms } => write!(out, "begin `{label}` for {ttl_ms} ms"),
+            Self::Inside { label, operation } => write!(out, "inside `{label}`: {operation}"),
+            Self::Commit { label } => write!(out, "commit `{label}`"),
+            Self::RollBack { label } => write!(out, "roll back `{label}`"),
             Self::Pass { ms } => write!(out, "{ms} ms pass"),
             _ => unreachable!("the others are shown above"),
         }

@@ -8,6 +8,7 @@ use crate::bounds::{Limits, Refusal};
 use crate::claims::Claimed;
 use crate::leases::{Delayed, Lease};
 use crate::scan::OpenScan;
+use crate::transactions::{Part, TransactionTicket};
 use crate::waiting::{Wait, Want};
 use crate::{Template, Tuple};
 
@@ -29,6 +30,8 @@ pub struct Space {
     pub(crate) delayed: Vec<Delayed>,
     /// The scans that are under way (O6).
     pub(crate) scans: Vec<OpenScan>,
+    /// What open transactions have done here (X2, X3).
+    pub(crate) parts: Vec<Part>,
     pub(crate) limits: Limits,
     /// How many tuples and calls there have been: the next one's place.
     pub(crate) arrivals: u64,
@@ -50,12 +53,14 @@ pub struct Stored {
     pub(crate) lease: Option<Lease>,
     /// Why earlier attempts at it have failed, the oldest first (K5); `None` where nobody gave a reason.
     pub(crate) failures: Vec<Option<String>>,
+    /// The open transactions that have read it: nobody else may take it (X3).
+    pub(crate) readers: Vec<TransactionTicket>,
 }
 
 impl Stored {
     /// A tuple as it is put: no lease, and nobody has tried yet.
     pub(crate) fn new(place: u64, tuple: Tuple) -> Self {
-        Self { place, tuple, lease: None, failures: Vec::new() }
+        Self { place, tuple, lease: None, failures: Vec::new(), readers: Vec::new() }
     }
 }
 
@@ -147,8 +152,9 @@ impl Space {
     /// Removes the tuple at a place, where one was found before.
     pub(crate) fn remove(&mut self, place: u64) -> Stored {
         let index = self.index_of(place);
-        let stored = self.tuples.remove(index);
+        let mut stored = self.tuples.remove(index);
         self.tell_scans(&stored);
+        stored.readers.clear();
         stored
     }
 

@@ -6,6 +6,7 @@ use crate::claims::Fence;
 use crate::leases::{Delayed, Lease, LeaseTicket};
 use crate::order::shape;
 use crate::space::Stored;
+use crate::transactions::TransactionTicket;
 use crate::{Space, Tuple};
 
 /// What happens by itself.
@@ -17,6 +18,8 @@ pub(crate) enum Event {
     Ends(u64),
     /// A claim runs out.
     RunsOut(Fence),
+    /// A transaction has been open for too long, and lets go of the tuple of this place (X5).
+    IsReleased(TransactionTicket, u64),
 }
 
 /// An event that is due, with its moment in milliseconds.
@@ -43,7 +46,13 @@ impl Space {
         while let Some(due) = self.first_due(end_ms).into_iter().min_by_key(|(due_ms, _)| *due_ms) {
             self.happen(due);
         }
-        self.now_ms = end_ms;
+        self.arrived_at(end_ms);
+    }
+
+    /// All that was due has happened.
+    pub(crate) fn arrived_at(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
+        self.forget_ended();
     }
 
     /// What is due next until `end_ms`: of each shape the first, since between shapes there is no order.
@@ -69,7 +78,14 @@ impl Space {
         let claimed = self.claims.iter().map(|claimed| {
             (&claimed.stored.tuple, (claimed.ends_ms, Event::RunsOut(claimed.fence)))
         });
-        delayed.chain(leased).chain(claimed)
+        let released = self.parts.iter().flat_map(|part| {
+            let places = self.places_of(part.ticket);
+            places.into_iter().map(|place| {
+                let event = Event::IsReleased(part.ticket, place);
+                (self.tuple_of(part.ticket, place), (part.ends_ms, event))
+            })
+        });
+        delayed.chain(leased).chain(claimed).chain(released)
     }
 
     /// The moment has come.
@@ -85,6 +101,7 @@ impl Space {
                 let claimed = self.end(fence).expect("it is due in this state");
                 self.fail(claimed, None);
             }
+            Event::IsReleased(ticket, place) => self.release(ticket, place),
         }
     }
 

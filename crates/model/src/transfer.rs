@@ -1,11 +1,12 @@
 //! Moving and copying between two spaces (O7).
 
 use crate::bounds::Refusal;
+use crate::transactions::View;
 use crate::{Space, Template, Tuple};
 
 impl Space {
-    /// Moves all matches to another space in one step and returns their number. They are new there: they
-    /// take the last places, in their order, and serve who waits.
+    /// Moves all matches that can be taken to another space in one step and returns their number. They are new there:
+    /// they take the last places, in their order, and serve who waits.
     ///
     /// ```
     /// use tupelo_model::{Space, template, tuple};
@@ -22,7 +23,8 @@ impl Space {
     ///
     /// A [`Refusal`] if the other space does not admit them all; both spaces are as they were.
     pub fn move_to(&mut self, other: &mut Self, template: &Template) -> Result<u64, Refusal> {
-        let count = self.copy_to(other, template)?;
+        let tuples = self.seen(template, View::TAKE).map(|stored| stored.tuple.clone()).collect();
+        let count = other.put_all(tuples)? as u64;
         self.take_all(template, None);
         Ok(count)
     }

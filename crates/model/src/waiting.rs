@@ -6,6 +6,7 @@
 
 use crate::bounds::Refusal;
 use crate::space::Stored;
+use crate::transactions::View;
 use crate::{Order, Space, Template, Tuple};
 
 /// What a waiting call would do with its match.
@@ -98,7 +99,8 @@ impl Space {
     ///
     /// A [`Refusal`] if too many wait already (B2).
     pub fn wait(&mut self, want: Want, template: Template) -> Result<Ticket, Refusal> {
-        let choice = self.choices(&template, Order::Fifo).first().map(|found| found.place);
+        let choices = self.choices(&template, Order::Fifo, View::of_all(want));
+        let choice = choices.first().map(|found| found.place);
         self.wait_for(want, template, choice)
     }
 
@@ -148,11 +150,12 @@ impl Space {
         }
     }
 
-    /// Tuples in somebody's hands that may come back (O9): those of takes that have not returned yet, and
-    /// those that are claimed.
+    /// Tuples in somebody's hands that may come back (O9): those of takes that have not returned yet, those that are
+    /// claimed, and those that open transactions have taken.
     pub(crate) fn held(&self) -> impl Iterator<Item = &Stored> {
         let handed = self.served_by(Want::Take).map(|(_, stored)| stored);
-        handed.chain(self.claims.iter().map(|claimed| &claimed.stored))
+        let claimed = self.claims.iter().map(|claimed| &claimed.stored);
+        handed.chain(claimed).chain(self.parts.iter().flat_map(|part| &part.taken))
     }
 
     /// What the calls were served that wanted this, and their tickets.

@@ -11,6 +11,7 @@ use crate::order::shape;
 use crate::outcomes::State;
 use crate::scan::OpenScan;
 use crate::space::Stored;
+use crate::transactions::{Part, TransactionTicket};
 use crate::waiting::{Ticket, Want};
 use crate::{LeaseTicket, Tuple};
 
@@ -113,7 +114,11 @@ impl State {
             let label = claim.map(|(label, _)| label.as_str());
             (Whereabouts::Claimed(label, claimed.ends_ms, claimed.attempts_max), &claimed.stored)
         });
-        let mut tuples: Vec<_> = free.chain(dead).chain(handed).chain(claimed).collect();
+        let taken = space.parts.iter().flat_map(|part| {
+            part.taken.iter().map(|stored| (Whereabouts::Taken(part.ticket), stored))
+        });
+        let mut tuples: Vec<_> =
+            free.chain(dead).chain(handed).chain(claimed).chain(taken).collect();
         tuples.sort_by_key(|(_, stored)| (shape(&stored.tuple), stored.place));
         let seen = |(whereabouts, stored): (Whereabouts<'a>, &'a Stored)| Seen {
             whereabouts,
@@ -123,6 +128,7 @@ impl State {
                 .as_ref()
                 .map(|lease| (self.label_of(at, lease.ticket), lease.ends_ms)),
             failures: &stored.failures,
+            readers: &stored.readers,
             scanned: space.scans.iter().map(|scan| scan.scanned.knows(stored.place)).collect(),
         };
         let mut delayed: Vec<&Delayed> = space.delayed.iter().collect();
@@ -133,6 +139,11 @@ impl State {
             visible_ms: delayed.visible_ms,
         };
         let copies = space.served_by(Want::Read);
+        let puts = |part: &'a Part| {
+            let mut puts: Vec<&Tuple> = part.puts.iter().map(|stored| &stored.tuple).collect();
+            puts.sort_by_key(|tuple| shape(tuple));
+            (part.ticket, puts)
+        };
         let gone = |scan: &'a OpenScan| {
             let meanwhile = scan.scanned.meanwhile.iter().map(|stored| &stored.tuple);
             let mut gone: Vec<&Tuple> = meanwhile.collect();
@@ -143,6 +154,7 @@ impl State {
             tuples: tuples.into_iter().map(seen).collect(),
             delayed: delayed.into_iter().map(coming).collect(),
             copies: copies.map(|(ticket, stored)| (ticket, &stored.tuple)).collect(),
+            puts: space.parts.iter().map(puts).collect(),
             gone: space.scans.iter().map(gone).collect(),
         }
     }
@@ -164,6 +176,8 @@ struct Contents<'a> {
     delayed: Vec<Coming<'a>>,
     /// The copies in the hands of reads that have not returned yet.
     copies: Vec<(Ticket, &'a Tuple)>,
+    /// What open transactions have put, by shape and age.
+    puts: Vec<(TransactionTicket, Vec<&'a Tuple>)>,
     /// Per scan, the tuples that came or went meanwhile.
     gone: Vec<Vec<&'a Tuple>>,
 }
@@ -174,6 +188,7 @@ struct Seen<'a> {
     tuple: &'a Tuple,
     lease: Option<LabelledLease<'a>>,
     failures: &'a [Option<String>],
+    readers: &'a [TransactionTicket],
     /// Per scan, what it knows of the tuple.
     scanned: Vec<(bool, bool)>,
 }
@@ -189,6 +204,7 @@ enum Whereabouts<'a> {
     Handed(Ticket),
     /// The claim's label, its end, and the most attempts.
     Claimed(Option<&'a str>, u64, Option<usize>),
+    Taken(TransactionTicket),
 }
 
 #[derive(PartialEq)]

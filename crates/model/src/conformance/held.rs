@@ -99,7 +99,7 @@ impl Step<'_> {
         (!self.get(key).is_null()).then(|| self.milliseconds(key))
     }
 
-    fn milliseconds(&self, key: &'static str) -> u64 {
+    pub(super) fn milliseconds(&self, key: &'static str) -> u64 {
         let seconds = self.get(key).as_f64();
         let ms = seconds.map(|seconds| (seconds * 1000.0).round());
         match ms {

@@ -7,6 +7,7 @@
 mod case;
 mod held;
 mod step;
+mod transactions;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -38,7 +38,7 @@ pub(super) fn probes(place: &str, number: usize, json: &Json) -> Vec<Probe> {
         Some(Some("other")) => Place::Other,
         Some(_) => step.wrong("`at` is \"other\" or left out"),
     };
-    let compiled = step.compile();
+    let compiled = step.inside(step.compile());
     step.refuse_unread_keys();
     let probe = |(operation, expected)| {
         let text = text.clone();
@@ -81,7 +81,7 @@ impl Step<'_> {
         if self.has("start") {
             return vec![(self.start(), vec![Answer::Done])];
         }
-        if let Some(expectations) = self.held() {
+        if let Some(expectations) = self.held().or_else(|| self.on_transaction()) {
             return expectations;
         }
         if let Some(verb) = SIMPLE.into_iter().find(|verb| self.has(verb)) {
@@ -280,7 +280,7 @@ impl Step<'_> {
         self.json.get(key).is_some()
     }
 
-    fn optional(&self, key: &'static str) -> Option<&Json> {
+    pub(super) fn optional(&self, key: &'static str) -> Option<&Json> {
         self.read.borrow_mut().insert(key);
         self.json.get(key)
     }

@@ -6,8 +6,8 @@ use crate::operation::{Answer, Operation, Place};
 use crate::order::shape;
 use crate::{Refusal, Space, Template, Tuple};
 
-/// The code of a call on a claim that its holder has ended before.
-const MISUSE: &str = "TUP-019";
+/// The code of a call on a claim or a transaction that its holder has ended before.
+pub(super) const MISUSE: &str = "TUP-019";
 
 /// A claim as its holder has it.
 #[derive(Clone, Debug, PartialEq)]
@@ -166,7 +166,9 @@ impl Space {
     fn after_pass(&self, end_ms: u64) -> Vec<Self> {
         let mut due = self.first_due(end_ms);
         if due.is_empty() {
-            return vec![Self { now_ms: end_ms, ..self.clone() }];
+            let mut space = self.clone();
+            space.arrived_at(end_ms);
+            return vec![space];
         }
         if !self.somebody_waits() {
             due.truncate(1);

@@ -5,21 +5,24 @@
 //! rules leave no choice, the list has one entry.
 
 mod held;
+mod transactions;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::operation::{Answer, Operation, Place};
 use crate::order::shape;
 use crate::scan::ScanTicket;
+use crate::transactions::View;
 use crate::waiting::{Ticket, Want};
 use crate::{LeaseTicket, Order, Refusal, Space, Template, Tuple};
 
 pub(crate) use held::Handle;
+pub(crate) use transactions::Transaction;
 
 /// The code of a blocking call whose time is over.
 const TIMEOUT: &str = "TUP-003";
 
-/// Two spaces, and the calls and scans under way in them by their labels; leases and claims, too.
+/// Two spaces, and the calls and scans under way in them by their labels; leases, claims and transactions, too.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     /// [`Place::Main`].
@@ -31,6 +34,10 @@ pub struct State {
     pub(crate) leases: BTreeMap<String, (Place, LeaseTicket)>,
     /// Also those that have ended: their holders may not know (K3).
     pub(crate) claims: BTreeMap<String, Handle>,
+    /// Also those that have ended.
+    pub(crate) transactions: BTreeMap<String, Transaction>,
+    /// How many transactions there have been.
+    begun: u64,
 }
 
 /// What may come of an operation: an answer, and the state after it.
@@ -47,44 +54,54 @@ impl State {
     pub fn outcomes(&self, at: Place, operation: &Operation) -> Vec<Outcome> {
         match operation {
             Operation::TryTake { template, order } => {
-                self.per_choice(at, self.choices(at, template, *order), Answer::Nothing, remove)
+                let choices = self.choices(at, template, *order, View::TAKE);
+                self.per_choice(at, choices, Answer::Nothing, remove)
             }
             Operation::TryRead { template, order } => {
-                self.per_choice(at, self.choices(at, template, *order), Answer::Nothing, copy)
+                let choices = self.choices(at, template, *order, View::READ);
+                self.per_choice(at, choices, Answer::Nothing, copy)
             }
             Operation::TakeNoWait { template, order } => {
-                self.per_choice(at, self.choices(at, template, *order), timeout(), remove)
+                let choices = self.choices(at, template, *order, View::TAKE);
+                self.per_choice(at, choices, timeout(), remove)
             }
             Operation::ReadNoWait { template, order } => {
-                self.per_choice(at, self.choices(at, template, *order), timeout(), copy)
+                let choices = self.choices(at, template, *order, View::READ);
+                self.per_choice(at, choices, timeout(), copy)
             }
             Operation::TrySwap { template, to } => {
-                let choices = self.choices(at, template, Order::Fifo);
+                let choices = self.choices(at, template, Order::Fifo, View::TAKE);
                 self.per_choice(at, choices, Answer::Nothing, |space, place| {
                     answer(space.swap_at(place, to.clone()), Answer::Tuple)
                 })
             }
             Operation::ReadAll { template, limit } => {
-                self.per_selection(at, template, limit.unwrap_or(usize::MAX), copy)
+                let selection = (limit.unwrap_or(usize::MAX), View::READ);
+                self.per_selection(at, template, selection, copy)
             }
             Operation::TakeAll { template, limit } => {
-                self.per_selection(at, template, limit.unwrap_or(usize::MAX), remove)
+                let selection = (limit.unwrap_or(usize::MAX), View::TAKE);
+                self.per_selection(at, template, selection, remove)
             }
             Operation::TryTakeMany { template, at_least, at_most } => {
-                if self.space(at).found(template).count() < *at_least {
+                if self.space(at).seen(template, View::TAKE).count() < *at_least {
                     return vec![(Answer::Nothing, self.clone())];
                 }
-                self.per_selection(at, template, *at_most, remove)
+                self.per_selection(at, template, (*at_most, View::TAKE), remove)
             }
             Operation::MoveTo { template } => self.transfers(at, template, true),
             Operation::CopyTo { template } => self.transfers(at, template, false),
             Operation::Start { label, want, template } => self.starts(at, label, *want, template),
             Operation::Claim { label, template, order, terms } => {
-                let places = self.choices(at, template, *order);
+                let places = self.choices(at, template, *order, View::TAKE);
                 self.claims(at, label, places, *terms)
             }
             Operation::Requeue { template } => self.requeues(at, template),
             Operation::Pass { ms } => self.passes(*ms),
+            Operation::Begin { label, ttl_ms } => vec![self.begins(label, *ttl_ms)],
+            Operation::Inside { label, operation } => self.inside(at, label, operation),
+            Operation::Commit { label } => self.commits(label),
+            Operation::RollBack { label } => self.rolls_back(label),
             _ => {
                 let outcome = self.only_outcome(at, operation);
                 outcome.or_else(|| self.outcome_of_held(at, operation)).into_iter().collect()
@@ -154,10 +171,10 @@ impl State {
         &self,
         at: Place,
         template: &Template,
-        limit: usize,
+        (limit, view): (usize, View),
         change: impl Fn(&mut Space, u64) -> Answer,
     ) -> Vec<Outcome> {
-        let shapes = self.matches_by_shape(at, template);
+        let shapes = self.matches_by_shape(at, template, view);
         let outcome = |places: Vec<u64>| {
             self.after(at, |space| {
                 let answers = places.into_iter().map(|place| change(space, place));
@@ -169,8 +186,11 @@ impl State {
 
     /// One outcome per match that serves the call at once; else it waits.
     fn starts(&self, at: Place, label: &str, want: Want, template: &Template) -> Vec<Outcome> {
-        let mut places: Vec<Option<u64>> =
-            self.choices(at, template, Order::Fifo).into_iter().map(Some).collect();
+        let mut places: Vec<Option<u64>> = self
+            .choices(at, template, Order::Fifo, View::of_all(want))
+            .into_iter()
+            .map(Some)
+            .collect();
         if places.is_empty() {
             places.push(None);
         }
@@ -189,7 +209,8 @@ impl State {
     /// One outcome per way in which the tuples of several shapes may reach those who wait in the other
     /// space.
     fn transfers(&self, from: Place, template: &Template, moves: bool) -> Vec<Outcome> {
-        let shapes = self.matches_by_shape(from, template);
+        let view = if moves { View::TAKE } else { View::READ };
+        let shapes = self.matches_by_shape(from, template, view);
         let source = self.space(from);
         let queue = |places: &Vec<u64>| {
             places.iter().map(|place| source.at(*place).tuple.clone()).collect::<VecDeque<_>>()
@@ -212,8 +233,8 @@ impl State {
         target.after_arrivals(queues).into_iter().map(outcome).collect()
     }
 
-    fn choices(&self, at: Place, template: &Template, order: Order) -> Vec<u64> {
-        let choices = self.space(at).choices(template, order);
+    fn choices(&self, at: Place, template: &Template, order: Order, view: View) -> Vec<u64> {
+        let choices = self.space(at).choices(template, order, view);
         choices.into_iter().map(|choice| choice.place).collect()
     }
 
@@ -224,9 +245,9 @@ impl State {
     }
 
     /// The places of the matches, oldest first, one list per shape.
-    fn matches_by_shape(&self, at: Place, template: &Template) -> Vec<Vec<u64>> {
+    fn matches_by_shape(&self, at: Place, template: &Template, view: View) -> Vec<Vec<u64>> {
         let mut shapes = BTreeMap::<_, Vec<u64>>::new();
-        for stored in self.space(at).found(template) {
+        for stored in self.space(at).seen(template, view) {
             shapes.entry(shape(&stored.tuple)).or_default().push(stored.place);
         }
         shapes.into_values().collect()

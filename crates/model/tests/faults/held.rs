@@ -43,7 +43,7 @@ impl Broken {
                 O::Abort { label, reason: "kept".to_owned() }
             }
             O::Abort { label, .. } if self.fault == Fault::AbortLosesTheTuple => O::Done { label },
-            _ => return None,
+            other => return self.distorted_if_inside(other),
         })
     }
 
@@ -89,7 +89,7 @@ impl Broken {
                 self.state.perform(at, &all);
                 count
             }
-            _ => return None,
+            _ => return self.faulty_if_inside(at, operation),
         })
     }
 }

@@ -2,6 +2,7 @@
 //! so does the comparison with the model. A test that can not fail proves nothing.
 
 mod held;
+mod transactions;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -66,6 +67,22 @@ faults! {
     PutsUnderAClaimAreForgotten,
     DeadTuplesAreForgotten,
     RequeueLosesTheTuples,
+    PutsInsideAreVisibleAtOnce,
+    PutsInsideAreForgotten,
+    OwnPutsAreNotSeen,
+    TakesInsideAreVisible,
+    ReadsLockNothing,
+    ReadsHideTheTuple,
+    CountsLock,
+    OwnReadsAreNotTaken,
+    CommitStopsHalfWay,
+    CommitKeepsWhatWasTaken,
+    RollBackLosesWhatWasTaken,
+    RollBackMakesTheTuplesTheYoungest,
+    RollBackKeepsThePuts,
+    RollBackKeepsTheLocks,
+    TransactionsNeverEnd,
+    EndedTransactionsGoOn,
 }
 
 /// The model with a fault.
@@ -79,6 +96,8 @@ struct Broken {
     forgotten: Vec<String>,
     /// The claims, and what they hold.
     claims: BTreeMap<String, (Place, Tuple)>,
+    /// What open transactions have taken and put.
+    inside: Vec<transactions::Deed>,
 }
 
 impl Broken {
@@ -92,12 +111,16 @@ impl Broken {
             order_of_calls: Vec::new(),
             forgotten: Vec::new(),
             claims: BTreeMap::new(),
+            inside: Vec::new(),
         }
     }
 
     /// Remembers who waits, for the faults that need to know.
-    fn note(&mut self, at: Place, operation: &Operation) {
+    fn note(&mut self, at: Place, operation: &Operation, answer: &Answer) {
         match operation {
+            Operation::Inside { operation, .. } if matches!(answer, Answer::Tuple(_)) => {
+                self.note(at, operation, answer);
+            }
             Operation::Start { label, .. } => {
                 self.calls.insert(label.clone(), (at, operation.clone()));
                 self.order_of_calls.push(label.clone());
@@ -294,8 +317,9 @@ impl Subject for Broken {
         let operation = self.distorted(operation).unwrap_or_else(|| operation.clone());
         let faulty = self.faulty_answer(at, &operation);
         let answer = faulty.unwrap_or_else(|| self.state.perform(at, &operation));
-        self.note(at, &operation);
+        self.note(at, &operation, &answer);
         self.note_claim(at, &operation, &answer);
+        self.note_inside(at, &operation, &answer);
         answer
     }
 }

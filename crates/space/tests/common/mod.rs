@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 mod hands;
+mod inside;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tupelo::{ConnectOptions, Encoded, Error, Field, Order, Scan, Space, Template, TemplateRef};
-use tupelo::{Tuple, TupleRef, TupleView, Value, Waiter, Want};
+use tupelo::{Transaction, Tuple, TupleRef, TupleView, Value, Waiter, Want};
 use tupelo_model::conformance::Subject;
 use tupelo_model::{Answer, Limits, Operation, Place};
 
@@ -55,13 +56,14 @@ impl Drop for Temporary {
     }
 }
 
-/// Two spaces of an engine, and the calls and scans under way in them.
+/// Two spaces of an engine, and the calls, scans and transactions under way in them.
 pub(crate) struct Facade {
     main: Temporary,
     other: Temporary,
-    calls: HashMap<String, Waiter>,
+    calls: HashMap<String, (Place, Waiter)>,
     scans: HashMap<String, (Scan, Vec<Tuple>)>,
     hands: Hands,
+    transactions: HashMap<String, Transaction>,
 }
 
 impl Facade {
@@ -73,6 +75,7 @@ impl Facade {
             calls: HashMap::new(),
             scans: HashMap::new(),
             hands: Hands::default(),
+            transactions: HashMap::new(),
         }
     }
 
@@ -91,14 +94,14 @@ impl Facade {
                     tupelo_model::Want::Read => Want::Read,
                 };
                 let waiter = with_refs(template, |template| self.space(at).waiter(template, want))?;
-                self.calls.insert(label.clone(), waiter);
+                self.calls.insert(label.clone(), (at, waiter));
                 Answer::Done
             }
             Operation::Served { label } => {
-                Answer::Flag(self.calls[label].wait(Some(Duration::ZERO))?)
+                Answer::Flag(self.calls[label].1.wait(Some(Duration::ZERO))?)
             }
             Operation::Finish { label } => {
-                let waiter = self.calls.remove(label).expect("the call was started");
+                let (_, waiter) = self.calls.remove(label).expect("the call was started");
                 Answer::Tuple(waiter.finish(keep)?)
             }
             Operation::Cancel { label } => {
@@ -126,9 +129,13 @@ impl Facade {
                 }
             }
             Operation::FinishClaim { call, label, terms } => {
-                let waiter = self.calls.remove(call).expect("the call was started");
+                let (_, waiter) = self.calls.remove(call).expect("the call was started");
                 self.hands.finish_claim(waiter, label, *terms)?
             }
+            Operation::Begin { .. }
+            | Operation::Inside { .. }
+            | Operation::Commit { .. }
+            | Operation::RollBack { .. } => self.with_transaction(at, operation)?,
             _ => {
                 let (space, other) = (self.space(at).clone(), self.space(at.opposite()).clone());
                 plain(&space, &other, &mut self.hands, operation, Duration::ZERO)?

@@ -1,0 +1,284 @@
+//! Transactions: operations that take effect together at commit, or not at all (X1-X6).
+//!
+//! A transaction has a part in each of its spaces: what it has put there, which only the transaction itself sees, as
+//! younger than everything else (X2); and what it has taken (X3). What it has read stays where it is, and counts the
+//! transaction among its readers: others may read it and not take it. When the transaction ends, it lets go of all
+//! that, the oldest tuple of each shape first, and blocked callers get what they wait for (X4).
+
+use crate::bounds::Refusal;
+use crate::space::Stored;
+use crate::waiting::Want;
+use crate::{Order, Space, Template, Tuple};
+
+/// Whose transaction it is, in all its spaces: the number that whoever begins it has chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TransactionTicket(pub u64);
+
+/// What an open transaction has done in one space.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Part {
+    pub(crate) ticket: TransactionTicket,
+    /// What it has put, the oldest first. The places say which is which, and nothing about age: at commit they get others.
+    pub(crate) puts: Vec<Stored>,
+    /// What it has taken.
+    pub(crate) taken: Vec<Stored>,
+    /// When it has been open for too long.
+    pub(crate) ends_ms: u64,
+}
+
+/// Who looks, and what for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    inside: Option<TransactionTicket>,
+    want: Want,
+}
+
+impl View {
+    /// Whoever wants to read.
+    pub(crate) const READ: Self = Self::of_all(Want::Read);
+    /// Whoever wants to take.
+    pub(crate) const TAKE: Self = Self::of_all(Want::Take);
+
+    /// The view of those who are in no transaction.
+    pub(crate) const fn of_all(want: Want) -> Self {
+        Self { inside: None, want }
+    }
+
+    /// The view of a transaction (X6).
+    pub(crate) const fn inside(ticket: TransactionTicket, want: Want) -> Self {
+        Self { inside: Some(ticket), want }
+    }
+
+    /// Whether it may have the tuple: takers pass over what other transactions have read (X3, X4).
+    fn admits(self, stored: &Stored) -> bool {
+        self.want == Want::Read || stored.readers.iter().all(|reader| Some(*reader) == self.inside)
+    }
+}
+
+impl Space {
+    /// A transaction begins, which may be open for so long. It has the same number in all its spaces.
+    ///
+    /// ```
+    /// use tupelo_model::{Order, Space, TransactionTicket, template, tuple};
+    ///
+    /// let mut space = Space::new();
+    /// space.put_all(vec![tuple("account, 100"), tuple("rate, 2")])?;
+    /// let ticket = TransactionTicket(1);
+    /// space.begin(ticket, 50);
+    /// assert!(space.try_take_inside(ticket, &template("account, _"), Order::Fifo)?.is_some());
+    /// assert!(space.try_read_inside(ticket, &template("rate, _"), Order::Fifo)?.is_some());
+    /// space.put_inside(ticket, tuple("account, 200"))?;
+    ///
+    /// assert_eq!(space.count(&template("account, _")), 0, "neither the old nor the new");
+    /// assert_eq!(space.count(&template("rate, _")), 1, "others may read it");
+    /// assert_eq!(space.try_take(&template("rate, _"), Order::Fifo), None, "and not take it");
+    ///
+    /// let mut undone = space.clone();
+    /// undone.roll_back(ticket)?;
+    /// assert_eq!(undone.read_all(&template("..."), None), [tuple("account, 100"), tuple("rate, 2")]);
+    /// Space::commit(ticket, &mut [&mut space])?;
+    /// assert_eq!(space.read_all(&template("..."), None), [tuple("rate, 2"), tuple("account, 200")]);
+    /// # Ok::<(), tupelo_model::Refusal>(())
+    /// ```
+    pub fn begin(&mut self, ticket: TransactionTicket, ttl_ms: u64) {
+        let ends_ms = self.now_ms + ttl_ms;
+        self.parts.push(Part { ticket, puts: Vec::new(), taken: Vec::new(), ends_ms });
+    }
+
+    /// Adds a tuple for the transaction alone, until it commits (X2).
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TransactionAborted`] if the transaction has ended; [`Refusal::LimitExceeded`] at once. Whether there is
+    /// room is known at commit.
+    pub fn put_inside(&mut self, ticket: TransactionTicket, tuple: Tuple) -> Result<(), Refusal> {
+        Self::admit_fields(&tuple)?;
+        let stored = Stored::new(self.next_place(), tuple);
+        self.part_mut(ticket)?.puts.push(stored);
+        Ok(())
+    }
+
+    /// Takes a match for the transaction (X3): nobody else has it until the transaction ends.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TransactionAborted`] if the transaction has ended.
+    pub fn try_take_inside(
+        &mut self,
+        ticket: TransactionTicket,
+        template: &Template,
+        order: Order,
+    ) -> Result<Option<Tuple>, Refusal> {
+        self.part_mut(ticket)?;
+        let view = View::inside(ticket, Want::Take);
+        let place = self.choices(template, order, view).first().map(|stored| stored.place);
+        Ok(place.map(|place| self.take_inside(ticket, place)))
+    }
+
+    /// Copies a match for the transaction (X3): nobody else takes it until the transaction ends.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TransactionAborted`] if the transaction has ended.
+    pub fn try_read_inside(
+        &mut self,
+        ticket: TransactionTicket,
+        template: &Template,
+        order: Order,
+    ) -> Result<Option<Tuple>, Refusal> {
+        self.part_mut(ticket)?;
+        let view = View::inside(ticket, Want::Read);
+        let place = self.choices(template, order, view).first().map(|stored| stored.place);
+        Ok(place.map(|place| self.read_inside(ticket, place)))
+    }
+
+    /// Makes everything happen in all spaces of a transaction (X1): what it took is gone, what it read may be taken, and
+    /// what it put is there, in the order in which it put it.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TransactionAborted`] if the transaction has ended; another [`Refusal`] if a space does not admit what
+    /// was put: the transaction goes on. In both cases nothing has changed.
+    pub fn commit(ticket: TransactionTicket, spaces: &mut [&mut Self]) -> Result<(), Refusal> {
+        spaces.iter_mut().try_for_each(|space| space.admit_commit(ticket))?;
+        for space in spaces {
+            let (puts, locked) = space.consume(ticket);
+            for place in locked {
+                space.release(ticket, place);
+            }
+            for tuple in puts {
+                space.add(tuple);
+            }
+        }
+        Ok(())
+    }
+
+    /// Undoes what a transaction did here: what it took is back at its place (X5), what it read may be taken, and what it
+    /// put has never been.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TransactionAborted`] if the transaction has ended: that has happened before.
+    pub fn roll_back(&mut self, ticket: TransactionTicket) -> Result<(), Refusal> {
+        self.part_mut(ticket)?;
+        for place in self.places_of(ticket) {
+            self.release(ticket, place);
+        }
+        self.parts.retain(|part| part.ticket != ticket);
+        Ok(())
+    }
+}
+
+impl Space {
+    /// The matches that somebody may have, the oldest first; then what its transaction has put.
+    pub(crate) fn seen(&self, template: &Template, view: View) -> impl Iterator<Item = &Stored> {
+        let own = self.parts.iter().filter(move |part| Some(part.ticket) == view.inside);
+        let free = self.tuples.iter().filter(move |stored| view.admits(stored));
+        let all = free.chain(own.flat_map(|part| &part.puts));
+        all.filter(|stored| template.matches(&stored.tuple))
+    }
+
+    /// Takes the tuple at a place. What the transaction has put itself is never heard of again (X2).
+    pub(crate) fn take_inside(&mut self, ticket: TransactionTicket, place: u64) -> Tuple {
+        let puts = &mut self.part_of(ticket).puts;
+        if let Some(index) = puts.iter().position(|stored| stored.place == place) {
+            return puts.remove(index).tuple;
+        }
+        let stored = self.remove(place);
+        self.enlist(ticket, stored)
+    }
+
+    /// A tuple that is in no list is the transaction's.
+    pub(crate) fn enlist(&mut self, ticket: TransactionTicket, stored: Stored) -> Tuple {
+        let tuple = stored.tuple.clone();
+        self.part_of(ticket).taken.push(stored);
+        tuple
+    }
+
+    /// Copies the tuple at a place, which counts the transaction among its readers from now on.
+    pub(crate) fn read_inside(&mut self, ticket: TransactionTicket, place: u64) -> Tuple {
+        let own = self.part_of(ticket).puts.iter().find(|stored| stored.place == place);
+        if let Some(own) = own {
+            return own.tuple.clone();
+        }
+        let stored = self.tuples.iter_mut().find(|stored| stored.place == place);
+        let stored = stored.expect("the place was found in the same operation");
+        if !stored.readers.contains(&ticket) {
+            stored.readers.push(ticket);
+        }
+        stored.tuple.clone()
+    }
+
+    /// Whether there is room for what a transaction has put, when what it took is gone (B1).
+    pub(crate) fn admit_commit(&mut self, ticket: TransactionTicket) -> Result<(), Refusal> {
+        let part = self.part_mut(ticket)?.clone();
+        let puts: Vec<&Tuple> = part.puts.iter().map(|stored| &stored.tuple).collect();
+        self.admit(&puts, part.taken.len())
+    }
+
+    /// What a transaction has taken is gone. Returns what it has put, and the places of what it has read.
+    pub(crate) fn consume(&mut self, ticket: TransactionTicket) -> (Vec<Tuple>, Vec<u64>) {
+        let index = self.parts.iter().position(|part| part.ticket == ticket);
+        let part = self.parts.remove(index.expect("the transaction is open"));
+        let puts = part.puts.into_iter().map(|stored| stored.tuple).collect();
+        (puts, self.places_of(ticket))
+    }
+
+    /// The places of all that a transaction has taken or read, the oldest first.
+    pub(crate) fn places_of(&self, ticket: TransactionTicket) -> Vec<u64> {
+        let parts = self.parts.iter().filter(|part| part.ticket == ticket);
+        let taken = parts.flat_map(|part| &part.taken);
+        let read = self.tuples.iter().filter(|stored| stored.readers.contains(&ticket));
+        let mut places: Vec<u64> = taken.chain(read).map(|stored| stored.place).collect();
+        places.sort_unstable();
+        places
+    }
+
+    /// The tuple that a transaction has taken from a place, or read there.
+    pub(crate) fn tuple_of(&self, ticket: TransactionTicket, place: u64) -> &Tuple {
+        let parts = self.parts.iter().filter(|part| part.ticket == ticket);
+        let mut all = parts.flat_map(|part| &part.taken).chain(&self.tuples);
+        let stored = all.find(|stored| stored.place == place);
+        &stored.expect("the transaction has it").tuple
+    }
+
+    /// A transaction lets go of a tuple: what it took is back at its place (X5); what it read goes to the oldest blocked
+    /// take that waits for it, unless another transaction has read it, too (X4).
+    pub(crate) fn release(&mut self, ticket: TransactionTicket, place: u64) {
+        let mut taken = self.parts.iter_mut().filter(|part| part.ticket == ticket);
+        let taken = taken.find_map(|part| {
+            let index = part.taken.iter().position(|stored| stored.place == place)?;
+            Some(part.taken.remove(index))
+        });
+        if let Some(stored) = taken {
+            return self.arrive(stored);
+        }
+        let locked = self.tuples.iter_mut().find(|stored| stored.place == place);
+        let locked = locked.expect("the transaction has it");
+        locked.readers.retain(|reader| *reader != ticket);
+        if !locked.readers.is_empty() {
+            return;
+        }
+        let waits = self.waits.iter();
+        let index = waits.enumerate().find(|(_, wait)| wait.waits_for(Want::Take, &locked.tuple));
+        if let Some((index, _)) = index {
+            let stored = self.remove(place);
+            self.waits[index].served = Some(stored);
+        }
+    }
+
+    /// The transactions that have been open for too long are not there any more.
+    pub(crate) fn forget_ended(&mut self) {
+        let now_ms = self.now_ms;
+        self.parts.retain(|part| part.ends_ms > now_ms);
+    }
+
+    fn part_mut(&mut self, ticket: TransactionTicket) -> Result<&mut Part, Refusal> {
+        let part = self.parts.iter_mut().find(|part| part.ticket == ticket);
+        part.ok_or(Refusal::TransactionAborted)
+    }
+
+    fn part_of(&mut self, ticket: TransactionTicket) -> &mut Part {
+        self.part_mut(ticket).expect("the transaction is open")
+    }
+}
