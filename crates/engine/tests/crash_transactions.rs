@@ -129,7 +129,8 @@ fn the_first_look_after_a_death_within_a_commit_misses_nothing_l5() {
             _ => {
                 let pattern = Pattern::Kinds(KindSet::of(Kind::Int));
                 let patterns = vec![pattern.clone(), pattern];
-                let mut scan = engine.scan(Alternative { patterns, form: Form::Exact }.into());
+                let mut scan = engine
+                    .scan(Alternative { patterns, form: Form::Exact, condition: None }.into());
                 let mut seen = 0;
                 while let step @ 1.. = scan.next_batch(64, shown).unwrap().len() {
                     seen += step;
