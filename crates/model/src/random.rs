@@ -124,6 +124,7 @@ fn alternative() -> impl Strategy<Value = Template> {
 }
 
 /// A template, now and then of two alternatives (M8), or with a condition (M9).
+#[expect(clippy::missing_panics_doc, reason = "the conditions are those of this file")]
 pub fn templates() -> impl Strategy<Value = Template> {
     let conditional = (unconditional(), select(CONDITIONS)).prop_map(|(template, text)| {
         let condition = Condition::new(text).expect("a condition of this file");

@@ -147,7 +147,8 @@ impl<'e> Pair<'e> {
     fn advance(&mut self, now_ms: u64, is_undone: bool) {
         if is_undone {
             let mut section = self.enter();
-            let _ = pop(&mut section, self.stripe, now_ms, |_| Ok(())).unwrap();
+            // As far as the log goes: what is undone can not be committed in between.
+            let _ = pop(&mut section, self.stripe, now_ms, |section| step::begin(section));
             return;
         }
         let mut section = self.enter();
