@@ -16,15 +16,14 @@ use crate::claim::kinds_of;
 use crate::claim::list::{self, List};
 use crate::error::Error;
 use crate::extension::{self, LOCKS};
-use crate::links;
 use crate::record::{
     self, EXTENSION, HEADER_BYTES, HOLDER, IMAGE, IMAGE_BYTES, READ_MARK, Record, SEQUENCE, SHAPE,
     STATE,
 };
 use crate::step;
-use crate::stripe::{Stripe, WAITING};
+use crate::stripe::Stripe;
 use crate::timers::{self, wheel};
-use crate::waiters::{chain, deliver::Delivery};
+use crate::waiters::deliver::Delivery;
 
 /// Bytes of a lock's image: the tuple's place (a word of its own), and its number.
 const IMAGE_LEN: u32 = 16;
@@ -156,14 +155,7 @@ impl Engine {
             return self.tell_watchers(section, stripe, record.reference, kinds.as_slice());
         }
         section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
-        if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section) {
-            return Ok(Delivery::default());
-        }
-        // As if it came back this moment: to its place, or to who waits for it.
-        step::begin(section)?;
-        links::unlink(section, stripe, record.reference);
-        links::hold(section, record.reference, record::TAKEN);
-        self.put_back(section, stripe, record, kinds.as_slice())
+        self.offer(section, stripe, record.reference, kinds.as_slice())
     }
 
     /// Frees the block of a lock that was taken off its tuple.

@@ -181,7 +181,10 @@ fn take_at_once(
             let stripe = Stripe::of_shape(section.view(), target.shape);
             section.focus(stripe.scope());
             let record = record::at(section.view(), reference);
-            if let Some(lock) = locks.on(stripe.scope(), record) {
+            // The lock may be gone with the transaction's time, and its block another's.
+            let lock = locks.on(stripe.scope(), record);
+            let lock = lock.filter(|lock| engine.is_held(section, lock.place, List::Locks));
+            if let Some(lock) = lock {
                 engine.turn_into_take(section, stripe, (lock, record))?;
                 shown.retain(|other| other.key() != lock.key());
                 turned.push(*lock);

@@ -233,13 +233,51 @@ impl Engine {
         reference: u32,
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
-        if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section) {
+        let Some(matching) = self.matching_listed(section, stripe, reference, kinds)? else {
             return Ok(Delivery::default());
+        };
+        Ok(Delivery::new(Served { taken: false, wakes: matching.told }))
+    }
+
+    /// Gives a record that is in its lists to the first in line to take it, if anybody is, and tells those who watch. Who
+    /// wants to read it has it already. It leaves the lists only if it is taken: its links must not be filled anew in a
+    /// section that has found them in use (R2).
+    pub(crate) fn offer<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[Kind],
+    ) -> Result<Delivery, Error> {
+        let Some(matching) = self.matching_listed(section, stripe, reference, kinds)? else {
+            return Ok(Delivery::default());
+        };
+        let mut served = Served { taken: false, wakes: matching.told };
+        if let Some((_, number)) = matching.taker {
+            step::begin(section)?;
+            links::unlink(section, stripe, reference);
+            step::beyond(section, SERVE_WORDS)?;
+            hand_over(section, stripe, number, reference);
+            served.wakes.push(number);
+            served.taken = true;
+        }
+        Ok(Delivery::new(served))
+    }
+
+    /// The waiters that match a record in the lists; `None` if nobody waits.
+    fn matching_listed<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[Kind],
+    ) -> Result<Option<Matching>, Error> {
+        if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section) {
+            return Ok(None);
         }
         let mut copy = record::ImageBuffer::new();
         let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
-        let matching = self.all_matching(section, stripe, (reference, kinds), &fields)?;
-        Ok(Delivery::new(Served { taken: false, wakes: matching.told }))
+        self.all_matching(section, stripe, (reference, kinds), &fields).map(Some)
     }
 
     /// Tells those who wait for the removal of such a tuple. Called inside the section that removes it;
