@@ -4,7 +4,8 @@
 //! A slot of the lowest level is a millisecond; a slot of each further one is as long as the level below. A
 //! timer stands in the level of the highest digit, to the base 64, in which its time differs from the wheel's
 //! own, and moves down when that digit is reached. Every entry of a level is later than the wheel's time in that
-//! digit and equal in all higher ones, so the first slot in use of each level is its next event.
+//! digit and equal in all higher ones, so the first slot in use of each level is its next event. The highest level
+//! has no digits above it, so it goes round: no entry is further ahead than half of it.
 //!
 //! | bytes | what |
 //! |---:|---|
@@ -208,10 +209,12 @@ fn next_event(wheel: Wheel<'_>) -> Option<(u32, u64)> {
     let time_ms = wheel.load64(TIME);
     let of = |level: u32| {
         let in_use = wheel.load64(IN_USE + 8 * level as usize);
-        let first = in_use.trailing_zeros();
-        let begin = time_ms >> (DIGIT_BITS * (level + 1)) << (DIGIT_BITS * (level + 1));
-        let event_ms = begin | u64::from(first) << (DIGIT_BITS * level);
-        (in_use != 0).then_some((level * SLOTS + first, event_ms))
+        // Of the highest level, what is later may have the smaller digit: it goes round.
+        let reached = digit(time_ms, level);
+        let ahead = in_use.rotate_right(reached).trailing_zeros();
+        let event_ms =
+            ((time_ms >> (DIGIT_BITS * level)) + u64::from(ahead)) << (DIGIT_BITS * level);
+        (in_use != 0).then_some((level * SLOTS + (reached + ahead) % SLOTS, event_ms))
     };
     (0..LEVELS).filter_map(of).min_by_key(|(_, event_ms)| *event_ms)
 }

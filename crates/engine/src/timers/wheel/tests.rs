@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tupelo_shm::{CreateOptions, Section, Segment};
 use tupelo_tuple::{Field, TupleRef};
 
-use super::{DIGIT_BITS, LEVELS, SLOTS, arm, armed, disarm, due_ms, pop, slot_for};
+use super::{DIGIT_BITS, LEVELS, SLOTS, TIME_MS_MAX, arm, armed, disarm, due_ms, pop, slot_for};
 use crate::lease::LeaseTerms;
 use crate::stripe::Stripe;
 use crate::{Engine, step};
@@ -205,4 +205,21 @@ fn a_wheel_fires_what_a_sorted_map_says_in_its_order() {
         }
     }
     assert_eq!(levels, (0..LEVELS).collect(), "every level had a timer");
+}
+
+#[test]
+fn a_wheel_goes_round_at_the_end_of_its_range() {
+    let engine = engine();
+    let (shape, records) = records(&engine);
+    let stripe = Stripe::of_shape(&engine.memory.view(), shape);
+    let end_ms = 1 << (DIGIT_BITS * LEVELS);
+    let mut pair = Pair { engine: &engine, stripe, expected: Expected::at(end_ms - 70) };
+    for (&reference, after_ms) in records.iter().zip([1, 69, 70, 71, 200, 1 << 20, TIME_MS_MAX]) {
+        pair.arm(reference, end_ms - 70 + after_ms, false);
+    }
+    for time_ms in [end_ms - 1, end_ms, end_ms + 150, end_ms + TIME_MS_MAX] {
+        pair.advance(time_ms, false);
+        assert_eq!(armed(&engine.memory.view(), stripe).unwrap(), pair.expected.due_ms);
+    }
+    assert!(pair.expected.armed.is_empty());
 }
