@@ -15,6 +15,7 @@ use crate::known;
 use crate::space::Handle;
 use crate::timeout;
 use crate::values;
+use crate::waiting;
 
 /// A tuple in the hands of this process, until it is done with or goes back to the space.
 ///
@@ -63,7 +64,7 @@ impl Claim {
 
     /// Ends the claim of a block that went well.
     fn done_at_end(&self, py: Python<'_>) -> PyResult<()> {
-        let done = self.done(py);
+        let done = self.done(py, None);
         if let Err(why) = &done
             && !self.held.is_settled()
         {
@@ -106,14 +107,28 @@ impl Claim {
         self.held.attempt()
     }
 
+    /// Whether it was done or aborted here. A claim that was lost is found out at its end.
+    #[getter]
+    fn settled(&self) -> bool {
+        self.held.is_settled()
+    }
+
     /// Consume the tuple; what was put under the claim appears at the same moment (rules K2, K4).
+    ///
+    /// `timeout` is the longest wait for room for that, in seconds, as for `put`; the claim is not renewed meanwhile,
+    /// unless a block does.
     ///
     /// Raises:
     ///     `ClaimLost`: the tuple is another's work now, and nothing was put (K3).
     ///     `SpaceFull`: what was put under the claim found no room. The claim goes on.
     ///     `ValueError`: the claim was done or aborted before.
-    fn done(&self, py: Python<'_>) -> PyResult<()> {
-        self.settle(py, self.held.done())
+    #[pyo3(signature = (*, timeout = None))]
+    fn done(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let timeout = timeout.map(Bound::as_borrowed);
+        let timeout = timeout::seconds("timeout", timeout.as_ref())?;
+        let space = self.space.get().space();
+        waiting::with_room(py, space, timeout, || self.held.done())
+            .map_err(|failure| self.exception(py, failure))
     }
 
     /// Put the tuple back at its old place (rule K2); what was put under the claim is forgotten.

@@ -45,7 +45,13 @@ pub(crate) fn from_space(py: Python<'_>, error: &Error, url: &str) -> PyErr {
     let Some(class) = class_name(error) else {
         return PyValueError::new_err(error.to_string());
     };
-    make(py, class, &error.message(), error.hint().as_deref(), Some(url))
+    let exception = make(py, class, &error.message(), error.hint().as_deref(), Some(url));
+    if matches!(error, Error::SpaceFull { may_pass: false, .. })
+        && let Err(why) = exception.value(py).setattr("may_pass", false)
+    {
+        return why;
+    }
+    exception
 }
 
 /// The exception class for an error; `None` for a wrong argument, which is a plain `ValueError`.

@@ -72,7 +72,7 @@ mod _native {
     #[pymodule_export]
     use super::verbs::look::Explanation;
     #[pymodule_export]
-    use super::verbs::waiter::{WaiterObject, seconds, timed_out, waiter};
+    use super::verbs::waiter::{WaiterObject, patience, seconds, timed_out, waiter};
 
     use pyo3::prelude::*;
 

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
-use tupelo::{ConnectOptions, Error, Space};
+use tupelo::{ConnectOptions, Error, Space, WhenFull};
 
 use crate::errors::{self, Failure};
 use crate::known;
@@ -82,7 +82,7 @@ impl Handle {
 impl Handle {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keyword-only options of the public API")]
-    #[pyo3(signature = (url, *, create, fresh, size_bytes, tuples_max, pickle))]
+    #[pyo3(signature = (url, *, create, fresh, size_bytes, tuples_max, when_full, pickle))]
     fn new(
         py: Python<'_>,
         url: &str,
@@ -90,13 +90,21 @@ impl Handle {
         fresh: bool,
         size_bytes: u64,
         tuples_max: Option<u64>,
+        when_full: &str,
         pickle: bool,
     ) -> PyResult<Self> {
-        let options = ConnectOptions { create, fresh, size_bytes, tuples_max };
+        let policy = WhenFull::ALL.into_iter().find(|one| one.name() == when_full);
+        let when_full = policy.ok_or_else(|| {
+            let message = "give 'error', 'wait' or 'drop-oldest'";
+            PyValueError::new_err(format!("when_full is {when_full:?}: {message}"))
+        })?;
+        let options = ConnectOptions { create, fresh, size_bytes, tuples_max, when_full };
         let space = py
             .detach(|| Space::connect(url, &options))
             .map_err(|error| errors::from_space(py, &error, url))?;
         let objects = if pickle { Objects::Pickled } else { Objects::Refused };
+        // Waiting for room is done without the interpreter's lock, in `waiting`.
+        let space = space.at_once();
         Ok(Self { space, objects, forked: AtomicBool::new(false), met: Mutex::default() })
     }
 

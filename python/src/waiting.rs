@@ -1,10 +1,11 @@
-//! Waiting without the lock of the interpreter, in slices, so that Ctrl-C works (rules O3, T5).
+//! Waiting without the lock of the interpreter, in slices, so that Ctrl-C works (rules O3, T5): for tuples, and for room
+//! (rule B1).
 
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-use tupelo::Waiter;
+use tupelo::{Error, Space, Waiter, WhenFull};
 
 use crate::errors::Failure;
 
@@ -27,6 +28,11 @@ impl Deadline {
     /// The time that was given, for the message; zero for never, which does not run out.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout.unwrap_or_default()
+    }
+
+    /// The time that was given; `None` for ever.
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        self.timeout
     }
 
     /// Whether the caller does not want to wait at all.
@@ -58,6 +64,54 @@ pub(crate) fn wait(py: Python<'_>, waiter: &Waiter, deadline: &Deadline) -> Resu
         }
         if left == Some(Duration::ZERO) {
             return Ok(false);
+        }
+    }
+}
+
+/// How long a put waits for room whose caller gave this `timeout`: as long as that, or else as the space was created.
+pub(crate) fn patience(space: &Space, timeout: Option<Duration>) -> Deadline {
+    let waits = timeout.is_none() && space.when_full() == WhenFull::Wait;
+    Deadline::after(if waits { None } else { Some(timeout.unwrap_or_default()) })
+}
+
+/// Runs `put`; if it finds no room, in line for room, as long as `timeout` and the space say.
+///
+/// # Errors
+///
+/// What `put` says at the end, and as [`wait`].
+#[inline]
+pub(crate) fn with_room<R>(
+    py: Python<'_>,
+    space: &Space,
+    timeout: Option<Duration>,
+    put: impl Fn() -> Result<R, Error>,
+) -> Result<R, Failure> {
+    match put() {
+        Ok(result) => Ok(result),
+        Err(error) => when_room(py, (space, error), timeout, put),
+    }
+}
+
+#[cold]
+fn when_room<R>(
+    py: Python<'_>,
+    (space, error): (&Space, Error),
+    timeout: Option<Duration>,
+    put: impl Fn() -> Result<R, Error>,
+) -> Result<R, Failure> {
+    let patience = patience(space, timeout);
+    if !error.may_pass() || patience.is_now() {
+        return Err(error.into());
+    }
+    let room = space.room()?;
+    loop {
+        match room.in_turn(&put) {
+            Err(full) if full.may_pass() => {
+                if !wait(py, &room, &patience)? {
+                    return Err(full.into());
+                }
+            }
+            done => return Ok(done?),
         }
     }
 }

@@ -192,17 +192,18 @@ class Run:
 
     def put(self, step, here):
         terms = {name: step[name] for name in ("lease", "after") if name in step}
-        lease = here.put(*parse_tuple(step["put"]), **terms)
+        lease = here.put(*parse_tuple(step["put"]), **terms, timeout=0)
         assert (lease is not None) == bool(terms)
         self._leases[step.get("as")] = lease
 
     def put_all(self, step, here):
         terms = {name: step[name] for name in ("lease",) if name in step}
-        return here.put_all([parse_tuple(text) for text in step["put_all"]], **terms)
+        tuples = [parse_tuple(text) for text in step["put_all"]]
+        return here.put_all(tuples, **terms, timeout=0)
 
     def put_if_absent(self, step, here):
         fields = parse_tuple(step["put_if_absent"])
-        return here.put_if_absent(*fields, unless=template(step["unless"]))
+        return here.put_if_absent(*fields, unless=template(step["unless"]), timeout=0)
 
     def try_take(self, step, here):
         return here.try_take(template(step["try_take"]), **options(step))
@@ -314,7 +315,7 @@ class Run:
         self._claims[step["under"]].put(*parse_tuple(step["put"]))
 
     def done(self, step, _here):
-        self._claims[step["done"]].done()
+        self._claims[step["done"]].done(timeout=0)
 
     def abort(self, step, _here):
         self._claims[step["abort"]].abort(step["reason"])

@@ -79,6 +79,8 @@ class SpaceFull(TupeloError):
     """The space holds as much as it may. Nothing was stored."""
 
     code = "TUP-005"
+    may_pass = True
+    """Whether there may be room later: False for what is larger than the whole space."""
 
 
 class ClaimLost(TupeloError):

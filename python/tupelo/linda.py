@@ -64,6 +64,7 @@ def connect(
     fresh: bool = False,
     size: int | str = "256M",
     tuples_max: int | None = None,
+    when_full: Literal["error", "wait", "drop-oldest"] = "error",
     objects: Literal["strict", "pickle"] = "pickle",
 ) -> Space:
     """Open a space as `tupelo.connect` does, with Linda's names for its verbs."""
@@ -74,5 +75,6 @@ def connect(
         fresh=fresh,
         size=size,
         tuples_max=tuples_max,
+        when_full=when_full,
         objects=objects,
     )

@@ -27,6 +27,7 @@ def connect(
     fresh: bool = False,
     size: int | str = "256M",
     tuples_max: int | None = None,
+    when_full: Literal["error", "wait", "drop-oldest"] = "error",
     objects: Literal["strict", "pickle"] = "pickle",
     schema: Iterable[type] = (),
 ) -> Space:
@@ -42,6 +43,9 @@ def connect(
         size: the most memory that a new space may use, in bytes or as "512K", "256M", "4G". It
             is used only as tuples come. A space that is there keeps its size.
         tuples_max: the most tuples that a new space may hold. None for as many as fit.
+        when_full: what becomes of a put for which a new space has no room: "error" refuses it,
+            "wait" lets it wait for room, "drop-oldest" drops the oldest tuples of its shape for it
+            (rule B1). A space that is there keeps its limits, and this.
         schema: classes of entries to know from the start. Others are known once they are used.
         objects: what becomes of objects that other languages have no like of: "pickle" stores
             them as pickles, which may run code of their writer when they are read; "strict"
@@ -74,6 +78,7 @@ def connect(
         fresh=fresh,
         size=size,
         tuples_max=tuples_max,
+        when_full=when_full,
         objects=objects,
         schema=schema,
     )
@@ -88,6 +93,7 @@ def open_as(
     size: int | str,
     tuples_max: int | None,
     objects: str,
+    when_full: str = "error",
     schema: Iterable[type] = (),
 ) -> SpaceT:
     """Open a space as an instance of `space_class`. The other arguments are those of `connect`."""
@@ -99,6 +105,9 @@ def open_as(
     if objects not in ("strict", "pickle"):
         message = f"objects is {objects!r}: give 'strict' or 'pickle'"
         raise ValueError(message)
+    if not isinstance(when_full, str):
+        message = f"when_full has the type {type(when_full).__name__}: give a str such as 'wait'"
+        raise TypeError(message)
     if tuples_max is not None:
         tuples_max = _at_least_one("tuples_max", tuples_max)
     space = space_class(
@@ -107,6 +116,7 @@ def open_as(
         fresh=fresh,
         size_bytes=_size_bytes(size),
         tuples_max=tuples_max,
+        when_full=when_full,
         pickle=objects == "pickle",
     )
     if url.startswith("mem://"):

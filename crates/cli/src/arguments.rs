@@ -151,6 +151,9 @@ pub(crate) struct Put {
     /// How long until it is visible; its lease counts from then
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) after: Option<Duration>,
+    /// How long to wait for room if the space is full; if not given, as the space was created
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// `take`, which can also claim.

@@ -75,7 +75,7 @@ fn hint(error: &Error) -> Option<String> {
             Some("`tupelo put` makes it; `tupelo ls` lists the spaces that are there".to_owned())
         }
         Error::SpaceFull { .. } => Some(
-            "`tupelo take` makes room; a new space with ?size=1G behind its name holds more"
+            "`tupelo take` makes room, `--timeout 10s` waits for it; a new space with ?size=1G behind its name holds more"
                 .to_owned(),
         ),
         _ => error.hint(),

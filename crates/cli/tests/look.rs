@@ -9,6 +9,7 @@ use std::process::Stdio;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use support::{TestSpace, command, run, run_with_input};
+use tupelo::{ConnectOptions, Space, WhenFull, fields};
 
 /// A space with three tuples of two shapes.
 fn filled(test: &str) -> TestSpace {
@@ -58,7 +59,46 @@ fn stat_is_one_page_or_one_object() {
     }
     assert_eq!(object["shapes"].as_array().unwrap().len(), 2);
     assert!(object["pids"].is_array());
-    assert!(run(&["stat", &space.url]).out.contains("tuples      3\n"));
+    let page = run(&["stat", &space.url]).out;
+    assert!(page.contains("tuples      3\n"));
+    assert!(page.contains("when full   a put is refused\n"), "{page}");
+}
+
+#[test]
+fn stat_shows_the_limits_of_a_space_and_what_became_of_them_b1() {
+    let space = filled("bounded");
+    let options = ConnectOptions {
+        fresh: true,
+        tuples_max: Some(2),
+        when_full: WhenFull::DropOldest,
+        ..ConnectOptions::default()
+    };
+    let bounded = Space::connect(&space.url, &options).unwrap();
+    (0..5_i64).for_each(|number| bounded.put(&fields!["job", number]).unwrap());
+    let page = run(&["stat", &space.url]).out;
+    assert!(page.contains("tuples      2 of 2\n"), "{page}");
+    assert!(page.contains("when full   the oldest go, 3 so far\n"), "{page}");
+    let object = &run(&["stat", &space.url, "--json"]).objects()[0];
+    assert_eq!((&object["tuples_max"], &object["dropped"]), (&2.into(), &3.into()));
+    assert_eq!(object["when_full"], "drop-oldest");
+}
+
+#[test]
+fn a_put_with_a_timeout_waits_for_room_b1() {
+    let space = filled("waits-for-room");
+    let options = ConnectOptions { fresh: true, tuples_max: Some(1), ..ConnectOptions::default() };
+    let bounded = Space::connect(&space.url, &options).unwrap();
+    bounded.put(&fields!["job", 1]).unwrap();
+    let refused = run(&["put", &space.url, "job", "2", "--timeout", "10ms"]);
+    assert!(refused.err.starts_with("tupelo: TUP-005"), "{}", refused.err);
+    let put = command(&["put", &space.url, "job", "2", "--timeout", "60s"]).spawn().unwrap();
+    while bounded.stat().unwrap().waiting_for_room == 0 {
+        std::thread::yield_now();
+    }
+    assert!(run(&["stat", &space.url]).out.contains("waiting     1 call, 1 of them for room"));
+    run(&["take", &space.url, "job", "1"]);
+    assert!(put.wait_with_output().unwrap().status.success());
+    assert_eq!(run(&["take", &space.url, "job", ":int", "--json"]).objects().len(), 1);
 }
 
 #[test]

@@ -65,12 +65,15 @@ impl Engine {
         if incoming.is_empty() {
             return Ok(());
         }
-        let wakes = self.retry(|| {
-            let mut section = self.lock_shapes(incoming.iter().map(|(_, shape)| *shape))?;
+        self.require_fit(incoming)?;
+        let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
+        let put = || {
+            let mut section = self.lock_shapes(shapes.iter().copied())?;
             let wakes = self.store_all(&mut section, incoming)?;
             section.commit()?;
             Ok(wakes)
-        })?;
+        };
+        let wakes = self.making_room((&shapes, 0), || self.retry(put))?;
         wakes.wake(self);
         Ok(())
     }

@@ -11,6 +11,7 @@ use crate::blocks;
 use crate::classes::Classes;
 use crate::error::{Error, Fullness, Need};
 use crate::find::Order;
+use crate::full::{Limits, WhenFull};
 use crate::layout::{self, EXTENT_BYTES, Layout, STRIPE_BYTES, head};
 use crate::record;
 use crate::registry::{self, ShapeCache};
@@ -40,8 +41,12 @@ pub(crate) const NEXT_FENCE: usize = 24;
 pub(crate) const EARLIEST_MS: usize = 32;
 /// The cell whose owner keeps the time, 0 if none does. A hint.
 pub(crate) const KEEPER: usize = 40;
+/// What becomes of a put for which there is no room. Set at creation.
+const WHEN_FULL: usize = 44;
 /// How often a condition could not be told of a tuple (two words). Statistics.
 pub(crate) const WHERE_ERRORS: usize = 48;
+/// Tuples that were dropped for others (two words). Statistics.
+pub(crate) const DROPPED: usize = 56;
 
 /// The engine over one segment, shared by the threads of a process.
 pub struct Engine {
@@ -49,6 +54,8 @@ pub struct Engine {
     pub(crate) layout: Layout,
     /// Tuples that the space may hold; 0: as many as fit.
     pub(crate) tuples_max: u64,
+    /// What becomes of a put for which there is no room.
+    pub(crate) when_full: WhenFull,
     pub(crate) seed: u64,
     pub(crate) shape_cache: ShapeCache,
     pub(crate) spare_cell: SpareCell,
@@ -82,13 +89,13 @@ impl Engine {
     /// [`tupelo_shm::Error::Full`] if the first pages cannot be had.
     pub fn initialise(
         mapping: &tupelo_shm::Mapping,
-        size_bytes: u64,
-        tuples_max: Option<u64>,
+        limits: &Limits,
     ) -> Result<(), tupelo_shm::Error> {
-        let layout = layout_for(size_bytes);
+        let layout = layout_for(limits.size_bytes);
         let view = Memory::initialise(mapping, layout.arena, layout::INITIAL_BYTES)?;
         space_line(&view).init(EXTENTS_MAX, layout.extents_max);
-        space_line(&view).init64(TUPLES_MAX, tuples_max.unwrap_or(0));
+        space_line(&view).init64(TUPLES_MAX, limits.tuples_max.unwrap_or(0));
+        space_line(&view).init(WHEN_FULL, limits.when_full.number());
         Ok(())
     }
 
@@ -107,10 +114,16 @@ impl Engine {
         let seed = segment.identity().hash_seed;
         let random = AtomicU64::new(seed ^ u64::from(std::process::id()));
         let tuples_max = space_line(&memory.view()).load64(TUPLES_MAX);
+        let Some(when_full) = WhenFull::of_number(space_line(&memory.view()).load(WHEN_FULL))
+        else {
+            let what = "no such policy for a full space";
+            return Err(tupelo_shm::Error::corrupted(what).into());
+        };
         let engine = Self {
             memory,
             layout,
             tuples_max,
+            when_full,
             seed,
             shape_cache: ShapeCache::new(),
             spare_cell: SpareCell::default(),
@@ -213,16 +226,27 @@ impl Engine {
     /// The error of a space that can not grow, with its figures.
     #[cold]
     pub(crate) fn full(&self, system: Option<tupelo_shm::Error>) -> Error {
+        Error::SpaceFull(Box::new(self.fullness(system)))
+    }
+
+    /// The error of a space whose room is for those who waited for it: so many.
+    #[cold]
+    pub(crate) fn full_for_others(&self, in_line: u32) -> Error {
+        Error::SpaceFull(Box::new(Fullness { in_line, ..self.fullness(None) }))
+    }
+
+    fn fullness(&self, system: Option<tupelo_shm::Error>) -> Fullness {
         let view = self.memory.view();
         let line = arena::line(&view);
         let used = line.load(arena::COMMITTED).saturating_sub(line.load(arena::FREE));
-        Error::SpaceFull(Box::new(Fullness {
+        Fullness {
             tuples: tuples(&view),
             tuples_max: (self.tuples_max != 0).then_some(self.tuples_max),
             used_bytes: u64::from(used) * EXTENT_BYTES as u64,
             max_bytes: u64::from(self.layout.extents_max) * EXTENT_BYTES as u64,
             system: system.map(|error| error.to_string()),
-        }))
+            in_line: 0,
+        }
     }
 
     /// The next number in the order of waiters' arrival. A number may be skipped.
@@ -244,7 +268,7 @@ impl Engine {
 }
 
 /// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
-const FORMAT: u64 = 8;
+const FORMAT: u64 = 9;
 
 fn layout_for(size_bytes: u64) -> Layout {
     let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);

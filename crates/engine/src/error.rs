@@ -19,6 +19,13 @@ pub enum Error {
         /// What the space may hold, in bytes.
         max_bytes: u64,
     },
+    /// There are more tuples than the space may ever hold.
+    TooMany {
+        /// How many.
+        tuples: u64,
+        /// How many it may hold.
+        tuples_max: u64,
+    },
     /// A stated maximum was reached (rule B2).
     LimitExceeded {
         /// What there are too many of.
@@ -77,6 +84,8 @@ pub struct Fullness {
     pub max_bytes: u64,
     /// What the system said, if it was the one to refuse.
     pub system: Option<String>,
+    /// Callers that waited for the room that there is; 0 if there is none.
+    pub in_line: u32,
 }
 
 /// What an operation found missing. It is dropped, the missing is got while no lock is held, and the
@@ -125,6 +134,12 @@ impl fmt::Display for Error {
             Self::TooLarge { bytes, max_bytes } => {
                 write!(f, "tuple needs {bytes} bytes, over the {max_bytes} that the space may hold")
             }
+            Self::TooMany { tuples, tuples_max } => {
+                write!(
+                    f,
+                    "{tuples} tuples at once are over the {tuples_max} that the space may hold"
+                )
+            }
             Self::LimitExceeded { what, limit } => write!(f, "no more than {limit} {what}"),
             Self::TransactionTooBig { limit } => {
                 write!(f, "one atomic step changes more than {limit} words: do it in smaller steps")
@@ -155,7 +170,10 @@ impl fmt::Display for Error {
 
 impl fmt::Display for Fullness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { tuples, used_bytes, max_bytes, .. } = self;
+        let Self { tuples, used_bytes, max_bytes, in_line, .. } = self;
+        if *in_line > 0 {
+            return write!(f, "space is full: what room there is is for {in_line} who wait for it");
+        }
         if let Some(max) = self.tuples_max.filter(|max| tuples >= max) {
             return write!(f, "space is full: {tuples} tuples, and it was created for {max}");
         }

@@ -41,11 +41,13 @@ impl Engine {
     ) -> Result<bool, Error> {
         let incoming = self.incoming(tuple.into())?;
         let shape = self.shape(&incoming.kinds)?;
-        let stored = self.with_targets((unless, Purpose::Read), shape, |section, targets| {
-            if targets.all.iter().any(|target| self.has_match(section, target)) {
-                return Ok(None);
-            }
-            self.store_here(section, &incoming, shape).map(Some)
+        let stored = self.making_room((&[shape], 0), || {
+            self.with_targets((unless, Purpose::Read), shape, |section, targets| {
+                if targets.all.iter().any(|target| self.has_match(section, target)) {
+                    return Ok(None);
+                }
+                self.store_here(section, &incoming, shape).map(Some)
+            })
         })?;
         let Some(delivery) = stored else { return Ok(false) };
         delivery.wake(self);
@@ -66,7 +68,8 @@ impl Engine {
         to: impl Into<TupleRef<'f>>,
         mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let incoming = self.incoming(to.into())?;
+        let mut incoming = self.incoming(to.into())?;
+        incoming.takes_room = false;
         let shape = self.shape(&incoming.kinds)?;
         let mut accepted: Option<(Identity, R)> = None;
         loop {

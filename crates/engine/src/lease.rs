@@ -88,14 +88,14 @@ impl Engine {
         let Some(after) = terms.after else {
             let end_ms = terms.lease.map_or(0, timers::moment_in);
             extension.init64(LEASE_END_MS, end_ms);
-            let (fields, kinds) = (incoming.fields, incoming.kinds.as_slice());
-            let delivery = self.deliver(section, stripe, record.reference, fields, kinds)?;
+            let delivery = self.deliver_new(section, stripe, record.reference, incoming)?;
             if !delivery.taken() {
-                self.link_youngest(section, stripe, record, fields)?;
+                self.link_youngest(section, stripe, record, incoming.fields)?;
                 self.arm_lease(section, stripe, record)?;
             }
             return Ok(delivery);
         };
+        self.require_turn(section.view())?;
         extension.init64(LEASE_END_MS, terms.lease.map_or(0, milliseconds));
         section.set(record.header, STATE, record::DELAYED);
         section.add(stripe.page(), DELAYED_COUNT, 1);

@@ -28,6 +28,8 @@ pub(crate) struct Incoming<'f> {
     pub(crate) size: image::Size,
     /// From when to when it is there, if not from now for ever.
     pub(crate) terms: Option<Terms>,
+    /// Whether it adds to what the space holds, and is not there for a tuple that goes in the same section.
+    pub(crate) takes_room: bool,
 }
 
 impl Engine {
@@ -41,31 +43,35 @@ impl Engine {
         let incoming = self.incoming(tuple.into())?;
         let shape = self.shape(&incoming.kinds)?;
         if incoming.size.bytes - record::HEADER_BYTES > ImageBuffer::SHORT_BYTES {
-            return self.put_long(&incoming, shape).map(|_| ());
+            return self.put_incoming(&incoming, shape).map(|_| ());
         }
         match self.put_once(&incoming, shape) {
             // Not `done => done`: that would copy all of it.
             Ok(_) => Ok(()),
-            Err(Error::Need(need)) => self.put_again(&incoming, shape, need).map(|_| ()),
-            Err(error) => Err(error),
+            Err(error) => self.put_again(&incoming, shape, error).map(|_| ()),
         }
     }
 
     /// As [`Engine::put`], for a tuple of which the caller wants to know where it is.
     pub(crate) fn put_incoming(&self, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
-        if incoming.size.bytes - record::HEADER_BYTES > ImageBuffer::SHORT_BYTES {
-            return self.put_long(incoming, shape);
-        }
-        self.retry(|| self.put_once(incoming, shape))
+        self.making_room((&[shape], 0), || {
+            if incoming.size.bytes - record::HEADER_BYTES > ImageBuffer::SHORT_BYTES {
+                return self.put_long(incoming, shape);
+            }
+            self.retry(|| self.put_once(incoming, shape))
+        })
     }
 
-    /// Puts a tuple that found something missing. Apart, so that the first attempt is no loop, before which
-    /// the compiler would put what only errors need.
+    /// Puts a tuple whose first attempt ended with `error`, if it was for something that can be had. Apart, so that
+    /// that one is no loop, before which the compiler would put what only errors need.
     #[cold]
     #[inline(never)]
-    fn put_again(&self, incoming: &Incoming<'_>, shape: u32, need: Need) -> Result<u32, Error> {
-        self.provide(need)?;
-        self.retry(|| self.put_once(incoming, shape))
+    fn put_again(&self, incoming: &Incoming<'_>, shape: u32, error: Error) -> Result<u32, Error> {
+        match error {
+            Error::Need(_) => self.put_incoming(incoming, shape),
+            Error::SpaceFull(_) if self.drops_oldest() => self.put_incoming(incoming, shape),
+            error => Err(error),
+        }
     }
 
     /// Checks a tuple against the limits of the space.
@@ -83,7 +89,7 @@ impl Engine {
         if size.bytes > EXTENT_BYTES {
             self.require_room_for(size.bytes)?;
         }
-        Ok(Incoming { fields, kinds, size, terms: None })
+        Ok(Incoming { fields, kinds, size, terms: None, takes_room: true })
     }
 
     #[cold]
@@ -164,10 +170,9 @@ impl Engine {
         if let Some(terms) = &incoming.terms {
             return self.publish_on_terms(section, stripe, record, (incoming, terms));
         }
-        let (fields, kinds) = (incoming.fields, incoming.kinds.as_slice());
-        let delivery = self.deliver(section, stripe, record.reference, fields, kinds)?;
+        let delivery = self.deliver_new(section, stripe, record.reference, incoming)?;
         if !delivery.taken() {
-            self.link_youngest(section, stripe, record, fields)?;
+            self.link_youngest(section, stripe, record, incoming.fields)?;
         }
         Ok(delivery)
     }

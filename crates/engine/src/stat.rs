@@ -12,9 +12,10 @@ use crate::claim::{
     self,
     list::{self, List},
 };
-use crate::engine::{WHERE_ERRORS, space_line};
+use crate::engine::{DROPPED, WHERE_ERRORS, space_line};
 use crate::error::Error;
 use crate::extension::{self, Extension};
+use crate::full::WhenFull;
 use crate::index;
 use crate::layout::EXTENT_BYTES;
 use crate::record;
@@ -34,8 +35,16 @@ pub struct Stat {
     pub bytes_committed: u64,
     /// Bytes that the arena may have.
     pub bytes_max: u64,
-    /// Blocked callers.
+    /// Tuples that the space may hold; `None`: as many as fit.
+    pub tuples_max: Option<u64>,
+    /// What becomes of a put for which there is no room.
+    pub when_full: WhenFull,
+    /// Tuples that were dropped for others so far.
+    pub dropped: u64,
+    /// Blocked callers, with those that wait for room.
     pub waiters: u64,
+    /// Callers that wait for room.
+    pub waiting_for_room: u64,
     /// How often a condition (`where`) could not be told of a tuple, which was no match then (rule M9).
     pub where_errors: u64,
     /// Living processes that use the space.
@@ -118,6 +127,10 @@ impl Engine {
             bytes_used: bytes(committed.saturating_sub(line.load(arena::FREE))),
             bytes_committed: bytes(committed),
             bytes_max: bytes(self.layout.extents_max),
+            tuples_max: (self.tuples_max != 0).then_some(self.tuples_max),
+            when_full: self.when_full,
+            dropped: space_line(&view).load64(DROPPED),
+            waiting_for_room: u64::from(chain::in_line_for_room(&view)),
             waiters: u64::from(chain::wide_counts(&view).0)
                 + shapes.iter().map(|shape| shape.waiting).sum::<u64>(),
             where_errors: space_line(&view).double(WHERE_ERRORS).load(Relaxed),

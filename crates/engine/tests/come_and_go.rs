@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use tupelo_crashtest::{Exit, fork};
-use tupelo_engine::{CreateOptions, Engine, Error, Order, Outcome, Want};
+use tupelo_engine::{CreateOptions, Engine, Error, Limits, Order, Outcome, Want};
 use tupelo_shm::{Directory, PARTICIPANTS_MAX, Segment};
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
@@ -31,7 +31,9 @@ impl Name {
             mode: 0o600,
         };
         let layout = Engine::segment_layout();
-        let initialise = |mapping: &_| Engine::initialise(mapping, SIZE_BYTES, None);
+        let initialise = |mapping: &_| {
+            Engine::initialise(mapping, &Limits { size_bytes: SIZE_BYTES, ..Limits::default() })
+        };
         let directory = Directory::default();
         let segment =
             Segment::create_or_attach(&directory, &self.0, &options, &layout, initialise).unwrap();

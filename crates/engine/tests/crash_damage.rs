@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tupelo_crashtest::{Exit, fork, shared_words, thorough};
-use tupelo_engine::{CreateOptions, Engine, Error, Order, Want};
+use tupelo_engine::{CreateOptions, Engine, Error, Limits, Order, Want};
 use tupelo_shm::{Directory, Segment};
 use tupelo_tuple::{Class, Field, Kind, KindSet, PatternRef, TemplateRef, TupleRef, TupleView};
 
@@ -67,7 +67,7 @@ impl Scratch {
         let layout = Engine::segment_layout();
         let segment =
             Segment::create_or_attach(&self.directory(), name, &options, &layout, |mapping| {
-                Engine::initialise(mapping, SIZE_BYTES, None)
+                Engine::initialise(mapping, &Limits { size_bytes: SIZE_BYTES, ..Limits::default() })
             })?;
         Engine::new(segment).map(Arc::new)
     }

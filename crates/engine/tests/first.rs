@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
-use tupelo_engine::{CreateOptions, Engine, Error, Order, Want};
+use tupelo_engine::{CreateOptions, Engine, Error, Limits, Order, Want};
 use tupelo_shm::Segment;
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef};
 
@@ -16,7 +16,7 @@ fn engine(size_bytes: u64) -> Arc<Engine> {
         mode: 0o600,
     };
     let segment = Segment::private(&options, &Engine::segment_layout(), |mapping| {
-        Engine::initialise(mapping, size_bytes, None)
+        Engine::initialise(mapping, &Limits { size_bytes, ..Limits::default() })
     });
     Arc::new(Engine::new(segment.unwrap()).unwrap())
 }

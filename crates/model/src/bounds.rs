@@ -1,10 +1,12 @@
 //! Limits, and what a space says when one is reached (B1, B2).
 //!
-//! Nothing that is stored is ever dropped to make room: the newcomer is refused, and the refusal
-//! changes nothing.
+//! Nothing that is stored is ever dropped to make room, unless the space was made so: the newcomer is refused, and the
+//! refusal changes nothing. Nobody waits for room here; a call that would, finds the space full.
 
 use std::fmt;
 
+use crate::order::shape;
+use crate::space::Stored;
 use crate::{Space, Tuple};
 
 /// The most fields that a tuple can have (B2).
@@ -20,6 +22,20 @@ pub const WAITERS_MAX: usize = 65_536;
 pub struct Limits {
     /// The most tuples the space may hold, or `None` for no limit.
     pub tuples_max: Option<usize>,
+    /// What becomes of a put for which there is no room.
+    pub when_full: WhenFull,
+}
+
+/// What becomes of a put for which there is no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It is refused.
+    #[default]
+    Error,
+    /// It waits, if it may. In the model it may not.
+    Wait,
+    /// The oldest tuples are dropped for it.
+    DropOldest,
 }
 
 /// Why an operation was refused. It had no effect.
@@ -77,6 +93,58 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 impl Space {
+    /// This space, or what it may be once it has dropped what these tuples need room for, while `leaving` others go:
+    /// the oldest tuple of the first of their shapes that has one, and so on; or else the oldest of the shape that has
+    /// most, any of them. Nothing is dropped if that would not do.
+    pub(crate) fn with_room(&self, tuples: &[&Tuple], leaving: usize) -> Vec<Self> {
+        let Some(tuples_max) = self.limits.tuples_max else { return vec![self.clone()] };
+        let excess = self.count_with(tuples).saturating_sub(tuples_max + leaving);
+        let drops = self.limits.when_full == WhenFull::DropOldest;
+        if !drops || excess == 0 || excess > self.tuples.len() || tuples.len() > tuples_max {
+            return vec![self.clone()];
+        }
+        let without = |place| {
+            let mut after = self.clone();
+            after.remove(place);
+            after.with_room(tuples, leaving)
+        };
+        self.oldest_for(tuples).into_iter().flat_map(without).collect()
+    }
+
+    /// The places of the tuples of which one is dropped next.
+    fn oldest_for(&self, tuples: &[&Tuple]) -> Vec<u64> {
+        let oldest = |like: &Tuple| {
+            let mut all = self.tuples.iter();
+            all.find(|stored| shape(&stored.tuple) == shape(like)).map(|stored| stored.place)
+        };
+        if let Some(place) = tuples.iter().find_map(|tuple| oldest(tuple)) {
+            return vec![place];
+        }
+        let count = |stored: &&Stored| {
+            self.tuples.iter().filter(|other| shape(&other.tuple) == shape(&stored.tuple)).count()
+        };
+        let most = self.tuples.iter().map(|stored| count(&stored)).max();
+        let fullest = self.tuples.iter().filter(|stored| Some(count(stored)) == most);
+        let mut places: Vec<u64> = fullest.filter_map(|stored| oldest(&stored.tuple)).collect();
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    /// Drops what these tuples need room for, if the space was made so; then as [`Space::admit`].
+    pub(crate) fn make_room(&mut self, tuples: &[&Tuple], leaving: usize) -> Result<(), Refusal> {
+        if let Some(with_room) = self.with_room(tuples, leaving).into_iter().next() {
+            *self = with_room;
+        }
+        self.admit(tuples, leaving)
+    }
+
+    /// How many tuples there would be with these.
+    fn count_with(&self, tuples: &[&Tuple]) -> usize {
+        let away = self.dead.len() + self.delayed.len();
+        self.tuples.len() + self.held().count() + away + tuples.len()
+    }
+
     /// Whether there is room for these tuples once `leaving` others are gone.
     ///
     /// A tuple that was handed to a waiter counts until the waiter has returned with it: the waiter may
@@ -84,10 +152,8 @@ impl Space {
     /// transactions have taken, which may come back, and those that are not visible yet.
     pub(crate) fn admit(&self, tuples: &[&Tuple], leaving: usize) -> Result<(), Refusal> {
         tuples.iter().try_for_each(|tuple| Self::admit_fields(tuple))?;
-        let away = self.dead.len() + self.delayed.len();
-        let count = self.tuples.len() + self.held().count() + away + tuples.len();
         match self.limits.tuples_max {
-            Some(tuples_max) if count > tuples_max + leaving => {
+            Some(tuples_max) if self.count_with(tuples) > tuples_max + leaving => {
                 Err(Refusal::SpaceFull { tuples_max })
             }
             _ => Ok(()),

@@ -98,7 +98,7 @@ impl Space {
     /// tuples: the claim goes on. In both cases the space is as it was.
     pub fn done(&mut self, fence: Fence, puts: Vec<Tuple>) -> Result<(), Refusal> {
         self.claimed_mut(fence)?;
-        self.admit(&puts.iter().collect::<Vec<_>>(), 1)?;
+        self.make_room(&puts.iter().collect::<Vec<_>>(), 1)?;
         self.end(fence)?;
         for tuple in puts {
             self.add(tuple);
@@ -132,6 +132,11 @@ impl Space {
     pub(crate) fn end(&mut self, fence: Fence) -> Result<Claimed, Refusal> {
         let index = self.claims.iter().position(|claimed| claimed.fence == fence);
         Ok(self.claims.remove(index.ok_or(Refusal::ClaimLost)?))
+    }
+
+    /// Whether a claim goes on.
+    pub(crate) fn is_held(&self, fence: Fence) -> bool {
+        self.claims.iter().any(|claimed| claimed.fence == fence)
     }
 
     fn claimed_mut(&mut self, fence: Fence) -> Result<&mut Claimed, Refusal> {

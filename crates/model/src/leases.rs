@@ -70,7 +70,7 @@ impl Space {
     ///
     /// A [`Refusal`] if a limit is reached; the space is as it was.
     pub fn put_leased(&mut self, tuple: Tuple, terms: LeaseTerms) -> Result<LeaseTicket, Refusal> {
-        self.admit(&[&tuple], 0)?;
+        self.make_room(&[&tuple], 0)?;
         Ok(self.add_leased(tuple, terms))
     }
 
@@ -84,7 +84,7 @@ impl Space {
         tuples: Vec<Tuple>,
         terms: LeaseTerms,
     ) -> Result<usize, Refusal> {
-        self.admit(&tuples.iter().collect::<Vec<_>>(), 0)?;
+        self.make_room(&tuples.iter().collect::<Vec<_>>(), 0)?;
         let count = tuples.len();
         for tuple in tuples {
             self.add_leased(tuple, terms);

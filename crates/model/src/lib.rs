@@ -76,7 +76,7 @@ mod waiting;
 mod watcher;
 
 pub use against::run_against_model;
-pub use bounds::{ARITY_MAX, Limits, Refusal, WAITERS_MAX};
+pub use bounds::{ARITY_MAX, Limits, Refusal, WAITERS_MAX, WhenFull};
 pub use claims::{ClaimTerms, Fence, Grant};
 pub use dead::Obituary;
 pub use history::{CALLS_MAX, Call, linearization};

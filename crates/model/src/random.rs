@@ -13,7 +13,9 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 
 use crate::operation::{BRIEF_MS, Operation, Place};
 use crate::waiting::Want;
-use crate::{ClaimTerms, Condition, LeaseTerms, Limits, Order, Template, Tuple, template, tuple};
+use crate::{
+    ClaimTerms, Condition, LeaseTerms, Limits, Order, Template, Tuple, WhenFull, template, tuple,
+};
 
 /// The environment variable that makes random tests use a seed again.
 const SEED_VARIABLE: &str = "TUPELO_SEED";
@@ -393,5 +395,6 @@ fn one_of_many(number: usize, shape: u8) -> Tuple {
 /// No limit, or one that is soon reached.
 pub fn limits() -> impl Strategy<Value = Limits> {
     let tuples_max = prop_oneof![3 => Just(None), 1 => (1..6_usize).prop_map(Some)];
-    tuples_max.prop_map(|tuples_max| Limits { tuples_max })
+    let when_full = prop_oneof![Just(WhenFull::Error), Just(WhenFull::DropOldest)];
+    (tuples_max, when_full).prop_map(|(tuples_max, when_full)| Limits { tuples_max, when_full })
 }

@@ -92,7 +92,7 @@ impl Space {
     ///
     /// A [`Refusal`] if a limit is reached; the space is as it was.
     pub fn put(&mut self, tuple: Tuple) -> Result<(), Refusal> {
-        self.admit(&[&tuple], 0)?;
+        self.make_room(&[&tuple], 0)?;
         self.add(tuple);
         Ok(())
     }
@@ -103,7 +103,7 @@ impl Space {
     ///
     /// A [`Refusal`] if a limit does not admit them all; the space is as it was.
     pub fn put_all(&mut self, tuples: Vec<Tuple>) -> Result<usize, Refusal> {
-        self.admit(&tuples.iter().collect::<Vec<_>>(), 0)?;
+        self.make_room(&tuples.iter().collect::<Vec<_>>(), 0)?;
         let count = tuples.len();
         for tuple in tuples {
             self.add(tuple);

@@ -211,10 +211,12 @@ impl Claim {
     /// or aborted before.
     pub fn done(&self) -> Result<(), Error> {
         self.space.engine()?;
-        let mut puts = self.lock_puts();
-        with_all_tuples(&puts, |tuples| self.held.claim.done(tuples))??;
-        puts.clear();
-        Ok(())
+        self.space.patiently(|| {
+            let mut puts = self.lock_puts();
+            with_all_tuples(&puts, |tuples| self.held.claim.done(tuples))??;
+            puts.clear();
+            Ok(())
+        })
     }
 
     /// Puts the tuple back at its old place (rule K2), or with the dead letters after its last attempt (rule K5);

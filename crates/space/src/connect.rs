@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use tupelo_engine::{CreateOptions, Engine};
+use tupelo_engine::{CreateOptions, Engine, Limits, WhenFull};
 use tupelo_shm::{Directory, Segment};
 
 use crate::error::Error;
@@ -24,11 +24,27 @@ pub struct ConnectOptions {
     pub size_bytes: u64,
     /// The most tuples that a new space may hold. Default: `None`, as many as fit.
     pub tuples_max: Option<u64>,
+    /// What becomes of a put for which a new space has no room (rule B1). Default: [`WhenFull::Error`]. A space that is
+    /// there keeps its limits, and this.
+    pub when_full: WhenFull,
+}
+
+impl ConnectOptions {
+    fn limits(&self) -> Limits {
+        let Self { size_bytes, tuples_max, when_full, .. } = *self;
+        Limits { size_bytes, tuples_max, when_full }
+    }
 }
 
 impl Default for ConnectOptions {
     fn default() -> Self {
-        Self { create: true, fresh: false, size_bytes: 256 << 20, tuples_max: None }
+        Self {
+            create: true,
+            fresh: false,
+            size_bytes: 256 << 20,
+            tuples_max: None,
+            when_full: WhenFull::default(),
+        }
     }
 }
 
@@ -36,6 +52,8 @@ impl Default for ConnectOptions {
 #[derive(Clone)]
 pub struct Space {
     pub(crate) inner: Arc<Inner>,
+    /// Whether puts through this handle wait for room.
+    pub(crate) waits: bool,
 }
 
 pub(crate) struct Inner {
@@ -83,7 +101,8 @@ impl Space {
             closed: AtomicBool::new(false),
             heart: Heart::default(),
         };
-        Ok(Self { inner: Arc::new(inner) })
+        let waits = inner.engine.when_full() == WhenFull::Wait;
+        Ok(Self { inner: Arc::new(inner), waits })
     }
 
     /// The URL that the space was opened with.
@@ -162,7 +181,7 @@ fn connect_private(name: &str, url: &str, options: &ConnectOptions) -> Result<Ar
     }
     let segment =
         Segment::private(&create_options(options)?, &Engine::segment_layout(), |mapping| {
-            Engine::initialise(mapping, options.size_bytes, options.tuples_max)
+            Engine::initialise(mapping, &options.limits())
         })?;
     let engine = Arc::new(Engine::new(segment)?);
     spaces.insert(name.into(), Arc::clone(&engine));
@@ -174,7 +193,7 @@ fn attach(name: &str, url: &str, options: &ConnectOptions) -> Result<Engine, Err
     let layout = Engine::segment_layout();
     let segment =
         Segment::create_or_attach(&Directory::default(), name, &create, &layout, |mapping| {
-            Engine::initialise(mapping, options.size_bytes, options.tuples_max)
+            Engine::initialise(mapping, &options.limits())
         });
     let segment = segment.map_err(|error| named(error, url))?;
     Ok(Engine::new(segment)?)

@@ -26,6 +26,8 @@ pub enum Error {
     SpaceFull {
         /// The figures.
         problem: String,
+        /// Whether it may be otherwise when others have taken something: what is larger than the whole space never fits.
+        may_pass: bool,
     },
     /// There is no such space, and it was not to be created.
     SpaceNotFound {
@@ -132,6 +134,11 @@ impl Error {
         }
     }
 
+    /// Whether a put that was refused may find room later.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::SpaceFull { may_pass: true, .. })
+    }
+
     /// What happened, with the values; no code, no way out.
     pub fn message(&self) -> String {
         match self {
@@ -147,7 +154,7 @@ impl Error {
                 format!("{problem}; it was waiting for {waited_for}")
             }
             Self::Aborted { problem, waited_for: None }
-            | Self::SpaceFull { problem }
+            | Self::SpaceFull { problem, .. }
             | Self::ClaimLost { problem }
             | Self::LeaseExpired { problem }
             | Self::AccessDenied { problem }
@@ -166,6 +173,9 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Timeout { explanation, .. } => explanation.to_string(),
+            Self::SpaceFull { may_pass: false, .. } => {
+                "create the space with a larger size, or put it in smaller parts".into()
+            }
             Self::SpaceFull { .. } => {
                 "are the takers running? take some tuples, or create the space with a larger size".into()
             }
@@ -217,8 +227,9 @@ impl From<tupelo_engine::Error> for Error {
     fn from(error: tupelo_engine::Error) -> Self {
         use tupelo_engine::Error as Engine;
         match error {
-            Engine::SpaceFull(_) | Engine::TooLarge { .. } => {
-                Self::SpaceFull { problem: error.to_string() }
+            Engine::SpaceFull(_) => Self::SpaceFull { problem: error.to_string(), may_pass: true },
+            Engine::TooLarge { .. } | Engine::TooMany { .. } => {
+                Self::SpaceFull { problem: error.to_string(), may_pass: false }
             }
             Engine::LimitExceeded { .. } => Self::LimitExceeded { problem: error.to_string() },
             Engine::TransactionTooBig { .. } => {
@@ -256,7 +267,7 @@ impl From<tupelo_shm::Error> for Error {
         use tupelo_shm::Error as Memory;
         let problem = error.to_string();
         match error {
-            Memory::Full { .. } => Self::SpaceFull { problem },
+            Memory::Full { .. } => Self::SpaceFull { problem, may_pass: true },
             Memory::NotFound { path } => Self::SpaceNotFound { url: path.display().to_string() },
             Memory::AccessDenied { .. } => Self::AccessDenied { problem },
             Memory::Corrupted { .. } => Self::SpaceCorrupted { problem },

@@ -51,8 +51,8 @@ impl Space {
         tuple: impl Into<TupleRef<'f>>,
         terms: &LeaseTerms,
     ) -> Result<Lease, Error> {
-        let engine = self.engine()?;
-        let lease = engine.put_leased(tuple, terms)?;
+        let (engine, tuple) = (self.engine()?, tuple.into());
+        let lease = self.patiently(|| Ok(engine.put_leased(tuple, terms)?))?;
         let held = Held { engine: Arc::clone(engine), lease, length: terms.lease };
         Ok(Lease { space: self.clone(), lease: Arc::new(held) })
     }
@@ -67,7 +67,8 @@ impl Space {
         tuples: &[impl Into<TupleRef<'f>> + Copy],
         terms: &LeaseTerms,
     ) -> Result<usize, Error> {
-        Ok(self.engine()?.put_all_leased(tuples, terms)?)
+        let engine = self.engine()?;
+        self.patiently(|| Ok(engine.put_all_leased(tuples, terms)?))
     }
 }
 

@@ -29,6 +29,7 @@ mod explain;
 mod heartbeat;
 mod lease;
 mod operations;
+mod room;
 mod stat;
 mod transaction;
 mod url;
@@ -45,7 +46,7 @@ pub use operations::Scan;
 pub use stat::{ProcessStat, ShapeStat, Stat};
 pub use transaction::{Inside, Transaction};
 pub use tupelo_engine::{
-    Attempt, ClaimStat, ClaimTerms, LeaseTerms, Obituary, Order, SHAPES_MAX, WAITERS_MAX,
+    Attempt, ClaimStat, ClaimTerms, LeaseTerms, Obituary, Order, SHAPES_MAX, WAITERS_MAX, WhenFull,
 };
 pub use tupelo_tuple::*;
 pub use wait::{Outcome, Waiter, Want, Watch};

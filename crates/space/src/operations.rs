@@ -12,12 +12,17 @@ use tupelo_engine::Order;
 impl Space {
     /// Stores a tuple. When it returns, every later operation sees the tuple (rule O2).
     ///
+    /// In a space created with [`WhenFull::Wait`](crate::WhenFull::Wait) it waits for room, for ever; so do `put_all`,
+    /// `put_if_absent`, their likes with terms, and the end of a claim. [`Space::when_room`] has a time limit,
+    /// [`Space::at_once`] never waits.
+    ///
     /// # Errors
     ///
     /// [`Error::SpaceFull`] and [`Error::LimitExceeded`]: nothing was stored.
     #[inline]
     pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
-        self.engine()?.put(tuple).map_err(Error::from)
+        let (engine, tuple) = (self.engine()?, tuple.into());
+        self.patiently(|| engine.put(tuple).map_err(Error::from))
     }
 
     /// Stores all tuples, or none; they become visible together (rule O5). Returns how many.
@@ -26,7 +31,8 @@ impl Space {
     ///
     /// As [`Space::put`], and [`Error::TransactionTooBig`]: nothing was stored.
     pub fn put_all<'f>(&self, tuples: &[impl Into<TupleRef<'f>> + Copy]) -> Result<usize, Error> {
-        Ok(self.engine()?.put_all(tuples)?)
+        let engine = self.engine()?;
+        self.patiently(|| Ok(engine.put_all(tuples)?))
     }
 
     /// Stores a tuple unless something matches `unless`, also something that is held (rules O8, O9).
@@ -40,7 +46,8 @@ impl Space {
         tuple: impl Into<TupleRef<'f>>,
         unless: &[TemplateRef<'_>],
     ) -> Result<bool, Error> {
-        Ok(self.engine()?.put_if_absent(tuple, unless)?)
+        let (engine, tuple) = (self.engine()?, tuple.into());
+        self.patiently(|| Ok(engine.put_if_absent(tuple, unless)?))
     }
 
     /// Removes a match, if there is one, and gives it to `sink`. Does not wait (rule O4). The sink runs

@@ -1,6 +1,6 @@
 //! What is in a space, for people and programs.
 
-use tupelo_engine::ClaimStat;
+use tupelo_engine::{ClaimStat, WhenFull};
 use tupelo_tuple::Shape;
 
 use crate::connect::Space;
@@ -17,8 +17,16 @@ pub struct Stat {
     pub bytes_committed: u64,
     /// Bytes that the space may have.
     pub bytes_max: u64,
-    /// Blocked callers.
+    /// Tuples that the space may hold; `None`: as many as fit.
+    pub tuples_max: Option<u64>,
+    /// What becomes of a put for which there is no room.
+    pub when_full: WhenFull,
+    /// Tuples that were dropped for others so far.
+    pub dropped: u64,
+    /// Blocked callers, with those that wait for room.
     pub waiters: u64,
+    /// Callers that wait for room.
+    pub waiting_for_room: u64,
     /// How often a condition (`where`) could not be told of a tuple, which was no match then (rule M9).
     pub where_errors: u64,
     /// The processes that use the space.
@@ -88,7 +96,11 @@ impl Space {
             bytes_used: stat.bytes_used,
             bytes_committed: stat.bytes_committed,
             bytes_max: stat.bytes_max,
+            tuples_max: stat.tuples_max,
+            when_full: stat.when_full,
+            dropped: stat.dropped,
             waiters: stat.waiters,
+            waiting_for_room: stat.waiting_for_room,
             where_errors: stat.where_errors,
             processes: alive.chain(stat.pids_dead.into_iter().map(process(false))).collect(),
             shapes: stat.shapes.into_iter().map(shape).collect(),

@@ -87,6 +87,10 @@ impl Space {
 }
 
 impl Waiter {
+    pub(crate) fn new(space: &Space, waiter: tupelo_engine::Waiter) -> Self {
+        Self { space: space.clone(), waiter }
+    }
+
     /// Waits until there is something, or `timeout` has passed (`None`: for ever). Returns whether there is;
     /// if not, the place in line is kept, and the call may be repeated. A watch may also be woken in vain, so that
     /// it misses nothing that a process did that was killed over it: look, and wait again.
@@ -123,10 +127,6 @@ impl Waiter {
         let (space, waiter) = self.into_parts();
         let outcome = lift(|| waiter.finish_now(|tuple| sink(tuple).map_err(Lifted::caller)))?;
         Ok(space.outcome(outcome))
-    }
-
-    pub(crate) fn new(space: &Space, waiter: tupelo_engine::Waiter) -> Self {
-        Self { space: space.clone(), waiter }
     }
 
     /// The engine's part.

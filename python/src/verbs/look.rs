@@ -21,9 +21,10 @@ impl Verb for Stat {
 
 Return figures of the space as a dict, each as it was at some moment of the call.
 
-Keys: tuples, bytes_used, bytes_committed, bytes_max, waiters (blocked callers), where_errors (how often
-a `where` had no answer for a tuple, which was no match then), processes (a list
-of dicts: pid, alive) and shapes (a list of dicts: kinds, entry and fields (the name of the class of
+Keys: tuples, bytes_used, bytes_committed, bytes_max, tuples_max, when_full, dropped (tuples, for want
+of room), waiters (blocked callers), waiting_for_room (those in a put), where_errors (how often a
+`where` had no answer for a tuple, which was no match then), processes (a list of dicts: pid, alive)
+and shapes (a list of dicts: kinds, entry and fields (the name of the class of
 entries and those of its fields, or None), count, bytes, waiting, claims, dead, delayed, puts, takes,
 indexes; a claim is a dict: pid, fence, attempt, expires_in in seconds; an index is the list of the
 fields that it is over).
@@ -58,8 +59,12 @@ fn figures<'py>(py: Python<'py>, stat: &Figures) -> PyResult<Bound<'py, PyDict>>
     dict.set_item("bytes_used", stat.bytes_used)?;
     dict.set_item("bytes_committed", stat.bytes_committed)?;
     dict.set_item("bytes_max", stat.bytes_max)?;
+    dict.set_item("tuples_max", stat.tuples_max)?;
+    dict.set_item("when_full", stat.when_full.name())?;
+    dict.set_item("dropped", stat.dropped)?;
     dict.set_item("waiters", stat.waiters)?;
     dict.set_item("where_errors", stat.where_errors)?;
+    dict.set_item("waiting_for_room", stat.waiting_for_room)?;
     dict.set_item("processes", processes)?;
     dict.set_item("shapes", shapes)?;
     Ok(dict)

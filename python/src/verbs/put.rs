@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use tupelo::{Error, LeaseTerms, TemplateRef, Watch};
+use tupelo::LeaseTerms;
 
 use crate::arguments::{self, Given, Source};
 use crate::call::{Argument, Call, Verb};
@@ -17,7 +17,7 @@ use crate::known;
 use crate::lease::Lease;
 use crate::template::Template;
 use crate::timeout;
-use crate::waiting::{self, Deadline};
+use crate::waiting;
 
 /// `put(*fields, lease=None, after=None, timeout=None)`
 pub(crate) struct Put;
@@ -38,13 +38,14 @@ Args:
     fields: the fields, as positional arguments.
     lease: how long the tuple stays, in seconds; then it disappears (L1). None keeps it for ever.
     after: how long until it is visible, in seconds; its lease counts from then (L3).
-    timeout: longest wait for room when the space is full, in seconds. None does not wait.
+    timeout: longest wait for room when the space is full, in seconds; 0 does not wait. None waits for
+        ever in a space created with when_full=\"wait\", and in others not at all.
 
 Returns:
     With lease or after, the Lease, which can be renewed and cancelled. Otherwise None.
 
 Raises:
-    SpaceFull: there was no room. Nothing was stored.
+    SpaceFull: there was no room, also not within timeout. Nothing was stored.
     NotEncodable: a field can not be stored; the message names it. Nothing was stored.
 
 >>> space.put(\"job\", 17, b\"resize\")
@@ -67,13 +68,7 @@ True
         }
         let (py, space) = (call.py, call.space());
         arguments::with_fields(py, (Source::Positional, call.fields), call.handle, |tuple| {
-            match space.put(tuple) {
-                Ok(()) => Ok(call.none()),
-                Err(full @ Error::SpaceFull { .. }) => {
-                    when_room(call, timeout, full, || space.put(tuple)).map(|()| call.none())
-                }
-                Err(why) => Err(why.into()),
-            }
+            waiting::with_room(py, space, timeout, || space.put(tuple)).map(|()| call.none())
         })
     }
 }
@@ -99,42 +94,18 @@ fn put_leased<'py>(
     let (py, space) = (call.py, call.space());
     let lease =
         arguments::with_fields(py, (Source::Positional, call.fields), call.handle, |tuple| {
-            let put = || space.put_leased(tuple, terms);
-            match put() {
-                Err(full @ Error::SpaceFull { .. }) => when_room(call, timeout, full, put),
-                done => Ok(done?),
-            }
+            waiting::with_room(py, space, timeout, || space.put_leased(tuple, terms))
         })?;
     Ok(Bound::new(py, Lease::new(lease, call.handle_object()))?.into_any())
 }
 
-/// Puts as soon as others have made room, if the caller waits for that at all.
-#[cold]
-fn when_room<R>(
-    call: &Call<'_, '_>,
-    timeout: Option<Duration>,
-    full: Error,
-    put: impl Fn() -> Result<R, Error>,
-) -> Result<R, Failure> {
-    let Some(timeout) = timeout else { return Err(full.into()) };
-    let deadline = Deadline::after(Some(timeout));
-    let anything = TemplateRef::beginning(&[]);
-    let removal = call.space().watch(&[anything], Watch::Removal)?;
-    loop {
-        match put() {
-            Err(Error::SpaceFull { .. }) if waiting::wait(call.py, &removal, &deadline)? => {}
-            done => return Ok(done?),
-        }
-    }
-}
-
-/// `put_all(tuples, lease=None, after=None)`
+/// `put_all(tuples, lease=None, after=None, timeout=None)`
 pub(crate) struct PutAll;
 
 impl Verb for PutAll {
     const NAME: &'static CStr = c"put_all";
     const HAS_TEMPLATE: bool = false;
-    const DOC: &'static CStr = c"put_all($self, tuples, /, *, lease=None, after=None)
+    const DOC: &'static CStr = c"put_all($self, tuples, /, *, lease=None, after=None, timeout=None)
 --
 
 Add several tuples, all of them or none; they become visible together (rule O5).
@@ -143,6 +114,7 @@ Args:
     tuples: the tuples and entries; any iterable, also a generator.
     lease: how long each of them stays, in seconds, as for put.
     after: how long until they are visible, in seconds, as for put.
+    timeout: longest wait for room for all of them, in seconds, as for put.
 
 Returns:
     How many there were.
@@ -158,8 +130,9 @@ Raises:
 ";
 
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
-        let [lease, after] = call.keywords(["lease", "after"])?;
+        let [lease, after, timeout] = call.keywords(["lease", "after", "timeout"])?;
         let terms = terms(lease, after)?;
+        let timeout = timeout::seconds("timeout", timeout)?;
         let [tuples] = call.fields else {
             return Err(PyTypeError::new_err(
                 "put_all() takes one argument, an iterable of tuples, as in \
@@ -170,9 +143,9 @@ Raises:
         let tuples = collect(tuples)?;
         let space = call.space();
         let count = arguments::with_tuples(call.py, &tuples, call.handle, |tuples| {
-            Ok(match &terms {
-                None => space.put_all(tuples)?,
-                Some(terms) => space.put_all_leased(tuples, terms)?,
+            waiting::with_room(call.py, space, timeout, || match &terms {
+                None => space.put_all(tuples),
+                Some(terms) => space.put_all_leased(tuples, terms),
             })
         })?;
         Ok(count.into_pyobject(call.py).map_err(PyErr::from)?.into_any())
@@ -195,13 +168,13 @@ pub(crate) fn collect<'py>(tuples: &Bound<'py, PyAny>) -> PyResult<Vec<Given<'py
     tuples.enumerate().map(item).collect()
 }
 
-/// `put_if_absent(*fields, unless=None)`
+/// `put_if_absent(*fields, unless=None, timeout=None)`
 pub(crate) struct PutIfAbsent;
 
 impl Verb for PutIfAbsent {
     const NAME: &'static CStr = c"put_if_absent";
     const HAS_TEMPLATE: bool = false;
-    const DOC: &'static CStr = c"put_if_absent($self, /, *fields, unless=None)
+    const DOC: &'static CStr = c"put_if_absent($self, /, *fields, unless=None, timeout=None)
 --
 
 Add the tuple of these fields unless a match of `unless` is there; one step (rule O8).
@@ -213,6 +186,7 @@ Args:
     fields: the fields, as positional arguments.
     unless: a tuple of patterns, an entry, or a template made by `like`. By default the fields
         themselves.
+    timeout: longest wait for room, in seconds, as for put.
 
 Returns:
     Whether it put.
@@ -224,7 +198,8 @@ False
 ";
 
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
-        let [unless] = call.keywords(["unless"])?;
+        let [unless, timeout] = call.keywords(["unless", "timeout"])?;
+        let timeout = timeout::seconds("timeout", timeout)?;
         let unless: Vec<Argument<'_, 'py>> = match unless.filter(|unless| !unless.is_none()) {
             None => call.fields.to_vec(),
             Some(patterns) => patterns_of("unless", patterns)?,
@@ -232,7 +207,7 @@ False
         let (py, space) = (call.py, call.space());
         let put = arguments::with_template(py, (Source::Tuple, &unless), |unless| {
             arguments::with_fields(py, (Source::Positional, call.fields), call.handle, |tuple| {
-                Ok(space.put_if_absent(tuple, unless)?)
+                waiting::with_room(py, space, timeout, || space.put_if_absent(tuple, unless))
             })
         })?;
         Ok(put.into_pyobject(py).map_err(PyErr::from)?.to_owned().into_any())

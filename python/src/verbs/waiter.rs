@@ -20,7 +20,7 @@ use crate::space::Handle;
 use crate::timeout;
 use crate::waiting::{self, Deadline};
 
-/// Get in line for a match ("take", "read") in `space`, or watch for events ("put", "removal").
+/// Get in line for a match ("take", "read") or for "room" in `space`, or watch for events ("put", "removal").
 #[pyfunction]
 #[pyo3(signature = (space, want, /, *template))]
 pub(crate) fn waiter(
@@ -36,6 +36,7 @@ pub(crate) fn waiter(
             "read" => engine.waiter(template, Want::Read)?,
             "put" => engine.watch(template, Watch::Put)?,
             "removal" => engine.watch(template, Watch::Removal)?,
+            "room" => engine.room()?,
             other => return Err(PyValueError::new_err(format!("nobody wants {other:?}")).into()),
         })
     });
@@ -48,6 +49,18 @@ pub(crate) fn waiter(
 pub(crate) fn seconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
     let seconds = timeout::seconds(name, Some(&value.as_borrowed()))?;
     Ok(seconds.map(|seconds| seconds.as_secs_f64()))
+}
+
+/// How long a put waits for room whose caller gave this `timeout`, in seconds; None for ever.
+#[pyfunction]
+#[pyo3(signature = (space, timeout, /))]
+pub(crate) fn patience(
+    space: &Bound<'_, Handle>,
+    timeout: &Bound<'_, PyAny>,
+) -> PyResult<Option<f64>> {
+    let timeout = timeout::seconds("timeout", Some(&timeout.as_borrowed()))?;
+    let patience = waiting::patience(space.get().space(), timeout);
+    Ok(patience.limit().map(|seconds| seconds.as_secs_f64()))
 }
 
 /// The exception of a call that waited in vain.
@@ -167,6 +180,11 @@ impl WaiterObject {
         let claimed = claimed.map_err(|failure| self.exception(py, failure))?;
         let claimed = self.kept(claimed);
         claimed.map(|claimed| claim::object(py, self.space.clone_ref(py), claimed)).transpose()
+    }
+
+    /// Run a put, for a place in line for room.
+    fn in_turn<'py>(&self, put: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.current()?.in_turn(|| put.call0())
     }
 
     /// Give up. A tuple that was handed over goes back to its place (T5).

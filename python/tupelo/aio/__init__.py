@@ -48,6 +48,7 @@ def connect(
     fresh: bool = False,
     size: int | str = "256M",
     tuples_max: int | None = None,
+    when_full: Literal["error", "wait", "drop-oldest"] = "error",
     objects: Literal["strict", "pickle"] = "pickle",
     schema: Iterable[type] = (),
 ) -> Space:
@@ -62,6 +63,7 @@ def connect(
             fresh=fresh,
             size=size,
             tuples_max=tuples_max,
+            when_full=when_full,
             objects=objects,
             schema=schema,
         )

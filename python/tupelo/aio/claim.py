@@ -11,12 +11,14 @@ from typing import Any, Generic, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Awaitable, Callable, Generator
     from types import TracebackType
-    from typing import Self
+    from typing import Self, TypeAlias
 
     from tupelo import _native
     from tupelo._native import Seconds
+
+    WithRoom: TypeAlias = Callable[[Callable[[], Any], Seconds | None], Awaitable[Any]]
 
 __all__ = ["Claim"]
 
@@ -32,9 +34,10 @@ class Claim(Coroutine[Any, Any, "Claim[T]"], Generic[T]):
     claim that is forgotten is aborted.
     """
 
-    def __init__(self, begin: Coroutine[Any, Any, _native.Claim[T]]) -> None:
-        """Wrap a call that claims."""
+    def __init__(self, begin: Coroutine[Any, Any, _native.Claim[T]], with_room: WithRoom) -> None:
+        """Wrap a call that claims; `with_room` runs what may have to wait for room."""
         self._begin = begin
+        self._with_room = with_room
         self._begun: _native.Claim[T] | None = None
 
     @property
@@ -66,9 +69,18 @@ class Claim(Coroutine[Any, Any, "Claim[T]"], Generic[T]):
         """Which attempt at the tuple this is; the first is 1."""
         return self._held.attempt
 
-    async def done(self) -> None:
-        """Consume the tuple; what was put under the claim appears at the same moment (K2, K4)."""
-        self._held.done()
+    @property
+    def settled(self) -> bool:
+        """Whether it was done or aborted here. A claim that was lost is found out at its end."""
+        return self._held.settled
+
+    async def done(self, *, timeout: Seconds | None = None) -> None:
+        """Consume the tuple; what was put under the claim appears at the same moment (K2, K4).
+
+        It waits for room for that as `put` does.
+        """
+        held = self._held
+        await self._with_room(lambda: held.done(timeout=0), timeout)
 
     async def abort(self, reason: str | None = None) -> None:
         """Put the tuple back at its old place; what was put under the claim is forgotten (K2)."""
@@ -96,7 +108,15 @@ class Claim(Coroutine[Any, Any, "Claim[T]"], Generic[T]):
         /,
     ) -> None:
         """End the claim, unless the block did: done, or aborted if it raised."""
-        self._held.__exit__(kind, exception, traceback)
+        held = self._held
+        if exception is None and not held.settled:
+            try:
+                await self.done()
+            except BaseException as failure:
+                # Nobody is left who could try again: it goes back, for the reason that is raised.
+                held.__exit__(type(failure), failure, failure.__traceback__)
+                raise
+        held.__exit__(kind, exception, traceback)
 
     # What makes it a coroutine.
 

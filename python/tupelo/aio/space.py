@@ -2,8 +2,9 @@
 
 What does not wait takes about a microsecond, and is the verb of the synchronous space. What waits
 is said once here: in line for a tuple (`take`, `read`, `claim`), or until an attempt succeeds that
-is worth another try when something was put or removed (`put`, `take_many`, `swap`, `wait_none`,
+is worth another try when something was put or removed (`take_many`, `swap`, `wait_none`,
 `consume`).
+Puts stand in line for room.
 """
 
 from __future__ import annotations
@@ -94,21 +95,6 @@ class Space:
 
     # What does not wait.
 
-    async def put_all(
-        self,
-        tuples: Iterable[Any],
-        /,
-        *,
-        lease: Seconds | None = None,
-        after: Seconds | None = None,
-    ) -> int:
-        """Store all tuples together, or none."""
-        return self._space.put_all(tuples, lease=lease, after=after)
-
-    async def put_if_absent(self, *fields: Any, unless: Any = None) -> bool:
-        """Store a tuple unless something matches `unless`; return whether it did."""
-        return self._space.put_if_absent(*fields, unless=unless)
-
     async def try_take(
         self, *template: Any, order: Order = "fifo", where: str | None = None, **fields: Any
     ) -> Any:
@@ -134,7 +120,7 @@ class Space:
         claimed = self._space.try_claim(
             *template, ttl=ttl, max_attempts=max_attempts, order=order, where=where, **fields
         )
-        return None if claimed is None else await Claim(_at_once(claimed))
+        return None if claimed is None else await Claim(_at_once(claimed), self._with_room)
 
     async def take_all(
         self, *template: Any, limit: int | None = None, where: str | None = None, **fields: Any
@@ -216,17 +202,41 @@ class Space:
         after: Seconds | None = None,
         timeout: Seconds | None = None,
     ) -> Lease | None:
-        """Store a tuple; return its lease if it is put on terms. With a timeout, wait for room."""
+        """Store a tuple, waiting for room as the space was created; return its lease, if any."""
 
-        def attempt() -> Lease | None:
-            given = self._space.put(*fields, lease=lease, after=after)
-            return None if given is None else Lease(given)
+        def put() -> _native.Lease | None:
+            return self._space.put(*fields, lease=lease, after=after, timeout=0)
 
-        if timeout is None:
-            return attempt()
-        return await self._until(
-            attempt, "removal", ((_native.Rest(),), {}), timeout, failure=SpaceFull
-        )
+        given = await self._with_room(put, timeout)
+        return None if given is None else Lease(given)
+
+    async def put_all(
+        self,
+        tuples: Iterable[Any],
+        /,
+        *,
+        lease: Seconds | None = None,
+        after: Seconds | None = None,
+        timeout: Seconds | None = None,
+    ) -> int:
+        """Store all tuples together, or none, waiting for room as the space was created."""
+        # Each attempt needs all of them again.
+        every = tuples if isinstance(tuples, (list, tuple)) else list(tuples)
+
+        def put() -> int:
+            return self._space.put_all(every, lease=lease, after=after, timeout=0)
+
+        return await self._with_room(put, timeout)
+
+    async def put_if_absent(
+        self, *fields: Any, unless: Any = None, timeout: Seconds | None = None
+    ) -> bool:
+        """Store a tuple unless something matches `unless`; return whether it did."""
+
+        def put() -> bool:
+            return self._space.put_if_absent(*fields, unless=unless, timeout=0)
+
+        return await self._with_room(put, timeout)
 
     async def take(
         self,
@@ -274,7 +284,8 @@ class Space:
     ) -> Claim[Any]:
         """Claim a match, waiting for one: to be awaited, or entered with `async with`."""
         terms: Terms = {"ttl": ttl, "max_attempts": max_attempts}
-        return Claim(self._claim((template, {"where": where, **fields}), order, timeout, terms))
+        sought = (template, {"where": where, **fields})
+        return Claim(self._claim(sought, order, timeout, terms), self._with_room)
 
     async def _claim(
         self, sought: Sought, order: Order, timeout: Seconds | None, terms: Terms
@@ -402,14 +413,36 @@ class Space:
                 return None
             await self._bell(loop).wait(place, seconds=left)
 
+    async def _with_room(self, put: Callable[[], R], timeout: Seconds | None) -> R:
+        """Put; if there is no room, in line for room, as long as the timeout and the space say."""
+        seconds = _native.patience(self._space, timeout)
+        try:
+            return put()
+        except SpaceFull as full:
+            if seconds == 0 or not full.may_pass:
+                raise
+        loop = asyncio.get_running_loop()
+        deadline = None if seconds is None else loop.time() + seconds
+        place = _native.waiter(self._space, "room")
+        try:
+            while True:
+                try:
+                    return place.in_turn(put)
+                except SpaceFull:
+                    left = None if deadline is None else deadline - loop.time()
+                    if left is not None and left <= 0:
+                        raise
+                await self._bell(loop).wait(place, seconds=left)
+        finally:
+            # The turn, if it came in the meantime, goes to the next in line.
+            place.cancel()
+
     async def _until(
         self,
         attempt: Callable[[], R],
         on: Literal["put", "removal"],
         sought: Sought,
         timeout: Seconds | None,
-        *,
-        failure: type[Exception] = TimeoutError,
     ) -> R:
         """Try again whenever a match was put or removed, until it succeeds or the time runs out."""
         seconds = _native.seconds("timeout", timeout)
@@ -417,7 +450,7 @@ class Space:
         deadline = None if seconds is None else loop.time() + seconds
         try:
             return attempt()
-        except failure:
+        except TimeoutError:
             if seconds == 0:
                 raise
         # Watching begins before the next attempt, so that nothing in between is missed.
@@ -427,7 +460,7 @@ class Space:
             while True:
                 try:
                     return attempt()
-                except failure:
+                except TimeoutError:
                     left = None if deadline is None else deadline - loop.time()
                     if left is not None and left <= 0:
                         raise

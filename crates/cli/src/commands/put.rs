@@ -1,6 +1,7 @@
 //! `tupelo put`: one tuple from words, or one per line of standard input.
 
 use std::io::{self, BufRead};
+use std::time::Duration;
 
 use tupelo::{LeaseTerms, Space, Tuple};
 
@@ -17,9 +18,10 @@ pub(crate) fn run(options: Put, url: Option<String>, output: &mut Output) -> Res
     let space = connect(&url)?;
     let terms = LeaseTerms { lease: options.lease, after: options.after };
     if words != ["-"] {
-        return put(&space, &words::tuple(&words)?, &terms);
+        return put(&space, &words::tuple(&words)?, &terms, options.timeout);
     }
-    let count = put_lines(&space, &terms, io::stdin().lock())?;
+    let one = |tuple: &Tuple| put(&space, tuple, &terms, options.timeout);
+    let count = put_lines(one, io::stdin().lock())?;
     if output.json {
         output.object(&serde_json::json!({ "put": count }))
     } else {
@@ -27,20 +29,31 @@ pub(crate) fn run(options: Put, url: Option<String>, output: &mut Output) -> Res
     }
 }
 
-fn put(space: &Space, tuple: &Tuple, terms: &LeaseTerms) -> Result<(), Failure> {
+fn put(
+    space: &Space,
+    tuple: &Tuple,
+    terms: &LeaseTerms,
+    timeout: Option<Duration>,
+) -> Result<(), Failure> {
     let put = tuple.with_ref(|tuple| {
-        if *terms == LeaseTerms::default() {
-            space.put(tuple)
-        } else {
-            // Whoever wants to renew or cancel it is a program.
-            space.put_leased(tuple, terms).map(|_| ())
-        }
+        let put = |space: &Space| {
+            if *terms == LeaseTerms::default() {
+                space.put(tuple)
+            } else {
+                // Whoever wants to renew or cancel it is a program.
+                space.put_leased(tuple, terms).map(|_| ())
+            }
+        };
+        if timeout.is_some() { space.when_room(timeout, put) } else { put(space) }
     });
     Ok(put.map_err(|error| Failure::Usage(error.to_string()))??)
 }
 
 /// Puts the tuple of each line as soon as it is read, so that the input may be a pipe that goes on.
-fn put_lines(space: &Space, terms: &LeaseTerms, input: impl BufRead) -> Result<u64, Failure> {
+fn put_lines(
+    put: impl Fn(&Tuple) -> Result<(), Failure>,
+    input: impl BufRead,
+) -> Result<u64, Failure> {
     let mut count = 0;
     for (line, number) in input.lines().zip(1_u64..) {
         let stopped = |why: String| {
@@ -52,7 +65,7 @@ fn put_lines(space: &Space, terms: &LeaseTerms, input: impl BufRead) -> Result<u
             continue;
         }
         let tuple = json::tuple(&line).map_err(stopped)?;
-        put(space, &tuple, terms)?;
+        put(&tuple)?;
         count += 1;
     }
     Ok(count)

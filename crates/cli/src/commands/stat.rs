@@ -1,7 +1,7 @@
 //! `tupelo stat`: one page about a space.
 
 use serde_json::json;
-use tupelo::{ShapeStat, Stat};
+use tupelo::{ShapeStat, Stat, WhenFull};
 
 use super::ls::{shape_json, shape_table};
 use super::{connect_existing, pids};
@@ -28,14 +28,15 @@ fn page(url: &str, stat: &Stat, output: &mut Output) -> Result<(), Failure> {
     let pids: Vec<String> = pids(stat).iter().map(ToString::to_string).collect();
     let of_max = 100 * stat.bytes_used / stat.bytes_max.max(1);
     output.line(url)?;
-    output.line(format!("  tuples      {}", format::count(stat.tuples)))?;
+    output.line(format!("  tuples      {}", tuples(stat)))?;
     output.line(format!(
         "  memory      {} in use, {} at most ({of_max} %), {} taken from the machine",
         format::bytes(stat.bytes_used),
         format::bytes(stat.bytes_max),
         format::bytes(stat.bytes_committed),
     ))?;
-    output.line(format!("  waiting     {}", format::plural(stat.waiters, "call", "calls")))?;
+    output.line(format!("  when full   {}", when_full(stat)))?;
+    output.line(format!("  waiting     {}", waiting(stat)))?;
     if stat.where_errors > 0 {
         let times = format::plural(stat.where_errors, "tuple", "tuples");
         output.line(format!("  where       no answer for {times}, which were no match then"))?;
@@ -57,6 +58,32 @@ fn page(url: &str, stat: &Stat, output: &mut Output) -> Result<(), Failure> {
         let lists: Vec<String> = shape.indexes.iter().map(|fields| field_list(fields)).collect();
         output.line(format!("  {}   {}", shape.shape, lists.join(" ")))
     })
+}
+
+fn tuples(stat: &Stat) -> String {
+    let tuples = format::count(stat.tuples);
+    stat.tuples_max.map_or(tuples.clone(), |max| format!("{tuples} of {}", format::count(max)))
+}
+
+/// What becomes of a put for which there is no room, and of how many tuples it became that.
+fn when_full(stat: &Stat) -> String {
+    let policy = match stat.when_full {
+        WhenFull::Error => "a put is refused",
+        WhenFull::Wait => "a put waits",
+        WhenFull::DropOldest => "the oldest go",
+    };
+    if stat.when_full != WhenFull::DropOldest {
+        return policy.to_owned();
+    }
+    format!("{policy}, {} so far", format::count(stat.dropped))
+}
+
+fn waiting(stat: &Stat) -> String {
+    let calls = format::plural(stat.waiters, "call", "calls");
+    if stat.waiting_for_room == 0 {
+        return calls;
+    }
+    format!("{calls}, {} of them for room", format::count(stat.waiting_for_room))
 }
 
 /// Lines about what is there and not to be had, as far as there is any of it.
@@ -102,8 +129,12 @@ fn stat_json(url: &str, stat: &Stat) -> serde_json::Value {
         "bytes_used": stat.bytes_used,
         "bytes_committed": stat.bytes_committed,
         "bytes_max": stat.bytes_max,
+        "tuples_max": stat.tuples_max,
+        "when_full": stat.when_full.name(),
+        "dropped": stat.dropped,
         "waiters": stat.waiters,
         "where_errors": stat.where_errors,
+        "waiting_for_room": stat.waiting_for_room,
         "pids": pids(stat),
         "shapes": stat.shapes.iter().map(shape_json).collect::<Vec<_>>(),
     })

@@ -91,6 +91,11 @@ impl<'m> Check<'_, 'm> {
     pub(super) fn check_wide(&self, filed: &Filed) -> Result<u32, Error> {
         let mut found = BTreeSet::new();
         Self::check_chain(chain::wide(self.view), head::WIDE_SCOPE, &mut found)?;
+        let for_room = Self::check_chain(chain::for_room(self.view), head::WIDE_SCOPE, &mut found)?;
+        let counted = chain::in_line_for_room(self.view) as usize;
+        require(counted == for_room.len(), || {
+            format!("{counted} are counted in line for room, {} are there", for_room.len())
+        })?;
         let expected = filed.get(&head::WIDE_SCOPE).cloned().unwrap_or_default();
         require(found == expected, || {
             format!("the cells {found:?} are in line for several shapes, not {expected:?}")
@@ -147,7 +152,7 @@ impl<'m> Check<'_, 'm> {
         whose: &str,
     ) -> Result<u32, Error> {
         let for_removal =
-            |number: &&u32| waiters::cell(self.view, **number).load(WANT) == Want::Removal.number();
+            |number: &&u32| Want::watches_removals(waiters::cell(self.view, **number).load(WANT));
         let waiting = u32::try_from(found.len()).unwrap_or(u32::MAX);
         let removals = u32::try_from(found.iter().filter(for_removal).count()).unwrap_or(u32::MAX);
         require(counts == (waiting, removals), || {

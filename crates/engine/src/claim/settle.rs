@@ -180,9 +180,16 @@ impl Engine {
 
     /// Consumes a claimed tuple and stores others, at one moment (rule K4).
     fn done_with(&self, place: Place, puts: &[TupleRef<'_>]) -> Result<(), Error> {
-        let incoming = self.all_incoming(puts)?;
+        let mut incoming = self.all_incoming(puts)?;
+        self.require_fit(&incoming)?;
+        if let [(sole, _)] = &mut incoming[..] {
+            // It comes for the one that goes.
+            sole.takes_room = false;
+        }
         let own = stripe::shape_of(place.scope);
-        let delivery = self.retry(|| self.done_with_once(place, own, &incoming))?;
+        let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
+        let done = || self.retry(|| self.done_with_once(place, own, &incoming));
+        let delivery = self.making_room((&shapes, 1), done)?;
         delivery.wake(self);
         Ok(())
     }

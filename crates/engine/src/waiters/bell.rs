@@ -249,4 +249,4 @@ impl Drop for Bell {
     }
 }
 
-const _: () = assert!(NOTHING != Want::Take.number() && NOTHING != Want::Removal.number());
+const _: () = assert!(NOTHING > Want::Removal.number() && NOTHING != Want::Room.number());

@@ -1,4 +1,4 @@
-//! Where cells are linked: per stripe in a table by mask and tag, or in the one list of wide waiters.
+//! Where cells are linked: per stripe in a table by mask and tag, in the one list of wide waiters, or in line for room.
 
 use tupelo_shm::{GRANULE, Section, Span, View};
 
@@ -17,13 +17,21 @@ pub(crate) const CHAINS: u32 = 1024;
 pub(crate) const TABLE_BYTES: usize = 4 * CHAINS as usize;
 
 /// Words of the line of wide waiters.
-type WideLine<'m> = Span<'m, 64>;
-/// How many there are; those among them that wait for a removal; the first.
+pub(crate) type WideLine<'m> = Span<'m, 64>;
+/// How many there are, with those in line for room; those among them that are told of removals; the first.
 const WIDE_WAITING: usize = 0;
 const WIDE_WATCHING_REMOVALS: usize = 4;
 const WIDE_FIRST: usize = 8;
+/// How many are in line for room; the first and the last of them.
+const ROOM_WAITING: usize = 12;
+const ROOM_FIRST: usize = 16;
+const ROOM_LAST: usize = 20;
+/// The cell of who was told last that there may be room, and when, in coarse monotonic milliseconds modulo 2^32.
+/// Hints, written without the log.
+pub(crate) const ROOM_TURN: usize = 24;
+pub(crate) const ROOM_TURN_MS: usize = 28;
 
-fn wide_line<'m>(view: &View<'m>) -> WideLine<'m> {
+pub(crate) fn wide_line<'m>(view: &View<'m>) -> WideLine<'m> {
     view.span(head::WIDE)
 }
 
@@ -70,7 +78,17 @@ pub(crate) fn enter_wide(section: &mut Section<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many wide waiters there are, and how many of them wait for a removal.
+/// How many are in line for room. A hint without the lock.
+pub(crate) fn in_line_for_room(view: &View<'_>) -> u32 {
+    wide_line(view).load(ROOM_WAITING)
+}
+
+/// The first in line for room. Asked under the lock.
+pub(crate) fn first_for_room(view: &View<'_>) -> Option<u32> {
+    Some(wide_line(view).load(ROOM_FIRST)).filter(|first| *first != 0)
+}
+
+/// How many wide waiters there are, and how many of them are told of removals.
 pub(crate) fn wide_counts(view: &View<'_>) -> (u32, u32) {
     let line = wide_line(view);
     (line.load(WIDE_WAITING), line.load(WIDE_WATCHING_REMOVALS))
@@ -135,6 +153,11 @@ pub(crate) fn filed<'v, 'm>(view: &'v View<'m>, stripe: Stripe<'m>, tag: u32) ->
     Chain { view, next: head_of(view, stripe, tag).first(), remaining: WAITERS_MAX }
 }
 
+/// The waiters for room, in the order in which they came.
+pub(crate) fn for_room<'v, 'm>(view: &'v View<'m>) -> Chain<'v, 'm> {
+    Chain { view, next: wide_line(view).load(ROOM_FIRST), remaining: WAITERS_MAX }
+}
+
 /// The wide waiters.
 pub(crate) fn wide<'v, 'm>(view: &'v View<'m>) -> Chain<'v, 'm> {
     Chain { view, next: wide_line(view).load(WIDE_FIRST), remaining: WAITERS_MAX }
@@ -190,7 +213,7 @@ impl Engine {
         let head = head_of(section.view(), stripe, tag);
         link(section, head, number);
         section.add(stripe.page(), WAITING, 1);
-        if cell.load(WANT) == Want::Removal.number() {
+        if Want::watches_removals(cell.load(WANT)) {
             section.add(stripe.page(), WATCHING_REMOVALS, 1);
         }
         Ok(())
@@ -220,9 +243,55 @@ pub(crate) fn file_wide(section: &mut Section<'_>, number: u32) {
     let head = Head::new(section.view(), head::WIDE + WIDE_FIRST);
     link(section, head, number);
     section.add(line, WIDE_WAITING, 1);
-    if cell.load(WANT) == Want::Removal.number() {
+    if Want::watches_removals(cell.load(WANT)) {
         section.add(line, WIDE_WATCHING_REMOVALS, 1);
     }
+}
+
+/// Links a filled cell at the end of the line for room; the section holds the lock of the wide waiters.
+pub(crate) fn file_for_room(section: &mut Section<'_>, number: u32) {
+    let this = cell(section.view(), number);
+    let line = wide_line(section.view());
+    let last = line.load(ROOM_LAST);
+    this.init(SCOPE, head::WIDE_SCOPE);
+    this.init(NEXT, 0);
+    this.init(PREVIOUS, last);
+    if last == 0 {
+        section.set(line, ROOM_FIRST, number);
+    } else {
+        let other = cell(section.view(), last);
+        section.set(other, NEXT, number);
+    }
+    section.set(line, ROOM_LAST, number);
+    section.set(this, STATE, LINKED);
+    count_for_room(section, line, 1);
+}
+
+fn count_for_room<'m>(section: &mut Section<'m>, line: WideLine<'m>, by: i32) {
+    for count in [WIDE_WAITING, WIDE_WATCHING_REMOVALS, ROOM_WAITING] {
+        section.add(line, count, by);
+    }
+}
+
+/// Takes a cell out of the line for room.
+fn unfile_for_room(section: &mut Section<'_>, number: u32) {
+    let this = cell(section.view(), number);
+    let line = wide_line(section.view());
+    let (previous, next) = (this.load(PREVIOUS), this.load(NEXT));
+    if previous == 0 {
+        section.set(line, ROOM_FIRST, next);
+    } else {
+        let other = cell(section.view(), previous);
+        section.set(other, NEXT, next);
+    }
+    if next == 0 {
+        section.set(line, ROOM_LAST, previous);
+    } else {
+        let other = cell(section.view(), next);
+        section.set(other, PREVIOUS, previous);
+    }
+    section.set(this, STATE, OWNED);
+    count_for_room(section, line, -1);
 }
 
 /// Words that taking a cell out of its chain changes: two neighbours and the state, three counts.
@@ -232,7 +301,11 @@ pub(crate) const UNFILE_WORDS: usize = 6;
 pub(crate) fn unfile(section: &mut Section<'_>, number: u32) {
     let cell = cell(section.view(), number);
     let scope = cell.load(SCOPE);
-    let removal = cell.load(WANT) == Want::Removal.number();
+    if cell.load(WANT) == Want::Room.number() {
+        unfile_for_room(section, number);
+        return;
+    }
+    let removal = Want::watches_removals(cell.load(WANT));
     if scope == head::WIDE_SCOPE {
         let line = wide_line(section.view());
         let head = Head::new(section.view(), head::WIDE + WIDE_FIRST);

@@ -10,6 +10,7 @@ use crate::blocks;
 use crate::error::Error;
 use crate::index::key;
 use crate::links;
+use crate::put::Incoming;
 use crate::record::{self, HOLDER, IMAGE_BYTES, SEQUENCE, SHAPE};
 use crate::step;
 use crate::stripe::{self, HELD, Stripe, WAITING};
@@ -118,6 +119,26 @@ pub(crate) fn hand_over<'m>(
 }
 
 impl Engine {
+    /// As [`Engine::deliver`], for a tuple that is new in the space: it is refused if the room that it takes is
+    /// another's, who waited for it.
+    #[inline(always)]
+    pub(crate) fn deliver_new<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        incoming: &Incoming<'_>,
+    ) -> Result<Delivery, Error> {
+        if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section) {
+            return Ok(Delivery::default());
+        }
+        if incoming.takes_room {
+            self.require_turn(section.view())?;
+        }
+        let (fields, kinds) = (incoming.fields, incoming.kinds.as_slice());
+        self.deliver_to_some(section, stripe, reference, fields, kinds)
+    }
+
     /// Gives a filled record that is in no list to the waiters that match it.
     #[inline(always)]
     pub(crate) fn deliver<'m>(
@@ -329,6 +350,7 @@ impl Engine {
             wakes.extend(
                 wide.filter(|(_, cell)| waits(section.view(), *cell)).map(|(number, _)| number),
             );
+            wakes.extend(Self::give_turn(section.view()));
         }
         Ok(Delivery::new(Served { taken: false, wakes }))
     }

@@ -28,6 +28,7 @@ pub(crate) mod chain;
 pub(crate) mod deliver;
 mod finish;
 mod judged;
+pub(crate) mod room;
 pub(crate) mod signal;
 pub(crate) mod stored;
 pub(crate) mod wait;
@@ -75,15 +76,23 @@ pub enum Want {
     Put,
     /// To be told that a match was removed.
     Removal,
+    /// To be told that there may be room for a put, first come first served ([`room`]).
+    Room,
 }
 
 impl Want {
+    /// Whether cells that want this, by their number, are told of removals.
+    pub(crate) const fn watches_removals(number: u32) -> bool {
+        number == Self::Removal.number() || number == Self::Room.number()
+    }
+
     pub(crate) const fn number(self) -> u32 {
         match self {
             Self::Take => 0,
             Self::Read => 1,
             Self::Put => 2,
             Self::Removal => 3,
+            Self::Room => 5,
         }
     }
 }

@@ -223,7 +223,11 @@ impl Waiter {
             });
         }
         let mut section = Section::enter(&engine.memory, head::WIDE_SCOPE)?;
-        chain::file_wide(&mut section, self.number);
+        if self.want == Want::Room {
+            chain::file_for_room(&mut section, self.number);
+        } else {
+            chain::file_wide(&mut section, self.number);
+        }
         Ok(section.commit()?)
     }
 
@@ -343,7 +347,7 @@ impl Waiter {
     }
 
     fn is_watch(&self) -> bool {
-        matches!(self.want, Want::Put | Want::Removal) || self.own_look.is_some()
+        matches!(self.want, Want::Put | Want::Removal | Want::Room) || self.own_look.is_some()
     }
 
     /// Looks for a tuple under the lock: one whose put died before it could signal, or is about to.
@@ -430,10 +434,17 @@ impl Engine {
             // Locked whatever the state says: a put may be handing over at this very moment, or may have
             // died over it.
             let mut section = Section::enter(&self.memory, scope)?;
-            if cell(section.view(), number).load(STATE) == LINKED {
+            let own = cell(section.view(), number);
+            let is_for_room = own.load(WANT) == Want::Room.number();
+            if own.load(STATE) == LINKED {
                 chain::unfile(&mut section, number);
             }
             section.commit()?;
+            let next = if is_for_room { Self::give_turn(section.view()) } else { None };
+            drop(section);
+            if let Some(next) = next {
+                self.tell(next);
+            }
         }
         let reference = cell(&self.memory.view(), number).load(RECORD);
         if reference == 0 {

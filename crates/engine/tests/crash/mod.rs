@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tupelo_crashtest::{Death, Experiment, Region, Script, Summary, thorough};
-use tupelo_engine::{CreateOptions, Engine, Error, Order, Report};
+use tupelo_engine::{CreateOptions, Engine, Error, Limits, Order, Report};
 use tupelo_shm::{Directory, Segment};
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
@@ -22,23 +22,28 @@ const SECOND_KILLS: usize = 4;
 
 /// An engine over shared memory that has no name any more: nothing is left of it after the test.
 pub(crate) fn space(size_bytes: u64) -> Arc<Engine> {
-    space_for(size_bytes, None)
+    space_within(&Limits { size_bytes, ..Limits::default() })
 }
 
 /// As [`space`], for at most so many tuples.
 pub(crate) fn space_for(size_bytes: u64, tuples_max: Option<u64>) -> Arc<Engine> {
+    space_within(&Limits { size_bytes, tuples_max, ..Limits::default() })
+}
+
+/// As [`space`], with these limits.
+pub(crate) fn space_within(limits: &Limits) -> Arc<Engine> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = format!("tupelo-crash-{}-{number}", std::process::id());
     let options = CreateOptions {
-        reserve_bytes: Engine::reserve_bytes(size_bytes),
+        reserve_bytes: Engine::reserve_bytes(limits.size_bytes),
         initial_commit_bytes: 0,
         create: true,
         fresh: true,
         mode: 0o600,
     };
     let (directory, layout) = (Directory::default(), Engine::segment_layout());
-    let initialise = |mapping: &_| Engine::initialise(mapping, size_bytes, tuples_max);
+    let initialise = |mapping: &_| Engine::initialise(mapping, limits);
     let segment =
         Segment::create_or_attach(&directory, &name, &options, &layout, initialise).unwrap();
     directory.remove(&name).unwrap();

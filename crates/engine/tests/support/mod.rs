@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tupelo_engine::{Claim, ClaimTerms, CreateOptions, Engine, Error, Order};
+use tupelo_engine::{Claim, ClaimTerms, CreateOptions, Engine, Error, Limits, Order};
 use tupelo_shm::Segment;
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
@@ -23,7 +23,7 @@ pub(crate) fn engine_for(size_bytes: u64, tuples_max: Option<u64>) -> Arc<Engine
         mode: 0o600,
     };
     let segment = Segment::private(&options, &Engine::segment_layout(), |mapping| {
-        Engine::initialise(mapping, size_bytes, tuples_max)
+        Engine::initialise(mapping, &Limits { size_bytes, tuples_max, ..Limits::default() })
     });
     Arc::new(Engine::new(segment.unwrap()).unwrap())
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::step::{Probe, probes};
-use crate::Limits;
+use crate::{Limits, WhenFull};
 
 /// One case, compiled.
 #[derive(Clone, Debug)]
@@ -75,6 +75,15 @@ fn case(file: &str, json: &Json) -> Case {
 fn limits(place: &str, json: &Json) -> Limits {
     let mut limits = Limits::default();
     for (key, value) in json.as_object().into_iter().flatten() {
+        if key == "when_full" {
+            limits.when_full = match value.as_str() {
+                Some("error") => WhenFull::Error,
+                Some("wait") => WhenFull::Wait,
+                Some("drop-oldest") => WhenFull::DropOldest,
+                _ => panic!("{place}: {value} is no policy"),
+            };
+            continue;
+        }
         assert!(key == "tuples_max", "{place}: `{key}` is not a limit");
         let number = value.as_u64().unwrap_or_else(|| panic!("{place}: `{key}` is not a number"));
         limits.tuples_max = Some(usize::try_from(number).expect("a small number"));

@@ -27,7 +27,24 @@ impl Handle {
     }
 }
 
+impl Handle {
+    /// Where its tuple is.
+    pub(super) fn place(&self) -> Place {
+        self.at
+    }
+
+    /// What was put under the claim.
+    pub(super) fn puts(&self) -> impl Iterator<Item = &Tuple> {
+        self.puts.iter()
+    }
+}
+
 impl State {
+    /// Whether the claim of a handle goes on.
+    pub(super) fn holds(&self, handle: &Handle) -> bool {
+        !handle.is_settled && self.space(handle.at).is_held(handle.fence)
+    }
+
     /// The outcome of an operation on a lease or a claim that leaves no choice.
     pub(super) fn outcome_of_held(&self, at: Place, operation: &Operation) -> Option<Outcome> {
         let mut after = self.clone();

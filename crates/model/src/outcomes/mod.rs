@@ -102,14 +102,44 @@ impl State {
             Operation::Inside { label, operation } => self.inside(at, label, operation),
             Operation::Commit { label } => self.commits(label),
             Operation::RollBack { label } => self.rolls_back(label),
-            _ => {
-                let outcome = self.only_outcome(at, operation);
-                outcome.or_else(|| self.outcome_of_held(at, operation)).into_iter().collect()
-            }
+            _ => self
+                .with_room(at, operation)
+                .iter()
+                .filter_map(|state| state.outcome(at, operation))
+                .collect(),
         }
     }
 
+    /// This state, or those that it may become when room is made for what the operation puts.
+    fn with_room(&self, at: Place, operation: &Operation) -> Vec<Self> {
+        let (at, tuples, leaving): (_, Vec<&Tuple>, _) = match operation {
+            Operation::Put { tuple } | Operation::PutLeased { tuple, .. } => (at, vec![tuple], 0),
+            Operation::PutIfAbsent { tuple, unless } if !self.space(at).present(unless) => {
+                (at, vec![tuple], 0)
+            }
+            Operation::PutAll { tuples } | Operation::PutAllLeased { tuples, .. } => {
+                (at, tuples.iter().collect(), 0)
+            }
+            Operation::Done { label } => match self.claims.get(label) {
+                Some(handle) if self.holds(handle) => (handle.place(), handle.puts().collect(), 1),
+                _ => return vec![self.clone()],
+            },
+            _ => return vec![self.clone()],
+        };
+        let outcome = |space: Space| {
+            let mut after = self.clone();
+            *after.space_mut(at) = space;
+            after
+        };
+        self.space(at).with_room(&tuples, leaving).into_iter().map(outcome).collect()
+    }
+
     /// The outcome of an operation that leaves no choice.
+    fn outcome(&self, at: Place, operation: &Operation) -> Option<Outcome> {
+        self.only_outcome(at, operation).or_else(|| self.outcome_of_held(at, operation))
+    }
+
+    /// The same, of an operation that is about no lease and no claim.
     fn only_outcome(&self, at: Place, operation: &Operation) -> Option<Outcome> {
         let mut after = self.clone();
         let space = after.space_mut(at);

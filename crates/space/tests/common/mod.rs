@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tupelo::{ConnectOptions, Encoded, Error, Field, Order, Scan, Space, Template, TemplateRef};
-use tupelo::{Transaction, Tuple, TupleRef, TupleView, Value, Waiter, Want};
+use tupelo::{Transaction, Tuple, TupleRef, TupleView, Value, Waiter, Want, WhenFull};
 use tupelo_model::conformance::Subject;
 use tupelo_model::{Answer, Limits, Operation, Place};
 
@@ -30,7 +30,16 @@ impl Temporary {
     /// A new space of this engine.
     pub(crate) fn new(engine: &str, limits: Limits) -> Self {
         let tuples_max = limits.tuples_max.map(|tuples_max| tuples_max as u64);
-        Self::with(engine, &ConnectOptions { tuples_max, ..ConnectOptions::default() })
+        let when_full = match limits.when_full {
+            tupelo_model::WhenFull::Error => WhenFull::Error,
+            tupelo_model::WhenFull::Wait => WhenFull::Wait,
+            tupelo_model::WhenFull::DropOldest => WhenFull::DropOldest,
+        };
+        let options = ConnectOptions { tuples_max, when_full, ..ConnectOptions::default() };
+        let mut temporary = Self::with(engine, &options);
+        // As in the model, nobody waits for room.
+        temporary.space = temporary.space.at_once();
+        temporary
     }
 
     /// As [`Temporary::new`], with other options.

@@ -10,7 +10,7 @@ use tupelo_tuple::{Field, TupleRef};
 use super::{DIGIT_BITS, LEVELS, SLOTS, TIME_MS_MAX, arm, armed, disarm, due_ms, pop, slot_for};
 use crate::lease::LeaseTerms;
 use crate::stripe::Stripe;
-use crate::{Engine, step};
+use crate::{Engine, Limits, step};
 
 const TIMERS: u64 = 64;
 const ROUNDS: u64 = 40;
@@ -55,7 +55,7 @@ fn engine() -> Engine {
         mode: 0o600,
     };
     let segment = Segment::private(&options, &Engine::segment_layout(), |mapping| {
-        Engine::initialise(mapping, size_bytes, None)
+        Engine::initialise(mapping, &Limits { size_bytes, ..Limits::default() })
     });
     Engine::new(segment.unwrap()).unwrap()
 }

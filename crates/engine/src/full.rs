@@ -1,0 +1,161 @@
+//! What a space may hold, and what becomes of a put for which there is no room (rule B1).
+//!
+//! A space that drops its oldest tuples makes room before it puts: of the shape that is put, since only tuples of one
+//! shape have an order of age (T2), and if it has none left, of the shape that has most. What somebody holds, what is
+//! dead or delayed, is never dropped. Each drop is a step of its own, as an expiry is.
+
+use std::sync::atomic::Ordering;
+
+use crate::Engine;
+use crate::engine::{self, DROPPED, space_line};
+use crate::error::Error;
+use crate::find::Hit;
+use crate::layout::EXTENT_BYTES;
+use crate::links;
+use crate::put::Incoming;
+use crate::record;
+use crate::registry;
+use crate::stripe::{self, FIRST, LIVE, Stripe};
+
+/// What a new space may hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// The most memory for tuples, in bytes. Rounded up to what can be had.
+    pub size_bytes: u64,
+    /// The most tuples; `None`: as many as fit.
+    pub tuples_max: Option<u64>,
+    /// What becomes of a put for which there is no room.
+    pub when_full: WhenFull,
+}
+
+/// What becomes of a put for which there is no room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It is refused.
+    #[default]
+    Error,
+    /// It waits for room.
+    Wait,
+    /// The oldest tuples are dropped for it.
+    DropOldest,
+}
+
+impl WhenFull {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Error, Self::Wait, Self::DropOldest];
+
+    /// Its name, as in `connect(..., when_full="drop-oldest")`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Wait => "wait",
+            Self::DropOldest => "drop-oldest",
+        }
+    }
+
+    pub(crate) const fn number(self) -> u32 {
+        self as u32
+    }
+
+    pub(crate) fn of_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.number() == number)
+    }
+}
+
+impl Engine {
+    /// What becomes of a put for which there is no room: as the space was created.
+    pub fn when_full(&self) -> WhenFull {
+        self.when_full
+    }
+
+    pub(crate) fn drops_oldest(&self) -> bool {
+        self.when_full == WhenFull::DropOldest
+    }
+
+    /// Refuses tuples that would not fit into an empty space together: nobody has to wait, or to go, for them.
+    pub(crate) fn require_fit(&self, incoming: &[(Incoming<'_>, u32)]) -> Result<(), Error> {
+        let tuples = incoming.len() as u64;
+        if self.tuples_max != 0 && tuples > self.tuples_max {
+            return Err(Error::TooMany { tuples, tuples_max: self.tuples_max });
+        }
+        let bytes = incoming.iter().map(|(one, _)| one.size.bytes as u64).sum();
+        let max_bytes = u64::from(self.layout.extents_max) * EXTENT_BYTES as u64;
+        if bytes > max_bytes { Err(Error::TooLarge { bytes, max_bytes }) } else { Ok(()) }
+    }
+
+    /// Runs a put of tuples of `shapes`, one each, while `leaving` others go. In a space that drops its oldest tuples,
+    /// drops them until there is room.
+    pub(crate) fn making_room<R>(
+        &self,
+        (shapes, leaving): (&[u32], usize),
+        mut put: impl FnMut() -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        loop {
+            match put() {
+                Err(Error::SpaceFull(full)) if self.drops_oldest() => {
+                    let helps = self.drops_help(shapes.len().saturating_sub(leaving));
+                    if !(helps && self.drop_oldest(shapes)?) {
+                        return Err(Error::SpaceFull(full));
+                    }
+                }
+                done => return done,
+            }
+        }
+    }
+
+    /// Whether so many more tuples would fit if all that may be dropped were.
+    fn drops_help(&self, more: usize) -> bool {
+        let view = self.memory.view();
+        let live = |shape| u64::from(Stripe::of_shape(&view, shape).page().load(LIVE));
+        let live: u64 = (0..registry::count(&view)).map(live).sum();
+        let staying = engine::tuples(&view).saturating_sub(live);
+        self.tuples_max == 0 || staying + more as u64 <= self.tuples_max
+    }
+
+    /// Drops one tuple. Returns whether there was one to drop.
+    #[cold]
+    fn drop_oldest(&self, shapes: &[u32]) -> Result<bool, Error> {
+        for shape in shapes {
+            if self.drop_oldest_of(*shape)? {
+                return Ok(true);
+            }
+        }
+        let view = self.memory.view();
+        let live = |shape: &u32| Stripe::of_shape(&view, *shape).page().load(LIVE);
+        // Others may take the last ones meanwhile: then it is the next shape's turn.
+        while let Some(shape) = (0..registry::count(&view)).rev().max_by_key(live)
+            && live(&shape) > 0
+        {
+            if self.drop_oldest_of(shape)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Drops the oldest tuple of a shape, if it has any that nobody holds.
+    fn drop_oldest_of(&self, shape: u32) -> Result<bool, Error> {
+        let told = self.retry(|| {
+            let mut section = self.enter(stripe::scope_of(shape))?;
+            let stripe = Stripe::of_shape(section.view(), shape);
+            let first = stripe.page().load(FIRST);
+            if first == 0 {
+                section.finish()?;
+                return Ok(None);
+            }
+            let kinds = self
+                .kinds_of(section.view(), shape)
+                .ok_or_else(|| self.damaged("a stripe of a shape that does not exist"))?;
+            let record = record::at(section.view(), first);
+            links::unlink_found(&mut section, stripe, Hit { record, place: None });
+            let told = self.told_of_removal(&mut section, stripe, first, kinds.as_slice())?;
+            self.free_record_at(&mut section, stripe, record)?;
+            section.commit()?;
+            Ok(Some(told))
+        })?;
+        let Some(told) = told else { return Ok(false) };
+        space_line(&self.memory.view()).double(DROPPED).fetch_add(1, Ordering::Relaxed);
+        told.wake(self);
+        Ok(true)
+    }
+}

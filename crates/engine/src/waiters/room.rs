@@ -1,0 +1,93 @@
+//! Waiting for room in a full space (rule B1): first come, first served.
+//!
+//! Who waits for room owns a cell that wants no tuple, in a line of its own under the lock of the wide waiters. A
+//! removal tells the first in line, and only that one (T4), and notes that it has the *turn*: other puts leave the
+//! room to it. Whoever leaves the line, served or not, hands the turn to the next; the sweeper does it for the dead.
+//!
+//! A turn runs out, so that one who is stopped, or whose tuple is larger than the room, holds nobody up for long: who
+//! waits looks around as every blocked caller does, and then tries without being told.
+//!
+//! Whose turn it is, and since when, are hints: written without the log, and good for the order alone. Whether there is
+//! room, a put finds out for itself.
+
+use std::cell::Cell as LocalCell;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tupelo_shm::{View, futex};
+use tupelo_tuple::TemplateRef;
+
+use super::wait::Waiter;
+use super::{Want, chain};
+use crate::Engine;
+use crate::error::Error;
+
+/// How long a turn lasts that nobody uses: as long as a blocked caller sleeps without looking around.
+const TURN_MS_MAX: u32 = 100;
+
+thread_local! {
+    /// The cell of the place in line that this thread's puts are made for; 0 if for none.
+    static OWN_PLACE: LocalCell<u32> = const { LocalCell::new(0) };
+}
+
+/// Forgets the place in line again, also if the put panics.
+struct Placed;
+
+impl Drop for Placed {
+    fn drop(&mut self) {
+        OWN_PLACE.set(0);
+    }
+}
+
+impl Engine {
+    /// Gets in line for room. [`Waiter::wait`] returns true when it is worth trying, and now and then in vain.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::waiter`].
+    pub fn room(self: &Arc<Self>) -> Result<Waiter, Error> {
+        self.waiter(&[TemplateRef::beginning(&[])], Want::Room)
+    }
+
+    /// Refuses a put that would take the room that somebody in line was told of. Asked inside the section of the put,
+    /// and only if anybody waits for anything.
+    #[cold]
+    pub(crate) fn require_turn(&self, view: &View<'_>) -> Result<(), Error> {
+        let in_line = chain::in_line_for_room(view);
+        if in_line == 0 {
+            return Ok(());
+        }
+        let line = chain::wide_line(view);
+        let turn = line.load(chain::ROOM_TURN);
+        let is_anothers = turn != 0 && turn != OWN_PLACE.get();
+        if is_anothers && now_ms().wrapping_sub(line.load(chain::ROOM_TURN_MS)) < TURN_MS_MAX {
+            return Err(self.full_for_others(in_line));
+        }
+        Ok(())
+    }
+
+    /// Gives the turn to the first in line. Returns its cell, whose owner is to be told after the section, which holds
+    /// the lock of the wide waiters.
+    pub(crate) fn give_turn(view: &View<'_>) -> Option<u32> {
+        let first = chain::first_for_room(view)?;
+        let line = chain::wide_line(view);
+        line.word(chain::ROOM_TURN_MS).store(now_ms(), Ordering::Relaxed);
+        line.word(chain::ROOM_TURN).store(first, Ordering::Relaxed);
+        Some(first)
+    }
+}
+
+impl Waiter {
+    /// Runs `put` for this place in line for room: it may use the turn that the place was given.
+    pub fn in_turn<R>(&self, put: impl FnOnce() -> R) -> R {
+        OWN_PLACE.set(self.number());
+        let _placed = Placed;
+        put()
+    }
+}
+
+/// The cheap clock, modulo 2^32.
+#[expect(clippy::cast_possible_truncation, reason = "only differences count")]
+fn now_ms() -> u32 {
+    (futex::monotonic_coarse_ns() / 1_000_000) as u32
+}

@@ -1,0 +1,150 @@
+//! A full space survives the death of who waits for room, who makes it, and who drops the oldest (B1, C1, C2).
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
+
+mod crash;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crash::{contents, put, region, space_within, take};
+use tupelo_crashtest::{Death, Experiment, Script, fork, shared_words, thorough};
+use tupelo_engine::{Engine, Limits, WhenFull};
+use tupelo_tuple::{Field, PatternRef};
+
+const NOW: Option<Duration> = Some(Duration::ZERO);
+/// Far beyond what any of these waits needs: who waits so long was forgotten.
+const FORGOTTEN: Option<Duration> = Some(Duration::from_secs(60));
+const INT: PatternRef<'static> = crash::INT;
+
+/// A space with two tuples, `(1, 1)` and `(2, 2)`, and no room for a third.
+fn full(when_full: WhenFull) -> Arc<Engine> {
+    let engine = space_within(&Limits { size_bytes: 8 << 20, tuples_max: Some(2), when_full });
+    (1..=2).for_each(|number| put(&engine, number, number));
+    engine
+}
+
+/// Kills a process at every instruction of `script`, lets another clean up, and judges what is there.
+fn kill_everywhere(
+    engine: &Arc<Engine>,
+    script: impl Fn(&Arc<Engine>),
+    judge: impl Fn(Vec<String>, bool),
+) {
+    let register = || {
+        engine.check().unwrap();
+        Arc::clone(engine)
+    };
+    let script = Script::new(register, |engine| script(engine));
+    let kills = if thorough() { 10_000 } else { 16 };
+    let summary = Experiment::new(region(engine)).with_kills(kills).kill_at_every_instruction(
+        &script,
+        |death: Death| {
+            engine.sweep().unwrap();
+            engine.check().unwrap();
+            judge(contents(engine), death.instructions == death.of);
+            engine.check().unwrap();
+        },
+    );
+    eprintln!("{} instructions, {} kills", summary.instructions, summary.kills);
+}
+
+#[test]
+fn who_dies_in_line_for_room_leaves_the_line_whole() {
+    let engine = full(WhenFull::Error);
+    let (first, third) = (engine.room().unwrap(), engine.room().unwrap());
+    let script = |engine: &Arc<Engine>| {
+        let room = engine.room().unwrap();
+        assert!(room.in_turn(|| engine.put(&[Field::Int(3), Field::Int(3)])).is_err());
+        drop(room);
+    };
+    kill_everywhere(&engine, script, |tuples, _| {
+        assert_eq!(tuples, ["1,1", "2,2"]);
+        assert_eq!(engine.stat().unwrap().waiting_for_room, 2);
+        assert!(take(&engine, &[INT, INT]).is_some());
+        assert!(first.wait(FORGOTTEN).unwrap());
+        first.in_turn(|| engine.put(&[Field::Int(3), Field::Int(3)])).unwrap();
+    });
+    drop((first, third));
+    assert_eq!(engine.stat().unwrap().waiters, 0);
+}
+
+#[test]
+fn a_removal_that_is_killed_wakes_who_waits_for_room_or_has_not_happened() {
+    let engine = full(WhenFull::Error);
+    let room = engine.room().unwrap();
+    let script = |engine: &Arc<Engine>| assert!(take(engine, &[INT, INT]).is_some());
+    kill_everywhere(&engine, script, |tuples, ended| {
+        assert!(!ended || tuples == ["2,2"]);
+        if tuples == ["2,2"] {
+            // Told, or after a slice of its sleep.
+            assert!(room.wait(FORGOTTEN).unwrap());
+            room.in_turn(|| engine.put(&[Field::Int(3), Field::Int(3)])).unwrap();
+        } else {
+            assert_eq!(tuples, ["1,1", "2,2"]);
+        }
+    });
+    drop(room);
+}
+
+#[test]
+fn a_put_that_is_killed_drops_one_tuple_at_most_and_stores_its_own_once() {
+    let engine = full(WhenFull::DropOldest);
+    let script = |engine: &Arc<Engine>| put(engine, 3, 3);
+    kill_everywhere(&engine, script, |tuples, ended| {
+        let legal = [vec!["1,1", "2,2"], vec!["2,2"], vec!["2,2", "3,3"]];
+        assert!(legal.contains(&tuples.iter().map(String::as_str).collect()), "{tuples:?}");
+        assert!(!ended || tuples == ["2,2", "3,3"]);
+        put(&engine, 4, 4);
+        put(&engine, 5, 5);
+        assert_eq!(contents(&engine), ["4,4", "5,5"]);
+    });
+}
+
+/// Runs `act` with a process that has just been told that there is room for it, before another.
+fn first_in_line(act: impl FnOnce(&Arc<Engine>, tupelo_crashtest::Child)) {
+    let engine = full(WhenFull::Error);
+    let told = shared_words(1);
+    let first = fork(|| {
+        let room = engine.room().unwrap();
+        room.wait(None).unwrap();
+        told[0].store(1, std::sync::atomic::Ordering::SeqCst);
+        loop {
+            std::thread::park();
+        }
+    });
+    while engine.stat().unwrap().waiting_for_room == 0 {
+        std::thread::yield_now();
+    }
+    let second = engine.room().unwrap();
+    assert!(!second.wait(NOW).unwrap());
+    assert!(take(&engine, &[INT, INT]).is_some());
+    while told[0].load(std::sync::atomic::Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    act(&engine, first);
+    // Until its turn comes, or the other's has run out.
+    while second.in_turn(|| engine.put(&[Field::Int(3), Field::Int(3)])).is_err() {
+        second.wait(FORGOTTEN).unwrap();
+    }
+    drop(second);
+    engine.check().unwrap();
+}
+
+#[test]
+fn the_turn_of_who_is_killed_goes_to_the_next() {
+    first_in_line(|engine, first| {
+        first.kill();
+        engine.sweep().unwrap();
+        assert_eq!(engine.stat().unwrap().waiting_for_room, 1);
+    });
+}
+
+#[test]
+fn the_turn_of_who_is_stopped_runs_out() {
+    let mut stopped = None;
+    first_in_line(|_, first| {
+        first.signal(19);
+        stopped = Some(first);
+    });
+    stopped.unwrap().kill();
+}

@@ -1,0 +1,287 @@
+//! Waiting for room in a full space: first come first served, and nobody is woken in vain (B1, T4).
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod common;
+
+use std::thread;
+use std::time::Duration;
+
+use common::{ENGINES, Temporary, keep};
+use tupelo::{
+    ClaimTerms, ConnectOptions, Error, Kind, LeaseTerms, Order, Space, WhenFull, fields, template,
+};
+
+const NOW: Option<Duration> = Some(Duration::ZERO);
+/// Far beyond what any of these waits needs: who waits so long was forgotten.
+const FORGOTTEN: Option<Duration> = Some(Duration::from_secs(60));
+
+/// A space of `(n)` from 0 on, as many as fit.
+fn full(engine: &str, tuples_max: i64, when_full: WhenFull) -> Temporary {
+    let options = ConnectOptions {
+        tuples_max: Some(tuples_max.cast_unsigned()),
+        when_full,
+        ..ConnectOptions::default()
+    };
+    let temporary = Temporary::with(engine, &options);
+    (0..tuples_max).for_each(|number| temporary.space.put(&fields![number]).unwrap());
+    temporary
+}
+
+fn take(space: &Space) -> i64 {
+    let taken = space.try_take(&[template![Kind::Int]], Order::Fifo, keep).unwrap().unwrap();
+    taken.to_string().trim_matches(['(', ',', ')']).parse().unwrap()
+}
+
+fn until(condition: impl Fn() -> bool) {
+    while !condition() {
+        thread::yield_now();
+    }
+}
+
+/// Waits until so many are in line for room.
+fn in_line(space: &Space, count: u64) {
+    until(|| space.stat().unwrap().waiting_for_room == count);
+}
+
+fn is_full(error: &Error) -> bool {
+    matches!(error, Error::SpaceFull { .. })
+}
+
+#[test]
+fn puts_that_wait_are_served_in_the_order_in_which_they_came_b1() {
+    for engine in ENGINES {
+        let target = full(engine, 1, WhenFull::Wait);
+        let space = &target.space;
+        thread::scope(|scope| {
+            for number in 1..6_u64 {
+                let put = target.connect_again();
+                scope.spawn(move || put.put(&fields![number.cast_signed()]).unwrap());
+                in_line(space, number);
+            }
+            for number in 0..6 {
+                until(|| space.count(&[template![Kind::Int]]).unwrap() == 1);
+                assert_eq!(take(space), number);
+            }
+        });
+        assert_eq!(space.stat().unwrap().waiters, 0);
+    }
+}
+
+#[test]
+fn a_removal_tells_the_first_in_line_alone_and_others_leave_it_the_room_t4() {
+    for engine in ENGINES {
+        let target = full(engine, 2, WhenFull::Error);
+        let space = &target.space;
+        let (first, second) = (space.room().unwrap(), space.room().unwrap());
+        assert!(!first.wait(NOW).unwrap());
+        take(space);
+        assert!(!second.wait(NOW).unwrap());
+        assert!(first.wait(FORGOTTEN).unwrap());
+        take(space);
+        assert!(!second.wait(NOW).unwrap(), "it is still the first one's turn");
+        first.in_turn(|| space.put(&fields![7])).unwrap();
+        drop(first);
+        assert!(second.wait(FORGOTTEN).unwrap(), "who leaves the line tells the next");
+        second.in_turn(|| space.put(&fields![8])).unwrap();
+        drop(second);
+        assert_eq!((take(space), take(space)), (7, 8));
+        assert_eq!(space.stat().unwrap().waiters, 0);
+    }
+}
+
+/// Tries again if more time passed between two lines of a test than a turn lasts.
+fn in_time(mut attempt: impl FnMut() -> bool) {
+    while !attempt() {}
+}
+
+#[test]
+fn a_put_that_did_not_wait_does_not_take_the_room_of_one_that_did_b1() {
+    for engine in ENGINES {
+        in_time(|| {
+            let target = full(engine, 1, WhenFull::Error);
+            let space = &target.space;
+            let room = space.room().unwrap();
+            take(space);
+            let Err(refused) = space.put(&fields![7]) else { return false };
+            assert!(refused.to_string().contains("for 1 who wait for it"), "{refused}");
+            let terms = LeaseTerms { after: Some(Duration::from_secs(60)), lease: None };
+            let Err(refused) = space.put_leased(&fields![7], &terms) else { return false };
+            assert!(is_full(&refused));
+            // A swap needs no room.
+            space.try_swap(&[template![Kind::Int]], &fields![8], keep).unwrap();
+            room.in_turn(|| space.put(&fields![9])).is_ok()
+        });
+    }
+}
+
+#[test]
+fn a_turn_that_nobody_uses_runs_out_b1() {
+    for engine in ENGINES {
+        let target = full(engine, 1, WhenFull::Error);
+        let space = &target.space;
+        let stopped = space.room().unwrap();
+        take(space);
+        assert!(stopped.wait(FORGOTTEN).unwrap());
+        // It does nothing, and the others go on.
+        space.when_room(FORGOTTEN, |space| space.put(&fields![7])).unwrap();
+        take(space);
+        until(|| space.put(&fields![8]).is_ok());
+    }
+}
+
+#[test]
+fn who_waits_in_vain_leaves_nothing_behind_b1_t5() {
+    for engine in ENGINES {
+        let target = full(engine, 1, WhenFull::Error);
+        let space = &target.space;
+        for timeout in [Duration::ZERO, Duration::from_millis(3)] {
+            let put = space.when_room(Some(timeout), |space| space.put(&fields![1]));
+            assert!(is_full(&put.unwrap_err()));
+        }
+        assert_eq!(space.stat().unwrap().waiters, 0);
+        assert_eq!(take(space), 0);
+        space.put(&fields![1]).unwrap();
+    }
+}
+
+#[test]
+fn every_verb_that_puts_waits_in_a_space_that_is_made_so_b1() {
+    for engine in ENGINES {
+        let target = full(engine, 2, WhenFull::Wait);
+        let space = &target.space;
+        let terms = ClaimTerms { ttl: Duration::from_secs(60), attempts_max: None };
+        let lease = LeaseTerms { lease: Some(Duration::from_secs(60)), after: None };
+        let int = [template![Kind::Int]];
+        let puts: [&(dyn Fn(&Space) + Sync); 5] = [
+            &|space| space.put(&fields![10]).unwrap(),
+            &|space| drop(space.put_leased(&fields![10], &lease).unwrap()),
+            &|space| assert_eq!(space.put_all(&[&fields![10], &fields![11]]).unwrap(), 2),
+            &|space| {
+                assert_eq!(space.put_all_leased(&[&fields![10], &fields![11]], &lease).unwrap(), 2);
+            },
+            &|space| assert!(space.put_if_absent(&fields!["a"], &[template!["a"]]).unwrap()),
+        ];
+        for put in puts {
+            thread::scope(|scope| {
+                scope.spawn(|| put(space));
+                in_line(space, 1);
+                space.take_all(&int, None, keep).unwrap();
+            });
+            space.take_all(&[template![..]], None, keep).unwrap();
+            (0..2).for_each(|number| space.put(&fields![number]).unwrap());
+        }
+        let (claim, _) = space.try_claim(&int, Order::Fifo, &terms, keep).unwrap().unwrap();
+        claim.put(&fields![20]).unwrap();
+        claim.put(&fields![21]).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| claim.done().unwrap());
+            in_line(space, 1);
+            assert_eq!(space.count(&int).unwrap(), 1);
+            take(space);
+        });
+        assert_eq!((take(space), take(space)), (20, 21));
+    }
+}
+
+#[test]
+fn what_never_fits_is_refused_at_once_b1() {
+    for engine in ENGINES {
+        let target = full(engine, 2, WhenFull::Wait);
+        let space = &target.space;
+        let three = [&fields![1], &fields![2], &fields![3]];
+        let refused = space.put_all(&three).unwrap_err();
+        assert!(refused.to_string().starts_with("TUP-005: 3 tuples at once"), "{refused}");
+        let options = ConnectOptions {
+            size_bytes: 2 << 20,
+            when_full: WhenFull::Wait,
+            ..ConnectOptions::default()
+        };
+        let small = Temporary::with(engine, &options);
+        let large = vec![7_u8; 4 << 20];
+        assert!(is_full(&small.space.put(&fields![large.as_slice()]).unwrap_err()));
+        let half = vec![7_u8; 1 << 20];
+        let halves = [fields![half.as_slice()], fields![half.as_slice()], fields![half.as_slice()]];
+        assert!(is_full(&small.space.put_all(&halves.each_ref()).unwrap_err()));
+    }
+}
+
+#[test]
+fn the_end_of_a_lease_makes_room_b1_l1() {
+    for engine in ENGINES {
+        let target = full(engine, 1, WhenFull::Wait);
+        let space = &target.space;
+        take(space);
+        let terms = LeaseTerms { lease: Some(Duration::from_millis(5)), after: None };
+        space.put_leased(&fields![1], &terms).unwrap();
+        space.put(&fields![2]).unwrap();
+        assert_eq!(take(space), 2);
+    }
+}
+
+#[test]
+fn who_waits_for_bytes_is_served_too_b1() {
+    for engine in ENGINES {
+        let options = ConnectOptions {
+            size_bytes: 2 << 20,
+            when_full: WhenFull::Wait,
+            ..ConnectOptions::default()
+        };
+        let target = Temporary::with(engine, &options);
+        let space = &target.space;
+        let part = vec![7_u8; 100_000];
+        let tuple = fields!["part", part.as_slice()];
+        while space.at_once().put(&tuple).is_ok() {}
+        let before = space.count(&[template!["part", Kind::Bytes]]).unwrap();
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| space.put(&tuple).unwrap());
+            }
+            in_line(space, 3);
+            for _ in 0..3 {
+                let part = [template!["part", Kind::Bytes]];
+                space.take(&part, Order::Fifo, FORGOTTEN, keep).unwrap();
+            }
+        });
+        assert_eq!(space.count(&[template!["part", Kind::Bytes]]).unwrap(), before);
+    }
+}
+
+#[test]
+fn a_space_of_bytes_drops_its_oldest_b1() {
+    for engine in ENGINES {
+        let options = ConnectOptions {
+            size_bytes: 2 << 20,
+            when_full: WhenFull::DropOldest,
+            ..ConnectOptions::default()
+        };
+        let target = Temporary::with(engine, &options);
+        let space = &target.space;
+        let part = vec![7_u8; 1_000];
+        for number in 0..10_000_i64 {
+            space.put(&fields![number, part.as_slice()]).unwrap();
+        }
+        let stat = space.stat().unwrap();
+        assert_eq!(stat.dropped + stat.tuples, 10_000);
+        assert!(stat.tuples > 500, "{} are left", stat.tuples);
+        let newest = space.read_all(&[template![Kind::Int, Kind::Bytes]], Some(1), keep).unwrap();
+        let oldest_left = 10_000 - stat.tuples.cast_signed();
+        assert!(newest[0].to_string().starts_with(&format!("({oldest_left},")));
+        // Large ones of another shape drive the small ones out.
+        let large = vec![7_u8; 1 << 20];
+        space.put(&fields!["large", large.as_slice()]).unwrap();
+        assert_eq!(space.count(&[template!["large", Kind::Bytes]]).unwrap(), 1);
+    }
+}
+
+#[test]
+fn a_space_keeps_the_policy_that_it_was_created_with() {
+    for engine in ENGINES {
+        for when_full in WhenFull::ALL {
+            let target = full(engine, 1, when_full);
+            let again = target.connect_again();
+            assert_eq!(again.when_full(), when_full);
+            let stat = again.stat().unwrap();
+            assert_eq!((stat.when_full, stat.tuples_max), (when_full, Some(1)));
+        }
+    }
+}
