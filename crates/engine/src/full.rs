@@ -6,6 +6,8 @@
 
 use std::sync::atomic::Ordering;
 
+use tupelo_shm::View;
+
 use crate::Engine;
 use crate::engine::{self, DROPPED, space_line};
 use crate::error::Error;
@@ -92,15 +94,21 @@ impl Engine {
     ) -> Result<R, Error> {
         loop {
             match put() {
-                Err(Error::SpaceFull(full)) if self.drops_oldest() => {
-                    let helps = self.drops_help(shapes.len().saturating_sub(leaving));
-                    if !(helps && self.drop_oldest(shapes)?) {
+                Err(Error::SpaceFull(full)) => {
+                    if !self.makes_room(shapes, leaving)? {
                         return Err(Error::SpaceFull(full));
                     }
                 }
                 done => return done,
             }
         }
+    }
+
+    /// Drops a tuple for a put of tuples of `shapes`, while `leaving` others go, if that is the space's way and helps.
+    /// Returns whether it did.
+    pub(crate) fn makes_room(&self, shapes: &[u32], leaving: usize) -> Result<bool, Error> {
+        let helps = || self.drops_help(shapes.len().saturating_sub(leaving));
+        Ok(self.drops_oldest() && helps() && self.drop_oldest(shapes)?)
     }
 
     /// Whether so many more tuples would fit if all that may be dropped were.
@@ -122,10 +130,10 @@ impl Engine {
         }
         let view = self.memory.view();
         let live = |shape: &u32| Stripe::of_shape(&view, *shape).page().load(LIVE);
-        // Others may take the last ones meanwhile: then it is the next shape's turn.
-        while let Some(shape) = (0..registry::count(&view)).rev().max_by_key(live)
-            && live(&shape) > 0
-        {
+        let mut others: Vec<u32> = (0..registry::count(&view)).collect();
+        others.sort_by_key(|shape| std::cmp::Reverse(live(shape)));
+        // Others may take the last ones of a shape meanwhile, or have read all: then it is the next one's turn.
+        for shape in others {
             if self.drop_oldest_of(shape)? {
                 return Ok(true);
             }
@@ -133,16 +141,15 @@ impl Engine {
         Ok(false)
     }
 
-    /// Drops the oldest tuple of a shape, if it has any that nobody holds.
+    /// Drops the oldest tuple of a shape, if it has any that nobody holds, and that no open transaction has read (X3).
     fn drop_oldest_of(&self, shape: u32) -> Result<bool, Error> {
         let told = self.retry(|| {
             let mut section = self.enter(stripe::scope_of(shape))?;
             let stripe = Stripe::of_shape(section.view(), shape);
-            let first = stripe.page().load(FIRST);
-            if first == 0 {
+            let Some(first) = oldest_unread(section.view(), stripe) else {
                 section.finish()?;
                 return Ok(None);
-            }
+            };
             let kinds = self
                 .kinds_of(section.view(), shape)
                 .ok_or_else(|| self.damaged("a stripe of a shape that does not exist"))?;
@@ -158,4 +165,20 @@ impl Engine {
         told.wake(self);
         Ok(true)
     }
+}
+
+/// The oldest record of a stripe that takers may have.
+fn oldest_unread(view: &View<'_>, stripe: Stripe<'_>) -> Option<u32> {
+    let mut at = stripe.page().load(FIRST);
+    for _ in 0..stripe.steps_max(view) {
+        if at == 0 {
+            return None;
+        }
+        let header = record::header(view, at);
+        if header.load(record::SHAPE) & record::READ_MARK == 0 {
+            return Some(at);
+        }
+        at = header.load(record::NEXT);
+    }
+    None
 }

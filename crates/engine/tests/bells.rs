@@ -98,6 +98,19 @@ fn a_waiter_that_gave_up_puts_its_tuple_back_and_rings_nobody_t5() {
 }
 
 #[test]
+fn what_a_watch_was_told_before_it_had_a_bell_rings_once_t6() {
+    let engine = engine(16 << 20);
+    let bell = engine.bell().unwrap();
+    let watch = engine.waiter(&[TemplateRef::new(&any_job())], Want::Put).unwrap();
+    engine.put(&job(1)).unwrap();
+    let told = bell.add(&watch);
+    assert_eq!(bell.drain(), [told]);
+    // An event loop that waits again adds it again.
+    bell.add(&watch);
+    assert!(bell.drain().is_empty(), "nothing has happened since");
+}
+
+#[test]
 fn finishing_what_has_not_happened_keeps_the_place_in_line_t3() {
     let engine = engine(16 << 20);
     let waiter = waiter(&engine, &any_job());

@@ -415,6 +415,29 @@ fn a_full_space_refuses_the_commit_and_loses_nothing_b1() {
 }
 
 #[test]
+fn a_space_that_drops_its_oldest_drops_nothing_that_was_read_x3_b1() {
+    let limits = tupelo_engine::Limits {
+        size_bytes: 16 << 20,
+        tuples_max: Some(3),
+        when_full: tupelo_engine::WhenFull::DropOldest,
+    };
+    let engine = support::engine_with(&limits);
+    (1..=3).for_each(|number| engine.put(&job(number)).unwrap());
+    let mut transaction = begin(&engine);
+    assert_eq!(read(&mut transaction, &this_job(1)), Some(1));
+    engine.put(&job(4)).unwrap();
+    assert_eq!(contents(&engine), [1, 3, 4]);
+    let template = any_job();
+    transaction.read_all(0, &[TemplateRef::new(&template)], None, number).unwrap();
+    assert!(matches!(engine.put(&job(5)), Err(Error::SpaceFull(_))), "all were read");
+    transaction.abort().unwrap();
+    let mut transaction = begin(&engine);
+    transaction.put(0, &job(6)).unwrap();
+    transaction.commit().unwrap();
+    assert_eq!(contents(&engine), [3, 4, 6], "a commit makes room as a put does");
+}
+
+#[test]
 fn a_large_tuple_is_taken_like_a_small_one_x3() {
     let engine = engine(64 << 20);
     let bytes = vec![7; 1 << 20];

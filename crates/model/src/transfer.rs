@@ -24,7 +24,7 @@ impl Space {
     /// A [`Refusal`] if the other space does not admit them all; both spaces are as they were.
     pub fn move_to(&mut self, other: &mut Self, template: &Template) -> Result<u64, Refusal> {
         let tuples = self.seen(template, View::TAKE).map(|stored| stored.tuple.clone()).collect();
-        let count = other.put_all(tuples)? as u64;
+        let count = other.receive(tuples)?;
         self.take_all(template, None);
         Ok(count)
     }
@@ -36,6 +36,16 @@ impl Space {
     /// A [`Refusal`] if the other space does not admit them all; both spaces are as they were.
     pub fn copy_to(&self, other: &mut Self, template: &Template) -> Result<u64, Refusal> {
         let tuples: Vec<Tuple> = self.read_all(template, None);
-        Ok(other.put_all(tuples)? as u64)
+        other.receive(tuples)
+    }
+
+    /// Adds what comes from another space. Nothing is dropped for it.
+    fn receive(&mut self, tuples: Vec<Tuple>) -> Result<u64, Refusal> {
+        self.admit(&tuples.iter().collect::<Vec<_>>(), 0)?;
+        let count = tuples.len() as u64;
+        for tuple in tuples {
+            self.add(tuple);
+        }
+        Ok(count)
     }
 }

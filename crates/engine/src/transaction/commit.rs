@@ -71,6 +71,13 @@ fn commit_parts(parts: &[&Part], end_ms: u64) -> Result<Option<Vec<Delivery>>, E
                 return Ok(done);
             }
             Err((index, Error::Need(need))) => changes[index].part.engine.provide(need)?,
+            Err((index, Error::SpaceFull(full))) => {
+                let Change { part, incoming, .. } = &changes[index];
+                let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
+                if !part.engine.makes_room(&shapes, part.holds.len())? {
+                    return Err(Error::SpaceFull(full));
+                }
+            }
             Err((_, error)) => return Err(error),
         }
     }

@@ -152,7 +152,8 @@ impl Bell {
         cell(&view, number).init(WAKES, self.number | IS_BELL);
         // Pairs with the fence in `Engine::tell`.
         fence(Ordering::SeqCst);
-        if waiter.is_ready() {
+        // What it was told of itself is the bell's to tell from here on, once.
+        if waiter.is_ready() | waiter.acknowledge() {
             self.engine.tell(number);
         }
         number

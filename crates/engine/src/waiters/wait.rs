@@ -386,6 +386,11 @@ impl Waiter {
         self.record() != 0 || self.is_watch() && signal::is_raised(self.signal())
     }
 
+    /// Takes the signal of a watch. Returns whether there was one.
+    pub(super) fn acknowledge(&self) -> bool {
+        self.is_watch() && signal::take(self.signal())
+    }
+
     /// Makes a signal for this waiter wake `other`'s owner: one caller then sleeps on several waiters.
     pub fn wakes(&self, other: &Self) {
         self.cell().init(super::WAKES, other.number);

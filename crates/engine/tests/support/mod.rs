@@ -10,20 +10,25 @@ use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
 /// A private space that may grow to so many bytes.
 pub(crate) fn engine(size_bytes: u64) -> Arc<Engine> {
-    engine_for(size_bytes, None)
+    engine_with(&Limits { size_bytes, ..Limits::default() })
 }
 
 /// As [`engine`], for at most so many tuples.
 pub(crate) fn engine_for(size_bytes: u64, tuples_max: Option<u64>) -> Arc<Engine> {
+    engine_with(&Limits { size_bytes, tuples_max, ..Limits::default() })
+}
+
+/// A private space with these limits.
+pub(crate) fn engine_with(limits: &Limits) -> Arc<Engine> {
     let options = CreateOptions {
-        reserve_bytes: Engine::reserve_bytes(size_bytes),
+        reserve_bytes: Engine::reserve_bytes(limits.size_bytes),
         initial_commit_bytes: 4096,
         create: true,
         fresh: false,
         mode: 0o600,
     };
     let segment = Segment::private(&options, &Engine::segment_layout(), |mapping| {
-        Engine::initialise(mapping, &Limits { size_bytes, tuples_max, ..Limits::default() })
+        Engine::initialise(mapping, limits)
     });
     Arc::new(Engine::new(segment.unwrap()).unwrap())
 }
