@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use tupelo_shm::View;
 
 use crate::Engine;
+use crate::claim::list::List;
 use crate::engine::{self, DROPPED, space_line};
 use crate::error::Error;
 use crate::find::Hit;
@@ -107,17 +108,52 @@ impl Engine {
     /// Drops a tuple for a put of tuples of `shapes`, while `leaving` others go, if that is the space's way and helps.
     /// Returns whether it did.
     pub(crate) fn makes_room(&self, shapes: &[u32], leaving: usize) -> Result<bool, Error> {
-        let helps = || self.drops_help(shapes.len().saturating_sub(leaving));
-        Ok(self.drops_oldest() && helps() && self.drop_oldest(shapes)?)
+        let more = shapes.len().saturating_sub(leaving);
+        Ok(self.drops_oldest() && self.may_have_room(more)? && self.drop_oldest(shapes)?)
     }
 
-    /// Whether so many more tuples would fit if all that may be dropped were.
-    fn drops_help(&self, more: usize) -> bool {
+    /// Whether so many more tuples would fit: now, or once all that may be dropped is, if that is the space's way.
+    pub(crate) fn may_have_room(&self, more: usize) -> Result<bool, Error> {
+        let excess = self.excess_of(more);
+        Ok(excess == 0 || self.drops_oldest() && self.has_to_drop(excess)?)
+    }
+
+    /// How many tuples so many more would be too many.
+    fn excess_of(&self, more: usize) -> u64 {
+        if self.tuples_max == 0 {
+            return 0;
+        }
+        let tuples = engine::tuples(&self.memory.view()) + more as u64;
+        tuples.saturating_sub(self.tuples_max)
+    }
+
+    /// Whether there are so many tuples that may be dropped.
+    fn has_to_drop(&self, wanted: u64) -> Result<bool, Error> {
         let view = self.memory.view();
-        let live = |shape| u64::from(Stripe::of_shape(&view, shape).page().load(LIVE));
-        let live: u64 = (0..registry::count(&view)).map(live).sum();
-        let staying = engine::tuples(&view).saturating_sub(live);
-        self.tuples_max == 0 || staying + more as u64 <= self.tuples_max
+        let mut wanted = wanted;
+        for shape in 0..registry::count(&view) {
+            let stripe = Stripe::of_shape(&view, shape);
+            let droppable = if List::Locks.is_empty(stripe) {
+                u64::from(stripe.page().load(LIVE))
+            } else {
+                self.count_unread(shape, wanted)?
+            };
+            wanted = wanted.saturating_sub(droppable);
+            if wanted == 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// How many tuples of a shape no open transaction has read; looks no further than `enough`.
+    fn count_unread(&self, shape: u32, enough: u64) -> Result<u64, Error> {
+        let section = self.enter(stripe::scope_of(shape))?;
+        let stripe = Stripe::of_shape(section.view(), shape);
+        let limit = usize::try_from(enough).unwrap_or(usize::MAX);
+        let count = unread(section.view(), stripe).take(limit).count() as u64;
+        section.finish()?;
+        Ok(count)
     }
 
     /// Drops one tuple. Returns whether there was one to drop.
@@ -146,7 +182,7 @@ impl Engine {
         let told = self.retry(|| {
             let mut section = self.enter(stripe::scope_of(shape))?;
             let stripe = Stripe::of_shape(section.view(), shape);
-            let Some(first) = oldest_unread(section.view(), stripe) else {
+            let Some(first) = unread(section.view(), stripe).next() else {
                 section.finish()?;
                 return Ok(None);
             };
@@ -167,18 +203,17 @@ impl Engine {
     }
 }
 
-/// The oldest record of a stripe that takers may have.
-fn oldest_unread(view: &View<'_>, stripe: Stripe<'_>) -> Option<u32> {
+/// The records of a stripe that no open transaction has read, oldest first.
+fn unread<'v, 'm>(
+    view: &'v View<'m>,
+    stripe: Stripe<'m>,
+) -> impl Iterator<Item = u32> + use<'v, 'm> {
     let mut at = stripe.page().load(FIRST);
-    for _ in 0..stripe.steps_max(view) {
-        if at == 0 {
-            return None;
-        }
-        let header = record::header(view, at);
-        if header.load(record::SHAPE) & record::READ_MARK == 0 {
-            return Some(at);
-        }
+    let all = (0..stripe.steps_max(view)).map_while(move |_| {
+        let (reference, header) = (at, (at != 0).then(|| record::header(view, at))?);
         at = header.load(record::NEXT);
-    }
-    None
+        Some((reference, header))
+    });
+    let unread = all.filter(|(_, header)| header.load(record::SHAPE) & record::READ_MARK == 0);
+    unread.map(|(reference, _)| reference)
 }

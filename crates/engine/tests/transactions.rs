@@ -438,6 +438,23 @@ fn a_space_that_drops_its_oldest_drops_nothing_that_was_read_x3_b1() {
 }
 
 #[test]
+fn a_commit_takes_the_room_of_what_it_consumes_and_nobody_elses_b1() {
+    let engine = support::engine_for(16 << 20, Some(2));
+    (1..=2).for_each(|number| engine.put(&job(number)).unwrap());
+    let mut transaction = begin(&engine);
+    assert_eq!(take(&mut transaction, &this_job(1)), Some(1));
+    let room = engine.room().unwrap();
+    assert_eq!(try_take(&engine, &this_job(2)), Some(2), "which is room for who waits");
+    transaction.put(0, &job(3)).unwrap();
+    transaction.put(0, &job(4)).unwrap();
+    assert!(matches!(transaction.commit(), Err(Error::SpaceFull(_))));
+    assert_eq!(take(&mut transaction, &this_job(4)), Some(4));
+    transaction.commit().unwrap();
+    room.in_turn(|| engine.put(&job(5))).unwrap();
+    assert_eq!(contents(&engine), [3, 5]);
+}
+
+#[test]
 fn a_large_tuple_is_taken_like_a_small_one_x3() {
     let engine = engine(64 << 20);
     let bytes = vec![7; 1 << 20];

@@ -95,12 +95,13 @@ impl std::error::Error for Refusal {}
 impl Space {
     /// This space, or what it may be once it has dropped what these tuples need room for, while `leaving` others go:
     /// the oldest tuple of the first of their shapes that has one, and so on; or else the oldest of the shape that has
-    /// most, any of them. Nothing is dropped if that would not do.
+    /// most, any of them. What an open transaction has read stays (X3). Nothing is dropped if that would not do.
     pub(crate) fn with_room(&self, tuples: &[&Tuple], leaving: usize) -> Vec<Self> {
         let Some(tuples_max) = self.limits.tuples_max else { return vec![self.clone()] };
         let excess = self.count_with(tuples).saturating_sub(tuples_max + leaving);
         let drops = self.limits.when_full == WhenFull::DropOldest;
-        if !drops || excess == 0 || excess > self.tuples.len() || tuples.len() > tuples_max {
+        let may_go = self.tuples.iter().filter(|stored| stored.readers.is_empty()).count();
+        if !drops || excess == 0 || excess > may_go || tuples.len() > tuples_max {
             return vec![self.clone()];
         }
         let without = |place| {
@@ -113,9 +114,9 @@ impl Space {
 
     /// The places of the tuples of which one is dropped next.
     fn oldest_for(&self, tuples: &[&Tuple]) -> Vec<u64> {
+        let may_go = || self.tuples.iter().filter(|stored| stored.readers.is_empty());
         let oldest = |like: &Tuple| {
-            let mut all = self.tuples.iter();
-            all.find(|stored| shape(&stored.tuple) == shape(like)).map(|stored| stored.place)
+            may_go().find(|stored| shape(&stored.tuple) == shape(like)).map(|stored| stored.place)
         };
         if let Some(place) = tuples.iter().find_map(|tuple| oldest(tuple)) {
             return vec![place];
@@ -123,8 +124,8 @@ impl Space {
         let count = |stored: &&Stored| {
             self.tuples.iter().filter(|other| shape(&other.tuple) == shape(&stored.tuple)).count()
         };
-        let most = self.tuples.iter().map(|stored| count(&stored)).max();
-        let fullest = self.tuples.iter().filter(|stored| Some(count(stored)) == most);
+        let most = may_go().map(|stored| count(&stored)).max();
+        let fullest = may_go().filter(|stored| Some(count(stored)) == most);
         let mut places: Vec<u64> = fullest.filter_map(|stored| oldest(&stored.tuple)).collect();
         places.sort_unstable();
         places.dedup();

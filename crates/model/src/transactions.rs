@@ -140,8 +140,11 @@ impl Space {
     /// [`Refusal::TransactionAborted`] if the transaction has ended; another [`Refusal`] if a space does not admit what
     /// was put: the transaction goes on. In both cases nothing has changed.
     pub fn commit(ticket: TransactionTicket, spaces: &mut [&mut Self]) -> Result<(), Refusal> {
-        spaces.iter_mut().try_for_each(|space| space.admit_commit(ticket))?;
-        for space in spaces {
+        let with_room = spaces.iter().map(|space| space.with_room_for(ticket).swap_remove(0));
+        let mut with_room: Vec<Self> = with_room.collect();
+        with_room.iter_mut().try_for_each(|space| space.admit_commit(ticket))?;
+        for (space, with_room) in spaces.iter_mut().zip(with_room) {
+            **space = with_room;
             let (puts, locked) = space.consume(ticket);
             for place in locked {
                 space.release(ticket, place);
@@ -207,6 +210,16 @@ impl Space {
             stored.readers.push(ticket);
         }
         stored.tuple.clone()
+    }
+
+    /// This space, or what it may be once it has dropped what a transaction's puts need room for, when what the
+    /// transaction took is gone (B1). Not empty.
+    pub(crate) fn with_room_for(&self, ticket: TransactionTicket) -> Vec<Self> {
+        let Some(part) = self.parts.iter().find(|part| part.ticket == ticket) else {
+            return vec![self.clone()];
+        };
+        let puts: Vec<&Tuple> = part.puts.iter().map(|stored| &stored.tuple).collect();
+        self.with_room(&puts, part.taken.len())
     }
 
     /// Whether there is room for what a transaction has put, when what it took is gone (B1).

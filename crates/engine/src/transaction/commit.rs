@@ -53,7 +53,11 @@ fn commit_parts(parts: &[&Part], end_ms: u64) -> Result<Option<Vec<Delivery>>, E
     let refs: Vec<_> =
         parts.iter().zip(&fields).map(|(part, fields)| part.own.refs(fields)).collect();
     let changes = parts.iter().zip(&refs).map(|(part, refs)| {
-        let incoming = part.engine.all_incoming(refs)?;
+        let mut incoming = part.engine.all_incoming(refs)?;
+        for (one, _) in incoming.iter_mut().take(part.holds.len()) {
+            // It comes for one that goes.
+            one.takes_room = false;
+        }
         let held = part.holds.iter().chain(part.locks.all().map(|lock| &lock.place));
         let held = held.map(|place| stripe::shape_of(place.scope));
         let mut shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).chain(held).collect();
@@ -72,15 +76,27 @@ fn commit_parts(parts: &[&Part], end_ms: u64) -> Result<Option<Vec<Delivery>>, E
             }
             Err((index, Error::Need(need))) => changes[index].part.engine.provide(need)?,
             Err((index, Error::SpaceFull(full))) => {
-                let Change { part, incoming, .. } = &changes[index];
-                let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
-                if !part.engine.makes_room(&shapes, part.holds.len())? {
+                if !make_room(&changes, index)? {
                     return Err(Error::SpaceFull(full));
                 }
             }
             Err((_, error)) => return Err(error),
         }
     }
+}
+
+/// Drops a tuple for change number `index`, if that is the way of its space, and all changes may find room then.
+/// Returns whether it did.
+fn make_room(changes: &[Change<'_>], index: usize) -> Result<bool, Error> {
+    for Change { part, incoming, .. } in changes {
+        let more = incoming.len().saturating_sub(part.holds.len());
+        if !part.engine.may_have_room(more)? {
+            return Ok(false);
+        }
+    }
+    let Change { part, incoming, .. } = &changes[index];
+    let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
+    part.engine.makes_room(&shapes, part.holds.len())
 }
 
 /// One attempt. An error comes with the number of the change that it concerns.

@@ -115,9 +115,9 @@ impl State {
         if let Some(refused) = self.unless_open(label) {
             return vec![refused];
         }
-        let mut after = self.clone();
-        let spaces = [&mut after.main, &mut after.other];
-        if let Err(refusal) = spaces.into_iter().try_for_each(|space| space.admit_commit(ticket)) {
+        let (mains, others) = (self.main.with_room_for(ticket), self.other.with_room_for(ticket));
+        let mut first = [mains[0].clone(), others[0].clone()];
+        if let Err(refusal) = first.iter_mut().try_for_each(|space| space.admit_commit(ticket)) {
             return vec![(refused(&refusal), self.clone())];
         }
         let committed = |space: &Space| {
@@ -131,7 +131,12 @@ impl State {
             }
             spaces
         };
-        after.settled(label, committed)
+        let with_room = mains.iter().flat_map(|main| {
+            let with =
+                |other: &Space| Self { main: main.clone(), other: other.clone(), ..self.clone() };
+            others.iter().map(with)
+        });
+        with_room.flat_map(|state| state.settled(label, committed)).collect()
     }
 
     /// As [`State::commits`]. Who rolls back does not ask whether there is still something to undo.
