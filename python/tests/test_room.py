@@ -108,6 +108,15 @@ def test_what_never_fits_is_refused_at_once(url):
         assert caught.value.may_pass
 
 
+@pytest.fixture
+def ctrl_c():
+    """Let Ctrl-C be heard, also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_a_put_that_waits_and_stores_nothing(url):
     with full(url, "wait") as space:
         timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
