@@ -491,7 +491,8 @@ impl TransactionObject {
         slf
     }
 
-    /// Commit, unless the block has ended the transaction; abort if it raised.
+    /// Commit, unless the block has committed or aborted; abort if it raised. A block that has gone on after
+    /// `Aborted` ends with it: nothing of what it did has happened.
     #[pyo3(signature = (_kind, exception, _traceback, /))]
     fn __exit__(
         slf: &Bound<'_, Self>,
@@ -499,7 +500,7 @@ impl TransactionObject {
         exception: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        if !slf.as_super().get().held.is_open() {
+        if slf.as_super().get().held.is_ended() {
             return Ok(());
         }
         if !exception.is_none() {

@@ -206,6 +206,19 @@ def test_a_deadlock_ends_with_the_lease_and_says_what_was_waited_for(space):
     assert space.count(REST) == 0  # The other got both.
 
 
+def test_a_block_that_goes_on_after_aborted_does_not_end_as_if_all_were_well(space):
+    with pytest.raises(ts.Aborted, match="0 takes were undone, 1 puts discarded"):  # noqa: PT012
+        with space.transaction(ttl=0.01) as t:
+            t.put("left")
+            with pytest.raises(ts.Aborted):
+                t.take("right")
+    assert space.count(REST) == 0
+    with space.transaction(ttl=0.01) as t:
+        with pytest.raises(ts.Aborted):
+            t.take("right")
+        t.abort()  # Said and done.
+
+
 @pytest.mark.parametrize("verb", ["take", "swap", "read", "take_many"])
 def test_a_deadlock_of_two_that_end_together_ends(space, verb):
     space.put_all([("left",), ("right",)])

@@ -332,6 +332,11 @@ fn a_transaction_that_runs_out_is_undone_and_says_so_x6() {
     let Err(Error::Aborted(abortion)) = transaction.commit() else { panic!("it is over") };
     assert_eq!((abortion.takes, abortion.puts, abortion.ttl), (1, 1, BRIEF));
     assert!(abortion.open >= BRIEF);
+    // Whoever has not heard it the first time hears it again.
+    assert!(!transaction.is_ended());
+    assert_eq!(transaction.put(0, &job(9)), Err(Error::Aborted(abortion.clone())));
+    assert_eq!(transaction.commit(), Err(Error::Aborted(abortion)));
+    transaction.abort().unwrap();
     assert_eq!(transaction.commit(), Err(Error::TransactionEnded { committed: false }));
     assert_eq!(contents(&engine), [3]);
 }

@@ -127,7 +127,8 @@ impl Transaction {
         Ok(self.inner()?.commit()?)
     }
 
-    /// Undoes everything: what was taken is back with its identity, age and place (rule X5).
+    /// Undoes everything: what was taken is back with its identity, age and place (rule X5). If the `ttl` has passed,
+    /// that has happened.
     ///
     /// # Errors
     ///
@@ -138,11 +139,21 @@ impl Transaction {
 
     /// Whether it was neither committed nor aborted, nor found to be over.
     pub fn is_open(&self) -> bool {
+        self.look(tupelo_engine::Transaction::is_open).unwrap_or(true)
+    }
+
+    /// Whether [`Transaction::commit`] or [`Transaction::abort`] has ended it. One whose `ttl` has passed is over, and
+    /// says so at each further call.
+    pub fn is_ended(&self) -> bool {
+        self.look(tupelo_engine::Transaction::is_ended).unwrap_or(false)
+    }
+
+    /// What `ask` says of the transaction; `None` while a call is under way.
+    fn look(&self, ask: impl FnOnce(&tupelo_engine::Transaction) -> bool) -> Option<bool> {
         match self.inner.try_lock() {
-            Ok(inner) => inner.is_open(),
-            Err(TryLockError::Poisoned(inner)) => inner.into_inner().is_open(),
-            // A call is under way.
-            Err(TryLockError::WouldBlock) => true,
+            Ok(inner) => Some(ask(&inner)),
+            Err(TryLockError::Poisoned(inner)) => Some(ask(&inner.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
         }
     }
 

@@ -210,5 +210,5 @@ class Transaction(TransactionSpace):
         traceback: TracebackType | None,
         /,
     ) -> None:
-        """Commit, unless the block has ended the transaction; abort if it raised."""
+        """Commit, unless the block has committed or aborted; abort if it raised."""
         self._transaction.__exit__(kind, exception, traceback)

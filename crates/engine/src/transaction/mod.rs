@@ -40,6 +40,8 @@ enum State {
     Open,
     Committed,
     Aborted,
+    /// Its lease had ended when somebody looked.
+    RunOut(Abortion),
 }
 
 /// What a transaction was that came to nothing.
@@ -103,15 +105,29 @@ impl Transaction {
         self.state == State::Open
     }
 
-    /// Undoes everything (rule X5): what was taken is back at its place, what was put is forgotten.
+    /// Whether it was committed or aborted by who began it. One whose lease has ended says so at each call.
+    pub fn is_ended(&self) -> bool {
+        matches!(self.state, State::Committed | State::Aborted)
+    }
+
+    /// Undoes everything (rule X5): what was taken is back at its place, what was put is forgotten. If the lease has
+    /// ended, all that has happened.
     ///
     /// # Errors
     ///
     /// [`Error::TransactionEnded`]; what the memory says: the rest comes back when the lease ends.
     pub fn abort(&mut self) -> Result<(), Error> {
-        self.require_own_and_open()?;
-        self.state = State::Aborted;
-        self.release()
+        match self.require_own_and_open() {
+            Err(Error::Aborted(_)) => {
+                self.state = State::Aborted;
+                Ok(())
+            }
+            Err(error) => Err(error),
+            Ok(()) => {
+                self.state = State::Aborted;
+                self.release()
+            }
+        }
     }
 
     /// Makes sure that it is open, and this process's.
@@ -121,6 +137,7 @@ impl Transaction {
         }
         match self.state {
             State::Open => Ok(()),
+            State::RunOut(abortion) => Err(Error::Aborted(Box::new(abortion))),
             state => Err(Error::TransactionEnded { committed: state == State::Committed }),
         }
     }
@@ -139,7 +156,7 @@ impl Transaction {
             takes: self.parts.iter().map(Part::takes).sum(),
             puts: self.parts.iter().map(Part::puts).sum(),
         };
-        self.state = State::Aborted;
+        self.state = State::RunOut(abortion);
         self.release()?;
         Ok(Error::Aborted(Box::new(abortion)))
     }
