@@ -207,7 +207,7 @@ def test_a_deadlock_ends_with_the_lease_and_says_what_was_waited_for(space):
 
 
 def test_a_block_that_goes_on_after_aborted_does_not_end_as_if_all_were_well(space):
-    with pytest.raises(ts.Aborted, match="0 takes were undone, 1 puts discarded"):  # noqa: PT012
+    with pytest.raises(ts.Aborted, match="0 takes were undone, 1 puts discarded"):
         with space.transaction(ttl=0.01) as t:
             t.put("left")
             with pytest.raises(ts.Aborted):

@@ -66,9 +66,11 @@ impl Space {
         }
         let engines = spaces.iter().map(|space| space.engine().cloned());
         let engines = engines.collect::<Result<_, _>>()?;
-        let end = Instant::now() + ttl;
-        let inner = Mutex::new(tupelo_engine::Transaction::begin(engines, ttl)?);
-        Ok(Transaction { spaces, inner, end, owner: thread::current().id() })
+        let inner = tupelo_engine::Transaction::begin(engines, ttl)?;
+        // The engine's own moment, and never before it: who waits until then is told that it is over.
+        let left = inner.time_left();
+        let end = Instant::now() + left;
+        Ok(Transaction { spaces, inner: Mutex::new(inner), end, owner: thread::current().id() })
     }
 }
 
@@ -297,7 +299,7 @@ impl<'t> Inside<'t> {
             return self
                 .retry(("take", template), timeout, || self.try_take(template, order, &mut sink));
         }
-        let end = Instant::now() + self.wait_at_most(timeout);
+        let end = self.end_of_wait(timeout);
         let mut waiter = self.waiter(template, Want::Take)?;
         loop {
             match self.finish_take(waiter, &mut sink)? {
@@ -321,7 +323,7 @@ impl<'t> Inside<'t> {
         timeout: Option<Duration>,
         mut attempt: impl FnMut() -> Result<Option<R>, E>,
     ) -> Result<R, E> {
-        let end = Instant::now() + self.wait_at_most(timeout);
+        let end = self.end_of_wait(timeout);
         let puts = self.waiter(template, Want::Read)?;
         while !self.is_over() {
             if let Some(done) = attempt()? {
@@ -355,9 +357,15 @@ impl<'t> Inside<'t> {
 
     /// How long a call that may wait for `timeout` can wait: not longer than the transaction may be open.
     pub fn wait_at_most(&self, timeout: Option<Duration>) -> Duration {
-        // A little longer, so that it is over then.
-        let left = self.transaction.time_left() + Duration::from_millis(2);
+        let left = self.transaction.time_left();
         timeout.map_or(left, |timeout| timeout.min(left))
+    }
+
+    /// When a call that began now has waited long enough.
+    fn end_of_wait(&self, timeout: Option<Duration>) -> Instant {
+        // First the length: a wait that ends with the transaction must not end before it.
+        let length = self.wait_at_most(timeout);
+        Instant::now() + length
     }
 
     /// Takes the matches of one moment, up to `limit`: the oldest of each shape first, then what the transaction has

@@ -157,7 +157,9 @@ class TransactionSpace:
     ) -> R:
         """Try whenever something happens to `place`, until it succeeds or the time runs out."""
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._inside._wait_at_most(timeout)
+        # First the length: a wait that ends with the transaction must not end before it.
+        length = self._inside._wait_at_most(timeout)
+        deadline = loop.time() + length
         try:
             while True:
                 done = None if self._inside._is_over() else attempt()

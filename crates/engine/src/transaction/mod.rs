@@ -95,9 +95,9 @@ impl Transaction {
         Ok(Self { parts, ttl, begin_ms, end_ms, state, fork_generation })
     }
 
-    /// How long it may still be open.
+    /// How long it may still be open. When that has passed, every call says that it is over.
     pub fn time_left(&self) -> Duration {
-        timers::time_until(self.end_ms)
+        timers::exact_time_until(self.end_ms)
     }
 
     /// Whether it was neither committed nor aborted, nor found to be over.
