@@ -65,8 +65,8 @@ pub(crate) fn time_until(due_ms: u64) -> Duration {
 
 /// How long it is until [`is_past`] is true of `due_ms`, and not a nanosecond less.
 pub(crate) fn exact_time_until(due_ms: u64) -> Duration {
-    let due_ns = due_ms.saturating_mul(1_000_000);
-    Duration::from_nanos(due_ns.saturating_sub(futex::monotonic_ns()))
+    let moment_ns = due_ms.saturating_mul(1_000_000);
+    Duration::from_nanos(moment_ns.saturating_sub(futex::monotonic_ns()))
 }
 
 /// Whether what is due at `due_ms` has happened by now.
