@@ -13,7 +13,7 @@ use crate::{Refusal, Space, Tuple};
 pub(crate) struct Transaction {
     pub(crate) ticket: TransactionTicket,
     ends_ms: u64,
-    /// It was committed or rolled back, or somebody was told that it is over.
+    /// It was committed or rolled back. One that is over says so until then.
     is_settled: bool,
 }
 
@@ -174,11 +174,10 @@ impl State {
     /// The outcome of an operation inside a transaction that is not open any more.
     fn unless_open(&self, label: &str) -> Option<Outcome> {
         let transaction = self.transactions[label];
-        let mut after = self.clone();
+        let after = self.clone();
         if transaction.is_settled {
             return Some((Answer::Refused(MISUSE.to_owned()), after));
         }
-        after.settle(label);
         let is_over = transaction.ends_ms <= self.main.now_ms;
         is_over.then(|| (refused(&Refusal::TransactionAborted), after))
     }
