@@ -10,7 +10,7 @@
 //! * `entries`: classes with named fields, and their instances.
 //! * `patterns`, `formals`, `template`: what a field must look like; `F`, `like` and `parse`.
 //! * `verbs`: one file per family of operations; `waiting`: how the blocking ones wait.
-//! * `claim`, `lease`, `transaction`: what `claim`, `put` and `transaction` return.
+//! * `claim`, `lease`, `transaction`, `subscription`: what `claim`, `put`, `transaction` and `subscribe` return.
 //! * `errors`, `refusal`: what goes wrong, as exceptions.
 //! * `fork`: what a child process may not use; `orphan`: a process that ends with its parent.
 //! * `command_line`: the program `tupelo`, for the wheel's console script.
@@ -37,6 +37,7 @@ mod patterns;
 mod refusal;
 mod results;
 mod space;
+mod subscription;
 mod template;
 mod timeout;
 mod transaction;
@@ -63,6 +64,8 @@ mod _native {
     use super::orphan::end_with_parent;
     #[pymodule_export]
     use super::space::{Handle, remove, spaces};
+    #[pymodule_export]
+    use super::subscription::Subscription;
     #[pymodule_export]
     use super::template::{Template, like, parse, parse_tuple};
     #[pymodule_export]

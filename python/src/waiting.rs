@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-use tupelo::{Error, Space, Waiter, WhenFull};
+use tupelo::{Error, Space, Subscription, Waiter, WhenFull};
 
 use crate::errors::Failure;
 
@@ -54,10 +54,31 @@ impl Deadline {
 /// What a signal handler raises, such as `KeyboardInterrupt`, also when the tuple came at the same moment:
 /// dropping the waiter then puts it back (T5). What the space says.
 pub(crate) fn wait(py: Python<'_>, waiter: &Waiter, deadline: &Deadline) -> Result<bool, Failure> {
+    in_slices(py, deadline, |slice| waiter.wait(Some(slice)))
+}
+
+/// Waits until `subscription` may have an event (`true`) or the time has run out (`false`).
+///
+/// # Errors
+///
+/// As [`wait`].
+pub(crate) fn for_event(
+    py: Python<'_>,
+    subscription: &Subscription,
+    deadline: &Deadline,
+) -> Result<bool, Failure> {
+    in_slices(py, deadline, |slice| subscription.wait(Some(slice)))
+}
+
+fn in_slices(
+    py: Python<'_>,
+    deadline: &Deadline,
+    wait: impl Fn(Duration) -> Result<bool, Error> + Sync,
+) -> Result<bool, Failure> {
     loop {
         let left = deadline.left();
         let slice = left.map_or(SLICE, |left| left.min(SLICE));
-        let happened = py.detach(|| waiter.wait(Some(slice)))?;
+        let happened = py.detach(|| wait(slice))?;
         py.check_signals()?;
         if happened {
             return Ok(true);

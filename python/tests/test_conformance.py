@@ -54,7 +54,7 @@ def test_a_case_holds(case, scheme, new_url):
 def test_every_operation_of_the_cases_is_known():
     assert CASES
     operations = {operation(step) for case in CASES for step in case["steps"]}
-    assert operations <= {name for name in vars(Run) if not name.startswith("_")}
+    assert operations <= set(vars(Run))
 
 
 def operation(step):
@@ -96,6 +96,14 @@ def by_shape(tuples):
     groups = {}
     for fields in tuples:
         groups.setdefault(shape(fields), []).append(bits(fields))
+    return groups
+
+
+def by_kinds(events):
+    """Group events by the shapes of their tuples, in order."""
+    groups = {}
+    for kind, fields, *_ in events:
+        groups.setdefault(shape(fields), []).append((kind, bits(fields)))
     return groups
 
 
@@ -145,6 +153,7 @@ class Run:
         self._spaces = {"main": main, "other": other}
         self._calls = {}
         self._scans = {}
+        self._subscriptions = {}
         self._leases = {}
         self._claims = {}
         self._transactions = {}
@@ -180,6 +189,12 @@ class Run:
         elif name == "scan":
             found = sorted(map(repr, map(bits, answer)))
             assert found == sorted(repr(bits(parse_tuple(text))) for text in expected)
+        elif name == "events":
+            assert [event[2:] for event in answer] == [
+                (seq, missed) for *_, seq, missed in expected
+            ]
+            told = [(kind, parse_tuple(text)) for kind, text, *_ in expected]
+            assert by_kinds(answer) == by_kinds(told)
         elif isinstance(expected, list):
             assert by_shape(answer) == by_shape(parse_tuple(text) for text in expected)
         else:
@@ -346,6 +361,18 @@ class Run:
 
     def roll_back(self, step, _here):
         self._transactions[step["roll_back"]].abort()
+
+    def subscribe(self, step, here):
+        wanted = template(step["subscribe"])
+        subscription = here.subscribe(wanted, on=step["on"], buffer=step["buffer"])
+        self._subscriptions[step["as"]] = subscription
+
+    def events(self, step, _here):
+        subscription = self._subscriptions[step["events"]]
+        return list(iter(subscription.try_next, None))
+
+    def unsubscribe(self, step, _here):
+        self._subscriptions.pop(step["unsubscribe"]).close()
 
     def matches(self, step, here):
         wanted = template(step["matches"])

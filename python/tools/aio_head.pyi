@@ -8,7 +8,18 @@ from types import EllipsisType, TracebackType, UnionType
 from typing import Any, Generic, Literal, Self, TypeVar, overload
 
 from tupelo import _native
-from tupelo._native import AnyFormal, Entry, Explanation, Formal, Order, Rest, Seconds, Template
+from tupelo._native import (
+    AnyFormal,
+    Entry,
+    EventKind,
+    Explanation,
+    Formal,
+    Order,
+    Rest,
+    Seconds,
+    Template,
+)
+from tupelo.events import Event
 from tupelo.letters import DeadLetter
 
 E = TypeVar("E", bound=Entry)
@@ -85,6 +96,23 @@ class Transaction(TransactionSpace):
         traceback: TracebackType | None,
         /,
     ) -> None: ...
+
+class Subscription(Generic[T_co]):
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+    def __aiter__(self) -> Self: ...
+    async def __anext__(self) -> Event[T_co]: ...
+    async def next(self, timeout: Seconds | None = None) -> Event[T_co]: ...
+    def try_next(self) -> Event[T_co] | None: ...
+    @property
+    def waiting(self) -> int: ...
+    def close(self) -> None: ...
 
 class Space(_Verbs):
     @property

@@ -34,6 +34,11 @@ FORMS = (
 
 TERMS = "max_attempts: int | None = None, order: Order = 'fifo'"
 
+SUBSCRIBE = (
+    "on: EventKind | Iterable[EventKind] = 'put', buffer: int = 1024, "
+    "buffer_bytes: int | None = None"
+)
+
 # Name, keyword arguments, result for a tuple of type {0}.
 VERBS = (
     ("take", "timeout: Seconds | None = None, order: Order = 'fifo'", "{0}"),
@@ -50,6 +55,7 @@ VERBS = (
     ("claim", f"ttl: Seconds = 30, timeout: Seconds | None = None, {TERMS}", "Claim[{0}]"),
     ("try_claim", f"ttl: Seconds = 30, {TERMS}", "Claim[{0}] | None"),
     ("dead", "", "list[DeadLetter[{0}]]"),
+    ("subscribe", SUBSCRIBE, "Subscription[{0}]"),
     ("scan", "", "Iterator[{0}]"),
     ("consume", "idle: Seconds | None = None", "Iterator[{0}]"),
     ("take_future", "", "Future[{0}]"),
@@ -67,7 +73,7 @@ MARK = "# The verbs that spaces and transactions share stand here.\n"
 WHERE = "where: str | None = None"
 
 # What gives an object at once that is itself awaited, or gone through.
-NO_COROUTINES = ("claim", "scan", "consume")
+NO_COROUTINES = ("claim", "subscribe", "scan", "consume")
 
 
 def overloads(name: str, keywords: str, result: str, *, first: str = "self, ") -> list[str]:

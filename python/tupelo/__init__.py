@@ -19,6 +19,7 @@ from tupelo._native import (
     Lease,
     Rest,
     Space,
+    Subscription,
     Template,
     Transaction,
     TransactionSpace,
@@ -54,17 +55,22 @@ from tupelo.spawn import spawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from tupelo.events import Event
     from tupelo.letters import DeadLetter
 else:
 
     def __getattr__(name: str) -> object:
-        """Import `DeadLetter` where it is used: its module is not as light as the rest."""
-        if name != "DeadLetter":
-            message = f"module {__name__!r} has no attribute {name!r}"
-            raise AttributeError(message)
-        from tupelo.letters import DeadLetter  # noqa: PLC0415
+        """Import what needs `typing`, which is not as light as the rest, where it is used."""
+        if name == "DeadLetter":
+            from tupelo.letters import DeadLetter  # noqa: PLC0415
 
-        return DeadLetter
+            return DeadLetter
+        if name == "Event":
+            from tupelo.events import Event  # noqa: PLC0415
+
+            return Event
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
 
 
 __version__ = "0.1.0"
@@ -77,6 +83,7 @@ __all__ = [
     "Claim",
     "ClaimLost",
     "DeadLetter",
+    "Event",
     "Explanation",
     "F",
     "FieldOrder",
@@ -95,6 +102,7 @@ __all__ = [
     "SpaceFull",
     "SpaceNotFound",
     "Stalled",
+    "Subscription",
     "Template",
     "TemplateError",
     "Timeout",

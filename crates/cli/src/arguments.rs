@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use tupelo::Order;
+use tupelo::{EventKind, Order};
 
 /// Examples come before usage and options: that is what help is opened for.
 const HELP: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}\n";
@@ -20,6 +20,7 @@ Examples:
   tupelo put shm://jobs job 7 cat.png       put the tuple (\"job\", 7, \"cat.png\")
   tupelo take shm://jobs job :int _         take the oldest job, wait for one if there is none
   tupelo ls                                 the spaces of this machine
+  tupelo watch shm://jobs job ...           what happens to jobs, as it happens
   tupelo top shm://jobs                     watch a space live
   tupelo doctor                             why is it slow or stuck?
   tupelo demo password                      a million tuples, four workers",
@@ -60,6 +61,7 @@ pub(crate) enum Command {
     Take(Take),
     Ls(Ls),
     Stat(Stat),
+    Watch(Watch),
     Top(Top),
     Rm(Rm),
     #[command(
@@ -214,6 +216,42 @@ pub(crate) struct Find {
 
 #[derive(Args)]
 #[command(
+    about = "Print what happens to tuples that match, as it happens.",
+    before_help = "\
+Examples:
+  tupelo watch shm://jobs job :int _                   a line for each job that is put
+  tupelo watch shm://jobs ... --on put,take,expire     and what becomes of it; of all tuples
+  tupelo watch shm://jobs job ... --json               one JSON object per event
+  tupelo watch shm://jobs done ... --count 10          ends after ten",
+    after_help = WORDS,
+    help_template = HELP
+)]
+pub(crate) struct Watch {
+    /// The space, then a pattern per field
+    #[arg(value_names = ["URL", "PATTERN"], allow_negative_numbers = true)]
+    pub(crate) words: Vec<String>,
+    /// What to print: put, take (for good), expire (gone, nobody has it), return (back from a claim)
+    #[arg(long, value_name = "EVENTS", value_delimiter = ',', value_parser = event, default_value = "put")]
+    pub(crate) on: Vec<EventKind>,
+    /// End after this many events
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) count: Option<u64>,
+    /// End after this long, as in 5s, 200ms, 2min; exit with 3
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+    /// Only if this holds of the whole tuple `f`, in CEL, as in 'f[1] % 2 == 0'; of an entry the fields are names
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub(crate) condition: Option<String>,
+    /// How many events may wait until the oldest are dropped
+    #[arg(long, value_name = "COUNT", default_value_t = 1024)]
+    pub(crate) buffer: usize,
+    /// Bytes of memory for them [default: 256 for each]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) buffer_bytes: Option<usize>,
+}
+
+#[derive(Args)]
+#[command(
     about = "List the spaces of this machine, or the shapes of tuples in one.",
     before_help = "\
 Examples:
@@ -350,6 +388,12 @@ fn duration(text: &str) -> Result<Duration, String> {
     let number: f64 =
         number.trim().parse().map_err(|_| "write a time like 5s or 200ms".to_owned())?;
     Duration::try_from_secs_f64(number * factor).map_err(|_| "a time is 0 or more".to_owned())
+}
+
+/// A kind of event.
+fn event(text: &str) -> Result<EventKind, String> {
+    let known = EventKind::ALL.into_iter().find(|kind| kind.name() == text);
+    known.ok_or_else(|| "one of put, take, expire, return".to_owned())
 }
 
 /// `fifo`, `max:2` and the like.

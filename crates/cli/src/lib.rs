@@ -77,6 +77,7 @@ fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Res
         Command::Take(options) => commands::find::take(options, url, output),
         Command::Ls(options) => commands::ls::run(options, url, output),
         Command::Stat(options) => commands::stat::run(options, url, output),
+        Command::Watch(options) => commands::watch::run(options, url, output),
         Command::Top(options) => commands::top::run(options, url, output),
         Command::Rm(options) => commands::rm::run(options, url, output),
         Command::Doctor => commands::doctor::run(output),

@@ -189,6 +189,7 @@ impl Engine {
                 }
             }
             Need::Log => self.lengthen_log(),
+            Need::EventRoom { cell, bytes } => self.make_event_room(cell, bytes),
         }
     }
 
@@ -268,7 +269,7 @@ impl Engine {
 }
 
 /// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
-const FORMAT: u64 = 9;
+const FORMAT: u64 = 10;
 
 fn layout_for(size_bytes: u64) -> Layout {
     let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);

@@ -56,6 +56,13 @@ pub enum Error {
     },
     /// The transaction belongs to the process that this one was forked from.
     TransactionForked,
+    /// A tuple is larger than the buffer of a subscription: what happened to it is missed (rule N2).
+    EventTooLarge {
+        /// The tuple's size, in bytes.
+        bytes: u64,
+        /// The buffer's.
+        max_bytes: u64,
+    },
     /// The tuple of the lease is not there any more (rule L2).
     LeaseExpired,
     /// A template that cannot be kept while its caller waits.
@@ -104,6 +111,13 @@ pub enum Need {
     },
     /// A longer undo log.
     Log,
+    /// Free bytes in the ring of a subscription.
+    EventRoom {
+        /// The cell of the subscription.
+        cell: u32,
+        /// So many.
+        bytes: u32,
+    },
     /// That everything happens that is due in the space: some tuples may be gone then.
     Time,
 }
@@ -159,6 +173,12 @@ impl fmt::Display for Error {
             }
             Self::TransactionForked => {
                 f.write_str("the transaction belongs to the process that this one was forked from")
+            }
+            Self::EventTooLarge { bytes, max_bytes } => {
+                write!(
+                    f,
+                    "an event of a tuple of {bytes} bytes is missed: the buffer has {max_bytes}"
+                )
             }
             Self::LeaseExpired => f.write_str("the tuple of this lease is not there any more"),
             Self::Template(problem) | Self::System(problem) => f.write_str(problem),

@@ -5,6 +5,7 @@ use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
 use crate::Engine;
 use crate::error::Error;
+use crate::events::EventKind;
 use crate::find::Purpose;
 use crate::judged::{Among, Judged, Verdicts};
 use crate::links;
@@ -117,12 +118,15 @@ impl Engine {
             let stripe = Stripe::of_shape(section.view(), target.shape);
             section.focus(stripe.scope());
             links::unlink(section, stripe, reference);
+            let taken = (reference, EventKind::Take);
+            let mut wakes =
+                self.told_of_removal(section, stripe, taken, target.kinds.as_slice())?;
             // Frees last: a block that this section frees must not be filled in it again.
-            let mut wakes = self.store_here(section, incoming, shape)?;
+            wakes.join(self.store_here(section, incoming, shape)?);
             step::begin(section)?;
             section.focus(stripe.scope());
             let record = record::at(section.view(), reference);
-            wakes.join(self.free_taken(section, stripe, record, target.kinds.as_slice())?);
+            self.free_told(section, stripe, record)?;
             Ok(Swap::Done(copy, wakes))
         })
     }

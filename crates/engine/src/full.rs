@@ -12,6 +12,7 @@ use crate::Engine;
 use crate::claim::list::List;
 use crate::engine::{self, DROPPED, space_line};
 use crate::error::Error;
+use crate::events::EventKind;
 use crate::find::Hit;
 use crate::layout::EXTENT_BYTES;
 use crate::links;
@@ -191,7 +192,12 @@ impl Engine {
                 .ok_or_else(|| self.damaged("a stripe of a shape that does not exist"))?;
             let record = record::at(section.view(), first);
             links::unlink_found(&mut section, stripe, Hit { record, place: None });
-            let told = self.told_of_removal(&mut section, stripe, first, kinds.as_slice())?;
+            let told = self.told_of_removal(
+                &mut section,
+                stripe,
+                (first, EventKind::Expire),
+                kinds.as_slice(),
+            )?;
             self.free_record_at(&mut section, stripe, record)?;
             section.commit()?;
             Ok(Some(told))

@@ -9,6 +9,7 @@ use crate::Engine;
 use crate::blocks;
 use crate::engine::{NEXT_FENCE, space_line};
 use crate::error::Error;
+use crate::events::EventKind;
 use crate::extension::{self, LEASE_END_MS, LEASE_NUMBER};
 use crate::put::Incoming;
 use crate::record::{self, EXTENSION, Record, STATE};
@@ -142,11 +143,15 @@ impl Engine {
         let mut copy = record::ImageBuffer::new();
         let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
         crate::put::number(stripe, record);
-        let delivery = self.deliver(section, stripe, reference, &fields, kinds)?;
+        let put = (reference, EventKind::Put.into());
+        let delivery = self.deliver(section, stripe, put, &fields, kinds)?;
         if delivery.taken() {
             return Ok(delivery);
         }
         if timers::is_past(lease_end_ms(section.view(), record)) {
+            let gone = (reference, EventKind::Expire);
+            let mut delivery = delivery;
+            delivery.join(self.told_of_removal(section, stripe, gone, kinds)?);
             self.free_record_at(section, stripe, record)?;
             return Ok(delivery);
         }
@@ -164,7 +169,8 @@ impl Engine {
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
         crate::links::unlink(section, stripe, reference);
-        let told = self.told_of_removal(section, stripe, reference, kinds)?;
+        let gone = (reference, EventKind::Expire);
+        let told = self.told_of_removal(section, stripe, gone, kinds)?;
         self.free_record(section, stripe, reference)?;
         Ok(told)
     }

@@ -14,15 +14,16 @@ use crate::claim::{
 };
 use crate::engine::{DROPPED, WHERE_ERRORS, space_line};
 use crate::error::Error;
+use crate::events::ring::Ring;
 use crate::extension::{self, Extension};
 use crate::full::WhenFull;
 use crate::index;
 use crate::layout::EXTENT_BYTES;
 use crate::record;
 use crate::registry;
-use crate::stripe::{self, LIVE, NEXT_SEQUENCE, Stripe, TAKES, WAITING};
+use crate::stripe::{self, LIVE, NEXT_SEQUENCE, Stripe, TAKES};
 use crate::timers::wheel;
-use crate::waiters::chain;
+use crate::waiters::{self, cells, chain};
 
 /// Figures of a space. Each is right at some moment of the call; together they belong to no one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct Stat {
     pub waiting_for_room: u64,
     /// How often a condition (`where`) could not be told of a tuple, which was no match then (rule M9).
     pub where_errors: u64,
+    /// Who is told of what happens.
+    pub subscriptions: Vec<SubscriptionStat>,
     /// Living processes that use the space.
     pub pids: Vec<u32>,
     /// Dead ones that nobody has cleaned up after yet.
@@ -93,6 +96,23 @@ pub struct ClaimStat {
     pub expires_in: Duration,
 }
 
+/// A subscription, as others see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubscriptionStat {
+    /// The process that listens; 0 if it is not known any more.
+    pub pid: u32,
+    /// Events that it has not picked up yet.
+    pub waiting: u64,
+    /// How many may wait before the oldest are dropped.
+    pub buffer: u64,
+    /// Bytes of memory for them.
+    pub buffer_bytes: u64,
+    /// Events that it was told of so far, or was not since they were dropped.
+    pub events: u64,
+    /// Those that were dropped: it was too slow.
+    pub dropped: u64,
+}
+
 impl Engine {
     /// What is in the space.
     ///
@@ -131,7 +151,8 @@ impl Engine {
             when_full: self.when_full,
             dropped: space_line(&view).load64(DROPPED),
             waiting_for_room: u64::from(chain::in_line_for_room(&view)),
-            waiters: u64::from(chain::wide_counts(&view).0)
+            subscriptions: self.subscription_stats(),
+            waiters: u64::from(chain::wide_counts(&view).waiting())
                 + shapes.iter().map(|shape| shape.waiting).sum::<u64>(),
             where_errors: space_line(&view).double(WHERE_ERRORS).load(Relaxed),
             pids: pids(&alive),
@@ -159,11 +180,34 @@ impl Engine {
             shape: kinds.to_shape(),
             count: u64::from(stripe.page().load(LIVE)),
             bytes,
-            waiting: u64::from(stripe.page().load(WAITING)),
+            waiting: u64::from(chain::counts(stripe).waiting()),
             puts: stripe.page().load64(NEXT_SEQUENCE),
             takes: stripe.page().load64(TAKES),
             indexes: index::ready(stripe).map(fields).collect(),
         }))
+    }
+
+    /// The subscriptions, in the order of their cells.
+    fn subscription_stats(&self) -> Vec<SubscriptionStat> {
+        let view = self.memory.view();
+        let participants = self.memory.participants();
+        let pid = |owner: u32| {
+            participants.iter().find(|one| one.number + 1 == owner).map_or(0, |one| one.pid)
+        };
+        let stat = |number| {
+            let cell = waiters::cell(&view, number);
+            let is_one = chain::is_subscription(cell) && cell.load(waiters::STATE) != waiters::FREE;
+            let ring = if is_one { Ring::of(&view, cell) } else { None }?;
+            Some(SubscriptionStat {
+                pid: pid(cell.load(waiters::OWNER)),
+                waiting: u64::from(ring.count()),
+                buffer: u64::from(ring.events_max()),
+                buffer_bytes: ring.bytes() as u64,
+                events: ring.next() - 1,
+                dropped: ring.dropped(),
+            })
+        };
+        (1..=cells::used(&view)).filter_map(stat).collect()
     }
 
     /// Who has claimed tuples of shape `number`, the last first.

@@ -18,9 +18,9 @@ use crate::layout::{self, STRIPE_BYTES};
 
 /// The number of the shape.
 pub(crate) const SHAPE: usize = 64;
-/// Blocked callers linked here, of every kind.
+/// Cells that are in line here: blocked callers, and subscriptions.
 pub(crate) const WAITING: usize = 68;
-/// Those among them that wait for a removal.
+/// Those among them that are told of removals.
 pub(crate) const WATCHING_REMOVALS: usize = 72;
 /// Which index slots are in use, a bit each.
 pub(crate) const INDEX_SET: usize = 76;
@@ -41,6 +41,8 @@ pub(crate) const DEAD_COUNT: usize = 112;
 pub(crate) const DELAYED_COUNT: usize = 116;
 /// How many records have come back to their places, modulo 2^32. Only tells that some did: not undone.
 pub(crate) const RETURNS: usize = 120;
+/// Subscriptions that are in line here.
+pub(crate) const SUBSCRIBED: usize = 124;
 
 /// First and last record in the order of their puts.
 pub(crate) const FIRST: usize = 128;

@@ -18,6 +18,7 @@ use crate::arena;
 use crate::claim::list::List;
 use crate::engine::space_line;
 use crate::error::Error;
+use crate::events::Happening;
 use crate::layout::head;
 use crate::layout::{EXTENT_BYTES, LOG_ENTRIES_MAX, LOG_ENTRIES_PER_EXTENT};
 use crate::record;
@@ -172,9 +173,10 @@ impl Engine {
                         self.free_record(&mut section, stripe, reference)?;
                     }
                     record::TAKEN => {
+                        let back = (reference, Happening::Unheard);
                         if let Some(kinds) = self.kinds_of(section.view(), shape) {
                             delivery =
-                                self.give_back(&mut section, stripe, reference, kinds.as_slice())?;
+                                self.give_back(&mut section, stripe, back, kinds.as_slice())?;
                         }
                     }
                     _ => {}
@@ -243,6 +245,7 @@ impl Engine {
                 Want::Take
             };
             self.withdraw(number, want)?;
+            self.drop_ring(number)?;
             self.drop_template(cell)?;
             self.free_cell(number)?;
         }

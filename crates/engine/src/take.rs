@@ -7,6 +7,7 @@ use tupelo_tuple::{Kind, TemplateRef, TupleView};
 
 use crate::Engine;
 use crate::error::Error;
+use crate::events::{EventKind, Happening};
 use crate::find::{Hit, Order, Purpose, Search};
 use crate::flight::Flight;
 use crate::judged::{Verdicts, has_condition};
@@ -15,6 +16,7 @@ use crate::record::{self, ImageBuffer, Record};
 use crate::registry::Kinds;
 use crate::stripe::{self, HELD, Stripe, TAKES};
 use crate::targets::Target;
+use crate::waiters::chain;
 use crate::waiters::deliver::Delivery;
 use crate::waiters::{Want, wait::Outcome};
 
@@ -136,7 +138,10 @@ impl Engine {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let scope = stripe.scope();
-        if record::must_be_held(hit.record.header, search.is_refusable) {
+        // Who is told of it may need room first: then the tuple is held until there is.
+        if record::must_be_held(hit.record.header, search.is_refusable)
+            || chain::watching_removals(&section, stripe)
+        {
             let reference = hit.record.reference;
             let result = self.take_held(section, stripe, reference, search.kinds, sink);
             // It is taken: that an index could not be had must not lose it.
@@ -146,9 +151,8 @@ impl Engine {
         let mut buffer = ImageBuffer::new();
         let tuple = buffer.copy_of(section.view(), hit.record, search.kinds);
         links::unlink_found(&mut section, stripe, hit);
-        let told = self.free_taken(&mut section, stripe, hit.record, search.kinds)?;
+        self.free_told(&mut section, stripe, hit.record)?;
         section.finish().map_err(Error::from)?;
-        told.wake(self);
         // As above.
         let _ = self.learn_if(learn, scope, search.key.mask);
         sink(tuple)
@@ -202,10 +206,23 @@ impl Engine {
         record: Record<'m>,
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
-        let told = self.told_of_removal(section, stripe, record.reference, kinds)?;
+        let taken = (record.reference, EventKind::Take);
+        let told = self.told_of_removal(section, stripe, taken, kinds)?;
+        self.free_told(section, stripe, record)?;
+        Ok(told)
+    }
+
+    /// As [`Engine::free_taken`], for a record whose removal was told.
+    #[inline(always)]
+    pub(crate) fn free_told<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+    ) -> Result<(), Error> {
         self.free_record_at(section, stripe, record)?;
         count_take(stripe);
-        Ok(told)
+        Ok(())
     }
 
     #[inline]
@@ -252,7 +269,7 @@ impl Engine {
             let stripe = Stripe::of_scope(section.view(), scope);
             flight.end(&mut section);
             let delivery = if goes_back {
-                self.give_back(&mut section, stripe, reference, kinds)?
+                self.give_back(&mut section, stripe, (reference, Happening::Unheard), kinds)?
             } else {
                 self.free_held(&mut section, stripe, reference, kinds, !copy)?
             };

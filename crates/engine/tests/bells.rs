@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use support::{any_job, count, engine, job, number, this_job};
-use tupelo_engine::{Bell, LeaseTerms, Outcome, Waiter, Want};
+use tupelo_engine::{Bell, EventKind, LeaseTerms, Outcome, SubscribeTerms, Waiter, Want};
 use tupelo_tuple::{PatternRef, TemplateRef};
 
 /// Waits as an event loop does: listens, waits for the descriptor, drains.
@@ -102,12 +102,17 @@ fn what_a_watch_was_told_before_it_had_a_bell_rings_once_t6() {
     let engine = engine(16 << 20);
     let bell = engine.bell().unwrap();
     let watch = engine.waiter(&[TemplateRef::new(&any_job())], Want::Put).unwrap();
+    let terms = SubscribeTerms::new([EventKind::Put], 4);
+    let events = engine.subscribe(&[TemplateRef::new(&any_job())], &terms).unwrap();
     engine.put(&job(1)).unwrap();
-    let told = bell.add(&watch);
-    assert_eq!(bell.drain(), [told]);
-    // An event loop that waits again adds it again.
-    bell.add(&watch);
-    assert!(bell.drain().is_empty(), "nothing has happened since");
+    let told = [bell.add(&watch), bell.add(events.waiter())];
+    assert_eq!(bell.drain(), told);
+    // An event loop that waits again adds them again.
+    assert_eq!([bell.add(&watch), bell.add(events.waiter())], told);
+    assert_eq!(bell.drain(), [told[1]], "the event still waits");
+    assert!(events.try_next(|_| Ok::<_, tupelo_engine::Error>(())).unwrap().is_some());
+    bell.add(events.waiter());
+    assert!(bell.listen(), "nothing has happened since");
 }
 
 #[test]

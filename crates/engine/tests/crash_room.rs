@@ -7,10 +7,10 @@ mod crash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crash::{contents, put, region, space_within, take};
+use crash::{contents, put, region, shown, space_within, take};
 use tupelo_crashtest::{Death, Experiment, Script, fork, shared_words, thorough};
-use tupelo_engine::{Engine, Limits, WhenFull};
-use tupelo_tuple::{Field, PatternRef};
+use tupelo_engine::{Engine, Error, EventKind, Limits, SubscribeTerms, WhenFull};
+use tupelo_tuple::{Field, PatternRef, TemplateRef};
 
 const NOW: Option<Duration> = Some(Duration::ZERO);
 /// Far beyond what any of these waits needs: who waits so long was forgotten.
@@ -87,12 +87,24 @@ fn a_removal_that_is_killed_wakes_who_waits_for_room_or_has_not_happened() {
 }
 
 #[test]
-fn a_put_that_is_killed_drops_one_tuple_at_most_and_stores_its_own_once() {
+fn a_put_that_is_killed_drops_one_tuple_at_most_and_stores_its_own_once_and_says_so_n1() {
     let engine = full(WhenFull::DropOldest);
+    let template = [INT, INT];
+    let terms = SubscribeTerms::new(EventKind::ALL, 8);
+    let subscription = engine.subscribe(&[TemplateRef::new(&template)], &terms).unwrap();
+    let next = || subscription.try_next(|event| Ok::<_, Error>((event.kind, shown(event.tuple)?)));
+    let expired = (EventKind::Expire, "1,1".to_owned());
+    let was_put = (EventKind::Put, "3,3".to_owned());
     let script = |engine: &Arc<Engine>| put(engine, 3, 3);
     kill_everywhere(&engine, script, |tuples, ended| {
-        let legal = [vec!["1,1", "2,2"], vec!["2,2"], vec!["2,2", "3,3"]];
-        assert!(legal.contains(&tuples.iter().map(String::as_str).collect()), "{tuples:?}");
+        let heard: Vec<_> = std::iter::from_fn(|| next().unwrap()).collect();
+        let legal = [
+            (vec!["1,1", "2,2"], vec![]),
+            (vec!["2,2"], vec![expired.clone()]),
+            (vec!["2,2", "3,3"], vec![expired.clone(), was_put.clone()]),
+        ];
+        let found = (tuples.iter().map(String::as_str).collect(), heard);
+        assert!(legal.contains(&found), "{found:?}");
         assert!(!ended || tuples == ["2,2", "3,3"]);
         put(&engine, 4, 4);
         put(&engine, 5, 5);

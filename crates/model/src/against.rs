@@ -34,6 +34,7 @@ pub fn run_against_model(
         watcher: Watcher::new(start),
         calls: BTreeMap::new(),
         scans: BTreeSet::new(),
+        subscriptions: BTreeSet::new(),
         leases: BTreeSet::new(),
         claims: BTreeMap::new(),
         transactions: BTreeSet::new(),
@@ -52,6 +53,7 @@ struct Run<'a, S> {
     /// The calls that have not returned, where they are, and what they want.
     calls: BTreeMap<String, (Place, Want)>,
     scans: BTreeSet<String>,
+    subscriptions: BTreeSet<String>,
     leases: BTreeSet<String>,
     /// The claims that their holders have not ended, and where they are.
     claims: BTreeMap<String, Place>,
@@ -73,6 +75,10 @@ impl<S: Subject> Run<'_, S> {
             O::Finish { label } => next(self.calls.keys(), label) && self.is_served(label)?,
             O::FinishClaim { call, label, .. } => {
                 !self.claims.contains_key(label) && self.is_taken(call)?
+            }
+            O::Subscribe { label, .. } => !self.subscriptions.contains(label),
+            O::Events { label } | O::Unsubscribe { label } => {
+                next(self.subscriptions.iter(), label)
             }
             O::PutUnder { label, .. }
             | O::Done { label }
@@ -133,6 +139,8 @@ impl<S: Subject> Run<'_, S> {
             (O::Finish { label } | O::Cancel { label }, _) => drop(self.calls.remove(label)),
             (O::BeginScan { label, .. }, _) => drop(self.scans.insert(label.clone())),
             (O::EndScan { label }, _) => drop(self.scans.remove(label)),
+            (O::Subscribe { label, .. }, _) => drop(self.subscriptions.insert(label.clone())),
+            (O::Unsubscribe { label }, _) => drop(self.subscriptions.remove(label)),
             (O::PutLeased { label, .. }, Answer::Done) => drop(self.leases.insert(label.clone())),
             (O::Claim { label, .. }, Answer::Claimed { .. }) => {
                 self.claims.insert(label.clone(), at);
@@ -183,13 +191,16 @@ impl<S: Subject> Run<'_, S> {
         let claims = std::mem::take(&mut self.claims).into_keys();
         let leases = std::mem::take(&mut self.leases).into_iter();
         let transactions = std::mem::take(&mut self.transactions).into_iter();
+        let subscriptions = std::mem::take(&mut self.subscriptions);
         let reason = || "the end".to_owned();
         let ends = scans
             .map(|label| Operation::EndScan { label })
             .chain(calls.map(|label| Operation::Cancel { label }))
             .chain(claims.map(|label| Operation::Abort { label, reason: reason() }))
             .chain(transactions.map(|label| Operation::RollBack { label }))
-            .chain(leases.map(|label| Operation::LeaseEnds { label }));
+            .chain(leases.map(|label| Operation::LeaseEnds { label }))
+            .chain(subscriptions.iter().cloned().map(|label| Operation::Events { label }))
+            .chain(subscriptions.iter().cloned().map(|label| Operation::Unsubscribe { label }));
         for end in ends {
             self.judge(Place::Main, &end)?;
         }

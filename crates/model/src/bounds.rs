@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::events::EventKind;
 use crate::order::shape;
 use crate::space::Stored;
 use crate::{Space, Tuple};
@@ -106,7 +107,8 @@ impl Space {
         }
         let without = |place| {
             let mut after = self.clone();
-            after.remove(place);
+            let dropped = after.remove(place);
+            after.tell(EventKind::Expire, &dropped.tuple);
             after.with_room(tuples, leaving)
         };
         self.oldest_for(tuples).into_iter().flat_map(without).collect()

@@ -4,6 +4,7 @@
 //! Tuples that are put under a claim are the holder's own until it is done: `done` brings them along.
 
 use crate::bounds::Refusal;
+use crate::events::EventKind;
 use crate::space::Stored;
 use crate::transactions::View;
 use crate::waiting::Ticket;
@@ -99,7 +100,8 @@ impl Space {
     pub fn done(&mut self, fence: Fence, puts: Vec<Tuple>) -> Result<(), Refusal> {
         self.claimed_mut(fence)?;
         self.make_room(&puts.iter().collect::<Vec<_>>(), 1)?;
-        self.end(fence)?;
+        let claimed = self.end(fence)?;
+        self.tell(EventKind::Take, &claimed.stored.tuple);
         for tuple in puts {
             self.add(tuple);
         }

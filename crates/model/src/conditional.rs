@@ -54,7 +54,7 @@ impl Space {
     /// Replaces the tuple at a place.
     pub(crate) fn swap_at(&mut self, place: u64, to: Tuple) -> Result<Tuple, Refusal> {
         self.admit(&[&to], 1)?;
-        let old = self.remove(place).tuple;
+        let old = self.take_at(place).tuple;
         self.add(to);
         Ok(old)
     }

@@ -3,6 +3,7 @@
 //! They match nothing, and count against the limits. Their leases go on.
 
 use crate::claims::Claimed;
+use crate::events::EventKind;
 use crate::space::Stored;
 use crate::{Space, Template, Tuple};
 
@@ -37,8 +38,11 @@ impl Space {
         let was_last =
             attempts_max.is_some_and(|attempts_max| stored.failures.len() >= attempts_max);
         if !was_last {
-            self.arrive(stored);
-        } else if !stored.has_ended(self.now_ms) {
+            self.arrive(stored, Some(EventKind::Return));
+            return;
+        }
+        self.tell(EventKind::Expire, &stored.tuple);
+        if !stored.has_ended(self.now_ms) {
             let index = self.dead.partition_point(|older| older.place < stored.place);
             self.dead.insert(index, stored);
         }
@@ -86,7 +90,7 @@ impl Space {
     pub(crate) fn revive(&mut self, place: u64) {
         let index = self.dead.iter().position(|stored| stored.place == place);
         let stored = self.dead.remove(index.expect("it was found in the same operation"));
-        self.arrive(Stored { failures: Vec::new(), ..stored });
+        self.arrive(Stored { failures: Vec::new(), ..stored }, Some(EventKind::Put));
     }
 
     pub(crate) fn dead_matches(&self, template: &Template) -> impl Iterator<Item = &Stored> {

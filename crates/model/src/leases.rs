@@ -3,6 +3,7 @@
 //! What happens when the time has come is said in `time.rs`.
 
 use crate::bounds::Refusal;
+use crate::events::EventKind;
 use crate::space::Stored;
 use crate::{Space, Tuple};
 
@@ -102,7 +103,8 @@ impl Space {
         } else {
             let ends_ms = lease_ms.map(|lease_ms| self.now_ms + lease_ms);
             let lease = Some(Lease { ticket, ends_ms });
-            self.arrive(Stored { lease, ..Stored::new(place, tuple) });
+            let stored = Stored { lease, ..Stored::new(place, tuple) };
+            self.arrive(stored, Some(EventKind::Put));
         }
         ticket
     }

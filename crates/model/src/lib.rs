@@ -19,7 +19,8 @@
 //! | `leases.rs` | tuples that disappear, or appear | L1-L3 |
 //! | `claims.rs` | a take that gives the tuple back unless it is confirmed | K1-K4 |
 //! | `dead.rs` | what is given up after its last attempt | K5 |
-//! | `transactions.rs` | operations that take effect together, or not at all | X1-X6 |
+//! | `transactions.rs` | operations that take effect together, or not at all | X1-X7 |
+//! | `events.rs` | being told what happens | N1-N3 |
 //! | `scan.rs` | reading through a space while it changes | O6 |
 //! | `bounds.rs` | limits | B1, B2 |
 //!
@@ -59,6 +60,7 @@ mod claims;
 mod conditional;
 pub mod conformance;
 mod dead;
+mod events;
 mod history;
 mod leases;
 mod operation;
@@ -79,6 +81,7 @@ pub use against::run_against_model;
 pub use bounds::{ARITY_MAX, Limits, Refusal, WAITERS_MAX, WhenFull};
 pub use claims::{ClaimTerms, Fence, Grant};
 pub use dead::Obituary;
+pub use events::{Event, EventKind, SubscriptionTicket};
 pub use history::{CALLS_MAX, Call, linearization};
 pub use leases::{LeaseTerms, LeaseTicket};
 pub use operation::{Answer, BRIEF_MS, Operation, PASS_MS, Place};

@@ -3,7 +3,7 @@
 use crate::order::shape;
 use crate::scan::{Scanned, same_multiset};
 use crate::waiting::Want;
-use crate::{ClaimTerms, LeaseTerms, Obituary, Order, Template, Tuple};
+use crate::{ClaimTerms, Event, EventKind, LeaseTerms, Obituary, Order, Template, Tuple};
 
 /// Which of two spaces an operation is for. Two, so that tuples can be moved between them (O7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -113,6 +113,12 @@ pub enum Operation {
     Commit { label: String },
     /// `roll_back`.
     RollBack { label: String },
+    /// `subscribe`: the label is the subscription's.
+    Subscribe { label: String, template: Template, on: Vec<EventKind>, buffer: usize },
+    /// `events`: all that wait.
+    Events { label: String },
+    /// `unsubscribe`.
+    Unsubscribe { label: String },
     /// `pass`, in both spaces: so much time and perhaps a little more.
     Pass { ms: u64 },
 }
@@ -168,6 +174,9 @@ pub enum Answer {
     },
     /// Dead tuples: those of one shape in their order.
     Dead(Vec<Obituary>),
+    /// What happened: to the tuples of one shape in its order. (Of several shapes also, but whoever takes or moves
+    /// tuples of several does so in any order of the shapes, which the model does not follow.)
+    Events(Vec<Event>),
     /// It is refused, with this code, and had no effect.
     Refused(String),
 }
@@ -192,6 +201,7 @@ impl Answer {
                 let b = in_groups(b, |dead: &Obituary| shape(&dead.tuple));
                 a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.agrees_with(b))
             }
+            (Self::Events(a), Self::Events(b)) => events_agree(a, b),
             (Self::Refused(a), Self::Refused(b)) => a == b,
             _ => false,
         }
@@ -204,6 +214,17 @@ impl Answer {
             _ => None,
         }
     }
+}
+
+/// Whether the same happened to the tuples of each shape, with the same numbers in all.
+fn events_agree(a: &[Event], b: &[Event]) -> bool {
+    let numbers = |events: &[Event]| -> Vec<_> {
+        events.iter().map(|event| (event.sequence, event.missed)).collect()
+    };
+    let of_a = in_groups(a, |event: &Event| shape(&event.tuple));
+    let of_b = in_groups(b, |event: &Event| shape(&event.tuple));
+    let same = |(a, b): (&&Event, &&Event)| (a.kind, &a.tuple) == (b.kind, &b.tuple);
+    numbers(a) == numbers(b) && of_a.iter().zip(&of_b).all(same)
 }
 
 fn by_shape(tuples: &[Tuple]) -> Vec<&Tuple> {

@@ -21,7 +21,7 @@ impl Space {
     /// ```
     pub fn try_take(&mut self, template: &Template, order: Order) -> Option<Tuple> {
         let place = self.choices(template, order, View::TAKE).first()?.place;
-        Some(self.remove(place).tuple)
+        Some(self.take_at(place).tuple)
     }
 
     /// Returns a copy of a match, the one that [`Self::try_take`] would remove if no transaction had read it (O4, X3);
@@ -46,7 +46,7 @@ impl Space {
         let limit = limit.unwrap_or(usize::MAX);
         let places: Vec<u64> =
             self.seen(template, View::TAKE).take(limit).map(|stored| stored.place).collect();
-        places.into_iter().map(|place| self.remove(place).tuple).collect()
+        places.into_iter().map(|place| self.take_at(place).tuple).collect()
     }
 
     /// Removes and returns at most `at_most` matches, the oldest, if there are `at_least` so many; else

@@ -14,7 +14,8 @@ use proptest::test_runner::{Config, RngSeed, TestRunner};
 use crate::operation::{BRIEF_MS, Operation, Place};
 use crate::waiting::Want;
 use crate::{
-    ClaimTerms, Condition, LeaseTerms, Limits, Order, Template, Tuple, WhenFull, template, tuple,
+    ClaimTerms, Condition, EventKind, LeaseTerms, Limits, Order, Template, Tuple, WhenFull,
+    template, tuple,
 };
 
 /// The environment variable that makes random tests use a seed again.
@@ -319,6 +320,24 @@ fn timed_operations() -> impl Strategy<Value = Operation> {
     ]
 }
 
+/// Being told of what happens (N1). The buffer is never full: what is dropped then depends on the order of events of
+/// several shapes, which the rules leave open where one operation concerns them.
+fn event_operations() -> impl Strategy<Value = Operation> {
+    let kinds = || {
+        prop_oneof![
+            2 => Just(EventKind::ALL.to_vec()),
+            1 => select(&EventKind::ALL[..]).prop_map(|kind| vec![kind]),
+        ]
+    };
+    prop_oneof![
+        3 => (labels(), templates(), kinds()).prop_map(|(label, template, on)| {
+            Operation::Subscribe { label, template, on, buffer: 1_000 }
+        }),
+        3 => labels().prop_map(|label| Operation::Events { label }),
+        1 => labels().prop_map(|label| Operation::Unsubscribe { label }),
+    ]
+}
+
 /// A list of operations on two spaces, mostly on one.
 pub fn operations(count_max: usize) -> impl Strategy<Value = Vec<(Place, Operation)>> {
     let place = prop_oneof![4 => Just(Place::Main), 1 => Just(Place::Other)];
@@ -329,6 +348,7 @@ pub fn operations(count_max: usize) -> impl Strategy<Value = Vec<(Place, Operati
         3 => claim_operations().boxed(),
         4 => transaction_operations().boxed(),
         2 => timed_operations().boxed(),
+        1 => event_operations().boxed(),
     ];
     vec((place, operation), 1..count_max)
 }

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use crate::history::Call;
 use crate::operation::{Answer, Operation};
 use crate::waiting::Want;
-use crate::{ClaimTerms, LeaseTerms, Obituary, Order, Tuple};
+use crate::{ClaimTerms, Event, LeaseTerms, Obituary, Order, Tuple};
 
 impl Display for Operation {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
@@ -82,6 +82,11 @@ impl Operation {
             Self::Inside { label, operation } => write!(out, "inside `{label}`: {operation}"),
             Self::Commit { label } => write!(out, "commit `{label}`"),
             Self::RollBack { label } => write!(out, "roll back `{label}`"),
+            Self::Subscribe { label, template, on, buffer } => {
+                write!(out, "subscribe `{label}`: {template} on {}, {buffer} may wait", List(on))
+            }
+            Self::Events { label } => write!(out, "events `{label}`"),
+            Self::Unsubscribe { label } => write!(out, "unsubscribe `{label}`"),
             Self::Pass { ms } => write!(out, "{ms} ms pass"),
             _ => unreachable!("the others are shown above"),
         }
@@ -99,6 +104,14 @@ impl Display for ClaimTerms {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         write!(out, "for {} ms", self.ttl_ms)?;
         self.attempts_max.map_or(Ok(()), |most| write!(out, ", at most {most} attempts"))
+    }
+}
+
+impl Display for Event {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let Self { kind, tuple, sequence, missed } = self;
+        write!(out, "{sequence}: {kind} {tuple}")?;
+        if *missed == 0 { Ok(()) } else { write!(out, " after {missed} that were missed") }
     }
 }
 
@@ -133,6 +146,7 @@ impl Display for Answer {
             Self::Flag(flag) => write!(out, "{flag}"),
             Self::Claimed { tuple, attempt } => write!(out, "{tuple}, attempt {attempt}"),
             Self::Dead(dead) => write!(out, "{}", List(dead)),
+            Self::Events(events) => write!(out, "{}", List(events)),
             Self::Refused(code) => write!(out, "refused: {code}"),
         }
     }

@@ -6,6 +6,7 @@
 
 use crate::bounds::{Limits, Refusal};
 use crate::claims::Claimed;
+use crate::events::{EventKind, Subscription};
 use crate::leases::{Delayed, Lease};
 use crate::scan::OpenScan;
 use crate::transactions::{Part, TransactionTicket};
@@ -28,6 +29,8 @@ pub struct Space {
     pub(crate) dead: Vec<Stored>,
     /// The tuples that are not visible yet (L3).
     pub(crate) delayed: Vec<Delayed>,
+    /// Those who are told of what happens (N1).
+    pub(crate) subscriptions: Vec<Subscription>,
     /// The scans that are under way (O6).
     pub(crate) scans: Vec<OpenScan>,
     /// What open transactions have done here (X2, X3).
@@ -114,7 +117,7 @@ impl Space {
     /// A tuple comes, the youngest of all.
     pub(crate) fn add(&mut self, tuple: Tuple) {
         let place = self.next_place();
-        self.arrive(Stored::new(place, tuple));
+        self.arrive(Stored::new(place, tuple), Some(EventKind::Put));
     }
 
     /// The place behind all others.
@@ -125,10 +128,15 @@ impl Space {
 
     /// A tuple comes to its place, or into the hands of who waits for it (T3): every matching waiting
     /// read gets a copy, the oldest matching waiting take gets the tuple. Not if its lease has ended while
-    /// it was in somebody's hands: then it is gone (L1).
-    pub(crate) fn arrive(&mut self, stored: Stored) {
+    /// it was in somebody's hands: then it is gone (L1). `told` is what is heard of it: nothing if it comes back from
+    /// a call that had no effect (T5).
+    pub(crate) fn arrive(&mut self, stored: Stored, told: Option<EventKind>) {
         if stored.has_ended(self.now_ms) {
+            self.tell(EventKind::Expire, &stored.tuple);
             return;
+        }
+        if let Some(kind) = told {
+            self.tell(kind, &stored.tuple);
         }
         self.tell_scans(&stored);
         for read in self.waits.iter_mut().filter(|wait| wait.waits_for(Want::Read, &stored.tuple)) {
@@ -147,6 +155,13 @@ impl Space {
     /// itself, which has never heard of a space: M1-M8.)
     pub(crate) fn found(&self, template: &Template) -> impl Iterator<Item = &Stored> {
         self.tuples.iter().filter(|stored| template.matches(&stored.tuple))
+    }
+
+    /// Removes the tuple at a place for good: somebody takes it.
+    pub(crate) fn take_at(&mut self, place: u64) -> Stored {
+        let stored = self.remove(place);
+        self.tell(EventKind::Take, &stored.tuple);
+        stored
     }
 
     /// Removes the tuple at a place, where one was found before.

@@ -3,6 +3,7 @@
 //! There is no clock here: whoever uses the model says how much time passes, to the millisecond.
 
 use crate::claims::Fence;
+use crate::events::EventKind;
 use crate::leases::{Delayed, Lease, LeaseTicket};
 use crate::order::shape;
 use crate::space::Stored;
@@ -58,7 +59,7 @@ impl Space {
     /// What is due next until `end_ms`: of each shape the first, since between shapes there is no order.
     pub(crate) fn first_due(&self, end_ms: u64) -> Vec<Due> {
         let mut first: Vec<(&Tuple, Due)> = Vec::new();
-        for (tuple, due) in self.events().filter(|(_, (due_ms, _))| *due_ms <= end_ms) {
+        for (tuple, due) in self.moments().filter(|(_, (due_ms, _))| *due_ms <= end_ms) {
             match first.iter_mut().find(|(other, _)| shape(other) == shape(tuple)) {
                 // Of one moment, what was put first happens first.
                 Some((_, earliest)) if due.0 < earliest.0 => *earliest = due,
@@ -69,7 +70,7 @@ impl Space {
         first.into_iter().map(|(_, due)| due).collect()
     }
 
-    fn events(&self) -> impl Iterator<Item = (&Tuple, Due)> {
+    fn moments(&self) -> impl Iterator<Item = (&Tuple, Due)> {
         let appear = |delayed: &'_ Delayed| (delayed.visible_ms, Event::Appears(delayed.ticket));
         let ends = |stored: &Stored| Some((stored.ends_ms()?, Event::Ends(stored.place)));
         let delayed = self.delayed.iter().map(move |delayed| (&delayed.tuple, appear(delayed)));
@@ -96,7 +97,10 @@ impl Space {
             Event::Ends(place) if self.dead.iter().any(|stored| stored.place == place) => {
                 self.dead.retain(|stored| stored.place != place);
             }
-            Event::Ends(place) => drop(self.remove(place)),
+            Event::Ends(place) => {
+                let stored = self.remove(place);
+                self.tell(EventKind::Expire, &stored.tuple);
+            }
             Event::RunsOut(fence) => {
                 let claimed = self.end(fence).expect("it is due in this state");
                 self.fail(claimed, None);
@@ -111,6 +115,7 @@ impl Space {
         let ends_ms = delayed.lease_ms.map(|lease_ms| self.now_ms + lease_ms);
         let place = self.next_place();
         let lease = Some(Lease { ticket, ends_ms });
-        self.arrive(Stored { lease, ..Stored::new(place, delayed.tuple) });
+        let stored = Stored { lease, ..Stored::new(place, delayed.tuple) };
+        self.arrive(stored, Some(EventKind::Put));
     }
 }

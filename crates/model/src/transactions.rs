@@ -1,4 +1,4 @@
-//! Transactions: operations that take effect together at commit, or not at all (X1-X6).
+//! Transactions: operations that take effect together at commit, or not at all (X1-X7).
 //!
 //! A transaction has a part in each of its spaces: what it has put there, which only the transaction itself sees, as
 //! younger than everything else (X2); and what it has taken (X3). What it has read stays where it is, and counts the
@@ -6,6 +6,7 @@
 //! that, the oldest tuple of each shape first, and blocked callers get what they wait for (X4).
 
 use crate::bounds::Refusal;
+use crate::events::EventKind;
 use crate::space::Stored;
 use crate::waiting::Want;
 use crate::{Order, Space, Template, Tuple};
@@ -229,10 +230,13 @@ impl Space {
         self.admit(&puts, part.taken.len())
     }
 
-    /// What a transaction has taken is gone. Returns what it has put, and the places of what it has read.
+    /// What a transaction has taken is gone, which is heard now (X7). Returns what it has put, and the places of what it has read.
     pub(crate) fn consume(&mut self, ticket: TransactionTicket) -> (Vec<Tuple>, Vec<u64>) {
         let index = self.parts.iter().position(|part| part.ticket == ticket);
         let part = self.parts.remove(index.expect("the transaction is open"));
+        for stored in &part.taken {
+            self.tell(EventKind::Take, &stored.tuple);
+        }
         let puts = part.puts.into_iter().map(|stored| stored.tuple).collect();
         (puts, self.places_of(ticket))
     }
@@ -264,7 +268,7 @@ impl Space {
             Some(part.taken.remove(index))
         });
         if let Some(stored) = taken {
-            return self.arrive(stored);
+            return self.arrive(stored, Some(EventKind::Return));
         }
         let locked = self.tuples.iter_mut().find(|stored| stored.place == place);
         let locked = locked.expect("the transaction has it");

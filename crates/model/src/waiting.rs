@@ -5,6 +5,7 @@
 //! served, and returns with the tuple or gives up.
 
 use crate::bounds::Refusal;
+use crate::events::EventKind;
 use crate::space::Stored;
 use crate::transactions::View;
 use crate::{Order, Space, Template, Tuple};
@@ -132,7 +133,12 @@ impl Space {
     ///
     /// If the call was not served, or has returned or given up before.
     pub fn finish(&mut self, ticket: Ticket) -> Tuple {
-        self.picked_up(ticket).tuple
+        let wants_to_take = self.served_by(Want::Take).any(|(served, _)| served == ticket);
+        let stored = self.picked_up(ticket);
+        if wants_to_take {
+            self.tell(EventKind::Take, &stored.tuple);
+        }
+        stored.tuple
     }
 
     /// What a call returns with.
@@ -146,7 +152,7 @@ impl Space {
     pub fn cancel(&mut self, ticket: Ticket) {
         let want = self.waits.iter().find(|wait| wait.ticket == ticket).map(|wait| wait.want);
         if let (Some(Want::Take), Some(stored)) = (want, self.leave(ticket)) {
-            self.arrive(stored);
+            self.arrive(stored, None);
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::events::Subscription;
 use crate::leases::Delayed;
 use crate::operation::{Answer, Operation, Place};
 use crate::order::shape;
@@ -156,6 +157,7 @@ impl State {
             copies: copies.map(|(ticket, stored)| (ticket, &stored.tuple)).collect(),
             puts: space.parts.iter().map(puts).collect(),
             gone: space.scans.iter().map(gone).collect(),
+            subscriptions: &space.subscriptions,
         }
     }
 
@@ -180,6 +182,8 @@ struct Contents<'a> {
     puts: Vec<(TransactionTicket, Vec<&'a Tuple>)>,
     /// Per scan, the tuples that came or went meanwhile.
     gone: Vec<Vec<&'a Tuple>>,
+    /// Who is told, and what has not been picked up yet.
+    subscriptions: &'a [Subscription],
 }
 
 #[derive(PartialEq)]

@@ -8,9 +8,9 @@ use tupelo_model::conformance::{read_folder, run_folder};
 use tupelo_model::{Limits, Space};
 
 /// The families whose rules one caller can see. C is shown by killing processes, in the engine's tests; so is L5, the
-/// end of owners. X7 speaks of subscriptions, and is shown with them.
-const FAMILIES: [char; 8] = ['V', 'M', 'O', 'T', 'B', 'L', 'K', 'X'];
-const SHOWN_ELSEWHERE: [&str; 2] = ["L5", "X7"];
+/// end of owners.
+const FAMILIES: [char; 9] = ['V', 'M', 'O', 'T', 'B', 'L', 'K', 'X', 'N'];
+const SHOWN_ELSEWHERE: [&str; 1] = ["L5"];
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

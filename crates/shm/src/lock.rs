@@ -287,6 +287,12 @@ fn restore_also<'m>(
 }
 
 impl View<'_> {
+    /// The number of the section over `scope` that the caller is in: another one than that of the sections before.
+    #[inline]
+    pub fn turn(&self, scope: u32) -> u32 {
+        self.at::<GRANULE>(scope).load(SEQUENCE)
+    }
+
     /// Begins a read of `scope` without its lock: the sequence to compare with, or `None` if somebody is
     /// inside.
     #[inline(always)]

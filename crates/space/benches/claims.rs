@@ -1,7 +1,8 @@
-//! What claims, transactions and leases cost, beside plain takes and puts in the same run.
+//! What claims, transactions, leases and subscriptions cost, beside plain takes and puts in the same run.
 //!
 //! Question: what does it cost that a tuple comes back if its taker dies, that a take and a put are one change, and that a
-//! tuple disappears by itself? And does it matter how many such tuples there are?
+//! tuple disappears by itself? And does it matter how many such tuples there are? What does a put cost that somebody hears
+//! of, and one that nobody hears of while somebody listens for others?
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -13,8 +14,9 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{FLOAT, JOB, Measured, RUNS, fresh, is, key, number, put, report, take};
-use tupelo::{ClaimTerms, Field, LeaseTerms, Order, Space, TemplateRef};
+use common::{FLOAT, INT, JOB, Measured, RUNS, fresh, is, key, number, put, report, take};
+use tupelo::{ClaimTerms, EventKind, Field, KindSet, LeaseTerms, Order, PatternRef, Space};
+use tupelo::{SubscribeTerms, Subscription, TemplateRef};
 
 /// Tuples in the space while calls are timed.
 const BATCH: i64 = 1_000;
@@ -76,7 +78,7 @@ fn claims(space: &Space) {
         measure_in_batches(|| fill(space), |k| claim(space, k).abort("").unwrap(), || drain(space));
     report("    claim + abort, in takes", abort, yardstick);
     let note = [Field::Str("done"), Field::Int(1)];
-    let patterns = [tupelo::PatternRef::Actual(Field::Str("done")), common::INT];
+    let patterns = [PatternRef::Actual(Field::Str("done")), INT];
     let with_put = measure_in_batches(
         || fill(space),
         |k| {
@@ -122,12 +124,46 @@ fn leases(space: &Space, resident: i64) {
     report("    put with a lease, in puts", leased, plain);
 }
 
+/// A subscription to puts that match, with room for those of a batch.
+fn subscribe(space: &Space, patterns: &[PatternRef<'_>]) -> Subscription {
+    let terms = SubscribeTerms::new([EventKind::Put], 1_024);
+    space.subscribe(&[TemplateRef::new(patterns)], &terms).unwrap()
+}
+
+fn subscriptions(space: &Space) {
+    let puts = |heard: Option<&Subscription>| {
+        let after = || {
+            drain(space);
+            let events = heard.map_or(0, |heard| {
+                std::iter::from_fn(|| heard.try_next(|event| number(event.tuple)).unwrap()).count()
+            });
+            assert!(heard.is_none() || i64::try_from(events) == Ok(BATCH));
+        };
+        measure_in_batches(|| (), |k| put(space, key(k), 3.5), after)
+    };
+    let plain = puts(None);
+    let plain = report("put, nobody listens", plain, plain.median);
+    let any = [JOB, INT, FLOAT];
+    let narrow = subscribe(space, &any);
+    report("    put that one subscription hears of, in puts", puts(Some(&narrow)), plain);
+    drop(narrow);
+    let other = subscribe(space, &[JOB, is(1), FLOAT]);
+    report("    put beside a subscription to another key, in puts", puts(None), plain);
+    drop(other);
+    let wide = subscribe(space, &[JOB, PatternRef::Kinds(KindSet::ALL)]);
+    report("    put beside a subscription to other shapes, in puts", puts(None), plain);
+    drop(wide);
+    let wide = subscribe(space, &[JOB, PatternRef::Kinds(KindSet::ALL), FLOAT]);
+    report("    put that one that spans shapes hears of, in puts", puts(Some(&wide)), plain);
+}
+
 fn main() {
     let space = fresh("shm://bench-claims");
     fill(&space);
     (0..BATCH).rev().for_each(|k| assert!(take(&space, &[JOB, is(key(k)), FLOAT])));
     claims(&space);
     transactions(&space);
+    subscriptions(&space);
     leases(&space, 0);
     leases(&space, 1_000_000);
     tupelo::remove("shm://bench-claims").unwrap();

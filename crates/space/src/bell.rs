@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::connect::Space;
 use crate::error::Error;
+use crate::subscribe::Subscription;
 use crate::wait::Waiter;
 
 /// Tells its one owner which of many waiters have something. An event loop [listens](Bell::listen) and then waits
@@ -51,7 +52,12 @@ impl Bell {
         self.bell.add(waiter.inner())
     }
 
-    /// Forgets the waiter with this number. To be called before the waiter itself goes.
+    /// As [`Bell::add`], of a subscription of the same space.
+    pub fn add_subscription(&self, subscription: &Subscription) -> u32 {
+        self.bell.add(subscription.inner().waiter())
+    }
+
+    /// Forgets the waiter or the subscription with this number. To be called before the waiter itself goes.
     pub fn remove(&self, number: u32) {
         self.bell.remove(number);
     }

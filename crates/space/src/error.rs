@@ -232,6 +232,9 @@ impl From<tupelo_engine::Error> for Error {
                 Self::SpaceFull { problem: error.to_string(), may_pass: false }
             }
             Engine::LimitExceeded { .. } => Self::LimitExceeded { problem: error.to_string() },
+            Engine::EventTooLarge { .. } => Self::LimitExceeded {
+                problem: format!("{error}: subscribe with more buffer_bytes"),
+            },
             Engine::TransactionTooBig { .. } => {
                 Self::TransactionTooBig { problem: error.to_string() }
             }

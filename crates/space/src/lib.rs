@@ -31,6 +31,7 @@ mod lease;
 mod operations;
 mod room;
 mod stat;
+mod subscribe;
 mod transaction;
 mod url;
 mod wait;
@@ -44,9 +45,11 @@ pub use heartbeat::KeepAlive;
 pub use lease::Lease;
 pub use operations::Scan;
 pub use stat::{ProcessStat, ShapeStat, Stat};
+pub use subscribe::Subscription;
 pub use transaction::{Inside, Transaction};
 pub use tupelo_engine::{
-    Attempt, ClaimStat, ClaimTerms, LeaseTerms, Obituary, Order, SHAPES_MAX, WAITERS_MAX, WhenFull,
+    Attempt, ClaimStat, ClaimTerms, EVENT_BYTES_MAX, EVENTS_MAX, Event, EventKind, LeaseTerms,
+    Obituary, Order, SHAPES_MAX, SubscribeTerms, SubscriptionStat, WAITERS_MAX, WhenFull,
 };
 pub use tupelo_tuple::*;
 pub use wait::{Outcome, Waiter, Want, Watch};

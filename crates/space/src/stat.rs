@@ -1,6 +1,6 @@
 //! What is in a space, for people and programs.
 
-use tupelo_engine::{ClaimStat, WhenFull};
+use tupelo_engine::{ClaimStat, SubscriptionStat, WhenFull};
 use tupelo_tuple::Shape;
 
 use crate::connect::Space;
@@ -29,6 +29,8 @@ pub struct Stat {
     pub waiting_for_room: u64,
     /// How often a condition (`where`) could not be told of a tuple, which was no match then (rule M9).
     pub where_errors: u64,
+    /// Who is told of what happens (rule N1).
+    pub subscriptions: Vec<SubscriptionStat>,
     /// The processes that use the space.
     pub processes: Vec<ProcessStat>,
     /// One entry per shape, in the order of their first use.
@@ -102,6 +104,7 @@ impl Space {
             waiters: stat.waiters,
             waiting_for_room: stat.waiting_for_room,
             where_errors: stat.where_errors,
+            subscriptions: stat.subscriptions,
             processes: alive.chain(stat.pids_dead.into_iter().map(process(false))).collect(),
             shapes: stat.shapes.into_iter().map(shape).collect(),
         })

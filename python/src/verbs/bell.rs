@@ -12,6 +12,7 @@ use tupelo::{Bell, Error};
 use super::waiter::WaiterObject;
 use crate::errors;
 use crate::space::Handle;
+use crate::subscription::Subscription;
 
 /// Tells its one owner which of many waiters of a space have something.
 ///
@@ -22,6 +23,13 @@ pub(crate) struct BellObject {
     /// None once it was closed.
     bell: Mutex<Option<Arc<Bell>>>,
     url: String,
+}
+
+/// What a bell can be rung by.
+#[derive(FromPyObject)]
+enum Place<'py> {
+    Waiter(Bound<'py, WaiterObject>),
+    Subscription(Bound<'py, Subscription>),
 }
 
 impl BellObject {
@@ -55,9 +63,17 @@ impl BellObject {
     }
 
     /// Let what happens to `waiter` ring; return the number under which it is told of.
-    fn add(&self, waiter: &Bound<'_, WaiterObject>) -> PyResult<u32> {
-        let waiter = waiter.get().current()?;
-        self.with(|bell| bell.add(&waiter))
+    fn add(&self, waiter: Place<'_>) -> PyResult<u32> {
+        match waiter {
+            Place::Waiter(waiter) => {
+                let waiter = waiter.get().current()?;
+                self.with(|bell| bell.add(&waiter))
+            }
+            Place::Subscription(subscription) => {
+                let subscription = subscription.get().open()?;
+                self.with(|bell| bell.add_subscription(&subscription))
+            }
+        }
     }
 
     /// Forget a waiter. A closed bell has forgotten all.

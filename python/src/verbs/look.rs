@@ -23,8 +23,9 @@ Return figures of the space as a dict, each as it was at some moment of the call
 
 Keys: tuples, bytes_used, bytes_committed, bytes_max, tuples_max, when_full, dropped (tuples, for want
 of room), waiters (blocked callers), waiting_for_room (those in a put), where_errors (how often a
-`where` had no answer for a tuple, which was no match then), processes (a list of dicts: pid, alive)
-and shapes (a list of dicts: kinds, entry and fields (the name of the class of
+`where` had no answer for a tuple, which was no match then), subscriptions (a list of dicts: pid,
+waiting, buffer, buffer_bytes, and how many events there were and were dropped), processes (a list
+of dicts: pid, alive) and shapes (a list of dicts: kinds, entry and fields (the name of the class of
 entries and those of its fields, or None), count, bytes, waiting, claims, dead, delayed, puts, takes,
 indexes; a claim is a dict: pid, fence, attempt, expires_in in seconds; an index is the list of the
 fields that it is over).
@@ -65,9 +66,24 @@ fn figures<'py>(py: Python<'py>, stat: &Figures) -> PyResult<Bound<'py, PyDict>>
     dict.set_item("waiters", stat.waiters)?;
     dict.set_item("where_errors", stat.where_errors)?;
     dict.set_item("waiting_for_room", stat.waiting_for_room)?;
+    dict.set_item("subscriptions", subscriptions(py, stat)?)?;
     dict.set_item("processes", processes)?;
     dict.set_item("shapes", shapes)?;
     Ok(dict)
+}
+
+fn subscriptions<'py>(py: Python<'py>, stat: &Figures) -> PyResult<Bound<'py, PyList>> {
+    let figures = stat.subscriptions.iter().map(|subscription| {
+        let dict = PyDict::new(py);
+        dict.set_item("pid", subscription.pid)?;
+        dict.set_item("waiting", subscription.waiting)?;
+        dict.set_item("buffer", subscription.buffer)?;
+        dict.set_item("buffer_bytes", subscription.buffer_bytes)?;
+        dict.set_item("events", subscription.events)?;
+        dict.set_item("dropped", subscription.dropped)?;
+        Ok(dict)
+    });
+    PyList::new(py, figures.collect::<PyResult<Vec<_>>>()?)
 }
 
 fn shape_figures<'py>(py: Python<'py>, shape: &ShapeStat) -> PyResult<Bound<'py, PyDict>> {

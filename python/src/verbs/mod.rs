@@ -9,6 +9,7 @@ pub(crate) mod futures;
 pub(crate) mod look;
 pub(crate) mod put;
 pub(crate) mod scan;
+pub(crate) mod subscribe;
 pub(crate) mod swap;
 pub(crate) mod take;
 pub(crate) mod transaction;
@@ -50,6 +51,7 @@ pub(crate) fn define_all(class: &Bound<'_, PyType>) -> PyResult<()> {
     define::<eval::Eval>(class)?;
     define::<futures::TakeFuture>(class)?;
     define::<futures::ReadFuture>(class)?;
+    define::<subscribe::Subscribe>(class)?;
     define::<look::Stat>(class)?;
     define::<look::Explain>(class)?;
     Ok(())

@@ -31,6 +31,7 @@ import tupelo.space
 from tupelo.aio.claim import Claim
 from tupelo.aio.lease import Lease
 from tupelo.aio.space import Space
+from tupelo.aio.subscription import Subscription
 from tupelo.aio.transaction import Transaction, TransactionSpace
 
 TYPE_CHECKING = False
@@ -38,7 +39,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Literal
 
-__all__ = ["Claim", "Lease", "Space", "Transaction", "TransactionSpace", "connect"]
+__all__ = [
+    "Claim",
+    "Lease",
+    "Space",
+    "Subscription",
+    "Transaction",
+    "TransactionSpace",
+    "connect",
+]
 
 
 def connect(

@@ -13,8 +13,11 @@ from tupelo._native import Bell
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
+    from typing import Any
 
-    from tupelo._native import Space, Waiter
+    from tupelo._native import Space, Subscription, Waiter
+
+    Place = Waiter | Subscription[Any]
 
 __all__ = ["LoopBell"]
 
@@ -30,7 +33,7 @@ class LoopBell:
         self._next_look: asyncio.TimerHandle | None = None
         loop.add_reader(self._bell.fileno(), self._rung)
 
-    async def wait(self, *places: Waiter, seconds: float | None) -> bool:
+    async def wait(self, *places: Place, seconds: float | None) -> bool:
         """Wait until something happened to one of the places, or the time ran out.
 
         Returns:
@@ -54,6 +57,10 @@ class LoopBell:
             if not self._futures and self._next_look is not None:
                 self._next_look.cancel()
                 self._next_look = None
+
+    def rouse(self, place: Place) -> None:
+        """Tell whoever waits for a place that something happened to it."""
+        self._tell([self._bell.add(place)])
 
     def close(self) -> None:
         """Give the bell back. Who still waits is told that something happened, and finds out."""

@@ -16,6 +16,7 @@ from tupelo import _native
 from tupelo.aio.claim import Claim
 from tupelo.aio.lease import Lease
 from tupelo.aio.loop_bell import LoopBell
+from tupelo.aio.subscription import Subscription
 from tupelo.aio.transaction import Transaction
 from tupelo.consuming import SIGN
 from tupelo.errors import SpaceFull
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
     from typing import Any, Literal, Self, TypeAlias, TypedDict, TypeVar
 
-    from tupelo._native import Explanation, Order, Seconds, Template
+    from tupelo._native import EventKind, Explanation, Order, Seconds, Template
     from tupelo.letters import DeadLetter
 
     R = TypeVar("R")
@@ -376,6 +377,21 @@ class Space:
                 if taken is None:
                     return
             yield taken
+
+    def subscribe(
+        self,
+        *template: Any,
+        on: EventKind | Iterable[EventKind] = "put",
+        buffer: int = 1024,
+        buffer_bytes: int | None = None,
+        where: str | None = None,
+        **fields: Any,
+    ) -> Subscription:
+        """Be told of what happens to tuples that match, from now on."""
+        subscription = self._space.subscribe(
+            *template, on=on, buffer=buffer, buffer_bytes=buffer_bytes, where=where, **fields
+        )
+        return Subscription(subscription, self._bell)
 
     async def _in_line(
         self,

@@ -11,6 +11,7 @@ pub(crate) mod put;
 pub(crate) mod rm;
 pub(crate) mod stat;
 pub(crate) mod top;
+pub(crate) mod watch;
 
 use tupelo::{ConnectOptions, ProcessStat, Space, Stat};
 

@@ -1,7 +1,7 @@
 //! `tupelo stat`: one page about a space.
 
 use serde_json::json;
-use tupelo::{ShapeStat, Stat, WhenFull};
+use tupelo::{ShapeStat, Stat, SubscriptionStat, WhenFull};
 
 use super::ls::{shape_json, shape_table};
 use super::{connect_existing, pids};
@@ -40,6 +40,15 @@ fn page(url: &str, stat: &Stat, output: &mut Output) -> Result<(), Failure> {
     if stat.where_errors > 0 {
         let times = format::plural(stat.where_errors, "tuple", "tuples");
         output.line(format!("  where       no answer for {times}, which were no match then"))?;
+    }
+    for one in &stat.subscriptions {
+        output.line(format!(
+            "  listening   process {}: {} of {} waiting, {} dropped",
+            one.pid,
+            format::plural(one.waiting, "event", "events"),
+            format::count(one.buffer),
+            format::count(one.dropped),
+        ))?;
     }
     held(stat).into_iter().try_for_each(|line| output.line(line))?;
     let processes = if pids.is_empty() { "none now".to_owned() } else { pids.join(" ") };
@@ -122,6 +131,17 @@ fn field_list(fields: &[usize]) -> String {
     format!("({})", numbers.join(", "))
 }
 
+fn subscription_json(one: &SubscriptionStat) -> serde_json::Value {
+    json!({
+        "pid": one.pid,
+        "waiting": one.waiting,
+        "buffer": one.buffer,
+        "buffer_bytes": one.buffer_bytes,
+        "events": one.events,
+        "dropped": one.dropped,
+    })
+}
+
 fn stat_json(url: &str, stat: &Stat) -> serde_json::Value {
     json!({
         "url": url,
@@ -135,6 +155,7 @@ fn stat_json(url: &str, stat: &Stat) -> serde_json::Value {
         "waiters": stat.waiters,
         "where_errors": stat.where_errors,
         "waiting_for_room": stat.waiting_for_room,
+        "subscriptions": stat.subscriptions.iter().map(subscription_json).collect::<Vec<_>>(),
         "pids": pids(stat),
         "shapes": stat.shapes.iter().map(shape_json).collect::<Vec<_>>(),
     })

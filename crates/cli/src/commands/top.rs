@@ -161,13 +161,14 @@ fn page(looks: &[Look], interval: Duration) -> Vec<String> {
 fn table(look: &Look) -> Vec<String> {
     let stat = &look.stat;
     let mut lines = vec![format!(
-        "{}   {}   {} of {}   {}   {} waiting",
+        "{}   {}   {} of {}   {}   {} waiting   {} listening",
         look.url,
         format::plural(stat.tuples, "tuple", "tuples"),
         format::bytes(stat.bytes_used),
         format::bytes(stat.bytes_max),
         format::plural(pids(stat).len() as u64, "process", "processes"),
         format::count(stat.waiters),
+        format::count(stat.subscriptions.len() as u64),
     )];
     let row = |(shape, rates): (&ShapeStat, &Rates)| {
         vec![

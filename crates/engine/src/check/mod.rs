@@ -6,8 +6,9 @@
 //! hands, a place in line) is no contradiction: the sweep returns it.
 //!
 //! The parts: who owns each extent and block ([`memory`]), the records and their order ([`records`]), what
-//! finds them ([`indexes`]), who waits ([`waiting`]), and what waits for its time ([`timers`]).
+//! finds them ([`indexes`]), who waits ([`waiting`]), who listens ([`events`]), and what waits for its time ([`timers`]).
 
+mod events;
 mod indexes;
 mod locks;
 mod memory;
@@ -33,6 +34,8 @@ pub struct Report {
     pub shapes: Vec<ShapeReport>,
     /// Callers in line, those who were served but have not picked up yet not counted.
     pub waiters: u64,
+    /// Subscriptions.
+    pub subscriptions: u64,
     /// Extents of 64 KiB that belong to shapes, logs and long templates.
     pub extents_owned: u64,
     /// Extents that are free.
@@ -112,7 +115,8 @@ impl Check<'_, '_> {
         let held = self.check_held(&mut blocks)?;
         let filed = self.check_cells()?;
         self.claim_templates(&mut blocks)?;
-        let mut shapes = Vec::new();
+        self.check_events(&mut blocks)?;
+        let (mut shapes, mut subscriptions) = (Vec::new(), 0);
         for shape in 0..self.shapes {
             let kinds = self.kinds(shape)?;
             let stripe = Stripe::of_shape(self.view, shape);
@@ -121,6 +125,7 @@ impl Check<'_, '_> {
             let dead = self.check_timers(&mut blocks, shape, &kinds, &records)?;
             self.check_spares(&mut blocks, shape)?;
             let waiting = self.check_waiting(&mut blocks, shape, &filed)?;
+            subscriptions += u64::from(waiting.subscribed);
             let in_hands = held.get(&shape).copied().unwrap_or(0);
             let counted = stripe.page().load(stripe::HELD);
             require(in_hands == counted, || {
@@ -131,15 +136,17 @@ impl Check<'_, '_> {
                 tuples: records.len() as u64,
                 held: u64::from(in_hands),
                 dead,
-                waiting: u64::from(waiting),
+                waiting: u64::from(waiting.waiting()),
                 indexes,
             });
         }
         let wide = self.check_wide(&filed)?;
         blocks.check_all_claimed()?;
-        let waiters = shapes.iter().map(|shape| shape.waiting).sum::<u64>() + u64::from(wide);
+        let waiters =
+            shapes.iter().map(|shape| shape.waiting).sum::<u64>() + u64::from(wide.waiting());
+        subscriptions += u64::from(wide.subscribed);
         let (extents_owned, extents_free) = blocks.extents();
-        Ok(Report { shapes, waiters, extents_owned, extents_free })
+        Ok(Report { shapes, waiters, subscriptions, extents_owned, extents_free })
     }
 
     fn kinds(&self, shape: u32) -> Result<Kinds, Error> {

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Check, memory::Blocks, require};
 use crate::error::Error;
 use crate::layout::{WAITERS_MAX, head};
-use crate::stripe::{Stripe, WAITER_MASKS_MAX, WAITER_TABLE, WAITING, WATCHING_REMOVALS};
+use crate::stripe::{Stripe, WAITER_MASKS_MAX, WAITER_TABLE};
+use crate::waiters::chain::{self, Counts};
 use crate::waiters::{
     self, Cell, FREE, FREE_NEXT, LINKED, MASK, OWNED, OWNER, PREVIOUS, RECORD, SCOPE, STATE, TAG,
-    WANT, Want, cells, chain, stored,
+    cells, stored,
 };
 
 /// The cells that say they are in line, by the scope of their lock.
@@ -60,7 +61,7 @@ impl<'m> Check<'_, 'm> {
         blocks: &mut Blocks,
         shape: u32,
         filed: &Filed,
-    ) -> Result<u32, Error> {
+    ) -> Result<Counts, Error> {
         let stripe = Stripe::of_shape(self.view, shape);
         let table = stripe.page().load(WAITER_TABLE);
         let mut found = BTreeSet::new();
@@ -83,12 +84,11 @@ impl<'m> Check<'_, 'm> {
             format!("shape {shape} has the cells {found:?} in line, not {expected:?}")
         })?;
         Self::check_masks(shape, stripe, &by_mask)?;
-        let counts = (stripe.page().load(WAITING), stripe.page().load(WATCHING_REMOVALS));
-        self.check_counts(&found, counts, &format!("shape {shape}"))
+        self.check_counts(&found, chain::counts(stripe), &format!("shape {shape}"))
     }
 
     /// The waiters in line for several shapes are in their one chain, and counted.
-    pub(super) fn check_wide(&self, filed: &Filed) -> Result<u32, Error> {
+    pub(super) fn check_wide(&self, filed: &Filed) -> Result<Counts, Error> {
         let mut found = BTreeSet::new();
         Self::check_chain(chain::wide(self.view), head::WIDE_SCOPE, &mut found)?;
         let for_room = Self::check_chain(chain::for_room(self.view), head::WIDE_SCOPE, &mut found)?;
@@ -148,17 +148,22 @@ impl<'m> Check<'_, 'm> {
     fn check_counts(
         &self,
         found: &BTreeSet<u32>,
-        counts: (u32, u32),
+        counted: Counts,
         whose: &str,
-    ) -> Result<u32, Error> {
-        let for_removal =
-            |number: &&u32| Want::watches_removals(waiters::cell(self.view, **number).load(WANT));
-        let waiting = u32::try_from(found.len()).unwrap_or(u32::MAX);
-        let removals = u32::try_from(found.iter().filter(for_removal).count()).unwrap_or(u32::MAX);
-        require(counts == (waiting, removals), || {
-            format!("{whose} counts {counts:?} waiters, there are {waiting}, {removals}")
+    ) -> Result<Counts, Error> {
+        let number = |which: fn(Cell<'m>) -> bool| {
+            let those = found.iter().filter(|number| which(waiters::cell(self.view, **number)));
+            u32::try_from(those.count()).unwrap_or(u32::MAX)
+        };
+        let there_are = Counts {
+            all: number(|_| true),
+            watching_removals: number(chain::watches_removals),
+            subscribed: number(chain::is_subscription),
+        };
+        require(counted == there_are, || {
+            format!("{whose} counts in line {counted:?}, there are {there_are:?}")
         })?;
-        Ok(waiting)
+        Ok(there_are)
     }
 
     /// Templates that are too long for their cells lie in extents of their own.

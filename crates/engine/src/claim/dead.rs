@@ -8,6 +8,7 @@ use super::list::{self, List};
 use super::{Attempt, history};
 use crate::Engine;
 use crate::error::Error;
+use crate::events::EventKind;
 use crate::extension::{self, ATTEMPTS, Extension, HISTORY};
 use crate::find::Purpose;
 use crate::judged::Among;
@@ -127,8 +128,8 @@ impl Engine {
         let extension = self.bury(section, stripe, reference)?;
         section.set(extension, ATTEMPTS, 0);
         revived.histories.push((stripe, history::detach(section, extension)));
-        let record = record::at(section.view(), reference);
-        revived.wakes.join(self.put_back(section, stripe, record, target.kinds.as_slice())?);
+        let back = (record::at(section.view(), reference), EventKind::Put.into());
+        revived.wakes.join(self.put_back(section, stripe, back, target.kinds.as_slice())?);
         revived.count += 1;
         Ok(())
     }

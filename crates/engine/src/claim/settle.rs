@@ -11,6 +11,7 @@ use super::{Attempt, Claim, Failure, Place, history, holder_pid, kinds_of};
 use crate::Engine;
 use crate::blocks;
 use crate::error::Error;
+use crate::events::{EventKind, Happening};
 use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE};
 use crate::lease::lease_end_ms;
 use crate::put::Incoming;
@@ -209,12 +210,14 @@ impl Engine {
         self.end_claim(&mut section, stripe, record)?;
         // Its place in a limited space is free for what follows.
         section.add(stripe.page(), HELD, -1);
-        let mut wakes = self.store_all(&mut section, incoming)?;
+        let kinds = kinds_of(self, section.view(), record.header)?;
+        let taken = (record.reference, EventKind::Take);
+        let mut wakes = self.told_of_removal(&mut section, stripe, taken, kinds.as_slice())?;
+        wakes.join(self.store_all(&mut section, incoming)?);
         // Frees last: a block that this section frees must not be filled in it again.
         step::begin(&section)?;
         section.focus(place.scope);
-        let kinds = kinds_of(self, section.view(), record.header)?;
-        wakes.join(self.free_taken(&mut section, stripe, record, kinds.as_slice())?);
+        self.free_told(&mut section, stripe, record)?;
         section.commit()?;
         Ok(wakes)
     }
@@ -238,7 +241,8 @@ impl Engine {
         self.with_claim(place, |section, stripe, record| {
             let kinds = kinds_of(self, section.view(), record.header)?;
             self.end_claim(section, stripe, record)?;
-            self.give_back(section, stripe, record.reference, kinds.as_slice())
+            let back = (record.reference, Happening::Unheard);
+            self.give_back(section, stripe, back, kinds.as_slice())
         })
     }
 
@@ -272,7 +276,8 @@ impl Engine {
         let told = if is_last && !timers::is_past(lease_end_ms(section.view(), record)) {
             self.give_up(section, stripe, (record, extension), kinds)?
         } else {
-            self.give_back(section, stripe, record.reference, kinds)?
+            let back = (record.reference, EventKind::Return.into());
+            self.give_back(section, stripe, back, kinds)?
         };
         // Frees last: who waited for the tuple may have been given a copy.
         history::free(section, &self.layout, stripe, replaced)?;
@@ -287,7 +292,8 @@ impl Engine {
         (record, extension): (Record<'m>, Extension<'m>),
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
-        let told = self.told_of_removal(section, stripe, record.reference, kinds)?;
+        let gone = (record.reference, EventKind::Expire);
+        let told = self.told_of_removal(section, stripe, gone, kinds)?;
         list::push(section, stripe, List::Dead, (record.reference, extension));
         section.set_words([
             (record.header.place(STATE), record::DEAD),

@@ -17,9 +17,11 @@ use tupelo_shm::{Section, futex};
 use crate::Engine;
 use crate::claim::{self, Failure};
 use crate::error::Error;
+use crate::events::EventKind;
 use crate::record::{self, STATE};
 use crate::step;
 use crate::stripe::{DUE_MS, Stripe};
+use crate::waiters::chain;
 use crate::waiters::deliver::Delivery;
 
 /// How much later something is tried again that found no room, in milliseconds.
@@ -143,6 +145,11 @@ impl Engine {
             let fired = self.fire(&mut section, stripe, reference, (now_ms, room))?;
             section.commit()?;
             wakes.join(fired);
+            if chain::is_heard(&section, stripe) {
+                // A section that appends events commits once.
+                section.finish()?;
+                section = Section::enter(&self.memory, scope)?;
+            }
         }
         section.commit()?;
         wheel::note_next(section.view(), stripe);
@@ -189,7 +196,8 @@ impl Engine {
             }
             record::ENLISTED => {
                 let record = record::at(section.view(), reference);
-                self.delist(section, stripe, record, kinds.as_slice())
+                let lost = (record, EventKind::Return.into());
+                self.delist(section, stripe, lost, kinds.as_slice())
             }
             record::LOCK => {
                 let lock = record::at(section.view(), reference);

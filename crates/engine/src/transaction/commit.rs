@@ -9,6 +9,7 @@ use crate::Engine;
 use crate::claim::list::List;
 use crate::claim::{Place, kinds_of};
 use crate::error::Error;
+use crate::events::EventKind;
 use crate::put::Incoming;
 use crate::record;
 use crate::step;
@@ -155,6 +156,9 @@ impl<'a> Change<'a> {
             engine.end_hold(section, stripe, (record, List::Enlisted))?;
             // Its place in a limited space is free for what follows.
             section.add(stripe.page(), HELD, -1);
+            let kinds = kinds_of(engine, section.view(), record.header)?;
+            let taken = (place.reference, EventKind::Take);
+            wakes.join(engine.told_of_removal(section, stripe, taken, kinds.as_slice())?);
         }
         for place in locks() {
             let stripe = begin(section, place)?;
@@ -166,8 +170,7 @@ impl<'a> Change<'a> {
         for place in holds {
             let stripe = begin(section, *place)?;
             let record = record::at(section.view(), place.reference);
-            let kinds = kinds_of(engine, section.view(), record.header)?;
-            wakes.join(engine.free_taken(section, stripe, record, kinds.as_slice())?);
+            engine.free_told(section, stripe, record)?;
         }
         for place in locks() {
             engine.free_lock(section, place)?;

@@ -8,6 +8,7 @@ use crate::Engine;
 use crate::claim::list::List;
 use crate::claim::{Place, kinds_of};
 use crate::error::Error;
+use crate::events::{EventKind, Happening};
 use crate::find::Hit;
 use crate::links;
 use crate::record::{self, ImageBuffer, Record};
@@ -75,27 +76,28 @@ impl Engine {
         held.is_some_and(|(_, fence)| fence == place.fence)
     }
 
-    /// Gives back what a transaction has taken, as if it had never been (rule X5).
+    /// Gives back what a transaction has taken, as if it had never been (rule X5). What is heard of it is said by the
+    /// caller.
     pub(crate) fn delist<'m>(
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        record: Record<'m>,
+        (record, happening): (Record<'m>, Happening),
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
         self.end_hold(section, stripe, (record, List::Enlisted))?;
-        self.give_back(section, stripe, record.reference, kinds)
+        self.give_back(section, stripe, (record.reference, happening), kinds)
     }
 
     /// Gives back what is at `place`, if it is still its holder's.
-    pub(super) fn release_hold(&self, place: Place) -> Result<(), Error> {
+    pub(super) fn release_hold(&self, place: Place, happening: Happening) -> Result<(), Error> {
         let delivery = self.retry(|| {
             let mut section = self.enter(place.scope)?;
             let stripe = Stripe::of_scope(section.view(), place.scope);
             let delivery = match self.held_at(section.view(), place, List::Enlisted) {
                 Some((record, fence)) if fence == place.fence => {
                     let kinds = kinds_of(self, section.view(), record.header)?;
-                    self.delist(&mut section, stripe, record, kinds.as_slice())?
+                    self.delist(&mut section, stripe, (record, happening), kinds.as_slice())?
                 }
                 _ => Delivery::default(),
             };
@@ -114,7 +116,8 @@ impl Engine {
             (scope, List::Enlisted),
             |section, (stripe, record)| {
                 let kinds = kinds_of(self, section.view(), record.header)?;
-                self.delist(section, stripe, record, kinds.as_slice())
+                let lost = (record, EventKind::Return.into());
+                self.delist(section, stripe, lost, kinds.as_slice())
             },
         )? {}
         while self.lose_one_of(participant, (scope, List::Locks), |section, (stripe, lock)| {

@@ -13,6 +13,7 @@ use crate::bulk::Found;
 use crate::claim::Place;
 use crate::claim::list::List;
 use crate::error::Error;
+use crate::events::EventKind;
 use crate::find::{Hit, Order, Purpose};
 use crate::record;
 use crate::step;
@@ -61,7 +62,7 @@ impl Part {
         all.sort_by_key(|(age, _)| *age);
         let release = |(_, (list, place))| match list {
             List::Locks => self.engine.release_lock(place),
-            _ => self.engine.release_hold(place),
+            _ => self.engine.release_hold(place, EventKind::Return.into()),
         };
         let released: Vec<_> = all.into_iter().map(release).collect();
         released.into_iter().collect()

@@ -9,6 +9,7 @@ use super::Transaction;
 use super::hold::Enlisted;
 use super::own::is_beaten;
 use crate::error::Error;
+use crate::events::Happening;
 use crate::find::Order;
 use crate::waiters::Want;
 use crate::waiters::wait::{Outcome, Waiter};
@@ -164,7 +165,7 @@ impl Transaction {
             Ok(None) => Err(self.run_out()?.into()),
             Err(error) => {
                 for place in part.holds.split_off(begin) {
-                    part.engine.release_hold(place)?;
+                    part.engine.release_hold(place, Happening::Unheard)?;
                 }
                 Err(error)
             }
@@ -261,7 +262,7 @@ impl Transaction {
         };
         let part = &mut self.parts[at];
         if let Some(own) = own.filter(|own| is_beaten(&copy, part.own.get(*own), order)) {
-            engine.release_hold(place)?;
+            engine.release_hold(place, Happening::Unheard)?;
             return self.pour_own(at, own, sink);
         }
         match sink(copy.view()) {
@@ -270,7 +271,7 @@ impl Transaction {
                 Ok(result)
             }
             Err(error) => {
-                engine.release_hold(place)?;
+                engine.release_hold(place, Happening::Unheard)?;
                 Err(error)
             }
         }

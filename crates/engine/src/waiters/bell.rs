@@ -250,4 +250,4 @@ impl Drop for Bell {
     }
 }
 
-const _: () = assert!(NOTHING > Want::Removal.number() && NOTHING != Want::Room.number());
+const _: () = assert!(NOTHING > Want::Removal.number() && NOTHING < Want::Room.number());

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tupelo_shm::{Section, Span, View, process::fork_generation};
 
-use super::{Cell, FREE, FREE_NEXT, OWNED, OWNER, RECORD, SCOPE, SIGNAL, STATE, WAKES, cell};
+use super::{Cell, FREE, FREE_NEXT, OWNED, OWNER, RECORD, RING, SCOPE, SIGNAL, STATE, WAKES, cell};
 use crate::Engine;
 use crate::error::Error;
 use crate::layout::{self, CELL_BYTES, PAGE, WAITERS_COUNT_MAX, WAITERS_MAX, head};
@@ -134,6 +134,7 @@ fn clear(cell: Cell<'_>) {
     cell.init(SIGNAL, super::signal::AWAKE);
     cell.init(WAKES, 0);
     cell.init(SCOPE, 0);
+    cell.init(RING, 0);
 }
 
 impl Drop for Engine {

@@ -2,13 +2,16 @@
 
 use tupelo_shm::{GRANULE, Section, Span, View};
 
-use super::{Cell, LINKED, MASK, NEXT, OWNED, PREVIOUS, SCOPE, STATE, TAG, WANT, Want, cell};
+use super::{
+    Cell, HEARS, LINKED, MASK, NEXT, OWNED, PREVIOUS, SCOPE, STATE, TAG, WANT, Want, cell,
+};
 use crate::Engine;
 use crate::blocks;
 use crate::error::Error;
+use crate::events;
 use crate::layout::{WAITERS_MAX, head};
 use crate::stripe::{
-    Stripe, WAITER_MASKS, WAITER_MASKS_MAX, WAITER_TABLE, WAITING, WATCHING_REMOVALS,
+    SUBSCRIBED, Stripe, WAITER_MASKS, WAITER_MASKS_MAX, WAITER_TABLE, WAITING, WATCHING_REMOVALS,
 };
 
 /// Chains of a stripe's table: short ones with a thousand waiters on distinct keys.
@@ -30,6 +33,8 @@ const ROOM_LAST: usize = 20;
 /// Hints, written without the log.
 pub(crate) const ROOM_TURN: usize = 24;
 pub(crate) const ROOM_TURN_MS: usize = 28;
+/// How many of them are subscriptions.
+const WIDE_SUBSCRIBED: usize = 32;
 
 pub(crate) fn wide_line<'m>(view: &View<'m>) -> WideLine<'m> {
     view.span(head::WIDE)
@@ -88,10 +93,51 @@ pub(crate) fn first_for_room(view: &View<'_>) -> Option<u32> {
     Some(wide_line(view).load(ROOM_FIRST)).filter(|first| *first != 0)
 }
 
-/// How many wide waiters there are, and how many of them are told of removals.
-pub(crate) fn wide_counts(view: &View<'_>) -> (u32, u32) {
-    let line = wide_line(view);
-    (line.load(WIDE_WAITING), line.load(WIDE_WATCHING_REMOVALS))
+/// How many cells are in line, all told; those that watch removals; those that are subscriptions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) all: u32,
+    pub(crate) watching_removals: u32,
+    pub(crate) subscribed: u32,
+}
+
+impl Counts {
+    /// Blocked callers.
+    pub(crate) fn waiting(self) -> u32 {
+        self.all.saturating_sub(self.subscribed)
+    }
+}
+
+/// How many wide waiters there are.
+pub(crate) fn wide_counts(view: &View<'_>) -> Counts {
+    let word = |at| wide_line(view).load(at);
+    Counts {
+        all: word(WIDE_WAITING),
+        watching_removals: word(WIDE_WATCHING_REMOVALS),
+        subscribed: word(WIDE_SUBSCRIBED),
+    }
+}
+
+/// How many wait in one stripe.
+pub(crate) fn counts(stripe: Stripe<'_>) -> Counts {
+    let word = |at| stripe.page().load(at);
+    Counts {
+        all: word(WAITING),
+        watching_removals: word(WATCHING_REMOVALS),
+        subscribed: word(SUBSCRIBED),
+    }
+}
+
+/// Whether a cell is told of removals.
+pub(crate) fn watches_removals(cell: Cell<'_>) -> bool {
+    let want = cell.load(WANT);
+    Want::watches_removals(want)
+        || is_subscription(cell) && cell.load(HEARS) & events::REMOVALS != 0
+}
+
+/// Whether a cell is a subscription's.
+pub(crate) fn is_subscription(cell: Cell<'_>) -> bool {
+    cell.load(WANT) == Want::Events.number()
 }
 
 /// Whether anybody, wide or of this stripe, waits for a removal.
@@ -100,6 +146,11 @@ pub(crate) fn watching_removals(section: &Section<'_>, stripe: Stripe<'_>) -> bo
     stripe.page().load(WATCHING_REMOVALS) != 0
         || (may_wait(section.view(), WIDE_WATCHING_REMOVALS)
             && (counts_wide(section, WIDE_WATCHING_REMOVALS) || !section.holds(head::WIDE_SCOPE)))
+}
+
+/// Whether a subscription, wide or of this stripe, may have heard of something in this section.
+pub(crate) fn is_heard(section: &Section<'_>, stripe: Stripe<'_>) -> bool {
+    stripe.page().load(SUBSCRIBED) != 0 || section.holds(head::WIDE_SCOPE)
 }
 
 /// A word that holds the first cell of a chain.
@@ -213,8 +264,11 @@ impl Engine {
         let head = head_of(section.view(), stripe, tag);
         link(section, head, number);
         section.add(stripe.page(), WAITING, 1);
-        if Want::watches_removals(cell.load(WANT)) {
+        if watches_removals(cell) {
             section.add(stripe.page(), WATCHING_REMOVALS, 1);
+        }
+        if is_subscription(cell) {
+            section.add(stripe.page(), SUBSCRIBED, 1);
         }
         Ok(())
     }
@@ -243,8 +297,11 @@ pub(crate) fn file_wide(section: &mut Section<'_>, number: u32) {
     let head = Head::new(section.view(), head::WIDE + WIDE_FIRST);
     link(section, head, number);
     section.add(line, WIDE_WAITING, 1);
-    if Want::watches_removals(cell.load(WANT)) {
+    if watches_removals(cell) {
         section.add(line, WIDE_WATCHING_REMOVALS, 1);
+    }
+    if is_subscription(cell) {
+        section.add(line, WIDE_SUBSCRIBED, 1);
     }
 }
 
@@ -294,8 +351,8 @@ fn unfile_for_room(section: &mut Section<'_>, number: u32) {
     count_for_room(section, line, -1);
 }
 
-/// Words that taking a cell out of its chain changes: two neighbours and the state, three counts.
-pub(crate) const UNFILE_WORDS: usize = 6;
+/// Words that taking a cell out of its chain changes: two neighbours and the state, four counts.
+pub(crate) const UNFILE_WORDS: usize = 7;
 
 /// Takes a linked cell out of its chain; the section holds the lock that the cell names.
 pub(crate) fn unfile(section: &mut Section<'_>, number: u32) {
@@ -305,7 +362,7 @@ pub(crate) fn unfile(section: &mut Section<'_>, number: u32) {
         unfile_for_room(section, number);
         return;
     }
-    let removal = Want::watches_removals(cell.load(WANT));
+    let (removal, subscribed) = (watches_removals(cell), is_subscription(cell));
     if scope == head::WIDE_SCOPE {
         let line = wide_line(section.view());
         let head = Head::new(section.view(), head::WIDE + WIDE_FIRST);
@@ -313,6 +370,9 @@ pub(crate) fn unfile(section: &mut Section<'_>, number: u32) {
         section.add(line, WIDE_WAITING, -1);
         if removal {
             section.add(line, WIDE_WATCHING_REMOVALS, -1);
+        }
+        if subscribed {
+            section.add(line, WIDE_SUBSCRIBED, -1);
         }
         return;
     }
@@ -330,6 +390,9 @@ pub(crate) fn unfile(section: &mut Section<'_>, number: u32) {
     }
     if removal {
         section.add(stripe.page(), WATCHING_REMOVALS, -1);
+    }
+    if subscribed {
+        section.add(stripe.page(), SUBSCRIBED, -1);
     }
 }
 

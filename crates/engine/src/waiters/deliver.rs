@@ -8,7 +8,10 @@ use super::{RECORD, TICKET, WANT, Want, cell, chain};
 use crate::Engine;
 use crate::blocks;
 use crate::error::Error;
+use crate::events::hear::{self, Listeners};
+use crate::events::{EventKind, Happening};
 use crate::index::key;
+use crate::layout::head;
 use crate::links;
 use crate::put::Incoming;
 use crate::record::{self, HOLDER, IMAGE_BYTES, SEQUENCE, SHAPE};
@@ -29,7 +32,8 @@ struct Served {
 
 impl Delivery {
     fn new(served: Served) -> Self {
-        Self(Some(Box::new(served)))
+        let nobody = !served.taken && served.wakes.is_empty();
+        if nobody { Self::default() } else { Self(Some(Box::new(served))) }
     }
 
     /// Whether a waiting take has the tuple; it is in no list then.
@@ -63,8 +67,29 @@ fn wake_all(engine: &Engine, served: &Served) {
 struct Matching {
     readers: Vec<u32>,
     told: Vec<u32>,
+    listeners: Listeners,
     /// Ticket and cell.
     taker: Option<(u64, u32)>,
+}
+
+/// What happens to a tuple, as a number of those who may care.
+#[derive(Clone, Copy)]
+struct Occasion {
+    /// It comes, and does not go.
+    is_arrival: bool,
+    /// The bit of the event, 0 if it is none.
+    bit: u32,
+}
+
+impl Occasion {
+    /// Whether the owner of a cell cares, wherever it comes to tuples that match.
+    fn concerns(self, cell: super::Cell<'_>) -> bool {
+        let want = cell.load(WANT);
+        if want == Want::Events.number() {
+            return hear::hears(cell, self.bit);
+        }
+        self.is_arrival != (want == Want::Removal.number())
+    }
 }
 
 impl Matching {
@@ -73,8 +98,10 @@ impl Matching {
         let want = cell.load(WANT);
         if want == Want::Read.number() {
             self.readers.push(number);
-        } else if want == Want::Put.number() {
+        } else if want == Want::Put.number() || want == Want::Removal.number() {
             self.told.push(number);
+        } else if want == Want::Events.number() {
+            self.listeners.add(number);
         } else if want == Want::Take.number() {
             let candidate = (cell.load64(TICKET), number);
             self.taker = Some(self.taker.map_or(candidate, |first| first.min(candidate)));
@@ -136,23 +163,25 @@ impl Engine {
             self.require_turn(section.view())?;
         }
         let (fields, kinds) = (incoming.fields, incoming.kinds.as_slice());
-        self.deliver_to_some(section, stripe, reference, fields, kinds)
+        let put = (reference, EventKind::Put.into());
+        self.deliver_to_some(section, stripe, put, fields, kinds)
     }
 
-    /// Gives a filled record that is in no list to the waiters that match it.
+    /// Gives a filled record that is in no list to the waiters that match it, and tells those who hear of what
+    /// happens with it.
     #[inline(always)]
     pub(crate) fn deliver<'m>(
         &self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        reference: u32,
+        (reference, happening): (u32, Happening),
         fields: &[Field<'_>],
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
         if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section) {
             return Ok(Delivery::default());
         }
-        self.deliver_to_some(section, stripe, reference, fields, kinds)
+        self.deliver_to_some(section, stripe, (reference, happening), fields, kinds)
     }
 
     #[inline(never)]
@@ -160,12 +189,17 @@ impl Engine {
         &self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        reference: u32,
+        (reference, happening): (u32, Happening),
         fields: &[Field<'_>],
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
-        let matching = self.all_matching(section, stripe, (reference, kinds), fields)?;
+        let occasion = Occasion { is_arrival: true, bit: happening.bit() };
+        let matching = self.matching(section, stripe, (reference, occasion), fields, kinds)?;
         let mut served = Served { taken: false, wakes: matching.told };
+        if let Happening::Heard(kind) = happening {
+            let event = (reference, kind);
+            hear::write_down(section, &matching.listeners, event, &mut served.wakes)?;
+        }
         for number in matching.readers {
             step::beyond(section, COPY_WORDS + SERVE_WORDS)?;
             let copy = self.copy_record(section, stripe, reference)?;
@@ -181,50 +215,41 @@ impl Engine {
         Ok(Delivery::new(served))
     }
 
-    /// The waiters that match, of the stripe and wide ones.
-    fn all_matching<'m>(
+    /// The cells that match and care: one chain per mask in use is looked at, and those of wide waiters.
+    fn matching<'m>(
         &self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        (reference, kinds): (u32, &[Kind]),
+        (reference, occasion): (u32, Occasion),
         fields: &[Field<'_>],
+        kinds: &[Kind],
     ) -> Result<Matching, Error> {
         let class = self.class_of(section.view(), stripe.page().load(stripe::SHAPE));
         let record = Candidate { reference, kinds, class };
-        let mut matching = self.matching(section.view(), stripe, record, fields);
-        if chain::concerns_wide(section) {
-            chain::enter_wide(section)?;
-            for (number, cell) in chain::wide(section.view()) {
-                if stored::matches(section.view(), cell, record) {
-                    matching.add(section.view(), number);
+        let mut matching = Matching::default();
+        if stripe.page().load(WAITING) != 0 {
+            let view = section.view();
+            for mask in chain::masks_in_use(stripe) {
+                let tag = key::tag_of_fields(fields, mask, self.seed);
+                for (number, cell) in chain::filed(view, stripe, tag) {
+                    let filed_here = cell.load(super::MASK) == mask && cell.load(super::TAG) == tag;
+                    if filed_here && occasion.concerns(cell) && stored::matches(view, cell, record)
+                    {
+                        matching.add(view, number);
+                    }
                 }
             }
         }
-        Ok(matching)
-    }
-
-    /// The waiters of the stripe that match: one chain per mask in use is looked at.
-    fn matching<'m>(
-        &self,
-        view: &View<'m>,
-        stripe: Stripe<'m>,
-        record: Candidate<'_>,
-        fields: &[Field<'_>],
-    ) -> Matching {
-        let mut matching = Matching::default();
-        if stripe.page().load(WAITING) == 0 {
-            return matching;
-        }
-        for mask in chain::masks_in_use(stripe) {
-            let tag = key::tag_of_fields(fields, mask, self.seed);
-            for (number, cell) in chain::filed(view, stripe, tag) {
-                let filed_here = cell.load(super::MASK) == mask && cell.load(super::TAG) == tag;
-                if filed_here && stored::matches(view, cell, record) {
+        if chain::concerns_wide(section) {
+            chain::enter_wide(section)?;
+            let view = section.view();
+            for (number, cell) in chain::wide(view) {
+                if occasion.concerns(cell) && stored::matches(view, cell, record) {
                     matching.add(view, number);
                 }
             }
         }
-        matching
+        Ok(matching)
     }
 
     /// A copy of a record, for a reader that waited.
@@ -298,23 +323,25 @@ impl Engine {
         }
         let mut copy = record::ImageBuffer::new();
         let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
-        self.all_matching(section, stripe, (reference, kinds), &fields).map(Some)
+        let occasion = Occasion { is_arrival: true, bit: Happening::Unheard.bit() };
+        let matching = self.matching(section, stripe, (reference, occasion), &fields, kinds)?;
+        Ok(Some(matching))
     }
 
-    /// Tells those who wait for the removal of such a tuple. Called inside the section that removes it;
-    /// the wake-ups follow after the section.
+    /// Tells those who wait for the removal of such a tuple, and those who hear of what happens with it. Called inside
+    /// the section that removes it; the wake-ups follow after the section.
     #[inline]
     pub(crate) fn told_of_removal<'m>(
         &self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        reference: u32,
+        (reference, kind): (u32, EventKind),
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
         if !chain::watching_removals(section, stripe) {
             return Ok(Delivery::default());
         }
-        self.tell_of_removal(section, stripe, reference, kinds)
+        self.tell_of_removal(section, stripe, (reference, kind), kinds)
     }
 
     #[cold]
@@ -322,36 +349,18 @@ impl Engine {
         &self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        reference: u32,
+        (reference, kind): (u32, EventKind),
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
         let mut copy = record::ImageBuffer::new();
         let fields: Vec<Field<'_>> = copy.copy(section.view(), reference, kinds).fields().collect();
-        let mut wakes = Vec::new();
-        let class = self.class_of(section.view(), stripe.page().load(stripe::SHAPE));
-        let record = Candidate { reference, kinds, class };
-        let waits = |view: &View<'_>, cell: super::Cell<'_>| {
-            cell.load(WANT) == Want::Removal.number() && stored::matches(view, cell, record)
-        };
-        if stripe.page().load(WAITING) != 0 {
-            for mask in chain::masks_in_use(stripe) {
-                let tag = key::tag_of_fields(&fields, mask, self.seed);
-                let filed = chain::filed(section.view(), stripe, tag);
-                wakes.extend(
-                    filed
-                        .filter(|(_, cell)| waits(section.view(), *cell))
-                        .map(|(number, _)| number),
-                );
-            }
-        }
-        if chain::concerns_wide(section) {
-            chain::enter_wide(section)?;
-            let wide = chain::wide(section.view());
-            wakes.extend(
-                wide.filter(|(_, cell)| waits(section.view(), *cell)).map(|(number, _)| number),
-            );
+        let occasion = Occasion { is_arrival: false, bit: Happening::from(kind).bit() };
+        let matching = self.matching(section, stripe, (reference, occasion), &fields, kinds)?;
+        let mut wakes = matching.told;
+        if section.holds(head::WIDE_SCOPE) {
             wakes.extend(Self::give_turn(section.view()));
         }
+        hear::write_down(section, &matching.listeners, (reference, kind), &mut wakes)?;
         Ok(Delivery::new(Served { taken: false, wakes }))
     }
 }

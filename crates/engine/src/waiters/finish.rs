@@ -6,7 +6,7 @@ use tupelo_shm::Section;
 use tupelo_tuple::TupleView;
 
 use super::wait::{NO_SHAPE, Outcome, Waiter};
-use super::{RECORD, Want, cell};
+use super::{RECORD, Want, cell, chain};
 use crate::Engine;
 use crate::claim::{Claim, ClaimTerms};
 use crate::error::Error;
@@ -73,7 +73,10 @@ impl Waiter {
         section.set(cell, RECORD, 0);
         let stripe = Stripe::of_shape(section.view(), shape);
         let header = record::header(section.view(), reference);
-        if record::must_be_held(header, shape_kinds.are_refusable()) {
+        // Who is told of a take may need room first: then the tuple is held until there is.
+        if record::must_be_held(header, shape_kinds.are_refusable())
+            || self.want == Want::Take && chain::watching_removals(&section, stripe)
+        {
             let flight = Flight::begin(&mut section, reference)?;
             let header = record::header(section.view(), reference);
             // A copy is freed if this thread dies, a tuple goes back.

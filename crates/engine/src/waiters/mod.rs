@@ -20,7 +20,8 @@
 //! | 48, 52 | form and bytes of the stored template |
 //! | 56 | link of the free list |
 //! | 60 | cell whose owner is woken instead, 0 for this one; bit 31: it is a bell ([`bell`]) |
-//! | 64.. | the template, or the granule of the extents that hold it |
+//! | 64, 68 | the ring of a subscription, 0 if it has none, and the events that it hears ([`crate::events`]) |
+//! | 72.. | the template, or the granule of the extents that hold it |
 
 pub(crate) mod bell;
 pub(crate) mod cells;
@@ -54,7 +55,9 @@ pub(crate) const FORM: usize = 48;
 pub(crate) const TEMPLATE_BYTES: usize = 52;
 pub(crate) const FREE_NEXT: usize = 56;
 pub(crate) const WAKES: usize = 60;
-pub(crate) const TEMPLATE: usize = 64;
+pub(crate) const RING: usize = 64;
+pub(crate) const HEARS: usize = 68;
+pub(crate) const TEMPLATE: usize = 72;
 /// Bytes of a template that fit into the cell.
 pub(crate) const TEMPLATE_INLINE: usize = CELL_BYTES - TEMPLATE;
 
@@ -78,6 +81,8 @@ pub enum Want {
     Removal,
     /// To be told that there may be room for a put, first come first served ([`room`]).
     Room,
+    /// To have what happens to matches written down.
+    Events,
 }
 
 impl Want {
@@ -92,7 +97,9 @@ impl Want {
             Self::Read => 1,
             Self::Put => 2,
             Self::Removal => 3,
+            // 4 is a bell's.
             Self::Room => 5,
+            Self::Events => 6,
         }
     }
 }

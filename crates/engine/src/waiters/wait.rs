@@ -15,6 +15,8 @@ use super::{
 };
 use crate::Engine;
 use crate::error::Error;
+use crate::events::Happening;
+use crate::events::ring::Ring;
 use crate::find::{Order, Purpose, Search};
 use crate::index::key;
 use crate::judged::{Verdicts, has_condition};
@@ -56,7 +58,7 @@ pub enum Outcome<R> {
 /// A blocked caller's place in line. Dropped, it gives up: a tuple already handed over goes back with its
 /// identity, age and place (rule T5).
 pub struct Waiter {
-    pub(super) engine: Arc<Engine>,
+    pub(crate) engine: Arc<Engine>,
     pub(super) number: u32,
     pub(super) want: Want,
     done: bool,
@@ -89,8 +91,19 @@ impl Engine {
         if has_condition(template) {
             return self.judged_waiter(template, want, Verdicts::default());
         }
+        self.waiter_with(template, want, |_| Ok(()))
+    }
+
+    /// As [`Engine::waiter`]; `prepare` makes its cell ready for others to find.
+    pub(crate) fn waiter_with(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        want: Want,
+        prepare: impl FnOnce(u32) -> Result<(), Error>,
+    ) -> Result<Waiter, Error> {
         let waiter = self.waiter_in(self.claim_cell()?, want);
         self.store_template(waiter.cell(), template)?;
+        prepare(waiter.number)?;
         match template {
             [one] if let Some(kinds) = Kinds::of_template(one) => waiter.register(one, &kinds)?,
             _ => waiter.register_wide(template)?,
@@ -216,7 +229,7 @@ impl Waiter {
 
     fn register_wide(&self, template: &[TemplateRef<'_>]) -> Result<(), Error> {
         let engine = &*self.engine;
-        if self.wants_tuple() {
+        if self.wants_tuple() || self.want == Want::Events {
             return engine.retry(|| {
                 while !self.register_in_all(&engine.targets(template, self.purpose()))? {}
                 Ok(())
@@ -236,7 +249,7 @@ impl Waiter {
     fn register_in_all(&self, targets: &Targets<'_>) -> Result<bool, Error> {
         let engine = &*self.engine;
         let mut section = engine.lock_with_wide(targets)?;
-        for target in &targets.all {
+        for target in targets.all.iter().filter(|_| self.wants_tuple()) {
             let reference = target.pick(section.view(), Order::Fifo, 0, engine.seed);
             if reference != 0 {
                 if engine.outdated(targets) {
@@ -347,7 +360,8 @@ impl Waiter {
     }
 
     fn is_watch(&self) -> bool {
-        matches!(self.want, Want::Put | Want::Removal | Want::Room) || self.own_look.is_some()
+        let watches = matches!(self.want, Want::Put | Want::Removal | Want::Room | Want::Events);
+        watches || self.own_look.is_some()
     }
 
     /// Looks for a tuple under the lock: one whose put died before it could signal, or is about to.
@@ -383,7 +397,16 @@ impl Waiter {
 
     /// Whether something has happened to it: a tuple is there, or, for a watch, a signal.
     pub fn is_ready(&self) -> bool {
-        self.record() != 0 || self.is_watch() && signal::is_raised(self.signal())
+        self.record() != 0
+            || self.is_watch() && signal::is_raised(self.signal())
+            || self.has_events()
+    }
+
+    /// Whether it is a subscription that has something to tell.
+    pub(crate) fn has_events(&self) -> bool {
+        let view = self.engine.memory.view();
+        self.want == Want::Events
+            && Ring::of(&view, cell(&view, self.number)).is_some_and(Ring::has_something)
     }
 
     /// Takes the signal of a watch. Returns whether there was one.
@@ -400,6 +423,9 @@ impl Waiter {
     pub(super) fn release(&mut self) -> Result<(), Error> {
         self.done = true;
         let view = self.engine.memory.view();
+        if self.want == Want::Events {
+            self.engine.drop_ring(self.number)?;
+        }
         self.engine.drop_template(cell(&view, self.number))?;
         self.engine.release_cell(self.number)
     }
@@ -470,7 +496,8 @@ impl Engine {
             let delivery = if want == Want::Read {
                 self.free_held(&mut section, stripe, reference, kinds.as_slice(), false)?
             } else {
-                self.give_back(&mut section, stripe, reference, kinds.as_slice())?
+                let back = (reference, Happening::Unheard);
+                self.give_back(&mut section, stripe, back, kinds.as_slice())?
             };
             section.commit()?;
             Ok(delivery)

@@ -5,6 +5,7 @@
 //! parsed once: a subject gets values, not text.
 
 mod case;
+mod events;
 mod held;
 mod step;
 mod transactions;

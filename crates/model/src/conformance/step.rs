@@ -81,7 +81,8 @@ impl Step<'_> {
         if self.has("start") {
             return vec![(self.start(), vec![Answer::Done])];
         }
-        if let Some(expectations) = self.held().or_else(|| self.on_transaction()) {
+        let of_its_own = self.held().or_else(|| self.on_transaction());
+        if let Some(expectations) = of_its_own.or_else(|| self.on_subscription()) {
             return expectations;
         }
         if let Some(verb) = SIMPLE.into_iter().find(|verb| self.has(verb)) {

@@ -14,7 +14,7 @@ use crate::order::shape;
 use crate::scan::ScanTicket;
 use crate::transactions::View;
 use crate::waiting::{Ticket, Want};
-use crate::{LeaseTicket, Order, Refusal, Space, Template, Tuple};
+use crate::{LeaseTicket, Order, Refusal, Space, SubscriptionTicket, Template, Tuple};
 
 pub(crate) use held::Handle;
 pub(crate) use transactions::Transaction;
@@ -32,6 +32,7 @@ pub struct State {
     pub(crate) calls: BTreeMap<String, (Place, Ticket)>,
     pub(crate) scans: BTreeMap<String, (Place, ScanTicket)>,
     pub(crate) leases: BTreeMap<String, (Place, LeaseTicket)>,
+    pub(crate) subscriptions: BTreeMap<String, (Place, SubscriptionTicket)>,
     /// Also those that have ended: their holders may not know (K3).
     pub(crate) claims: BTreeMap<String, Handle>,
     /// Also those that have ended.
@@ -177,6 +178,20 @@ impl State {
                 after.space_mut(at).cancel(ticket);
                 Answer::Done
             }
+            Operation::Subscribe { label, template, on, buffer } => {
+                let ticket = space.subscribe(template.clone(), on, *buffer);
+                after.subscriptions.insert(label.clone(), (at, ticket));
+                Answer::Done
+            }
+            Operation::Events { label } => {
+                let (at, ticket) = *after.subscriptions.get(label)?;
+                Answer::Events(after.space_mut(at).events(ticket))
+            }
+            Operation::Unsubscribe { label } => {
+                let (at, ticket) = after.subscriptions.remove(label)?;
+                after.space_mut(at).unsubscribe(ticket);
+                Answer::Done
+            }
             _ => return None,
         };
         Some((answer, after))
@@ -256,7 +271,7 @@ impl State {
             let mut after = self.clone();
             *after.space_mut(from.opposite()) = arrived;
             for place in shapes.iter().flatten().filter(|_| moves) {
-                after.space_mut(from).remove(*place);
+                after.space_mut(from).take_at(*place);
             }
             (Answer::Count(count), after)
         };
@@ -299,7 +314,7 @@ impl State {
 }
 
 fn remove(space: &mut Space, place: u64) -> Answer {
-    Answer::Tuple(space.remove(place).tuple)
+    Answer::Tuple(space.take_at(place).tuple)
 }
 
 fn copy(space: &mut Space, place: u64) -> Answer {

@@ -1,6 +1,7 @@
 //! Engines that are broken on purpose, one fault each: the cases of `conformance/` object to every one, and
 //! so does the comparison with the model. A test that can not fail proves nothing.
 
+mod events;
 mod held;
 mod transactions;
 
@@ -11,7 +12,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use tupelo_model::conformance::{Subject, read_folder};
 use tupelo_model::{
-    Answer, Limits, Operation, Order, Place, Space, State, Template, Tuple, Want, random,
+    Answer, Event, Limits, Operation, Order, Place, Space, State, Template, Tuple, Want, random,
     run_against_model,
 };
 
@@ -83,6 +84,13 @@ faults! {
     RollBackKeepsTheLocks,
     TransactionsNeverEnd,
     EndedTransactionsGoOn,
+    CommitsAreNotHeard,
+    EventsAreToldTwice,
+    EventsAreLost,
+    EventsAreReversed,
+    EventNumbersBeginWithZero,
+    AllKindsAreTold,
+    SubscriptionsBeginLate,
 }
 
 /// The model with a fault.
@@ -98,6 +106,10 @@ struct Broken {
     claims: BTreeMap<String, (Place, Tuple)>,
     /// What open transactions have taken and put.
     inside: Vec<transactions::Deed>,
+    /// The subscriptions, and what they were told that nobody has picked up.
+    heard: BTreeMap<String, Vec<Event>>,
+    /// Subscriptions that have not begun yet.
+    late: BTreeMap<String, (Place, Operation)>,
 }
 
 impl Broken {
@@ -112,6 +124,8 @@ impl Broken {
             forgotten: Vec::new(),
             claims: BTreeMap::new(),
             inside: Vec::new(),
+            heard: BTreeMap::new(),
+            late: BTreeMap::new(),
         }
     }
 
@@ -320,6 +334,7 @@ impl Subject for Broken {
         self.note(at, &operation, &answer);
         self.note_claim(at, &operation, &answer);
         self.note_inside(at, &operation, &answer);
+        self.note_subscription(&operation);
         answer
     }
 }

@@ -68,7 +68,7 @@ impl Broken {
                 };
                 Some(inside(&label, operation))
             }
-            _ => None,
+            (_, operation) => self.distorted_if_told(operation),
         }
     }
 
@@ -113,7 +113,7 @@ impl Broken {
                 answer
             }
             (Fault::RollBackKeepsTheLocks, O::RollBack { .. }) => Answer::Done,
-            _ => return None,
+            _ => return self.faulty_if_told(at, operation),
         })
     }
 

@@ -9,8 +9,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tupelo::{ConnectOptions, Encoded, Error, Field, Order, Scan, Space, Template, TemplateRef};
-use tupelo::{Transaction, Tuple, TupleRef, TupleView, Value, Waiter, Want, WhenFull};
+use tupelo::{ConnectOptions, Encoded, Error, EventKind, Field, Order, Scan, Space};
+use tupelo::{SubscribeTerms, Subscription, Template, TemplateRef, Transaction};
+use tupelo::{Tuple, TupleRef, TupleView, Value, Waiter, Want, WhenFull};
 use tupelo_model::conformance::Subject;
 use tupelo_model::{Answer, Limits, Operation, Place};
 
@@ -71,6 +72,7 @@ pub(crate) struct Facade {
     other: Temporary,
     calls: HashMap<String, (Place, Waiter)>,
     scans: HashMap<String, (Scan, Vec<Tuple>)>,
+    subscriptions: HashMap<String, Subscription>,
     hands: Hands,
     transactions: HashMap<String, Transaction>,
 }
@@ -83,6 +85,7 @@ impl Facade {
             other: Temporary::new(engine, limits),
             calls: HashMap::new(),
             scans: HashMap::new(),
+            subscriptions: HashMap::new(),
             hands: Hands::default(),
             transactions: HashMap::new(),
         }
@@ -136,6 +139,20 @@ impl Facade {
                     }
                     seen.extend(batch);
                 }
+            }
+            Operation::Subscribe { label, template, on, buffer } => {
+                let kinds = on.iter().map(|kind| kind_of(*kind));
+                let terms = SubscribeTerms::new(kinds, *buffer);
+                let subscribe =
+                    |template: &[TemplateRef<'_>]| self.space(at).subscribe(template, &terms);
+                let subscription = with_refs(template, subscribe)?;
+                self.subscriptions.insert(label.clone(), subscription);
+                Answer::Done
+            }
+            Operation::Events { label } => Answer::Events(events(&self.subscriptions[label])?),
+            Operation::Unsubscribe { label } => {
+                self.subscriptions.remove(label);
+                Answer::Done
             }
             Operation::FinishClaim { call, label, terms } => {
                 let (_, waiter) = self.calls.remove(call).expect("the call was started");
@@ -243,6 +260,31 @@ fn plain(
         }
         operation => unreachable!("{operation:?} has a label"),
     })
+}
+
+/// All events that wait.
+fn events(subscription: &Subscription) -> Result<Vec<tupelo_model::Event>, Error> {
+    let mut events = Vec::new();
+    let keep = |event: tupelo::Event<'_>| {
+        let kind =
+            tupelo_model::EventKind::ALL.into_iter().find(|kind| kind_of(*kind) == event.kind);
+        let (kind, tuple) = (kind.expect("they have the same kinds"), event.tuple.to_tuple()?);
+        let (sequence, missed) = (event.sequence, event.missed);
+        Ok::<_, Error>(tupelo_model::Event { kind, tuple, sequence, missed })
+    };
+    while let Some(event) = subscription.try_next(keep)? {
+        events.push(event);
+    }
+    Ok(events)
+}
+
+fn kind_of(kind: tupelo_model::EventKind) -> EventKind {
+    match kind {
+        tupelo_model::EventKind::Put => EventKind::Put,
+        tupelo_model::EventKind::Take => EventKind::Take,
+        tupelo_model::EventKind::Expire => EventKind::Expire,
+        tupelo_model::EventKind::Return => EventKind::Return,
+    }
 }
 
 /// The fields of several tuples, borrowed.

@@ -1,0 +1,65 @@
+//! `tupelo watch`: what happens to tuples, as it happens (rules N1, N2).
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tupelo::{Event, EventKind, SubscribeTerms, Subscription, Tuple};
+
+use super::connect;
+use crate::arguments::Watch;
+use crate::failure::Failure;
+use crate::json;
+use crate::output::Output;
+use crate::words::{self, Asked};
+
+pub(crate) fn run(options: Watch, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
+    let (url, words) = words::space_and_fields(options.words, url)?;
+    let asked = Asked::parse(&words)?.on_condition(options.condition.as_deref())?;
+    let space = connect(&url)?;
+    let terms = SubscribeTerms::new(options.on.iter().copied(), options.buffer)
+        .with_bytes(options.buffer_bytes);
+    let subscription = asked.with(|template| space.subscribe(template, &terms))?;
+    output.note(format_args!("watching {url}; Ctrl-C ends it"));
+    let (end, mut left) = (options.timeout.map(|timeout| Instant::now() + timeout), options.count);
+    while left != Some(0) {
+        let timeout = end.map(|end| end.saturating_duration_since(Instant::now()));
+        let Some(told) = next(&subscription, timeout)? else { return Err(Failure::NoMatch) };
+        told.print(output)?;
+        output.flush()?;
+        left = left.map(|left| left - 1);
+    }
+    Ok(())
+}
+
+/// An event, to be printed.
+struct Told {
+    kind: EventKind,
+    tuple: Tuple,
+    sequence: u64,
+    missed: u64,
+}
+
+fn next(subscription: &Subscription, timeout: Option<Duration>) -> Result<Option<Told>, Failure> {
+    subscription.next(timeout, |event: Event<'_>| {
+        let (kind, tuple) = (event.kind, words::owned(event.tuple)?);
+        Ok(Told { kind, tuple, sequence: event.sequence, missed: event.missed })
+    })
+}
+
+impl Told {
+    fn print(&self, output: &mut Output) -> Result<(), Failure> {
+        let Self { kind, tuple, sequence, missed } = self;
+        let name = kind.name();
+        if output.json {
+            let mut object = json::line(tuple);
+            object["event"] = json!(name);
+            object["seq"] = json!(sequence);
+            object["missed"] = json!(missed);
+            return output.object(&object);
+        }
+        if *missed > 0 {
+            output.line(format_args!("({missed} missed)"))?;
+        }
+        output.line(format_args!("{sequence:<5} {name:<6}  {tuple}"))
+    }
+}

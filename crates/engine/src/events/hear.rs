@@ -1,0 +1,90 @@
+//! Writing down what happens, in the section in which it happens (rule N1).
+
+use tupelo_shm::Section;
+
+use super::EventKind;
+use super::ring::{APPEND_WORDS, Appended, Ring, scope_of};
+use crate::Engine;
+use crate::error::Error;
+use crate::step;
+use crate::waiters::{HEARS, LINKED, STATE, cell};
+
+/// Subscriptions that match a tuple: as a rule one, for which nothing is allocated.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    first: u32,
+    others: Vec<u32>,
+}
+
+impl Listeners {
+    pub(crate) fn add(&mut self, number: u32) {
+        if self.first == 0 {
+            self.first = number;
+        } else {
+            self.others.push(number);
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = u32> {
+        (self.first != 0).then_some(self.first).into_iter().chain(self.others.iter().copied())
+    }
+}
+
+/// Appends an event of the record at `reference` to the rings of `listeners`. Adds to `wakes` those who may sleep.
+///
+/// # Errors
+///
+/// [`crate::error::Need`] if the section has to begin anew.
+pub(crate) fn write_down(
+    section: &mut Section<'_>,
+    listeners: &Listeners,
+    (reference, kind): (u32, EventKind),
+    wakes: &mut Vec<u32>,
+) -> Result<(), Error> {
+    for number in listeners.all() {
+        step::beyond(section, APPEND_WORDS)?;
+        let cell = cell(section.view(), number);
+        let Some(ring) = Ring::of(section.view(), cell) else { continue };
+        let scope = scope_of(cell);
+        if !section.holds(scope) {
+            // It was found in a chain of another lock than it says.
+            section.view().violate();
+            return Ok(());
+        }
+        let before = section.focus(scope);
+        let appended = ring.append(section, number, reference, kind);
+        section.focus(before);
+        if appended? == Appended::First {
+            wakes.push(number);
+        }
+    }
+    Ok(())
+}
+
+/// Whether a subscription hears of this.
+#[inline]
+pub(crate) fn hears(cell: crate::waiters::Cell<'_>, bit: u32) -> bool {
+    cell.load(HEARS) & bit != 0
+}
+
+impl Engine {
+    /// Drops the oldest events of a subscription, for a section that found no room for another one. In a section of
+    /// its own: what it overwrites must be nothing that an undo brings back.
+    #[cold]
+    pub(crate) fn make_event_room(&self, number: u32, bytes: u32) -> Result<(), Error> {
+        let scope = scope_of(cell(&self.memory.view(), number));
+        if scope == 0 {
+            return Ok(());
+        }
+        let mut section = Section::enter(&self.memory, scope)?;
+        let cell = cell(section.view(), number);
+        // It may have ended meanwhile, and be another's.
+        if cell.load(STATE) == LINKED
+            && scope_of(cell) == scope
+            && let Some(ring) = Ring::of(section.view(), cell)
+        {
+            ring.make_room(&mut section, bytes)?;
+        }
+        Ok(section.commit()?)
+    }
+}

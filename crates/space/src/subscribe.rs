@@ -1,0 +1,147 @@
+//! Subscriptions: being told what happens to tuples (rules N1 to N3).
+
+use std::time::{Duration, Instant};
+
+use tupelo_engine::{Event, SubscribeTerms};
+use tupelo_shm::process::fork_generation;
+use tupelo_tuple::TemplateRef;
+
+use crate::connect::Space;
+use crate::error::Error;
+use crate::wait::{Lifted, lift};
+
+/// Somebody who is told of each event of the tuples that match a template, once and in the space's order (rule N1),
+/// also of those that happen while it is busy: so many events wait for it, and it is told how many it has missed (N2).
+/// Dropped, it ends; it ends with its process, too.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use tupelo::*;
+/// # let space = Space::connect("mem://events", &ConnectOptions::default())?;
+/// let alarms = [template!["alarm", Kind::Str]];
+/// let terms = SubscribeTerms::new([EventKind::Put, EventKind::Take], 1024);
+/// let subscription = space.subscribe(&alarms, &terms)?;
+/// space.put(&fields!["alarm", "smoke"])?;
+/// let told = subscription.next(Some(Duration::from_secs(1)), |event| {
+///     Ok::<_, Error>((event.kind, event.tuple.to_tuple()?, event.sequence, event.missed))
+/// })?;
+/// let (kind, tuple, sequence, missed) = told.expect("it was put");
+/// assert_eq!((kind, tuple.to_string().as_str()), (EventKind::Put, r#"("alarm", "smoke")"#));
+/// assert_eq!((sequence, missed), (1, 0));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Subscription {
+    space: Space,
+    inner: tupelo_engine::Subscription,
+    /// When it was made, as forks are counted: a child's copy of it is not the child's.
+    fork_generation: u32,
+}
+
+impl Space {
+    /// Begins to be told of what happens to tuples that match: of everything after one moment of this call, and
+    /// nothing before it (rule N3).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`] for a buffer of no events, or no kinds of events. [`Error::SpaceFull`] if there is no room
+    /// for the buffer; [`Error::LimitExceeded`] beyond [`EVENTS_MAX`](crate::EVENTS_MAX),
+    /// [`EVENT_BYTES_MAX`](crate::EVENT_BYTES_MAX), or at the maximum of subscriptions and blocked callers (B2).
+    pub fn subscribe(
+        &self,
+        template: &[TemplateRef<'_>],
+        terms: &SubscribeTerms,
+    ) -> Result<Subscription, Error> {
+        if terms.events_max() == 0 {
+            return Err(Error::Misuse {
+                problem: "a buffer for 0 events can hold none".into(),
+                hint: Some("give how many may wait until the oldest are dropped, from 1 on".into()),
+            });
+        }
+        if terms.hears_nothing() {
+            return Err(Error::Misuse {
+                problem: "no kind of event is to be heard".into(),
+                hint: Some("give some of put, take, expire and return".into()),
+            });
+        }
+        let inner = self.engine()?.subscribe(template, terms)?;
+        Ok(Subscription { space: self.clone(), inner, fork_generation: fork_generation() })
+    }
+}
+
+impl Subscription {
+    /// The oldest event that waits, as `sink` makes it; `None` if none does. Does not wait. What the sink refuses is
+    /// gone, too: it was told.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LimitExceeded`], once, for tuples that are larger than the buffer: their events count as missed.
+    /// [`Error::Misuse`] in a fork of the process that subscribed. What `sink` says.
+    pub fn try_next<R, E: From<Error>>(
+        &self,
+        sink: impl FnOnce(Event<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        self.require_own()?;
+        lift(|| self.inner.try_next(|event| sink(event).map_err(Lifted::caller)))
+    }
+
+    /// As [`Subscription::try_next`], waiting for an event up to `timeout` (`None`: for ever).
+    ///
+    /// # Errors
+    ///
+    /// As [`Subscription::try_next`].
+    pub fn next<R, E: From<Error>>(
+        &self,
+        timeout: Option<Duration>,
+        sink: impl FnOnce(Event<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let mut sink = Some(sink);
+        let begin = Instant::now();
+        loop {
+            let once = |event: Event<'_>| match sink.take() {
+                Some(sink) => sink(event),
+                None => unreachable!("a sink is used for one event"),
+            };
+            if let Some(told) = self.try_next(once)? {
+                return Ok(Some(told));
+            }
+            let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
+            if left == Some(Duration::ZERO) {
+                return Ok(None);
+            }
+            self.wait(left)?;
+        }
+    }
+
+    /// Waits until there may be an event, or `timeout` has passed (`None`: for ever). Returns whether there may be:
+    /// it may be woken in vain, so look and wait again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceClosed`] if the handle was closed meanwhile; what the memory says.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+        self.require_own()?;
+        Ok(self.inner.wait(timeout)?)
+    }
+
+    /// How many events wait.
+    pub fn waiting(&self) -> usize {
+        self.inner.waiting()
+    }
+
+    /// The engine's part.
+    pub(crate) fn inner(&self) -> &tupelo_engine::Subscription {
+        &self.inner
+    }
+
+    fn require_own(&self) -> Result<(), Error> {
+        self.space.engine()?;
+        if self.fork_generation == fork_generation() {
+            return Ok(());
+        }
+        Err(Error::Misuse {
+            problem: "the subscription belongs to the process that this one was forked from".into(),
+            hint: Some("subscribe in the process that listens".into()),
+        })
+    }
+}

@@ -1,0 +1,167 @@
+//! A subscription as an object of Python (rules N1 to N3).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyStopIteration, PyValueError};
+use pyo3::prelude::*;
+
+use tupelo::Event;
+
+use crate::errors::Failure;
+use crate::results;
+use crate::space::Handle;
+use crate::timeout;
+use crate::waiting::{self, Deadline};
+
+/// An iterator of what happens to the tuples that match a template, which waits for the next event.
+///
+/// Made by `Space.subscribe`. As a context manager it ends itself; it also ends when it is forgotten.
+#[pyclass(frozen, generic, module = "tupelo", name = "Subscription")]
+pub(crate) struct Subscription {
+    /// None once it was closed.
+    subscription: Mutex<Option<Arc<tupelo::Subscription>>>,
+    /// Also keeps the connection open.
+    space: Py<Handle>,
+}
+
+impl Subscription {
+    /// The object for a subscription to `space`.
+    pub(crate) fn new(subscription: tupelo::Subscription, space: Py<Handle>) -> Self {
+        Self { subscription: Mutex::new(Some(Arc::new(subscription))), space }
+    }
+
+    /// Locked for a moment only, never while somebody waits.
+    fn locked(&self) -> MutexGuard<'_, Option<Arc<tupelo::Subscription>>> {
+        self.subscription.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The subscription, unless it was closed.
+    pub(crate) fn current(&self) -> Option<Arc<tupelo::Subscription>> {
+        self.locked().clone()
+    }
+
+    pub(crate) fn open(&self) -> PyResult<Arc<tupelo::Subscription>> {
+        self.current().ok_or_else(|| {
+            PyValueError::new_err("this subscription was closed: subscribe again to hear more")
+        })
+    }
+
+    fn exception(&self, py: Python<'_>, failure: Failure) -> PyErr {
+        self.space.get().exception(py, failure)
+    }
+
+    /// The oldest event that waits, if one does.
+    fn first<'py>(
+        &self,
+        py: Python<'py>,
+        subscription: &tupelo::Subscription,
+    ) -> Result<Option<Bound<'py, PyAny>>, Failure> {
+        let objects = self.space.get().objects();
+        subscription.try_next(|event: Event<'_>| {
+            let tuple = results::tuple(py, event.tuple, &[], objects)?;
+            let class = py.import("tupelo.events")?.getattr("Event")?;
+            Ok(class.call1((event.kind.name(), tuple, event.sequence, event.missed))?)
+        })
+    }
+
+    /// Waits for an event; `None` if the time has run out, or the subscription was closed meanwhile.
+    fn wait_for<'py>(
+        &self,
+        py: Python<'py>,
+        deadline: &Deadline,
+    ) -> Result<Option<Bound<'py, PyAny>>, Failure> {
+        loop {
+            let Some(subscription) = self.current() else { return Ok(None) };
+            if let Some(event) = self.first(py, &subscription)? {
+                return Ok(Some(event));
+            }
+            if !waiting::for_event(py, &subscription, deadline)? {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl Subscription {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    /// Wait for the next event. Ends when the subscription is closed meanwhile.
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.open()?;
+        let event = self.wait_for(py, &Deadline::after(None));
+        let event = event.map_err(|failure| self.exception(py, failure))?;
+        event.ok_or_else(|| PyStopIteration::new_err(()))
+    }
+
+    /// Return the next event, waiting for it up to `timeout` seconds; None waits for ever.
+    ///
+    /// Raises:
+    ///     `Timeout`: nothing happened in time. What happens later will be told.
+    #[pyo3(signature = (timeout = None))]
+    fn next<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.open()?;
+        let timeout = timeout.map(Bound::as_borrowed);
+        let deadline = Deadline::after(timeout::seconds("timeout", timeout.as_ref())?);
+        let event = self.wait_for(py, &deadline);
+        let event = event.map_err(|failure| self.exception(py, failure))?;
+        event.ok_or_else(|| match self.open() {
+            Ok(_) => self.timed_out(py, &deadline),
+            Err(closed) => closed,
+        })
+    }
+
+    /// Return the next event, or None at once if none waits.
+    fn try_next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let subscription = self.open()?;
+        self.first(py, &subscription).map_err(|failure| self.exception(py, failure))
+    }
+
+    /// How many events wait; with `where=`, it may hold for some of them only.
+    #[getter]
+    fn waiting(&self) -> PyResult<usize> {
+        Ok(self.open()?.waiting())
+    }
+
+    /// End the subscription; what waits is forgotten. Whoever waits for an event stops.
+    fn close(&self) {
+        let subscription = self.locked().take();
+        drop(subscription);
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        slf.get().open()?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyAny>) {
+        self.close();
+    }
+
+    fn __repr__(&self) -> String {
+        let url = self.space.get().space().url();
+        match self.current() {
+            Some(subscription) => {
+                format!("<Subscription to {url}, {} waiting>", subscription.waiting())
+            }
+            None => format!("<Subscription to {url}, closed>"),
+        }
+    }
+}
+
+impl Subscription {
+    #[cold]
+    fn timed_out(&self, py: Python<'_>, deadline: &Deadline) -> PyErr {
+        let url = self.space.get().space().url();
+        let seconds = deadline.timeout().as_secs_f64();
+        let message = format!("no event within {seconds} s in {url}");
+        crate::errors::make(py, "Timeout", &message, None, Some(url))
+    }
+}

@@ -1,0 +1,116 @@
+//! `subscribe`: being told what happens to tuples (rules N1 to N3).
+
+use std::ffi::CStr;
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyString};
+
+use tupelo::{EventKind, SubscribeTerms};
+
+use crate::call::{Call, Verb};
+use crate::errors::Failure;
+use crate::subscription::Subscription;
+use crate::values;
+
+/// How many events may wait, if the caller does not say.
+const BUFFER: usize = 1024;
+
+/// `subscribe(*template, on="put", buffer=1024, buffer_bytes=None, where=None)`
+pub(crate) struct Subscribe;
+
+impl Verb for Subscribe {
+    const NAME: &'static CStr = c"subscribe";
+    const DOC: &'static CStr = c"subscribe($self, /, *template, on='put', buffer=1024, buffer_bytes=None, where=None)
+--
+
+Be told what happens to tuples that match: each event once, in the space's order (rule N1).
+
+Everything that happens after a moment of this call is told, and nothing before it (N3), also what
+happens while you are busy: the events wait. If more than `buffer` of them do, the oldest are dropped,
+and the next one says how many you have missed (N2). Nobody who puts or takes waits for you.
+
+Args:
+    template: as for `take`.
+    on: what to be told of, one or several. 'put': a tuple is there. 'take': somebody has it for
+        good; of a claim, when it is done; of a transaction, at its commit. 'expire': it is gone and nobody
+        has it, since its lease ended or was cancelled, the last attempt at it failed, or it was
+        dropped for another. 'return': it is back from a claim or a transaction that failed.
+    buffer: how many events may wait, at most 1 048 576.
+    buffer_bytes: bytes of memory of the space for them. By default 256 for each, at least 64 KiB: give
+        more if the tuples are large.
+    where: as for `take`. It is evaluated when you ask for the next event: of those that were missed
+        nobody knows whether it held, and they all count.
+
+Returns:
+    The Subscription: an iterator that waits for the next Event(kind, tuple, seq, missed), and a
+    context manager that ends it. Its `next(timeout)` gives up in time, its `try_next()` does not wait.
+
+Raises:
+    SpaceFull: there is no room for the buffer.
+    LimitExceeded: there are too many subscriptions and blocked callers, or the buffer is too large.
+    ValueError: `buffer` is 0, or `on` names what is no event.
+
+>>> with space.subscribe(\"alarm\", str, on={\"put\", \"take\"}) as alarms:
+...     space.put(\"alarm\", \"smoke\")
+...     _ = space.take(\"alarm\", str)
+...     for event in alarms:
+...         print(event.seq, event.kind, event.tuple)
+...         if event.kind == \"take\":
+...             break
+1 put ('alarm', 'smoke')
+2 take ('alarm', 'smoke')
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [on, buffer, buffer_bytes] = call.keywords(["on", "buffer", "buffer_bytes"])?;
+        let kinds = on.map_or_else(|| Ok(vec![EventKind::Put]), |on| kinds(on))?;
+        let events_max = buffer.map_or(Ok(Some(BUFFER)), |count| number("buffer", count, false))?;
+        let bytes_max =
+            buffer_bytes.map_or(Ok(None), |count| number("buffer_bytes", count, true))?;
+        let terms = SubscribeTerms::new(kinds, events_max.unwrap_or(BUFFER)).with_bytes(bytes_max);
+        let subscription =
+            call.with_template(|template| Ok(call.space().subscribe(template, &terms)?))?;
+        let subscription = Subscription::new(subscription, call.handle_object());
+        Ok(Bound::new(call.py, subscription)?.into_any())
+    }
+}
+
+/// The kinds of events that `on` names: a name, or several.
+fn kinds(on: &Bound<'_, PyAny>) -> PyResult<Vec<EventKind>> {
+    if on.is_instance_of::<PyString>() {
+        return Ok(vec![kind(on)?]);
+    }
+    let names = on.try_iter().map_err(|_| {
+        let shown = values::shown(on);
+        PyTypeError::new_err(format!("on is {shown}: give names of events, such as {{'put'}}"))
+    })?;
+    names.map(|name| kind(&name?)).collect()
+}
+
+fn kind(name: &Bound<'_, PyAny>) -> PyResult<EventKind> {
+    let known = name.cast::<PyString>().ok().and_then(|text| {
+        let text = text.to_string_lossy();
+        EventKind::ALL.into_iter().find(|kind| kind.name() == text)
+    });
+    known.ok_or_else(|| {
+        let shown = values::shown(name);
+        let all = EventKind::ALL.map(EventKind::name).join("', '");
+        PyValueError::new_err(format!("on has {shown}, which is no event: give some of '{all}'"))
+    })
+}
+
+/// A number from 0 on; `None` where that is one.
+fn number(name: &str, argument: &Bound<'_, PyAny>, or_none: bool) -> PyResult<Option<usize>> {
+    if or_none && argument.is_none() {
+        return Ok(None);
+    }
+    let shown = values::shown(argument);
+    let number: i128 =
+        if argument.is_instance_of::<PyBool>() { None } else { argument.extract().ok() }
+            .ok_or_else(|| PyTypeError::new_err(format!("{name} is {shown}: give an int")))?;
+    match usize::try_from(number) {
+        Ok(number) if number > 0 => Ok(Some(number)),
+        _ => Err(PyValueError::new_err(format!("{name} is {shown}: give a number from 1 on"))),
+    }
+}

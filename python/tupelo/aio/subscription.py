@@ -1,0 +1,117 @@
+"""A subscription whose events are awaited: `async with space.subscribe(…)`, `async for`."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tupelo import _native
+from tupelo.errors import Timeout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self
+
+    from tupelo._native import Seconds
+    from tupelo.aio.loop_bell import LoopBell
+    from tupelo.events import Event
+
+__all__ = ["Subscription"]
+
+
+class Subscription:
+    """The events of the tuples that match a template. Made by `tupelo.aio.Space.subscribe`.
+
+    Cancelling a wait loses nothing: the event is told to whoever asks next.
+    """
+
+    def __init__(
+        self,
+        subscription: _native.Subscription[Any],
+        bell: Callable[[asyncio.AbstractEventLoop], LoopBell],
+    ) -> None:
+        """Wrap a subscription; `bell` is what an event loop waits with."""
+        self._subscription = subscription
+        self._bell = bell
+        self._turn = asyncio.Lock()
+        self._is_waiting = False
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        """Do nothing more: everything is heard since `subscribe` was called."""
+        self._require_open()
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        """End the subscription."""
+        self.close()
+
+    def __aiter__(self) -> Self:
+        """Return itself."""
+        return self
+
+    async def __anext__(self) -> Event[Any]:
+        """Wait for the next event; end when the subscription is closed meanwhile."""
+        self._require_open()
+        event = await self._next(None)
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    async def next(self, timeout: Seconds | None = None) -> Event[Any]:
+        """Return the next event, waiting for it up to `timeout` seconds."""
+        seconds = _native.seconds("timeout", timeout)
+        self._require_open()
+        event = await self._next(seconds)
+        if event is None:
+            self._require_open()
+            message = f"no event within {seconds} s"
+            raise Timeout(message)
+        return event
+
+    def try_next(self) -> Event[Any] | None:
+        """Return the next event, or None at once if none waits."""
+        return self._subscription.try_next()
+
+    @property
+    def waiting(self) -> int:
+        """How many events wait."""
+        return self._subscription.waiting
+
+    def close(self) -> None:
+        """End the subscription; what waits is forgotten. Tasks that wait for an event stop."""
+        self._is_closed = True
+        if self._is_waiting:
+            # Its place in line must stay its own until the task has left the bell.
+            self._bell(asyncio.get_running_loop()).rouse(self._subscription)
+        else:
+            self._subscription.close()
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            message = "this subscription was closed: subscribe again to hear more"
+            raise ValueError(message)
+
+    async def _next(self, seconds: float | None) -> Event[Any] | None:
+        """Wait for an event; None if the time runs out, or the subscription is closed."""
+        try:
+            # One task at a time waits at the bell, the others for their turn.
+            async with asyncio.timeout(seconds), self._turn:
+                while not self._is_closed:
+                    event = self._subscription.try_next()
+                    if event is not None:
+                        return event
+                    await self._wait()
+        except TimeoutError:
+            return None
+        return None
+
+    async def _wait(self) -> None:
+        self._is_waiting = True
+        try:
+            bell = self._bell(asyncio.get_running_loop())
+            await bell.wait(self._subscription, seconds=None)
+        finally:
+            self._is_waiting = False
+            if self._is_closed:
+                self._subscription.close()
