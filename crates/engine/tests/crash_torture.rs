@@ -1,5 +1,5 @@
 //! Workers that do everything at once are killed and stopped at random; the laws hold after every kill
-//! (C1 to C3, X1, X5), also in a space that is nearly always full (B1).
+//! (C1 to C3, K2 to K5, L1, L3, L5, X1, X5), also in a space that is nearly always full (B1).
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
 
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use crash::timed::{claim_coin, let_all_brief_go, put_brief, requeue_coins};
 use crash::{BYTES, INT, STR, contents, int, shown, space, take, text};
 use tupelo_crashtest::{Child, Exit, fork, shared_words};
 use tupelo_engine::{Engine, Error, Order, Transaction, Want};
@@ -19,7 +20,7 @@ const WORKERS: usize = 4;
 const KEYS: i64 = 8;
 const TOKENS: i64 = 64;
 const BYSTANDERS: i64 = 100;
-/// Each has a number of its own, and goes from key to key in transactions only.
+/// Each has a number of its own, and goes from key to key in transactions and by claims only.
 const COINS: i64 = 40;
 
 /// Numbers that look random, the same from the same seed (splitmix64).
@@ -81,7 +82,7 @@ fn or_full<R>(result: Result<R, Error>) -> Option<R> {
 fn work(engine: &Arc<Engine>, books: &Books, random: &mut Random) {
     let key = i64::try_from(random.below(KEYS.cast_unsigned())).unwrap();
     let job = [text("job"), int(key), ANY];
-    match random.below(17) {
+    match random.below(23) {
         0..=2 => {
             let value = i64::try_from(random.below(1000)).unwrap();
             let fields = [Field::Str("job"), Field::Int(key), Field::Int(value)];
@@ -116,6 +117,12 @@ fn work(engine: &Arc<Engine>, books: &Books, random: &mut Random) {
             or_full(engine.take_all(&both, None, shown));
         }
         13..=15 => transact(engine, random),
+        16..=18 => {
+            let keys = [(); 2].map(|()| random.below(KEYS.cast_unsigned()).cast_signed());
+            claim_coin(engine, keys, random.next());
+        }
+        19 | 20 => put_brief(engine, random.next()),
+        21 => requeue_coins(engine),
         _ => {
             let bytes = vec![7; usize::try_from(random.below(200_000)).unwrap()];
             or_full(engine.put(&[Field::Str("large"), Field::Bytes(&bytes)]));
@@ -272,6 +279,13 @@ fn rage(engine: &Arc<Engine>, books: &Books, seed: u64, time: Duration) -> i64 {
     deaths
 }
 
+/// Lets all that is not for ever come to its end.
+fn settle(engine: &Engine) {
+    let_all_brief_go(engine);
+    requeue_coins(engine);
+    check_laws(engine);
+}
+
 /// The signals, by their numbers on this platform.
 mod libc_stop {
     pub(crate) const STOP: i32 = 19;
@@ -290,6 +304,7 @@ fn nothing_is_lost_or_doubled_while_workers_die_at_random() {
     let deaths = rage(&engine, &books, seed(), time());
     engine.sweep().unwrap();
     check_laws(&engine);
+    settle(&engine);
     let report = engine.check().unwrap();
     assert_eq!((report.held(), report.waiters), (0, 0), "nobody is left");
     assert_eq!(coins(&engine), (0..COINS).collect::<Vec<_>>(), "none is lost");
@@ -306,6 +321,7 @@ fn a_full_space_stays_whole_while_workers_die_at_random() {
     rage(&engine, &books, seed() + 1, time());
     engine.sweep().unwrap();
     check_laws(&engine);
+    settle(&engine);
     assert_eq!(coins(&engine), (0..COINS).collect::<Vec<_>>(), "none is lost");
     // All that was put can be taken, and its room used for something else.
     let everything = TemplateRef::beginning(&[]);

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod pair;
+pub(crate) mod timed;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
