@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use fastrand::Rng as Random;
 use tupelo_crashtest::{Exit, fork, shared_words, thorough};
 use tupelo_engine::{CreateOptions, Engine, Error, Limits, Order, Want};
 use tupelo_shm::{Directory, Segment};
@@ -23,22 +24,6 @@ const SIZE_BYTES: u64 = 2 << 20;
 const PAGE: usize = 4096;
 /// The identity in the first page has a checksum of its own; everything behind may be damaged.
 const FIRST_DAMAGED: u64 = PAGE as u64;
-
-/// Numbers that look random, the same from the same seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % end as u64).unwrap()
-    }
-}
 
 /// A directory of its own in shared memory.
 struct Scratch(PathBuf);
@@ -110,19 +95,19 @@ impl Image {
         let hurt: Vec<_> =
             self.pages.iter().filter(|(offset, _)| *offset >= FIRST_DAMAGED).collect();
         // Sometimes one word, sometimes many; in half the cases all in one page.
-        let one_page = random.below(2) == 0;
-        let mut chosen = random.below(hurt.len());
-        for _ in 0..1 << random.below(9) {
+        let one_page = random.usize(..2) == 0;
+        let mut chosen = random.usize(..hurt.len());
+        for _ in 0..1 << random.usize(..9) {
             if !one_page {
-                chosen = random.below(hurt.len());
+                chosen = random.usize(..hurt.len());
             }
             let (offset, page) = hurt[chosen];
             let used: Vec<usize> =
                 (0..PAGE).step_by(4).filter(|at| page[*at..*at + 4] != [0; 4]).collect();
-            let at = if random.below(4) == 0 {
-                random.below(PAGE / 4) * 4
+            let at = if random.usize(..4) == 0 {
+                random.usize(..PAGE / 4) * 4
             } else {
-                used[random.below(used.len())]
+                used[random.usize(..used.len())]
             };
             let word = damaged(&page[at..at + 4], &hurt, random);
             file.write_all_at(&word.to_ne_bytes(), offset + at as u64).unwrap();
@@ -133,15 +118,15 @@ impl Image {
 /// A word in the place of `old`: something near, something from elsewhere, or anything.
 fn damaged(old: &[u8], pages: &[&(u64, Vec<u8>)], random: &mut Random) -> u32 {
     let old = u32::from_ne_bytes(old.try_into().unwrap());
-    let anything = u32::try_from(random.next() >> 32).unwrap();
-    match random.below(6) {
-        0 => old ^ 1 << random.below(32),
-        1 => old.wrapping_add(u32::try_from(random.below(129)).unwrap()).wrapping_sub(64),
+    let anything = random.u32(..);
+    match random.usize(..6) {
+        0 => old ^ 1 << random.usize(..32),
+        1 => old.wrapping_add(random.u32(..129)).wrapping_sub(64),
         2 => 0,
-        3 => u32::MAX - u32::try_from(random.below(4)).unwrap(),
+        3 => u32::MAX - random.u32(..4),
         4 => {
-            let page = &pages[random.below(pages.len())].1;
-            let at = random.below(PAGE / 4) * 4;
+            let page = &pages[random.usize(..pages.len())].1;
+            let at = random.usize(..PAGE / 4) * 4;
             u32::from_ne_bytes(page[at..at + 4].try_into().unwrap())
         }
         _ => anything,
@@ -275,7 +260,7 @@ fn do_everything(engine: &Arc<Engine>, other: &Engine, random: &mut Random) -> R
     steps.push(Box::new(move || engine.take_all(&[everything], None, size).map(drop)));
     steps.push(Box::new(|| engine.put(&job(5))));
     while !steps.is_empty() {
-        let step = steps.swap_remove(random.below(steps.len()));
+        let step = steps.swap_remove(random.usize(..steps.len()));
         if let Err(Error::Memory(error)) = step()
             && matches!(*error, tupelo_shm::Error::Stalled { .. })
         {
@@ -291,13 +276,13 @@ fn a_damaged_space_answers_and_never_crashes() {
     prepare(&scratch);
     let image = Image::of(&scratch.directory().path_of("whole").unwrap());
     let rounds = if thorough() { 2_000 } else { 120 };
-    let seed = std::env::var("TUPELO_TORTURE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = std::env::var("TUPELO_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) << 20);
     let found = shared_words(3);
     for round in 0..rounds {
         let seed = seed + round;
         let path = scratch.directory().path_of("damaged").unwrap();
-        image.write_damaged(&path, &mut Random(seed));
+        image.write_damaged(&path, &mut Random::with_seed(seed));
         let begin = Instant::now();
         let child = fork(|| {
             let count = |index: usize| {
@@ -306,14 +291,14 @@ fn a_damaged_space_answers_and_never_crashes() {
             let other = scratch.attach("other", true).unwrap();
             match scratch.attach("damaged", false) {
                 Err(_) => count(0),
-                Ok(engine) => match do_everything(&engine, &other, &mut Random(seed)) {
+                Ok(engine) => match do_everything(&engine, &other, &mut Random::with_seed(seed)) {
                     Ok(()) => count(1),
                     Err(_) => count(2),
                 },
             }
         });
         let ended = child.wait();
-        assert_eq!(ended, Exit::Done, "TUPELO_TORTURE_SEED={seed} shows it in its first round");
+        assert_eq!(ended, Exit::Done, "TUPELO_SEED={seed} shows it in its first round");
         if begin.elapsed() > Duration::from_secs(3) {
             eprintln!("seed {seed} took {:?}", begin.elapsed());
         }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crash::timed::{claim_coin, let_all_brief_go, put_brief, requeue_coins};
 use crash::{BYTES, INT, STR, contents, int, shown, space, take, text};
+use fastrand::Rng as Random;
 use tupelo_crashtest::{Child, Exit, fork, shared_words};
 use tupelo_engine::{Engine, Error, Order, Transaction, Want};
 use tupelo_tuple::{Field, KindSet, PatternRef, TemplateRef, TupleView};
@@ -23,26 +24,10 @@ const BYSTANDERS: i64 = 100;
 /// Each has a number of its own, and goes from key to key in transactions and by claims only.
 const COINS: i64 = 40;
 
-/// Numbers that look random, the same from the same seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-}
-
 fn seed() -> u64 {
-    let seed = std::env::var("TUPELO_TORTURE_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
-    eprintln!("run again with TUPELO_TORTURE_SEED={seed}");
+    let seed = std::env::var("TUPELO_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
+    eprintln!("run again with TUPELO_SEED={seed}");
     seed
 }
 
@@ -80,19 +65,19 @@ fn or_full<R>(result: Result<R, Error>) -> Option<R> {
 }
 
 fn work(engine: &Arc<Engine>, books: &Books, random: &mut Random) {
-    let key = i64::try_from(random.below(KEYS.cast_unsigned())).unwrap();
+    let key = random.i64(0..KEYS);
     let job = [text("job"), int(key), ANY];
-    match random.below(23) {
+    match random.u64(..23) {
         0..=2 => {
-            let value = i64::try_from(random.below(1000)).unwrap();
+            let value = random.i64(0..1_000);
             let fields = [Field::Str("job"), Field::Int(key), Field::Int(value)];
             or_full(engine.put(&fields)).inspect(|()| books.put());
         }
         3 | 4 => {
             let templates = [[text("job"), int(key), INT], job, [text("job"), INT, INT]];
-            let template = templates[usize::try_from(random.below(3)).unwrap()];
+            let template = templates[random.usize(..3)];
             let orders = [Order::Fifo, Order::Lifo, Order::Random, Order::Any, Order::Max(2)];
-            let order = orders[usize::try_from(random.below(5)).unwrap()];
+            let order = orders[random.usize(..5)];
             let taken = or_full(engine.try_take(&[TemplateRef::new(&template)], order, shown));
             taken.flatten().inspect(|_| books.taken());
         }
@@ -106,7 +91,7 @@ fn work(engine: &Arc<Engine>, books: &Books, random: &mut Random) {
             or_full(engine.try_swap(&[TemplateRef::new(&template)], &to, shown));
         }
         11 => {
-            let number = i64::try_from(random.below(1 << 40)).unwrap();
+            let number = random.i64(0..1 << 40);
             let pair: [&[Field<'_>]; 2] =
                 [&[Field::Int(number)], &[Field::Int(number), Field::Null]];
             or_full(engine.put_all(&pair));
@@ -118,13 +103,13 @@ fn work(engine: &Arc<Engine>, books: &Books, random: &mut Random) {
         }
         13..=15 => transact(engine, random),
         16..=18 => {
-            let keys = [(); 2].map(|()| random.below(KEYS.cast_unsigned()).cast_signed());
-            claim_coin(engine, keys, random.next());
+            let keys = [(); 2].map(|()| random.i64(0..KEYS));
+            claim_coin(engine, keys, random.u64(..));
         }
-        19 | 20 => put_brief(engine, random.next()),
+        19 | 20 => put_brief(engine, random.u64(..)),
         21 => requeue_coins(engine),
         _ => {
-            let bytes = vec![7; usize::try_from(random.below(200_000)).unwrap()];
+            let bytes = vec![7; random.usize(..200_000)];
             or_full(engine.put(&[Field::Str("large"), Field::Bytes(&bytes)]));
             let template = [text("large"), BYTES];
             or_full(engine.try_take(&[TemplateRef::new(&template)], Order::Fifo, shown));
@@ -134,11 +119,11 @@ fn work(engine: &Arc<Engine>, books: &Books, random: &mut Random) {
 
 /// A transaction that gives coins other keys; it is committed, or given up, or its lease ends on the way.
 fn transact(engine: &Arc<Engine>, random: &mut Random) {
-    let ttl = Duration::from_millis(if random.below(4) == 0 { 1 } else { 3_600_000 });
+    let ttl = Duration::from_millis(if random.u64(..4) == 0 { 1 } else { 3_600_000 });
     let mut transaction = Transaction::begin(vec![Arc::clone(engine)], ttl).unwrap();
-    let moved = (0..=random.below(3)).try_for_each(|_| move_coin(&mut transaction, random));
+    let moved = (0..=random.u64(..3)).try_for_each(|_| move_coin(&mut transaction, random));
     let ended = match moved {
-        Ok(()) if random.below(4) > 0 => transaction.commit(),
+        Ok(()) if random.u64(..4) > 0 => transaction.commit(),
         moved => moved,
     };
     match ended {
@@ -148,11 +133,11 @@ fn transact(engine: &Arc<Engine>, random: &mut Random) {
 }
 
 fn move_coin(transaction: &mut Transaction, random: &mut Random) -> Result<(), Error> {
-    let [from, read, to] = [(); 3].map(|()| random.below(KEYS.cast_unsigned()).cast_signed());
+    let [from, read, to] = [(); 3].map(|()| random.i64(0..KEYS));
     let orders = [Order::Fifo, Order::Lifo, Order::Random, Order::Any, Order::Max(2)];
-    let order = orders[usize::try_from(random.below(5)).unwrap()];
+    let order = orders[random.usize(..5)];
     let template = |key| [text("coin"), int(key), INT];
-    if random.below(2) == 0 {
+    if random.u64(..2) == 0 {
         transaction.try_read(0, &[TemplateRef::new(&template(read))], order, coin)?;
     }
     let taken = transaction.try_take(0, &[TemplateRef::new(&template(from))], order, coin)?;
@@ -185,8 +170,8 @@ fn wait(
     random: &mut Random,
 ) {
     let Some(waiter) = or_full(engine.waiter(&[TemplateRef::new(patterns)], want)) else { return };
-    let timeout = Duration::from_micros(random.below(2_000));
-    if waiter.wait(Some(timeout)).unwrap() && random.below(4) > 0 {
+    let timeout = Duration::from_micros(random.u64(..2_000));
+    if waiter.wait(Some(timeout)).unwrap() && random.u64(..4) > 0 {
         waiter.finish(shown).unwrap();
         if want == Want::Take {
             books.taken();
@@ -237,9 +222,9 @@ fn check_laws(engine: &Engine) {
 
 /// Kills and stops workers until the time is over. Returns how many were killed.
 fn rage(engine: &Arc<Engine>, books: &Books, seed: u64, time: Duration) -> i64 {
-    let mut random = Random(seed);
+    let mut random = Random::with_seed(seed);
     let start = |number: u64| -> Child {
-        let mut random = Random(seed ^ number << 20);
+        let mut random = Random::with_seed(seed ^ number << 20);
         fork(|| {
             loop {
                 work(engine, books, &mut random);
@@ -255,12 +240,12 @@ fn rage(engine: &Arc<Engine>, books: &Books, seed: u64, time: Duration) -> i64 {
     let begin = Instant::now();
     let mut deaths = 0;
     while begin.elapsed() < time {
-        std::thread::sleep(Duration::from_micros(random.below(12_000)));
-        let victim = usize::try_from(random.below(WORKERS as u64)).unwrap();
-        if random.below(3) == 0 {
+        std::thread::sleep(Duration::from_micros(random.u64(..12_000)));
+        let victim = random.usize(..WORKERS);
+        if random.u64(..3) == 0 {
             workers[victim].signal(libc_stop::STOP);
-            std::thread::sleep(Duration::from_micros(random.below(10_000)));
-            if random.below(2) == 0 {
+            std::thread::sleep(Duration::from_micros(random.u64(..10_000)));
+            if random.u64(..2) == 0 {
                 workers[victim].signal(libc_stop::CONTINUE);
                 continue;
             }

@@ -10,33 +10,17 @@ use std::thread;
 use std::time::Duration;
 
 use common::{ENGINES, Temporary, keep, rounds};
+use fastrand::Rng as Chance;
 use tupelo::{Error, Kind, Order, Space, Value, Want, fields, template};
 use tupelo_model::Limits;
 
 const THREADS: i64 = 4;
 const TUPLES_PER_THREAD: i64 = 1_500;
 /// Few keys, so that takers meet.
-const KEYS: u64 = 7;
+const KEYS: i64 = 7;
 
 /// Far beyond what any of these waits needs: who waits so long was forgotten.
 const FORGOTTEN: Option<Duration> = Some(Duration::from_secs(60));
-
-/// A small generator (SplitMix64): what a thread does follows from its seed alone.
-struct Chance(u64);
-
-impl Chance {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % bound
-    }
-
-    fn key(&mut self) -> i64 {
-        self.below(KEYS).cast_signed()
-    }
-}
 
 /// Runs `act` in as many threads as there are, at once, each with its number and its own connection.
 fn in_threads<R: Send>(target: &Temporary, act: impl Fn(i64, Space) -> R + Sync) -> Vec<R> {
@@ -73,26 +57,26 @@ fn assert_each_once(mut identities: Vec<i64>) {
 
 /// One attempt to take a tuple, in one of the ways there are to take or to give up.
 fn attempt(space: &Space, chance: &mut Chance) -> Result<Option<i64>, Error> {
-    let key = chance.key();
+    let key = chance.i64(0..KEYS);
     let by_key = [template!["job", key, _]];
     let any = [template!["job", Kind::Int, Kind::Int]];
     let wide = [template!["job", ..]];
-    let template = match chance.below(4) {
+    let template = match chance.u64(..4) {
         0 => &wide,
         1 => &any,
         _ => &by_key,
     };
-    let order = match chance.below(3) {
+    let order = match chance.u64(..3) {
         0 => Order::Lifo,
         1 => Order::Random,
         _ => Order::Fifo,
     };
-    match chance.below(3) {
+    match chance.u64(..3) {
         0 => Ok(space.try_take(template, order, keep)?.map(|tuple| identity(&tuple))),
         1 => {
             // Gives up at once or a moment later: a tuple that came meanwhile must go back (T5).
             let gives_up = space.waiter(template, Want::Take)?;
-            for _ in 0..chance.below(50) {
+            for _ in 0..chance.u64(..50) {
                 std::hint::spin_loop();
             }
             drop(gives_up);
@@ -100,7 +84,7 @@ fn attempt(space: &Space, chance: &mut Chance) -> Result<Option<i64>, Error> {
         }
         _ => {
             let waiter = space.waiter(template, Want::Take)?;
-            let served = waiter.wait(Some(Duration::from_micros(chance.below(30))))?;
+            let served = waiter.wait(Some(Duration::from_micros(chance.u64(..30))))?;
             Ok(if served { Some(identity(&waiter.finish(keep)?)) } else { None })
         }
     }
@@ -108,8 +92,8 @@ fn attempt(space: &Space, chance: &mut Chance) -> Result<Option<i64>, Error> {
 
 /// Now and then, moves some tuples to the other space, or all of them back (O7).
 fn exchange(space: &Space, other: &Space, chance: &mut Chance) -> Result<(), Error> {
-    match chance.below(40) {
-        0 => space.move_to(other, &[template!["job", chance.key(), _]]).map(drop),
+    match chance.u64(..40) {
+        0 => space.move_to(other, &[template!["job", chance.i64(0..KEYS), _]]).map(drop),
         1 => other.move_to(space, &[template![..]]).map(drop),
         _ => Ok(()),
     }
@@ -122,11 +106,11 @@ fn every_tuple_is_taken_once_or_still_there_t1_t5() {
             let target = Temporary::new(engine, Limits::default());
             let other = Temporary::new(engine, Limits::default());
             let taken = in_threads(&target, |number, space| {
-                let mut chance = Chance(seed ^ number.cast_unsigned());
+                let mut chance = Chance::with_seed(seed ^ number.cast_unsigned());
                 let mut taken = Vec::new();
                 for index in 0..TUPLES_PER_THREAD {
                     let identity = number * TUPLES_PER_THREAD + index;
-                    space.put(&fields!["job", chance.key(), identity]).unwrap();
+                    space.put(&fields!["job", chance.i64(0..KEYS), identity]).unwrap();
                     taken.extend(attempt(&space, &mut chance).unwrap());
                     exchange(&space, &other.space, &mut chance).unwrap();
                 }
@@ -149,10 +133,10 @@ fn everybody_who_waits_is_served_also_while_nothing_else_happens_t6() {
             let target = Temporary::new(engine, Limits::default());
             let taken = in_threads(&target, |number, space| {
                 if number % 2 == 0 {
-                    let mut chance = Chance(seed ^ number.cast_unsigned());
+                    let mut chance = Chance::with_seed(seed ^ number.cast_unsigned());
                     for index in 0..2 * TUPLES_PER_THREAD {
                         let identity = number * TUPLES_PER_THREAD + index;
-                        space.put(&fields!["job", chance.key(), identity]).unwrap();
+                        space.put(&fields!["job", chance.i64(0..KEYS), identity]).unwrap();
                     }
                     return Vec::new();
                 }

@@ -1,13 +1,14 @@
 //! Hostile bytes and texts: a seeded mutator over a small corpus drives the functions of `fuzz`.
 //!
 //! Runs a fixed number of cases, or for `TUPELO_TORTURE_SECONDS`. Every run prints its seed; with
-//! `TUPELO_TORTURE_SEED` set to it, the same cases come in the same order.
+//! `TUPELO_SEED` set to it, the same cases come in the same order.
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 use std::env;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
+use fastrand::Rng as Random;
 use tupelo_tuple::{Template, Tuple, fuzz};
 
 /// Cases without a time limit: about a second.
@@ -41,24 +42,6 @@ const CONDITIONS: &[&str] = &[
     r#"f[3].key != f[4]["key"] || f[0].startsWith('a') && f[0].contains("é") || -int(f[2]) / 2 <= 0x1f"#,
 ];
 
-/// A generator of random numbers (splitmix64): a handful of lines, the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ word >> 31
-    }
-
-    /// A number below `bound`, or 0 if that is 0.
-    fn below(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next() % bound.max(1) as u64).unwrap()
-    }
-}
-
 fn corpus() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let mut encodings = Vec::new();
     for text in TUPLES {
@@ -76,12 +59,12 @@ fn corpus() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
 
 /// One to four small changes, the kinds that decoders trip over.
 fn mutate(case: &mut Vec<u8>, corpus: &[Vec<u8>], tokens: &[&[u8]], random: &mut Random) {
-    for _ in 0..=random.below(4) {
-        let at = random.below(case.len() + 1);
-        let length = random.below(case.len() - at + 1).min(16);
-        match random.below(7) {
-            0 if at < case.len() => case[at] ^= 1 << random.below(8),
-            1 if at < case.len() => case[at] = random.next().to_le_bytes()[0],
+    for _ in 0..=random.u32(..4) {
+        let at = random.usize(..=case.len());
+        let length = random.usize(..=case.len() - at).min(16);
+        match random.u32(..7) {
+            0 if at < case.len() => case[at] ^= 1 << random.u32(..8),
+            1 if at < case.len() => case[at] = random.u8(..),
             2 => drop(case.drain(at..at + length)),
             3 => {
                 let again = case[at..at + length].to_vec();
@@ -89,12 +72,12 @@ fn mutate(case: &mut Vec<u8>, corpus: &[Vec<u8>], tokens: &[&[u8]], random: &mut
             }
             4 => case.truncate(at),
             5 => {
-                let token = tokens[random.below(tokens.len())];
+                let token = tokens[random.usize(..tokens.len())];
                 case.splice(at..at, token.iter().copied());
             }
             _ => {
-                let other = &corpus[random.below(corpus.len())];
-                let from = random.below(other.len());
+                let other = &corpus[random.usize(..corpus.len())];
+                let from = random.usize(..other.len().max(1));
                 case.splice(at..at + length, other[from..].iter().copied());
             }
         }
@@ -104,13 +87,11 @@ fn mutate(case: &mut Vec<u8>, corpus: &[Vec<u8>], tokens: &[&[u8]], random: &mut
 /// Runs `check` on mutants of `corpus` until the cases or the time are used up.
 fn torture(corpus: &[Vec<u8>], tokens: &[&[u8]], cases: u64, check: fn(&[u8])) {
     let seconds = env::var("TUPELO_TORTURE_SECONDS").ok().map(|seconds| seconds.parse().unwrap());
-    let seed = env::var("TUPELO_TORTURE_SEED").map_or_else(
-        |_| SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs(),
-        |seed| seed.parse().unwrap(),
-    );
-    eprintln!("run again with TUPELO_TORTURE_SEED={seed}");
+    let seed =
+        env::var("TUPELO_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
+    eprintln!("run again with TUPELO_SEED={seed}");
     let begin = Instant::now();
-    let mut random = Random(seed);
+    let mut random = Random::with_seed(seed);
     for number in 0.. {
         let over = match seconds {
             Some(seconds) => begin.elapsed() >= Duration::from_secs(seconds),
@@ -120,7 +101,7 @@ fn torture(corpus: &[Vec<u8>], tokens: &[&[u8]], cases: u64, check: fn(&[u8])) {
             eprintln!("{number} cases");
             return;
         }
-        let mut case = corpus[random.below(corpus.len())].clone();
+        let mut case = corpus[random.usize(..corpus.len())].clone();
         mutate(&mut case, corpus, tokens, &mut random);
         check(&case);
     }

@@ -43,11 +43,11 @@ pub(crate) fn claim_coin(engine: &Arc<Engine>, [from, to]: [i64; 2], draw: u64) 
 
 /// Puts a tuple that goes away, or one that comes later, or both.
 pub(crate) fn put_brief(engine: &Engine, draw: u64) {
-    let some = |bits: u64| (bits & 3 != 0).then(|| Duration::from_millis(bits & 7));
+    let some = |bits: u64| (!bits.is_multiple_of(4)).then(|| Duration::from_millis(bits % 8));
     let lease = some(draw).unwrap_or(Duration::from_millis(1));
     let terms = LeaseTerms { lease: Some(lease), after: some(draw >> 3) };
     match engine.put_leased(&[Field::Str("brief"), Field::Float(0.5)], &terms) {
-        Ok(lease) if draw >> 6 & 3 == 0 => match engine.cancel(&lease) {
+        Ok(lease) if (draw >> 6).is_multiple_of(4) => match engine.cancel(&lease) {
             Ok(()) | Err(Error::LeaseExpired) => {}
             Err(error) => panic!("{error}"),
         },

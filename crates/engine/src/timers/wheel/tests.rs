@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use fastrand::Rng as Random;
 use tupelo_shm::{CreateOptions, Section, Segment};
 use tupelo_tuple::{Field, TupleRef};
 
@@ -16,31 +17,15 @@ const TIMERS: u64 = 64;
 const ROUNDS: u64 = 40;
 const STEPS: u64 = 600;
 
-/// Numbers that look random, the same from the same seed (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    /// A length of time: each order of magnitude, up to the wheel's whole range, is as likely as another.
-    fn length_ms(&mut self) -> u64 {
-        let bits = self.below(u64::from(DIGIT_BITS * LEVELS));
-        self.below(1 << bits)
-    }
+/// A length of time: each order of magnitude, up to the wheel's whole range, is as likely as another.
+fn length_ms(random: &mut Random) -> u64 {
+    let bits = random.u32(..DIGIT_BITS * LEVELS);
+    random.u64(..1 << bits)
 }
 
 fn seed() -> u64 {
     let given = std::env::var("TUPELO_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
+    let seed = given.unwrap_or_else(|| fastrand::u64(..));
     eprintln!("TUPELO_SEED={seed}");
     seed
 }
@@ -178,27 +163,28 @@ impl<'e> Pair<'e> {
 
 #[test]
 fn a_wheel_fires_what_a_sorted_map_says_in_its_order() {
-    let mut random = Random(seed());
+    let mut random = Random::with_seed(seed());
     let mut levels = BTreeSet::new();
     for _ in 0..ROUNDS {
         let engine = engine();
         let (shape, records) = records(&engine);
         let stripe = Stripe::of_shape(&engine.memory.view(), shape);
-        let mut pair = Pair { engine: &engine, stripe, expected: Expected::at(random.length_ms()) };
+        let mut pair =
+            Pair { engine: &engine, stripe, expected: Expected::at(length_ms(&mut random)) };
         // The first timer brings the wheel, and its time.
         pair.arm(records[0], pair.expected.time_ms + 1, false);
         for _ in 0..STEPS {
-            let reference = records[usize::try_from(random.below(TIMERS)).unwrap()];
-            let (time_ms, is_undone) = (pair.expected.time_ms, random.below(8) == 0);
-            match random.below(8) {
+            let reference = records[random.usize(..records.len())];
+            let (time_ms, is_undone) = (pair.expected.time_ms, random.u64(..8) == 0);
+            match random.u64(..8) {
                 0..5 => {
                     // Now and then, what is to happen is over already.
-                    let due_ms = (time_ms + random.length_ms()).saturating_sub(random.below(3));
+                    let due_ms = (time_ms + length_ms(&mut random)).saturating_sub(random.u64(..3));
                     levels.insert(slot_for(time_ms, due_ms) / SLOTS);
                     pair.arm(reference, due_ms, is_undone);
                 }
                 5 => pair.disarm(reference, is_undone),
-                _ => pair.advance(time_ms + random.length_ms() / 8, is_undone),
+                _ => pair.advance(time_ms + length_ms(&mut random) / 8, is_undone),
             }
             let found = armed(&engine.memory.view(), stripe).unwrap();
             assert_eq!(found, pair.expected.due_ms, "at {} ms", pair.expected.time_ms);
