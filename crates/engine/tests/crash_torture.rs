@@ -1,5 +1,5 @@
 //! Workers that do everything at once are killed and stopped at random; the laws hold after every kill
-//! (C1 to C3, K2 to K5, L1, L3, L5, X1, X5), also in a space that is nearly always full (B1).
+//! (C1 to C3, K2 to K5, L1, L3, L5, N1, N2, X1, X5, X7), also in a space that is nearly always full (B1).
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
 
@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use crash::listener::Listener;
 use crash::timed::{claim_coin, let_all_brief_go, put_brief, requeue_coins};
 use crash::{BYTES, INT, STR, contents, int, shown, space, take, text};
 use fastrand::Rng as Random;
@@ -67,7 +68,7 @@ fn or_full<R>(result: Result<R, Error>) -> Option<R> {
 fn work(engine: &Arc<Engine>, books: &Books, random: &mut Random) {
     let key = random.i64(0..KEYS);
     let job = [text("job"), int(key), ANY];
-    match random.u64(..23) {
+    match random.u64(..24) {
         0..=2 => {
             let value = random.i64(0..1_000);
             let fields = [Field::Str("job"), Field::Int(key), Field::Int(value)];
@@ -108,6 +109,7 @@ fn work(engine: &Arc<Engine>, books: &Books, random: &mut Random) {
         }
         19 | 20 => put_brief(engine, random.u64(..)),
         21 => requeue_coins(engine),
+        22 => listen(engine, random),
         _ => {
             let bytes = vec![7; random.usize(..200_000)];
             or_full(engine.put(&[Field::Str("large"), Field::Bytes(&bytes)]));
@@ -179,6 +181,23 @@ fn wait(
     }
 }
 
+/// Subscribes, to tuples of a shape or of several, and hears of its own put and take.
+fn listen(engine: &Arc<Engine>, random: &mut Random) {
+    let templates = [[text("heard"), INT, INT], [text("heard"), ANY, INT]];
+    let template = templates[random.usize(..2)];
+    let Some(mut listener) = or_full(Listener::new(engine, &template, 64)) else { return };
+    let own = random.i64(..);
+    let fields = [Field::Str("heard"), Field::Int(0), Field::Int(own)];
+    if or_full(engine.put(&fields)).is_some() {
+        listener.listen();
+        let is_told = listener.knows_of(&format!("heard,0,{own}")) || listener.has_missed_some();
+        assert!(is_told, "its put has returned");
+        let here = [text("heard"), INT, int(own)];
+        or_full(engine.try_take(&[TemplateRef::new(&here)], Order::Fifo, shown));
+        listener.listen();
+    }
+}
+
 /// Fills a space with what has to be there at the end, and at any time.
 fn prepared(size_bytes: u64) -> Arc<Engine> {
     let engine = space(size_bytes);
@@ -220,8 +239,9 @@ fn check_laws(engine: &Engine) {
     assert_eq!(sorted(left), sorted(right), "each has its other half");
 }
 
-/// Kills and stops workers until the time is over. Returns how many were killed.
-fn rage(engine: &Arc<Engine>, books: &Books, seed: u64, time: Duration) -> i64 {
+/// Kills and stops workers until the time is over, and after each death does something else. Returns how many were killed.
+fn rage(engine: &Arc<Engine>, (books, seed): (&Books, u64), mut meanwhile: impl FnMut()) -> i64 {
+    let time = time();
     let mut random = Random::with_seed(seed);
     let start = |number: u64| -> Child {
         let mut random = Random::with_seed(seed ^ number << 20);
@@ -255,6 +275,7 @@ fn rage(engine: &Arc<Engine>, books: &Books, seed: u64, time: Duration) -> i64 {
         deaths += 1;
         engine.sweep().unwrap();
         check_laws(engine);
+        meanwhile();
         workers.push(next());
     }
     for worker in workers {
@@ -286,12 +307,27 @@ fn time() -> Duration {
 #[test]
 fn nothing_is_lost_or_doubled_while_workers_die_at_random() {
     let (engine, books) = (prepared(64 << 20), Books::new());
-    let deaths = rage(&engine, &books, seed(), time());
+    let template = [text("coin"), INT, INT];
+    let all = engine.read_all(&[TemplateRef::new(&template)], None, shown).unwrap();
+    // One that selects a shape, and one that spans several. Nothing has happened yet that they have not heard.
+    let listener = |second| Listener::new(&engine, &[text("coin"), second, INT], 1 << 15).unwrap();
+    let mut listeners = [INT, ANY].map(listener);
+    for listener in &mut listeners {
+        listener.begin_with(&all);
+    }
+    let deaths =
+        rage(&engine, (&books, seed()), || listeners.iter_mut().for_each(Listener::listen));
     engine.sweep().unwrap();
     check_laws(&engine);
     settle(&engine);
     let report = engine.check().unwrap();
     assert_eq!((report.held(), report.waiters), (0, 0), "nobody is left");
+    assert_eq!(report.subscriptions, 2, "nobody else is left who listens");
+    let mut all = engine.read_all(&[TemplateRef::new(&template)], None, shown).unwrap();
+    all.sort();
+    for listener in &mut listeners {
+        assert_eq!(listener.contents().as_ref(), Some(&all), "what was heard is what there is");
+    }
     assert_eq!(coins(&engine), (0..COINS).collect::<Vec<_>>(), "none is lost");
     // Each of the dead may have put or taken one job without telling.
     let jobs = engine.count(&[TemplateRef::new(&[text("job"), INT, INT])]).unwrap();
@@ -303,7 +339,7 @@ fn nothing_is_lost_or_doubled_while_workers_die_at_random() {
 #[test]
 fn a_full_space_stays_whole_while_workers_die_at_random() {
     let (engine, books) = (prepared(2 << 20), Books::new());
-    rage(&engine, &books, seed() + 1, time());
+    rage(&engine, (&books, seed() + 1), || ());
     engine.sweep().unwrap();
     check_laws(&engine);
     settle(&engine);
@@ -313,6 +349,6 @@ fn a_full_space_stays_whole_while_workers_die_at_random() {
     while engine.try_take(&[everything], Order::Any, shown).unwrap().is_some() {}
     assert_eq!(contents(&engine), Vec::<String>::new());
     engine.check().unwrap();
-    engine.put(&[Field::Str("large"), Field::Bytes(&vec![7; 1 << 20])]).unwrap();
+    engine.put(&[Field::Str("large"), Field::Bytes(&vec![7; 1 << 18])]).unwrap();
     assert!(take(&engine, &[STR, BYTES]).is_some());
 }
