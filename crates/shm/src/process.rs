@@ -37,16 +37,17 @@ impl ProcessId {
     }
 }
 
-/// Whether the process still runs. A zombie does not. In doubt (no `/proc`, start time 0) the answer is
+/// Whether the process still runs: any of its threads, for one whose first thread has ended is a zombie to look at,
+/// and lives. One that only waits for its parent to notice does not. In doubt (no `/proc`, start time 0) the answer is
 /// yes: to take the living for dead would take their memory away, the reverse costs only time.
 pub fn is_alive(pid: u32, start_time: u64) -> bool {
-    same_and_alive(stat(&pid.to_string()), start_time)
+    stat(&pid.to_string()).is_alive(start_time, Found::process_runs)
 }
 
 /// Whether the thread still runs, of whatever process. In doubt the answer is yes.
 pub fn thread_is_alive(tid: u32, start_time: u64) -> bool {
     // /proc/<tid>/stat exists for every thread, though only leaders are listed.
-    is_alive(tid, start_time)
+    stat(&tid.to_string()).is_alive(start_time, Found::thread_runs)
 }
 
 /// When the thread started, in clock ticks since boot; 0 if it can not be found out. Reads a file (8 us).
@@ -56,35 +57,54 @@ pub fn thread_start_time(tid: u32) -> u64 {
 
 fn start_time(process: &str) -> u64 {
     match stat(process) {
-        Found::Alive { start_time } => start_time,
-        Found::Dead | Found::Unknown => 0,
+        Found::There { start_time, .. } => start_time,
+        Found::Gone | Found::Unknown => 0,
     }
 }
 
-fn same_and_alive(found: Found, expected_start_time: u64) -> bool {
-    match found {
-        Found::Alive { start_time } => {
-            expected_start_time == 0 || start_time == expected_start_time
-        }
-        Found::Dead => false,
-        Found::Unknown => true,
-    }
-}
-
-/// What `/proc` says about a process.
+/// What `/proc` says about a thread, and the process that it is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
-    Alive { start_time: u64 },
-    Dead,
+    There {
+        start_time: u64,
+        /// Whether it is a zombie, or about to be none.
+        has_ended: bool,
+        /// Of its process, with itself.
+        threads: u64,
+    },
+    Gone,
     Unknown,
+}
+
+impl Found {
+    /// Whether it is the one that started then, and runs.
+    fn is_alive(self, expected_start_time: u64, runs: impl Fn(Self) -> bool) -> bool {
+        match self {
+            Self::There { start_time, .. } => {
+                runs(self) && (expected_start_time == 0 || start_time == expected_start_time)
+            }
+            Self::Gone => false,
+            Self::Unknown => true,
+        }
+    }
+
+    fn thread_runs(self) -> bool {
+        matches!(self, Self::There { has_ended: false, .. })
+    }
+
+    /// Whether any thread of the process runs, of which this is the first. A zombie counts itself among the threads as
+    /// long as others are there, and at most itself when none is.
+    fn process_runs(self) -> bool {
+        matches!(self, Self::There { has_ended, threads, .. } if !has_ended || threads > 1)
+    }
 }
 
 fn stat(process: &str) -> Found {
     match fs::read(format!("/proc/{process}/stat")) {
         Ok(text) => parse_stat(&text),
         // ESRCH: it died between open and read.
-        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Found::Dead,
-        Err(error) if error.kind() == ErrorKind::NotFound && proc_is_mounted() => Found::Dead,
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Found::Gone,
+        Err(error) if error.kind() == ErrorKind::NotFound && proc_is_mounted() => Found::Gone,
         Err(_) => Found::Unknown,
     }
 }
@@ -94,7 +114,7 @@ fn proc_is_mounted() -> bool {
     fs::exists("/proc/self/stat").unwrap_or(false)
 }
 
-/// Reads state (field 3) and start time (field 22). Field 2 is the program's name in parentheses, which
+/// Reads state (field 3), number of threads (20) and start time (22). Field 2 is the program's name in parentheses, which
 /// may itself hold spaces, parentheses and line breaks: the fields count from its last parenthesis.
 fn parse_stat(text: &[u8]) -> Found {
     let Some(name_end) = text.iter().rposition(|&byte| byte == b')') else {
@@ -102,13 +122,14 @@ fn parse_stat(text: &[u8]) -> Found {
     };
     let mut fields =
         text[name_end + 1..].split(|&byte| byte == b' ').filter(|part| !part.is_empty());
-    match fields.next() {
-        Some(b"Z" | b"X" | b"x") => return Found::Dead,
-        Some(_) => {}
-        None => return Found::Unknown,
+    let Some(state) = fields.next() else { return Found::Unknown };
+    let has_ended = matches!(state, b"Z" | b"X" | b"x");
+    let mut number =
+        |skipped| std::str::from_utf8(fields.nth(skipped)?).ok()?.trim_end().parse::<u64>().ok();
+    match (number(16), number(1)) {
+        (Some(threads), Some(start_time)) => Found::There { start_time, has_ended, threads },
+        _ => Found::Unknown,
     }
-    let start_time = fields.nth(18).and_then(|field| std::str::from_utf8(field).ok()?.parse().ok());
-    start_time.map_or(Found::Unknown, |start_time| Found::Alive { start_time })
 }
 
 /// How often this process, or its ancestors since they first used this crate, forked before it came to
@@ -165,30 +186,41 @@ extern "C" fn after_fork_in_child() {
 mod tests {
     use super::*;
 
-    fn line(name: &str, state: &str) -> Vec<u8> {
-        // Fields 4 to 21, then the start time and what follows.
-        let between = (4..=21).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
-        format!("1234 ({name}) {state} {between} 987654321 23 24\n").into_bytes()
+    fn line(name: &str, state: &str, threads: u64) -> Vec<u8> {
+        // Fields 4 to 19, the number of threads, field 21, the start time and what follows.
+        let between = (4..=19).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
+        format!("1234 ({name}) {state} {between} {threads} 0 987654321 23 24\n").into_bytes()
     }
+
+    const RUNS: Found = Found::There { start_time: 987_654_321, has_ended: false, threads: 3 };
 
     #[test]
     fn a_start_time_is_found_whatever_the_program_is_called() {
         for name in ["cat", "a b", ") Z 1", "((", "a)\nR 0 0", ""] {
-            let found = parse_stat(&line(name, "S"));
-            assert_eq!(found, Found::Alive { start_time: 987_654_321 }, "{name:?}");
+            assert_eq!(parse_stat(&line(name, "S", 3)), RUNS, "{name:?}");
         }
-        let not_text = [b"1 (\xff\xfe) ".as_slice(), &line("x", "R")[9..]].concat();
-        assert_eq!(parse_stat(&not_text), Found::Alive { start_time: 987_654_321 });
+        let not_text = [b"1 (\xff\xfe) ".as_slice(), &line("x", "R", 3)[9..]].concat();
+        assert_eq!(parse_stat(&not_text), RUNS);
     }
 
     #[test]
     fn zombies_are_dead_and_the_stopped_are_not() {
         for state in ["Z", "X", "x"] {
-            assert_eq!(parse_stat(&line("a", state)), Found::Dead);
+            for threads in [0, 1] {
+                let found = parse_stat(&line("a", state, threads));
+                assert!(!found.process_runs() && !found.thread_runs(), "{state} {threads}");
+            }
         }
         for state in ["R", "S", "D", "T", "t", "I"] {
-            assert_ne!(parse_stat(&line("a", state)), Found::Dead);
+            let found = parse_stat(&line("a", state, 1));
+            assert!(found.process_runs() && found.thread_runs(), "{state}");
         }
+    }
+
+    #[test]
+    fn a_process_lives_on_when_its_first_thread_has_ended() {
+        let found = parse_stat(&line("a", "Z", 2));
+        assert!(found.process_runs() && !found.thread_runs());
     }
 
     #[test]
@@ -196,9 +228,9 @@ mod tests {
         for text in ["", "1234", "1234 (a", "1234 (a) ", "1234 (a) S 1 2 3", "1 (a) S 4 5 x"] {
             let found = parse_stat(text.as_bytes());
             assert_eq!(found, Found::Unknown, "{text:?}");
-            assert!(same_and_alive(found, 7));
+            assert!(found.is_alive(7, Found::process_runs));
         }
-        assert!(same_and_alive(Found::Alive { start_time: 5 }, 0), "start time unknown");
-        assert!(!same_and_alive(Found::Alive { start_time: 5 }, 7), "a later process");
+        assert!(RUNS.is_alive(0, Found::process_runs), "start time unknown");
+        assert!(!RUNS.is_alive(7, Found::process_runs), "a later process");
     }
 }

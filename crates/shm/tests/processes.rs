@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use tupelo_crashtest::{Exit, fork, shared_words};
+use tupelo_crashtest::{Exit, end_this_thread, fork, shared_words};
 use tupelo_shm::Mapping;
 use tupelo_shm::futex::{self, Wake};
 use tupelo_shm::process::{self, ProcessId};
@@ -60,6 +60,39 @@ fn a_thread_is_alive_until_it_ends_though_its_process_goes_on() {
         thread::yield_now();
     }
     assert!(process::is_alive(std::process::id(), ProcessId::current().start_time));
+}
+
+#[test]
+fn a_process_is_alive_until_its_last_thread_ends_not_its_first_l5() {
+    let words = shared_words(2);
+    let child = fork(|| {
+        let me = ProcessId::current();
+        words[1].store(u32::try_from(me.start_time).unwrap(), Ordering::Relaxed);
+        let (tell, told) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            tell.send(()).unwrap();
+            loop {
+                thread::park();
+            }
+        });
+        told.recv().unwrap();
+        words[0].store(me.pid, Ordering::Release);
+        end_this_thread();
+    });
+    while words[0].load(Ordering::Acquire) == 0 {
+        thread::yield_now();
+    }
+    let (pid, start_time) = (child.pid(), u64::from(words[1].load(Ordering::Relaxed)));
+    while process::thread_is_alive(pid, start_time) {
+        thread::yield_now();
+    }
+    assert!(process::is_alive(pid, start_time), "its second thread goes on");
+    assert_eq!(process::thread_start_time(pid), start_time);
+    child.signal(libc::SIGKILL);
+    while process::is_alive(pid, start_time) {
+        thread::yield_now();
+    }
+    assert_eq!(child.wait(), Exit::Killed(9));
 }
 
 #[test]

@@ -25,7 +25,7 @@ mod memory;
 #[cfg(target_arch = "x86_64")]
 mod tracee;
 
-pub use child::{Child, Exit, fork, shared_words};
+pub use child::{Child, Exit, end_this_thread, fork, shared_words};
 #[cfg(target_arch = "x86_64")]
 pub use experiment::{Death, Experiment, Script, Summary, thorough};
 #[cfg(target_arch = "x86_64")]
