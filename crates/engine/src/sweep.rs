@@ -99,13 +99,17 @@ impl Engine {
         if self.memory.somebody_died() { self.settle_all() } else { Ok(()) }
     }
 
-    /// Cleans up after every process and thread that is dead by now.
+    /// Cleans up after every process and thread that is dead by now; leaves it to whoever is at it already.
     #[cold]
     pub(crate) fn settle_all(&self) -> Result<(), Error> {
         // One at a time: a number that a sweeper has made free is soon another's, who lives.
-        let Some(_right) = Section::try_enter(&self.memory, head::SWEEP_SCOPE)? else {
+        let Some(right) = Section::try_enter(&self.memory, head::SWEEP_SCOPE)? else {
             return Ok(());
         };
+        self.settle_each(&right)
+    }
+
+    fn settle_each(&self, _right: &Section<'_>) -> Result<(), Error> {
         for (slot, mut scopes) in self.memory.dead_slots() {
             scopes.extend(self.scopes().filter(|scope| self.memory.is_locked_by(*scope, slot)));
             for scope in scopes {
@@ -128,10 +132,17 @@ impl Engine {
 
     /// Cleans up before a miss is answered where somebody holds tuples: what the dead held comes back first
     /// (rule L5). If there is no room to put it back, the miss stands.
+    ///
+    /// Waits for whoever is at it already, since until then the miss may be wrong. If that one was stopped, this ends as
+    /// every wait for a lock does, with the error that names it.
     #[cold]
     #[inline(never)]
     pub(crate) fn recall(&self) -> Result<(), Error> {
-        match self.settle_the_dead() {
+        if !self.memory.somebody_died() {
+            return Ok(());
+        }
+        let right = Section::enter(&self.memory, head::SWEEP_SCOPE)?;
+        match self.settle_each(&right) {
             Err(Error::SpaceFull(_)) => Ok(()),
             done => done,
         }
@@ -295,3 +306,6 @@ impl Engine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
