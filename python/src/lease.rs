@@ -57,10 +57,11 @@ impl Lease {
         renewed.map_err(|error| self.exception(py, error))
     }
 
-    /// Remove the tuple (rule L2). If somebody has claimed it, it does not come back.
+    /// Remove the tuple (rule L2).
     ///
     /// Raises:
-    ///     `LeaseExpired`: the lease has ended, or the tuple was taken.
+    ///     `LeaseExpired`: the lease has ended, or the tuple was taken; or somebody has it in hands (claimed, taken in an
+    ///         open transaction, or handed to a blocked take), and nothing has changed.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         self.lease.cancel().map_err(|error| self.exception(py, error))
     }

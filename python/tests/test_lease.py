@@ -69,6 +69,17 @@ def test_a_delayed_tuple_is_visible_later_and_serves_who_waits(space, eventually
         assert monotonic() - begin >= 0.05
 
 
+def test_a_tuple_in_somebodys_hands_is_not_cancelled(space):
+    lease = space.put("news", 1, lease=60)
+    claim = space.claim("news", int)
+    with pytest.raises(ts.LeaseExpired, match="is in somebody's hands") as caught:
+        lease.cancel()
+    assert "renew the lease for a moment" in caught.value.hint
+    claim.abort()
+    lease.cancel()  # L2
+    assert space.try_read("news", int) is None
+
+
 def test_a_delayed_tuple_can_be_cancelled_before_it_is_seen(space):
     lease = space.put("job", 1, after=60)
     assert space.stat()["shapes"][0]["delayed"] == 1

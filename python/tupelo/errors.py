@@ -90,7 +90,7 @@ class ClaimLost(TupeloError):
 
 
 class LeaseExpired(TupeloError):
-    """The lease has ended, or its tuple was taken."""
+    """The lease has ended, or its tuple was taken, or is in somebody's hands."""
 
     code = "TUP-021"
 

@@ -65,6 +65,8 @@ pub enum Error {
     },
     /// The tuple of the lease is not there any more (rule L2).
     LeaseExpired,
+    /// Somebody has the tuple of the lease in hands (rule L2).
+    LeaseHeld,
     /// A template that cannot be kept while its caller waits.
     Template(Box<str>),
     /// The system refused something.
@@ -181,6 +183,10 @@ impl fmt::Display for Error {
                 )
             }
             Self::LeaseExpired => f.write_str("the tuple of this lease is not there any more"),
+            Self::LeaseHeld => f.write_str(
+                "the tuple of this lease is in somebody's hands (handed to a take, claimed, or taken in an open \
+                 transaction)",
+            ),
             Self::Template(problem) | Self::System(problem) => f.write_str(problem),
             Self::Memory(error) => error.fmt(f),
             Self::Need(need) => write!(f, "missing {need:?}"),

@@ -36,9 +36,6 @@ pub struct Lease {
     number: u64,
 }
 
-/// A lease that has ended, in a record's words: a moment that is always past.
-const ENDED_MS: u64 = 1;
-
 /// The terms of a tuple on its way in, and the number of its lease.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
@@ -200,11 +197,12 @@ impl Engine {
         })
     }
 
-    /// Removes the tuple (rule L2). If somebody has it in hands, it does not come back.
+    /// Removes the tuple (rule L2).
     ///
     /// # Errors
     ///
-    /// [`Error::LeaseExpired`] if it is not there any more.
+    /// [`Error::LeaseExpired`] if it is not there any more; [`Error::LeaseHeld`] if somebody has it in hands, and nothing
+    /// has changed: it may be consumed, or come back, and its lease goes on.
     pub fn cancel(&self, lease: &Lease) -> Result<(), Error> {
         self.with_leased(lease, |section, stripe, record, kinds| {
             match record.header.load(STATE) {
@@ -220,11 +218,8 @@ impl Engine {
                     section.add(stripe.page(), DELAYED_COUNT, -1);
                     self.free_record(section, stripe, record.reference)?;
                 }
-                _ => {
-                    if let Some(extension) = extension::of(section.view(), record.header) {
-                        wheel::set64(section, extension, LEASE_END_MS, ENDED_MS);
-                    }
-                }
+                // Whoever has it may consume it yet: it can not be had twice.
+                _ => return Err(Error::LeaseHeld),
             }
             Ok(Delivery::default())
         })

@@ -98,18 +98,23 @@ fn a_lease_is_renewed_and_not_once_it_has_ended_l2() {
 }
 
 #[test]
-fn cancelling_a_lease_removes_the_tuple_l2() {
+fn cancelling_a_lease_removes_the_tuple_but_for_one_in_somebodys_hands_l2() {
     let engine = engine(16 << 20);
     let there = engine.put_leased(&job(1), &lease(HOUR_MS)).unwrap();
     let coming = engine.put_leased(&job(2), &after(HOUR_MS)).unwrap();
     let held = engine.put_leased(&job(3), &lease(HOUR_MS)).unwrap();
     let (claim, _) = try_claim(&engine, &this_job(3), &LONG).unwrap();
-    for lease in [there, coming, held] {
-        engine.cancel(&lease).unwrap();
-        assert_eq!(engine.cancel(&lease), Err(Error::LeaseExpired));
-    }
+    let cancel = |lease| {
+        engine.cancel(lease).unwrap();
+        assert_eq!(engine.cancel(lease), Err(Error::LeaseExpired));
+    };
+    cancel(&there);
+    cancel(&coming);
+    assert_eq!(engine.cancel(&held), Err(Error::LeaseHeld), "it may be consumed yet");
     sound(&engine);
-    claim.abort("it does not come back").unwrap();
+    claim.abort("not this time").unwrap();
+    assert_eq!(count(&engine), 1);
+    cancel(&held);
     assert_eq!(count(&engine), 0);
     assert_eq!(engine.stat().unwrap().tuples, 0);
     sound(&engine);

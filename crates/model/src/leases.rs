@@ -124,15 +124,20 @@ impl Space {
         Ok(())
     }
 
-    /// Removes a tuple (L2). If it is in somebody's hands, it does not come back.
+    /// Removes a tuple (L2).
     ///
     /// # Errors
     ///
-    /// As [`Self::renew`].
+    /// [`Refusal::LeaseExpired`] if it is not there any more, or in somebody's hands.
     pub fn cancel_lease(&mut self, ticket: LeaseTicket) -> Result<(), Refusal> {
         if let Some(index) = self.delayed.iter().position(|delayed| delayed.ticket == ticket) {
             self.delayed.remove(index);
             return Ok(());
+        }
+        let is_its =
+            |stored: &Stored| stored.lease.as_ref().is_some_and(|one| one.ticket == ticket);
+        if !self.tuples.iter().chain(&self.dead).any(is_its) {
+            return Err(Refusal::LeaseExpired);
         }
         let now_ms = self.now_ms;
         self.lease_mut(ticket)?.ends_ms = Some(now_ms);

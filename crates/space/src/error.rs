@@ -48,6 +48,8 @@ pub enum Error {
     LeaseExpired {
         /// What was found.
         problem: String,
+        /// Whether it is there still, in somebody's hands.
+        is_held: bool,
     },
     /// The transaction's time ran out: everything is as it was before it (rules X5, X6).
     Aborted {
@@ -156,7 +158,7 @@ impl Error {
             Self::Aborted { problem, waited_for: None }
             | Self::SpaceFull { problem, .. }
             | Self::ClaimLost { problem }
-            | Self::LeaseExpired { problem }
+            | Self::LeaseExpired { problem, .. }
             | Self::AccessDenied { problem }
             | Self::SpaceCorrupted { problem }
             | Self::LimitExceeded { problem }
@@ -191,6 +193,9 @@ impl Error {
             }
             Self::Aborted { waited_for: None, .. } => {
                 "slow work does not belong inside a transaction: use claim(), or a longer ttl".into()
+            }
+            Self::LeaseExpired { is_held: true, .. } => {
+                "it may be consumed, or come back: renew the lease for a moment, and it will not stay then".into()
             }
             Self::LeaseExpired { .. } => "put the tuple again, with a longer lease or one that is kept alive".into(),
             Self::AccessDenied { .. } => {
@@ -239,7 +244,10 @@ impl From<tupelo_engine::Error> for Error {
                 Self::TransactionTooBig { problem: error.to_string() }
             }
             Engine::ClaimLost { .. } => Self::ClaimLost { problem: error.to_string() },
-            Engine::LeaseExpired => Self::LeaseExpired { problem: error.to_string() },
+            Engine::LeaseExpired => {
+                Self::LeaseExpired { problem: error.to_string(), is_held: false }
+            }
+            Engine::LeaseHeld => Self::LeaseExpired { problem: error.to_string(), is_held: true },
             Engine::ClaimSettled => Self::Misuse {
                 problem: error.to_string(),
                 hint: Some("call done() or abort() once".into()),

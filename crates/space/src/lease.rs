@@ -100,11 +100,12 @@ impl Lease {
         self.renew(self.lease.length)
     }
 
-    /// Removes the tuple (rule L2). If somebody has claimed it, it does not come back.
+    /// Removes the tuple (rule L2).
     ///
     /// # Errors
     ///
-    /// As [`Lease::renew`].
+    /// [`Error::LeaseExpired`] if it is not there any more, or somebody has it in hands: claimed, taken in an open
+    /// transaction, or handed to a blocked take. Nothing has changed then, and its lease goes on.
     pub fn cancel(&self) -> Result<(), Error> {
         Ok(self.space.engine()?.cancel(&self.lease.lease)?)
     }

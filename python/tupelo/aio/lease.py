@@ -38,7 +38,12 @@ class Lease:
         self._lease.renew(seconds)
 
     async def cancel(self) -> None:
-        """Remove the tuple (rule L2)."""
+        """Remove the tuple (rule L2).
+
+        Raises:
+            LeaseExpired: it is not there any more; or somebody has it in hands, and nothing has
+                changed.
+        """
         self._lease.cancel()
 
     @asynccontextmanager
