@@ -4,9 +4,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Bound as End;
 
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyInt};
 
+use tupelo::image::ARITY_MAX;
 use tupelo::{Kind, KindSet, Order, Pattern, PatternError};
 
 use crate::errors;
@@ -236,14 +238,19 @@ fn operand(object: &Bound<'_, PyAny>) -> PyResult<tupelo::Value> {
 }
 
 fn field_index(index: &Bound<'_, PyAny>) -> PyResult<usize> {
-    let Ok(number) = index.extract::<i64>() else {
+    // Every `int` is a number, also one beyond 64 bits, of which there is no field.
+    let number = index.cast::<PyInt>().map(|index| index.extract().unwrap_or(i64::MAX));
+    let (Ok(number), false) = (number, index.is_instance_of::<PyBool>()) else {
         let shown = values::shown(index);
         return Err(PyTypeError::new_err(format!(
             "index is {shown}: give the number of a field, from 0 on"
         )));
     };
-    usize::try_from(number).map_err(|_| {
-        PyIndexError::new_err(format!("field {number} does not exist: fields count from 0"))
+    usize::try_from(number).ok().filter(|number| *number < ARITY_MAX).ok_or_else(|| {
+        PyValueError::new_err(format!(
+            "field {number} does not exist: give the number of a field, from 0 to {}",
+            ARITY_MAX - 1
+        ))
     })
 }
 

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
 
 use crate::call::Argument;
+use crate::values;
 
 /// Longest time that can be asked for, in seconds: about 31 years. More is a mistake for `None`.
 const SECONDS_MAX: f64 = 1e9;
@@ -92,9 +93,10 @@ impl Time<'_> {
             )));
         }
         if seconds > SECONDS_MAX {
-            let or_none = self.none.map_or_else(String::new, |none| format!(": None to {none}"));
+            // An integer beyond the floats is shown as it is.
+            let (shown, or_none) = (values::shown(value), self.or_none());
             return Err(PyValueError::new_err(format!(
-                "{name} is {seconds}, over the limit of {SECONDS_MAX} seconds{or_none}"
+                "{name} is {shown}, over the limit of {SECONDS_MAX} seconds (31 years): give less{or_none}"
             )));
         }
         Ok(Duration::from_secs_f64(seconds))

@@ -459,7 +459,17 @@ impl InsideObject {
 #[pymethods]
 impl TransactionObject {
     /// Another space of the transaction, as the transaction sees it.
-    fn on(slf: &Bound<'_, Self>, space: &Bound<'_, Handle>) -> PyResult<InsideObject> {
+    ///
+    /// Raises:
+    ///     `TypeError`: it is no space.
+    ///     `ValueError`: the transaction was not begun over it.
+    fn on(slf: &Bound<'_, Self>, space: &Bound<'_, PyAny>) -> PyResult<InsideObject> {
+        let Ok(space) = space.cast::<Handle>() else {
+            let class = crate::known::class_name(space);
+            return Err(PyTypeError::new_err(format!(
+                "on() is given a space of this transaction, not a {class}"
+            )));
+        };
         let first = slf.as_super().get();
         let inside = first.held.on(space.get().space());
         let at = inside.map_err(|error| first.exception(slf.py(), error.into()))?.number();

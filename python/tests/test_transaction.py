@@ -97,6 +97,9 @@ def test_several_spaces_change_together(space, url, new_url):
             t.on(other)
         with ts.connect(url) as again, space.transaction(other) as t:
             t.on(again).put("by another handle")
+            for no_space in (None, url, t):
+                with pytest.raises(TypeError, match=r"on\(\) is given a space of .*, not a "):
+                    t.on(no_space)
         assert space.take(str) == ("by another handle",)
 
 

@@ -53,12 +53,23 @@ impl Beat for Held {
     }
 }
 
+/// Refuses terms under which nobody could claim anything.
+fn require_attempts(terms: &ClaimTerms) -> Result<(), Error> {
+    if terms.attempts_max != Some(0) {
+        return Ok(());
+    }
+    Err(Error::Misuse {
+        problem: "attempts_max is 0, and a claim is an attempt already".into(),
+        hint: Some("give Some(1) or more, or None for any number".into()),
+    })
+}
+
 impl Space {
     /// Claims a match, if there is one, and shows it to `sink`. Does not wait.
     ///
     /// # Errors
     ///
-    /// What `sink` says: the tuple is back, and no attempt was counted.
+    /// What `sink` says: the tuple is back, and no attempt was counted. [`Error::Misuse`] for `attempts_max` 0.
     pub fn try_claim<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -67,6 +78,7 @@ impl Space {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<(Claim, R)>, E> {
         let engine = self.engine()?;
+        require_attempts(terms)?;
         let claimed = lift(|| {
             engine.try_claim(template, order, terms, |tuple| sink(tuple).map_err(Lifted::caller))
         })?;
@@ -148,6 +160,7 @@ impl Waiter {
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<(Claim, R), E> {
+        require_attempts(terms)?;
         let (space, waiter) = self.into_parts();
         let claimed =
             lift(|| waiter.finish_claim(terms, |tuple| sink(tuple).map_err(Lifted::caller)));
@@ -166,6 +179,7 @@ impl Waiter {
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<(Claim, R)>, E> {
+        require_attempts(terms)?;
         let (space, waiter) = self.into_parts();
         let outcome =
             lift(|| waiter.finish_claim_now(terms, |tuple| sink(tuple).map_err(Lifted::caller)))?;

@@ -3,8 +3,12 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{ENGINES, Temporary, keep, with_tuple};
-use tupelo::{Error, Kind, Order, Tuple, TupleView, Value, Want, fields, template, tuple};
+use tupelo::{
+    ClaimTerms, Error, Kind, Order, Tuple, TupleView, Value, Want, fields, template, tuple,
+};
 use tupelo_model::Limits;
 
 /// One value of every kind that some language has no like of, and one too large to be copied in a section.
@@ -65,6 +69,23 @@ fn drained(space: &tupelo::Space) -> Vec<Tuple> {
     let number = template![_, Kind::Int];
     let take = || space.try_take(&[number], Order::Min(1), keep).unwrap();
     std::iter::from_fn(take).collect()
+}
+
+#[test]
+fn a_claim_that_allows_no_attempt_is_a_mistake_of_the_program_k5() {
+    let temporary = Temporary::new("mem", Limits::default());
+    let space = &temporary.space;
+    space.put(&fields!["job", 1]).unwrap();
+    let terms = ClaimTerms { ttl: Duration::from_secs(30), attempts_max: Some(0) };
+    let any = [template![_, _]];
+    let claimed = space.try_claim(&any, Order::Fifo, &terms, keep).unwrap_err();
+    assert_eq!(
+        claimed.to_string(),
+        "TUP-019: attempts_max is 0, and a claim is an attempt already"
+    );
+    let waiter = space.waiter(&any, Want::Take).unwrap();
+    assert!(waiter.wait(None).unwrap() && waiter.finish_claim(&terms, keep).is_err());
+    assert_eq!(space.count(&any).unwrap(), 1);
 }
 
 #[test]

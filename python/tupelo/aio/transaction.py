@@ -190,7 +190,15 @@ class Transaction(TransactionSpace):
         super().__init__(space, self._transaction)
 
     def on(self, space: Space) -> TransactionSpace:
-        """Return another space of the transaction, as the transaction sees it."""
+        """Return another space of the transaction, as the transaction sees it.
+
+        Raises:
+            TypeError: it is no space of `tupelo.aio`.
+            ValueError: the transaction was not begun over it.
+        """
+        if not hasattr(space, "_space"):
+            message = f"on() is given a space of this transaction, not a {type(space).__name__}"
+            raise TypeError(message)
         return TransactionSpace(space, self._transaction.on(space._space))
 
     async def commit(self) -> None:

@@ -39,7 +39,7 @@ pub use history::Attempt;
 pub struct ClaimTerms {
     /// How long the holder may be silent. Rounded up to milliseconds.
     pub ttl: Duration,
-    /// After so many attempts that failed, the tuple is dead (rule K5); `None`: never.
+    /// After so many attempts that failed, the tuple is dead (rule K5); `None`: never. 0 is as 1: a claim is an attempt.
     pub attempts_max: Option<u32>,
 }
 
@@ -184,7 +184,7 @@ impl Engine {
         let (fence, extension) =
             self.hold_until(section, stripe, (record, List::Claimed), until)?;
         // Means nothing to anybody until the section is over (R2).
-        extension.init(ATTEMPTS_MAX, terms.attempts_max.unwrap_or(0));
+        extension.init(ATTEMPTS_MAX, terms.attempts_max.map_or(0, |most| most.max(1)));
         let Record { reference, header } = record;
         let is_short = record::image_bytes(header) <= ImageBuffer::SHORT_BYTES;
         Ok(Begun {
