@@ -97,6 +97,13 @@ pub struct Fullness {
     pub in_line: u32,
 }
 
+impl Fullness {
+    /// Whether there is room, for those who waited for it: then nothing has to go for more.
+    pub(crate) fn is_for_others(&self) -> bool {
+        self.in_line > 0
+    }
+}
+
 /// What an operation found missing. It is dropped, the missing is got while no lock is held, and the
 /// operation begins again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -97,7 +97,7 @@ impl Engine {
         loop {
             match put() {
                 Err(Error::SpaceFull(full)) => {
-                    if !self.makes_room(shapes, leaving)? {
+                    if full.is_for_others() || !self.makes_room(shapes, leaving)? {
                         return Err(Error::SpaceFull(full));
                     }
                 }

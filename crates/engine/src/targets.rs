@@ -181,7 +181,7 @@ impl Target<'_> {
 }
 
 /// The patterns of a template, field by field. (Not a `Cow`, which is invariant in what it borrows.)
-enum Patterns<'t> {
+pub(crate) enum Patterns<'t> {
     Given(&'t [PatternRef<'t>]),
     /// Those of a template of entries, put into the order of the fields.
     Resolved(Vec<PatternRef<'t>>),
@@ -189,7 +189,7 @@ enum Patterns<'t> {
 
 impl<'t> Patterns<'t> {
     /// The patterns of a template that fits `kinds`.
-    fn of(template: &TemplateRef<'t>, kinds: &Kinds) -> Option<Self> {
+    pub(crate) fn of(template: &TemplateRef<'t>, kinds: &Kinds) -> Option<Self> {
         match kinds.class() {
             None => Some(Self::Given(template.patterns)),
             Some(class) => template.resolved(class).map(Self::Resolved),

@@ -161,6 +161,23 @@ fn an_abort_restores_everything_x5() {
 }
 
 #[test]
+fn a_take_that_is_refused_gives_back_the_tuple_and_the_lock_on_it_x3_x5() {
+    let engine = indexed();
+    let before = contents(&engine);
+    let script = |engine: &Arc<Engine>| {
+        let mut transaction = begin(engine);
+        read_in(&mut transaction, 0, 1, 4);
+        let template = [int(1), int(4)];
+        let template = [TemplateRef::new(&template)];
+        let refuse = |_: tupelo_tuple::TupleView<'_>| Err::<(), _>(Error::LeaseExpired);
+        transaction.try_take(0, &template, Order::Fifo, refuse).unwrap_err();
+        assert_eq!(take(engine, &[int(1), int(4)]), None);
+        transaction.abort().unwrap();
+    };
+    one_of(&engine, script, &[before]);
+}
+
+#[test]
 fn what_runs_out_comes_back_whoever_dies_over_it_x5_x6() {
     let engine = indexed();
     let before = contents(&engine);

@@ -115,6 +115,30 @@ fn a_put_that_did_not_wait_does_not_take_the_room_of_one_that_did_b1() {
 }
 
 #[test]
+fn nothing_is_dropped_for_room_that_is_anothers_b1() {
+    for engine in ENGINES {
+        in_time(|| {
+            let target = full(engine, 2, WhenFull::DropOldest);
+            let space = &target.space;
+            let terms = ClaimTerms { ttl: Duration::from_secs(60), attempts_max: None };
+            let oldest = [template![0]];
+            let claimed = space.try_claim(&oldest, Order::Fifo, &terms, keep).unwrap();
+            let room = space.room().unwrap();
+            claimed.unwrap().0.done().unwrap();
+            if space.put(&fields![7]).is_ok() {
+                return false;
+            }
+            assert_eq!(
+                space.count(&[template![1]]).unwrap(),
+                1,
+                "the only one that might have gone"
+            );
+            room.in_turn(|| space.put(&fields![9])).is_ok()
+        });
+    }
+}
+
+#[test]
 fn a_turn_that_nobody_uses_runs_out_b1() {
     for engine in ENGINES {
         let target = full(engine, 1, WhenFull::Error);

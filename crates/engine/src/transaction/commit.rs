@@ -38,7 +38,9 @@ impl Transaction {
         let mut parts: Vec<&Part> = self.parts.iter().filter(|part| !part.is_idle()).collect();
         // Always in the same order, whoever commits, so that no two wait for each other.
         parts.sort_by_key(|part| part.engine.segment().identity().uuid);
-        let Some(wakes) = commit_parts(&parts, self.end_ms)? else { return Err(self.run_out()?) };
+        let Some(wakes) = commit_parts(&parts, self.term.end_ms)? else {
+            return Err(self.run_out()?);
+        };
         for (delivery, part) in wakes.into_iter().zip(&parts) {
             delivery.wake(&part.engine);
         }
@@ -59,7 +61,7 @@ fn commit_parts(parts: &[&Part], end_ms: u64) -> Result<Option<Vec<Delivery>>, E
             // It comes for one that goes.
             one.takes_room = false;
         }
-        let held = part.holds.iter().chain(part.locks.all().map(|lock| &lock.place));
+        let held = part.held().chain(part.locks.all().map(|lock| &lock.place));
         let held = held.map(|place| stripe::shape_of(place.scope));
         let mut shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).chain(held).collect();
         shapes.sort_unstable();
@@ -77,7 +79,7 @@ fn commit_parts(parts: &[&Part], end_ms: u64) -> Result<Option<Vec<Delivery>>, E
             }
             Err((index, Error::Need(need))) => changes[index].part.engine.provide(need)?,
             Err((index, Error::SpaceFull(full))) => {
-                if !make_room(&changes, index)? {
+                if full.is_for_others() || !make_room(&changes, index)? {
                     return Err(Error::SpaceFull(full));
                 }
             }
@@ -142,15 +144,16 @@ impl<'a> Change<'a> {
     /// Makes the changes; `None`, and the section is only good to be dropped, if something was lost.
     fn apply(&self, section: &mut Section<'a>) -> Result<Option<Delivery>, Error> {
         let engine: &'a Engine = &self.part.engine;
-        let (holds, locks) = (&self.part.holds, self.part.locks.oldest_first());
+        let locks = self.part.locks.oldest_first();
         let locks = || locks.iter().map(|lock| lock.place);
-        if !holds.iter().all(|place| engine.is_held(section, *place, List::Enlisted))
+        let mut holds = self.part.held();
+        if !holds.all(|place| engine.is_held(section, *place, List::Enlisted))
             || !locks().all(|place| engine.is_held(section, place, List::Locks))
         {
             return Ok(None);
         }
         let mut wakes = Delivery::default();
-        for place in holds {
+        for place in self.part.held() {
             let stripe = begin(section, *place)?;
             let record = record::at(section.view(), place.reference);
             engine.end_hold(section, stripe, (record, List::Enlisted))?;
@@ -167,7 +170,7 @@ impl<'a> Change<'a> {
         }
         wakes.join(engine.store_all(section, &self.incoming)?);
         // Frees last: a block that this section frees must not be filled in it again.
-        for place in holds {
+        for place in self.part.held() {
             let stripe = begin(section, *place)?;
             let record = record::at(section.view(), place.reference);
             engine.free_told(section, stripe, record)?;

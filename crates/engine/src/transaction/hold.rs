@@ -4,39 +4,60 @@
 use tupelo_shm::Section;
 use tupelo_tuple::Kind;
 
+use super::Term;
+use super::lock::Lock;
 use crate::Engine;
 use crate::claim::list::List;
 use crate::claim::{Place, kinds_of};
 use crate::error::Error;
 use crate::events::{EventKind, Happening};
+use crate::extension::TRANSACTION;
 use crate::find::Hit;
+use crate::lease::lease_end_ms;
 use crate::links;
-use crate::record::{self, ImageBuffer, Record};
+use crate::record::{self, ImageBuffer, Record, SEQUENCE};
 use crate::registry::Kinds;
+use crate::step;
 use crate::stripe::{HELD, Stripe};
 use crate::targets::TupleCopy;
 use crate::timers;
 use crate::waiters::deliver::Delivery;
 
+/// A tuple that a transaction has taken, as the transaction knows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hold {
+    pub(crate) place: Place,
+    sequence: u64,
+}
+
+impl Hold {
+    /// What the tuples of a shape are sorted by: the oldest first.
+    pub(super) fn age(&self) -> (u32, u64) {
+        (self.place.scope, self.sequence)
+    }
+}
+
 /// A tuple that was taken for a transaction.
 pub(crate) struct Enlisted {
-    pub(crate) place: Place,
+    pub(super) hold: Hold,
+    /// Whether the transaction had a lock on it before: who gives it back gives that back, too.
+    pub(super) was_locked: bool,
     /// The tuple, if it is short: a large one is copied outside of the lock.
     copy: Option<TupleCopy>,
 }
 
 impl Engine {
-    /// Takes what was found out of its lists, for a transaction whose lease ends at `end_ms`.
+    /// Takes what was found out of its lists, for a transaction.
     pub(crate) fn enlist<'m>(
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
         (hit, kinds): (Hit<'m>, &Kinds),
-        end_ms: u64,
+        term: Term,
     ) -> Result<Enlisted, Error> {
         links::unlink_found(section, stripe, hit);
         section.add(stripe.page(), HELD, 1);
-        self.enlist_held(section, stripe, (hit.record, kinds), end_ms)
+        self.enlist_held(section, stripe, (hit.record, kinds), term)
     }
 
     /// As [`Engine::enlist`], for a record that is in no list, and counted as held.
@@ -45,19 +66,23 @@ impl Engine {
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
         (record, kinds): (Record<'m>, &Kinds),
-        end_ms: u64,
+        term: Term,
     ) -> Result<Enlisted, Error> {
-        let until = (timers::now_ms(), end_ms);
-        let (fence, _) = self.hold_until(section, stripe, (record, List::Enlisted), until)?;
+        let until = (timers::now_ms(), term.end_ms);
+        let (fence, extension) =
+            self.hold_until(section, stripe, (record, List::Enlisted), until)?;
+        // Means nothing to anybody until the section is over (R2).
+        extension.init(TRANSACTION, term.number);
         let place = Place { scope: stripe.scope(), reference: record.reference, fence };
         let is_short = record::image_bytes(record.header) <= ImageBuffer::SHORT_BYTES;
         let copy = is_short.then(|| TupleCopy::new(section.view(), record.reference, *kinds));
-        Ok(Enlisted { place, copy })
+        let hold = Hold { place, sequence: record.header.load64(SEQUENCE) };
+        Ok(Enlisted { hold, was_locked: false, copy })
     }
 
     /// The tuple that was taken; `None` if it was lost before all of it was copied.
     pub(super) fn copy_enlisted(&self, enlisted: Enlisted) -> Result<Option<TupleCopy>, Error> {
-        let Enlisted { place, copy } = enlisted;
+        let Enlisted { hold: Hold { place, .. }, copy, .. } = enlisted;
         if copy.is_some() {
             return Ok(copy);
         }
@@ -106,6 +131,49 @@ impl Engine {
         })?;
         delivery.wake(self);
         Ok(())
+    }
+
+    /// Gives back what is at `place`, if it is still its holder's, who has read it before: nobody takes it until the
+    /// holder's lease ends (rule X3). Returns the lock; `None` if there is nothing to lock any more.
+    pub(super) fn release_to_lock(&self, place: Place, term: Term) -> Result<Option<Lock>, Error> {
+        let (delivery, lock) = self.retry(|| {
+            let mut section = self.enter(place.scope)?;
+            let stripe = Stripe::of_scope(section.view(), place.scope);
+            let released = match self.held_at(section.view(), place, List::Enlisted) {
+                Some((record, fence)) if fence == place.fence => {
+                    self.delist_locked(&mut section, stripe, record, term)?
+                }
+                _ => (Delivery::default(), None),
+            };
+            section.finish()?;
+            Ok(released)
+        })?;
+        delivery.wake(self);
+        Ok(lock)
+    }
+
+    /// As [`Engine::delist`], with a lock on it from the first moment.
+    fn delist_locked<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+        term: Term,
+    ) -> Result<(Delivery, Option<Lock>), Error> {
+        let kinds = kinds_of(self, section.view(), record.header)?;
+        if timers::is_past(lease_end_ms(section.view(), record)) {
+            let back = (record, Happening::Unheard);
+            let delivery = self.delist(section, stripe, back, kinds.as_slice())?;
+            return Ok((delivery, None));
+        }
+        self.end_hold(section, stripe, (record, List::Enlisted))?;
+        section.add(stripe.page(), HELD, -1);
+        let shown = self.show(section, stripe, record.reference, kinds.as_slice())?;
+        self.link_back(section, stripe, record.reference, kinds.as_slice())?;
+        self.arm_lease(section, stripe, record)?;
+        step::begin(section)?;
+        let lock = self.lock(section, stripe, record, term)?;
+        Ok((shown, Some(lock)))
     }
 
     /// Gives back what the transactions of a dead process held in the stripe of `scope`: what they took, and locks

@@ -9,13 +9,14 @@ use std::collections::HashMap;
 
 use tupelo_shm::{Section, View};
 
+use super::Term;
 use crate::Engine;
 use crate::blocks;
 use crate::claim::Place;
 use crate::claim::kinds_of;
 use crate::claim::list::{self, List};
 use crate::error::Error;
-use crate::extension::{self, LOCKS};
+use crate::extension::{self, LOCKS, TRANSACTION};
 use crate::record::{
     self, EXTENSION, HEADER_BYTES, HOLDER, IMAGE, IMAGE_BYTES, READ_MARK, Record, SEQUENCE, SHAPE,
     STATE,
@@ -96,13 +97,13 @@ impl Locks {
 }
 
 impl Engine {
-    /// Locks a record for a transaction whose lease ends at `end_ms`.
+    /// Locks a record for a transaction.
     pub(crate) fn lock<'m>(
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
         record: Record<'m>,
-        end_ms: u64,
+        term: Term,
     ) -> Result<Lock, Error> {
         let Record { reference, header } = record;
         let extension = extension::ensure(section, &self.layout, stripe, header)?;
@@ -120,8 +121,10 @@ impl Engine {
         lock.header.init64(SEQUENCE, 0);
         lock.header.init64(TUPLE, u64::from(reference));
         lock.header.init64(NUMBER, sequence);
-        let until = (timers::now_ms(), end_ms);
-        let (fence, _) = self.hold_until(section, stripe, (lock, List::Locks), until)?;
+        let until = (timers::now_ms(), term.end_ms);
+        let (fence, extension) = self.hold_until(section, stripe, (lock, List::Locks), until)?;
+        // Means nothing to anybody until the section is over (R2).
+        extension.init(TRANSACTION, term.number);
         let place = Place { scope: stripe.scope(), reference: block, fence };
         Ok(Lock { place, reference, sequence })
     }

@@ -14,6 +14,7 @@ mod part;
 mod verbs;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tupelo_shm::{GROUP_MAX, process::fork_generation};
@@ -29,11 +30,23 @@ pub struct Transaction {
     parts: Vec<Part>,
     ttl: Duration,
     begin_ms: u64,
-    end_ms: u64,
+    term: Term,
     state: State,
     /// When it was made, as forks are counted: a child's copy of it is not the child's.
     fork_generation: u32,
 }
+
+/// What is noted of a transaction wherever it holds something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Term {
+    /// When its lease ends.
+    end_ms: u64,
+    /// Which of its process's transactions it is.
+    number: u32,
+}
+
+/// How many transactions this process, or those that it was forked from, has begun, modulo 2^32.
+static BEGUN: AtomicU32 = AtomicU32::new(0);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -92,12 +105,13 @@ impl Transaction {
         let (begin_ms, end_ms) = timers::now_and_in(ttl);
         let parts = engines.into_iter().map(Part::new).collect();
         let (state, fork_generation) = (State::Open, fork_generation());
-        Ok(Self { parts, ttl, begin_ms, end_ms, state, fork_generation })
+        let term = Term { end_ms, number: BEGUN.fetch_add(1, Ordering::Relaxed) };
+        Ok(Self { parts, ttl, begin_ms, term, state, fork_generation })
     }
 
     /// How long it may still be open. When that has passed, every call says that it is over.
     pub fn time_left(&self) -> Duration {
-        timers::exact_time_until(self.end_ms)
+        timers::exact_time_until(self.term.end_ms)
     }
 
     /// Whether it was neither committed nor aborted, nor found to be over.
@@ -145,7 +159,7 @@ impl Transaction {
     /// As [`Transaction::require_own_and_open`], and that its lease has not ended: else it is aborted.
     fn require_open(&mut self) -> Result<(), Error> {
         self.require_own_and_open()?;
-        if timers::is_past(self.end_ms) { Err(self.run_out()?) } else { Ok(()) }
+        if timers::is_past(self.term.end_ms) { Err(self.run_out()?) } else { Ok(()) }
     }
 
     /// Aborts it, since its lease has ended. Returns the error that says so.

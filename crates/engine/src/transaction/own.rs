@@ -1,75 +1,230 @@
 //! What a transaction has put: in its process, where nobody else sees it until it commits (rule X2).
+//!
+//! It is kept by shape, as a space keeps its tuples, and found as there: where templates fix fields, by the hash of those
+//! fields, once there are enough tuples for that to pay. So a transaction may put and take thousands of its own.
 
-use tupelo_tuple::{Field, TemplateRef, TupleRef};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use tupelo_tuple::{Field, PatternRef, TemplateRef, TupleRef};
 
 use crate::find::{Order, beats, chosen};
+use crate::index::key::{Key, tag_of_fields};
 use crate::put::Incoming;
-use crate::targets::TupleCopy;
+use crate::registry::Kinds;
+use crate::stripe::INDEXES_MAX;
+use crate::targets::{Patterns, TupleCopy};
+
+/// Of so many tuples of a shape, a look at all of them costs less than an index.
+const SCANNED_MAX: usize = 16;
+
+/// Which of a transaction's own tuples: they count up in the order of the puts.
+pub(super) type Number = u64;
 
 /// The tuples, oldest first.
-#[derive(Default)]
-pub(super) struct Own(Vec<TupleCopy>);
+pub(super) struct Own {
+    all: BTreeMap<Number, One>,
+    shapes: Vec<OfShape>,
+    next: Number,
+    seed: u64,
+}
+
+struct One {
+    copy: TupleCopy,
+    /// Which of the shapes it has.
+    shape: usize,
+}
+
+/// Those of one shape.
+struct OfShape {
+    kinds: Kinds,
+    signature: u64,
+    numbers: BTreeSet<Number>,
+    indexes: Vec<Index>,
+}
+
+/// Tuples of a shape by the hash of some of their fields.
+struct Index {
+    mask: u32,
+    tags: HashMap<u32, BTreeSet<Number>>,
+}
 
 impl Own {
+    pub(super) fn new(seed: u64) -> Self {
+        Self { all: BTreeMap::new(), shapes: Vec::new(), next: 0, seed }
+    }
+
     pub(super) fn put(&mut self, incoming: &Incoming<'_>) {
-        self.0.push(TupleCopy::of(incoming));
+        let shape = self.shape_of(&incoming.kinds);
+        self.shapes[shape].add(self.next, incoming.fields, self.seed);
+        self.all.insert(self.next, One { copy: TupleCopy::of(incoming), shape });
+        self.next += 1;
     }
 
-    pub(super) fn all(&self) -> &[TupleCopy] {
-        &self.0
+    fn shape_of(&mut self, kinds: &Kinds) -> usize {
+        let signature = kinds.signature();
+        let is_it = |shape: &OfShape| shape.signature == signature && shape.kinds.are(kinds);
+        self.shapes.iter().position(is_it).unwrap_or_else(|| {
+            let (numbers, indexes) = (BTreeSet::new(), Vec::new());
+            self.shapes.push(OfShape { kinds: *kinds, signature, numbers, indexes });
+            self.shapes.len() - 1
+        })
     }
 
-    pub(super) fn get(&self, index: usize) -> &TupleCopy {
-        &self.0[index]
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// One that is there.
+    pub(super) fn get(&self, number: Number) -> &TupleCopy {
+        &self.all[&number].copy
     }
 
     /// Takes one out: it was put and taken, and nobody ever hears of it (rules X2, X7).
-    pub(super) fn remove(&mut self, index: usize) -> TupleCopy {
-        self.0.remove(index)
+    pub(super) fn remove(&mut self, number: Number) {
+        if let Some(one) = self.all.remove(&number) {
+            let fields: Vec<Field<'_>> = one.copy.view().fields().collect();
+            self.shapes[one.shape].remove(number, &fields, self.seed);
+        }
     }
 
     /// Which of them match, oldest first.
-    pub(super) fn matches(&self, template: &[TemplateRef<'_>]) -> Vec<usize> {
-        let is_match = |copy: &TupleCopy| template.iter().any(|one| one.matches(&copy.view()));
-        (0..self.0.len()).filter(|index| is_match(&self.0[*index])).collect()
+    pub(super) fn matches(&mut self, template: &[TemplateRef<'_>]) -> Vec<Number> {
+        let mut all: Vec<Number> =
+            self.search(template, |matches| matches.collect::<Vec<_>>()).concat();
+        all.sort_unstable();
+        // One may match several alternatives.
+        all.dedup();
+        all
     }
 
     /// The match that `order` asks for.
     pub(super) fn pick(
-        &self,
+        &mut self,
         template: &[TemplateRef<'_>],
         order: Order,
         random: u64,
-    ) -> Option<usize> {
-        let matches = self.matches(template);
-        let extreme = |field: usize, greatest: bool| {
-            let better = |best: usize, one: usize| {
-                if beats(&self.0[one].view(), &self.0[best].view(), field, greatest) {
-                    one
-                } else {
-                    best
-                }
-            };
-            matches.iter().copied().reduce(better)
-        };
+    ) -> Option<Number> {
         match order {
-            Order::Fifo | Order::Any => matches.first().copied(),
-            Order::Lifo => matches.last().copied(),
-            Order::Random => chosen(matches.len(), random).map(|index| matches[index]),
-            Order::Max(field) => extreme(field, true),
-            Order::Min(field) => extreme(field, false),
+            Order::Fifo | Order::Any => {
+                self.search(template, |matches| matches.next()).into_iter().flatten().min()
+            }
+            Order::Lifo => {
+                self.search(template, |matches| matches.next_back()).into_iter().flatten().max()
+            }
+            Order::Random => {
+                let matches = self.matches(template);
+                chosen(matches.len(), random).map(|index| matches[index])
+            }
+            Order::Max(field) => self.furthest(template, field, true),
+            Order::Min(field) => self.furthest(template, field, false),
         }
+    }
+
+    fn furthest(
+        &mut self,
+        template: &[TemplateRef<'_>],
+        field: usize,
+        greatest: bool,
+    ) -> Option<Number> {
+        let matches = self.matches(template);
+        let beats = |one: Number, best: Number| {
+            beats(&self.get(one).view(), &self.get(best).view(), field, greatest)
+        };
+        matches.into_iter().reduce(|best, one| if beats(one, best) { one } else { best })
+    }
+
+    /// What `find` says of the matches of each alternative in each shape, oldest first.
+    fn search<R>(
+        &mut self,
+        template: &[TemplateRef<'_>],
+        find: impl Fn(&mut dyn DoubleEndedIterator<Item = Number>) -> R,
+    ) -> Vec<R> {
+        let Self { all, shapes, seed, .. } = self;
+        let mut found = Vec::new();
+        for alternative in template {
+            for shape in shapes.iter_mut().filter(|shape| shape.kinds.fit(alternative)) {
+                let Some(patterns) = Patterns::of(alternative, &shape.kinds) else { continue };
+                let is_match = |number: &Number| alternative.matches(&all[number].copy.view());
+                let candidates = shape.candidates(all, &patterns, *seed).into_iter().flatten();
+                found.push(find(&mut candidates.copied().filter(is_match)));
+            }
+        }
+        found
     }
 
     /// The fields of each, for [`Own::refs`].
     pub(super) fn fields(&self) -> Vec<Vec<Field<'_>>> {
-        self.0.iter().map(|copy| copy.view().fields().collect()).collect()
+        self.all.values().map(|one| one.copy.view().fields().collect()).collect()
     }
 
     /// All of them, in the form that a put takes.
     pub(super) fn refs<'f>(&self, fields: &'f [Vec<Field<'f>>]) -> Vec<TupleRef<'f>> {
-        let refs = fields.iter().zip(&self.0);
-        refs.map(|(fields, copy)| TupleRef { fields, class: copy.view().class() }).collect()
+        let refs = fields.iter().zip(self.all.values());
+        refs.map(|(fields, one)| TupleRef { fields, class: one.copy.view().class() }).collect()
+    }
+}
+
+impl OfShape {
+    fn add(&mut self, number: Number, fields: &[Field<'_>], seed: u64) {
+        self.numbers.insert(number);
+        for index in &mut self.indexes {
+            index.add(number, fields, seed);
+        }
+    }
+
+    fn remove(&mut self, number: Number, fields: &[Field<'_>], seed: u64) {
+        self.numbers.remove(&number);
+        for index in &mut self.indexes {
+            index.remove(number, fields, seed);
+        }
+    }
+
+    /// Those that can match, oldest first; `None` if there are none.
+    fn candidates(
+        &mut self,
+        all: &BTreeMap<Number, One>,
+        patterns: &[PatternRef<'_>],
+        seed: u64,
+    ) -> Option<&BTreeSet<Number>> {
+        let key = Key::new(patterns, seed);
+        match self.index(all, key.mask, seed) {
+            Some(slot) => self.indexes[slot].tags.get(&key.tag),
+            None => Some(&self.numbers),
+        }
+    }
+
+    /// Which index is over the fields in `mask`; it is built, if that pays. `None` if there is none.
+    fn index(&mut self, all: &BTreeMap<Number, One>, mask: u32, seed: u64) -> Option<usize> {
+        let slot = self.indexes.iter().position(|index| index.mask == mask);
+        let pays =
+            || mask != 0 && self.numbers.len() > SCANNED_MAX && self.indexes.len() < INDEXES_MAX;
+        if slot.is_some() || !pays() {
+            return slot;
+        }
+        let mut index = Index { mask, tags: HashMap::new() };
+        for number in &self.numbers {
+            let fields: Vec<Field<'_>> = all[number].copy.view().fields().collect();
+            index.add(*number, &fields, seed);
+        }
+        self.indexes.push(index);
+        Some(self.indexes.len() - 1)
+    }
+}
+
+impl Index {
+    fn add(&mut self, number: Number, fields: &[Field<'_>], seed: u64) {
+        let tag = tag_of_fields(fields, self.mask, seed);
+        self.tags.entry(tag).or_default().insert(number);
+    }
+
+    fn remove(&mut self, number: Number, fields: &[Field<'_>], seed: u64) {
+        let tag = tag_of_fields(fields, self.mask, seed);
+        if let Some(numbers) = self.tags.get_mut(&tag) {
+            numbers.remove(&number);
+            if numbers.is_empty() {
+                self.tags.remove(&tag);
+            }
+        }
     }
 }
 

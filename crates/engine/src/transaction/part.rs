@@ -5,15 +5,16 @@ use std::sync::Arc;
 use tupelo_shm::Section;
 use tupelo_tuple::TemplateRef;
 
-use super::hold::Enlisted;
+use super::Term;
+use super::hold::{Enlisted, Hold};
 use super::lock::{Lock, Locks};
-use super::own::{Own, is_beaten};
+use super::own::{Number, Own, is_beaten};
 use crate::Engine;
 use crate::bulk::Found;
 use crate::claim::Place;
 use crate::claim::list::List;
 use crate::error::Error;
-use crate::events::EventKind;
+use crate::events::{EventKind, Happening};
 use crate::find::{Hit, Order, Purpose};
 use crate::record;
 use crate::step;
@@ -24,7 +25,7 @@ use crate::targets::{Target, TupleCopy};
 pub(super) struct Part {
     pub(super) engine: Arc<Engine>,
     /// What it has taken there.
-    pub(super) holds: Vec<Place>,
+    pub(super) holds: Vec<Hold>,
     /// Its locks on what it has read.
     pub(super) locks: Locks,
     /// What it is going to put.
@@ -33,7 +34,8 @@ pub(super) struct Part {
 
 impl Part {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine, holds: Vec::new(), locks: Locks::default(), own: Own::default() }
+        let own = Own::new(engine.seed);
+        Self { engine, holds: Vec::new(), locks: Locks::default(), own }
     }
 
     pub(super) fn takes(&self) -> usize {
@@ -41,22 +43,25 @@ impl Part {
     }
 
     pub(super) fn puts(&self) -> usize {
-        self.own.all().len()
+        self.own.len()
+    }
+
+    /// Where what it has taken is.
+    pub(super) fn held(&self) -> impl Iterator<Item = &Place> {
+        self.holds.iter().map(|hold| &hold.place)
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.holds.is_empty() && self.locks.is_empty() && self.own.all().is_empty()
+        self.holds.is_empty() && self.locks.is_empty() && self.own.len() == 0
     }
 
     /// Gives back what was taken and unlocks what was read; all of it, whatever goes wrong with some. The oldest of each
     /// shape comes first, so that it goes to whoever waits (rule T2).
     pub(super) fn release(&mut self) -> Result<(), Error> {
-        self.own = Own::default();
+        self.own = Own::new(self.engine.seed);
         let holds = std::mem::take(&mut self.holds);
         let locks = std::mem::take(&mut self.locks);
-        let view = self.engine.memory.view();
-        let age = |place: &Place| record::header(&view, place.reference).load64(record::SEQUENCE);
-        let held = holds.iter().map(|place| ((place.scope, age(place)), (List::Enlisted, *place)));
+        let held = holds.iter().map(|hold| (hold.age(), (List::Enlisted, hold.place)));
         let locked = locks.all().map(|lock| (lock.age(), (List::Locks, lock.place)));
         let mut all: Vec<_> = held.chain(locked).collect();
         all.sort_by_key(|(age, _)| *age);
@@ -68,13 +73,40 @@ impl Part {
         released.into_iter().collect()
     }
 
+    /// Notes locks that it has got; or ends them again, if what was read was not wanted.
+    pub(super) fn keep(&mut self, locks: Vec<Lock>, wanted: bool) -> Result<(), Error> {
+        for lock in locks {
+            if wanted {
+                self.locks.add(lock);
+            } else {
+                self.engine.release_lock(lock.place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back one that was taken, as it was: with the lock, if there was one.
+    pub(super) fn put_back(
+        &mut self,
+        (Hold { place, .. }, was_locked): (Hold, bool),
+        term: Term,
+    ) -> Result<(), Error> {
+        if !was_locked {
+            return self.engine.release_hold(place, Happening::Unheard);
+        }
+        if let Some(lock) = self.engine.release_to_lock(place, term)? {
+            self.locks.add(lock);
+        }
+        Ok(())
+    }
+
     /// Takes the match that `order` asks for out of the space, past what others have read. It is not yet noted as
     /// held by the transaction, and may still be beaten by `rival`, what the transaction itself has put.
     pub(super) fn take(
         &mut self,
         template: &[TemplateRef<'_>],
-        (order, rival): (Order, Option<usize>),
-        end_ms: u64,
+        (order, rival): (Order, Option<Number>),
+        term: Term,
     ) -> Result<Option<Enlisted>, Error> {
         let engine = Arc::clone(&self.engine);
         if !self.locks.is_empty() {
@@ -88,10 +120,10 @@ impl Part {
                 });
                 chosen.map(|found| found.place(targets)).into_iter().collect()
             };
-            return Ok(take_at_once(&engine, &mut self.locks, (template, end_ms), choose)?.pop());
+            return Ok(take_at_once(&engine, &mut self.locks, (template, term), choose)?.pop());
         }
         engine.at_match(template, (order, Purpose::Take), |section, stripe, hit, kinds| {
-            engine.enlist(section, stripe, (hit, kinds), end_ms)
+            engine.enlist(section, stripe, (hit, kinds), term)
         })
     }
 
@@ -100,10 +132,10 @@ impl Part {
         &mut self,
         template: &[TemplateRef<'_>],
         (at_least, at_most): (usize, usize),
-        end_ms: u64,
+        term: Term,
     ) -> Result<Vec<Enlisted>, Error> {
         let engine = Arc::clone(&self.engine);
-        take_at_once(&engine, &mut self.locks, (template, end_ms), |section, targets| {
+        take_at_once(&engine, &mut self.locks, (template, term), |section, targets| {
             let found: Vec<_> =
                 crate::bulk::found(section, targets, engine.seed, at_most).collect();
             if found.len() < at_least {
@@ -118,26 +150,27 @@ impl Part {
         &mut self,
         template: &[TemplateRef<'_>],
         order: Order,
-        end_ms: u64,
+        term: Term,
     ) -> Result<Option<(TupleCopy, Option<Lock>)>, Error> {
         let (engine, locks) = (&self.engine, &self.locks);
         engine.at_match(template, (order, Purpose::Read), |section, stripe, hit, kinds| {
             let copy = TupleCopy::new(section.view(), hit.record.reference, *kinds);
             let lock = match locks.on(stripe.scope(), hit.record) {
                 Some(_) => None,
-                None => Some(engine.lock(section, stripe, hit.record, end_ms)?),
+                None => Some(engine.lock(section, stripe, hit.record, term)?),
             };
             Ok((copy, lock))
         })
     }
 
-    /// Copies and locks up to `limit` matches of one moment.
+    /// Copies and locks up to `limit` matches of one moment. Returns also the locks that it had not before, which are
+    /// not yet noted.
     pub(super) fn read_all(
         &mut self,
         template: &[TemplateRef<'_>],
         limit: usize,
-        end_ms: u64,
-    ) -> Result<Vec<TupleCopy>, Error> {
+        term: Term,
+    ) -> Result<(Vec<TupleCopy>, Vec<Lock>), Error> {
         let (engine, locks) = (&self.engine, &self.locks);
         let done = engine.at_one_moment(template, Purpose::Read, |section, targets| {
             let (mut copies, mut got) = (Vec::new(), Vec::new());
@@ -150,16 +183,12 @@ impl Part {
                 section.focus(stripe.scope());
                 let record = record::at(section.view(), found.reference);
                 if locks.on(stripe.scope(), record).is_none() {
-                    got.push(engine.lock(section, stripe, record, end_ms)?);
+                    got.push(engine.lock(section, stripe, record, term)?);
                 }
             }
             Ok((copies, got))
         })?;
-        let (copies, got) = done.unwrap_or_default();
-        for lock in got {
-            self.locks.add(lock);
-        }
-        Ok(copies)
+        Ok(done.unwrap_or_default())
     }
 }
 
@@ -167,7 +196,7 @@ impl Part {
 fn take_at_once(
     engine: &Engine,
     locks: &mut Locks,
-    (template, end_ms): (&[TemplateRef<'_>], u64),
+    (template, term): (&[TemplateRef<'_>], Term),
     choose: impl Fn(&Section<'_>, &[Target<'_>]) -> Vec<(usize, u32)>,
 ) -> Result<Vec<Enlisted>, Error> {
     let done = engine.at_one_moment(template, Purpose::Take, |section, targets| {
@@ -192,7 +221,9 @@ fn take_at_once(
                 step::begin(section)?;
             }
             let hit = Hit { record, place: None };
-            taken.push(engine.enlist(section, stripe, (hit, &target.kinds), end_ms)?);
+            let mut enlisted = engine.enlist(section, stripe, (hit, &target.kinds), term)?;
+            enlisted.was_locked = lock.is_some();
+            taken.push(enlisted);
         }
         engine.hide_again(section, &shown)?;
         // Frees last: a block that this section frees must not be filled in it again.

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
 use super::Transaction;
-use super::hold::Enlisted;
-use super::own::is_beaten;
+use super::hold::{Enlisted, Hold};
+use super::own::{Number, is_beaten};
 use crate::error::Error;
-use crate::events::Happening;
 use crate::find::Order;
 use crate::waiters::Want;
 use crate::waiters::wait::{Outcome, Waiter};
@@ -51,7 +50,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`Error::Aborted`] if the lease has ended. What `sink` says: then the tuple is back.
+    /// [`Error::Aborted`] if the lease has ended. What `sink` says: then the tuple is back, as it was.
     pub fn try_take<R, E: From<Error>>(
         &mut self,
         at: usize,
@@ -62,12 +61,12 @@ impl Transaction {
         self.require_open()?;
         let own = self.own_match(at, template, order);
         if order != Order::Lifo || own.is_none() {
-            let taken = self.parts[at].take(template, (order, own), self.end_ms)?;
+            let taken = self.parts[at].take(template, (order, own), self.term)?;
             if let Some(taken) = taken {
                 return self.pour_held(at, taken, (order, own), sink).map(Some);
             }
         }
-        own.map(|index| self.pour_own(at, index, sink)).transpose()
+        own.map(|number| self.pour_own(at, number, sink)).transpose()
     }
 
     /// Copies a match in space number `at` for `sink`, and locks it; `None` if nothing matches.
@@ -86,18 +85,17 @@ impl Transaction {
         let own = self.own_match(at, template, order);
         let part = &mut self.parts[at];
         if order != Order::Lifo || own.is_none() {
-            let read = part.read(template, order, self.end_ms)?;
+            let read = part.read(template, order, self.term)?;
             if let Some((copy, lock)) = read {
                 let is_own_better =
                     own.is_some_and(|own| is_beaten(&copy, part.own.get(own), order));
-                match (is_own_better, lock) {
-                    (true, Some(lock)) => part.engine.release_lock(lock.place)?,
-                    (_, Some(lock)) => part.locks.add(lock),
-                    (_, None) => {}
-                }
+                let locks = Vec::from_iter(lock);
                 if !is_own_better {
-                    return sink(copy.view()).map(Some);
+                    let result = sink(copy.view());
+                    part.keep(locks, result.is_ok())?;
+                    return result.map(Some);
                 }
+                part.keep(locks, false)?;
             }
         }
         own.map(|own| sink(part.own.get(own).view())).transpose()
@@ -136,15 +134,15 @@ impl Transaction {
         self.require_open()?;
         let own = self.parts[at].own.matches(template);
         let from_space = (at_least.saturating_sub(own.len()), at_most);
-        let taken = self.parts[at].take_many(template, from_space, self.end_ms)?;
+        let taken = self.parts[at].take_many(template, from_space, self.term)?;
         if taken.len() + own.len() < at_least {
             return Ok(None);
         }
-        let places: Vec<_> = taken.iter().map(|one| one.place).collect();
+        let holds: Vec<_> = taken.iter().map(|one| (one.hold, one.was_locked)).collect();
         let own = &own[..own.len().min(at_most - taken.len())];
         let part = &mut self.parts[at];
         let begin = part.holds.len();
-        part.holds.extend(&places);
+        part.holds.extend(holds.iter().map(|(hold, _)| *hold));
         let pour_all = || {
             let mut results = Vec::new();
             for one in taken {
@@ -152,24 +150,39 @@ impl Transaction {
                 let Some(copy) = copy else { return Ok(None) };
                 results.push(sink(copy.view())?);
             }
-            for index in own {
-                results.push(sink(part.own.get(*index).view())?);
+            for number in own {
+                results.push(sink(part.own.get(*number).view())?);
             }
             Ok(Some(results))
         };
         match pour_all() {
             Ok(Some(results)) => {
-                own.iter().rev().for_each(|index| drop(part.own.remove(*index)));
+                for number in own {
+                    part.own.remove(*number);
+                }
                 Ok(Some(results))
             }
             Ok(None) => Err(self.run_out()?.into()),
             Err(error) => {
-                for place in part.holds.split_off(begin) {
-                    part.engine.release_hold(place, Happening::Unheard)?;
-                }
+                part.holds.truncate(begin);
+                self.put_back(at, &holds)?;
                 Err(error)
             }
         }
+    }
+
+    /// Gives back what was taken and is not wanted, as it was. If it can not be locked again, all of the transaction is
+    /// undone: others might change what it has read (rule X3).
+    fn put_back(&mut self, at: usize, taken: &[(Hold, bool)]) -> Result<(), Error> {
+        let (part, term) = (&mut self.parts[at], self.term);
+        for (index, one) in taken.iter().enumerate() {
+            if let Err(error) = part.put_back(*one, term) {
+                part.holds.extend(taken[index..].iter().map(|(hold, _)| *hold));
+                self.abort()?;
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// Copies the matches of one moment in space number `at`, up to `limit`, and locks them.
@@ -187,10 +200,13 @@ impl Transaction {
         self.require_open()?;
         let limit = limit.unwrap_or(usize::MAX);
         let part = &mut self.parts[at];
-        let copies = part.read_all(template, limit, self.end_ms)?;
+        let (copies, locks) = part.read_all(template, limit, self.term)?;
         let own = part.own.matches(template);
-        let own = own.iter().map(|index| part.own.get(*index));
-        copies.iter().chain(own).take(limit).map(|copy| sink(copy.view())).collect()
+        let own = own.iter().map(|number| part.own.get(*number));
+        let all = copies.iter().chain(own).take(limit);
+        let results: Result<Vec<R>, E> = all.map(|copy| sink(copy.view())).collect();
+        part.keep(locks, results.is_ok())?;
+        results
     }
 
     /// The number of matches in space number `at`. Locks nothing.
@@ -200,7 +216,7 @@ impl Transaction {
     /// As [`Transaction::try_read`].
     pub fn count(&mut self, at: usize, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
         self.require_open()?;
-        let part = &self.parts[at];
+        let part = &mut self.parts[at];
         Ok(part.engine.count(template)? + part.own.matches(template).len() as u64)
     }
 
@@ -233,7 +249,7 @@ impl Transaction {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
         self.require_open()?;
-        match waiter.finish_enlisted(self.end_ms)? {
+        match waiter.finish_enlisted(self.term)? {
             Outcome::Waits(waiter) => Ok(Outcome::Waits(waiter)),
             Outcome::Done(taken) => {
                 self.pour_held(at, taken, (Order::Fifo, None), sink).map(Outcome::Done)
@@ -241,9 +257,15 @@ impl Transaction {
         }
     }
 
-    fn own_match(&self, at: usize, template: &[TemplateRef<'_>], order: Order) -> Option<usize> {
-        let part = &self.parts[at];
-        part.own.pick(template, order, part.engine.random_for(order))
+    fn own_match(
+        &mut self,
+        at: usize,
+        template: &[TemplateRef<'_>],
+        order: Order,
+    ) -> Option<Number> {
+        let part = &mut self.parts[at];
+        let random = part.engine.random_for(order);
+        part.own.pick(template, order, random)
     }
 
     /// Gives what was taken from the space to `sink`; or what the transaction has put itself, if the order asks for
@@ -252,26 +274,26 @@ impl Transaction {
         &mut self,
         at: usize,
         taken: Enlisted,
-        (order, own): (Order, Option<usize>),
+        (order, own): (Order, Option<Number>),
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let engine = Arc::clone(&self.parts[at].engine);
-        let place = taken.place;
+        let (hold, was_locked) = (taken.hold, taken.was_locked);
         let Some(copy) = engine.copy_enlisted(taken)? else {
             return Err(self.run_out()?.into());
         };
         let part = &mut self.parts[at];
         if let Some(own) = own.filter(|own| is_beaten(&copy, part.own.get(*own), order)) {
-            engine.release_hold(place, Happening::Unheard)?;
+            self.put_back(at, &[(hold, was_locked)])?;
             return self.pour_own(at, own, sink);
         }
         match sink(copy.view()) {
             Ok(result) => {
-                part.holds.push(place);
+                part.holds.push(hold);
                 Ok(result)
             }
             Err(error) => {
-                engine.release_hold(place, Happening::Unheard)?;
+                self.put_back(at, &[(hold, was_locked)])?;
                 Err(error)
             }
         }
@@ -281,12 +303,12 @@ impl Transaction {
     fn pour_own<R, E: From<Error>>(
         &mut self,
         at: usize,
-        index: usize,
+        number: Number,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let own = &mut self.parts[at].own;
-        let result = sink(own.get(index).view())?;
-        own.remove(index);
+        let result = sink(own.get(number).view())?;
+        own.remove(number);
         Ok(result)
     }
 }

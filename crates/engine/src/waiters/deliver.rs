@@ -200,18 +200,47 @@ impl Engine {
             let event = (reference, kind);
             hear::write_down(section, &matching.listeners, event, &mut served.wakes)?;
         }
-        for number in matching.readers {
-            step::beyond(section, COPY_WORDS + SERVE_WORDS)?;
-            let copy = self.copy_record(section, stripe, reference)?;
-            hand_over(section, stripe, number, copy);
-            served.wakes.push(number);
-        }
+        self.serve_readers(section, stripe, reference, (matching.readers, &mut served))?;
         if let Some((_, number)) = matching.taker {
             step::beyond(section, SERVE_WORDS)?;
             hand_over(section, stripe, number, reference);
             served.wakes.push(number);
             served.taken = true;
         }
+        Ok(Delivery::new(served))
+    }
+
+    /// Gives each of the waiting readers a copy of a record.
+    fn serve_readers<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        (readers, served): (Vec<u32>, &mut Served),
+    ) -> Result<(), Error> {
+        for number in readers {
+            step::beyond(section, COPY_WORDS + SERVE_WORDS)?;
+            let copy = self.copy_record(section, stripe, reference)?;
+            hand_over(section, stripe, number, copy);
+            served.wakes.push(number);
+        }
+        Ok(())
+    }
+
+    /// Shows a record that is in no list, and that nobody may take, to those who wait to read it, and tells those who
+    /// watch.
+    pub(crate) fn show<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[Kind],
+    ) -> Result<Delivery, Error> {
+        let Some(matching) = self.matching_filled(section, stripe, reference, kinds)? else {
+            return Ok(Delivery::default());
+        };
+        let mut served = Served { taken: false, wakes: matching.told };
+        self.serve_readers(section, stripe, reference, (matching.readers, &mut served))?;
         Ok(Delivery::new(served))
     }
 
@@ -279,7 +308,7 @@ impl Engine {
         reference: u32,
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
-        let Some(matching) = self.matching_listed(section, stripe, reference, kinds)? else {
+        let Some(matching) = self.matching_filled(section, stripe, reference, kinds)? else {
             return Ok(Delivery::default());
         };
         Ok(Delivery::new(Served { taken: false, wakes: matching.told }))
@@ -295,7 +324,7 @@ impl Engine {
         reference: u32,
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
-        let Some(matching) = self.matching_listed(section, stripe, reference, kinds)? else {
+        let Some(matching) = self.matching_filled(section, stripe, reference, kinds)? else {
             return Ok(Delivery::default());
         };
         let mut served = Served { taken: false, wakes: matching.told };
@@ -310,8 +339,8 @@ impl Engine {
         Ok(Delivery::new(served))
     }
 
-    /// The waiters that match a record in the lists; `None` if nobody waits.
-    fn matching_listed<'m>(
+    /// The waiters that match a filled record; `None` if nobody waits.
+    fn matching_filled<'m>(
         &self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,

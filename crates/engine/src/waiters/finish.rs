@@ -14,7 +14,7 @@ use crate::flight::Flight;
 use crate::record::{self, ImageBuffer, Record};
 use crate::registry::Kinds;
 use crate::stripe::{self, Stripe};
-use crate::transaction::hold::Enlisted;
+use crate::transaction::{Term, hold::Enlisted};
 
 impl Waiter {
     /// Picks up what [`Waiter::wait`] announced.
@@ -150,14 +150,14 @@ impl Waiter {
         engine.pour_claim(begun, sink).map(Outcome::Done)
     }
 
-    /// Takes the tuple that [`Waiter::wait`] announced for a transaction whose lease ends at `end_ms`, without waiting.
-    pub(crate) fn finish_enlisted(mut self, end_ms: u64) -> Result<Outcome<Enlisted>, Error> {
+    /// Takes the tuple that [`Waiter::wait`] announced for a transaction, without waiting.
+    pub(crate) fn finish_enlisted(mut self, term: Term) -> Result<Outcome<Enlisted>, Error> {
         if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
         }
         let engine = Arc::clone(&self.engine);
         let enlisted = self.hold_handed(&engine, |section, stripe, record, kinds| {
-            engine.enlist_held(section, stripe, (record, kinds), end_ms)
+            engine.enlist_held(section, stripe, (record, kinds), term)
         })?;
         let Some(enlisted) = enlisted else { return Ok(Outcome::Waits(self)) };
         self.release()?;
