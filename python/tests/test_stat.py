@@ -29,6 +29,21 @@ def test_stat_names_the_processes(shm):
     assert {"pid": os.getpid(), "alive": True} in shm.stat()["processes"]
 
 
+def test_stat_shows_what_open_transactions_have(space):
+    space.put_all(("job", n) for n in range(3))
+    with space.transaction(ttl=60) as t:
+        t.put("not to be seen")
+        assert space.stat()["transactions"] == []
+        t.take("job", int)
+        t.read_all("job", int)
+        (one,) = space.stat()["transactions"]
+        assert (one["pid"], one["taken"], one["read"]) == (os.getpid(), 1, 2)  # X3
+        assert 0 < one["expires_in"] <= 60
+        (shape,) = space.stat()["shapes"]
+        assert (shape["count"], shape["in_transactions"], shape["read_locks"]) == (2, 1, 2)
+    assert space.stat()["transactions"] == []
+
+
 def test_stat_counts_who_waits(space, eventually):
     space.put("job", "text")
     with ThreadPoolExecutor(1) as pool:

@@ -62,7 +62,7 @@ pub use full::{Limits, WhenFull};
 pub use layout::{SHAPES_MAX, WAITERS_MAX};
 pub use lease::{Lease, LeaseTerms};
 pub use scan::Scan;
-pub use stat::{ClaimStat, ShapeStat, Stat, SubscriptionStat};
+pub use stat::{ClaimStat, ShapeStat, Stat, SubscriptionStat, TransactionStat};
 pub use transaction::{Abortion, Transaction};
 pub use waiters::Want;
 pub use waiters::bell::Bell;

@@ -1,5 +1,6 @@
 //! What is in a space: figures for people and programs.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -50,6 +51,8 @@ pub struct Stat {
     pub where_errors: u64,
     /// Who is told of what happens.
     pub subscriptions: Vec<SubscriptionStat>,
+    /// Open transactions that have taken or read something here. What they are going to put, nobody sees.
+    pub transactions: Vec<TransactionStat>,
     /// Living processes that use the space.
     pub pids: Vec<u32>,
     /// Dead ones that nobody has cleaned up after yet.
@@ -75,6 +78,10 @@ pub struct ShapeStat {
     pub dead: u64,
     /// Tuples that are not visible yet (rule L3).
     pub delayed: u64,
+    /// Tuples that open transactions have taken (rule X3).
+    pub in_transactions: u64,
+    /// Locks that open transactions have on tuples that they have read (rule X3).
+    pub read_locks: u64,
     /// Tuples put so far.
     pub puts: u64,
     /// Tuples taken so far.
@@ -113,6 +120,22 @@ pub struct SubscriptionStat {
     pub dropped: u64,
 }
 
+/// An open transaction, as others see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransactionStat {
+    /// The process that began it; 0 if it is not known any more.
+    pub pid: u32,
+    /// Tuples that it has taken here.
+    pub taken: u64,
+    /// Tuples that it has read here.
+    pub read: u64,
+    /// How long it may still be open.
+    pub expires_in: Duration,
+}
+
+/// Transactions by their processes' numbers, and their own in them.
+type Transactions = BTreeMap<(u32, u32), TransactionStat>;
+
 impl Engine {
     /// What is in the space.
     ///
@@ -131,14 +154,16 @@ impl Engine {
             *bytes_by_owner.entry(owner).or_default() += bytes(extents);
             extent += extents.max(1);
         }
+        let mut transactions = Transactions::new();
         let shape = |number| {
             let bytes = bytes_by_owner.get(&stripe::scope_of(number)).copied().unwrap_or(0);
-            self.shape_stat(number, bytes)
+            self.shape_stat(number, bytes, &mut transactions)
         };
         let shapes: Vec<ShapeStat> =
             (0..registry::count(&view)).filter_map(shape).collect::<Result<_, Error>>()?;
-        let (alive, dead): (Vec<_>, Vec<_>) =
-            self.memory.participants().into_iter().partition(|one| one.alive);
+        let participants = self.memory.participants();
+        let transactions = with_pids(transactions, &participants);
+        let (alive, dead): (Vec<_>, Vec<_>) = participants.into_iter().partition(|one| one.alive);
         if view.violated() {
             return Err(tupelo_shm::Error::corrupted("the tables contradict each other").into());
         }
@@ -155,17 +180,26 @@ impl Engine {
             waiters: u64::from(chain::wide_counts(&view).waiting())
                 + shapes.iter().map(|shape| shape.waiting).sum::<u64>(),
             where_errors: space_line(&view).double(WHERE_ERRORS).load(Relaxed),
+            transactions,
             pids: pids(&alive),
             pids_dead: pids(&dead),
             shapes,
         })
     }
 
-    fn shape_stat(&self, number: u32, bytes: u64) -> Option<Result<ShapeStat, Error>> {
+    fn shape_stat(
+        &self,
+        number: u32,
+        bytes: u64,
+        transactions: &mut Transactions,
+    ) -> Option<Result<ShapeStat, Error>> {
         let view = self.memory.view();
         let kinds = self.kinds_of(&view, number)?;
-        let claims = match self.claim_stats(number) {
-            Ok(claims) => claims,
+        let held = self
+            .claim_stats(number)
+            .and_then(|claims| Ok((claims, self.count_in_transactions(number, transactions)?)));
+        let (claims, (in_transactions, read_locks)) = match held {
+            Ok(held) => held,
             Err(error) => return Some(Err(error)),
         };
         let stripe = Stripe::of_shape(&view, number);
@@ -177,6 +211,8 @@ impl Engine {
             claims,
             dead: u64::from(stripe.page().load(stripe::DEAD_COUNT)),
             delayed: u64::from(stripe.page().load(stripe::DELAYED_COUNT)),
+            in_transactions,
+            read_locks,
             shape: kinds.to_shape(),
             count: u64::from(stripe.page().load(LIVE)),
             bytes,
@@ -229,6 +265,40 @@ impl Engine {
         Ok(claims)
     }
 
+    /// How many tuples of shape `number` open transactions have taken, and how many locks they have on such; counts them
+    /// for each in `transactions`, too.
+    fn count_in_transactions(
+        &self,
+        number: u32,
+        transactions: &mut Transactions,
+    ) -> Result<(u64, u64), Error> {
+        let view = self.memory.view();
+        let stripe = Stripe::of_shape(&view, number);
+        if List::Enlisted.is_empty(stripe) && List::Locks.is_empty(stripe) {
+            return Ok((0, 0));
+        }
+        let section = self.enter(stripe::scope_of(number))?;
+        let (view, stripe) = (section.view(), Stripe::of_shape(section.view(), number));
+        let mut count = |list, count_one: fn(&mut TransactionStat)| {
+            let mut counted = 0;
+            for (reference, extension) in list::records(view, stripe, list) {
+                let holder = record::header(view, reference).load(record::HOLDER);
+                let one = (holder, extension.load(extension::TRANSACTION));
+                let stat = transactions.entry(one).or_insert_with(|| {
+                    let expires_in = wheel::time_left(view, reference);
+                    TransactionStat { pid: 0, taken: 0, read: 0, expires_in }
+                });
+                count_one(stat);
+                counted += 1;
+            }
+            counted
+        };
+        let taken = count(List::Enlisted, |stat| stat.taken += 1);
+        let read = count(List::Locks, |stat| stat.read += 1);
+        section.finish()?;
+        Ok((taken, read))
+    }
+
     /// The shapes that have tuples: what a template that matched nothing is compared with.
     ///
     /// # Errors
@@ -239,6 +309,16 @@ impl Engine {
         shapes.retain(|shape| shape.count > 0);
         Ok(shapes)
     }
+}
+
+/// The transactions, with the processes that began them.
+fn with_pids(transactions: Transactions, participants: &[ParticipantInfo]) -> Vec<TransactionStat> {
+    let pid = |holder: u32| {
+        let of = participants.iter().find(|one| one.number + 1 == holder);
+        of.map_or(0, |one| one.pid)
+    };
+    let with_pid = |((holder, _), stat)| TransactionStat { pid: pid(holder), ..stat };
+    transactions.into_iter().map(with_pid).collect()
 }
 
 /// The process ids, each once: a process may have registered twice.

@@ -49,7 +49,8 @@ pub use subscribe::Subscription;
 pub use transaction::{Inside, Transaction};
 pub use tupelo_engine::{
     Attempt, ClaimStat, ClaimTerms, EVENT_BYTES_MAX, EVENTS_MAX, Event, EventKind, LeaseTerms,
-    Obituary, Order, SHAPES_MAX, SubscribeTerms, SubscriptionStat, WAITERS_MAX, WhenFull,
+    Obituary, Order, SHAPES_MAX, SubscribeTerms, SubscriptionStat, TransactionStat, WAITERS_MAX,
+    WhenFull,
 };
 pub use tupelo_tuple::*;
 pub use wait::{Outcome, Waiter, Want, Watch};

@@ -1,6 +1,6 @@
 //! What is in a space, for people and programs.
 
-use tupelo_engine::{ClaimStat, SubscriptionStat, WhenFull};
+use tupelo_engine::{ClaimStat, SubscriptionStat, TransactionStat, WhenFull};
 use tupelo_tuple::Shape;
 
 use crate::connect::Space;
@@ -31,6 +31,8 @@ pub struct Stat {
     pub where_errors: u64,
     /// Who is told of what happens (rule N1).
     pub subscriptions: Vec<SubscriptionStat>,
+    /// Open transactions that have taken or read something here. What they are going to put, nobody sees.
+    pub transactions: Vec<TransactionStat>,
     /// The processes that use the space.
     pub processes: Vec<ProcessStat>,
     /// One entry per shape, in the order of their first use.
@@ -63,6 +65,10 @@ pub struct ShapeStat {
     pub dead: u64,
     /// Tuples that are not visible yet (rule L3).
     pub delayed: u64,
+    /// Tuples that open transactions have taken (rule X3).
+    pub in_transactions: u64,
+    /// Locks that open transactions have on tuples that they have read (rule X3).
+    pub read_locks: u64,
     /// Tuples put so far.
     pub puts: u64,
     /// Tuples taken so far.
@@ -89,6 +95,8 @@ impl Space {
             claims: shape.claims,
             dead: shape.dead,
             delayed: shape.delayed,
+            in_transactions: shape.in_transactions,
+            read_locks: shape.read_locks,
             puts: shape.puts,
             takes: shape.takes,
             indexes: shape.indexes,
@@ -105,6 +113,7 @@ impl Space {
             waiting_for_room: stat.waiting_for_room,
             where_errors: stat.where_errors,
             subscriptions: stat.subscriptions,
+            transactions: stat.transactions,
             processes: alive.chain(stat.pids_dead.into_iter().map(process(false))).collect(),
             shapes: stat.shapes.into_iter().map(shape).collect(),
         })

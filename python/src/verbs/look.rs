@@ -24,11 +24,13 @@ Return figures of the space as a dict, each as it was at some moment of the call
 Keys: tuples, bytes_used, bytes_committed, bytes_max, tuples_max, when_full, dropped (tuples, for want
 of room), waiters (blocked callers), waiting_for_room (those in a put), where_errors (how often a
 `where` had no answer for a tuple, which was no match then), subscriptions (a list of dicts: pid,
-waiting, buffer, buffer_bytes, and how many events there were and were dropped), processes (a list
-of dicts: pid, alive) and shapes (a list of dicts: kinds, entry and fields (the name of the class of
-entries and those of its fields, or None), count, bytes, waiting, claims, dead, delayed, puts, takes,
-indexes; a claim is a dict: pid, fence, attempt, expires_in in seconds; an index is the list of the
-fields that it is over).
+waiting, buffer, buffer_bytes, and how many events there were and were dropped), transactions (open
+ones that have taken or read something here, a list of dicts: pid, taken, read, expires_in in seconds),
+processes (a list of dicts: pid, alive) and shapes (a list of dicts: kinds, entry and fields (the name
+of the class of entries and those of its fields, or None), count, bytes, waiting, claims, dead,
+delayed, in_transactions (tuples taken there), read_locks (on tuples read there), puts, takes, indexes;
+a claim is a dict: pid, fence, attempt, expires_in in seconds; an index is the list of the fields that
+it is over).
 
 >>> space.put(\"job\", 17)
 >>> space.stat()[\"shapes\"][0][\"kinds\"]
@@ -53,6 +55,18 @@ fn figures<'py>(py: Python<'py>, stat: &Figures) -> PyResult<Bound<'py, PyDict>>
             Ok(dict)
         })
         .collect::<PyResult<_>>()?;
+    let transactions: Vec<_> = stat
+        .transactions
+        .iter()
+        .map(|transaction| {
+            let dict = PyDict::new(py);
+            dict.set_item("pid", transaction.pid)?;
+            dict.set_item("taken", transaction.taken)?;
+            dict.set_item("read", transaction.read)?;
+            dict.set_item("expires_in", transaction.expires_in.as_secs_f64())?;
+            Ok(dict)
+        })
+        .collect::<PyResult<_>>()?;
     let shapes: Vec<_> =
         stat.shapes.iter().map(|shape| shape_figures(py, shape)).collect::<PyResult<_>>()?;
     let dict = PyDict::new(py);
@@ -67,6 +81,7 @@ fn figures<'py>(py: Python<'py>, stat: &Figures) -> PyResult<Bound<'py, PyDict>>
     dict.set_item("where_errors", stat.where_errors)?;
     dict.set_item("waiting_for_room", stat.waiting_for_room)?;
     dict.set_item("subscriptions", subscriptions(py, stat)?)?;
+    dict.set_item("transactions", transactions)?;
     dict.set_item("processes", processes)?;
     dict.set_item("shapes", shapes)?;
     Ok(dict)
@@ -109,6 +124,8 @@ fn shape_figures<'py>(py: Python<'py>, shape: &ShapeStat) -> PyResult<Bound<'py,
     dict.set_item("claims", claims)?;
     dict.set_item("dead", shape.dead)?;
     dict.set_item("delayed", shape.delayed)?;
+    dict.set_item("in_transactions", shape.in_transactions)?;
+    dict.set_item("read_locks", shape.read_locks)?;
     dict.set_item("puts", shape.puts)?;
     dict.set_item("takes", shape.takes)?;
     dict.set_item("indexes", PyList::new(py, &shape.indexes)?)?;

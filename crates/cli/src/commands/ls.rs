@@ -96,6 +96,8 @@ pub(super) fn shape_json(shape: &ShapeStat) -> serde_json::Value {
         "claims": shape.claims.iter().map(claim_json).collect::<Vec<_>>(),
         "dead": shape.dead,
         "delayed": shape.delayed,
+        "in_transactions": shape.in_transactions,
+        "read_locks": shape.read_locks,
         "puts": shape.puts,
         "takes": shape.takes,
         "indexes": shape.indexes,

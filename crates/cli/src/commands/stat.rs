@@ -1,7 +1,7 @@
 //! `tupelo stat`: one page about a space.
 
 use serde_json::json;
-use tupelo::{ShapeStat, Stat, SubscriptionStat, WhenFull};
+use tupelo::{ShapeStat, Stat, SubscriptionStat, TransactionStat, WhenFull};
 
 use super::ls::{shape_json, shape_table};
 use super::{connect_existing, pids};
@@ -11,8 +11,8 @@ use crate::format;
 use crate::output::Output;
 use crate::words;
 
-/// Claims that a page lists; more are counted.
-const CLAIMS_SHOWN: usize = 8;
+/// Claims that a page lists, and transactions; more are counted.
+const HOLDERS_SHOWN: usize = 8;
 
 pub(crate) fn run(
     options: arguments::Stat,
@@ -97,24 +97,28 @@ fn waiting(stat: &Stat) -> String {
 
 /// Lines about what is there and not to be had, as far as there is any of it.
 fn held(stat: &Stat) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for shape in &stat.shapes {
-        lines.extend(shape.claims.iter().map(|claim| {
+    let claims = stat.shapes.iter().flat_map(|shape| {
+        shape.claims.iter().map(|claim| {
             format!(
-                "  claimed     one {} by process {}, attempt {}, for {}",
+                "one {} by process {}, attempt {}, for {}",
                 shape.shape,
                 claim.pid,
                 claim.attempt,
                 format::seconds(claim.expires_in)
             )
-        }));
-    }
-    let shown = CLAIMS_SHOWN.min(lines.len());
-    if lines.len() > shown {
-        let more = lines.len() - shown;
-        lines.truncate(shown);
-        lines.push(format!("  claimed     and {more} more"));
-    }
+        })
+    });
+    let mut lines = listed("claimed    ", claims.collect());
+    let transactions = stat.transactions.iter().map(|one| {
+        format!(
+            "process {} has taken {} and read {}, for {}",
+            one.pid,
+            format::plural(one.taken, "tuple", "tuples"),
+            format::count(one.read),
+            format::seconds(one.expires_in)
+        )
+    });
+    lines.extend(listed("transaction", transactions.collect()));
     let dead: u64 = stat.shapes.iter().map(|shape| shape.dead).sum();
     let delayed: u64 = stat.shapes.iter().map(|shape| shape.delayed).sum();
     if dead > 0 {
@@ -124,6 +128,14 @@ fn held(stat: &Stat) -> Vec<String> {
         lines.push(format!("  for later   {}", format::plural(delayed, "tuple", "tuples")));
     }
     lines
+}
+
+/// A line about each, under the same head; of many, about the first.
+fn listed(head: &str, all: Vec<String>) -> Vec<String> {
+    let more = all.len().saturating_sub(HOLDERS_SHOWN);
+    let and_more = (more > 0).then(|| format!("and {more} more"));
+    let shown = all.into_iter().take(HOLDERS_SHOWN).chain(and_more);
+    shown.map(|line| format!("  {head} {line}")).collect()
 }
 
 fn field_list(fields: &[usize]) -> String {
@@ -142,6 +154,15 @@ fn subscription_json(one: &SubscriptionStat) -> serde_json::Value {
     })
 }
 
+fn transaction_json(transaction: &TransactionStat) -> serde_json::Value {
+    json!({
+        "pid": transaction.pid,
+        "taken": transaction.taken,
+        "read": transaction.read,
+        "expires_in_s": transaction.expires_in.as_secs_f64(),
+    })
+}
+
 fn stat_json(url: &str, stat: &Stat) -> serde_json::Value {
     json!({
         "url": url,
@@ -156,6 +177,7 @@ fn stat_json(url: &str, stat: &Stat) -> serde_json::Value {
         "where_errors": stat.where_errors,
         "waiting_for_room": stat.waiting_for_room,
         "subscriptions": stat.subscriptions.iter().map(subscription_json).collect::<Vec<_>>(),
+        "transactions": stat.transactions.iter().map(transaction_json).collect::<Vec<_>>(),
         "pids": pids(stat),
         "shapes": stat.shapes.iter().map(shape_json).collect::<Vec<_>>(),
     })

@@ -161,7 +161,7 @@ fn page(looks: &[Look], interval: Duration) -> Vec<String> {
 fn table(look: &Look) -> Vec<String> {
     let stat = &look.stat;
     let mut lines = vec![format!(
-        "{}   {}   {} of {}   {}   {} waiting   {} listening",
+        "{}   {}   {} of {}   {}   {} waiting   {} listening{}",
         look.url,
         format::plural(stat.tuples, "tuple", "tuples"),
         format::bytes(stat.bytes_used),
@@ -169,6 +169,7 @@ fn table(look: &Look) -> Vec<String> {
         format::plural(pids(stat).len() as u64, "process", "processes"),
         format::count(stat.waiters),
         format::count(stat.subscriptions.len() as u64),
+        transactions(stat),
     )];
     let row = |(shape, rates): (&ShapeStat, &Rates)| {
         vec![
@@ -186,6 +187,17 @@ fn table(look: &Look) -> Vec<String> {
     let heads = ["SHAPE", "COUNT", "BYTES", "WAITING", "CLAIMED", "DEAD", "put/s", "take/s"];
     lines.extend(format::table(&heads, &rows).into_iter().map(|line| format!("  {line}")));
     lines
+}
+
+/// How many are open, and how much they have taken; nothing if none is.
+fn transactions(stat: &Stat) -> String {
+    let open = stat.transactions.len() as u64;
+    let taken = stat.transactions.iter().map(|one| one.taken).sum();
+    if open == 0 {
+        return String::new();
+    }
+    let (open, taken) = (format::plural(open, "transaction", "transactions"), format::count(taken));
+    format!("   {open} with {taken} taken")
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rates are positive")]
