@@ -84,6 +84,11 @@ impl Bell {
         self.bell.next_look()
     }
 
+    /// Says that the owner does not wait any more, until it listens or sleeps again: somebody else then keeps the time.
+    pub fn rest(&self) {
+        self.bell.rest();
+    }
+
     /// Does what blocked callers do now and then, and returns the waiters that have a tuple, whether or not the
     /// bell rang for them, and all watches: a process that was killed before it could ring is made up for.
     ///

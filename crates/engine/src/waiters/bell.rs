@@ -205,6 +205,12 @@ impl Bell {
         self.engine.sleep_until_due(self.number, SLICE)
     }
 
+    /// Says that the owner does not wait any more, until it listens or sleeps again: somebody else then keeps the
+    /// time. Without it, others would notice what is due a slice later.
+    pub fn rest(&self) {
+        self.engine.stop_keeping(self.number);
+    }
+
     /// Lets happen what is due in the space, cleans up after the dead if it is time, and returns the waiters that
     /// have something, whether or not a bell was rung for them. Watches are always among them: what they watch for
     /// may have happened.

@@ -1,0 +1,335 @@
+//! Searching: a match that is in one of several spaces, nobody knows which (rule O10).
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tupelo_engine::Order;
+use tupelo_tuple::{Field, Form, TemplateRef, TupleView};
+
+use crate::connect::Space;
+use crate::error::Error;
+use crate::line::{Bells, Line};
+use crate::wait::Want;
+
+/// Most spaces of a search (rule B2): whoever waits has a socket in each.
+pub const SEARCHED_MAX: usize = 256;
+/// Most kinds of templates whose successes are remembered (rule B2). Those that come later are not.
+const KINDS_MAX: usize = 1_024;
+
+/// Which space a search looks into first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Visits {
+    /// The first of the list, then the others in turn.
+    #[default]
+    RoundRobin,
+    /// The one in which most searches of the template's kind ended so far (after Tupleware). Of equals, the one that
+    /// stands first in the list.
+    SuccessFactor,
+}
+
+/// What a search has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found<R> {
+    /// What the sink made of the tuple.
+    pub result: R,
+    /// The place of its space in the list, from 0.
+    pub place: usize,
+    /// How many looks it took. One that has to wait has looked into each space twice: before it waits, and when it
+    /// gets in line there.
+    pub visited: usize,
+    /// How long was waited for it; zero if it was there.
+    pub waited: Duration,
+}
+
+/// Several spaces, and what is known of where searches ended. Clones share it; threads may share it, too.
+///
+/// ```
+/// # use tupelo::*;
+/// # let options = ConnectOptions::default();
+/// let [near, far] = ["mem://near", "mem://far"].map(|url| Space::connect(url, &options));
+/// let search = Search::new(vec![near?, far?], Visits::RoundRobin)?;
+/// search.spaces()[1].put(&fields!["border", 7])?;
+/// let template = [template!["border", Kind::Int]];
+/// let found = search.take(&template, None, |_, tuple| Ok::<_, Error>(tuple.to_tuple()?))?;
+/// assert_eq!(found.result.to_string(), r#"("border", 7)"#);
+/// assert_eq!((found.place, found.visited), (1, 2));
+/// # Ok::<(), Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Search {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    spaces: Vec<Space>,
+    visits: Visits,
+    successes: Mutex<HashMap<u64, Vec<u32>>>,
+    /// Bells that nobody uses now: to get one takes a socket.
+    idle_bells: Mutex<Vec<Bells>>,
+}
+
+/// A kind of template, as hashes: two that collide share their successes, which costs looks and nothing else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TemplateKind {
+    /// The kinds of the fields, and the first field if it is a text: by convention a tuple's name.
+    named: u64,
+    /// The kinds of the fields alone, for a name that was not searched for yet.
+    shape: u64,
+}
+
+impl Search {
+    /// Prepares to search in `spaces`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`] if there is none, or one twice; [`Error::LimitExceeded`] for more than [`SEARCHED_MAX`].
+    pub fn new(spaces: Vec<Space>, visits: Visits) -> Result<Self, Error> {
+        if spaces.is_empty() {
+            return Err(Error::Misuse {
+                problem: "there is no space to search in".into(),
+                hint: Some("give at least one".into()),
+            });
+        }
+        if spaces.len() > SEARCHED_MAX {
+            let problem =
+                format!("a search in {} spaces, the maximum is {SEARCHED_MAX}", spaces.len());
+            return Err(Error::LimitExceeded { problem });
+        }
+        for (place, space) in spaces.iter().enumerate() {
+            if spaces[..place].iter().any(|other| other.is_same(space)) {
+                return Err(Error::Misuse {
+                    problem: format!("{} is to be searched twice", space.url()),
+                    hint: Some("name every space once".into()),
+                });
+            }
+        }
+        let (successes, idle_bells) = (Mutex::default(), Mutex::default());
+        Ok(Self { inner: Arc::new(Inner { spaces, visits, successes, idle_bells }) })
+    }
+
+    /// The spaces, as they were given.
+    pub fn spaces(&self) -> &[Space] {
+        &self.inner.spaces
+    }
+
+    /// Removes a match from one of the spaces, if there is one, and gives it to `sink`, with the place of the space.
+    /// Looks into each space once (rule O4).
+    ///
+    /// # Errors
+    ///
+    /// What `sink` says; a tuple that it can not represent goes back (rule V3). What a space says.
+    pub fn try_take<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        sink: impl FnOnce(usize, TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<Found<R>>, E> {
+        self.try_find(template, Want::Take, &mut once(sink))
+    }
+
+    /// Copies a match from one of the spaces, if there is one, and gives it to `sink`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Search::try_take`].
+    pub fn try_read<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        sink: impl FnOnce(usize, TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<Found<R>>, E> {
+        self.try_find(template, Want::Read, &mut once(sink))
+    }
+
+    /// Removes a match from one of the spaces, waiting for one up to `timeout` (`None`: for ever; zero: not at all). It
+    /// is exactly one: what other spaces hand over at the same moment goes back to its place there (rule T5).
+    ///
+    /// # Errors
+    ///
+    /// As [`Search::try_take`], and [`Error::Timeout`]: no space has changed.
+    pub fn take<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        timeout: Option<Duration>,
+        sink: impl FnOnce(usize, TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Found<R>, E> {
+        self.find((template, Want::Take), timeout, once(sink))
+    }
+
+    /// Copies a match from one of the spaces, waiting for one up to `timeout`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Search::take`].
+    pub fn read<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        timeout: Option<Duration>,
+        sink: impl FnOnce(usize, TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Found<R>, E> {
+        self.find((template, Want::Read), timeout, once(sink))
+    }
+
+    /// Gets in line for a match in all spaces. For callers who wait in their own manner, and have looked before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LimitExceeded`] at the maximum of blocked callers of a space (rule B2); what a space says. Then the
+    /// caller is in line nowhere.
+    pub fn line(&self, template: &[TemplateRef<'_>], want: Want) -> Result<Line, Error> {
+        Line::new(self, template, want)
+    }
+
+    /// The error of a search that waited in vain: about the space where something like it is, or else the first.
+    pub fn timeout(
+        &self,
+        verb: &'static str,
+        template: &[TemplateRef<'_>],
+        timeout: Duration,
+    ) -> Error {
+        let errors = self.spaces().iter().map(|space| space.timeout(verb, template, timeout));
+        let nearest = errors.min_by_key(|error| match error {
+            Error::Timeout { explanation, .. } => usize::from(explanation.nearest.is_none()),
+            _ => 2,
+        });
+        match nearest {
+            Some(Error::Timeout { verb, template, timeout, url, explanation }) => {
+                let others = self.spaces().len() - 1;
+                let url = if others == 0 { url } else { format!("{url} and {others} more") };
+                Error::Timeout { verb, template, timeout, url, explanation }
+            }
+            Some(error) => error,
+            None => unreachable!("a search has a space"),
+        }
+    }
+
+    fn find<R, E: From<Error>>(
+        &self,
+        (template, want): (&[TemplateRef<'_>], Want),
+        timeout: Option<Duration>,
+        mut sink: impl FnMut(usize, TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Found<R>, E> {
+        if let Some(found) = self.try_find(template, want, &mut sink)? {
+            return Ok(found);
+        }
+        if timeout != Some(Duration::ZERO) {
+            let mut line = self.line(template, want)?;
+            loop {
+                if let Some(found) = line.finish_now(&mut sink)? {
+                    return Ok(found);
+                }
+                let left = timeout.map(|timeout| timeout.saturating_sub(line.waited()));
+                if left == Some(Duration::ZERO) {
+                    break;
+                }
+                line.wait(left)?;
+            }
+        }
+        let verb = if want == Want::Take { "take" } else { "read" };
+        Err(self.timeout(verb, template, timeout.unwrap_or_default()).into())
+    }
+
+    fn try_find<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        want: Want,
+        sink: &mut impl FnMut(usize, TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<Found<R>>, E> {
+        let kind = self.kind(template);
+        for (before, place) in self.order(kind).into_iter().enumerate() {
+            let space = &self.inner.spaces[place];
+            let sink = |view: TupleView<'_>| sink(place, view);
+            let found = match want {
+                Want::Take => space.try_take(template, Order::Fifo, sink)?,
+                Want::Read => space.try_read(template, Order::Fifo, sink)?,
+            };
+            if let Some(result) = found {
+                self.note(kind, place);
+                return Ok(Some(Found {
+                    result,
+                    place,
+                    visited: before + 1,
+                    waited: Duration::ZERO,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The kind of a template, if anybody asks for it.
+    pub(crate) fn kind(&self, template: &[TemplateRef<'_>]) -> Option<TemplateKind> {
+        (self.inner.visits == Visits::SuccessFactor).then(|| TemplateKind::of(template))
+    }
+
+    /// The places of the spaces, in the order in which they are asked.
+    pub(crate) fn order(&self, kind: Option<TemplateKind>) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.inner.spaces.len()).collect();
+        if let Some(kind) = kind {
+            let successes = self.successes();
+            let of = |hash, place: usize| successes.get(&hash).map_or(0, |ended| ended[place]);
+            order.sort_by_key(|&place| Reverse((of(kind.named, place), of(kind.shape, place))));
+        }
+        order
+    }
+
+    /// Notes where a search ended.
+    pub(crate) fn note(&self, kind: Option<TemplateKind>, place: usize) {
+        let Some(kind) = kind else { return };
+        let mut successes = self.successes();
+        // The shape first: if there is room for one only, it is the one that serves all names.
+        for hash in [kind.shape, kind.named] {
+            if successes.len() < KINDS_MAX || successes.contains_key(&hash) {
+                let none = || vec![0; self.inner.spaces.len()];
+                let ended = &mut successes.entry(hash).or_insert_with(none)[place];
+                *ended = ended.saturating_add(1);
+            }
+        }
+    }
+
+    /// Bells that nobody uses now.
+    pub(crate) fn idle_bells(&self) -> MutexGuard<'_, Vec<Bells>> {
+        self.inner.idle_bells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn successes(&self) -> MutexGuard<'_, HashMap<u64, Vec<u32>>> {
+        // A panic elsewhere leaves the counts whole: each change is one addition.
+        self.inner.successes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl TemplateKind {
+    fn of(template: &[TemplateRef<'_>]) -> Self {
+        let mut shape = DefaultHasher::new();
+        for one in template {
+            match one.form {
+                Form::Exact => 0.hash(&mut shape),
+                Form::Rest => 1.hash(&mut shape),
+                Form::Entry(named) => named.class().hash(&mut shape),
+            }
+            for pattern in one.patterns {
+                pattern.kinds().hash(&mut shape);
+            }
+        }
+        let mut named = shape.clone();
+        for one in template {
+            if let Some(Field::Str(name)) = one.patterns.first().and_then(|first| first.actual()) {
+                name.hash(&mut named);
+            }
+        }
+        Self { named: named.finish(), shape: shape.finish() }
+    }
+}
+
+/// A sink that is used for one match, to be given to several spaces in turn.
+fn once<R, E>(
+    sink: impl FnOnce(usize, TupleView<'_>) -> Result<R, E>,
+) -> impl FnMut(usize, TupleView<'_>) -> Result<R, E> {
+    let mut sink = Some(sink);
+    move |place, view| match sink.take() {
+        Some(sink) => sink(place, view),
+        None => unreachable!("a sink is used for one match"),
+    }
+}
