@@ -10,6 +10,7 @@
 //! * `entries`: classes with named fields, and their instances.
 //! * `patterns`, `formals`, `template`: what a field must look like; `F`, `like` and `parse`.
 //! * `verbs`: one file per family of operations; `waiting`: how the blocking ones wait.
+//! * `search`: one match from one of several spaces.
 //! * `claim`, `lease`, `transaction`, `subscription`: what `claim`, `put`, `transaction` and `subscribe` return.
 //! * `errors`, `refusal`: what goes wrong, as exceptions.
 //! * `fork`: what a child process may not use; `orphan`: a process that ends with its parent.
@@ -36,6 +37,7 @@ mod orphan;
 mod patterns;
 mod refusal;
 mod results;
+mod search;
 mod space;
 mod subscription;
 mod template;
@@ -62,6 +64,8 @@ mod _native {
     use super::lease::Lease;
     #[pymodule_export]
     use super::orphan::end_with_parent;
+    #[pymodule_export]
+    use super::search::{Found, LineObject, SearchObject};
     #[pymodule_export]
     use super::space::{Handle, remove, spaces};
     #[pymodule_export]

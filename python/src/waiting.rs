@@ -40,6 +40,11 @@ impl Deadline {
         self.timeout == Some(Duration::ZERO)
     }
 
+    /// Whether the time has run out.
+    pub(crate) fn is_over(&self) -> bool {
+        self.left() == Some(Duration::ZERO)
+    }
+
     /// How long there is still, or `None` for ever.
     fn left(&self) -> Option<Duration> {
         self.timeout.map(|timeout| timeout.saturating_sub(self.begin.elapsed()))
@@ -70,7 +75,12 @@ pub(crate) fn for_event(
     in_slices(py, deadline, |slice| subscription.wait(Some(slice)))
 }
 
-fn in_slices(
+/// Waits by calling `wait` with a slice of time again and again, until it returns `true` or the time has run out.
+///
+/// # Errors
+///
+/// As [`wait`].
+pub(crate) fn in_slices(
     py: Python<'_>,
     deadline: &Deadline,
     wait: impl Fn(Duration) -> Result<bool, Error> + Sync,

@@ -266,6 +266,11 @@ class Run:
     def copy_to(self, step, here):
         return here.copy_to(self._elsewhere(step), template(step["copy_to"]))
 
+    def search(self, step, here):
+        spaces = [here, self._elsewhere(step)]
+        want = step.get("want", "take")
+        return ts.search(spaces, template(step["search"]), timeout=0, want=want).tuple
+
     def scan(self, step, here):
         return list(here.scan(template(step["scan"])))
 

@@ -58,6 +58,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         "how-to/workers.md",
         "how-to/where.md",
         "how-to/subscribe.md",
+        "how-to/search.md",
     ],
 )
 def test_a_page_tells_the_truth(page):

@@ -50,6 +50,32 @@ def verbs(space: ts.Space) -> None:
     assert_type(space.explain("job").differences, list[tuple[int, str, str]])
 
 
+def searches(space: ts.Space, other: ts.Space) -> None:
+    """What a search finds has the type of the tuple."""
+    found = ts.search([space, other], "job", int, timeout=timedelta(seconds=1))
+    assert_type(found, ts.Found[tuple[str, int]])
+    assert_type(found.tuple, tuple[str, int])
+    assert_type(found.space, ts.Space)
+    assert_type(found.visited, int)
+    assert_type(found.waited_s, float)
+    search = ts.Search([space, other], order="success factor")
+    assert_type(search.spaces, tuple[ts.Space, ...])
+    assert_type(search.take("job", ..., where="f[1] > 3").tuple, tuple[str, Any])
+    assert_type(search.read(ts.like("job", int), timeout=None).tuple, tuple[str, int])
+    assert_type(search.try_take("job", float), ts.Found[tuple[str, float]] | None)
+    assert_type(search.try_read(..., F > 3), ts.Found[tuple[Any, float]] | None)
+
+
+async def awaited_searches(space: aio.Space, other: aio.Space) -> None:
+    """The same for asyncio, with spaces of its own."""
+    found = await aio.search([space, other], "job", int, want="read")
+    assert_type(found.tuple, tuple[str, int])
+    assert_type(found.space, aio.Space)
+    search = aio.Search([space, other])
+    assert_type((await search.take("job", int, timeout=3)).tuple, tuple[str, int])
+    assert_type(await search.try_read("job"), aio.Found[tuple[str]] | None)
+
+
 def claims_and_leases(space: ts.Space) -> None:
     """What they give has the type of the tuple."""
     claim = space.claim("job", int, max_attempts=3, order=F.max(1), timeout=5)

@@ -18,6 +18,7 @@ from tupelo._native import (
     Rest,
     Seconds,
     Template,
+    VisitOrder,
 )
 from tupelo.events import Event
 from tupelo.letters import DeadLetter
@@ -69,6 +70,22 @@ class Claim(Coroutine[Any, Any, Claim[T_co]], Generic[T_co]):
     def send(self, value: Any, /) -> Any: ...
     def throw(self, *exception: Any) -> Any: ...
     def close(self) -> None: ...
+
+class Found(Generic[T_co]):
+    @property
+    def tuple(self) -> T_co: ...
+    @property
+    def space(self) -> Space: ...
+    @property
+    def visited(self) -> int: ...
+    @property
+    def waited_s(self) -> float: ...
+
+class Search:
+    def __init__(self, spaces: Iterable[Space], *, order: VisitOrder = "round robin") -> None: ...
+    @property
+    def spaces(self) -> tuple[Space, ...]: ...
+# The verbs of a search stand here.
 
 class Lease:
     @property

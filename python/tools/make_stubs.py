@@ -1,7 +1,8 @@
 """Writes the static types of the native module, and of its asyncio twin.
 
-    python python/tools/make_stubs.py            writes _native.pyi, aio/__init__.pyi,
-                                                 aio/gathering.pyi and batteries/gathering.pyi
+    python python/tools/make_stubs.py            writes _native.pyi, searching.pyi,
+                                                 aio/__init__.pyi, and gathering.pyi of
+                                                 batteries and aio
     python python/tools/make_stubs.py --check    fails if a file is not what would be written
 
 A template has a pattern per field, and the type of the result follows from them: a type or a formal
@@ -18,6 +19,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "tupelo"
 NATIVE = (Path(__file__).with_name("native_head.pyi"), PACKAGE / "_native.pyi")
 AIO = (Path(__file__).with_name("aio_head.pyi"), PACKAGE / "aio" / "__init__.pyi")
+SEARCHING = (Path(__file__).with_name("searching_head.pyi"), PACKAGE / "searching.pyi")
 GATHER_HEAD = Path(__file__).with_name("gather_head.pyi")
 GATHER = (GATHER_HEAD, PACKAGE / "batteries" / "gathering.pyi")
 AIO_GATHER = (GATHER_HEAD, PACKAGE / "aio" / "gathering.pyi")
@@ -63,6 +65,15 @@ VERBS = (
     ("swap", "to: tuple[Any, ...] | Entry, timeout: Seconds | None = None", "{0}"),
     ("try_swap", "to: tuple[Any, ...] | Entry", "{0} | None"),
 )
+
+# The same of a search in several spaces.
+SEARCH_VERBS = (
+    ("take", "timeout: Seconds | None = None", "Found[{0}]"),
+    ("read", "timeout: Seconds | None = None", "Found[{0}]"),
+    ("try_take", "", "Found[{0}] | None"),
+    ("try_read", "", "Found[{0}] | None"),
+)
+SEARCH_MARK = "# The verbs of a search stand here.\n"
 
 # The verbs that a transaction has, too: they stand in a base class of both.
 SHARED = (
@@ -127,12 +138,37 @@ def verbs(*, awaited: bool, shared: bool) -> list[str]:
 
 def with_shared(head: str, *, awaited: bool) -> str:
     """Return the head with the class of the shared verbs in its place."""
-    before, mark, behind = head.partition(MARK)
-    if not mark:
-        message = f"the head of the stub has no line {MARK!r}"
-        raise ValueError(message)
     verbs_class = "\n".join(["class _Verbs:", *verbs(awaited=awaited, shared=True)])
-    return before + verbs_class + "\n" + behind
+    return filled(head, MARK, verbs_class + "\n")
+
+
+def with_search(head: str, *, awaited: bool) -> str:
+    """Return the head with the verbs of a search in their place."""
+    prefix = "async " if awaited else ""
+    lines = [
+        f"    {line}"
+        for verb in SEARCH_VERBS
+        for overload in overloads(*verb)
+        for line in ("@overload", prefix + overload)
+    ]
+    return filled(head, SEARCH_MARK, "\n".join(lines) + "\n")
+
+
+def search_function(*, awaited: bool) -> list[str]:
+    """Return the overloads of `search`, a line each."""
+    keywords = "timeout: Seconds | None = None, want: Literal['take', 'read'] = 'take'"
+    prefix = "async " if awaited else ""
+    definitions = overloads("search", keywords, "Found[{0}]", first="spaces: Iterable[Space], ")
+    return [line for overload in definitions for line in ("@overload", prefix + overload)]
+
+
+def filled(head: str, mark: str, text: str) -> str:
+    """Return the head with `text` in the place of a line of it."""
+    before, found, behind = head.partition(mark)
+    if not found:
+        message = f"the head of the stub has no line {mark!r}"
+        raise ValueError(message)
+    return before + text + behind
 
 
 def native_stub(head: str) -> str:
@@ -146,8 +182,15 @@ def native_stub(head: str) -> str:
 
 def aio_stub(head: str) -> str:
     """Return the text of the asyncio twin's stub."""
-    head = with_shared(head, awaited=True)
-    return "\n".join([head.rstrip(), *verbs(awaited=True, shared=False)]) + "\n"
+    head = with_search(with_shared(head, awaited=True), awaited=True)
+    lines = [*verbs(awaited=True, shared=False), *search_function(awaited=True)]
+    return "\n".join([head.rstrip(), *lines]) + "\n"
+
+
+def searching_stub(head: str) -> str:
+    """Return the text of the stub of `tupelo.searching`."""
+    head = with_search(head, awaited=False)
+    return "\n".join([head.rstrip(), *search_function(awaited=False)]) + "\n"
 
 
 def gather_stub(head: str, *, awaited: bool = False) -> str:
@@ -166,6 +209,7 @@ def main() -> int:
     code = 0
     stubs = (
         (NATIVE, native_stub),
+        (SEARCHING, searching_stub),
         (AIO, aio_stub),
         (GATHER, gather_stub),
         (AIO_GATHER, partial(gather_stub, awaited=True)),

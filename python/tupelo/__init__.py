@@ -50,6 +50,7 @@ from tupelo.errors import (
     UnknownField,
     VersionMismatch,
 )
+from tupelo.searching import Found, Search, search
 from tupelo.space import connect
 from tupelo.spawn import spawn
 
@@ -89,6 +90,7 @@ __all__ = [
     "FieldOrder",
     "FieldProxy",
     "Formal",
+    "Found",
     "Lease",
     "LeaseExpired",
     "LimitExceeded",
@@ -96,6 +98,7 @@ __all__ = [
     "RemoteError",
     "Rest",
     "SchemaMismatch",
+    "Search",
     "Space",
     "SpaceClosed",
     "SpaceCorrupted",
@@ -117,6 +120,7 @@ __all__ = [
     "like",
     "parse",
     "remove",
+    "search",
     "spaces",
     "spawn",
 ]

@@ -20,6 +20,7 @@ import time
 
 from tupelo._native import Space, Template, like
 from tupelo.entries import describe
+from tupelo.searching import Search
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -164,6 +165,31 @@ class RecordingSpace(Space):
         for name, values in told.items():
             line[name] = None if values is None else _texts(values)
         _write(json.dumps(line))
+
+
+class RecordingSearch(Search):
+    """A search that writes down what it finds, where it was."""
+
+    def take(self, *template: Any, **options: Any) -> Any:
+        """As `Search.take`."""
+        return self._noted("take", template, super().take(*template, **options))
+
+    def read(self, *template: Any, **options: Any) -> Any:
+        """As `Search.read`."""
+        return self._noted("read", template, super().read(*template, **options))
+
+    def try_take(self, *template: Any, **options: Any) -> Any:
+        """As `Search.try_take`."""
+        return self._noted("take", template, super().try_take(*template, **options))
+
+    def try_read(self, *template: Any, **options: Any) -> Any:
+        """As `Search.try_read`."""
+        return self._noted("read", template, super().try_read(*template, **options))
+
+    def _noted(self, verb: str, template: tuple[Any, ...], found: Any) -> Any:
+        if found is not None and isinstance(found.space, RecordingSpace):
+            found.space._note(verb, template=template, tuple=found.tuple)  # noqa: SLF001 - its own
+        return found
 
 
 class _RecordingClaim:

@@ -62,6 +62,8 @@ pub enum Operation {
     MoveTo { template: Template },
     /// `copy_to`, from the operation's space to the other one.
     CopyTo { template: Template },
+    /// A search that takes or reads, from the operation's space on, with a timeout of 0: it does not wait (O10).
+    Search { template: Template, want: Want },
     /// `wait`: a blocking take or read begins.
     Start { label: String, want: Want, template: Template },
     /// `served`: whether the blocking call can return.

@@ -204,14 +204,20 @@ pub fn plain_operations() -> impl Strategy<Value = Operation> {
         2 => (templates(), tuples()).prop_map(|(template, to)| Operation::TrySwap { template, to }),
         1 => templates().prop_map(|template| Operation::MoveTo { template }),
         1 => templates().prop_map(|template| Operation::CopyTo { template }),
+        1 => (templates(), wants())
+            .prop_map(|(template, want)| Operation::Search { template, want }),
     ]
+}
+
+/// What a caller wants with a match: mostly to take it.
+fn wants() -> impl Strategy<Value = Want> {
+    select(&[Want::Take, Want::Take, Want::Read][..])
 }
 
 /// Operations on calls and scans that are under way while others come in between.
 fn labelled_operations() -> impl Strategy<Value = Operation> {
-    let want = || select(&[Want::Take, Want::Take, Want::Read][..]);
     prop_oneof![
-        6 => (labels(), want(), unconditional())
+        6 => (labels(), wants(), unconditional())
             .prop_map(|(label, want, template)| Operation::Start { label, want, template }),
         4 => labels().prop_map(|label| Operation::Finish { label }),
         2 => labels().prop_map(|label| Operation::Cancel { label }),

@@ -33,6 +33,8 @@ impl Display for Operation {
             Self::TrySwap { template, to } => write!(out, "try_swap {template} to {to}"),
             Self::MoveTo { template } => write!(out, "move_to {template}"),
             Self::CopyTo { template } => write!(out, "copy_to {template}"),
+            Self::Search { template, want: Want::Take } => write!(out, "search {template}"),
+            Self::Search { template, want: Want::Read } => write!(out, "search to read {template}"),
             Self::Start { label, want: Want::Take, template } => {
                 write!(out, "start `{label}`: take {template}")
             }

@@ -37,7 +37,8 @@ type Scripts = (Vec<Tuple>, Vec<Vec<Operation>>);
 
 fn scripts() -> impl Strategy<Value = Scripts> {
     let plain = random::plain_operations().prop_filter("two spaces are two steps", |operation| {
-        !matches!(operation, Operation::MoveTo { .. } | Operation::CopyTo { .. })
+        use Operation as O;
+        !matches!(operation, O::MoveTo { .. } | O::CopyTo { .. } | O::Search { .. })
     });
     let operation = prop_oneof![2 => plain, 1 => random::claim_operations()];
     (vec(random::tuples(), 0..4), vec(vec(operation, 1..5), 2..=THREADS))

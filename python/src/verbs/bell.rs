@@ -43,6 +43,11 @@ impl BellObject {
         bell.as_deref().map(ask).ok_or_else(|| PyRuntimeError::new_err("this bell is closed"))
     }
 
+    /// Lets what happens to `waiter` ring; returns the number under which it is told of.
+    pub(crate) fn ring_for(&self, waiter: &tupelo::Waiter) -> PyResult<u32> {
+        self.with(|bell| bell.add(waiter))
+    }
+
     fn exception(&self, py: Python<'_>, error: &Error) -> PyErr {
         errors::from_space(py, error, &self.url)
     }
@@ -65,10 +70,7 @@ impl BellObject {
     /// Let what happens to `waiter` ring; return the number under which it is told of.
     fn add(&self, waiter: Place<'_>) -> PyResult<u32> {
         match waiter {
-            Place::Waiter(waiter) => {
-                let waiter = waiter.get().current()?;
-                self.with(|bell| bell.add(&waiter))
-            }
+            Place::Waiter(waiter) => self.ring_for(&*waiter.get().current()?),
             Place::Subscription(subscription) => {
                 let subscription = subscription.get().open()?;
                 self.with(|bell| bell.add_subscription(&subscription))
@@ -96,6 +98,13 @@ impl BellObject {
     /// How long the owner may wait before it looks around, in seconds.
     fn next_look(&self) -> PyResult<f64> {
         self.with(|bell| bell.next_look().as_secs_f64())
+    }
+
+    /// Say that the owner does not wait any more, until it listens or sleeps again. A closed bell rests.
+    fn rest(&self) {
+        if let Some(bell) = &*self.locked() {
+            bell.rest();
+        }
     }
 
     /// Do what blocked callers do now and then; return the waiters that have a tuple, and all watches.

@@ -1,9 +1,13 @@
 """`bench cases`: the parts that can be looked at alone, and what they do with a wrong result."""
 
+import threading
+
 import numpy as np
 import pytest
 
-from tupelo.bench.backends.space import SharedSpace
+import tupelo as ts
+from tupelo.bench.backends.manager import Manager
+from tupelo.bench.backends.space import PrivateSpace, SharedSpace
 from tupelo.bench.experiments.cases import ocean, password, skeleton
 from tupelo.bench.experiments.cases.skeleton import Searcher, Worker
 from tupelo.bench.harness.profiler import Profiler
@@ -22,9 +26,9 @@ class Shelf:
         return (word,) if word in self.words else None
 
 
-def searcher(shelves, order="round robin"):
+def searcher(spaces, order="round robin", backend=Manager):
     bench = Bench(1, Profiler(), None)
-    return Searcher(Worker(bench, SharedSpace(), 0, shelves, None), order), bench.profiler
+    return Searcher(Worker(bench, backend(), 0, spaces, None), order), bench.profiler
 
 
 def test_the_digest_of_the_papers_listing_is_that_of_its_password():
@@ -59,6 +63,35 @@ def test_by_success_factor_the_space_that_had_most_is_visited_first():
     for _ in range(3):
         search.read("c")
     assert [shelf.looks for shelf in shelves] == [1, 1, 3]
+
+
+@pytest.mark.parametrize("backend", [SharedSpace, PrivateSpace])
+@pytest.mark.parametrize("order", ["round robin", "success factor"])
+def test_where_the_system_waits_itself_visits_are_counted_the_same_way(
+    backend, order, new_url, eventually
+):
+    spaces = [ts.connect(new_url(backend.scheme), size="16M") for _ in range(3)]
+    search, profiler = searcher(spaces, order, backend)
+    spaces[0].put("a", 1)
+    assert search.read("a", int) == search.take("a", int) == ("a", 1)
+    spaces[2].put("c", 1)
+    assert search.read("c", int) == ("c", 1)
+    visits = 1 + 1 + 3
+    assert profiler.counts == {skeleton.VISITED: visits, skeleton.SEARCHES: 3}
+    assert profiler.tracks[skeleton.LOCAL_READING].total_operations == 2
+    assert profiler.tracks[skeleton.REMOTE_READING].total_operations == 3
+    waits = threading.Thread(target=search.take, args=("b", int))
+    waits.start()
+    eventually(lambda: min(space.stat()["waiters"] for space in spaces) > 0)
+    spaces[1].put("b", 1)
+    waits.join()
+    # A look at each, then a place in line in each: not one look per turn of a loop.
+    assert profiler.counts[skeleton.VISITED] == visits + 6
+    # What it waited is search time, but no look.
+    looked_ns = profiler.tracks[skeleton.REMOTE_READING].duration_ns[-1]
+    assert looked_ns < profiler.tracks[skeleton.SEARCH].duration_ns[-1]
+    for space in spaces:
+        space.close()
 
 
 def test_panels_stepped_with_their_borders_are_the_grid_stepped():

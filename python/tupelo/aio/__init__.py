@@ -28,8 +28,10 @@ cancelled aborts it.
 from __future__ import annotations
 
 import tupelo.space
+from tupelo._native import Found
 from tupelo.aio.claim import Claim
 from tupelo.aio.lease import Lease
+from tupelo.aio.searching import Search, search
 from tupelo.aio.space import Space
 from tupelo.aio.subscription import Subscription
 from tupelo.aio.transaction import Transaction, TransactionSpace
@@ -41,12 +43,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Claim",
+    "Found",
     "Lease",
+    "Search",
     "Space",
     "Subscription",
     "Transaction",
     "TransactionSpace",
     "connect",
+    "search",
 ]
 
 

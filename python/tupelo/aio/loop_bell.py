@@ -1,4 +1,4 @@
-"""How the tasks of one event loop wait for the tuples of one space.
+"""How the tasks of one event loop wait for the tuples of a space, or of several.
 
 A native `Bell` tells which of many places in line have something. The loop waits for its file
 descriptor, with all else that it waits for, and looks around from time to time as every blocked
@@ -8,18 +8,20 @@ nobody.
 
 from __future__ import annotations
 
+import asyncio
+
 from tupelo._native import Bell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import asyncio
+    from collections.abc import Sequence
     from typing import Any
 
     from tupelo._native import Space, Subscription, Waiter
 
     Place = Waiter | Subscription[Any]
 
-__all__ = ["LoopBell"]
+__all__ = ["LoopBell", "wait_for_any"]
 
 
 class LoopBell:
@@ -33,30 +35,31 @@ class LoopBell:
         self._next_look: asyncio.TimerHandle | None = None
         loop.add_reader(self._bell.fileno(), self._rung)
 
+    @property
+    def native(self) -> Bell:
+        """The bell itself."""
+        return self._bell
+
     async def wait(self, *places: Place, seconds: float | None) -> bool:
         """Wait until something happened to one of the places, or the time ran out.
 
         Returns:
             Whether something happened; perhaps in vain, so look.
         """
-        future: asyncio.Future[bool] = self._loop.create_future()
-        numbers = [self._bell.add(place) for place in places]
-        self._futures.update(dict.fromkeys(numbers, future))
-        timer = None
-        if seconds is not None:
-            timer = self._loop.call_later(seconds, _resolve, future, False)  # noqa: FBT003
-        try:
-            self._listen()
-            return await future
-        finally:
-            if timer is not None:
-                timer.cancel()
-            for number in numbers:
-                del self._futures[number]
-                self._bell.remove(number)
-            if not self._futures and self._next_look is not None:
-                self._next_look.cancel()
-                self._next_look = None
+        return await wait_for_any([(self, self._bell.add(place)) for place in places], seconds)
+
+    def expect(self, number: int, future: asyncio.Future[bool]) -> None:
+        """Resolve `future` when something happens to what was added under this number."""
+        self._futures[number] = future
+
+    def forget(self, number: int) -> None:
+        """Do not expect anything of what was added under this number any more."""
+        del self._futures[number]
+        self._bell.remove(number)
+        if not self._futures and self._next_look is not None:
+            self._next_look.cancel()
+            self._next_look = None
+            self._bell.rest()
 
     def rouse(self, place: Place) -> None:
         """Tell whoever waits for a place that something happened to it."""
@@ -72,7 +75,8 @@ class LoopBell:
             self._next_look.cancel()
         self._bell.close()
 
-    def _listen(self) -> None:
+    def listen(self) -> None:
+        """Have the loop told of what happens from now on, and of what has happened."""
         while not self._bell.listen():
             self._tell(self._bell.drain())
         if self._next_look is None:
@@ -86,7 +90,7 @@ class LoopBell:
             self._next_look.cancel()
             self._next_look = None
         if self._futures:
-            self._listen()
+            self.listen()
 
     def _look(self) -> None:
         self._next_look = None
@@ -96,13 +100,37 @@ class LoopBell:
             numbers = list(self._futures)
         self._tell(numbers)
         if self._futures:
-            self._listen()
+            self.listen()
 
     def _tell(self, numbers: list[int]) -> None:
         for number in numbers:
             future = self._futures.get(number)
             if future is not None:
                 _resolve(future, True)  # noqa: FBT003
+
+
+async def wait_for_any(rings: Sequence[tuple[LoopBell, int]], seconds: float | None) -> bool:
+    """Wait until a bell tells of one of these numbers, or the time ran out; then forget them all.
+
+    Returns:
+        Whether something happened; perhaps in vain, so look.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[bool] = loop.create_future()
+    timer = None
+    if seconds is not None:
+        timer = loop.call_later(seconds, _resolve, future, False)  # noqa: FBT003
+    for bell, number in rings:
+        bell.expect(number, future)
+    try:
+        for bell, _ in rings:
+            bell.listen()
+        return await future
+    finally:
+        if timer is not None:
+            timer.cancel()
+        for bell, number in rings:
+            bell.forget(number)
 
 
 def _resolve(future: asyncio.Future[bool], happened: bool) -> None:  # noqa: FBT001

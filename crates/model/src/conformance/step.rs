@@ -58,7 +58,7 @@ pub(super) struct Step<'a> {
 }
 
 /// The verbs that are one operation.
-const SIMPLE: [&str; 15] = [
+const SIMPLE: [&str; 16] = [
     "put",
     "put_all",
     "put_if_absent",
@@ -72,6 +72,7 @@ const SIMPLE: [&str; 15] = [
     "try_swap",
     "move_to",
     "copy_to",
+    "search",
     "cancel",
     "continue_scan",
 ];
@@ -113,6 +114,11 @@ impl Step<'_> {
             "try_swap" => Operation::TrySwap { template: template(), to: self.tuple("to") },
             "move_to" => Operation::MoveTo { template: template() },
             "copy_to" => Operation::CopyTo { template: template() },
+            "search" => {
+                let reads = self.optional("want").is_some_and(|want| want == "read");
+                let want = if reads { Want::Read } else { Want::Take };
+                Operation::Search { template: template(), want }
+            }
             "cancel" => Operation::Cancel { label: self.label(verb) },
             _ => Operation::ContinueScan { label: self.label(verb), at_most: self.number("by") },
         }

@@ -70,6 +70,7 @@ impl State {
                 let choices = self.choices(at, template, *order, View::READ);
                 self.per_choice(at, choices, timeout(), copy)
             }
+            Operation::Search { template, want } => self.finds(at, template, *want),
             Operation::TrySwap { template, to } => {
                 let choices = self.choices(at, template, Order::Fifo, View::TAKE);
                 self.per_choice(at, choices, Answer::Nothing, |space, place| {
@@ -133,6 +134,20 @@ impl State {
             after
         };
         self.space(at).with_room(&tuples, leaving).into_iter().map(outcome).collect()
+    }
+
+    /// One outcome per match in the first of both spaces that has one.
+    fn finds(&self, first: Place, template: &Template, want: Want) -> Vec<Outcome> {
+        let view = View::of_all(want);
+        let choices = |at| self.choices(at, template, Order::Fifo, view);
+        let here = choices(first);
+        let (at, choices) = if here.is_empty() {
+            (first.opposite(), choices(first.opposite()))
+        } else {
+            (first, here)
+        };
+        let change = if want == Want::Take { remove } else { copy };
+        self.per_choice(at, choices, timeout(), change)
     }
 
     /// The outcome of an operation that leaves no choice.

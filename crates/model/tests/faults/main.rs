@@ -355,7 +355,7 @@ fn the_comparison_with_the_model_objects_to_every_fault() {
     for fault in FAULTS {
         let config = Config { rng_seed: RngSeed::Fixed(7), ..Config::default() };
         let mut runner = TestRunner::new(config);
-        let objects = (0..10_000).any(|_| {
+        let objects = (0..30_000).any(|_| {
             let (limits, operations) = inputs.new_tree(&mut runner).unwrap().current();
             let space = || Space::with_limits(limits);
             let model = State::new(space(), space());

@@ -9,9 +9,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tupelo::{ConnectOptions, Encoded, Error, EventKind, Field, Order, Scan, Space};
+use tupelo::{ConnectOptions, Encoded, Error, EventKind, Field, Order, Scan, Search, Space};
 use tupelo::{SubscribeTerms, Subscription, Template, TemplateRef, Transaction};
-use tupelo::{Tuple, TupleRef, TupleView, Value, Waiter, Want, WhenFull};
+use tupelo::{Tuple, TupleRef, TupleView, Value, Visits, Waiter, Want, WhenFull};
 use tupelo_model::conformance::Subject;
 use tupelo_model::{Answer, Limits, Operation, Place};
 
@@ -98,6 +98,23 @@ impl Facade {
         }
     }
 
+    /// A search from the space `at` on.
+    fn searched(
+        &self,
+        at: Place,
+        template: &Template,
+        want: tupelo_model::Want,
+    ) -> Result<Answer, Error> {
+        let spaces = [at, at.opposite()].map(|place| self.space(place).clone());
+        let search = Search::new(spaces.into(), Visits::RoundRobin)?;
+        let (now, sink) = (Some(Duration::ZERO), |_: usize, view: TupleView<'_>| keep(view));
+        let found = with_refs(template, |template| match want {
+            tupelo_model::Want::Take => search.take(template, now, sink),
+            tupelo_model::Want::Read => search.read(template, now, sink),
+        })?;
+        Ok(Answer::Tuple(found.result))
+    }
+
     fn labelled(&mut self, at: Place, operation: &Operation) -> Result<Answer, Error> {
         Ok(match operation {
             Operation::Start { label, want, template } => {
@@ -162,6 +179,7 @@ impl Facade {
             | Operation::Inside { .. }
             | Operation::Commit { .. }
             | Operation::RollBack { .. } => self.with_transaction(at, operation)?,
+            Operation::Search { template, want } => self.searched(at, template, *want)?,
             _ => {
                 let (space, other) = (self.space(at).clone(), self.space(at.opposite()).clone());
                 plain(&space, &other, &mut self.hands, operation, Duration::ZERO)?

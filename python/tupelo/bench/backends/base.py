@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.lifetime import Server
 
 Fields = tuple[Any, ...]
+VisitOrder = Literal["round robin", "success factor"]
 
 
 @dataclass(frozen=True)
@@ -171,6 +172,14 @@ class Backend(Peer):
     @abstractmethod
     def open(self, space: str) -> Handle:
         """Open a space; called in the process that uses it."""
+
+    def search(self, spaces: Sequence[Any], order: VisitOrder) -> Any:  # noqa: ARG002
+        """What finds a match in one of several spaces without polling; None to poll them.
+
+        It has `take` and `read`, which wait and return an object with `tuple`, `space`, `visited`
+        (looks into a space) and `waited_s` (what of the time was no look).
+        """
+        return None
 
     def memory_bytes(self) -> int | None:
         """The memory that the tuples take now, as well as the system can tell."""

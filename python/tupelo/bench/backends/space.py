@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from tupelo.bench.backends.base import VisitOrder
+
 ROOM_BYTES = 64 << 20  # beside the tuples: each shape and each client has blocks of its own
 ROOM_FACTOR = 6  # a small tuple takes several times its payload, with its index
 
@@ -51,6 +53,9 @@ class SharedSpace(Backend):
 
     def open(self, space: str) -> Any:
         return ts.connect(self.url(space, self._owner), create=False)
+
+    def search(self, spaces: Sequence[Any], order: VisitOrder) -> Any:
+        return ts.Search(spaces, order=order)
 
     def memory_bytes(self) -> int | None:
         total = 0

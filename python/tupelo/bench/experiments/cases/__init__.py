@@ -22,7 +22,7 @@ from tupelo.bench.harness.runner import Job
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tupelo.bench.backends.base import Peer, Schema
+    from tupelo.bench.backends.base import Peer, Schema, VisitOrder
     from tupelo.bench.harness.record import Run
     from tupelo.bench.harness.runner import Options, Stage
     from tupelo.bench.report.figure import Figure
@@ -132,7 +132,7 @@ def sorting_jobs(*, quick: bool) -> Iterator[Job]:
 def ocean_jobs(*, quick: bool, ours: bool) -> Iterator[Job]:
     """Ocean model; the orders of search beside round robin are ours to show."""
     iterations = 5 if quick else 100
-    orders: tuple[skeleton.Order, ...] = ("round robin", "success factor")
+    orders: tuple[VisitOrder, ...] = ("round robin", "success factor")
     for size in (60,) if quick else (300, 600, 1_200):
         for workers in worker_counts(quick=quick, least=2):
             for order in orders if ours else orders[:1]:
@@ -141,7 +141,7 @@ def ocean_jobs(*, quick: bool, ours: bool) -> Iterator[Job]:
                     stage: Stage,
                     size: int = size,
                     workers: int = workers,
-                    order: skeleton.Order = order,
+                    order: VisitOrder = order,
                 ) -> None:
                     ocean.once(stage, ocean.Plan(size, workers, iterations, order, stage.seed))
 

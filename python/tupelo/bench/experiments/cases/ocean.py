@@ -16,7 +16,6 @@ from tupelo.bench.backends.base import Backend, Schema, Shape
 from tupelo.bench.experiments.cases.skeleton import (
     MASTER,
     TOTAL,
-    Order,
     Searcher,
     Worker,
     note,
@@ -26,6 +25,7 @@ from tupelo.bench.harness.workers import WrongResultError
 if TYPE_CHECKING:
     import numpy as np
 
+    from tupelo.bench.backends.base import VisitOrder
     from tupelo.bench.harness.runner import Stage
     from tupelo.bench.harness.workers import Bench
 
@@ -40,7 +40,7 @@ class Plan:
     size: int
     workers: int
     iterations: int
-    order: Order
+    order: VisitOrder
     seed: int
 
     def grid(self) -> np.ndarray:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.harness.profiler import merged
+from tupelo.bench.harness.profiler import NS_PER_S, merged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tupelo.bench.backends.base import Backend, Fields
+    from tupelo.bench.backends.base import Backend, Fields, VisitOrder
     from tupelo.bench.harness.profiler import Profiler
     from tupelo.bench.harness.runner import Stage
     from tupelo.bench.harness.workers import Bench
@@ -41,8 +41,6 @@ OPERATIONS = (
     REMOTE_READING,
 )
 EACH_MAX = 400  # searches of a worker that are recorded one by one
-
-Order = Literal["round robin", "success factor"]
 
 
 def names(workers: int) -> tuple[str, ...]:
@@ -114,12 +112,14 @@ class Searcher:
     """Looks for a tuple that is in one of several spaces, nobody knows which.
 
     As in the literature: the own space first, then the others in turn, again and again until it is
-    found. With "success factor", those first in which most searches of this kind ended so far.
+    found. With "success factor", those first in which most searches of this kind ended so far. A
+    backend that can wait in several spaces does that instead of looking again.
     """
 
-    def __init__(self, worker: Worker, order: Order = "round robin") -> None:
+    def __init__(self, worker: Worker, order: VisitOrder = "round robin") -> None:
         self._profiler = worker.bench.profiler
         self._spaces = worker.spaces
+        self._waits = worker.backend.search(worker.spaces, order)
         self._adapts = order == "success factor"
         self._order = list(range(len(worker.spaces)))
         self._found = [0] * len(worker.spaces)
@@ -127,13 +127,30 @@ class Searcher:
 
     def read(self, *template: Any) -> Fields:
         """Find a match and leave it where it is."""
-        return self._search(template, [space.try_read for space in self._spaces])
+        if self._waits is not None:
+            return self._wait(template, self._waits.read)
+        return self._poll(template, [space.try_read for space in self._spaces])
 
     def take(self, *template: Any) -> Fields:
         """Find a match and remove it."""
-        return self._search(template, [space.try_take for space in self._spaces])
+        if self._waits is not None:
+            return self._wait(template, self._waits.take)
+        return self._poll(template, [space.try_take for space in self._spaces])
 
-    def _search(self, template: Fields, look: Sequence[Any]) -> Fields:
+    def _wait(self, template: Fields, find: Any) -> Fields:
+        """Search by the system's own means; its looks are timed together, without the waiting."""
+        begin = perf_counter_ns()
+        found = find(*template)
+        duration_ns = perf_counter_ns() - begin
+        is_local = found.visited == 1 and found.space is self._spaces[0]
+        looked_ns = duration_ns - round(found.waited_s * NS_PER_S)
+        label = LOCAL_READING if is_local else REMOTE_READING
+        self._profiler.add(label, looked_ns, found.visited)
+        self._note(duration_ns, found.visited)
+        fields: Fields = found.tuple
+        return fields
+
+    def _poll(self, template: Fields, look: Sequence[Any]) -> Fields:
         add = self._profiler.add
         visited = 0
         begin = before = perf_counter_ns()

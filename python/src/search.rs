@@ -1,0 +1,366 @@
+//! Searches as objects of Python (rule O10): `Search`, what it finds, and for `tupelo.aio` its place in line.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use tupelo::{Error, Found as Hit, Line, Search, TemplateRef, Visits, Want};
+
+use crate::arguments::{self, Source};
+use crate::call::Argument;
+use crate::entries;
+use crate::errors::{self, Failure};
+use crate::results;
+use crate::space::Handle;
+use crate::template;
+use crate::timeout;
+use crate::verbs::bell::BellObject;
+use crate::waiting::{self, Deadline};
+
+/// Several spaces, to find a tuple that is in one of them. Public as `tupelo.Search`.
+#[pyclass(frozen, subclass, module = "tupelo._native", name = "Search")]
+pub(crate) struct SearchObject {
+    search: Search,
+    handles: Vec<Py<Handle>>,
+    /// What `Found.space` is for each: the space itself, or the one of `tupelo.aio` that has it.
+    shown: Vec<Py<PyAny>>,
+}
+
+/// What a search has found: the tuple, the space in which it was, and what it took.
+#[pyclass(frozen, generic, module = "tupelo", name = "Found", get_all)]
+pub(crate) struct Found {
+    /// The tuple, as it was put.
+    tuple: Py<PyAny>,
+    /// The space in which it was: one of those that were given.
+    space: Py<PyAny>,
+    /// How many looks into a space it took. A search that waits has looked into each space twice.
+    visited: usize,
+    /// How long the search waited for it, in seconds; 0.0 if it was there.
+    waited_s: f64,
+}
+
+#[pymethods]
+impl Found {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (tuple, space) = (self.tuple.bind(py).repr()?, self.space.bind(py).repr()?);
+        let (visited, waited_s) = (self.visited, self.waited_s);
+        Ok(format!("Found(tuple={tuple}, space={space}, visited={visited}, waited_s={waited_s:?})"))
+    }
+}
+
+type Sought<'a, 'py> = (&'a Bound<'py, PyTuple>, Option<&'a Bound<'py, PyDict>>);
+
+impl SearchObject {
+    /// Gives `use_template` the template of a call, and the arguments that it came from.
+    fn with_template<'py, R>(
+        &self,
+        sought: Sought<'_, 'py>,
+        use_template: impl FnOnce(&[TemplateRef<'_>], &[Argument<'_, 'py>]) -> Result<R, Failure>,
+    ) -> PyResult<R> {
+        let py = sought.0.py();
+        let given = self.given(sought).map_err(|failure| self.exception(py, failure))?;
+        let given: Vec<Argument<'_, 'py>> = given.iter_borrowed().collect();
+        arguments::with_template(py, (Source::Positional, &given), |template| {
+            use_template(template, &given)
+        })
+        .map_err(|failure| self.exception(py, failure))
+    }
+
+    /// What a verb of a space would be given for these arguments and keywords; all spaces have met its class.
+    fn given<'py>(&self, sought: Sought<'_, 'py>) -> Result<Bound<'py, PyTuple>, Failure> {
+        let given = template::sought(self.handles[0].get(), sought)?;
+        if sought.0.len() == 1
+            && let Some((entry, _)) = entries::of_object(&sought.0.get_item(0)?)?
+        {
+            for handle in &self.handles[1..] {
+                entries::meet(sought.0.py(), handle.get(), &entry)?;
+            }
+        }
+        Ok(given)
+    }
+
+    /// The exception for what one of the spaces said.
+    #[cold]
+    fn exception(&self, py: Python<'_>, failure: Failure) -> PyErr {
+        let handles = || self.handles.iter().map(Py::get);
+        let speaker = match &failure {
+            Failure::Space(Error::SpaceClosed { url }) => {
+                handles().find(|handle| handle.space().url() == url)
+            }
+            _ => None,
+        };
+        speaker.unwrap_or(self.handles[0].get()).exception(py, failure)
+    }
+
+    fn found<'py>(
+        &self,
+        py: Python<'py>,
+        hit: Hit<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, Found>> {
+        let found = Found {
+            tuple: hit.result.unbind(),
+            space: self.shown[hit.place].clone_ref(py),
+            visited: hit.visited,
+            waited_s: hit.waited.as_secs_f64(),
+        };
+        Bound::new(py, found)
+    }
+
+    fn try_find<'py>(
+        &self,
+        want: Want,
+        template: &[TemplateRef<'_>],
+        given: &[Argument<'_, 'py>],
+        py: Python<'py>,
+    ) -> Result<Option<Bound<'py, Found>>, Failure> {
+        let sink = |place: usize, view: tupelo::TupleView<'_>| {
+            results::tuple(py, view, given, self.handles[place].get().objects())
+        };
+        let hit = match want {
+            Want::Take => self.search.try_take(template, sink)?,
+            Want::Read => self.search.try_read(template, sink)?,
+        };
+        Ok(hit.map(|hit| self.found(py, hit)).transpose()?)
+    }
+
+    /// Picks up what was handed over to `line`.
+    fn finish_now<'py>(
+        &self,
+        py: Python<'py>,
+        line: &mut Line,
+        given: &[Argument<'_, 'py>],
+    ) -> Result<Option<Bound<'py, Found>>, Failure> {
+        let hit = line.finish_now(|place, view| {
+            results::tuple(py, view, given, self.handles[place].get().objects())
+        })?;
+        Ok(hit.map(|hit| self.found(py, hit)).transpose()?)
+    }
+
+    fn find<'py>(
+        &self,
+        want: Want,
+        sought: Sought<'_, 'py>,
+        timeout: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, Found>> {
+        let py = sought.0.py();
+        let timeout = timeout::seconds("timeout", timeout.map(Bound::as_borrowed).as_ref())?;
+        let deadline = Deadline::after(timeout);
+        self.with_template(sought, |template, given| {
+            if let Some(found) = self.try_find(want, template, given, py)? {
+                return Ok(found);
+            }
+            if !deadline.is_now() {
+                let mut line = self.search.line(template, want)?;
+                loop {
+                    if let Some(found) = self.finish_now(py, &mut line, given)? {
+                        return Ok(found);
+                    }
+                    if deadline.is_over() {
+                        break;
+                    }
+                    waiting::in_slices(py, &deadline, |slice| line.wait(Some(slice)))?;
+                }
+            }
+            Err(self.search.timeout(verb(want), template, deadline.timeout()).into())
+        })
+    }
+}
+
+#[pymethods]
+impl SearchObject {
+    #[new]
+    #[pyo3(signature = (spaces, order, shown = None))]
+    fn new(
+        py: Python<'_>,
+        spaces: Vec<Bound<'_, Handle>>,
+        order: &str,
+        shown: Option<Vec<Py<PyAny>>>,
+    ) -> PyResult<Self> {
+        let visits = match order {
+            "round robin" => Visits::RoundRobin,
+            "success factor" => Visits::SuccessFactor,
+            other => {
+                let message = format!("order is {other:?}: give 'round robin' or 'success factor'");
+                return Err(PyValueError::new_err(message));
+            }
+        };
+        let inner = spaces.iter().map(|space| space.get().space().clone()).collect();
+        let search =
+            Search::new(inner, visits).map_err(|error| errors::from_space(py, &error, ""))?;
+        let shown = shown.unwrap_or_else(|| {
+            spaces.iter().map(|space| space.clone().into_any().unbind()).collect()
+        });
+        if shown.len() != spaces.len() {
+            return Err(PyTypeError::new_err("as many spaces are to be shown as searched"));
+        }
+        Ok(Self { search, handles: spaces.into_iter().map(Bound::unbind).collect(), shown })
+    }
+
+    /// The spaces, in the order of the list that was given.
+    #[getter]
+    fn spaces<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.shown)
+    }
+
+    /// Take a match from one of the spaces, waiting for one in all of them.
+    ///
+    /// Exactly one tuple is taken; what another space had handed over meanwhile goes back to its place there (T5).
+    ///
+    /// Args:
+    ///     template: as for `Space.take`.
+    ///     timeout: longest wait, in seconds. None waits for ever; 0 does not wait.
+    ///     where: a condition over the whole tuple (rule M9).
+    ///
+    /// Returns:
+    ///     What was found: a `Found`, with the tuple, its space, and how many looks it took.
+    ///
+    /// Raises:
+    ///     `Timeout`: nothing matched in any space in time. No space has changed.
+    ///     `SpaceClosed`: one of the spaces was closed. No space has changed.
+    #[pyo3(signature = (*template, timeout = None, **fields))]
+    fn take<'py>(
+        &self,
+        template: &Bound<'py, PyTuple>,
+        timeout: Option<&Bound<'py, PyAny>>,
+        fields: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, Found>> {
+        self.find(Want::Take, (template, fields), timeout)
+    }
+
+    /// Return a copy of a match from one of the spaces, waiting for one in all of them. It stays where it is.
+    ///
+    /// As `take` but for that.
+    #[pyo3(signature = (*template, timeout = None, **fields))]
+    fn read<'py>(
+        &self,
+        template: &Bound<'py, PyTuple>,
+        timeout: Option<&Bound<'py, PyAny>>,
+        fields: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, Found>> {
+        self.find(Want::Read, (template, fields), timeout)
+    }
+
+    /// Take a match from one of the spaces, or return None at once if there is none. Looks into each space once.
+    #[pyo3(signature = (*template, **fields))]
+    fn try_take<'py>(
+        &self,
+        py: Python<'py>,
+        template: &Bound<'py, PyTuple>,
+        fields: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Option<Bound<'py, Found>>> {
+        self.with_template((template, fields), |template, given| {
+            self.try_find(Want::Take, template, given, py)
+        })
+    }
+
+    /// Return a copy of a match from one of the spaces, or None at once if there is none.
+    #[pyo3(signature = (*template, **fields))]
+    fn try_read<'py>(
+        &self,
+        py: Python<'py>,
+        template: &Bound<'py, PyTuple>,
+        fields: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Option<Bound<'py, Found>>> {
+        self.with_template((template, fields), |template, given| {
+            self.try_find(Want::Read, template, given, py)
+        })
+    }
+
+    /// Get in line in all spaces, for who has looked before and waits in a manner of its own. For `tupelo.aio`.
+    #[pyo3(signature = (want, /, *template, **fields))]
+    fn line(
+        slf: &Bound<'_, Self>,
+        want: &str,
+        template: &Bound<'_, PyTuple>,
+        fields: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<LineObject> {
+        let this = slf.get();
+        let want = if want == "read" { Want::Read } else { Want::Take };
+        let line = this.with_template((template, fields), |template, _| {
+            Ok(this.search.line(template, want)?)
+        })?;
+        Ok(LineObject { line: Mutex::new(Some(line)), search: slf.clone().unbind() })
+    }
+
+    /// The exception of a search that waited in vain.
+    #[pyo3(signature = (want, seconds, /, *template, **fields))]
+    fn timed_out(
+        &self,
+        want: &str,
+        seconds: f64,
+        template: &Bound<'_, PyTuple>,
+        fields: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyErr> {
+        let verb = if want == "read" { "read" } else { "take" };
+        let error = self.with_template((template, fields), |template, _| {
+            Ok(self.search.timeout(verb, template, std::time::Duration::from_secs_f64(seconds)))
+        })?;
+        Ok(self.exception(template.py(), error.into()))
+    }
+
+    fn __repr__(&self) -> String {
+        let urls: Vec<_> = self.handles.iter().map(|handle| handle.get().space().url()).collect();
+        format!("<Search {}>", urls.join(", "))
+    }
+}
+
+/// A place in line in several spaces. Cancelled when it is forgotten.
+#[pyclass(frozen, module = "tupelo._native", name = "Line")]
+pub(crate) struct LineObject {
+    /// None once it was finished or cancelled.
+    line: Mutex<Option<Line>>,
+    search: Py<SearchObject>,
+}
+
+impl LineObject {
+    fn locked(&self) -> MutexGuard<'_, Option<Line>> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn done() -> PyErr {
+        PyRuntimeError::new_err("this line is done")
+    }
+}
+
+#[pymethods]
+impl LineObject {
+    /// Let what happens in each space ring the bell that stands in its place; return where it is in line, and the
+    /// number under which that bell tells of it.
+    #[expect(clippy::needless_pass_by_value, reason = "a list of Python arrives as a vector")]
+    fn ring(&self, bells: Vec<Bound<'_, BellObject>>) -> PyResult<Vec<(usize, u32)>> {
+        let line = self.locked();
+        let places = line.as_ref().ok_or_else(Self::done)?.places();
+        let ring = |(place, waiter): (usize, &tupelo::Waiter)| {
+            let bell = bells.get(place).ok_or_else(|| PyTypeError::new_err("a bell per space"))?;
+            Ok((place, bell.get().ring_for(waiter)?))
+        };
+        places.map(ring).collect()
+    }
+
+    /// Pick up a tuple and give up all other places; None if there is none yet.
+    fn finish_now<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, Found>>> {
+        let search = self.search.get();
+        let mut line = self.locked().take().ok_or_else(Self::done)?;
+        let found = search.finish_now(py, &mut line, &[]);
+        let found = found.map_err(|failure| search.exception(py, failure))?;
+        if found.is_none() {
+            *self.locked() = Some(line);
+        }
+        Ok(found)
+    }
+
+    /// Give up. A tuple that was handed over goes back to its place (T5).
+    fn cancel(&self) {
+        let line = self.locked().take();
+        drop(line);
+    }
+}
+
+const fn verb(want: Want) -> &'static str {
+    match want {
+        Want::Take => "take",
+        Want::Read => "read",
+    }
+}

@@ -1,0 +1,128 @@
+"""tupelo.aio.search: as tupelo.search, without a thread that waits (O10, T5)."""
+
+import asyncio
+import random
+
+import pytest
+
+import tupelo as ts
+from tupelo import aio
+
+SEED = 11
+
+
+@pytest.fixture
+def three(new_url):
+    """Return three empty spaces of both kinds."""
+    opened = [aio.connect(new_url(scheme), size="64M") for scheme in ("mem", "shm", "mem")]
+    yield opened
+    for space in opened:
+        space.close()
+
+
+def waiters(spaces):
+    return [space.blocking.stat()["waiters"] for space in spaces]
+
+
+async def until_in_line(spaces, places):
+    """Wait until so many wait in each space, and the event loop's bell."""
+    while min(waiters(spaces)) < places:  # noqa: ASYNC110 - nobody is told who waits
+        await asyncio.sleep(0)
+
+
+def test_what_is_there_is_had_at_once(three):
+    async def main():
+        await three[1].put("job", 7)
+        found = await aio.search(three, "job", int, want="read")
+        assert (found.tuple, found.space, found.visited) == (("job", 7), three[1], 2)
+        search = aio.Search(three)
+        assert search.spaces == tuple(three)
+        assert (await search.try_read("job", ...)).space is three[1]
+        assert (await search.take("job", ...)).waited_s == 0
+        assert await search.try_take("job", ...) is None
+
+    asyncio.run(main())
+
+
+def test_a_search_waits_in_all_spaces_t6(three):
+    async def main():
+        search = aio.Search(three, order="success factor")
+        for place in (2, 0, 1):
+            later = asyncio.create_task(search.take("job", int, timeout=60))
+            await until_in_line(three, 1)
+            await three[place].put("job", place)
+            found = await later
+            assert (found.tuple, found.space) == (("job", place), three[place])
+            assert found.visited == 6
+        assert await three[0].count(ts.REST) == 0
+
+    asyncio.run(main())
+
+
+def test_a_thousand_searches_share_the_bells_of_the_loop_t1(three):
+    async def main():
+        search = aio.Search(three)
+        tasks = [asyncio.create_task(search.take("job", n, timeout=60)) for n in range(1_000)]
+        await until_in_line(three, 1_000)
+        assert max(waiters(three)) == 1_000
+        for number in random.Random(SEED).sample(range(1_000), 1_000):
+            await three[number % 3].put("job", number)
+        found = await asyncio.gather(*tasks)
+        assert [each.tuple[1] for each in found] == list(range(1_000))
+        assert waiters(three) == [0, 0, 0]
+
+    asyncio.run(main())
+
+
+def test_a_search_in_vain_ends_in_time_and_refuses_what_makes_no_sense(three):
+    async def main():
+        with pytest.raises(ts.Timeout, match=r"within 0.01 s in mem://\S+ and 2 more"):
+            await aio.search(three, "job", int, timeout=0.01)
+        with pytest.raises(ts.Timeout):
+            await aio.search(three, "job", int, timeout=0, want="read")
+        with pytest.raises(ValueError, match="timeout is -1"):
+            await aio.search(three, "job", timeout=-1)
+        with pytest.raises(ValueError, match="want is 'have'"):
+            await aio.search(three, "job", want="have")
+        with pytest.raises(TypeError, match="type Space: give one of tupelo"):
+            aio.Search([three[0].blocking])
+        with pytest.raises(ts.Timeout):
+            await aio.search(three, "job", int, where="f[1] > 3", timeout=0.01)
+        assert waiters(three) == [0, 0, 0]
+
+    asyncio.run(main())
+
+
+def test_closing_a_space_ends_the_search(three):
+    async def main():
+        later = asyncio.create_task(aio.search(three, "job", int))
+        await until_in_line(three, 1)
+        three[1].close()
+        with pytest.raises(ts.SpaceClosed):
+            await later
+
+    asyncio.run(main())
+
+
+def test_cancelling_at_random_moments_loses_nothing_t5(three):
+    count = 1_000
+
+    async def main():
+        chance = random.Random(SEED)
+        search = aio.Search(three)
+        tasks = [asyncio.create_task(search.take("job", int)) for _ in range(count)]
+        for number in range(count):
+            await chance.choice(three).put("job", number)
+            chance.choice(tasks).cancel()
+            if chance.random() < 0.2:
+                await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        taken = [each.tuple for each in ended if not isinstance(each, asyncio.CancelledError)]
+        assert 0 < len(taken) < count
+        taken += [one for space in three for one in await space.take_all("job", int)]
+        assert sorted(number for _, number in taken) == list(range(count))
+        assert waiters(three) == [0, 0, 0]
+
+    asyncio.run(main())

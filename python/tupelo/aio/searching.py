@@ -1,0 +1,130 @@
+"""Finding a tuple that is in one of several spaces, for asyncio: as `tupelo.searching`.
+
+What does not wait, the order of the spaces, the getting in line and the picking up are those of
+the native `Search`; only the waiting is the event loop's, by the bells that it has in the spaces
+anyway.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from tupelo import _native, searching
+from tupelo._native import Found
+from tupelo.aio.loop_bell import wait_for_any
+from tupelo.aio.space import Space
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, Literal
+
+    from tupelo._native import Line, Seconds, VisitOrder
+
+__all__ = ["Found", "Search", "search"]
+
+
+class Search:
+    """Several spaces of `tupelo.aio`, to find tuples that are in one; see `tupelo.Search`.
+
+    >>> import asyncio
+    >>> from tupelo import aio
+    >>> async def main():
+    ...     async with aio.connect("mem://near") as near, aio.connect("mem://far") as far:
+    ...         search = aio.Search([near, far], order="success factor")
+    ...         later = asyncio.create_task(search.take("border", int, timeout=5))
+    ...         await far.put("border", 7)
+    ...         return (await later).tuple
+    >>> asyncio.run(main())
+    ('border', 7)
+    """
+
+    def __init__(self, spaces: Iterable[Space], *, order: VisitOrder = "round robin") -> None:
+        """Prepare to search; nothing happens in the spaces."""
+        self._spaces: list[Space] = searching.checked(spaces, Space)
+        blocking = [space.blocking for space in self._spaces]
+        self._native = _native.Search(blocking, order, self._spaces)
+
+    @property
+    def spaces(self) -> tuple[Space, ...]:
+        """The spaces, in the order of the list that was given."""
+        return tuple(self._spaces)
+
+    def __repr__(self) -> str:
+        """Show where it looks."""
+        return f"<aio.Search {', '.join(space.url for space in self._spaces)}>"
+
+    async def take(
+        self, *template: Any, timeout: Seconds | None = None, **fields: Any
+    ) -> Found[Any]:
+        """Take a match from one of the spaces, waiting for one in all of them."""
+        seconds = _native.seconds("timeout", timeout)
+        found = self._native.try_take(*template, **fields)
+        return found or await self._find("take", template, seconds, fields)
+
+    async def read(
+        self, *template: Any, timeout: Seconds | None = None, **fields: Any
+    ) -> Found[Any]:
+        """Copy a match from one of the spaces, waiting for one in all of them."""
+        seconds = _native.seconds("timeout", timeout)
+        found = self._native.try_read(*template, **fields)
+        return found or await self._find("read", template, seconds, fields)
+
+    async def try_take(self, *template: Any, **fields: Any) -> Found[Any] | None:
+        """Take a match from one of the spaces, or return None at once."""
+        return self._native.try_take(*template, **fields)
+
+    async def try_read(self, *template: Any, **fields: Any) -> Found[Any] | None:
+        """Copy a match from one of the spaces, or return None at once."""
+        return self._native.try_read(*template, **fields)
+
+    async def _find(
+        self,
+        want: Literal["take", "read"],
+        template: tuple[Any, ...],
+        seconds: float | None,
+        fields: dict[str, Any],
+    ) -> Found[Any]:
+        """Get in line for a match in all spaces, wait for it, and pick it up."""
+        found = None
+        if seconds != 0:
+            line = self._native.line(want, *template, **fields)
+            try:
+                found = await self._served(line, seconds)
+            finally:
+                # What was handed over in the meantime goes back to its place (rule T5).
+                line.cancel()
+        if found is None:
+            raise self._native.timed_out(want, seconds or 0.0, *template, **fields)
+        return found
+
+    async def _served(self, line: Line, seconds: float | None) -> Found[Any] | None:
+        """Wait for what is handed over to a place in line; None if the time runs out."""
+        loop = asyncio.get_running_loop()
+        deadline = None if seconds is None else loop.time() + seconds
+        while True:
+            found = line.finish_now()
+            if found is not None:
+                return found
+            left = None if deadline is None else deadline - loop.time()
+            if left is not None and left <= 0:
+                return None
+            bells = [space._bell(loop) for space in self._spaces]
+            rings = line.ring([bell.native for bell in bells])
+            await wait_for_any([(bells[place], number) for place, number in rings], left)
+
+
+async def search(
+    spaces: Iterable[Space],
+    *template: Any,
+    timeout: Seconds | None = None,
+    want: Literal["take", "read"] = "take",
+    **fields: Any,
+) -> Found[Any]:
+    """Take a match from one of several spaces, waiting for one in all; see `tupelo.search`."""
+    if want not in ("take", "read"):
+        message = f"want is {want!r}: give 'take' or 'read'"
+        raise ValueError(message)
+    searcher = Search(spaces)
+    find = searcher.take if want == "take" else searcher.read
+    return await find(*template, timeout=timeout, **fields)

@@ -1,0 +1,125 @@
+"""Finding a tuple that is in one of several spaces, nobody knows which (rule O10).
+
+`search` does it once; a `Search` keeps what it has learned and what it waits with, for who does it
+again and again. The work is done by the native module: each space is asked once, then the caller
+gets in line in all of them and sleeps, and of what is handed over one tuple is picked up.
+"""
+
+from __future__ import annotations
+
+import os
+
+from tupelo import _native
+from tupelo._native import Found
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any, Literal, Self
+
+    from tupelo._native import Seconds, Space, VisitOrder
+
+__all__ = ["Found", "Search", "search"]
+
+
+class Search(_native.Search):
+    """Several spaces, to find tuples that are in one of them.
+
+    Args:
+        spaces: where to look: connections by `connect`, of any kinds, at most 256.
+        order: which space is asked first. "round robin": the first of the list, then the others in
+            turn. "success factor": the one in which most searches for such a tuple have ended so
+            far; such: with the same first field, if that is a text, and the same types of the
+            others. What is learned is this object's own.
+
+    Raises:
+        ValueError: there is no space, or one twice; there is no such order.
+        TypeError: something in the list is no space of `tupelo.connect`.
+        LimitExceeded: more than 256 spaces.
+
+    Threads may share it, and after a fork the child may use it.
+
+    >>> near, far = ts.connect("mem://near"), ts.connect("mem://far")
+    >>> search = ts.Search([near, far], order="success factor")
+    >>> far.put_all([("border", 1), ("border", 2)])
+    2
+    >>> found = search.take("border", int)
+    >>> found.tuple, found.space.name, found.visited
+    (('border', 1), 'far', 2)
+    >>> search.take("border", int).visited
+    1
+    """
+
+    def __new__(cls, spaces: Iterable[Space], *, order: VisitOrder = "round robin") -> Self:
+        """Make one; where somebody records, one that writes down what it finds."""
+        made: type[_native.Search] = cls
+        if cls is Search and os.environ.get("TUPELO_RECORD"):
+            from tupelo.recording import RecordingSearch  # noqa: PLC0415 - only where it is used
+
+            made = RecordingSearch
+        return _native.Search.__new__(made, checked(spaces), order)  # type: ignore[return-value]
+
+
+def checked(spaces: Iterable[Any], kind: type = _native.Space) -> list[Any]:
+    """Return the spaces as a list.
+
+    Raises:
+        TypeError: that is no list of spaces.
+    """
+    where = "tupelo.connect" if kind is _native.Space else "tupelo.aio.connect"
+    if isinstance(spaces, kind):
+        message = f"spaces is {spaces!r}: give a list, as in [space]"
+        raise TypeError(message)
+    listed = list(spaces)
+    for place, space in enumerate(listed):
+        if not isinstance(space, kind):
+            name = type(space).__name__
+            message = f"spaces[{place}] has the type {name}: give one of {where}"
+            raise TypeError(message)
+    return listed
+
+
+def search(
+    spaces: Iterable[Space],
+    *template: Any,
+    timeout: Seconds | None = None,
+    want: Literal["take", "read"] = "take",
+    **fields: Any,
+) -> Found[Any]:
+    """Take a match from one of several spaces, waiting for one in all of them.
+
+    Exactly one tuple is taken. What another space had handed over meanwhile goes back to its place
+    there, with its age (rules O10, T5); so does everything if the call times out or is interrupted.
+
+    Args:
+        spaces: where to look, in this order: connections by `connect`, of any kinds, at most 256.
+        template: as for `take`.
+        timeout: longest wait, in seconds. None waits for ever; 0 does not wait.
+        want: "take" removes the tuple, "read" leaves it where it is and returns a copy.
+        fields: `where=`, and fields of a class of entries by name, as for `take`.
+
+    Returns:
+        What was found: `tuple`; `space`, which is one of those given; `visited`, how many looks it
+        took; `waited_s`, how long it waited.
+
+    Raises:
+        Timeout: nothing matched in any space in time. No space has changed.
+        SpaceClosed: one of the spaces was closed. No space has changed.
+        ValueError: there is no space, or one twice.
+        TypeError: something in the list is no space of `tupelo.connect`.
+
+    To search again and again, keep a `Search`.
+
+    >>> near, far = ts.connect("mem://near"), ts.connect("mem://far")
+    >>> far.put("border", 7)
+    >>> found = ts.search([near, far], "border", int, timeout=1)
+    >>> found.tuple, found.space.name
+    (('border', 7), 'far')
+    """
+    if want not in ("take", "read"):
+        message = f"want is {want!r}: give 'take' or 'read'"
+        raise ValueError(message)
+    searcher = Search(spaces)
+    find = searcher.take if want == "take" else searcher.read
+    found: Found[Any] = find(*template, timeout=timeout, **fields)
+    return found
