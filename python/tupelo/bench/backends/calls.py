@@ -1,7 +1,8 @@
 """Calls: one process asks, another answers. UDP sockets, gRPC, and any space as a way to call.
 
 A `Caller` is to `bench rpc` and `bench sort` what a `Backend` is to the other experiments. Requests
-and answers are bytes; what they mean is the experiment's business.
+and answers are bytes; what they mean is the experiment's business. A `NativeCaller` is programs of
+another language on both sides, which time themselves.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from tupelo.bench.backends.base import Backend, Peer, Schema, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import numpy as np
+
+    from tupelo.bench.harness.lifetime import Server
 
     Answer = Callable[[bytes], bytes]
 
@@ -62,6 +67,35 @@ class Caller(Peer):
     @abstractmethod
     def client(self, servers: int) -> Client:
         """Connect to that many servers."""
+
+
+class NativeClient(Protocol):
+    """A program that calls, and times its calls itself."""
+
+    def exchange(
+        self, request_bytes: int, answer_bytes: int, count: int, warm_up: int
+    ) -> list[int]:
+        """Call the first server again and again, and check; the nanoseconds of each call."""
+
+    def sort(self, parts: Sequence[np.ndarray]) -> tuple[list[np.ndarray], int]:
+        """Have each server sort a part, all at once; the sorted parts, and the nanoseconds."""
+
+    def stop(self) -> None:
+        """End the servers, and the client."""
+
+
+class NativeCaller(Peer):
+    """A way to call by programs in another language, which do what `NativeClient` says."""
+
+    folder: Path
+
+    @abstractmethod
+    def serve(self, number: int) -> Server:
+        """Start a server; it answers when this returns, and ends when its client says so."""
+
+    @abstractmethod
+    def client(self, servers: int) -> NativeClient:
+        """Start a client that is connected to so many servers."""
 
 
 SCHEMA = Schema((Shape("request", 3), Shape("response", 3)))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tupelo.bench.backends.grpc_calls import GRPC
 from tupelo.bench.backends.javaspaces import JavaSpaces
 from tupelo.bench.backends.manager import Manager
+from tupelo.bench.backends.omniorb import OmniORB
 from tupelo.bench.backends.postgres import Postgres
 from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.redis import Redis
@@ -31,6 +32,7 @@ PEERS: tuple[type[Peer], ...] = (
     Rinda,
     UDP,
     GRPC,
+    OmniORB,
 )
 
 OURS = ("tupelo-shm", "tupelo-mem")

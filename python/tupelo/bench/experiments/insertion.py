@@ -17,20 +17,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
+PROGRAMS = Path(__file__).parents[1] / "backends" / "native"
 SOURCE = """
-#include <stddef.h>
-#include <stdint.h>
+#include "insertion_sort.h"
 
-void insertion_sort(int64_t *numbers, size_t count) {
-  for (size_t next = 1; next < count; next++) {
-    int64_t number = numbers[next];
-    size_t place = next;
-    for (; place > 0 && numbers[place - 1] > number; place--) numbers[place] = numbers[place - 1];
-    numbers[place] = number;
-  }
-}
+void sort_numbers(int64_t *numbers, size_t count) { insertion_sort(numbers, count); }
 """
-OPTIONS = ("-O2", "-shared", "-fPIC")
+OPTIONS = ("-O2", "-shared", "-fPIC", f"-I{PROGRAMS}")
 
 
 def is_compiled() -> bool:
@@ -60,7 +53,7 @@ def insertion_sort(numbers: np.ndarray) -> np.ndarray:
     library = _library()
     copy = numbers.copy()
     if library is not None:
-        library.insertion_sort(ctypes.c_void_p(copy.ctypes.data), ctypes.c_size_t(copy.size))
+        library.sort_numbers(ctypes.c_void_p(copy.ctypes.data), ctypes.c_size_t(copy.size))
         return copy
     import numpy as np
 

@@ -18,7 +18,8 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Peer, Schema, Shape
-from tupelo.bench.backends.calls import SCHEMA, SPACE, Caller, SpaceCalls
+from tupelo.bench.backends.calls import SCHEMA, SPACE, Caller, NativeCaller, SpaceCalls
+from tupelo.bench.experiments import native
 from tupelo.bench.experiments.base import Experiment
 from tupelo.bench.harness.histogram import Histogram
 from tupelo.bench.harness.placement import placement
@@ -74,16 +75,18 @@ class RPC(Experiment):
     )
     question = "What does a remote call cost when it is two tuples?"
     where = "apart"
-    main = ("round trip", "latency under load p99", "one to many", "undirected")
+    main = ("round trip", native.ROUND_TRIP, "latency under load p99", "one to many", "undirected")
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
         left_out = ("tupelo-mem", "sqlite-durable")
-        wanted = (Backend, Caller)
+        wanted = (Backend, Caller, NativeCaller)
         return [p for p in all_peers if issubclass(p, wanted) and p.name not in left_out]
 
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
         quick = options.quick
         exchanges = 50 if quick else EXCHANGES
+        if issubclass(peer, NativeCaller):
+            return self._native_jobs(exchanges, quick=quick)
         found = []
         for where in ("apart", "together"):
             for size in (256, 8_192) if quick else SIZES:
@@ -107,6 +110,20 @@ class RPC(Experiment):
         plan = Plan(0, 0, requests)
         found.append(self._job({"requests": requests, "servers": READERS}, undirected, plan))
         return found
+
+    def _native_jobs(self, exchanges: int, *, quick: bool) -> list[Job]:
+        """A program that times itself can be asked for round trips, and for nothing of Python's."""
+        sizes = [(size, 0) for size in ((256, 8_192) if quick else SIZES)]
+        sizes += [(size, size) for size in ((100,) if quick else BOTH_WAYS)]
+        return [
+            self._job(
+                {"bytes": f"{size} each way" if answer else size, "placement": where},
+                native.closed_loop,
+                Plan(size, answer, exchanges),
+            )
+            for where in ("apart", "together")
+            for size, answer in sizes
+        ]
 
     def _job(self, parameters: dict[str, Any], once: Any, plan: Plan) -> Job:
         return Job(parameters, partial(once, plan=plan), once.__name__, SCHEMA, (SPACE,))

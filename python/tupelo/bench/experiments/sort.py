@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Peer
-from tupelo.bench.backends.calls import SCHEMA, SPACE, Caller
+from tupelo.bench.backends.calls import SCHEMA, SPACE, Caller, NativeCaller
+from tupelo.bench.experiments import native
 from tupelo.bench.experiments.base import Experiment
 from tupelo.bench.experiments.insertion import insertion_sort, is_compiled, prepare
 from tupelo.bench.experiments.rpc import calls
@@ -26,6 +28,8 @@ from tupelo.bench.report.units import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
 
     from tupelo.bench.backends.calls import Client
     from tupelo.bench.harness.record import Run
@@ -60,6 +64,12 @@ class Plan:
     workers: int
     seed: int
 
+    def numbers(self) -> np.ndarray:
+        """What is to be sorted."""
+        import numpy as np
+
+        return np.random.default_rng(self.seed).integers(1, 1 << 31, self.size, DTYPE)
+
 
 class Sort(Experiment):
     """Parallel insertion sort."""
@@ -79,15 +89,20 @@ class Sort(Experiment):
             peer
             for peer in all_peers
             if peer.name not in left_out
-            and (issubclass(peer, Backend) or (issubclass(peer, Caller) and peer.bytes_max is None))
+            and (
+                issubclass(peer, Backend | NativeCaller)
+                or (issubclass(peer, Caller) and peer.bytes_max is None)
+            )
         ]
 
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
-        del peer
+        is_native = issubclass(peer, NativeCaller)
+        language = "C" if is_native or is_compiled() else "Python"
+        run = once_natively if is_native else once
         return [
             Job(
-                {"size": size, "workers": workers, "sort": "C" if is_compiled() else "Python"},
-                partial(once, size=size, workers=workers),
+                {"size": size, "workers": workers, "sort": language},
+                partial(run, size=size, workers=workers),
                 "sort",
                 SCHEMA,
                 (SPACE,),
@@ -156,6 +171,15 @@ def once(stage: Stage, size: int, workers: int) -> None:
     stage.note(RESPONSE, "s", [profilers[-1].tracks[RESPONSE].total_s])
 
 
+def once_natively(stage: Stage, size: int, workers: int) -> None:
+    """The same by programs that time themselves: the way from the master to its own is left out."""
+    plan = Plan(size, workers, stage.seed)
+    _, profilers = stage.run(
+        *[(native.serve, (stage.peer,))] * workers, (native_master, (stage.peer, plan))
+    )
+    stage.note(RESPONSE, "s", [profilers[-1].tracks[RESPONSE].total_s])
+
+
 def worker(bench: Bench, peer: Any) -> None:
     """Sort what comes."""
     import numpy as np
@@ -171,16 +195,49 @@ def master(bench: Bench, peer: Any, plan: Plan) -> None:
     """Split, ask, merge, check."""
     import numpy as np
 
-    numbers = np.random.default_rng(plan.seed).integers(1, 1 << 31, plan.size, DTYPE)
+    numbers = plan.numbers()
     bench.start.wait()
     client: Client = calls(peer).client(plan.workers)
     bench.start.wait()
     with bench.profiler.time(RESPONSE):
         parts = client.call_many([p.tobytes() for p in np.array_split(numbers, plan.workers)])
-        together = np.concatenate([np.frombuffer(part, DTYPE) for part in parts])
-        together.sort(kind="stable")  # which finds the sorted runs, and merges them
-    if not np.array_equal(together, np.sort(numbers)):
-        message = f"the {plan.size} numbers are not sorted, or not all there"
-        raise WrongResultError(message)
+        together = merged([np.frombuffer(part, DTYPE) for part in parts])
+    check(together, numbers)
     client.stop(plan.workers)
     client.close()
+
+
+def native_master(bench: Bench, peer: NativeCaller, plan: Plan) -> None:
+    """Split, have a program ask, merge, check."""
+    import numpy as np
+
+    numbers = plan.numbers()
+    bench.start.wait()
+    client = peer.client(plan.workers)
+    begin = perf_counter_ns()
+    parts = np.array_split(numbers, plan.workers)
+    split_ns = perf_counter_ns() - begin
+    answers, asked_ns = client.sort(parts)
+    begin = perf_counter_ns()
+    together = merged(answers)
+    bench.profiler.add(RESPONSE, split_ns + asked_ns + perf_counter_ns() - begin)
+    check(together, numbers)
+    client.stop()
+
+
+def merged(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Sorted parts as one."""
+    import numpy as np
+
+    together = np.concatenate(parts)
+    together.sort(kind="stable")  # which finds the sorted runs, and merges them
+    return together
+
+
+def check(together: np.ndarray, numbers: np.ndarray) -> None:
+    """Compare with what a sequential sort makes of the numbers."""
+    import numpy as np
+
+    if not np.array_equal(together, np.sort(numbers)):
+        message = f"the {numbers.size} numbers are not sorted, or not all there"
+        raise WrongResultError(message)

@@ -1,0 +1,87 @@
+"""omniORB as a peer: what it needs, and, where that is installed, what its programs do."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tupelo.bench.backends import omniorb
+from tupelo.bench.backends.omniorb import OmniORB
+from tupelo.bench.harness.lifetime import ServerFailedError
+from tupelo.bench.harness.runner import started
+
+
+def here():
+    """The peer, where its packages are; elsewhere there is nothing to look at."""
+    return [OmniORB] if OmniORB.missing() is None else []
+
+
+def test_what_is_missing_is_named(monkeypatch):
+    has = {"omniidl", "g++"}
+    monkeypatch.setattr(omniorb.shutil, "which", lambda name: name if name in has else None)
+    monkeypatch.setattr(omniorb, "preprocessed", lambda _: None)
+    assert OmniORB.missing() == "no omniORB headers"
+    has.remove("g++")
+    assert OmniORB.missing() == "no g++"
+    has.clear()
+    assert OmniORB.missing() == "no omniidl"
+    assert "libomniorb4-dev" in OmniORB.how_to_install
+
+
+def test_a_build_that_fails_says_why(tmp_path):
+    with pytest.raises(ServerFailedError, match=r"cc failed\n(.*\n)*.*no-such-file"):
+        omniorb.step(tmp_path, "cc", "no-such-file.c")
+
+
+def test_its_servers_answer_and_sort_and_end_with_their_client():
+    for peer_class in here():
+        assert peer_class.version()[0].isdigit()
+        with started(peer_class) as peer:
+            servers = [peer.serve(number) for number in range(2)]
+            client = peer.client(2)
+            assert len(client.exchange(256, 0, 20, 5)) == 20
+            assert min(client.exchange(8_192, 100, 3, 0)) > 0
+            parts = [np.array([3, -1, 2]), np.arange(2_000)[::-1].copy()]
+            answers, duration_ns = client.sort(parts)
+            assert duration_ns > 0
+            assert [answer.tolist() for answer in answers] == [sorted(part) for part in parts]
+            client.stop()
+            assert [server.process.wait(60) for server in servers] == [0, 0]
+
+
+def test_a_client_that_can_not_do_what_it_is_told_says_so():
+    for peer_class in here():
+        with started(peer_class) as peer:
+            server = peer.serve(0)
+            client = peer.client(1)
+            with pytest.raises(ServerFailedError, match="ended with code 1"):
+                client.sort([np.arange(3)] * 2)
+            server.stop()
+
+
+def test_its_servers_listen_on_no_address_of_the_network():
+    for peer_class in here():
+        with started(peer_class) as peer:
+            server = peer.serve(0)
+            opened = Path(f"/proc/{server.process.pid}/fd").iterdir()
+            sockets = {str(link.readlink()) for link in opened}
+            lines = [
+                line
+                for table in ("tcp", "tcp6")
+                for line in Path(f"/proc/net/{table}").read_text(encoding="ascii").splitlines()
+            ]
+            assert not sockets & {f"socket:[{line.split()[9]}]" for line in lines[1:]}
+            server.stop()
+
+
+def test_the_experiments_show_its_figures_or_how_to_install_it(bench):
+    options = ("--quick", "--repeats", "1", "--vs", "omniorb")
+    runs = {experiment: bench(experiment, *options) for experiment in ("rpc", "sort")}
+    for experiment, ended in runs.items():
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        if not here():
+            assert f"{experiment}, omniorb : not installed" in ended.stdout
+            assert "apt-get install omniidl" in ended.stdout
+    if here():
+        assert "round trip between native programs" in runs["rpc"].stdout
+        assert "omniorb" in runs["sort"].stdout.split("response time")[1]

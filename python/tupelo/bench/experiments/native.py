@@ -1,0 +1,59 @@
+"""Calls between programs of another language, which time themselves (`NativeCaller`).
+
+What they measure is no column beside programs of Python: it has a metric of its own, but where the
+work is computed by compiled code on both sides (`bench sort`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tupelo.bench.harness.histogram import Histogram
+from tupelo.bench.harness.placement import placement
+from tupelo.bench.harness.workers import WrongResultError
+
+if TYPE_CHECKING:
+    from tupelo.bench.backends.calls import NativeCaller
+    from tupelo.bench.harness.runner import Stage
+    from tupelo.bench.harness.workers import Bench
+
+ROUND_TRIP = "round trip between native programs"
+WARM_UP = 100
+
+
+def closed_loop(stage: Stage, plan: Any) -> None:
+    """One request after the other."""
+    where = placement(stage.parameters["placement"])
+    _, (_, profiler) = stage.run_at(
+        (where.server, serve, (stage.peer,)),
+        (where.client, ask, (stage.peer, plan)),
+    )
+    track = profiler.tracks[ROUND_TRIP]
+    histogram = Histogram()
+    histogram.record(track.duration_ns)
+    stage.note(ROUND_TRIP, "s", [track.mean_s or 0.0])
+    for name, share in (("p50", 0.5), ("p99", 0.99)):
+        stage.note(f"{ROUND_TRIP} {name}", "s", [histogram.quantile(share) / 1e9])
+
+
+def serve(bench: Bench, peer: NativeCaller) -> None:
+    """Run a server program, on the processors of this process, until its client ends it."""
+    server = peer.serve(bench.number)
+    bench.start.wait()
+    code = server.process.wait()
+    if code:
+        message = f"the server program ended with code {code}"
+        raise RuntimeError(message)
+
+
+def ask(bench: Bench, peer: NativeCaller, plan: Any) -> None:
+    """Have a client program ask; it checks the answers."""
+    bench.start.wait()
+    client = peer.client(1)
+    times_ns = client.exchange(plan.request_bytes, plan.response_bytes, plan.exchanges, WARM_UP)
+    client.stop()
+    if len(times_ns) != plan.exchanges:
+        message = f"{plan.exchanges} calls were asked for, {len(times_ns)} were made"
+        raise WrongResultError(message)
+    for time_ns in times_ns:
+        bench.profiler.add(ROUND_TRIP, time_ns)
