@@ -51,6 +51,7 @@ DOCS = Path(__file__).parents[2] / "docs"
     [
         "python.md",
         "batteries.md",
+        "how-to/asyncio.md",
         "how-to/claim.md",
         "how-to/leases.md",
         "how-to/entries.md",
