@@ -81,7 +81,7 @@ fn a_claim_that_allows_no_attempt_is_a_mistake_of_the_program_k5() {
     let claimed = space.try_claim(&any, Order::Fifo, &terms, keep).unwrap_err();
     assert_eq!(
         claimed.to_string(),
-        "TUP-019: attempts_max is 0, and a claim is an attempt already"
+        "TUP-019: attempts_max is 0, and a claim is an attempt already\n  give Some(1) or more, or None for any number"
     );
     let waiter = space.waiter(&any, Want::Take).unwrap();
     assert!(waiter.wait(None).unwrap() && waiter.finish_claim(&terms, keep).is_err());
