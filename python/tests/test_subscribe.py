@@ -207,7 +207,7 @@ def test_entries_are_heard_as_entries_m7(space):
 
 def test_the_events_of_a_dead_subscriber_are_released_l5(space):
     if space.url.startswith("mem"):
-        pytest.skip("one process")
+        pytest.skip("a mem:// space is seen by one process: no other subscriber can die")
     code = (
         "import os, sys, tupelo; space = tupelo.connect(sys.argv[1])\n"
         "events = space.subscribe('n', int)\n"
@@ -227,7 +227,7 @@ def test_the_events_of_a_dead_subscriber_are_released_l5(space):
 
 def test_a_child_of_a_fork_has_no_part_in_it(space):
     if space.url.startswith("mem"):
-        pytest.skip("the space stays behind, too")
+        pytest.skip("a mem:// space is not there in the child: SpaceClosed comes first")
     with space.subscribe("n", int) as events:
         space.put("n", 1)
         pid = os.fork()
