@@ -117,6 +117,8 @@ const _: () = assert!(SHAPES.is_multiple_of(PAGE) && DIRECTORY.is_multiple_of(PA
 const _: () = assert!(STRIPES.is_multiple_of(PAGE) && CELLS.is_multiple_of(PAGE));
 const _: () = assert!(CLASSES.is_multiple_of(PAGE) && CLASS_BYTES_MAX <= CLASS_PAGE_BYTES);
 const _: () = assert!(RAISED.is_multiple_of(PAGE) && EXTENTS.is_multiple_of(PAGE));
+const _: () =
+    assert!(EXTENTS / GRANULE > WAITERS_MAX, "the number of a cell is no granule of the arena");
 
 /// Offset of shape number `index`.
 #[inline]

@@ -97,7 +97,7 @@ impl Engine {
         extension.init64(LEASE_END_MS, terms.lease.map_or(0, milliseconds));
         section.set(record.header, STATE, record::DELAYED);
         section.add(stripe.page(), DELAYED_COUNT, 1);
-        wheel::arm(self, section, stripe, record.reference, timers::now_and_in(after))?;
+        wheel::arm(self, section, stripe, record.reference, timers::moment_in(after))?;
         Ok(Delivery::default())
     }
 
@@ -112,7 +112,7 @@ impl Engine {
         if end_ms == 0 {
             return Ok(());
         }
-        wheel::arm(self, section, stripe, record.reference, (timers::now_ms(), end_ms))
+        wheel::arm(self, section, stripe, record.reference, end_ms)
     }
 
     /// Makes a tuple visible whose time has come, at `visible_ms`: the youngest of its shape (rule L3). It is gone if

@@ -52,7 +52,7 @@ mod waiters;
 
 pub use check::{Report, ShapeReport};
 pub use claim::dead::Obituary;
-pub use claim::{Attempt, Claim, ClaimTerms};
+pub use claim::{Attempt, Claim, ClaimRenewal, ClaimTerms};
 pub use engine::{CreateOptions, Engine};
 pub use error::{Error, Fullness, Need};
 pub use events::subscription::{EVENT_BYTES_MAX, EVENTS_MAX, Event, Subscription};

@@ -166,7 +166,6 @@ impl Engine {
         blocks::free_at(section, &self.layout, stripe, record.reference, record.header.part(0))
     }
 
-    #[cold]
     #[inline(never)]
     fn free_extension<'m>(
         &self,

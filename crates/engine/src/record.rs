@@ -420,6 +420,12 @@ impl ImageBuffer {
         let image = self.0.copy(view, start, image_bytes(record.header));
         TupleView::new(kinds, image, shape_of(record.header).1)
     }
+
+    /// The image that was copied last; empty if there was none.
+    #[inline]
+    pub(crate) fn copied(&self) -> &[u8] {
+        self.0.copied()
+    }
 }
 
 /// The image of a record that the caller holds, in place.

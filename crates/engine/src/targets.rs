@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use tupelo_shm::{Section, View};
-use tupelo_tuple::{PatternRef, TemplateRef, image};
+use tupelo_tuple::{PatternRef, TemplateRef, TupleView, image};
 
 use crate::Engine;
 use crate::claim::list::{self, List};
@@ -12,7 +12,7 @@ use crate::find::{Found, Order, Purpose, Search, chosen, extreme};
 use crate::judged::{OfShape, Verdicts};
 use crate::layout::head;
 use crate::put::Incoming;
-use crate::record::{self, ImageBuffer};
+use crate::record::{self, ImageBuffer, Record};
 use crate::registry::{self, Kinds};
 use crate::stripe::{self, HELD, Stripe};
 use crate::timers;
@@ -231,8 +231,35 @@ impl TupleCopy {
         Self { kinds: incoming.kinds, image: image.0, wide: size.wide }
     }
 
-    pub(crate) fn view(&self) -> tupelo_tuple::TupleView<'_> {
-        tupelo_tuple::TupleView::new(self.kinds.as_slice(), &self.image, self.wide)
+    pub(crate) fn view(&self) -> TupleView<'_> {
+        TupleView::new(self.kinds.as_slice(), &self.image, self.wide).of_class(self.kinds.class())
+    }
+}
+
+/// Room for a copy of a tuple on its way from the critical section to the sink, which is allocated only for a large one.
+pub(crate) struct TupleBuffer {
+    kinds: Kinds,
+    image: ImageBuffer,
+    wide: bool,
+}
+
+impl TupleBuffer {
+    pub(crate) const fn new() -> Self {
+        Self { kinds: Kinds::new(), image: ImageBuffer::new(), wide: false }
+    }
+
+    /// Copies the tuple of `record`, whose fields have `kinds`.
+    #[inline]
+    pub(crate) fn fill(&mut self, view: &View<'_>, record: Record<'_>, kinds: &Kinds) {
+        self.kinds = *kinds;
+        self.image.copy_of(view, record, kinds.as_slice());
+        (_, self.wide) = record::shape_of(record.header);
+    }
+
+    /// The tuple that was copied last.
+    #[inline]
+    pub(crate) fn view(&self) -> TupleView<'_> {
+        TupleView::new(self.kinds.as_slice(), self.image.copied(), self.wide)
             .of_class(self.kinds.class())
     }
 }

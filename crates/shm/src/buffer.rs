@@ -9,6 +9,8 @@ use crate::access::View;
 pub struct CopyBuffer {
     short: [MaybeUninit<u64>; Self::SHORT_BYTES / 8],
     long: Vec<u8>,
+    /// What the last copy filled, in bytes; of `long` if that is more than `short` has.
+    filled_bytes: usize,
 }
 
 impl Default for CopyBuffer {
@@ -24,7 +26,8 @@ impl CopyBuffer {
     /// An empty buffer; costs nothing.
     #[inline(always)]
     pub const fn new() -> Self {
-        Self { short: [const { MaybeUninit::uninit() }; Self::SHORT_BYTES / 8], long: Vec::new() }
+        let short = [const { MaybeUninit::uninit() }; Self::SHORT_BYTES / 8];
+        Self { short, long: Vec::new(), filled_bytes: 0 }
     }
 
     /// Copies `bytes` bytes at `offset` and returns them. Nothing, and a violation,
@@ -32,6 +35,7 @@ impl CopyBuffer {
     /// anything is allocated for it.
     #[inline(always)]
     pub fn copy(&mut self, view: &View<'_>, offset: usize, bytes: usize) -> &[u8] {
+        self.filled_bytes = 0;
         if bytes > Self::SHORT_BYTES {
             return self.copy_long(view, offset, bytes);
         }
@@ -41,8 +45,19 @@ impl CopyBuffer {
         let short = self.short.as_mut_ptr().cast();
         // SAFETY: `bytes` are no more than `short` has; the view checked where they come from.
         unsafe { view.copy_to(offset, short, bytes) };
+        self.filled_bytes = bytes;
         // SAFETY: the first `bytes` bytes were written just now.
         unsafe { std::slice::from_raw_parts(short, bytes) }
+    }
+
+    /// What the last copy returned; empty if there was none.
+    #[inline]
+    pub fn copied(&self) -> &[u8] {
+        if self.filled_bytes > Self::SHORT_BYTES {
+            return &self.long;
+        }
+        // SAFETY: that many bytes were written by the last copy, and are no more than `short` has.
+        unsafe { std::slice::from_raw_parts(self.short.as_ptr().cast(), self.filled_bytes) }
     }
 
     #[cold]
@@ -52,6 +67,7 @@ impl CopyBuffer {
         }
         self.long.resize(bytes, 0);
         view.copy_out(offset, &mut self.long);
+        self.filled_bytes = bytes;
         &self.long
     }
 }

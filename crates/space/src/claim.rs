@@ -1,9 +1,9 @@
 //! Claims: tuples that come back unless they are done with (rules K1 to K5).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tupelo_engine::{ClaimTerms, Obituary, Order};
+use tupelo_engine::{ClaimRenewal, ClaimTerms, Obituary, Order};
 use tupelo_tuple::{TemplateRef, Tuple, TupleRef, TupleView, with_all_tuples};
 
 use crate::connect::Space;
@@ -33,23 +33,22 @@ use crate::wait::{Lifted, Outcome, Waiter, Want, lift};
 #[derive(Debug)]
 pub struct Claim {
     space: Space,
-    held: Arc<Held>,
-    /// What appears with `done` (rule K4).
-    puts: Mutex<Vec<Tuple>>,
+    claim: tupelo_engine::Claim,
+    ttl: Duration,
+    /// What appears with `done` (rule K4); as a rule nothing.
+    puts: OnceLock<Mutex<Vec<Tuple>>>,
 }
 
-/// The claim itself, as its renewals see it.
-#[derive(Debug)]
-struct Held {
-    claim: tupelo_engine::Claim,
+/// Renews a claim, which ends without it.
+struct Renewal {
+    claim: ClaimRenewal,
     ttl: Duration,
 }
 
-impl Beat for Held {
+impl Beat for Renewal {
     fn beat(&self) -> bool {
-        use tupelo_engine::Error::{ClaimForked, ClaimLost, ClaimSettled};
-        let extended = self.claim.extend(self.ttl);
-        !matches!(extended, Err(ClaimLost { .. } | ClaimSettled | ClaimForked))
+        use tupelo_engine::Error::{ClaimForked, ClaimLost};
+        !matches!(self.claim.extend(self.ttl), Err(ClaimLost { .. } | ClaimForked))
     }
 }
 
@@ -117,8 +116,7 @@ impl Space {
     }
 
     pub(crate) fn claim_of(&self, claim: tupelo_engine::Claim, terms: &ClaimTerms) -> Claim {
-        let held = Held { claim, ttl: terms.ttl };
-        Claim { space: self.clone(), held: Arc::new(held), puts: Mutex::default() }
+        Claim { space: self.clone(), claim, ttl: terms.ttl, puts: OnceLock::new() }
     }
 
     /// Shows the tuples whose last attempt has failed, and that match, to `sink`, with what became of them
@@ -194,12 +192,12 @@ impl Claim {
     /// The number of the claim: greater than that of every earlier one in the space (rule K1). What the holder
     /// writes elsewhere can carry it, so that a late writer is known.
     pub fn fence(&self) -> u64 {
-        self.held.claim.fence()
+        self.claim.fence()
     }
 
     /// Which attempt at the tuple this is, from 1.
     pub fn attempt(&self) -> u32 {
-        self.held.claim.attempt()
+        self.claim.attempt()
     }
 
     /// Holds a tuple back until the claim is done, when it appears with that (rule K4). Whatever else ends the claim
@@ -210,9 +208,9 @@ impl Claim {
     /// [`Error::Misuse`] if the claim was done or aborted before; [`Error::SpaceClosed`].
     pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
         self.space.engine()?;
-        self.held.claim.require_open()?;
+        self.claim.require_open()?;
         let tuple = tuple.into().to_tuple()?;
-        self.lock_puts().push(tuple);
+        lock(self.puts.get_or_init(Mutex::default)).push(tuple);
         Ok(())
     }
 
@@ -225,9 +223,10 @@ impl Claim {
     /// or aborted before.
     pub fn done(&self) -> Result<(), Error> {
         self.space.engine()?;
+        let Some(puts) = self.puts.get() else { return Ok(self.claim.done(&[])?) };
         self.space.patiently(|| {
-            let mut puts = self.lock_puts();
-            with_all_tuples(&puts, |tuples| self.held.claim.done(tuples))??;
+            let mut puts = lock(puts);
+            with_all_tuples(&puts, |tuples| self.claim.done(tuples))??;
             puts.clear();
             Ok(())
         })
@@ -241,8 +240,10 @@ impl Claim {
     /// As [`Claim::done`].
     pub fn abort(&self, reason: &str) -> Result<(), Error> {
         self.space.engine()?;
-        self.held.claim.abort(reason)?;
-        self.lock_puts().clear();
+        self.claim.abort(reason)?;
+        if let Some(puts) = self.puts.get() {
+            lock(puts).clear();
+        }
         Ok(())
     }
 
@@ -253,17 +254,17 @@ impl Claim {
     /// [`Error::ClaimLost`] (rule K3).
     pub fn extend(&self, ttl: Option<Duration>) -> Result<(), Error> {
         self.space.engine()?;
-        Ok(self.held.claim.extend(ttl.unwrap_or(self.held.ttl))?)
+        Ok(self.claim.extend(ttl.unwrap_or(self.ttl))?)
     }
 
     /// Whether the claim was done or aborted, or found lost by one of these.
     pub fn is_settled(&self) -> bool {
-        matches!(self.held.claim.require_open(), Err(tupelo_engine::Error::ClaimSettled))
+        matches!(self.claim.require_open(), Err(tupelo_engine::Error::ClaimSettled))
     }
 
     /// How long the holder may be silent.
     pub fn ttl(&self) -> Duration {
-        self.held.ttl
+        self.ttl
     }
 
     /// Renews the claim by a thread of its own as long as the returned guard lives.
@@ -272,11 +273,12 @@ impl Claim {
     ///
     /// [`Error::Misuse`] if the claim was done or aborted before; [`Error::System`] if there can be no thread.
     pub fn keep_alive(&self) -> Result<KeepAlive, Error> {
-        self.held.claim.require_open()?;
-        self.space.heart().keep(&self.held, self.held.ttl)
+        self.claim.require_open()?;
+        let renewal = Renewal { claim: self.claim.renewal(), ttl: self.ttl };
+        self.space.heart().keep(renewal, self.ttl)
     }
+}
 
-    fn lock_puts(&self) -> std::sync::MutexGuard<'_, Vec<Tuple>> {
-        self.puts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock(puts: &Mutex<Vec<Tuple>>) -> MutexGuard<'_, Vec<Tuple>> {
+    puts.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,7 @@
 //! Renewing claims and leases while their holder works: one thread per handle of a space, which has nothing to do
 //! with what the holder's own threads are busy with (an interpreter's lock, an event loop).
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,7 @@ struct State {
 
 struct Renewal {
     number: u64,
-    what: Weak<dyn Beat>,
+    what: Arc<dyn Beat>,
     every: Duration,
     due: Instant,
 }
@@ -65,12 +65,12 @@ impl Heart {
     /// # Errors
     ///
     /// [`Error::System`] if there can be no thread.
-    pub(crate) fn keep<B: Beat + 'static>(
+    pub(crate) fn keep(
         &self,
-        what: &Arc<B>,
+        what: impl Beat + 'static,
         ttl: Duration,
     ) -> Result<KeepAlive, Error> {
-        let what = Arc::downgrade(what);
+        let what = Arc::new(what);
         let every = (ttl / 3).max(Duration::from_millis(1));
         let fork_generation = fork_generation();
         let shared = self.shared(fork_generation);
@@ -134,19 +134,16 @@ impl Shared {
         let mut state = self.lock();
         while !state.is_over {
             let now = Instant::now();
-            let due: Vec<(u64, Weak<dyn Beat>)> = state
+            let due: Vec<(u64, Arc<dyn Beat>)> = state
                 .beats
                 .iter()
                 .filter(|beat| beat.due <= now)
-                .map(|beat| (beat.number, Weak::clone(&beat.what)))
+                .map(|beat| (beat.number, Arc::clone(&beat.what)))
                 .collect();
             drop(state);
             // Without the lock: whoever lets go of a claim must not wait for the others' renewals.
-            let ended: Vec<u64> = due
-                .iter()
-                .filter(|(_, what)| !what.upgrade().is_some_and(|what| what.beat()))
-                .map(|(number, _)| *number)
-                .collect();
+            let ended: Vec<u64> =
+                due.iter().filter(|(_, what)| !what.beat()).map(|(number, _)| *number).collect();
             state = self.lock();
             state.beats.retain(|beat| !ended.contains(&beat.number));
             for beat in &mut state.beats {

@@ -14,27 +14,20 @@ use crate::heartbeat::{Beat, KeepAlive};
 #[derive(Clone, Debug)]
 pub struct Lease {
     space: Space,
-    lease: Arc<Held>,
-}
-
-struct Held {
-    engine: Arc<Engine>,
     lease: tupelo_engine::Lease,
     length: Option<Duration>,
 }
 
-impl std::fmt::Debug for Held {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Held")
-            .field("lease", &self.lease)
-            .field("length", &self.length)
-            .finish_non_exhaustive()
-    }
+/// Renews a lease, whatever becomes of its handle.
+struct Renewal {
+    engine: Arc<Engine>,
+    lease: tupelo_engine::Lease,
+    length: Duration,
 }
 
-impl Beat for Held {
+impl Beat for Renewal {
     fn beat(&self) -> bool {
-        let renewed = self.engine.renew(&self.lease, self.length);
+        let renewed = self.engine.renew(&self.lease, Some(self.length));
         !matches!(renewed, Err(tupelo_engine::Error::LeaseExpired))
     }
 }
@@ -53,8 +46,7 @@ impl Space {
     ) -> Result<Lease, Error> {
         let (engine, tuple) = (self.engine()?, tuple.into());
         let lease = self.patiently(|| Ok(engine.put_leased(tuple, terms)?))?;
-        let held = Held { engine: Arc::clone(engine), lease, length: terms.lease };
-        Ok(Lease { space: self.clone(), lease: Arc::new(held) })
+        Ok(Lease { space: self.clone(), lease, length: terms.lease })
     }
 
     /// As [`Space::put_all`], on terms that hold for each of the tuples.
@@ -79,7 +71,7 @@ impl Lease {
     ///
     /// [`Error::LeaseExpired`] if it is not there any more.
     pub fn expires_in(&self) -> Result<Option<Duration>, Error> {
-        Ok(self.space.engine()?.expires_in(&self.lease.lease)?)
+        Ok(self.space.engine()?.expires_in(&self.lease)?)
     }
 
     /// Lets the tuple stay for `length` from now; `None`: for ever (rule L2).
@@ -88,7 +80,7 @@ impl Lease {
     ///
     /// [`Error::LeaseExpired`]: the lease has ended, or the tuple was taken.
     pub fn renew(&self, length: Option<Duration>) -> Result<(), Error> {
-        Ok(self.space.engine()?.renew(&self.lease.lease, length)?)
+        Ok(self.space.engine()?.renew(&self.lease, length)?)
     }
 
     /// As [`Lease::renew`], for as long as at first.
@@ -97,7 +89,7 @@ impl Lease {
     ///
     /// As [`Lease::renew`].
     pub fn renew_as_before(&self) -> Result<(), Error> {
-        self.renew(self.lease.length)
+        self.renew(self.length)
     }
 
     /// Removes the tuple (rule L2).
@@ -107,7 +99,7 @@ impl Lease {
     /// [`Error::LeaseExpired`] if it is not there any more, or somebody has it in hands: claimed, taken in an open
     /// transaction, or handed to a blocked take. Nothing has changed then, and its lease goes on.
     pub fn cancel(&self) -> Result<(), Error> {
-        Ok(self.space.engine()?.cancel(&self.lease.lease)?)
+        Ok(self.space.engine()?.cancel(&self.lease)?)
     }
 
     /// Renews the lease by a thread of its own as long as the returned guard lives.
@@ -116,10 +108,11 @@ impl Lease {
     ///
     /// [`Error::Misuse`] if the lease never ends; [`Error::System`] if there can be no thread.
     pub fn keep_alive(&self) -> Result<KeepAlive, Error> {
-        let length = self.lease.length.ok_or_else(|| Error::Misuse {
+        let length = self.length.ok_or_else(|| Error::Misuse {
             problem: "this lease never ends: there is nothing to keep alive".into(),
             hint: Some("put the tuple with a lease".into()),
         })?;
-        self.space.heart().keep(&self.lease, length)
+        let engine = Arc::clone(self.space.engine()?);
+        self.space.heart().keep(Renewal { engine, lease: self.lease, length }, length)
     }
 }

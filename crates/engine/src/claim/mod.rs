@@ -21,18 +21,19 @@ use crate::Engine;
 use crate::engine::{NEXT_FENCE, space_line};
 use crate::error::Error;
 use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE};
-use crate::find::{Hit, Order, Purpose};
+use crate::find::{Order, Purpose};
 use crate::links;
 use crate::record::{self, HOLDER, Header, ImageBuffer, Record, SHAPE, STATE};
 use crate::registry::Kinds;
 use crate::step;
 use crate::stripe::{HELD, Stripe};
-use crate::targets::TupleCopy;
+use crate::targets::TupleBuffer;
 use crate::timers::{self, wheel};
 use crate::waiters::deliver::Delivery;
 use list::List;
 
 pub use history::Attempt;
+pub use settle::ClaimRenewal;
 
 /// What a claim is given on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +66,8 @@ pub(crate) struct Place {
 pub(crate) struct Begun {
     place: Place,
     attempt: u32,
-    /// The tuple, if it is short.
-    copy: Option<TupleCopy>,
+    /// Whether the tuple was copied on the way: a large one is copied outside of the lock.
+    is_copied: bool,
 }
 
 /// Why an attempt failed.
@@ -115,27 +116,30 @@ impl Engine {
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<(Claim, R)>, E> {
+        let mut copy = TupleBuffer::new();
         let begun =
             self.at_match(template, (order, Purpose::Take), |section, stripe, hit, kinds| {
-                self.begin_claim(section, stripe, (hit, kinds), terms)
+                links::unlink_found(section, stripe, hit);
+                section.add(stripe.page(), HELD, 1);
+                self.begin_claim(section, stripe, (hit.record, kinds), (terms, &mut copy))
             })?;
-        begun.map(|begun| self.pour_claim(begun, sink)).transpose()
+        begun.map(|begun| self.pour_claim(begun, &mut copy, sink)).transpose()
     }
 
     /// Makes a claim of what was begun, and shows the tuple to `sink`.
     pub(crate) fn pour_claim<R, E: From<Error>>(
         self: &Arc<Self>,
         begun: Begun,
+        copy: &mut TupleBuffer,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<(Claim, R), E> {
-        let Begun { place, attempt, copy } = begun;
+        let Begun { place, attempt, is_copied } = begun;
         let is_settled = AtomicBool::new(false);
         let (engine, fork_generation) = (Arc::clone(self), fork_generation());
         let claim = Claim { engine, place, attempt, is_settled, fork_generation };
-        let copy = match copy {
-            Some(copy) => copy,
-            None => self.copy_claimed(place)?,
-        };
+        if !is_copied {
+            self.copy_claimed(place, copy)?;
+        }
         match sink(copy.view()) {
             Ok(result) => Ok((claim, result)),
             Err(error) => {
@@ -151,57 +155,43 @@ impl Engine {
 
     /// Copies a large tuple that was claimed, without the lock, and then looks whether it still is.
     #[cold]
-    fn copy_claimed(&self, place: Place) -> Result<TupleCopy, Error> {
+    fn copy_claimed(&self, place: Place, copy: &mut TupleBuffer) -> Result<(), Error> {
         let view = self.memory.view();
-        let kinds = kinds_of(self, &view, record::header(&view, place.reference))?;
-        let copy = TupleCopy::new(&view, place.reference, kinds);
-        self.with_claim(place, |_, _, _| Ok(Delivery::default()))?;
-        Ok(copy)
+        let record = record::at(&view, place.reference);
+        copy.fill(&view, record, &kinds_of(self, &view, record.header)?);
+        self.with_claim(place, |_, _, _| Ok(Delivery::default()))
     }
 
-    /// Takes a record out of its lists, and claims it.
+    /// Claims a record that is in no list, and counted as held. Copies it if it is short.
+    #[inline]
     pub(crate) fn begin_claim<'m>(
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        (hit, kinds): (Hit<'m>, &Kinds),
-        terms: &ClaimTerms,
-    ) -> Result<Begun, Error> {
-        links::unlink_found(section, stripe, hit);
-        section.add(stripe.page(), HELD, 1);
-        self.hold_for_claim(section, stripe, (hit.record, kinds), terms)
-    }
-
-    /// Claims a record that is in no list, and counted as held.
-    pub(crate) fn hold_for_claim<'m>(
-        &'m self,
-        section: &mut Section<'m>,
-        stripe: Stripe<'m>,
         (record, kinds): (Record<'m>, &Kinds),
-        terms: &ClaimTerms,
+        (terms, copy): (&ClaimTerms, &mut TupleBuffer),
     ) -> Result<Begun, Error> {
-        let until = timers::now_and_in(terms.ttl);
+        let end_ms = timers::moment_in(terms.ttl);
         let (fence, extension) =
-            self.hold_until(section, stripe, (record, List::Claimed), until)?;
+            self.hold_until(section, stripe, (record, List::Claimed), end_ms)?;
         // Means nothing to anybody until the section is over (R2).
         extension.init(ATTEMPTS_MAX, terms.attempts_max.map_or(0, |most| most.max(1)));
-        let Record { reference, header } = record;
-        let is_short = record::image_bytes(header) <= ImageBuffer::SHORT_BYTES;
-        Ok(Begun {
-            place: Place { scope: stripe.scope(), reference, fence },
-            attempt: extension.load(ATTEMPTS) + 1,
-            copy: is_short.then(|| TupleCopy::new(section.view(), reference, *kinds)),
-        })
+        let place = Place { scope: stripe.scope(), reference: record.reference, fence };
+        let is_copied = record::image_bytes(record.header) <= ImageBuffer::SHORT_BYTES;
+        if is_copied {
+            copy.fill(section.view(), record, kinds);
+        }
+        Ok(Begun { place, attempt: extension.load(ATTEMPTS) + 1, is_copied })
     }
 
-    /// Puts a record that nothing else lists on a list of those in this process's hands, until a moment (now, then).
-    /// Returns the fence by which the holder is known.
+    /// Puts a record that nothing else lists on a list of those in this process's hands, until `end_ms`. Returns the
+    /// fence by which the holder is known.
     pub(crate) fn hold_until<'m>(
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
         (record, list): (Record<'m>, List),
-        until: (u64, u64),
+        end_ms: u64,
     ) -> Result<(u64, Extension<'m>), Error> {
         let Record { reference, header } = record;
         let extension = extension::ensure(section, &self.layout, stripe, header)?;
@@ -216,7 +206,7 @@ impl Engine {
             (header.place(STATE), list.state()),
             (header.place(HOLDER), holder),
         ]);
-        wheel::arm(self, section, stripe, reference, until)?;
+        wheel::arm(self, section, stripe, reference, end_ms)?;
         Ok((fence, extension))
     }
 }

@@ -1,9 +1,10 @@
 //! What ends a claim: the tuple is done with, or it goes back, or its last attempt has failed (rules K2 to K5).
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tupelo_shm::{Section, View};
+use tupelo_shm::{Section, View, process::fork_generation};
 use tupelo_tuple::{Kind, TupleRef};
 
 use super::list::{self, List};
@@ -16,9 +17,9 @@ use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE};
 use crate::lease::lease_end_ms;
 use crate::put::Incoming;
 use crate::record::{self, Record, STATE};
-use crate::registry::Kinds;
 use crate::step;
 use crate::stripe::{self, DEAD_COUNT, HELD, Stripe};
+use crate::take::count_take;
 use crate::timers::{self, wheel};
 use crate::waiters::{chain, deliver::Delivery};
 
@@ -62,6 +63,12 @@ impl Claim {
         self.engine.extend_claim(self.place, ttl)
     }
 
+    /// What extends the claim without this handle, for as long as it holds.
+    pub fn renewal(&self) -> ClaimRenewal {
+        let Self { place, fork_generation, .. } = *self;
+        ClaimRenewal { engine: Arc::clone(&self.engine), place, fork_generation }
+    }
+
     /// Whether this handle still has to settle the claim.
     ///
     /// # Errors
@@ -80,6 +87,28 @@ impl Claim {
             self.is_settled.store(true, Ordering::Relaxed);
         }
         result
+    }
+}
+
+/// Extends a claim that somebody else settles.
+pub struct ClaimRenewal {
+    engine: Arc<Engine>,
+    place: Place,
+    fork_generation: u32,
+}
+
+impl ClaimRenewal {
+    /// As [`Claim::extend`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ClaimLost`], also after the claim was settled; [`Error::ClaimForked`] in a child of the process that
+    /// claimed.
+    pub fn extend(&self, ttl: Duration) -> Result<(), Error> {
+        if self.fork_generation != fork_generation() {
+            return Err(Error::ClaimForked);
+        }
+        self.engine.extend_claim(self.place, ttl)
     }
 }
 
@@ -128,14 +157,14 @@ impl Engine {
     ) -> Option<(Record<'m>, u64)> {
         let stripe = Stripe::of_scope(view, place.scope);
         // Its block may be something else by now, and its words anything: they are looked at one after the other.
-        let begins = |granule| blocks::begins_at(view, &self.layout, stripe, granule);
-        let is_held = begins(place.reference)
+        let is_held = blocks::begins_at(view, &self.layout, stripe, place.reference)
             && blocks::start(view, place.reference).load(STATE) == list.state();
         let record = is_held.then(|| record::at(view, place.reference))?;
-        if !begins(record.header.load(record::EXTENSION)) {
-            return None;
-        }
-        extension::of(view, record.header).map(|extension| (record, extension.load64(FENCE)))
+        // Of all other blocks only a table of waiters can begin with such a word, and its words are numbers of cells.
+        let is_in_arena =
+            self.layout.extent_of(record.header.load(record::EXTENSION)) < self.layout.extents_all;
+        let extension = is_in_arena.then(|| extension::of(view, record.header))??;
+        Some((record, extension.load64(FENCE)))
     }
 
     /// Takes a record off its claim: what follows decides where it goes.
@@ -171,12 +200,17 @@ impl Engine {
         record: Record<'m>,
     ) -> Result<Delivery, Error> {
         // Only those who watch removals need its kinds.
-        let kinds = if chain::watching_removals(section, stripe) {
-            kinds_of(self, section.view(), record.header)?
+        let told = if chain::watching_removals(section, stripe) {
+            let kinds = kinds_of(self, section.view(), record.header)?;
+            let taken = (record.reference, EventKind::Take);
+            self.told_of_removal(section, stripe, taken, kinds.as_slice())?
         } else {
-            Kinds::new()
+            Delivery::default()
         };
-        self.free_held(section, stripe, record.reference, kinds.as_slice(), true)
+        section.add(stripe.page(), HELD, -1);
+        self.free_record_at(section, stripe, record)?;
+        count_take(stripe);
+        Ok(told)
     }
 
     /// Consumes a claimed tuple and stores others, at one moment (rule K4).
@@ -249,7 +283,7 @@ impl Engine {
     fn extend_claim(&self, place: Place, ttl: Duration) -> Result<(), Error> {
         self.with_claim(place, |section, stripe, record| {
             wheel::disarm(section, stripe, record.reference);
-            wheel::arm(self, section, stripe, record.reference, timers::now_and_in(ttl))?;
+            wheel::arm(self, section, stripe, record.reference, timers::moment_in(ttl))?;
             Ok(Delivery::default())
         })
     }

@@ -179,8 +179,7 @@ impl Engine {
             return Ok(Delivery::default());
         }
         if room == Room::None {
-            let times = (now_ms, now_ms + POSTPONED_MS);
-            wheel::arm(self, section, stripe, reference, times)?;
+            wheel::arm(self, section, stripe, reference, now_ms + POSTPONED_MS)?;
             return Ok(Delivery::default());
         }
         match state {

@@ -75,19 +75,19 @@ fn wheel<'m>(view: &View<'m>, stripe: Stripe<'m>) -> Option<Wheel<'m>> {
     }
 }
 
-/// The stripe's wheel; a new one, whose time is `now_ms`, if it has none.
+/// The stripe's wheel; a new one, whose time is `now_ms`, if it has none: only then is the clock read.
 fn ensure<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
     stripe: Stripe<'m>,
-    now_ms: u64,
+    now_ms: impl FnOnce() -> u64,
 ) -> Result<Wheel<'m>, Error> {
     if let Some(wheel) = wheel(section.view(), stripe) {
         return Ok(wheel);
     }
     let block = blocks::allocate(section, layout, stripe, WHEEL_BYTES)?;
     let wheel: Wheel<'m> = section.view().at(block);
-    wheel.init64(TIME, now_ms);
+    wheel.init64(TIME, now_ms());
     (IN_USE..WHEEL_BYTES).step_by(8).for_each(|word| wheel.init64(word, 0));
     section.set(stripe.page(), WHEEL, block);
     Ok(wheel)
@@ -126,9 +126,9 @@ pub(crate) fn arm<'m>(
     section: &mut Section<'m>,
     stripe: Stripe<'m>,
     reference: u32,
-    (now_ms, due_ms): (u64, u64),
+    due_ms: u64,
 ) -> Result<(), Error> {
-    let wheel = ensure(section, &engine.layout, stripe, now_ms)?;
+    let wheel = ensure(section, &engine.layout, stripe, super::now_ms)?;
     link(section, wheel, reference, due_ms);
     let known_ms = stripe.page().load64(DUE_MS);
     if known_ms == 0 || due_ms < known_ms {

@@ -20,7 +20,6 @@ use crate::registry::Kinds;
 use crate::step;
 use crate::stripe::{HELD, Stripe};
 use crate::targets::TupleCopy;
-use crate::timers;
 use crate::waiters::deliver::Delivery;
 
 /// A tuple that a transaction has taken, as the transaction knows it.
@@ -68,9 +67,8 @@ impl Engine {
         (record, kinds): (Record<'m>, &Kinds),
         term: Term,
     ) -> Result<Enlisted, Error> {
-        let until = (timers::now_ms(), term.end_ms);
         let (fence, extension) =
-            self.hold_until(section, stripe, (record, List::Enlisted), until)?;
+            self.hold_until(section, stripe, (record, List::Enlisted), term.end_ms)?;
         // Means nothing to anybody until the section is over (R2).
         extension.init(TRANSACTION, term.number);
         let place = Place { scope: stripe.scope(), reference: record.reference, fence };

@@ -23,7 +23,7 @@ use crate::record::{
 };
 use crate::step;
 use crate::stripe::Stripe;
-use crate::timers::{self, wheel};
+use crate::timers::wheel;
 use crate::waiters::deliver::Delivery;
 
 /// Bytes of a lock's image: the tuple's place (a word of its own), and its number.
@@ -121,8 +121,8 @@ impl Engine {
         lock.header.init64(SEQUENCE, 0);
         lock.header.init64(TUPLE, u64::from(reference));
         lock.header.init64(NUMBER, sequence);
-        let until = (timers::now_ms(), term.end_ms);
-        let (fence, extension) = self.hold_until(section, stripe, (lock, List::Locks), until)?;
+        let (fence, extension) =
+            self.hold_until(section, stripe, (lock, List::Locks), term.end_ms)?;
         // Means nothing to anybody until the section is over (R2).
         extension.init(TRANSACTION, term.number);
         let place = Place { scope: stripe.scope(), reference: block, fence };

@@ -14,6 +14,7 @@ use crate::flight::Flight;
 use crate::record::{self, ImageBuffer, Record};
 use crate::registry::Kinds;
 use crate::stripe::{self, Stripe};
+use crate::targets::TupleBuffer;
 use crate::transaction::{Term, hold::Enlisted};
 
 impl Waiter {
@@ -142,12 +143,13 @@ impl Waiter {
             return Ok(Outcome::Waits(self));
         }
         let engine = Arc::clone(&self.engine);
+        let mut copy = TupleBuffer::new();
         let begun = self.hold_handed(&engine, |section, stripe, record, kinds| {
-            engine.hold_for_claim(section, stripe, (record, kinds), terms)
+            engine.begin_claim(section, stripe, (record, kinds), (terms, &mut copy))
         })?;
         let Some(begun) = begun else { return Ok(Outcome::Waits(self)) };
         self.release()?;
-        engine.pour_claim(begun, sink).map(Outcome::Done)
+        engine.pour_claim(begun, &mut copy, sink).map(Outcome::Done)
     }
 
     /// Takes the tuple that [`Waiter::wait`] announced for a transaction, without waiting.

@@ -8,7 +8,9 @@ use fastrand::Rng as Random;
 use tupelo_shm::{CreateOptions, Section, Segment};
 use tupelo_tuple::{Field, TupleRef};
 
-use super::{DIGIT_BITS, LEVELS, SLOTS, TIME_MS_MAX, arm, armed, disarm, due_ms, pop, slot_for};
+use super::{
+    DIGIT_BITS, LEVELS, SLOTS, TIME_MS_MAX, arm, armed, disarm, due_ms, ensure, pop, slot_for,
+};
 use crate::lease::LeaseTerms;
 use crate::stripe::Stripe;
 use crate::{Engine, Limits, step};
@@ -101,6 +103,15 @@ struct Pair<'e> {
 }
 
 impl<'e> Pair<'e> {
+    /// A wheel that is new at `time_ms`.
+    fn new(engine: &'e Engine, stripe: Stripe<'e>, time_ms: u64) -> Self {
+        let pair = Self { engine, stripe, expected: Expected::at(time_ms) };
+        let mut section = pair.enter();
+        ensure(&mut section, &engine.layout, stripe, || time_ms).unwrap();
+        section.commit().unwrap();
+        pair
+    }
+
     fn enter(&self) -> Section<'e> {
         // Not on the engine's own time, which is another.
         Section::enter(&self.engine.memory, self.stripe.scope()).unwrap()
@@ -111,8 +122,7 @@ impl<'e> Pair<'e> {
             return;
         }
         let mut section = self.enter();
-        let times = (self.expected.time_ms, due_ms);
-        arm(self.engine, &mut section, self.stripe, reference, times).unwrap();
+        arm(self.engine, &mut section, self.stripe, reference, due_ms).unwrap();
         if !is_undone {
             section.commit().unwrap();
             self.expected.arm(reference, due_ms);
@@ -169,10 +179,7 @@ fn a_wheel_fires_what_a_sorted_map_says_in_its_order() {
         let engine = engine();
         let (shape, records) = records(&engine);
         let stripe = Stripe::of_shape(&engine.memory.view(), shape);
-        let mut pair =
-            Pair { engine: &engine, stripe, expected: Expected::at(length_ms(&mut random)) };
-        // The first timer brings the wheel, and its time.
-        pair.arm(records[0], pair.expected.time_ms + 1, false);
+        let mut pair = Pair::new(&engine, stripe, length_ms(&mut random));
         for _ in 0..STEPS {
             let reference = records[random.usize(..records.len())];
             let (time_ms, is_undone) = (pair.expected.time_ms, random.u64(..8) == 0);
@@ -199,7 +206,7 @@ fn a_wheel_goes_round_at_the_end_of_its_range() {
     let (shape, records) = records(&engine);
     let stripe = Stripe::of_shape(&engine.memory.view(), shape);
     let end_ms = 1 << (DIGIT_BITS * LEVELS);
-    let mut pair = Pair { engine: &engine, stripe, expected: Expected::at(end_ms - 70) };
+    let mut pair = Pair::new(&engine, stripe, end_ms - 70);
     for (&reference, after_ms) in records.iter().zip([1, 69, 70, 71, 200, 1 << 20, TIME_MS_MAX]) {
         pair.arm(reference, end_ms - 70 + after_ms, false);
     }

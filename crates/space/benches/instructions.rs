@@ -1,0 +1,135 @@
+//! How many instructions an operation takes: for a machine that is too busy for times.
+//!
+//! Question: where does the work of a call go? Run by itself it only makes the calls; the counts come from callgrind, which is
+//! told to count inside the function of one operation (docs/benchmarks.md has the command). A count is the same in every run.
+//! Without the name of an operation it prints the least time of each.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and stops at a refusal"
+)]
+#![allow(clippy::cast_precision_loss, reason = "nanoseconds and counts are far below 2^52")]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{FLOAT, JOB, fresh, is, key, number, put, read, take};
+use tupelo::{ClaimTerms, Field, LeaseTerms, Order, Space, TemplateRef};
+
+/// Tuples in the space while calls are counted.
+const BATCH: i64 = 1_000;
+/// Batches that are counted.
+const COUNTED: usize = 3;
+/// Batches that are timed.
+const TIMED: usize = 300;
+
+const TERMS: ClaimTerms = ClaimTerms { ttl: Duration::from_secs(30), attempts_max: None };
+const HOUR: LeaseTerms = LeaseTerms { lease: Some(Duration::from_secs(3600)), after: None };
+
+fn fill(space: &Space) {
+    (0..BATCH).for_each(|k| put(space, key(k), 3.5));
+}
+
+fn drain(space: &Space) {
+    (0..BATCH).for_each(|k| assert!(take(space, &[JOB, is(key(k)), FLOAT])));
+}
+
+#[inline(never)]
+fn counted_put(space: &Space) {
+    (0..BATCH).for_each(|k| put(space, key(k), 3.5));
+}
+
+#[inline(never)]
+fn counted_take(space: &Space) {
+    (0..BATCH).for_each(|k| assert!(take(space, &[JOB, is(key(k)), FLOAT])));
+}
+
+#[inline(never)]
+fn counted_pair(space: &Space) {
+    for k in 0..BATCH {
+        put(space, key(k), 3.5);
+        assert!(take(space, &[JOB, is(key(k)), FLOAT]));
+    }
+}
+
+#[inline(never)]
+fn counted_read(space: &Space) {
+    (0..BATCH).for_each(|k| assert!(read(space, &[JOB, is(key(k)), FLOAT])));
+}
+
+#[inline(never)]
+fn counted_miss(space: &Space) {
+    (0..BATCH).for_each(|_| assert!(!take(space, &[JOB, is(1), FLOAT])));
+}
+
+#[inline(never)]
+fn counted_claim(space: &Space) {
+    (0..BATCH).for_each(|k| {
+        let patterns = [JOB, is(key(k)), FLOAT];
+        let template = [TemplateRef::new(&patterns)];
+        let claimed = space.try_claim(&template, Order::Fifo, &TERMS, number).unwrap();
+        claimed.unwrap().0.done().unwrap();
+    });
+}
+
+#[inline(never)]
+fn counted_lease(space: &Space) {
+    for k in 0..BATCH {
+        let fields = [Field::Str("job"), Field::Int(key(k)), Field::Float(3.5)];
+        space.put_leased(&fields, &HOUR).unwrap();
+    }
+}
+
+type Step = fn(&Space);
+
+fn nothing(_: &Space) {}
+
+/// What is asked about: the name, what comes before each batch, the calls, and what comes after.
+const ALL: [(&str, [Step; 3]); 7] = [
+    ("put", [nothing, counted_put, drain]),
+    ("take", [fill, counted_take, nothing]),
+    ("pair", [nothing, counted_pair, nothing]),
+    ("read", [fill, counted_read, drain]),
+    ("miss", [fill, counted_miss, drain]),
+    ("claim", [fill, counted_claim, nothing]),
+    ("lease", [nothing, counted_lease, drain]),
+];
+
+/// The batches of one operation, for callgrind to count.
+fn count(space: &Space, steps: [Step; 3]) {
+    for _ in 0..COUNTED {
+        steps.iter().for_each(|step| step(space));
+    }
+    println!("{COUNTED} times {BATCH} calls");
+}
+
+/// The least time of a call of each operation, in turns: on a busy machine they have the same chances.
+fn time(space: &Space) {
+    let mut least = [Duration::MAX; ALL.len()];
+    for _ in 0..TIMED {
+        for ((_, [before, counted, after]), least) in ALL.iter().zip(&mut least) {
+            before(space);
+            let begin = Instant::now();
+            counted(space);
+            *least = begin.elapsed().min(*least);
+            after(space);
+        }
+    }
+    for ((name, _), least) in ALL.iter().zip(least) {
+        println!("{name:<8} {:>8.1} ns", least.as_nanos() as f64 / BATCH as f64);
+    }
+}
+
+fn main() {
+    let space = fresh("shm://bench-instructions");
+    fill(&space);
+    // Backwards, so that it learns the key.
+    (0..BATCH).rev().for_each(|k| assert!(take(&space, &[JOB, is(key(k)), FLOAT])));
+    let asked = std::env::args().nth(1);
+    match ALL.iter().find(|(name, _)| asked.as_deref() == Some(*name)) {
+        Some((_, steps)) => count(&space, *steps),
+        None => time(&space),
+    }
+    tupelo::remove("shm://bench-instructions").unwrap();
+}
