@@ -15,6 +15,7 @@
 //! | 64 | index links 2 to 7 |
 //! | 160 | number of the lease (two words) |
 //! | 168 | locks of transactions that have read the record |
+//! | 176 | when the claim ends that has it, or the hold or lock of a transaction, in milliseconds (two words) |
 //!
 //! The words of a claim and of the list mean nothing while the record is in the base list, so they are stored
 //! without the log when a claim begins (R2).
@@ -45,10 +46,11 @@ pub(crate) const LIST_PREVIOUS: usize = 60;
 pub(crate) const LINKS: usize = GRANULE;
 pub(crate) const LEASE_NUMBER: usize = LINKS + LINKS_BYTES;
 pub(crate) const LOCKS: usize = LEASE_NUMBER + 8;
+pub(crate) const HOLD_END_MS: usize = LOCKS + 8;
 
 /// Bytes of the block.
 pub(crate) const EXTENSION_BYTES: usize = 3 * GRANULE;
-const _: () = assert!(LOCKS + 4 <= EXTENSION_BYTES);
+const _: () = assert!(HOLD_END_MS + 8 <= EXTENSION_BYTES);
 
 /// An extension, as a window on it.
 pub(crate) type Extension<'m> = Span<'m, EXTENSION_BYTES>;

@@ -16,14 +16,14 @@ use crate::claim::{
 use crate::engine::{DROPPED, WHERE_ERRORS, space_line};
 use crate::error::Error;
 use crate::events::ring::Ring;
-use crate::extension::{self, Extension};
+use crate::extension::{self, Extension, HOLD_END_MS};
 use crate::full::WhenFull;
 use crate::index;
 use crate::layout::EXTENT_BYTES;
 use crate::record;
 use crate::registry;
 use crate::stripe::{self, LIVE, NEXT_SEQUENCE, Stripe, TAKES};
-use crate::timers::wheel;
+use crate::timers;
 use crate::waiters::{self, cells, chain};
 
 /// Figures of a space. Each is right at some moment of the call; together they belong to no one moment.
@@ -258,7 +258,7 @@ impl Engine {
             pid: claim::holder_pid(self, record::header(section.view(), reference)),
             fence: extension.load64(extension::FENCE),
             attempt: extension.load(extension::ATTEMPTS) + 1,
-            expires_in: wheel::time_left(section.view(), reference),
+            expires_in: timers::time_until(extension.load64(HOLD_END_MS)),
         };
         let claims = list::records(section.view(), stripe, List::Claimed).map(stat).collect();
         section.finish()?;

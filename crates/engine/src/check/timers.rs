@@ -9,7 +9,7 @@ use crate::extension::{self, LEASE_END_MS};
 use crate::record;
 use crate::registry::Kinds;
 use crate::stripe::{DEAD_COUNT, DELAYED_COUNT, Stripe, WHEEL};
-use crate::timers::wheel;
+use crate::timers::{holds, wheel};
 
 impl Check<'_, '_> {
     /// The claimed, the dead and the delayed records of `shape`, and its wheel. `live` are those in the base list.
@@ -42,6 +42,8 @@ impl Check<'_, '_> {
             .copied()
             .filter(|reference| self.state(*reference) != record::DELAYED)
             .collect();
+        let not_armed = holds::not_armed(self.view, stripe).map_err(super::contradiction)?;
+        let others = others.into_iter().chain(not_armed).collect::<BTreeSet<u32>>();
         require(others == expected, || {
             format!("shape {shape} has armed timers for {others:?}, not for {expected:?}")
         })?;

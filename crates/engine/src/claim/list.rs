@@ -87,7 +87,7 @@ pub(crate) fn remove<'m>(
 }
 
 /// The extension of the record at `reference`; `None` for reference 0.
-fn extension_of<'m>(view: &View<'m>, reference: u32) -> Option<Extension<'m>> {
+pub(crate) fn extension_of<'m>(view: &View<'m>, reference: u32) -> Option<Extension<'m>> {
     if reference == 0 {
         return None;
     }

@@ -199,6 +199,7 @@ impl Engine {
         let fence = space_line(&view).double(NEXT_FENCE).fetch_add(1, Ordering::Relaxed) + 1;
         // Meaningless until the record is listed (R2).
         extension.init64(FENCE, fence);
+        self.begin_hold(section, stripe, extension, end_ms)?;
         list::push(section, stripe, list, (reference, extension));
         let holder = section.thread().participant() + 1;
         section.set_words([
@@ -206,7 +207,6 @@ impl Engine {
             (header.place(STATE), list.state()),
             (header.place(HOLDER), holder),
         ]);
-        wheel::arm(self, section, stripe, reference, end_ms)?;
         Ok((fence, extension))
     }
 }

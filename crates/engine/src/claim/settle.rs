@@ -282,8 +282,11 @@ impl Engine {
 
     fn extend_claim(&self, place: Place, ttl: Duration) -> Result<(), Error> {
         self.with_claim(place, |section, stripe, record| {
-            wheel::disarm(section, stripe, record.reference);
-            wheel::arm(self, section, stripe, record.reference, timers::moment_in(ttl))?;
+            let Some(extension) = extension::of(section.view(), record.header) else {
+                return Err(self.damaged("a claimed record has no extension"));
+            };
+            let end_ms = timers::moment_in(ttl);
+            self.move_hold_end(section, stripe, (record.reference, extension), end_ms)?;
             Ok(Delivery::default())
         })
     }

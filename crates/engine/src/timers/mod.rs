@@ -3,10 +3,12 @@
 //!
 //! There is no daemon. Whoever enters a stripe first lets everything happen there that is due ([`Engine::enter`]),
 //! so an operation never sees a tuple whose lease has ended, whether or not somebody has cleared it away. Blocked
-//! callers see to it that it also happens while nobody comes by ([`keep`]).
+//! callers see to it that it also happens while nobody comes by ([`keep`]). What most probably ends before its time
+//! has its timer armed late ([`holds`]).
 //!
 //! Time is the machine's monotonic clock in milliseconds. An end is rounded up to the next one.
 
+pub(crate) mod holds;
 pub(crate) mod keep;
 pub(crate) mod wheel;
 
@@ -140,6 +142,7 @@ impl Engine {
         let now_ms = now_ms();
         let mut section = Section::enter(&self.memory, scope)?;
         let stripe = Stripe::of_scope(section.view(), scope);
+        self.arm_holds(&mut section, stripe)?;
         while let Some(reference) = wheel::pop(&mut section, stripe, now_ms, step::commit_if_full)?
         {
             let fired = self.fire(&mut section, stripe, reference, (now_ms, room))?;

@@ -19,14 +19,13 @@
 //! armed.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use tupelo_shm::{Section, Span, View, Word};
 
 use crate::Engine;
 use crate::blocks;
 use crate::error::Error;
-use crate::extension::{self, TIMER};
+use crate::extension::{self, Extension, TIMER};
 use crate::layout::Layout;
 use crate::record;
 use crate::stripe::{DUE_MS, Stripe, WHEEL};
@@ -130,13 +129,39 @@ pub(crate) fn arm<'m>(
 ) -> Result<(), Error> {
     let wheel = ensure(section, &engine.layout, stripe, super::now_ms)?;
     link(section, wheel, reference, due_ms);
+    note_due(engine, stripe, due_ms);
+    Ok(())
+}
+
+/// Sees to it that the stripe is looked at when it is `due_ms`, where a timer is to be armed by then. It has a wheel
+/// afterwards.
+///
+/// # Errors
+///
+/// As [`arm`], which needs no more memory then.
+pub(crate) fn expect<'m>(
+    engine: &Engine,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    due_ms: u64,
+) -> Result<(), Error> {
+    ensure(section, &engine.layout, stripe, super::now_ms)?;
+    note_due(engine, stripe, due_ms);
+    Ok(())
+}
+
+fn note_due(engine: &Engine, stripe: Stripe<'_>, due_ms: u64) {
     let known_ms = stripe.page().load64(DUE_MS);
     if known_ms == 0 || due_ms < known_ms {
         // A lower bound: too low does no harm, so it is not undone.
         stripe.page().init64(DUE_MS, due_ms);
         engine.note_due(due_ms);
     }
-    Ok(())
+}
+
+/// Whether the timer of a record with this extension is armed.
+pub(crate) fn is_armed(extension: Extension<'_>) -> bool {
+    extension.load(TIMER + SLOT) != 0
 }
 
 fn link<'m>(section: &mut Section<'m>, wheel: Wheel<'m>, reference: u32, due_ms: u64) {
@@ -175,10 +200,10 @@ fn link<'m>(section: &mut Section<'m>, wheel: Wheel<'m>, reference: u32, due_ms:
 pub(crate) fn disarm<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
     let timer = timer(section.view(), reference);
     let slot = timer.load(SLOT);
-    let Some(wheel) = wheel(section.view(), stripe) else { return };
     if slot == 0 {
         return;
     }
+    let Some(wheel) = wheel(section.view(), stripe) else { return section.view().violate() };
     if slot > LEVELS * SLOTS {
         return section.view().violate();
     }
@@ -263,11 +288,6 @@ pub(crate) fn pop<'m>(
 /// When the timer of a record is due, or was if it has just been fired.
 pub(crate) fn due_ms(view: &View<'_>, reference: u32) -> u64 {
     timer(view, reference).load64(DUE)
-}
-
-/// How long it is until the timer of a record is due.
-pub(crate) fn time_left(view: &View<'_>, reference: u32) -> Duration {
-    super::time_until(due_ms(view, reference))
 }
 
 /// Every armed timer of a stripe, with its time, after a check that each stands where it belongs. What is wrong

@@ -1,0 +1,115 @@
+//! The ends of what is in somebody's hands: claims, and what open transactions have taken or locked.
+//!
+//! Nearly all of it is settled long before its time is over, so its timer is armed late: when the stripe is looked at because
+//! something is due there ([`Engine::catch_up`]). Until then the extension says when it ends, and the stripe is due no later
+//! than that. A list grows at its front, and all that is not armed is armed at once; so what is not armed is the front part
+//! of its list, and to find it costs no look at the rest.
+
+use tupelo_shm::{Section, View};
+
+use super::wheel;
+use crate::Engine;
+use crate::claim::list::{self, List};
+use crate::error::Error;
+use crate::extension::{Extension, HOLD_END_MS, LIST_PREVIOUS};
+use crate::step;
+use crate::stripe::{DUE_MS, Stripe};
+
+/// The lists of what has an end of its own.
+const LISTS: [List; 3] = [List::Claimed, List::Enlisted, List::Locks];
+
+impl Engine {
+    /// Gives a record that is about to be listed its end. It has a timer that is not armed.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::error::Need`] if the stripe has no wheel yet and there is no block for one.
+    #[inline]
+    pub(crate) fn begin_hold<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        extension: Extension<'m>,
+        end_ms: u64,
+    ) -> Result<(), Error> {
+        // Meaningless until the record is listed (R2).
+        extension.init64(HOLD_END_MS, end_ms);
+        wheel::expect(self, section, stripe, end_ms)
+    }
+
+    /// Gives a listed record another end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::begin_hold`].
+    pub(crate) fn move_hold_end<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        (reference, extension): (u32, Extension<'m>),
+        end_ms: u64,
+    ) -> Result<(), Error> {
+        wheel::set64(section, extension, HOLD_END_MS, end_ms);
+        if wheel::is_armed(extension) {
+            wheel::disarm(section, stripe, reference);
+            return wheel::arm(self, section, stripe, reference, end_ms);
+        }
+        wheel::expect(self, section, stripe, end_ms)
+    }
+
+    /// Arms the timers of all that is in somebody's hands in the stripe. May commit the section in between: from the back of
+    /// the part that is not armed, so that what is left is its front.
+    pub(super) fn arm_holds<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+    ) -> Result<(), Error> {
+        for list in LISTS {
+            let (mut last, count) = unarmed(section.view(), stripe, list);
+            for _ in 0..count {
+                let Some((reference, extension)) = last else { break };
+                step::commit_if_full(section)?;
+                wheel::arm(self, section, stripe, reference, extension.load64(HOLD_END_MS))?;
+                last = list::extension_of(section.view(), extension.load(LIST_PREVIOUS))
+                    .map(|before| (extension.load(LIST_PREVIOUS), before));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The last of the records of a list whose timers are not armed, and how many there are.
+fn unarmed<'m>(
+    view: &View<'m>,
+    stripe: Stripe<'m>,
+    list: List,
+) -> (Option<(u32, Extension<'m>)>, usize) {
+    let front = list::records(view, stripe, list);
+    let front = front.take_while(|(_, extension)| !wheel::is_armed(*extension));
+    front.fold((None, 0), |(_, count), one| (Some(one), count + 1))
+}
+
+/// What is wrong with the ends of what is in somebody's hands in a stripe, if anything; else the records whose timers are not
+/// armed.
+pub(crate) fn not_armed(view: &View<'_>, stripe: Stripe<'_>) -> Result<Vec<u32>, String> {
+    let mut all = Vec::new();
+    for list in LISTS {
+        let count = unarmed(view, stripe, list).1;
+        for (index, (reference, extension)) in list::records(view, stripe, list).enumerate() {
+            let (end_ms, due_ms) = (extension.load64(HOLD_END_MS), stripe.page().load64(DUE_MS));
+            if index >= count {
+                // Later, if there was no room for what is to happen then.
+                if !wheel::is_armed(extension) || wheel::due_ms(view, reference) < end_ms {
+                    return Err(format!("record {reference} has no timer for its end at {end_ms}"));
+                }
+            } else if due_ms == 0 || due_ms > end_ms {
+                return Err(format!(
+                    "the hold of record {reference} ends at {end_ms}, and nobody looks before {due_ms}"
+                ));
+            } else {
+                all.push(reference);
+            }
+        }
+    }
+    Ok(all)
+}
