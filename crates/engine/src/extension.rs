@@ -17,6 +17,9 @@
 //! | 168 | locks of transactions that have read the record |
 //! | 176 | when the claim ends that has it, or the hold or lock of a transaction, in milliseconds (two words) |
 //!
+//! A tuple that is put on terms has it in its own block, behind the image; another gets a block for it when it is first
+//! wanted, which is freed with the record.
+//!
 //! The words of a claim and of the list mean nothing while the record is in the base list, so they are stored
 //! without the log when a claim begins (R2).
 
@@ -25,7 +28,7 @@ use tupelo_shm::{GRANULE, Section, Span, View};
 use crate::blocks;
 use crate::error::Error;
 use crate::layout::Layout;
-use crate::record::{EXTENSION, Header};
+use crate::record::{EXTENDED_INSIDE, EXTENSION, Header, Record, SHAPE};
 use crate::stripe::{INDEXES_MAX, Stripe};
 
 /// Links that fit into the header of a record itself.
@@ -64,6 +67,18 @@ pub(crate) fn of<'m>(view: &View<'m>, header: Header<'m>) -> Option<Extension<'m
     }
 }
 
+/// As [`of`], for a block that begins with the state of a record. Only a table of waiters may do so, too, and its words are
+/// numbers of cells, which are no granules of the arena.
+#[inline]
+pub(crate) fn of_any<'m>(
+    view: &View<'m>,
+    layout: &Layout,
+    header: Header<'m>,
+) -> Option<Extension<'m>> {
+    let is_in_arena = layout.extent_of(header.load(EXTENSION)) < layout.extents_all;
+    if is_in_arena { of(view, header) } else { None }
+}
+
 /// The extension of the record with this header, which gets one if it has none.
 ///
 /// # Errors
@@ -80,11 +95,34 @@ pub(crate) fn ensure<'m>(
     }
     let block = blocks::allocate(section, layout, stripe, EXTENSION_BYTES)?;
     let extension: Extension<'m> = section.view().at(block);
+    clear(extension);
+    section.set(header, EXTENSION, block);
+    Ok(extension)
+}
+
+/// Bytes of a block for a record of `bytes` bytes and its extension.
+pub(crate) const fn bytes_with(bytes: usize) -> usize {
+    bytes.next_multiple_of(GRANULE) + EXTENSION_BYTES
+}
+
+/// Gives a fresh record of `bytes` bytes, whose block has [`bytes_with`] as many, its extension there.
+#[expect(clippy::cast_possible_truncation, reason = "a block has far fewer granules")]
+pub(crate) fn begin_inside(
+    view: &View<'_>,
+    Record { reference, header }: Record<'_>,
+    bytes: usize,
+) {
+    let block = reference + (bytes.div_ceil(GRANULE)) as u32;
+    clear(view.at(block));
+    header.init(EXTENSION, block);
+    header.init(SHAPE, header.load(SHAPE) | EXTENDED_INSIDE);
+}
+
+/// Makes all of it mean nothing.
+fn clear(extension: Extension<'_>) {
     for word in (TIMER..LINKS).step_by(8) {
         extension.init64(word, 0);
     }
     extension.init64(LEASE_NUMBER, 0);
     extension.init(LOCKS, 0);
-    section.set(header, EXTENSION, block);
-    Ok(extension)
 }

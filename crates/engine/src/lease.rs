@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::events::EventKind;
 use crate::extension::{self, LEASE_END_MS, LEASE_NUMBER};
 use crate::put::Incoming;
-use crate::record::{self, EXTENSION, Record, STATE};
+use crate::record::{self, Record, STATE};
 use crate::registry::Kinds;
 use crate::stripe::{self, DELAYED_COUNT, Stripe};
 use crate::timers::{self, wheel};
@@ -271,13 +271,11 @@ impl Engine {
     fn leased<'m>(&self, view: &View<'m>, lease: &Lease) -> Option<(Stripe<'m>, Record<'m>)> {
         let stripe = Stripe::of_scope(view, lease.scope);
         // Its block may be something else by now, and its words anything: they are looked at one after the other.
-        let begins = |granule| blocks::begins_at(view, &self.layout, stripe, granule);
-        let is_there = begins(lease.reference)
-            && blocks::start(view, lease.reference).load(STATE) != record::FREE;
+        let is_there = blocks::begins_at(view, &self.layout, stripe, lease.reference)
+            && record::is_tuple(blocks::start(view, lease.reference).load(STATE));
         let record = is_there.then(|| record::at(view, lease.reference))?;
         let state = record.header.load(STATE);
-        let extension =
-            begins(record.header.load(EXTENSION)).then(|| extension::of(view, record.header))??;
+        let extension = extension::of_any(view, &self.layout, record.header)?;
         // One that has ended while the tuple was in somebody's hands ends the tuple when that comes back.
         let ended = state != record::DELAYED && timers::is_past(extension.load64(LEASE_END_MS));
         (extension.load64(LEASE_NUMBER) == lease.number && !ended).then_some((stripe, record))

@@ -177,6 +177,9 @@ impl Engine {
             let block = history::detach(section, extension);
             history::free(section, &self.layout, stripe, block)?;
         }
+        if record::is_extended_inside(header) {
+            return Ok(());
+        }
         blocks::free(section, &self.layout, stripe, header.load(EXTENSION))
     }
 }

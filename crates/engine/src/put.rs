@@ -10,6 +10,7 @@ use crate::Engine;
 use crate::blocks;
 use crate::engine;
 use crate::error::{Error, Need};
+use crate::extension;
 use crate::flight::Flight;
 use crate::layout::{EXTENT_BYTES, head};
 use crate::lease::Terms;
@@ -32,6 +33,14 @@ pub(crate) struct Incoming<'f> {
     pub(crate) takes_room: bool,
 }
 
+impl Incoming<'_> {
+    /// Whether it is copied outside of the critical section.
+    #[inline]
+    fn is_long(&self) -> bool {
+        self.size.bytes - record::HEADER_BYTES > ImageBuffer::SHORT_BYTES
+    }
+}
+
 impl Engine {
     /// Stores a tuple. When it returns, every later operation sees the tuple, or a waiter has it.
     ///
@@ -42,7 +51,7 @@ impl Engine {
     pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
         let incoming = self.incoming(tuple.into())?;
         let shape = self.shape(&incoming.kinds)?;
-        if incoming.size.bytes - record::HEADER_BYTES > ImageBuffer::SHORT_BYTES {
+        if incoming.is_long() {
             return self.put_incoming(&incoming, shape).map(|_| ());
         }
         match self.put_once(&incoming, shape) {
@@ -55,7 +64,7 @@ impl Engine {
     /// As [`Engine::put`], for a tuple of which the caller wants to know where it is.
     pub(crate) fn put_incoming(&self, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
         self.making_room((&[shape], 0), || {
-            if incoming.size.bytes - record::HEADER_BYTES > ImageBuffer::SHORT_BYTES {
+            if incoming.is_long() {
                 return self.put_long(incoming, shape);
             }
             self.retry(|| self.put_once(incoming, shape))
@@ -151,9 +160,16 @@ impl Engine {
         incoming: &Incoming<'_>,
         shape: u32,
     ) -> Result<Record<'m>, Error> {
-        let reference = blocks::allocate(section, &self.layout, stripe, incoming.size.bytes)?;
+        let bytes = incoming.size.bytes;
+        // What is copied inside the section is never too large for a block with both.
+        let is_extended = incoming.terms.is_some() && !incoming.is_long();
+        let block_bytes = if is_extended { extension::bytes_with(bytes) } else { bytes };
+        let reference = blocks::allocate(section, &self.layout, stripe, block_bytes)?;
         let record = record::at(section.view(), reference);
         record::fill(record.header, shape, incoming.size);
+        if is_extended {
+            extension::begin_inside(section.view(), record, bytes);
+        }
         Ok(record)
     }
 

@@ -65,9 +65,16 @@ pub(crate) const ENLISTED: u32 = 9;
 /// No tuple: a transaction's lock on one that it has read ([`crate::transaction::lock`]).
 pub(crate) const LOCK: u32 = 10;
 
+/// Whether a block that begins with this word is a tuple's. No index begins with one so small, which is a reference there.
+pub(crate) fn is_tuple(state: u32) -> bool {
+    (LIVE..LOCK).contains(&state)
+}
+
 const WIDE: u32 = 1 << 31;
 /// An open transaction has read the record: whoever takes passes it over (rule X3).
 pub(crate) const READ_MARK: u32 = 1 << 24;
+/// The extension stands behind the image, in the record's own block.
+pub(crate) const EXTENDED_INSIDE: u32 = 1 << 25;
 const SHAPE_NUMBER: u32 = 0xffff;
 
 /// The fixed part of the block at `reference`.
@@ -236,6 +243,12 @@ fn padded_word(chunk: &[u8]) -> u64 {
 pub(crate) fn shape_of(header: Header<'_>) -> (u32, bool) {
     let word = header.load(SHAPE);
     (word & SHAPE_NUMBER, word & WIDE != 0)
+}
+
+/// Whether the extension of the record with this header is freed with its block.
+#[inline]
+pub(crate) fn is_extended_inside(header: Header<'_>) -> bool {
+    header.load(SHAPE) & EXTENDED_INSIDE != 0
 }
 
 /// The bytes of the image, bounded by the block it lies in.

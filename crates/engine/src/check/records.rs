@@ -68,13 +68,17 @@ impl Check<'_, '_> {
         let header = record::header(self.view, reference);
         let scope = stripe::scope_of(shape);
         let bytes = HEADER_BYTES + record::image_bytes(header);
-        blocks.claim(reference, scope, bytes, || format!("{what} of shape {shape}"))?;
+        let is_inside = record::is_extended_inside(header);
+        let block_bytes = if is_inside { extension::bytes_with(bytes) } else { bytes };
+        blocks.claim(reference, scope, block_bytes, || format!("{what} of shape {shape}"))?;
         let (own, _) = record::shape_of(header);
         require(own == shape, || format!("record {reference} of shape {shape} says shape {own}"))?;
         let extension = header.load(record::EXTENSION);
         if extension != 0 {
             let user = || format!("the extension of record {reference}");
-            blocks.claim(extension, scope, extension::EXTENSION_BYTES, user)?;
+            if !is_inside {
+                blocks.claim(extension, scope, extension::EXTENSION_BYTES, user)?;
+            }
             let extension: Extension<'_> = self.view.at(extension);
             let history = extension.load(extension::HISTORY);
             if history != 0 {

@@ -160,10 +160,7 @@ impl Engine {
         let is_held = blocks::begins_at(view, &self.layout, stripe, place.reference)
             && blocks::start(view, place.reference).load(STATE) == list.state();
         let record = is_held.then(|| record::at(view, place.reference))?;
-        // Of all other blocks only a table of waiters can begin with such a word, and its words are numbers of cells.
-        let is_in_arena =
-            self.layout.extent_of(record.header.load(record::EXTENSION)) < self.layout.extents_all;
-        let extension = is_in_arena.then(|| extension::of(view, record.header))??;
+        let extension = extension::of_any(view, &self.layout, record.header)?;
         Some((record, extension.load64(FENCE)))
     }
 

@@ -56,7 +56,8 @@ pub(crate) fn moment_in(after: Duration) -> u64 {
 /// The time, and the moment `after` from it.
 pub(crate) fn now_and_in(after: Duration) -> (u64, u64) {
     let now_ns = futex::monotonic_ns();
-    let after_ns = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+    let seconds_ns = after.as_secs().saturating_mul(1_000_000_000);
+    let after_ns = seconds_ns.saturating_add(u64::from(after.subsec_nanos()));
     let end_ms = now_ns.saturating_add(after_ns).div_ceil(1_000_000);
     let begin_ms = now_ns / 1_000_000;
     (begin_ms, end_ms.min(begin_ms + wheel::TIME_MS_MAX))

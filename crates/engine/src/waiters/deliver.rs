@@ -293,7 +293,7 @@ impl Engine {
         let copy = blocks::allocate(section, &self.layout, stripe, bytes)?;
         let target = record::header(section.view(), copy);
         target.init(IMAGE_BYTES, header.load(IMAGE_BYTES));
-        target.init(SHAPE, header.load(SHAPE));
+        target.init(SHAPE, header.load(SHAPE) & !record::EXTENDED_INSIDE);
         target.init64(SEQUENCE, header.load64(SEQUENCE));
         target.init(record::EXTENSION, 0);
         record::copy_image(section.view(), reference, copy);
