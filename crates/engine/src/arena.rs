@@ -121,6 +121,10 @@ pub(crate) fn mark_run(section: &Section<'_>, layout: &Layout, first: u32, count
     entry.init(KIND, RUN);
     entry.init(OWNER, owner);
     entry.init(LIVE, count);
+    // What an extent inside was before must not be taken for what it is.
+    for inside in first + 1..first + count {
+        self::entry(section.view(), layout, inside).init(KIND, 0);
+    }
     section.note_allocated(layout.extent_granule(first), count.wrapping_mul(EXTENT_GRANULES));
 }
 

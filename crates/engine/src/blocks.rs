@@ -343,18 +343,23 @@ pub(crate) fn begins_at<'m>(
     granule: u32,
 ) -> bool {
     let index = layout.extent_of(granule);
-    let is_there = index < arena::line(view).load(arena::COMMITTED);
-    let owner = is_there.then(|| arena::owner(view, layout, index)).flatten();
-    if owner.is_none_or(|(owner, _)| owner != stripe.scope()) {
+    if index >= arena::line(view).load(arena::COMMITTED) || arena::is_free(view, layout, index) {
         return false;
     }
     let entry = arena::entry(view, layout, index);
-    let inside = granule - layout.extent_granule(index);
-    if entry.load(KIND) & 0xff == RUN {
-        return inside == 0;
+    if entry.load(OWNER) != stripe.scope() {
+        return false;
     }
-    let size = class_granules((entry.load(KIND) >> 8) as usize);
-    inside.is_multiple_of(size) && inside / size < entry.load(BUMP)
+    let (kind, inside) = (entry.load(KIND), granule - layout.extent_granule(index));
+    match kind & 0xff {
+        BLOCKS => {
+            let size = class_granules((kind >> 8) as usize);
+            let number = inside / size;
+            number * size == inside && number < entry.load(BUMP)
+        }
+        RUN => inside == 0,
+        _ => false,
+    }
 }
 
 /// Allocates whole extents for one large block.

@@ -84,15 +84,26 @@ pub(crate) fn of_any<'m>(
 /// # Errors
 ///
 /// [`crate::error::Need`] if there is no block for it.
+#[inline]
 pub(crate) fn ensure<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
     stripe: Stripe<'m>,
     header: Header<'m>,
 ) -> Result<Extension<'m>, Error> {
-    if let Some(extension) = of(section.view(), header) {
-        return Ok(extension);
+    match of(section.view(), header) {
+        Some(extension) => Ok(extension),
+        None => add(section, layout, stripe, header),
     }
+}
+
+#[inline(never)]
+fn add<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    header: Header<'m>,
+) -> Result<Extension<'m>, Error> {
     let block = blocks::allocate(section, layout, stripe, EXTENSION_BYTES)?;
     let extension: Extension<'m> = section.view().at(block);
     clear(extension);

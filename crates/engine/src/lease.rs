@@ -89,7 +89,10 @@ impl Engine {
             let delivery = self.deliver_new(section, stripe, record.reference, incoming)?;
             if !delivery.taken() {
                 self.link_youngest(section, stripe, record, incoming.fields)?;
-                self.arm_lease(section, stripe, record)?;
+                if end_ms != 0 {
+                    let own = (record.reference, extension);
+                    wheel::arm_fresh(self, section, stripe, own, end_ms)?;
+                }
             }
             return Ok(delivery);
         };

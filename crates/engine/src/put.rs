@@ -160,16 +160,30 @@ impl Engine {
         incoming: &Incoming<'_>,
         shape: u32,
     ) -> Result<Record<'m>, Error> {
-        let bytes = incoming.size.bytes;
-        // What is copied inside the section is never too large for a block with both.
-        let is_extended = incoming.terms.is_some() && !incoming.is_long();
-        let block_bytes = if is_extended { extension::bytes_with(bytes) } else { bytes };
-        let reference = blocks::allocate(section, &self.layout, stripe, block_bytes)?;
+        if incoming.terms.is_some() && !incoming.is_long() {
+            return self.fill_extended(section, stripe, incoming, shape);
+        }
+        let reference = blocks::allocate(section, &self.layout, stripe, incoming.size.bytes)?;
         let record = record::at(section.view(), reference);
         record::fill(record.header, shape, incoming.size);
-        if is_extended {
-            extension::begin_inside(section.view(), record, bytes);
-        }
+        Ok(record)
+    }
+
+    /// As [`Engine::fill`], with the extension in the same block.
+    #[inline(never)]
+    fn fill_extended<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        incoming: &Incoming<'_>,
+        shape: u32,
+    ) -> Result<Record<'m>, Error> {
+        let bytes = incoming.size.bytes;
+        let both_bytes = extension::bytes_with(bytes);
+        let reference = blocks::allocate(section, &self.layout, stripe, both_bytes)?;
+        let record = record::at(section.view(), reference);
+        record::fill(record.header, shape, incoming.size);
+        extension::begin_inside(section.view(), record, bytes);
         Ok(record)
     }
 

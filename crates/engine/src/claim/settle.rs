@@ -184,7 +184,9 @@ impl Engine {
         let Some(extension) = extension::of(section.view(), record.header) else {
             return Err(self.damaged("a record in somebody's hands has no extension"));
         };
-        wheel::disarm(section, stripe, record.reference);
+        if wheel::is_armed(extension) {
+            wheel::disarm(section, stripe, record.reference);
+        }
         list::remove(section, stripe, list, extension);
         Ok(extension)
     }

@@ -29,8 +29,8 @@ use crate::waiters::deliver::Delivery;
 /// How much later something is tried again that found no room, in milliseconds.
 const POSTPONED_MS: u64 = 100;
 
-/// How far the cheap clock may be behind, in milliseconds.
-const COARSE_MS: u64 = 12;
+/// How far the cheap clock may be behind, in nanoseconds.
+const COARSE_NS: u64 = 12_000_000;
 
 /// What there is room for when something is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,9 +77,13 @@ pub(crate) fn exact_time_until(due_ms: u64) -> Duration {
 /// Whether what is due at `due_ms` has happened by now.
 #[inline(always)]
 pub(crate) fn is_past(due_ms: u64) -> bool {
+    due_ms != 0 && has_come(due_ms)
+}
+
+#[inline(never)]
+fn has_come(due_ms: u64) -> bool {
     // What is far away is told by the cheap clock.
-    due_ms != 0
-        && due_ms <= futex::monotonic_coarse_ns() / 1_000_000 + COARSE_MS
+    due_ms.saturating_mul(1_000_000) <= futex::monotonic_coarse_ns() + COARSE_NS
         && due_ms <= now_ms()
 }
 
@@ -94,7 +98,7 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn enter(&self, scope: u32) -> Result<Section<'_>, Error> {
         let section = Section::enter(&self.memory, scope)?;
-        if Stripe::of_scope(section.view(), scope).page().load64(DUE_MS) == 0 {
+        if !is_behind(Stripe::of_scope(section.view(), scope)) {
             return Ok(section);
         }
         self.enter_on_time(section, scope)

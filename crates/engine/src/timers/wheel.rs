@@ -145,11 +145,35 @@ pub(crate) fn expect<'m>(
     stripe: Stripe<'m>,
     due_ms: u64,
 ) -> Result<(), Error> {
-    ensure(section, &engine.layout, stripe, super::now_ms)?;
+    if stripe.page().load(WHEEL) == 0 {
+        ensure(section, &engine.layout, stripe, super::now_ms)?;
+    }
     note_due(engine, stripe, due_ms);
     Ok(())
 }
 
+/// As [`arm`], for a record that nobody can reach yet.
+pub(crate) fn arm_fresh<'m>(
+    engine: &Engine,
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    (reference, extension): (u32, Extension<'m>),
+    due_ms: u64,
+) -> Result<(), Error> {
+    let wheel = ensure(section, &engine.layout, stripe, super::now_ms)?;
+    let Some(place) = place_for(section.view(), wheel, reference, due_ms) else { return Ok(()) };
+    // Not reachable before the wheel has it, so without the log (R2).
+    let timer: Timer<'m> = extension.part(TIMER);
+    timer.init64(DUE, due_ms);
+    timer.init(NEXT, 0);
+    timer.init(PREVIOUS, place.last);
+    timer.init(SLOT, place.slot + 1);
+    enter(section, wheel, place, reference);
+    note_due(engine, stripe, due_ms);
+    Ok(())
+}
+
+#[inline]
 fn note_due(engine: &Engine, stripe: Stripe<'_>, due_ms: u64) {
     let known_ms = stripe.page().load64(DUE_MS);
     if known_ms == 0 || due_ms < known_ms {
@@ -164,26 +188,51 @@ pub(crate) fn is_armed(extension: Extension<'_>) -> bool {
     extension.load(TIMER + SLOT) != 0
 }
 
-fn link<'m>(section: &mut Section<'m>, wheel: Wheel<'m>, reference: u32, due_ms: u64) {
+/// Where a timer goes.
+#[derive(Clone, Copy)]
+struct Place {
+    slot: u32,
+    /// The first of the slot until now, 0 if there is none.
+    first: u32,
+    /// The last of the slot until now; of an empty one, the timer itself.
+    last: u32,
+}
+
+/// The place of the timer of the record at `reference`; `None` if the slot is damaged.
+#[inline]
+fn place_for(view: &View<'_>, wheel: Wheel<'_>, reference: u32, due_ms: u64) -> Option<Place> {
     let slot = slot_for(wheel.load64(TIME), due_ms);
     let first = wheel.load(head(slot));
-    let timer = timer(section.view(), reference);
-    let [low, high] = halves(due_ms);
     let last = match first {
         0 => reference,
-        first => self::timer(section.view(), first).load(PREVIOUS),
+        first => timer(view, first).load(PREVIOUS),
     };
     if last == 0 {
         // A first timer that knows of no last one.
-        return section.view().violate();
+        view.violate();
+        return None;
     }
+    Some(Place { slot, first, last })
+}
+
+fn link<'m>(section: &mut Section<'m>, wheel: Wheel<'m>, reference: u32, due_ms: u64) {
+    let Some(place) = place_for(section.view(), wheel, reference, due_ms) else { return };
+    let timer = timer(section.view(), reference);
+    let [low, high] = halves(due_ms);
     section.set_words([
         (timer.place(DUE), low),
         (timer.place(DUE + 4), high),
         (timer.place(NEXT), 0),
-        (timer.place(PREVIOUS), last),
-        (timer.place(SLOT), slot + 1),
+        (timer.place(PREVIOUS), place.last),
+        (timer.place(SLOT), place.slot + 1),
     ]);
+    enter(section, wheel, place, reference);
+}
+
+/// Makes a timer, which knows its place, the last of its slot.
+#[inline]
+fn enter<'m>(section: &mut Section<'m>, wheel: Wheel<'m>, place: Place, reference: u32) {
+    let Place { slot, first, last } = place;
     if first == 0 {
         let (word, bit) = bit(slot);
         section.set_words([
