@@ -56,11 +56,17 @@ impl Engine {
         tuple: impl Into<TupleRef<'f>>,
         terms: &LeaseTerms,
     ) -> Result<Lease, Error> {
-        let mut incoming = self.incoming(tuple.into())?;
+        self.put_on_terms(tuple.into(), terms)
+    }
+
+    /// As [`Engine::put_leased`]. Not generic, so that it is compiled once, here: among a caller's own functions it would be a
+    /// second user of what the compiler then makes no part of a plain put any more.
+    fn put_on_terms(&self, tuple: TupleRef<'_>, terms: &LeaseTerms) -> Result<Lease, Error> {
+        let mut incoming = self.incoming(tuple)?;
         let terms = self.terms(terms);
         incoming.terms = Some(terms);
         let shape = self.shape(&incoming.kinds)?;
-        let reference = self.put_incoming(&incoming, shape)?;
+        let reference = self.put_at(&incoming, shape)?;
         Ok(Lease { scope: stripe::scope_of(shape), reference, number: terms.number })
     }
 
@@ -72,7 +78,6 @@ impl Engine {
     }
 
     /// As [`Engine::publish`], for a tuple that is put on terms.
-    #[cold]
     pub(crate) fn publish_on_terms<'m>(
         &'m self,
         section: &mut Section<'m>,
@@ -80,6 +85,7 @@ impl Engine {
         record: Record<'m>,
         (incoming, terms): (&Incoming<'_>, &Terms),
     ) -> Result<Delivery, Error> {
+        crate::put::number(stripe, record);
         let extension = extension::ensure(section, &self.layout, stripe, record.header)?;
         // Nobody can reach the record yet (R2).
         extension.init64(LEASE_NUMBER, terms.number);

@@ -44,9 +44,25 @@ impl Space {
         tuple: impl Into<TupleRef<'f>>,
         terms: &LeaseTerms,
     ) -> Result<Lease, Error> {
-        let (engine, tuple) = (self.engine()?, tuple.into());
-        let lease = self.patiently(|| Ok(engine.put_leased(tuple, terms)?))?;
+        let tuple = tuple.into();
+        let lease = match self.engine()?.put_leased(tuple, terms) {
+            Ok(lease) => lease,
+            Err(error) => self.put_leased_patiently(tuple, terms, error.into())?,
+        };
         Ok(Lease { space: self.clone(), lease, length: terms.lease })
+    }
+
+    /// As [`Space::put_patiently`].
+    #[cold]
+    #[inline(never)]
+    fn put_leased_patiently(
+        &self,
+        tuple: TupleRef<'_>,
+        terms: &LeaseTerms,
+        error: Error,
+    ) -> Result<tupelo_engine::Lease, Error> {
+        let engine = self.engine()?;
+        self.unless_full(error, || Ok(engine.put_leased(tuple, terms)?))
     }
 
     /// As [`Space::put_all`], on terms that hold for each of the tuples.

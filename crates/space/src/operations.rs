@@ -21,8 +21,20 @@ impl Space {
     /// [`Error::SpaceFull`] and [`Error::LimitExceeded`]: nothing was stored.
     #[inline]
     pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
-        let (engine, tuple) = (self.engine()?, tuple.into());
-        self.patiently(|| engine.put(tuple).map_err(Error::from))
+        let tuple = tuple.into();
+        match self.engine()?.put(tuple) {
+            Ok(()) => Ok(()),
+            Err(error) => self.put_patiently(tuple, error.into()),
+        }
+    }
+
+    /// A put whose first attempt ended with `error`. Apart, so that the compiler makes the first one part of its caller, where
+    /// it knows the kinds of the fields.
+    #[cold]
+    #[inline(never)]
+    fn put_patiently(&self, tuple: TupleRef<'_>, error: Error) -> Result<(), Error> {
+        let engine = self.engine()?;
+        self.unless_full(error, || Ok(engine.put(tuple)?))
     }
 
     /// Stores all tuples, or none; they become visible together (rule O5). Returns how many.

@@ -105,8 +105,9 @@ impl Space {
         }
     }
 
+    /// As [`Space::patiently`], after a first attempt that ended with `error`.
     #[cold]
-    fn unless_full<R>(
+    pub(crate) fn unless_full<R>(
         &self,
         error: Error,
         put: impl FnMut() -> Result<R, Error>,

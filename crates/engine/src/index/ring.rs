@@ -16,7 +16,7 @@ pub(crate) const LINK_WORDS: usize = 4;
 pub(crate) const UNLINK_WORDS: usize = 4;
 
 /// Links the youngest record of its tag. Nobody can reach its link yet.
-#[inline]
+#[inline(always)]
 pub(crate) fn append<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
