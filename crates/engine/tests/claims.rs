@@ -135,6 +135,46 @@ fn an_extended_claim_holds_k2() {
 }
 
 #[test]
+fn of_many_silent_holders_each_loses_its_claim_at_its_end_k2() {
+    // More than one undo log has room for at once.
+    let engine = engine(16 << 20);
+    (0..600).for_each(|number| engine.put(&job(number)).unwrap());
+    let claimed = || try_claim(&engine, &any_job(), &LONG).unwrap().0;
+    let [silent, patient] = [(); 2].map(|()| (0..300).map(|_| claimed()).collect::<Vec<_>>());
+    sound(&engine);
+    silent.iter().for_each(|claim| claim.extend(Duration::from_millis(1)).unwrap());
+    let_it_run_out();
+    assert_eq!(count(&engine), 300);
+    sound(&engine);
+    assert!(silent.iter().all(|claim| claim.done(&[]) == Err(Error::ClaimLost { pid: None })));
+    assert!(patient.iter().all(|claim| claim.done(&[]).is_ok()));
+    sound(&engine);
+}
+
+#[test]
+fn a_claim_ends_when_it_was_last_said_to_whatever_else_was_due_before_k2() {
+    let engine = engine(16 << 20);
+    (0..4).for_each(|number| engine.put(&job(number)).unwrap());
+    let claim = |terms| try_claim(&engine, &any_job(), terms).unwrap().0;
+    let [sooner, later] = [(); 2].map(|()| claim(&LONG));
+    // The timers of all that is claimed by now are armed when this one is due.
+    let silent = claim(&BRIEF);
+    let_it_run_out();
+    assert_eq!(count(&engine), 2, "one was left, and one is back");
+    assert!(silent.done(&[]).is_err());
+    sound(&engine);
+    let last = claim(&LONG);
+    for (claim, ttl_ms) in [(&later, 7_200_000), (&last, 1), (&sooner, 1)] {
+        claim.extend(Duration::from_millis(ttl_ms)).unwrap();
+        sound(&engine);
+    }
+    let_it_run_out();
+    let lost = Err(Error::ClaimLost { pid: None });
+    assert_eq!([sooner.done(&[]), last.done(&[]), later.done(&[])], [lost.clone(), lost, Ok(())]);
+    sound(&engine);
+}
+
+#[test]
 fn what_is_put_under_a_claim_appears_with_done_k4() {
     let engine = engine(16 << 20);
     engine.put(&job(1)).unwrap();

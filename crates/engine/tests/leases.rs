@@ -6,9 +6,11 @@ mod support;
 use std::thread;
 use std::time::Duration;
 
-use support::{LONG, any_job, count, engine, job, number, this_job, try_claim, try_read, try_take};
-use tupelo_engine::{Engine, Error, LeaseTerms, Want};
-use tupelo_tuple::TemplateRef;
+use support::{
+    LONG, any, any_job, count, engine, job, number, this_job, try_claim, try_read, try_take,
+};
+use tupelo_engine::{Engine, Error, LeaseTerms, Order, Want};
+use tupelo_tuple::{Field, Kind, TemplateRef, TupleView};
 
 fn lease(ms: u64) -> LeaseTerms {
     LeaseTerms { lease: Some(Duration::from_millis(ms)), after: None }
@@ -47,6 +49,33 @@ fn a_leased_tuple_is_there_until_its_lease_ends_l1() {
     assert_eq!(try_take(&engine, &any_job()), Some(3));
     assert_eq!(try_take(&engine, &any_job()), None);
     sound(&engine);
+}
+
+#[test]
+fn a_leased_tuple_of_any_size_is_claimed_renewed_and_taken_and_leaves_nothing_behind_l1_l2() {
+    let engine = engine(16 << 20);
+    let patterns = [any(Kind::Int), any(Kind::Bytes)];
+    let template = [TemplateRef::new(&patterns)];
+    let size = |tuple: TupleView<'_>| match tuple.field(1) {
+        Some(Field::Bytes(bytes)) => Ok::<_, Error>(bytes.len()),
+        other => panic!("{other:?}"),
+    };
+    for bytes in [0, 1, 40, 200, 480, 500, 600, 40_000, 300_000] {
+        let data = vec![7; bytes];
+        let tuple = [Field::Int(1), Field::Bytes(&data)];
+        let lease = engine.put_leased(&tuple, &lease(HOUR_MS)).unwrap();
+        sound(&engine);
+        let claimed = engine.try_claim(&template, Order::Fifo, &LONG, size).unwrap();
+        let (claim, claimed) = claimed.unwrap();
+        assert_eq!(claimed, bytes);
+        sound(&engine);
+        claim.abort("a reason, which is kept with the tuple").unwrap();
+        engine.renew(&lease, Some(Duration::from_secs(60))).unwrap();
+        sound(&engine);
+        assert_eq!(engine.try_take(&template, Order::Fifo, size).unwrap(), Some(bytes));
+        assert_eq!(engine.renew(&lease, None), Err(Error::LeaseExpired));
+        sound(&engine);
+    }
 }
 
 #[test]
