@@ -142,7 +142,9 @@ fn of_many_silent_holders_each_loses_its_claim_at_its_end_k2() {
     let claimed = || try_claim(&engine, &any_job(), &LONG).unwrap().0;
     let [silent, patient] = [(); 2].map(|()| (0..300).map(|_| claimed()).collect::<Vec<_>>());
     sound(&engine);
-    silent.iter().for_each(|claim| claim.extend(Duration::from_millis(1)).unwrap());
+    for claim in &silent {
+        claim.extend(Duration::from_millis(1)).unwrap();
+    }
     let_it_run_out();
     assert_eq!(count(&engine), 300);
     sound(&engine);
@@ -163,14 +165,14 @@ fn a_claim_ends_when_it_was_last_said_to_whatever_else_was_due_before_k2() {
     assert_eq!(count(&engine), 2, "one was left, and one is back");
     assert!(silent.done(&[]).is_err());
     sound(&engine);
-    let last = claim(&LONG);
-    for (claim, ttl_ms) in [(&later, 7_200_000), (&last, 1), (&sooner, 1)] {
+    let newest = claim(&LONG);
+    for (claim, ttl_ms) in [(&later, 7_200_000), (&newest, 1), (&sooner, 1)] {
         claim.extend(Duration::from_millis(ttl_ms)).unwrap();
         sound(&engine);
     }
     let_it_run_out();
     let lost = Err(Error::ClaimLost { pid: None });
-    assert_eq!([sooner.done(&[]), last.done(&[]), later.done(&[])], [lost.clone(), lost, Ok(())]);
+    assert_eq!([sooner.done(&[]), newest.done(&[]), later.done(&[])], [lost.clone(), lost, Ok(())]);
     sound(&engine);
 }
 

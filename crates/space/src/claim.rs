@@ -33,7 +33,7 @@ use crate::wait::{Lifted, Outcome, Waiter, Want, lift};
 #[derive(Debug)]
 pub struct Claim {
     space: Space,
-    claim: tupelo_engine::Claim,
+    held: tupelo_engine::Claim,
     ttl: Duration,
     /// What appears with `done` (rule K4); as a rule nothing.
     puts: OnceLock<Mutex<Vec<Tuple>>>,
@@ -116,7 +116,7 @@ impl Space {
     }
 
     pub(crate) fn claim_of(&self, claim: tupelo_engine::Claim, terms: &ClaimTerms) -> Claim {
-        Claim { space: self.clone(), claim, ttl: terms.ttl, puts: OnceLock::new() }
+        Claim { space: self.clone(), held: claim, ttl: terms.ttl, puts: OnceLock::new() }
     }
 
     /// Shows the tuples whose last attempt has failed, and that match, to `sink`, with what became of them
@@ -192,12 +192,12 @@ impl Claim {
     /// The number of the claim: greater than that of every earlier one in the space (rule K1). What the holder
     /// writes elsewhere can carry it, so that a late writer is known.
     pub fn fence(&self) -> u64 {
-        self.claim.fence()
+        self.held.fence()
     }
 
     /// Which attempt at the tuple this is, from 1.
     pub fn attempt(&self) -> u32 {
-        self.claim.attempt()
+        self.held.attempt()
     }
 
     /// Holds a tuple back until the claim is done, when it appears with that (rule K4). Whatever else ends the claim
@@ -208,7 +208,7 @@ impl Claim {
     /// [`Error::Misuse`] if the claim was done or aborted before; [`Error::SpaceClosed`].
     pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
         self.space.engine()?;
-        self.claim.require_open()?;
+        self.held.require_open()?;
         let tuple = tuple.into().to_tuple()?;
         lock(self.puts.get_or_init(Mutex::default)).push(tuple);
         Ok(())
@@ -223,10 +223,10 @@ impl Claim {
     /// or aborted before.
     pub fn done(&self) -> Result<(), Error> {
         self.space.engine()?;
-        let Some(puts) = self.puts.get() else { return Ok(self.claim.done(&[])?) };
+        let Some(puts) = self.puts.get() else { return Ok(self.held.done(&[])?) };
         self.space.patiently(|| {
             let mut puts = lock(puts);
-            with_all_tuples(&puts, |tuples| self.claim.done(tuples))??;
+            with_all_tuples(&puts, |tuples| self.held.done(tuples))??;
             puts.clear();
             Ok(())
         })
@@ -240,7 +240,7 @@ impl Claim {
     /// As [`Claim::done`].
     pub fn abort(&self, reason: &str) -> Result<(), Error> {
         self.space.engine()?;
-        self.claim.abort(reason)?;
+        self.held.abort(reason)?;
         if let Some(puts) = self.puts.get() {
             lock(puts).clear();
         }
@@ -254,12 +254,12 @@ impl Claim {
     /// [`Error::ClaimLost`] (rule K3).
     pub fn extend(&self, ttl: Option<Duration>) -> Result<(), Error> {
         self.space.engine()?;
-        Ok(self.claim.extend(ttl.unwrap_or(self.ttl))?)
+        Ok(self.held.extend(ttl.unwrap_or(self.ttl))?)
     }
 
     /// Whether the claim was done or aborted, or found lost by one of these.
     pub fn is_settled(&self) -> bool {
-        matches!(self.claim.require_open(), Err(tupelo_engine::Error::ClaimSettled))
+        matches!(self.held.require_open(), Err(tupelo_engine::Error::ClaimSettled))
     }
 
     /// How long the holder may be silent.
@@ -273,8 +273,8 @@ impl Claim {
     ///
     /// [`Error::Misuse`] if the claim was done or aborted before; [`Error::System`] if there can be no thread.
     pub fn keep_alive(&self) -> Result<KeepAlive, Error> {
-        self.claim.require_open()?;
-        let renewal = Renewal { claim: self.claim.renewal(), ttl: self.ttl };
+        self.held.require_open()?;
+        let renewal = Renewal { claim: self.held.renewal(), ttl: self.ttl };
         self.space.heart().keep(renewal, self.ttl)
     }
 }

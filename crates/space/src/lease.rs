@@ -14,7 +14,7 @@ use crate::heartbeat::{Beat, KeepAlive};
 #[derive(Clone, Debug)]
 pub struct Lease {
     space: Space,
-    lease: tupelo_engine::Lease,
+    held: tupelo_engine::Lease,
     length: Option<Duration>,
 }
 
@@ -49,7 +49,7 @@ impl Space {
             Ok(lease) => lease,
             Err(error) => self.put_leased_patiently(tuple, terms, error.into())?,
         };
-        Ok(Lease { space: self.clone(), lease, length: terms.lease })
+        Ok(Lease { space: self.clone(), held: lease, length: terms.lease })
     }
 
     /// As [`Space::put_patiently`].
@@ -87,7 +87,7 @@ impl Lease {
     ///
     /// [`Error::LeaseExpired`] if it is not there any more.
     pub fn expires_in(&self) -> Result<Option<Duration>, Error> {
-        Ok(self.space.engine()?.expires_in(&self.lease)?)
+        Ok(self.space.engine()?.expires_in(&self.held)?)
     }
 
     /// Lets the tuple stay for `length` from now; `None`: for ever (rule L2).
@@ -96,7 +96,7 @@ impl Lease {
     ///
     /// [`Error::LeaseExpired`]: the lease has ended, or the tuple was taken.
     pub fn renew(&self, length: Option<Duration>) -> Result<(), Error> {
-        Ok(self.space.engine()?.renew(&self.lease, length)?)
+        Ok(self.space.engine()?.renew(&self.held, length)?)
     }
 
     /// As [`Lease::renew`], for as long as at first.
@@ -115,7 +115,7 @@ impl Lease {
     /// [`Error::LeaseExpired`] if it is not there any more, or somebody has it in hands: claimed, taken in an open
     /// transaction, or handed to a blocked take. Nothing has changed then, and its lease goes on.
     pub fn cancel(&self) -> Result<(), Error> {
-        Ok(self.space.engine()?.cancel(&self.lease)?)
+        Ok(self.space.engine()?.cancel(&self.held)?)
     }
 
     /// Renews the lease by a thread of its own as long as the returned guard lives.
@@ -129,6 +129,6 @@ impl Lease {
             hint: Some("put the tuple with a lease".into()),
         })?;
         let engine = Arc::clone(self.space.engine()?);
-        self.space.heart().keep(Renewal { engine, lease: self.lease, length }, length)
+        self.space.heart().keep(Renewal { engine, lease: self.held, length }, length)
     }
 }

@@ -63,6 +63,7 @@ pub(crate) struct Place {
 }
 
 /// A claim that was begun.
+#[derive(Clone, Copy)]
 pub(crate) struct Begun {
     place: Place,
     attempt: u32,
