@@ -20,6 +20,7 @@ use crate::registry::Kinds;
 use crate::step;
 use crate::stripe::{HELD, Stripe};
 use crate::targets::TupleCopy;
+use crate::timers;
 use crate::waiters::deliver::Delivery;
 
 /// A tuple that a transaction has taken, as the transaction knows it.
