@@ -285,7 +285,7 @@ impl Engine {
                 let holder = record::header(view, reference).load(record::HOLDER);
                 let one = (holder, extension.load(extension::TRANSACTION));
                 let stat = transactions.entry(one).or_insert_with(|| {
-                    let expires_in = wheel::time_left(view, reference);
+                    let expires_in = timers::time_until(extension.load64(HOLD_END_MS));
                     TransactionStat { pid: 0, taken: 0, read: 0, expires_in }
                 });
                 count_one(stat);
