@@ -6,10 +6,11 @@ mod support;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::process::Stdio;
+use std::time::Duration;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use support::{TestSpace, command, run, run_with_input};
-use tupelo::{ConnectOptions, Space, WhenFull, fields};
+use tupelo::{ConnectOptions, Error, Kind, Order, Space, WhenFull, fields, template};
 
 /// A space with three tuples of two shapes.
 fn filled(test: &str) -> TestSpace {
@@ -81,6 +82,39 @@ fn stat_shows_the_limits_of_a_space_and_what_became_of_them_b1() {
     let object = &run(&["stat", &space.url, "--json"]).objects()[0];
     assert_eq!((&object["tuples_max"], &object["dropped"]), (&2.into(), &3.into()));
     assert_eq!(object["when_full"], "drop-oldest");
+}
+
+#[test]
+fn stat_and_top_show_open_transactions_x3() {
+    let space = filled("transactions");
+    let open = Space::connect(&space.url, &ConnectOptions::default()).unwrap();
+    (0..3_i64).for_each(|number| open.put(&fields!["held", number]).unwrap());
+    let held = [template!["held", Kind::Int]];
+    let hour = Duration::from_secs(3600);
+    let transaction = open.transaction(&[], hour).unwrap();
+    let other = open.transaction(&[], hour).unwrap();
+    let nothing = |_: tupelo::TupleView<'_>| Ok::<_, Error>(());
+    assert!(transaction.at(0).try_take(&held, Order::Fifo, nothing).unwrap().is_some());
+    assert_eq!(transaction.at(0).read_all(&held, None, nothing).unwrap().len(), 2);
+    assert!(other.at(0).try_read(&held, Order::Fifo, nothing).unwrap().is_some());
+    let page = run(&["stat", &space.url]).out;
+    let pid = std::process::id();
+    for line in ["taken 1 tuple and read 2, for", "taken 0 tuples and read 1, for"] {
+        assert!(page.contains(&format!("  transaction process {pid} has {line} ")), "{page}");
+    }
+    let object = &run(&["stat", &space.url, "--json"]).objects()[0];
+    let one = &object["transactions"][0];
+    assert_eq!((&one["pid"], &one["taken"], &one["read"]), (&pid.into(), &1.into(), &2.into()));
+    assert!((3590.0..=3600.0).contains(&one["expires_in_s"].as_f64().unwrap()), "{one}");
+    let shapes = object["shapes"].as_array().unwrap();
+    let counts = shapes
+        .iter()
+        .map(|shape| (shape["in_transactions"].as_u64(), shape["read_locks"].as_u64()));
+    assert!(counts.into_iter().any(|counts| counts == (Some(1), Some(3))), "{shapes:?}");
+    let top = run(&["top", &space.url, "--count", "1"]).out;
+    assert!(top.contains("2 transactions with 1 taken"), "{top}");
+    drop((transaction, other));
+    assert!(!run(&["stat", &space.url]).out.contains("  transaction "));
 }
 
 #[test]
