@@ -67,7 +67,7 @@ fn enter(section: &mut Section<'_>) -> Result<u32, Error> {
         return Ok(section.focus(head::ARENA_SCOPE));
     }
     let before = section.focused();
-    if chain::concerns_wide(section) {
+    if chain::may_concern_wide(section) {
         // Locked before the arena, or not at all: others hold them while they ask for memory.
         chain::enter_wide(section)?;
     }

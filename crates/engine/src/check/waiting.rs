@@ -84,6 +84,10 @@ impl<'m> Check<'_, 'm> {
             format!("shape {shape} has the cells {found:?} in line, not {expected:?}")
         })?;
         Self::check_masks(shape, stripe, &by_mask)?;
+        let kinds = self.kinds(shape)?;
+        require(chain::knows_the_wide(self.view, stripe, &kinds), || {
+            format!("shape {shape} passes over a wide waiter that could match")
+        })?;
         self.check_counts(&found, chain::counts(stripe), &format!("shape {shape}"))
     }
 

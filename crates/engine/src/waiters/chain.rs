@@ -3,16 +3,19 @@
 use tupelo_shm::{GRANULE, Section, Span, View};
 
 use super::{
-    Cell, HEARS, LINKED, MASK, NEXT, OWNED, PREVIOUS, SCOPE, STATE, TAG, WANT, Want, cell,
+    Cell, HEARS, LINKED, MASK, NEXT, OWNED, PREVIOUS, SCOPE, STATE, TAG, WANT, Want, cell, stored,
 };
 use crate::Engine;
 use crate::blocks;
 use crate::error::Error;
 use crate::events;
 use crate::layout::{WAITERS_MAX, head};
+use crate::registry::Kinds;
 use crate::stripe::{
     SUBSCRIBED, Stripe, WAITER_MASKS, WAITER_MASKS_MAX, WAITER_TABLE, WAITING, WATCHING_REMOVALS,
+    WIDE_KNOWN,
 };
+use crate::timers::wheel::set64;
 
 /// Chains of a stripe's table: short ones with a thousand waiters on distinct keys.
 pub(crate) const CHAINS: u32 = 1024;
@@ -35,6 +38,9 @@ pub(crate) const ROOM_TURN: usize = 24;
 pub(crate) const ROOM_TURN_MS: usize = 28;
 /// How many of them are subscriptions.
 const WIDE_SUBSCRIBED: usize = 32;
+/// How often somebody got in line here, or left it (two words); and the section that changed it last, a hint.
+const WIDE_CHANGES: usize = 40;
+const WIDE_TOUCHED: usize = 48;
 
 pub(crate) fn wide_line<'m>(view: &View<'m>) -> WideLine<'m> {
     view.span(head::WIDE)
@@ -48,13 +54,52 @@ const _: () =
 /// what this section leaves.
 ///
 /// A count of none is believed only if nobody was inside the lock meanwhile: whoever is may have served a
-/// waiter, die, and so leave it waiting.
+/// waiter, die, and so leave it waiting. So is what the stripe knows: that none of them could match its tuples.
 #[inline]
-fn may_wait(view: &View<'_>, count: usize) -> bool {
+fn may_wait(view: &View<'_>, stripe: Option<Stripe<'_>>, count: usize) -> bool {
     let both: Span<'_, { 2 * GRANULE }> = view.span(head::WIDE - GRANULE);
     let (lock, words) = (both.part::<GRANULE>(0), both.part::<GRANULE>(GRANULE));
     let Some(sequence) = lock.begin_read() else { return true };
-    words.load(count) != 0 || !lock.unchanged(sequence)
+    let some =
+        words.load(count) != 0 && !stripe.is_some_and(|stripe| is_passed_over(stripe, words));
+    some || !lock.unchanged(sequence)
+}
+
+/// Whether it is known that none of the wide waiters could match a tuple of the stripe's shape. They have changed at least
+/// once if there are any, so a stripe that knows nothing does not pass them over.
+#[inline]
+fn is_passed_over(stripe: Stripe<'_>, line: WideLine<'_>) -> bool {
+    let changes = line.load64(WIDE_CHANGES);
+    changes != 0 && stripe.page().load64(WIDE_KNOWN) == 2 * changes
+}
+
+/// Whether the stripe does not know of the last change of the wide waiters, and may: not if the section has changed them
+/// itself, which may be undone. The section holds both locks.
+pub(crate) fn can_note_wide(view: &View<'_>, stripe: Stripe<'_>) -> bool {
+    let line = wide_line(view);
+    stripe.page().load64(WIDE_KNOWN) >> 1 != line.load64(WIDE_CHANGES)
+        && line.load(WIDE_TOUCHED) != view.turn(head::WIDE_SCOPE)
+}
+
+/// Notes in a stripe whether one of the wide waiters could match a tuple of `kinds`, its shape. The section holds both locks.
+pub(crate) fn note_wide(view: &View<'_>, stripe: Stripe<'_>, kinds: &Kinds) {
+    let known = 2 * wide_line(view).load64(WIDE_CHANGES) + u64::from(may_match(view, kinds));
+    stripe.page().init64(WIDE_KNOWN, known);
+}
+
+/// Whether one of the wide waiters could match a tuple of `kinds`, or waits for room, which any can give.
+fn may_match(view: &View<'_>, kinds: &Kinds) -> bool {
+    in_line_for_room(view) != 0 || wide(view).any(|(_, cell)| stored::may_match(view, cell, kinds))
+}
+
+/// Checks what the stripe knows of the wide waiters.
+pub(crate) fn knows_the_wide(view: &View<'_>, stripe: Stripe<'_>, kinds: &Kinds) -> bool {
+    !is_passed_over(stripe, wide_line(view)) || !may_match(view, kinds)
+}
+
+fn note_change<'m>(section: &mut Section<'m>, line: WideLine<'m>) {
+    line.init(WIDE_TOUCHED, section.view().turn(head::WIDE_SCOPE));
+    set64(section, line, WIDE_CHANGES, line.load64(WIDE_CHANGES) + 1);
 }
 
 /// Whether a section over a stripe has to look at the wide waiters.
@@ -62,15 +107,28 @@ fn may_wait(view: &View<'_>, count: usize) -> bool {
 /// Not if it holds the arena without their lock: then there were none when it locked the arena ([`enter_wide`]),
 /// and whoever came since does not care for this stripe, or would have waited for it.
 #[inline]
-pub(crate) fn concerns_wide(section: &Section<'_>) -> bool {
-    may_wait(section.view(), WIDE_WAITING)
-        && (counts_wide(section, WIDE_WAITING)
+pub(crate) fn concerns_wide(section: &Section<'_>, stripe: Stripe<'_>) -> bool {
+    concerns(section, Some(stripe))
+}
+
+/// Whether a section over any stripe may have to.
+pub(crate) fn may_concern_wide(section: &Section<'_>) -> bool {
+    concerns(section, None)
+}
+
+#[inline]
+fn concerns(section: &Section<'_>, stripe: Option<Stripe<'_>>) -> bool {
+    may_wait(section.view(), stripe, WIDE_WAITING)
+        && (counts_wide(section, stripe, WIDE_WAITING)
             || !(section.holds(head::WIDE_SCOPE) || section.holds(head::ARENA_SCOPE)))
 }
 
-/// Whether a section that holds the lock of the wide waiters, and so knows, counts some.
-fn counts_wide(section: &Section<'_>, count: usize) -> bool {
-    section.holds(head::WIDE_SCOPE) && wide_line(section.view()).load(count) != 0
+/// Whether a section that holds the lock of the wide waiters, and so knows, counts some that could match.
+fn counts_wide(section: &Section<'_>, stripe: Option<Stripe<'_>>, count: usize) -> bool {
+    let line = wide_line(section.view());
+    section.holds(head::WIDE_SCOPE)
+        && line.load(count) != 0
+        && !stripe.is_some_and(|stripe| is_passed_over(stripe, line))
 }
 
 /// Locks the wide waiters for the rest of the section, unless it holds them already.
@@ -144,8 +202,9 @@ pub(crate) fn is_subscription(cell: Cell<'_>) -> bool {
 #[inline]
 pub(crate) fn watching_removals(section: &Section<'_>, stripe: Stripe<'_>) -> bool {
     stripe.page().load(WATCHING_REMOVALS) != 0
-        || (may_wait(section.view(), WIDE_WATCHING_REMOVALS)
-            && (counts_wide(section, WIDE_WATCHING_REMOVALS) || !section.holds(head::WIDE_SCOPE)))
+        || (may_wait(section.view(), Some(stripe), WIDE_WATCHING_REMOVALS)
+            && (counts_wide(section, Some(stripe), WIDE_WATCHING_REMOVALS)
+                || !section.holds(head::WIDE_SCOPE)))
 }
 
 /// Whether a subscription, wide or of this stripe, may have heard of something in this section.
@@ -297,6 +356,7 @@ pub(crate) fn file_wide(section: &mut Section<'_>, number: u32) {
     let head = Head::new(section.view(), head::WIDE + WIDE_FIRST);
     link(section, head, number);
     section.add(line, WIDE_WAITING, 1);
+    note_change(section, line);
     if watches_removals(cell) {
         section.add(line, WIDE_WATCHING_REMOVALS, 1);
     }
@@ -328,6 +388,7 @@ fn count_for_room<'m>(section: &mut Section<'m>, line: WideLine<'m>, by: i32) {
     for count in [WIDE_WAITING, WIDE_WATCHING_REMOVALS, ROOM_WAITING] {
         section.add(line, count, by);
     }
+    note_change(section, line);
 }
 
 /// Takes a cell out of the line for room.
@@ -351,8 +412,9 @@ fn unfile_for_room(section: &mut Section<'_>, number: u32) {
     count_for_room(section, line, -1);
 }
 
-/// Words that taking a cell out of its chain changes: two neighbours and the state, four counts.
-pub(crate) const UNFILE_WORDS: usize = 7;
+/// Words that taking a cell out of its chain changes: two neighbours and the state, four counts, two words for the number
+/// of changes.
+pub(crate) const UNFILE_WORDS: usize = 9;
 
 /// Takes a linked cell out of its chain; the section holds the lock that the cell names.
 pub(crate) fn unfile(section: &mut Section<'_>, number: u32) {
@@ -368,6 +430,7 @@ pub(crate) fn unfile(section: &mut Section<'_>, number: u32) {
         let head = Head::new(section.view(), head::WIDE + WIDE_FIRST);
         unlink(section, head, number);
         section.add(line, WIDE_WAITING, -1);
+        note_change(section, line);
         if removal {
             section.add(line, WIDE_WATCHING_REMOVALS, -1);
         }

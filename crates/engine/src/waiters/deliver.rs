@@ -156,7 +156,7 @@ impl Engine {
         reference: u32,
         incoming: &Incoming<'_>,
     ) -> Result<Delivery, Error> {
-        if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section) {
+        if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section, stripe) {
             return Ok(Delivery::default());
         }
         if incoming.takes_room {
@@ -178,7 +178,7 @@ impl Engine {
         fields: &[Field<'_>],
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
-        if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section) {
+        if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section, stripe) {
             return Ok(Delivery::default());
         }
         self.deliver_to_some(section, stripe, (reference, happening), fields, kinds)
@@ -269,13 +269,18 @@ impl Engine {
                 }
             }
         }
-        if chain::concerns_wide(section) {
+        if chain::concerns_wide(section, stripe) {
             chain::enter_wide(section)?;
             let view = section.view();
             for (number, cell) in chain::wide(view) {
                 if occasion.concerns(cell) && stored::matches(view, cell, record) {
                     matching.add(view, number);
                 }
+            }
+            if chain::can_note_wide(view, stripe)
+                && let Some(kinds) = self.kinds_of(view, stripe.page().load(stripe::SHAPE))
+            {
+                chain::note_wide(view, stripe, &kinds);
             }
         }
         Ok(matching)
@@ -347,7 +352,7 @@ impl Engine {
         reference: u32,
         kinds: &[Kind],
     ) -> Result<Option<Matching>, Error> {
-        if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section) {
+        if stripe.page().load(WAITING) == 0 && !chain::concerns_wide(section, stripe) {
             return Ok(None);
         }
         let mut copy = record::ImageBuffer::new();

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::index::key;
 use crate::layout::{CELL_BYTES, EXTENT_BYTES, head};
 use crate::record::{self, ImageBuffer};
+use crate::registry::Kinds;
 
 /// The image of the actuals; formals are null.
 const ACTUALS: u32 = 0;
@@ -161,6 +162,24 @@ pub(crate) fn matches(view: &View<'_>, cell: Cell<'_>, record: Candidate<'_>) ->
             false
         }
     }
+}
+
+/// Whether the template of `cell` could match a record of `kinds`.
+pub(crate) fn may_match(view: &View<'_>, cell: Cell<'_>, kinds: &Kinds) -> bool {
+    let bytes = cell.load(TEMPLATE_BYTES) as usize;
+    let start = match cell.load(FORM) & ((1 << FORM_BITS) - 1) {
+        ENCODED => view.offset_of(cell) + TEMPLATE,
+        ENCODED_APART => cell.load(TEMPLATE) as usize * GRANULE,
+        // One of a single shape, which this one may be.
+        _ => return true,
+    };
+    let mut buffer = CopyBuffer::new();
+    let Ok(template) = Template::decode(buffer.copy(view, start, bytes)) else {
+        view.violate();
+        return true;
+    };
+    let fits = |refs: &[TemplateRef<'_>]| refs.iter().any(|one| kinds.fit(one));
+    template.with_refs(fits).unwrap_or(true)
 }
 
 #[cold]
