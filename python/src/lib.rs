@@ -79,7 +79,7 @@ mod _native {
     #[pymodule_export]
     use super::verbs::look::Explanation;
     #[pymodule_export]
-    use super::verbs::waiter::{WaiterObject, patience, seconds, timed_out, waiter};
+    use super::verbs::waiter::{WaiterObject, claimant, patience, seconds, timed_out, waiter};
 
     use pyo3::prelude::*;
 

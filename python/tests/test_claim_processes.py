@@ -1,6 +1,7 @@
 """Claims of processes that die, stop and fork: nothing is lost, nothing is done twice."""
 
 import os
+import pathlib
 import random
 import signal
 import subprocess
@@ -85,6 +86,85 @@ def test_a_stopped_holder_loses_its_claim_and_is_refused_later(shm, shm_url):
     assert "tupelo.ClaimLost: TUP-007: your claim on ('job', 1) (ttl 0.3 s) is lost" in error
     assert child.returncode == 1
     assert shm.count(REST) == 0  # K3, K4: no result of the late one
+
+
+WAITS = """
+import asyncio, sys
+import tupelo as ts
+from tupelo import aio
+
+space = ts.connect(sys.argv[1], create=False)
+
+def claim():
+    claim = space.claim("job", int, ttl=0.2)
+    space.put("held", claim.tuple[1])
+    claim.done()
+
+def claim_where():
+    claim = space.claim("job", int, ttl=0.2, where="f[1] > 0")
+    space.put("held", claim.tuple[1])
+    claim.done()
+
+def claim_whatever():
+    claim = space.claim("job", ..., ttl=0.2)
+    space.put("held", claim.tuple[1])
+    claim.done()
+
+def claim_aio():
+    async def main():
+        async with aio.connect(sys.argv[1], create=False) as space:
+            async with space.claim("job", int, ttl=0.2) as (_, number):
+                await space.put("held", number)
+    asyncio.run(main())
+
+globals()[sys.argv[2]]()
+"""
+
+
+@pytest.mark.parametrize("how", ["claim", "claim_where", "claim_whatever", "claim_aio"])
+def test_a_blocked_claim_of_a_stopped_process_loses_what_it_was_handed(
+    shm, shm_url, how, eventually
+):
+    slow = start(WAITS, shm_url, how)
+    eventually(lambda: shm.stat()["waiters"] == 1)
+    slow.send_signal(signal.SIGSTOP)
+    eventually(lambda: is_stopped(slow.pid))
+    shm.put("job", 1)
+    claim = shm.claim("job", int, timeout=60)  # K2, T3
+    assert (claim.tuple, claim.attempt) == (("job", 1), 1)
+    claim.done()
+    slow.send_signal(signal.SIGCONT)
+    shm.put("job", 2)
+    assert shm.take("held", int, timeout=60) == ("held", 2)
+    assert slow.communicate()[1] == ""
+
+
+def is_stopped(pid):
+    """Whether each thread of a process has come to a halt."""
+    states = (
+        task.joinpath("stat").read_text().rpartition(")")[2].split()[0]
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir()
+    )
+    return all(state == "T" for state in states)
+
+
+def test_what_a_stopped_transaction_was_handed_is_back_when_its_time_is_over(
+    shm, shm_url, eventually
+):
+    code = (
+        "import sys, tupelo; space = tupelo.connect(sys.argv[1], create=False)\n"
+        "try:\n with space.transaction(ttl=0.3) as inside: inside.take('job', int)\n"
+        "except tupelo.Aborted: space.put('aborted')"
+    )
+    slow = start(code, shm_url)
+    eventually(lambda: shm.stat()["waiters"] == 1)
+    slow.send_signal(signal.SIGSTOP)
+    eventually(lambda: is_stopped(slow.pid))
+    shm.put("job", 1)
+    assert shm.take("job", int, timeout=60) == ("job", 1)  # X5
+    slow.send_signal(signal.SIGCONT)
+    assert shm.take("aborted", timeout=60) == ("aborted",)
+    assert slow.communicate()[1] == ""
 
 
 def test_ctrl_c_in_a_block_gives_the_tuple_back(shm, shm_url):

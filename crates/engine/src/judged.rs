@@ -460,7 +460,9 @@ impl Engine {
         let mut verdicts = Verdicts::default();
         match self.take_judged(template, order, &mut verdicts, sink)? {
             Some(result) => Ok(Outcome::Done(result)),
-            None => Ok(Outcome::Waits(self.judged_waiter(template, Want::Take, verdicts)?)),
+            None => {
+                Ok(Outcome::Waits(self.judged_waiter(template, (Want::Take, None), verdicts)?))
+            }
         }
     }
 
@@ -495,7 +497,9 @@ impl Engine {
         let mut verdicts = Verdicts::default();
         match self.read_judged(template, order, &mut verdicts, sink)? {
             Some(result) => Ok(Outcome::Done(result)),
-            None => Ok(Outcome::Waits(self.judged_waiter(template, Want::Read, verdicts)?)),
+            None => {
+                Ok(Outcome::Waits(self.judged_waiter(template, (Want::Read, None), verdicts)?))
+            }
         }
     }
 

@@ -58,6 +58,10 @@ pub(crate) const TAKES: usize = 152;
 /// which it is known, and whether one could match a tuple of this shape (two words). A hint: not undone.
 pub(crate) const WIDE_KNOWN: usize = 168;
 
+/// By when the first of the records is to be picked up that were handed over for a time, in milliseconds (two words); 0:
+/// there is none. May be too early ([`crate::waiters::patience`]).
+pub(crate) const HANDED_DUE_MS: usize = 176;
+
 /// Heads of the lists of extents with room: extent number + 1.
 pub(crate) const PARTIAL: usize = 192;
 

@@ -16,7 +16,7 @@ use crate::record::{self, ImageBuffer, Record};
 use crate::registry::{self, Kinds};
 use crate::stripe::{self, HELD, Stripe};
 use crate::timers;
-use crate::waiters::{self, Want, cells};
+use crate::waiters::patience;
 use tupelo_shm::{ENGINE_WORDS, ENGINE_WORDS_COUNT};
 
 /// A shape, and the alternatives of a template that can match its tuples.
@@ -381,11 +381,7 @@ impl Engine {
                 && record::shape_of(record::header(view, *reference)).0 == target.shape
                 && target.fits(view, *reference, self.seed)
         };
-        let handed = (1..=cells::used(view)).filter_map(|number| {
-            let cell = waiters::cell(view, number);
-            let is_taken = cell.load(waiters::WANT) == Want::Take.number();
-            is_taken.then(|| cell.load(waiters::RECORD))
-        });
+        let handed = patience::handed(view, target.shape).map(|(_, reference)| reference);
         let stripe = Stripe::of_shape(view, target.shape);
         let hidden = [List::Claimed, List::Enlisted]
             .into_iter()

@@ -1,7 +1,7 @@
 //! Claims: tuples that come back unless they are done with (rules K1 to K5).
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tupelo_engine::{ClaimRenewal, ClaimTerms, Obituary, Order};
 use tupelo_tuple::{TemplateRef, Tuple, TupleRef, TupleView, with_all_tuples};
@@ -9,7 +9,7 @@ use tupelo_tuple::{TemplateRef, Tuple, TupleRef, TupleView, with_all_tuples};
 use crate::connect::Space;
 use crate::error::Error;
 use crate::heartbeat::{Beat, KeepAlive};
-use crate::wait::{Lifted, Outcome, Waiter, Want, lift};
+use crate::wait::{Lifted, Outcome, Waiter, lift};
 
 /// A tuple in this process's hands until it is [`done`](Claim::done) with. It goes back to its old place if the claim
 /// is [aborted](Claim::abort) or dropped, if the process dies, or if it is silent for longer than its `ttl`.
@@ -107,12 +107,27 @@ impl Space {
             return Ok(claimed);
         }
         if timeout != Some(Duration::ZERO) {
-            let waiter = self.waiter(template, Want::Take)?;
-            if waiter.wait(timeout)? {
-                return waiter.finish_claim(terms, once);
+            let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+            let left = || end.map(|end| end.saturating_duration_since(Instant::now()));
+            let mut waiter = self.claimant(template, terms.ttl)?;
+            while waiter.wait(left())? {
+                match waiter.finish_claim(terms, &mut once)? {
+                    Outcome::Done(claimed) => return Ok(claimed),
+                    Outcome::Waits(again) => waiter = again,
+                }
             }
         }
         Err(self.timeout("claim", template, timeout.unwrap_or_default()).into())
+    }
+
+    /// Gets in line to claim a match. What is handed over is kept for `ttl`, and at least a tenth of a second; if this
+    /// process has not picked it up by then, it goes to the next in line, and this waiter is behind all others (rule K2).
+    ///
+    /// # Errors
+    ///
+    /// As [`Space::waiter`].
+    pub fn claimant(&self, template: &[TemplateRef<'_>], ttl: Duration) -> Result<Waiter, Error> {
+        Ok(Waiter::new(self, self.engine()?.claimant(template, ttl)?))
     }
 
     pub(crate) fn claim_of(&self, claim: tupelo_engine::Claim, terms: &ClaimTerms) -> Claim {
@@ -148,7 +163,8 @@ impl Space {
 }
 
 impl Waiter {
-    /// Claims the tuple that [`Waiter::wait`] announced to a waiter that wants to take.
+    /// Claims the tuple that [`Waiter::wait`] announced to a waiter that wants to take, without waiting: if there is no
+    /// tuple, or not any more ([`Space::claimant`]), the waiter is in line.
     ///
     /// # Errors
     ///
@@ -157,30 +173,11 @@ impl Waiter {
         self,
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<(Claim, R), E> {
-        require_attempts(terms)?;
-        let (space, waiter) = self.into_parts();
-        let claimed =
-            lift(|| waiter.finish_claim(terms, |tuple| sink(tuple).map_err(Lifted::caller)));
-        claimed.map(|(claim, result)| (space.claim_of(claim, terms), result))
-    }
-}
-
-impl Waiter {
-    /// As [`Waiter::finish_claim`], without waiting: if there is no tuple, the waiter stays in line.
-    ///
-    /// # Errors
-    ///
-    /// As [`Space::try_claim`].
-    pub fn finish_claim_now<R, E: From<Error>>(
-        self,
-        terms: &ClaimTerms,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<(Claim, R)>, E> {
         require_attempts(terms)?;
         let (space, waiter) = self.into_parts();
         let outcome =
-            lift(|| waiter.finish_claim_now(terms, |tuple| sink(tuple).map_err(Lifted::caller)))?;
+            lift(|| waiter.finish_claim(terms, |tuple| sink(tuple).map_err(Lifted::caller)))?;
         Ok(match space.outcome(outcome) {
             Outcome::Done((claim, result)) => Outcome::Done((space.claim_of(claim, terms), result)),
             Outcome::Waits(waiter) => Outcome::Waits(waiter),

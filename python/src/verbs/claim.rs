@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList};
 
-use tupelo::{ClaimTerms, Obituary, Order, TemplateRef, Want};
+use tupelo::{ClaimTerms, Obituary, Order, Outcome, TemplateRef};
 
 use crate::call::{Argument, Call, Verb};
 use crate::claim::Claim as ClaimObject;
@@ -76,10 +76,15 @@ Raises:
             }
             let space = call.space();
             if timeout != Some(Duration::ZERO) {
-                let waiter = space.waiter(template, Want::Take)?;
-                if waiting::wait(call.py, &waiter, &Deadline::after(timeout))? {
-                    let claimed = waiter.finish_claim(&terms, |view| call.tuple(view))?;
-                    return Ok(object(call.py, call.handle_object(), claimed)?.into_any());
+                let deadline = Deadline::after(timeout);
+                let mut waiter = space.claimant(template, terms.ttl)?;
+                while waiting::wait(call.py, &waiter, &deadline)? {
+                    match waiter.finish_claim(&terms, |view| call.tuple(view))? {
+                        Outcome::Waits(again) => waiter = again,
+                        Outcome::Done(claimed) => {
+                            return Ok(object(call.py, call.handle_object(), claimed)?.into_any());
+                        }
+                    }
                 }
             }
             Err(space.timeout("claim", template, timeout.unwrap_or_default()).into())

@@ -44,6 +44,24 @@ pub(crate) fn waiter(
     Ok(WaiterObject::new(waiter, space.clone().unbind()))
 }
 
+/// Get in line to claim a match: what is handed over, and not picked up within `ttl`, goes to the next in line.
+#[pyfunction]
+#[pyo3(signature = (space, /, *template, ttl))]
+pub(crate) fn claimant(
+    space: &Bound<'_, Handle>,
+    template: &Bound<'_, PyTuple>,
+    ttl: &Bound<'_, PyAny>,
+) -> PyResult<WaiterObject> {
+    let (py, engine) = (space.py(), space.get().space());
+    let terms = claim::terms(Some(&ttl.as_borrowed()), None)?;
+    let template: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
+    let waiter = arguments::with_template(py, (Source::Positional, &template), |template| {
+        Ok(engine.claimant(template, terms.ttl)?)
+    });
+    let waiter = waiter.map_err(|failure: Failure| failure.into_exception(py, engine.url()))?;
+    Ok(WaiterObject::new(waiter, space.clone().unbind()))
+}
+
 /// The time that an argument gives, in seconds; None for ever.
 #[pyfunction]
 pub(crate) fn seconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
@@ -176,7 +194,7 @@ impl WaiterObject {
         max_attempts: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, Claim>>> {
         let terms = claim::terms(Some(&ttl.as_borrowed()), Some(&max_attempts.as_borrowed()))?;
-        let claimed = self.taken()?.finish_claim_now(&terms, |view| self.tuple(py, view));
+        let claimed = self.taken()?.finish_claim(&terms, |view| self.tuple(py, view));
         let claimed = claimed.map_err(|failure| self.exception(py, failure))?;
         let claimed = self.kept(claimed);
         claimed.map(|claimed| claim::object(py, self.space.clone_ref(py), claimed)).transpose()

@@ -254,7 +254,8 @@ class Space:
         if taken is not None:
             return taken
         sought = _native.like(*template, where=where, **fields)
-        return await self._in_line("take", sought, seconds, _native.Waiter.finish_now)
+        place = _native.waiter(self._space, "take", sought)
+        return await self._in_line("take", place, (sought, seconds), _native.Waiter.finish_now)
 
     async def read(
         self,
@@ -271,7 +272,8 @@ class Space:
         if found is not None:
             return found
         sought = _native.like(*template, where=where, **fields)
-        return await self._in_line("read", sought, seconds, _native.Waiter.finish_now)
+        place = _native.waiter(self._space, "read", sought)
+        return await self._in_line("read", place, (sought, seconds), _native.Waiter.finish_now)
 
     def claim(
         self,
@@ -301,7 +303,9 @@ class Space:
         def pick_up(place: _native.Waiter) -> _native.Claim[Any] | None:
             return place.claim_now(**terms)
 
-        return await self._in_line("claim", _native.like(*template, **fields), seconds, pick_up)
+        match = _native.like(*template, **fields)
+        place = _native.claimant(self._space, match, ttl=terms["ttl"])
+        return await self._in_line("claim", place, (match, seconds), pick_up)
 
     async def take_many(
         self,
@@ -396,12 +400,12 @@ class Space:
     async def _in_line(
         self,
         verb: Literal["take", "read", "claim"],
-        template: Template[Any],
-        seconds: float | None,
+        place: _native.Waiter,
+        sought: tuple[Template[Any], float | None],
         pick_up: Callable[[_native.Waiter], R | None],
     ) -> R:
-        """Get in line for a match, wait for it, and pick it up."""
-        place = _native.waiter(self._space, "read" if verb == "read" else "take", template)
+        """Wait for the match that a place is in line for, and pick it up."""
+        template, seconds = sought
         try:
             found = await self._served(place, seconds, pick_up)
         finally:

@@ -5,8 +5,9 @@
 
 use std::io::Write;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Instant;
 
-use tupelo::{Claim, ClaimTerms, Space, TemplateRef, Tuple, Want};
+use tupelo::{Claim, ClaimTerms, Outcome, Space, TemplateRef, Tuple};
 
 use super::find::{self, Patience};
 use crate::failure::Failure;
@@ -36,9 +37,16 @@ fn claim(
     if patience.now {
         return Ok(None);
     }
-    let waiter = space.waiter(template, Want::Take)?;
-    find::await_match(space, ("take", template), &waiter, patience)?;
-    waiter.finish_claim(terms, words::owned).map(Some)
+    let begin = Instant::now();
+    let mut waiter = space.claimant(template, terms.ttl)?;
+    loop {
+        let left = patience.after(begin.elapsed());
+        find::await_match(space, ("take", template), &waiter, left)?;
+        match waiter.finish_claim(terms, words::owned)? {
+            Outcome::Done(claimed) => return Ok(Some(claimed)),
+            Outcome::Waits(again) => waiter = again,
+        }
+    }
 }
 
 /// Runs the command, and ends the claim as the command ends.

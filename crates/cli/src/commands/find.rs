@@ -27,6 +27,14 @@ pub(crate) struct Patience<'o> {
     output: &'o Output,
 }
 
+impl Patience<'_> {
+    /// What is left of it after `elapsed`.
+    pub(super) fn after(self, elapsed: Duration) -> Self {
+        let timeout = self.timeout.map(|timeout| timeout.saturating_sub(elapsed));
+        Self { timeout, ..self }
+    }
+}
+
 pub(crate) fn run(
     want: Want,
     options: Find,

@@ -10,6 +10,7 @@ use crate::record;
 use crate::registry::Kinds;
 use crate::stripe::{DEAD_COUNT, DELAYED_COUNT, Stripe, WHEEL};
 use crate::timers::{holds, wheel};
+use crate::waiters::patience;
 
 impl Check<'_, '_> {
     /// The claimed, the dead and the delayed records of `shape`, and its wheel. `live` are those in the base list.
@@ -42,6 +43,8 @@ impl Check<'_, '_> {
             .copied()
             .filter(|reference| self.state(*reference) != record::DELAYED)
             .collect();
+        let overlooked = patience::is_overlooked(self.view, stripe);
+        require(overlooked.is_none(), || overlooked.clone().unwrap_or_default())?;
         let not_armed = holds::not_armed(self.view, stripe).map_err(super::contradiction)?;
         let others = others.into_iter().chain(not_armed).collect::<BTreeSet<u32>>();
         require(others == expected, || {

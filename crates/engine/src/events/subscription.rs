@@ -118,7 +118,7 @@ impl Engine {
         let fields: Vec<TemplateRef<'_>> =
             template.iter().map(|one| one.without_condition()).collect();
         let judge = if has_condition(template) { Judge::new(template)? } else { None };
-        let waiter = self.waiter_with(&fields, Want::Events, |number| {
+        let waiter = self.waiter_with(&fields, (Want::Events, None), |number| {
             cell(&self.memory.view(), number).init(HEARS, terms.kinds);
             self.retry(|| self.add_ring(number, events_max, bytes))
         })?;

@@ -25,6 +25,7 @@ use crate::step;
 use crate::stripe::{DUE_MS, Stripe};
 use crate::waiters::chain;
 use crate::waiters::deliver::Delivery;
+use crate::waiters::patience;
 
 /// How much later something is tried again that found no room, in milliseconds.
 const POSTPONED_MS: u64 = 100;
@@ -150,11 +151,17 @@ impl Engine {
         let mut section = Section::enter(&self.memory, scope)?;
         let stripe = Stripe::of_scope(section.view(), scope);
         self.arm_holds(&mut section, stripe)?;
-        while let Some(reference) = wheel::pop(&mut section, stripe, now_ms, step::commit_if_full)?
-        {
-            let fired = self.fire(&mut section, stripe, reference, (now_ms, room))?;
+        loop {
+            let next = wheel::pop(&mut section, stripe, now_ms, step::commit_if_full)?;
+            let happened = if let Some(reference) = next {
+                self.fire(&mut section, stripe, reference, (now_ms, room))?
+            } else if let Some(number) = patience::first_late(section.view(), stripe, now_ms) {
+                self.recall_late(&mut section, stripe, number, (now_ms, room))?
+            } else {
+                break;
+            };
             section.commit()?;
-            wakes.join(fired);
+            wakes.join(happened);
             if chain::is_heard(&section, stripe) {
                 // A section that appends events commits once.
                 section.finish()?;
@@ -162,8 +169,24 @@ impl Engine {
             }
         }
         section.commit()?;
-        wheel::note_next(section.view(), stripe);
+        let handed_ms = patience::note_next(section.view(), stripe);
+        wheel::note_next(section.view(), stripe, handed_ms);
         Ok(section.finish()?)
+    }
+
+    /// Gives back what a cell was handed and has not picked up in time.
+    fn recall_late<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        number: u32,
+        (now_ms, room): (u64, Room),
+    ) -> Result<Delivery, Error> {
+        if room == Room::None {
+            patience::postpone(section.view(), number, now_ms + POSTPONED_MS);
+            return Ok(Delivery::default());
+        }
+        self.recall_handed(section, stripe, number)
     }
 
     /// Does what the timer of a record was set for.

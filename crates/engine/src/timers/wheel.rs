@@ -173,8 +173,9 @@ pub(crate) fn arm_fresh<'m>(
     Ok(())
 }
 
+/// Sees to it that the stripe is looked at when it is `due_ms`.
 #[inline]
-fn note_due(engine: &Engine, stripe: Stripe<'_>, due_ms: u64) {
+pub(crate) fn note_due(engine: &Engine, stripe: Stripe<'_>, due_ms: u64) {
     let known_ms = stripe.page().load64(DUE_MS);
     if known_ms == 0 || due_ms < known_ms {
         // A lower bound: too low does no harm, so it is not undone.
@@ -380,10 +381,11 @@ fn is_of_this_moment(time_ms: u64, slot: u32) -> bool {
     digit(time_ms, slot / SLOTS) == slot % SLOTS
 }
 
-/// Notes when the stripe's next timer is due, after everything due has been fired and the section has committed.
-pub(crate) fn note_next(view: &View<'_>, stripe: Stripe<'_>) {
-    let next = wheel(view, stripe).and_then(next_event);
-    stripe.page().init64(DUE_MS, next.map_or(0, |(_, event_ms)| event_ms));
+/// Notes when the stripe's next timer is due, or what else is at `other_ms`, after everything due has been fired and the
+/// section has committed.
+pub(crate) fn note_next(view: &View<'_>, stripe: Stripe<'_>, other_ms: Option<u64>) {
+    let next = wheel(view, stripe).and_then(next_event).map(|(_, event_ms)| event_ms);
+    stripe.page().init64(DUE_MS, next.into_iter().chain(other_ms).min().unwrap_or(0));
 }
 
 pub(crate) fn set64<'m, const N: usize>(

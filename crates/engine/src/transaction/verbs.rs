@@ -11,6 +11,7 @@ use super::own::{Number, is_beaten};
 use crate::error::Error;
 use crate::find::Order;
 use crate::waiters::Want;
+use crate::waiters::patience::Patience;
 use crate::waiters::wait::{Outcome, Waiter};
 
 impl Transaction {
@@ -233,7 +234,12 @@ impl Transaction {
         take: bool,
     ) -> Result<Waiter, Error> {
         self.require_open()?;
-        self.parts[at].engine.waiter(template, if take { Want::Take } else { Want::Put })
+        let engine = &self.parts[at].engine;
+        if !take {
+            return engine.waiter(template, Want::Put);
+        }
+        // What it is handed is back when the transaction is over, also if the process is stopped.
+        engine.waiter_for(template, Want::Take, Some(Patience::Until(self.term.end_ms)))
     }
 
     /// Takes what a waiter of [`Transaction::waiter`] was handed. Does not wait: if there is nothing, the waiter stays

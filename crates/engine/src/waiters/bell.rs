@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use tupelo_shm::{Span, View, process::fork_generation};
 
-use super::{RECORD, SIGNAL, TICKET, WAKES, WANT, Want, cell, signal, wait::Waiter};
+use super::{RECORD, SIGNAL, TICKET, WAKES, WANT, Want, cell, patience, signal, wait::Waiter};
 use crate::Engine;
 use crate::engine::{NEXT_FENCE, space_line};
 use crate::error::Error;
@@ -226,7 +226,7 @@ impl Bell {
         let concerned = |number: &u32| {
             let cell = cell(&view, *number);
             let is_watch = !matches!(cell.load(WANT), TAKE | READ);
-            is_watch || cell.load(RECORD) != 0
+            is_watch || cell.load(RECORD) != 0 || patience::has_lost(cell)
         };
         let members = self.members();
         let all = members.iter().flat_map(|(&word, &bits)| numbers(word, bits));

@@ -4,7 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tupelo_shm::{Section, Span, View, process::fork_generation};
 
-use super::{Cell, FREE, FREE_NEXT, OWNED, OWNER, RECORD, RING, SCOPE, SIGNAL, STATE, WAKES, cell};
+use super::{
+    Cell, FREE, FREE_NEXT, OWNED, OWNER, PATIENCE_MS, PICK_UP_MS, RECORD, RING, SCOPE, SIGNAL,
+    STATE, WAKES, cell,
+};
 use crate::Engine;
 use crate::error::Error;
 use crate::layout::{self, CELL_BYTES, PAGE, WAITERS_COUNT_MAX, WAITERS_MAX, head};
@@ -135,6 +138,8 @@ fn clear(cell: Cell<'_>) {
     cell.init(WAKES, 0);
     cell.init(SCOPE, 0);
     cell.init(RING, 0);
+    cell.init64(PATIENCE_MS, 0);
+    cell.init64(PICK_UP_MS, 0);
 }
 
 impl Drop for Engine {

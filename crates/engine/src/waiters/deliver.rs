@@ -3,6 +3,7 @@
 use tupelo_shm::{Section, View};
 use tupelo_tuple::{Field, Kind};
 
+use super::patience;
 use super::stored::{self, Candidate};
 use super::{RECORD, TICKET, WANT, Want, cell, chain};
 use crate::Engine;
@@ -48,6 +49,11 @@ impl Delivery {
         if let Some(served) = self.0 {
             wake_all(engine, &served);
         }
+    }
+
+    /// Wakes the owner of one more cell.
+    pub(crate) fn also_wake(&mut self, number: u32) {
+        self.0.get_or_insert_default().wakes.push(number);
     }
 
     /// Both deliveries' wake-ups in one.
@@ -116,6 +122,7 @@ const COPY_WORDS: usize = blocks::ALLOCATE_WORDS;
 
 /// Makes a record, linked nowhere, a waiter's.
 pub(crate) fn hand_over<'m>(
+    engine: &Engine,
     section: &mut Section<'m>,
     stripe: Stripe<'m>,
     number: u32,
@@ -128,6 +135,7 @@ pub(crate) fn hand_over<'m>(
     if cell.load(WANT) == Want::Take.number() {
         // A reader holds a copy, which is no tuple of the space.
         section.add(stripe.page(), HELD, 1);
+        patience::begin(engine, stripe, cell);
     }
     // The words of a linked cell belong to the lock that its links name: the wide waiters', or this one.
     let before = section.focused();
@@ -203,7 +211,7 @@ impl Engine {
         self.serve_readers(section, stripe, reference, (matching.readers, &mut served))?;
         if let Some((_, number)) = matching.taker {
             step::beyond(section, SERVE_WORDS)?;
-            hand_over(section, stripe, number, reference);
+            hand_over(self, section, stripe, number, reference);
             served.wakes.push(number);
             served.taken = true;
         }
@@ -221,7 +229,7 @@ impl Engine {
         for number in readers {
             step::beyond(section, COPY_WORDS + SERVE_WORDS)?;
             let copy = self.copy_record(section, stripe, reference)?;
-            hand_over(section, stripe, number, copy);
+            hand_over(self, section, stripe, number, copy);
             served.wakes.push(number);
         }
         Ok(())
@@ -337,7 +345,7 @@ impl Engine {
             step::begin(section)?;
             links::unlink(section, stripe, reference);
             step::beyond(section, SERVE_WORDS)?;
-            hand_over(section, stripe, number, reference);
+            hand_over(self, section, stripe, number, reference);
             served.wakes.push(number);
             served.taken = true;
         }

@@ -101,40 +101,13 @@ impl Waiter {
         sink(tuple.of_class(shape_kinds.class())).map(Outcome::Done)
     }
 
-    /// Makes a claim of the tuple that [`Waiter::wait`] announced, and shows it to `sink`. For a waiter that wants
-    /// to take.
+    /// Makes a claim of the tuple that [`Waiter::wait`] announced, and shows it to `sink`, without waiting: if no tuple is
+    /// there, or not any more ([`Engine::claimant`]), the waiter is in line. For a waiter that wants to take.
     ///
     /// # Errors
     ///
     /// As [`Engine::try_claim`].
     pub fn finish_claim<R, E: From<Error>>(
-        self,
-        terms: &ClaimTerms,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<(Claim, R), E> {
-        let mut waiter = self;
-        let mut sink = Some(sink);
-        let mut once = |tuple: TupleView<'_>| match sink.take() {
-            Some(sink) => sink(tuple),
-            None => unreachable!("a sink is used for one tuple"),
-        };
-        loop {
-            while waiter.record() == 0 {
-                waiter.wait(None)?;
-            }
-            match waiter.finish_claim_now(terms, &mut once)? {
-                Outcome::Done(claimed) => return Ok(claimed),
-                Outcome::Waits(again) => waiter = again,
-            }
-        }
-    }
-
-    /// As [`Waiter::finish_claim`], without waiting: if no tuple is there, the waiter stays in line.
-    ///
-    /// # Errors
-    ///
-    /// As [`Waiter::finish_claim`].
-    pub fn finish_claim_now<R, E: From<Error>>(
         mut self,
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,

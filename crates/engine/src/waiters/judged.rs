@@ -11,6 +11,7 @@ use std::time::Duration;
 use tupelo_shm::futex;
 use tupelo_tuple::{Template, TemplateRef};
 
+use super::patience::Patience;
 use super::wait::{Waiter, nanoseconds};
 use super::{SCOPE, WANT, Want, cell};
 use crate::Engine;
@@ -38,7 +39,7 @@ impl Engine {
     pub(crate) fn judged_waiter(
         self: &Arc<Self>,
         template: &[TemplateRef<'_>],
-        want: Want,
+        (want, patience): (Want, Option<Patience>),
         verdicts: Verdicts,
     ) -> Result<Waiter, Error> {
         let fields: Vec<TemplateRef<'_>> =
@@ -46,13 +47,8 @@ impl Engine {
         if matches!(want, Want::Put | Want::Removal) {
             return self.waiter(&fields, want);
         }
-        let owned = template.iter().map(TemplateRef::to_template);
-        let owned = owned.collect::<Result<Vec<_>, _>>();
-        let owned = owned.map_err(|error| Error::Template(error.to_string().into()))?;
-        let Some(template) = owned.into_iter().reduce(Template::or) else {
-            return self.waiter(&fields, want);
-        };
-        let mut waiter = self.waiter(&fields, Want::Put)?;
+        let Some(template) = owned(template)? else { return self.waiter(&fields, want) };
+        let mut waiter = self.waiter_for(&fields, Want::Put, patience)?;
         waiter.want = want;
         waiter.own_look = Some(Box::new(OwnLook { template, verdicts: Mutex::new(verdicts) }));
         if waiter.look_itself()? {
@@ -62,11 +58,22 @@ impl Engine {
     }
 }
 
+/// A template that is kept; `None` if it has no alternatives.
+pub(super) fn owned(template: &[TemplateRef<'_>]) -> Result<Option<Template>, Error> {
+    let alternatives = template.iter().map(TemplateRef::to_template).collect::<Result<Vec<_>, _>>();
+    let alternatives = alternatives.map_err(|error| Error::Template(error.to_string().into()))?;
+    Ok(alternatives.into_iter().reduce(Template::or))
+}
+
 impl Waiter {
     /// Looks for a match, if that is its own affair, and hands it over to itself. Returns whether it has one.
     pub(super) fn look_itself(&self) -> Result<bool, Error> {
-        let Some(own) = &self.own_look else { return Ok(self.record() != 0) };
+        let Some(own) = &self.own_look else {
+            self.rejoin_if_lost()?;
+            return Ok(self.record() != 0);
+        };
         let mut verdicts = own.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        self.rejoin_if_lost()?;
         if self.record() != 0 {
             return Ok(true);
         }

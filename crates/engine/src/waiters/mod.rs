@@ -21,7 +21,8 @@
 //! | 56 | link of the free list |
 //! | 60 | cell whose owner is woken instead, 0 for this one; bit 31: it is a bell ([`bell`]) |
 //! | 64, 68 | the ring of a subscription, 0 if it has none, and the events that it hears ([`crate::events`]) |
-//! | 72.. | the template, or the granule of the extents that hold it |
+//! | 72, 80 | how long a tuple that is handed over is kept for it, and until when, in milliseconds; 0: for ever ([`patience`]; two words each) |
+//! | 88.. | the template, or the granule of the extents that hold it |
 
 pub(crate) mod bell;
 pub(crate) mod cells;
@@ -29,6 +30,7 @@ pub(crate) mod chain;
 pub(crate) mod deliver;
 mod finish;
 mod judged;
+pub(crate) mod patience;
 pub(crate) mod room;
 pub(crate) mod signal;
 pub(crate) mod stored;
@@ -57,7 +59,9 @@ pub(crate) const FREE_NEXT: usize = 56;
 pub(crate) const WAKES: usize = 60;
 pub(crate) const RING: usize = 64;
 pub(crate) const HEARS: usize = 68;
-pub(crate) const TEMPLATE: usize = 72;
+pub(crate) const PATIENCE_MS: usize = 72;
+pub(crate) const PICK_UP_MS: usize = 80;
+pub(crate) const TEMPLATE: usize = 88;
 /// Bytes of a template that fit into the cell.
 pub(crate) const TEMPLATE_INLINE: usize = CELL_BYTES - TEMPLATE;
 

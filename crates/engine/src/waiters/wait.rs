@@ -10,6 +10,7 @@ use tupelo_shm::{Section, Span, futex, process::fork_generation};
 use tupelo_tuple::TemplateRef;
 
 use super::judged::OwnLook;
+use super::patience::{self, Again, Patience};
 use super::{
     LINKED, RECORD, SCOPE, SIGNAL, STATE, TICKET, WANT, Want, cell, chain, deliver, signal, stored,
 };
@@ -66,6 +67,8 @@ pub struct Waiter {
     fork_generation: u32,
     /// If it looks for a match itself, as its template has a condition.
     pub(super) own_look: Option<Box<OwnLook>>,
+    /// If it may have what it is handed for a time only.
+    pub(super) again: Option<Box<Again>>,
 }
 
 impl std::fmt::Debug for Waiter {
@@ -88,26 +91,52 @@ impl Engine {
         template: &[TemplateRef<'_>],
         want: Want,
     ) -> Result<Waiter, Error> {
+        self.waiter_for(template, want, None)
+    }
+
+    /// Gets in line to claim a match. What is handed over is kept for as long as the claim may be silent, `ttl`, and at
+    /// least a tenth of a second; if it is not picked up by then, it goes to the next in line, and the waiter is behind
+    /// all others (rule K2).
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::waiter`].
+    pub fn claimant(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        ttl: Duration,
+    ) -> Result<Waiter, Error> {
+        self.waiter_for(template, Want::Take, Some(Patience::For(ttl)))
+    }
+
+    /// As [`Engine::waiter`], for one that may have what it is handed for a time only.
+    pub(crate) fn waiter_for(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        want: Want,
+        patience: Option<Patience>,
+    ) -> Result<Waiter, Error> {
         if has_condition(template) {
-            return self.judged_waiter(template, want, Verdicts::default());
+            return self.judged_waiter(template, (want, patience), Verdicts::default());
         }
-        self.waiter_with(template, want, |_| Ok(()))
+        self.waiter_with(template, (want, patience), |_| Ok(()))
     }
 
     /// As [`Engine::waiter`]; `prepare` makes its cell ready for others to find.
     pub(crate) fn waiter_with(
         self: &Arc<Self>,
         template: &[TemplateRef<'_>],
-        want: Want,
+        (want, patience): (Want, Option<Patience>),
         prepare: impl FnOnce(u32) -> Result<(), Error>,
     ) -> Result<Waiter, Error> {
-        let waiter = self.waiter_in(self.claim_cell()?, want);
+        let mut waiter = self.waiter_in(self.claim_cell()?, want);
         self.store_template(waiter.cell(), template)?;
-        prepare(waiter.number)?;
-        match template {
-            [one] if let Some(kinds) = Kinds::of_template(one) => waiter.register(one, &kinds)?,
-            _ => waiter.register_wide(template)?,
+        if let Some(patience) = patience {
+            patience::write(waiter.cell(), patience);
+            waiter.again = Again::new(template)?;
         }
+        prepare(waiter.number)?;
+        waiter.get_in_line(template)?;
         if waiter.record() != 0 {
             // It was there already. Nobody else tells this waiter, which would sleep a slice first.
             self.tell(waiter.number);
@@ -118,7 +147,8 @@ impl Engine {
     /// A waiter in a cell that was got for it, not in line yet. Dropped, it gives the cell back.
     fn waiter_in(self: &Arc<Self>, number: u32, want: Want) -> Waiter {
         let (engine, fork_generation) = (Arc::clone(self), fork_generation());
-        let waiter = Waiter { engine, number, want, done: false, fork_generation, own_look: None };
+        let (own_look, again) = (None, None);
+        let waiter = Waiter { engine, number, want, done: false, fork_generation, own_look, again };
         waiter.cell().init(WANT, want.number());
         waiter.cell().init64(TICKET, self.next_ticket());
         waiter
@@ -157,6 +187,13 @@ impl Waiter {
         self.want
     }
 
+    pub(super) fn get_in_line(&self, template: &[TemplateRef<'_>]) -> Result<(), Error> {
+        match template {
+            [one] if let Some(kinds) = Kinds::of_template(one) => self.register(one, &kinds),
+            _ => self.register_wide(template),
+        }
+    }
+
     fn register(&self, template: &TemplateRef<'_>, kinds: &Kinds) -> Result<(), Error> {
         let engine = &*self.engine;
         let shape = engine.shape(kinds)?;
@@ -183,6 +220,7 @@ impl Waiter {
         if self.wants_tuple() {
             let found = search.pick(section.view(), stripe, Order::Fifo, 0);
             if let Some(hit) = found.hit {
+                self.cell().init(SCOPE, stripe.scope());
                 self.accept(section, stripe, hit.record.reference)?;
                 return Ok(found.learn);
             }
@@ -206,8 +244,9 @@ impl Waiter {
         if self.want == Want::Take { Purpose::Take } else { Purpose::Read }
     }
 
+    /// Whether it takes or copies what is there when it gets in line. One that looks itself does not.
     fn wants_tuple(&self) -> bool {
-        matches!(self.want, Want::Take | Want::Read)
+        self.own_look.is_none() && matches!(self.want, Want::Take | Want::Read)
     }
 
     /// Hands a match that is in the lists over to this waiter's own cell.
@@ -223,7 +262,7 @@ impl Waiter {
         } else {
             self.engine.copy_record(section, stripe, reference)?
         };
-        deliver::hand_over(section, stripe, self.number, reference);
+        deliver::hand_over(&self.engine, section, stripe, self.number, reference);
         Ok(())
     }
 
@@ -257,6 +296,7 @@ impl Waiter {
                 }
                 let stripe = Stripe::of_shape(section.view(), target.shape);
                 section.focus(stripe.scope());
+                self.cell().init(SCOPE, head::WIDE_SCOPE);
                 self.accept(&mut section, stripe, reference)?;
                 section.commit()?;
                 return Ok(true);
@@ -288,7 +328,7 @@ impl Waiter {
 
     /// As [`Waiter::wait`], but for what the waiter may find itself.
     pub(super) fn wait_for_signal(&self, timeout: Option<Duration>) -> Result<bool, Error> {
-        if self.happened() {
+        if self.happened() || self.is_served_again()? {
             return Ok(true);
         }
         let begin_ns = futex::monotonic_ns();
@@ -337,7 +377,7 @@ impl Waiter {
             let slice = left_ns.map_or(SLICE, |left| SLICE.min(Duration::from_nanos(left)));
             let slice = self.engine.sleep_until_due(self.number, slice);
             let slept_out = signal::sleep(self.signal(), slice);
-            if self.happened() {
+            if self.happened() || self.is_served_again()? {
                 return Ok(true);
             }
             self.engine.keep_time(self.number)?;
@@ -357,6 +397,16 @@ impl Waiter {
     /// Whether a signal is there, and not one that was meant for the cell's last owner.
     fn happened(&self) -> bool {
         signal::take(self.signal()) && (self.is_watch() || self.record() != 0)
+    }
+
+    /// Gets in line again if it has lost what it was handed. Returns whether it found something there.
+    fn is_served_again(&self) -> Result<bool, Error> {
+        if self.own_look.is_some() {
+            // Whoever looks itself does so by each look.
+            return Ok(false);
+        }
+        self.rejoin_if_lost()?;
+        Ok(self.again.is_some() && self.record() != 0)
     }
 
     fn is_watch(&self) -> bool {
@@ -395,9 +445,10 @@ impl Waiter {
         self.number
     }
 
-    /// Whether something has happened to it: a tuple is there, or, for a watch, a signal.
+    /// Whether something has happened to it: a tuple is there, or was lost, or, for a watch, a signal.
     pub fn is_ready(&self) -> bool {
         self.record() != 0
+            || patience::has_lost(self.cell())
             || self.is_watch() && signal::is_raised(self.signal())
             || self.has_events()
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tupelo_engine::{Claim, ClaimTerms, CreateOptions, Engine, Error, Limits, Order};
+use tupelo_engine::{Claim, ClaimTerms, CreateOptions, Engine, Error, Limits, Order, Outcome};
 use tupelo_shm::Segment;
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
@@ -83,6 +83,14 @@ pub(crate) fn try_claim(
     terms: &ClaimTerms,
 ) -> Option<(Claim, i64)> {
     engine.try_claim(&[TemplateRef::new(patterns)], Order::Fifo, terms, number).unwrap()
+}
+
+/// What a waiter got that was told that there is something.
+pub(crate) fn done<R>(outcome: Result<Outcome<R>, Error>) -> R {
+    match outcome.unwrap() {
+        Outcome::Done(result) => result,
+        Outcome::Waits(waiter) => panic!("it was told that there is something: {waiter:?}"),
+    }
 }
 
 /// How many jobs there are.

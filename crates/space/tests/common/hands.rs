@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::thread;
 use std::time::Duration;
 
-use tupelo::{Claim, ClaimTerms, Error, Lease, LeaseTerms, Obituary, Space, TupleView, Waiter};
+use tupelo::{
+    Claim, ClaimTerms, Error, Lease, LeaseTerms, Obituary, Outcome, Space, TupleView, Waiter,
+};
 use tupelo_model::{Answer, Operation};
 
 use super::{keep, ordered, with_all, with_refs, with_tuple};
@@ -96,8 +98,10 @@ impl Hands {
         label: &str,
         terms: tupelo_model::ClaimTerms,
     ) -> Result<Answer, Error> {
-        let claimed = waiter.finish_claim(&claim_terms(terms), keep)?;
-        Ok(self.granted(label, claimed))
+        match waiter.finish_claim(&claim_terms(terms), keep)? {
+            Outcome::Done(claimed) => Ok(self.granted(label, claimed)),
+            Outcome::Waits(_) => panic!("it was told that there is a tuple"),
+        }
     }
 
     fn granted(&mut self, label: &str, (claim, tuple): (Claim, tupelo::Tuple)) -> Answer {

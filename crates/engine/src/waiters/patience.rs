@@ -1,0 +1,200 @@
+//! A tuple that was handed over, and is not picked up (rules K2, X5).
+//!
+//! A put hands its tuple to a caller that sleeps. If the caller's process is stopped, the tuple would be nobody's until
+//! it goes on. Whoever may have a tuple for a time only, a claim or a transaction, says so in its cell: the time runs
+//! from the hand-over, and what is not picked up by then goes to the next in line, as if the caller had given up. No
+//! attempt has failed, since nobody has seen the tuple. When the process goes on, its call is in line again, behind
+//! all others. A plain take has no time: it has taken what it was handed.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tupelo_shm::{Section, View};
+use tupelo_tuple::{Template, TemplateRef};
+
+use super::deliver::Delivery;
+use super::wait::Waiter;
+use super::{
+    Cell, OWNED, PATIENCE_MS, PICK_UP_MS, RECORD, SCOPE, STATE, TICKET, WANT, Want, cell, cells,
+    chain,
+};
+use crate::Engine;
+use crate::error::Error;
+use crate::events::Happening;
+use crate::layout::head;
+use crate::record;
+use crate::stripe::{self, HANDED_DUE_MS, Stripe};
+use crate::timers::{self, wheel};
+
+/// The shortest time in which something is to be picked up, whatever the caller's own: on a busy machine a thread that
+/// was woken may wait as long for a processor, and nobody would ever get anything.
+const SHORTEST: Duration = Duration::from_millis(100);
+
+/// How long what is handed over is kept for a waiter that may have it for a time only.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Patience {
+    /// From the hand-over on.
+    For(Duration),
+    /// Until a moment, in milliseconds of the clock.
+    Until(u64),
+}
+
+/// What a waiter gets in line with, if it has lost what it was handed.
+pub(super) struct Again {
+    template: Template,
+    /// Held while it gets in line: of two threads that wait, one does.
+    turn: Mutex<()>,
+}
+
+impl Again {
+    pub(super) fn new(template: &[TemplateRef<'_>]) -> Result<Option<Box<Self>>, Error> {
+        let template = super::judged::owned(template)?;
+        Ok(template.map(|template| Box::new(Self { template, turn: Mutex::default() })))
+    }
+}
+
+/// Writes down how long the owner of a cell that nobody else knows yet may have what it is handed.
+pub(super) fn write(cell: Cell<'_>, patience: Patience) {
+    match patience {
+        Patience::For(time) => {
+            let time_ms = time.max(SHORTEST).as_millis().try_into().unwrap_or(u64::MAX);
+            cell.init64(PATIENCE_MS, time_ms.min(wheel::TIME_MS_MAX));
+        }
+        Patience::Until(end_ms) => cell.init64(PICK_UP_MS, end_ms),
+    }
+}
+
+/// The time of what was handed over to a cell begins, if it has one.
+pub(super) fn begin(engine: &Engine, stripe: Stripe<'_>, cell: Cell<'_>) {
+    let patience_ms = cell.load64(PATIENCE_MS);
+    if patience_ms != 0 {
+        // Means nothing unless the cell has a record (R2).
+        cell.init64(PICK_UP_MS, timers::now_ms().saturating_add(patience_ms));
+    }
+    let pick_up_ms = cell.load64(PICK_UP_MS);
+    if pick_up_ms == 0 {
+        return;
+    }
+    let known_ms = stripe.page().load64(HANDED_DUE_MS);
+    if known_ms == 0 || pick_up_ms < known_ms {
+        // A lower bound, as that of the wheel: too low does no harm.
+        stripe.page().init64(HANDED_DUE_MS, pick_up_ms);
+    }
+    wheel::note_due(engine, stripe, pick_up_ms);
+}
+
+/// The cells that were handed a tuple of the stripe's shape which nobody has picked up, and the records.
+pub(crate) fn handed<'v>(view: &'v View<'_>, shape: u32) -> impl Iterator<Item = (u32, u32)> + 'v {
+    (1..=cells::used(view)).filter_map(move |number| {
+        let cell = cell(view, number);
+        let reference = cell.load(RECORD);
+        let is_taken = cell.load(WANT) == Want::Take.number() && reference != 0;
+        (is_taken && record::shape_of(record::header(view, reference)).0 == shape)
+            .then_some((number, reference))
+    })
+}
+
+/// The cells that were handed something of the stripe for a time, and when that ends. The section holds the stripe.
+fn on_time<'v>(view: &'v View<'_>, stripe: Stripe<'_>) -> impl Iterator<Item = (u32, u64)> + 'v {
+    let shape = stripe.page().load(stripe::SHAPE);
+    let ends_ms = |number| cell(view, number).load64(PICK_UP_MS);
+    handed(view, shape)
+        .map(move |(number, _)| (number, ends_ms(number)))
+        .filter(|(_, end_ms)| *end_ms != 0)
+}
+
+/// A cell of whose record the time is over.
+pub(crate) fn first_late(view: &View<'_>, stripe: Stripe<'_>, now_ms: u64) -> Option<u32> {
+    let due_ms = stripe.page().load64(HANDED_DUE_MS);
+    if due_ms == 0 || due_ms > now_ms {
+        return None;
+    }
+    on_time(view, stripe).find(|(_, end_ms)| *end_ms <= now_ms).map(|(number, _)| number)
+}
+
+/// Notes anew when the first of these times is over, after all that were have been dealt with. Returns it.
+pub(crate) fn note_next(view: &View<'_>, stripe: Stripe<'_>) -> Option<u64> {
+    if stripe.page().load64(HANDED_DUE_MS) == 0 {
+        return None;
+    }
+    let next_ms = on_time(view, stripe).map(|(_, end_ms)| end_ms).min();
+    stripe.page().init64(HANDED_DUE_MS, next_ms.unwrap_or(0));
+    next_ms
+}
+
+/// What is wrong with the times of what was handed over in a stripe, if anything.
+pub(crate) fn is_overlooked(view: &View<'_>, stripe: Stripe<'_>) -> Option<String> {
+    let known_ms = [HANDED_DUE_MS, stripe::DUE_MS].map(|word| stripe.page().load64(word));
+    let is_known = |end_ms: u64| known_ms.iter().all(|known| *known != 0 && *known <= end_ms);
+    on_time(view, stripe).find(|(_, end_ms)| !is_known(*end_ms)).map(|(number, end_ms)| {
+        format!("cell {number} is to pick up its record by {end_ms}, and nobody looks before {known_ms:?}")
+    })
+}
+
+/// Whether the owner of a cell had something for a time, has it no more, and is not in line. Certain under the lock that
+/// the cell names.
+pub(super) fn has_lost(cell: Cell<'_>) -> bool {
+    cell.load64(PICK_UP_MS) != 0
+        && cell.load(STATE) == OWNED
+        && cell.load(RECORD) == 0
+        && cell.load(SCOPE) != 0
+}
+
+impl Engine {
+    /// Gives what a cell was handed, and has not picked up in time, to the next in line, or back to its place.
+    pub(crate) fn recall_handed<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        number: u32,
+    ) -> Result<Delivery, Error> {
+        let shape = stripe.page().load(stripe::SHAPE);
+        let kinds = self
+            .kinds_of(section.view(), shape)
+            .ok_or_else(|| self.damaged("a stripe is of no shape that exists"))?;
+        let cell = cell(section.view(), number);
+        if cell.load(SCOPE) == head::WIDE_SCOPE {
+            // Until this is certain, its owner does not see it.
+            chain::enter_wide(section)?;
+        }
+        let back = (cell.load(RECORD), Happening::Unheard);
+        section.set(cell, RECORD, 0);
+        let mut delivery = self.give_back(section, stripe, back, kinds.as_slice())?;
+        delivery.also_wake(number);
+        Ok(delivery)
+    }
+}
+
+/// Lets a cell keep its record until `end_ms`.
+pub(crate) fn postpone(view: &View<'_>, number: u32, end_ms: u64) {
+    cell(view, number).init64(PICK_UP_MS, end_ms);
+}
+
+impl Waiter {
+    /// Gets in line again, behind all others, if what it was handed was not picked up in time.
+    pub(super) fn rejoin_if_lost(&self) -> Result<(), Error> {
+        match &self.again {
+            Some(again) if has_lost(self.cell()) => self.rejoin(again),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn rejoin(&self, again: &Again) -> Result<(), Error> {
+        let _turn = again.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let section = Section::enter(&self.engine.memory, self.cell().load(SCOPE))?;
+        // Somebody may be handing over at this very moment, or taking back.
+        let has_lost = has_lost(self.cell());
+        drop(section);
+        if !has_lost {
+            return Ok(());
+        }
+        self.cell().init64(TICKET, self.engine.next_ticket());
+        if self.own_look.is_some() {
+            // A watch again, until it finds something itself.
+            self.cell().init(WANT, Want::Put.number());
+        }
+        let rejoined = again.template.with_refs(|template| self.get_in_line(template));
+        rejoined.map_err(|error| Error::Template(error.to_string().into()))?
+    }
+}
