@@ -194,11 +194,15 @@ def test_a_request_whose_server_is_killed_is_answered_by_another(shm, shm_url):
     second.communicate()
 
 
-def test_a_request_whose_server_is_stopped_is_answered_once_for_its_caller(shm, shm_url):
+def test_a_request_whose_server_is_stopped_is_answered_once_for_its_caller(
+    shm, shm_url, eventually
+):
     shm.put("unlucky")
     first = start(SERVER.replace("threading.Event().wait()", "space.take('go on')"), shm_url, 0.3)
     thread, answers = ask_in_a_thread(shm, "wait")
     shm.take("begun", first.pid, timeout=60)
+    # The caller, the handler, and the other thread, which is handed what the first one loses.
+    eventually(lambda: shm.stat()["waiters"] == 3)
     first.send_signal(signal.SIGSTOP)
     second = start(SERVER, shm_url, 3600)
     thread.join()

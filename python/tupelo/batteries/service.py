@@ -83,13 +83,18 @@ class Service:
             threading.Thread(target=self._serve, args=(problems,), name=f"{self.name} {number}")
             for number in range(1, self._core.concurrency)
         ]
-        for thread in threads:
-            thread.start()
         try:
+            for thread in threads:
+                thread.start()
             self._serve(problems)
+        except BaseException:
+            # Ctrl-C while they began: nobody has told them yet.
+            self._end_others()
+            raise
         finally:
             for thread in threads:
-                thread.join()
+                if thread.is_alive():
+                    thread.join()
         if problems:
             raise problems[0]
 
@@ -103,8 +108,11 @@ class Service:
             run(self._core.serve())
         except BaseException as problem:  # noqa: BLE001 - raised by `run`
             problems.append(problem)
-            with suppress(SpaceClosed):  # which the others meet by themselves
-                self._core.end(self._core.concurrency - 1)
+            self._end_others()
+
+    def _end_others(self) -> None:
+        with suppress(SpaceClosed):  # which the others meet by themselves
+            self._core.end(self._core.concurrency - 1)
 
 
 def call(
