@@ -15,6 +15,7 @@ use crate::find::{Order, Purpose, Search};
 use crate::judged::{Verdicts, has_condition};
 use crate::record::{self, ImageBuffer};
 use crate::registry::Kinds;
+use crate::sink::sink_once;
 use crate::stripe::{self, HELD, Stripe};
 use crate::targets::{Target, TupleCopy};
 use crate::timers;
@@ -186,11 +187,7 @@ impl Engine {
         if has_condition(template) {
             return self.read_judged(template, order, &mut Verdicts::default(), sink);
         }
-        let mut sink = Some(sink);
-        let mut pour = |tuple: TupleView<'_>| match sink.take() {
-            Some(sink) => sink(tuple),
-            None => unreachable!("a sink is used for one match"),
-        };
+        let mut pour = sink_once(sink);
         if matches!(order, Order::Max(_) | Order::Min(_)) {
             return self.read_extreme(template, order, pour);
         }

@@ -14,6 +14,7 @@ use crate::judged::{Verdicts, has_condition};
 use crate::links;
 use crate::record::{self, ImageBuffer, Record};
 use crate::registry::Kinds;
+use crate::sink::sink_once;
 use crate::stripe::{self, HELD, Stripe, TAKES};
 use crate::targets::Target;
 use crate::waiters::chain;
@@ -294,11 +295,7 @@ impl Engine {
         if has_condition(template) {
             return self.take_judged(template, order, &mut Verdicts::default(), sink);
         }
-        let mut sink = Some(sink);
-        let mut pour = |tuple: TupleView<'_>| match sink.take() {
-            Some(sink) => sink(tuple),
-            None => unreachable!("a sink is used for one match"),
-        };
+        let mut pour = sink_once(sink);
         if matches!(order, Order::Max(_) | Order::Min(_)) {
             // Values compare across shapes: an int with a float.
             return self.take_extreme(template, order, pour);

@@ -110,9 +110,10 @@ fn who_lost_its_tuple_is_in_line_again_or_not_and_can_leave_it_t5_k2() {
             let waiter = slow.take().unwrap();
             assert!(!ended || found.report.held() == 1);
             // If nobody put anything, there is nothing.
-            let got = match waiter.wait(Some(Duration::ZERO)).unwrap() {
-                true => waiter.finish_now(shown).unwrap(),
-                false => Outcome::Waits(waiter),
+            let got = if waiter.wait(Some(Duration::ZERO)).unwrap() {
+                waiter.finish_now(shown).unwrap()
+            } else {
+                Outcome::Waits(waiter)
             };
             match got {
                 Outcome::Done(got) => assert_eq!(got, "8,1"),

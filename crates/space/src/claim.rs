@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use tupelo_engine::{ClaimRenewal, ClaimTerms, Obituary, Order};
+use tupelo_engine::{ClaimRenewal, ClaimTerms, Obituary, Order, sink_once};
 use tupelo_tuple::{TemplateRef, Tuple, TupleRef, TupleView, with_all_tuples};
 
 use crate::connect::Space;
@@ -98,11 +98,7 @@ impl Space {
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<(Claim, R), E> {
-        let mut sink = Some(sink);
-        let mut once = |tuple: TupleView<'_>| match sink.take() {
-            Some(sink) => sink(tuple),
-            None => unreachable!("a sink is used for one match"),
-        };
+        let mut once = sink_once(sink);
         if let Some(claimed) = self.try_claim(template, order, terms, &mut once)? {
             return Ok(claimed);
         }

@@ -7,7 +7,7 @@ use tupelo_tuple::{Class, Template, TemplateRef, TupleRef, TupleView};
 use crate::connect::Space;
 use crate::error::Error;
 use crate::wait::{Lifted, Outcome, Waiter, lift};
-use tupelo_engine::Order;
+use tupelo_engine::{Order, sink_once};
 
 impl Space {
     /// Stores a tuple. When it returns, every later operation sees the tuple (rule O2).
@@ -107,11 +107,7 @@ impl Space {
         timeout: Option<Duration>,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let mut sink = Some(sink);
-        let mut once = |tuple: TupleView<'_>| match sink.take() {
-            Some(sink) => sink(tuple),
-            None => unreachable!("a sink is used for one match"),
-        };
+        let mut once = sink_once(sink);
         if timeout == Some(Duration::ZERO) {
             let taken = self.try_take(template, order, once)?;
             return taken.ok_or_else(|| self.timeout("take", template, Duration::ZERO).into());
@@ -154,11 +150,7 @@ impl Space {
         timeout: Option<Duration>,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let mut sink = Some(sink);
-        let mut once = |tuple: TupleView<'_>| match sink.take() {
-            Some(sink) => sink(tuple),
-            None => unreachable!("a sink is used for one match"),
-        };
+        let mut once = sink_once(sink);
         if timeout == Some(Duration::ZERO) {
             let read = self.try_read(template, order, once)?;
             return read.ok_or_else(|| self.timeout("read", template, Duration::ZERO).into());

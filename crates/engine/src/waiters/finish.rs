@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::flight::Flight;
 use crate::record::{self, ImageBuffer, Record};
 use crate::registry::Kinds;
+use crate::sink::sink_once;
 use crate::stripe::{self, Stripe};
 use crate::targets::TupleBuffer;
 use crate::transaction::{Term, hold::Enlisted};
@@ -29,11 +30,7 @@ impl Waiter {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let mut waiter = self;
-        let mut sink = Some(sink);
-        let mut once = |tuple: TupleView<'_>| match sink.take() {
-            Some(sink) => sink(tuple),
-            None => unreachable!("a sink is used for one tuple"),
-        };
+        let mut once = sink_once(sink);
         loop {
             while waiter.record() == 0 {
                 waiter.wait(None)?;
