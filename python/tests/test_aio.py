@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import random
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -131,6 +132,25 @@ def test_a_thousand_tasks_wait_and_each_gets_its_own_tuple_t4(space):
             return await asyncio.gather(*tasks)
 
     assert run(main()) == [("reply", n, str(n)) for n in range(1_000)]
+
+
+def open_descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_a_connection_that_many_loops_have_used_has_the_descriptors_of_one(space):
+    shared = aio.connect(space.url)
+
+    async def waits():
+        with pytest.raises(ts.Timeout):
+            await shared.take("never", timeout=0.001)
+
+    run(waits())
+    before = open_descriptors()
+    for _ in range(5):
+        run(waits())
+    assert open_descriptors() == before
+    shared.close()
 
 
 def test_a_put_of_another_thread_wakes_the_loop(space):

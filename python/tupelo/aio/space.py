@@ -10,7 +10,6 @@ Puts stand in line for room.
 from __future__ import annotations
 
 import asyncio
-import weakref
 
 from tupelo import _native
 from tupelo.aio.claim import Claim
@@ -52,8 +51,7 @@ class Space:
     def __init__(self, space: _native.Space) -> None:
         """Wrap a synchronous connection."""
         self._space = space
-        self._bells: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopBell]
-        self._bells = weakref.WeakKeyDictionary()
+        self._bells: dict[asyncio.AbstractEventLoop, LoopBell] = {}
 
     @property
     def blocking(self) -> _native.Space:
@@ -524,8 +522,19 @@ class Space:
     def _bell(self, loop: asyncio.AbstractEventLoop) -> LoopBell:
         bell = self._bells.get(loop)
         if bell is None:
+            self._give_back_bells()
             bell = self._bells[loop] = LoopBell(self._space, loop)
         return bell
+
+    def _give_back_bells(self) -> None:
+        """Close the bells of loops that are closed, each of which has a descriptor.
+
+        A loop does not say when it closes. So a program that calls `asyncio.run` again and again
+        has one bell at a time, and not one for each.
+        """
+        for loop in list(self._bells):
+            if loop.is_closed() and (bell := self._bells.pop(loop, None)) is not None:
+                bell.close()
 
 
 def require_entry(verb: str, template: tuple[Any, ...], fields: dict[str, Any]) -> None:
