@@ -180,10 +180,12 @@ def test_tasks_that_are_in_time_are_not_disturbed(shm_url):
         assert pool.submit(calls.double, 1).result(60) == 2
 
 
-def test_a_full_space_only_slows_it_down(new_url):
-    """B1: tasks wait for room, and answers too."""
+@pytest.mark.parametrize("when_full", ["error", "wait"])
+def test_a_full_space_only_slows_it_down(new_url, when_full):
+    """B1: tasks wait for room, and answers too; room comes with the answers that are taken."""
     url = new_url("shm")
-    with ts.connect(url, tuples_max=40) as space, Pool(url, workers=2) as pool:
+    space = ts.connect(url, tuples_max=40, when_full=when_full)
+    with space, Pool(url, workers=2) as pool:
         assert list(pool.map(calls.double, range(1000))) == [2 * n for n in range(1000)]
         assert space.stat()["tuples"] <= 40
 

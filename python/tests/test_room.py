@@ -12,6 +12,7 @@ import pytest
 
 import tupelo as ts
 from tupelo import REST, aio
+from tupelo.aio import batteries as awaited
 
 
 def full(url, when_full, tuples_max=1):
@@ -195,6 +196,57 @@ def test_the_puts_of_tasks_wait_as_the_synchronous_ones_do(url):
 
     with full(url, "wait", 2) as space:
         asyncio.run(main())
+        assert space.stat()["waiters"] == 0
+
+
+async def queue_put(shared):
+    await awaited.Queue(shared, "mail").put("a letter")
+
+
+async def delivery_done(shared):
+    mail = awaited.Queue(shared, "mail")
+    await shared.take("n", int)
+    await mail.put("a letter")
+    delivery = await mail.get()
+    for number in range(2):
+        await delivery.put("result", number)
+    await delivery.done()
+
+
+async def delivery_block(shared):
+    mail = awaited.Queue(shared, "mail")
+    await shared.take("n", int)
+    await mail.put("a letter")
+    delivery = await mail.get()
+    async with delivery:
+        for number in range(2):
+            await delivery.put("result", number)
+
+
+async def service_stop(shared):
+    await awaited.Service(shared, "nobody asks", print).stop()
+
+
+@pytest.mark.parametrize("needs_room", [queue_put, delivery_done, delivery_block, service_stop])
+def test_a_battery_that_waits_for_room_does_not_hold_up_the_loop(url, needs_room):
+    """Who makes the room is a task of the same loop: else nobody ever would."""
+
+    async def main():
+        async with aio.connect(url) as shared:
+            waiting = asyncio.create_task(needs_room(shared))
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert (await shared.stat())["waiting_for_room"] == 1
+            await shared.take("n", int, timeout=0)
+            await waiting
+
+    with full(url, "wait", 2) as space:
+        # Ends what a loop that is held up would wait for, so that the test fails then.
+        rescue = threading.Timer(20, space.take_all, args=("n", int))
+        rescue.daemon = True
+        rescue.start()
+        asyncio.run(main())
+        rescue.cancel()
         assert space.stat()["waiters"] == 0
 
 

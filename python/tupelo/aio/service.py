@@ -41,4 +41,4 @@ class Service(core.Service):
 
     async def stop(self) -> None:
         """End `run`, of this object alone, when all is answered that was begun."""
-        self.end(self.concurrency)
+        await self.end(self.concurrency)

@@ -46,7 +46,8 @@ class Delivery(core.Work[T]):
             ClaimLost: the item is another's work now (K3).
             ValueError: it was done or given back before.
         """
-        self._done()
+        self._make_room()
+        self._claim.done()
 
     def abort(self, reason: str | None = None) -> None:
         """Give the item back to its place; after its last attempt, to the dead ones.
@@ -73,7 +74,8 @@ class Delivery(core.Work[T]):
 
     def __enter__(self) -> T:
         """Begin to renew the claim; return the item."""
-        return self._begin()
+        self._claim.__enter__()
+        return self.item
 
     def __exit__(
         self,
@@ -83,7 +85,9 @@ class Delivery(core.Work[T]):
         /,
     ) -> None:
         """Be done with the item, unless the block was; give it back if the block raised."""
-        self._end(kind, exception, traceback)
+        if exception is None:
+            self._make_room()
+        self._claim.__exit__(kind, exception, traceback)
 
 
 class DeadItems(Generic[T]):
@@ -249,7 +253,7 @@ class Queue(Generic[T]):
         ('hello', 2)
         >>> delivery.done()
         """
-        return Delivery(self._core.claim_now() or run(self._core.claim(timeout)))
+        return Delivery(self._core.claim_now() or run(self._core.claim(timeout)).blocking)
 
     def try_get(self) -> Delivery[T] | None:
         """Claim the next item, or return None at once.

@@ -100,7 +100,7 @@ class Service:
 
     def stop(self) -> None:
         """End `run`, of this object alone; for another thread, or a handler of signals."""
-        self._core.end(self._core.concurrency)
+        run(self._core.end(self._core.concurrency))
 
     def _serve(self, problems: list[BaseException]) -> None:
         """Answer until told to stop; what goes wrong stops the others, too."""
@@ -112,7 +112,7 @@ class Service:
 
     def _end_others(self) -> None:
         with suppress(SpaceClosed):  # which the others meet by themselves
-            self._core.end(self._core.concurrency - 1)
+            run(self._core.end(self._core.concurrency - 1))
 
 
 def call(

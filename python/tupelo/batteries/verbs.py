@@ -65,7 +65,9 @@ if TYPE_CHECKING:
             after: Seconds | None = None,
             timeout: Seconds | None = None,
         ) -> object: ...
-        async def put_all(self, tuples: Iterable[tuple[Any, ...]], /) -> int: ...
+        async def put_all(
+            self, tuples: Iterable[tuple[Any, ...]], /, *, timeout: Seconds | None = None
+        ) -> int: ...
         async def put_if_absent(self, *fields: Any, unless: tuple[Any, ...]) -> bool: ...
         async def take(
             self, *template: Any, timeout: Seconds | None = None, order: Order = "fifo"
@@ -226,9 +228,11 @@ class AtOnce:
         """Store a tuple; return its lease if it is put on terms. With a timeout, wait for room."""
         return self._space.put(*fields, lease=lease, after=after, timeout=timeout)
 
-    async def put_all(self, tuples: Iterable[tuple[Any, ...]], /) -> int:
-        """Store all tuples together, or none."""
-        return self._space.put_all(tuples)
+    async def put_all(
+        self, tuples: Iterable[tuple[Any, ...]], /, *, timeout: Seconds | None = None
+    ) -> int:
+        """Store all tuples together, or none. With a timeout, wait for room."""
+        return self._space.put_all(tuples, timeout=timeout)
 
     async def put_if_absent(self, *fields: Any, unless: tuple[Any, ...]) -> bool:
         """Store a tuple unless something matches `unless`; return whether it did."""

@@ -269,16 +269,15 @@ class Mapping:
     async def _put_some(self, tasks: list[Task]) -> int:
         """Put as many as there is room for; return how many, 0 if answers are to be taken first."""
         some = tasks
-        while True:
+        while some:
+            # Also where puts wait for room: room comes with the answers, which are taken here.
             try:
-                return await self._verbs.put_all([task.to_tuple() for task in some])
+                return await self._verbs.put_all([task.to_tuple() for task in some], timeout=0)
             except SpaceFull:
-                if len(some) > 1:
-                    some = some[: len(some) // 2]
-                elif self._out:
-                    return 0
-                else:
-                    raise
+                some = some[: len(some) // 2]
+        if self._out:
+            return 0
+        return await self._verbs.put_all([tasks[0].to_tuple()])
 
     def _ahead(self) -> int:
         """Count the tasks that were given out and are not answered, or whose turn it is not."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tupelo._native import Claim, Seconds
-    from tupelo.batteries.verbs import Verbs
+    from tupelo.batteries.verbs import Held, Verbs
 
 __all__ = ["DeadItem", "DeadItems", "Delivery", "Queue"]
 
@@ -76,7 +76,7 @@ class DeadItem(NamedTuple, Generic[T]):
 
 
 class Work(Generic[T]):
-    """What a delivery is on both faces: nothing that a worker does with its item has to wait."""
+    """What a delivery is on both faces: only its end may wait, for room for what it puts."""
 
     __slots__ = ("_claim", "_room", "item")
 
@@ -97,30 +97,12 @@ class Work(Generic[T]):
         """Which attempt at the item this is; the first is 1."""
         return self._claim.attempt
 
-    def _begin(self) -> T:
-        self._claim.__enter__()
-        return self.item
-
-    def _done(self) -> None:
-        self._make_room()
-        self._claim.done()
-
     def _abort(self, reason: str | None) -> None:
         self._room = 0
         self._claim.abort() if reason is None else self._claim.abort(reason)
 
     def _put(self, *fields: Any) -> None:
         self._claim.put(*fields)
-
-    def _end(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if exception is None:
-            self._make_room()
-        self._claim.__exit__(kind, exception, traceback)
 
     def _make_room(self) -> None:
         """Give the room of the item back with the end of the claim, if it took any."""
@@ -132,11 +114,17 @@ class Work(Generic[T]):
 class Delivery(Work[T]):
     """An item in the hands of its worker; see `tupelo.batteries.Delivery`."""
 
-    __slots__ = ()
+    __slots__ = ("_held",)
+
+    def __init__(self, held: Held) -> None:
+        """Note what was claimed."""
+        super().__init__(held.blocking)
+        self._held = held
 
     async def done(self) -> None:
         """Be done with the item: it is gone."""
-        self._done()
+        self._make_room()
+        await self._held.done()
 
     async def abort(self, reason: str | None = None) -> None:
         """Give the item back to its place."""
@@ -148,7 +136,8 @@ class Delivery(Work[T]):
 
     async def __aenter__(self) -> T:
         """Begin to renew the claim; return the item."""
-        return self._begin()
+        await self._held.__aenter__()
+        return self.item
 
     async def __aexit__(
         self,
@@ -158,7 +147,9 @@ class Delivery(Work[T]):
         /,
     ) -> None:
         """Be done with the item, unless the block was; give it back if the block raised."""
-        self._end(kind, exception, traceback)
+        if exception is None:
+            self._make_room()
+        await self._held.__aexit__(kind, exception, traceback)
 
 
 class Queue(Generic[T]):
@@ -197,9 +188,12 @@ class Queue(Generic[T]):
             max_attempts = checks.number_of("max_attempts", max_attempts, ATTEMPTS_MAX)
         self._terms: Terms = {"ttl": checks.time_to_live(ttl), "max_attempts": max_attempts}
         self._has_room = False
-        self._some = (QUEUE, self.name, int, list)
+        some = (QUEUE, self.name, int, list)
+        priorities = range(PRIORITY_MAX, 0, -1)
         self._urgent = (QUEUE, self.name, int, int, list)
-        self._any = _native.like(*self._some) | _native.like(*self._urgent)
+        self._usual = (some,)
+        self._by_urgency = (*((QUEUE, self.name, int, each, list) for each in priorities), some)
+        self._any = _native.like(*some) | _native.like(*self._urgent)
         self.dead: DeadItems[T] = DeadItems(self._space, self._any)
 
     def __repr__(self) -> str:
@@ -218,10 +212,7 @@ class Queue(Generic[T]):
         level = () if priority == 0 else (checks.number_of("priority", priority, PRIORITY_MAX),)
         if self.maxsize is None or after is not None:
             free = (QUEUE, self.name, 0, *level, [item])
-            if timeout is None:
-                self._now.put(*free, after=after)
-            else:
-                await self._space.put(*free, after=after, timeout=timeout)
+            await self._space.put(*free, after=after, timeout=timeout)
             return
         deadline = Deadline(timeout)
         if not self._has_room:
@@ -237,28 +228,33 @@ class Queue(Generic[T]):
 
     async def get(self, timeout: Seconds | None = None) -> Delivery[T]:
         """Claim the next item, waiting for one."""
-        return Delivery(self.claim_now() or await self.claim(timeout))
+        return await self.try_get() or Delivery(await self.claim(timeout))
 
     async def try_get(self) -> Delivery[T] | None:
         """Claim the next item, or return None at once."""
-        claim = self.claim_now()
-        return None if claim is None else Delivery(claim)
+        for template in self._most_urgent_first():
+            held = await self._space.try_claim(*template, **self._terms)
+            if held is not None:
+                return Delivery(held)
+        return None
 
     def claim_now(self) -> Claim[Any] | None:
-        """Claim the next item that is there, if one is."""
-        try_claim, terms = self._now.try_claim, self._terms
-        if self._now.try_read(*self._urgent) is not None:
-            for priority in range(PRIORITY_MAX, 0, -1):
-                claim = try_claim(QUEUE, self.name, int, priority, list, **terms)
-                if claim is not None:
-                    return claim
-        return try_claim(*self._some, **terms)
+        """Claim the next item that is there, if one is: `try_get` without a detour."""
+        for template in self._most_urgent_first():
+            claim = self._now.try_claim(*template, **self._terms)
+            if claim is not None:
+                return claim
+        return None
 
-    async def claim(self, timeout: Seconds | None) -> Claim[Any]:
+    def _most_urgent_first(self) -> tuple[tuple[Any, ...], ...]:
+        """Return the templates by which one after the other an item is to be claimed."""
+        return self._usual if self._now.try_read(*self._urgent) is None else self._by_urgency
+
+    async def claim(self, timeout: Seconds | None) -> Held:
         """Wait for an item, and claim it."""
         deadline = Deadline(timeout)
         try:
-            held = await self._space.claim(
+            return await self._space.claim(
                 self._any,
                 timeout=deadline.left(),
                 order=MOST_URGENT,  # of those that came since the look
@@ -267,7 +263,6 @@ class Queue(Generic[T]):
         except Timeout:
             message = f"queue {self.name!r} had no item{deadline}"
             raise timed_out(message, self._space.url) from None
-        return held.blocking
 
     async def waiting(self) -> int:
         """Return how many items wait: they are due, and nobody works on them."""
@@ -286,13 +281,14 @@ class Queue(Generic[T]):
     async def _provide_room(self, maxsize: int) -> None:
         """Put as many tuples as there is room, unless they are there: all, or none."""
         space, name = self._space, self.name
-        self._now.put_if_absent(SIZE, name, 0, unless=(SIZE, name, int))
-        claim = (await space.claim(SIZE, name, int)).blocking
-        with claim as (_, _, there):
+        await space.put_if_absent(SIZE, name, 0, unless=(SIZE, name, int))
+        held = await space.claim(SIZE, name, int)
+        async with held as (_, _, there):
+            put = held.blocking.put
             if there == 0:
                 for _ in range(maxsize):
-                    claim.put(ROOM, name)
-            claim.put(SIZE, name, there or maxsize)
+                    put(ROOM, name)
+            put(SIZE, name, there or maxsize)
         if there not in (0, maxsize):
             message = (
                 f"queue {name!r} has maxsize={there} in {space.url}, and {maxsize} here: give the "

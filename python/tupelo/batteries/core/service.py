@@ -66,7 +66,6 @@ class Service:
     ) -> None:
         """Make an object of the service; nothing happens in the space."""
         self._space = awaited(space)
-        self._now = self._space.blocking
         self.name = checks.text("name", name)
         if not callable(handler):
             message = f"handler has the type {type(handler).__name__}: give a function"
@@ -80,10 +79,10 @@ class Service:
         """Show the name, and where it is."""
         return f"<Service {self.name!r} in {self._space.url}>"
 
-    def end(self, loops: int) -> None:
+    async def end(self, loops: int) -> None:
         """Have so many of the loops of `serve` end when they are done with what they do."""
         for _ in range(loops):
-            self._now.put(*self._stop, lease=ANSWER_LEASE_S)
+            await self._space.put(*self._stop, lease=ANSWER_LEASE_S)
 
     async def serve(self) -> None:
         """Answer one request after the other until told to stop."""
