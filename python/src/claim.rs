@@ -166,6 +166,12 @@ impl Claim {
         .map_err(|failure| self.exception(py, failure))
     }
 
+    /// Discard what was put under the claim, which goes on; return how many tuples that were. For workers whose
+    /// result is larger than the space, and who answer that.
+    fn _discard_puts(&self) -> usize {
+        self.held.discard_puts()
+    }
+
     /// Begin to renew the claim; return the tuple.
     fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let keep_alive = self.held.keep_alive();

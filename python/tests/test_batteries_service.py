@@ -94,6 +94,18 @@ def test_an_answer_that_can_not_be_stored_is_an_error_of_the_call(space, serving
         call(space, "bad", timeout=60)
 
 
+def test_an_answer_that_is_larger_than_the_space_is_an_error_of_the_call(new_url):
+    with ts.connect(new_url("mem"), size="2M") as space:
+        service = Service(space, "zeros", bytes)
+        thread = threading.Thread(target=service.run)
+        thread.start()
+        with pytest.raises(ts.RemoteError, match="over the 2097152 that the space may hold"):
+            call(space, "zeros", 4 << 20, timeout=60)
+        assert call(space, "zeros", 2, timeout=60) == bytes(2)
+        service.stop()
+        thread.join()
+
+
 def test_a_call_that_times_out_leaves_nothing_behind(space, serving):
     with pytest.raises(ts.Timeout, match=r"service 'nobody' did not answer within 0\.01 s: nobody"):
         call(space, "nobody", timeout=0.01)

@@ -190,6 +190,17 @@ def test_a_full_space_only_slows_it_down(new_url, when_full):
         assert space.stat()["tuples"] <= 40
 
 
+@pytest.mark.parametrize("when_full", ["error", "wait", "drop-oldest"])
+@pytest.mark.parametrize("scheme", ["mem", "shm"])
+def test_a_result_that_is_larger_than_the_space_is_a_failure(new_url, scheme, when_full):
+    url = new_url(scheme)
+    with ts.connect(url, size="2M", when_full=when_full), Pool(url, workers=2, retries=2) as pool:
+        assert list(map(len, pool.map(bytes, [10, 4 << 20, 20]))) == [10, 20]
+        (failure,) = pool.failures
+        assert (failure.attempts, failure.error.kind) == (1, "tupelo.SpaceFull")
+        assert "over the 2097152 that the space may hold" in str(failure.error)
+
+
 def test_a_space_without_any_room_is_refused(new_url):
     url = new_url("mem")
     with ts.connect(url, tuples_max=1) as space:

@@ -207,6 +207,12 @@ impl Claim {
         Ok(())
     }
 
+    /// Discards what was put under the claim, which goes on: for a holder whose results never fit into the space, and
+    /// who has something smaller to say. Returns how many tuples that were.
+    pub fn discard_puts(&self) -> usize {
+        self.puts.get().map_or(0, |puts| lock(puts).drain(..).count())
+    }
+
     /// Consumes the tuple; what was put under the claim appears at the same moment.
     ///
     /// # Errors

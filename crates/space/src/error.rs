@@ -176,10 +176,10 @@ impl Error {
         Some(match self {
             Self::Timeout { explanation, .. } => explanation.to_string(),
             Self::SpaceFull { may_pass: false, .. } => {
-                "create the space with a larger size, or put it in smaller parts".into()
+                "create the space with larger limits (size, tuples_max), or put it in smaller parts".into()
             }
             Self::SpaceFull { .. } => {
-                "are the takers running? take some tuples, or create the space with a larger size".into()
+                "are the takers running? take some tuples, wait for room with a timeout, or create the space with larger limits (size, tuples_max)".into()
             }
             Self::SpaceNotFound { .. } => {
                 "connect creates it unless create is false; `tupelo ls` lists the spaces that are there".into()

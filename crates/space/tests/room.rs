@@ -230,6 +230,23 @@ fn what_never_fits_is_refused_at_once_b1() {
 }
 
 #[test]
+fn a_holder_whose_results_never_fit_can_be_done_with_something_smaller_k4_b1() {
+    for engine in ENGINES {
+        let target = full(engine, 1, WhenFull::Wait);
+        let space = &target.space;
+        let terms = ClaimTerms { ttl: Duration::from_secs(30), attempts_max: None };
+        let number = [template![Kind::Int]];
+        let (claim, _) = space.try_claim(&number, Order::Fifo, &terms, keep).unwrap().unwrap();
+        (1..4).for_each(|result| claim.put(&fields![result]).unwrap());
+        assert!(matches!(claim.done(), Err(Error::SpaceFull { may_pass: false, .. })));
+        assert_eq!(claim.discard_puts(), 3);
+        claim.put(&fields![7]).unwrap();
+        claim.done().unwrap();
+        assert_eq!(take(space), 7);
+    }
+}
+
+#[test]
 fn the_end_of_a_lease_makes_room_b1_l1() {
     for engine in ENGINES {
         let target = full(engine, 1, WhenFull::Wait);

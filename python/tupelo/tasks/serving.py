@@ -100,7 +100,17 @@ class Server:
         except (Exception, SystemExit) as error:  # noqa: BLE001 - who asked for it gets to know
             self._fail(claim, task, described(error, outside=__file__))
         else:
+            self._done_or_too_large(claim, task)
+
+    def _done_or_too_large(self, claim: Claim[Any], task: Task) -> None:
+        """Let the answer appear, or one that says that it is larger than the whole space."""
+        try:
             self._done(claim)
+        except SpaceFull as full:
+            claim._discard_puts()  # noqa: SLF001 - for nobody else
+            # Its last attempt: it would be as large again.
+            last = task._replace(attempts_max=task.failures + 1)
+            self._fail(claim, last, described(full, outside=__file__))
 
     def _computed_in_time(self, claim: Claim[Any], task: Task) -> Any:
         if self._timekeeper is None:
@@ -149,11 +159,17 @@ class Server:
         self._done(claim)
 
     def _done(self, claim: Claim[Any]) -> None:
-        """Let the answer appear; in a full space, as soon as there is room for it."""
+        """Let the answer appear; in a full space, as soon as there is room for it.
+
+        Raises:
+            SpaceFull: there never will be. It is still claimed.
+        """
         while True:
             try:
                 claim.done()
-            except SpaceFull:
+            except SpaceFull as full:
+                if not full.may_pass:
+                    raise
                 self._wait_for_room()
             else:
                 return

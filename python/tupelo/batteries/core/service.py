@@ -23,7 +23,7 @@ from tupelo import _native
 from tupelo.batteries import checks
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import awaited
-from tupelo.errors import ClaimLost, NotEncodable, Timeout
+from tupelo.errors import ClaimLost, NotEncodable, SpaceFull, Timeout
 from tupelo.tasks import failures
 
 TYPE_CHECKING = False
@@ -107,7 +107,10 @@ class Service:
         outcome = await self._outcome(argument, claim)
         try:
             await self._put(mailbox, number, *outcome)
-        except NotEncodable as error:
+        except (NotEncodable, SpaceFull) as error:
+            if isinstance(error, SpaceFull) and error.may_pass:
+                raise
+            # No server can give this answer: the caller is told, and this one goes on.
             await self._put(mailbox, number, *failed(error, claim))
 
     async def _outcome(self, argument: Any, claim: Claim[Any]) -> tuple[str, Any]:
