@@ -166,7 +166,11 @@ pub(crate) fn items<'py>(
     })
 }
 
-/// The name of the class of `object`.
+/// The name of the class of `object`. What `tupelo.aio` has by the same names says so.
 pub(crate) fn class_name(object: &Bound<'_, PyAny>) -> String {
-    object.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string())
+    let class = object.get_type();
+    let name = class.name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
+    let is_awaited =
+        class.module().is_ok_and(|module| module.to_string().starts_with("tupelo.aio"));
+    if is_awaited { format!("tupelo.aio.{name}") } else { name }
 }

@@ -1,11 +1,70 @@
 """Wrong arguments: each is named, with what would be right, and nothing happens."""
 
+import asyncio
 from datetime import timedelta
 
 import pytest
 
 import tupelo as ts
-from tupelo import REST, F
+from tupelo import REST, F, aio
+
+SPACES_OF_ASYNCIO = {
+    "move_to": lambda shared, other: shared.move_to(other, "job", int),
+    "copy_to": lambda shared, other: shared.copy_to(other, "job", int),
+    "transaction": lambda shared, other: shared.transaction(other),
+    "on": lambda shared, other: shared.transaction().on(other),
+}
+
+
+@pytest.mark.parametrize("verb", SPACES_OF_ASYNCIO)
+@pytest.mark.parametrize(("other", "kind"), [(None, "NoneType"), ("mem://x", "str")])
+def test_what_is_no_space_of_asyncio_is_named(space, verb, other, kind):
+    async def main():
+        async with aio.connect(space.url) as shared:
+            for wrong, name in ((other, kind), (space, "tupelo.Space")):
+                problem = rf"{verb}\(\) is given a {name}: give a space of tupelo.aio.connect"
+                with pytest.raises(TypeError, match=problem):
+                    given = SPACES_OF_ASYNCIO[verb](shared, wrong)
+                    await given
+            with pytest.raises(TypeError, match=r"not a tupelo\.aio\.Space"):
+                space.transaction(shared)
+
+    asyncio.run(main())
+
+
+def test_what_can_not_be_gone_through_is_named(space):
+    async def main():
+        async with aio.connect(space.url) as shared:
+            with pytest.raises(TypeError, match=r"the argument of put_all\(\) has the type int"):
+                await shared.put_all(7)
+            with pytest.raises(TypeError, match="spaces has the type int: give a list"):
+                await aio.search(7, "job")
+
+    asyncio.run(main())
+    with pytest.raises(TypeError, match="spaces has the type int: give a list"):
+        ts.search(7, "job")
+    with pytest.raises(TypeError, match="schema has the type int: give a list of classes"):
+        ts.connect(space.url, schema=7)
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), "soon"])
+def test_a_wrong_timeout_within_a_transaction_of_tasks_is_named_and_takes_nothing(space, timeout):
+    async def main():
+        async with aio.connect(space.url) as shared, shared.transaction() as t:
+            assert repr(t) == f"<aio.Transaction {space.url}, open>"
+            for wait in (
+                t.take("there", timeout=timeout),
+                t.read("there", timeout=timeout),
+                t.swap("there", to=("other",), timeout=timeout),
+                t.take_many("there", n=1, timeout=timeout),
+            ):
+                with pytest.raises((TypeError, ValueError), match=r"timeout (is|has)"):
+                    await wait
+
+    space.put("there")
+    asyncio.run(main())
+    assert space.read_all(REST) == [("there",)]
+
 
 WAITING = {
     "take": ("job", int),

@@ -67,8 +67,13 @@ def checked(spaces: Iterable[Any], kind: type = _native.Space) -> list[Any]:
         TypeError: that is no list of spaces.
     """
     where = "tupelo.connect" if kind is _native.Space else "tupelo.aio.connect"
-    if isinstance(spaces, kind):
-        message = f"spaces is {spaces!r}: give a list, as in [space]"
+    if not hasattr(spaces, "__iter__"):
+        what = (
+            f"is {spaces!r}"
+            if isinstance(spaces, kind)
+            else f"has the type {type(spaces).__name__}"
+        )
+        message = f"spaces {what}: give a list, as in [space]"
         raise TypeError(message)
     listed = list(spaces)
     for place, space in enumerate(listed):

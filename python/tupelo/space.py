@@ -108,6 +108,9 @@ def open_as(
     if not isinstance(when_full, str):
         message = f"when_full has the type {type(when_full).__name__}: give a str such as 'wait'"
         raise TypeError(message)
+    if not hasattr(schema, "__iter__"):
+        message = f"schema has the type {type(schema).__name__}: give a list of classes"
+        raise TypeError(message)
     if tuples_max is not None:
         tuples_max = _at_least_one("tuples_max", tuples_max)
     space = space_class(

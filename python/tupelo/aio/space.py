@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 
 from tupelo import _native
+from tupelo.aio import given
 from tupelo.aio.claim import Claim
 from tupelo.aio.lease import Lease
 from tupelo.aio.loop_bell import LoopBell
@@ -161,13 +162,15 @@ class Space:
         self, other: Space, /, *template: Any, where: str | None = None, **fields: Any
     ) -> int:
         """Move all matches into another space; return how many."""
-        return self._space.move_to(other._space, *template, where=where, **fields)
+        to = given.blocking("move_to", other)
+        return self._space.move_to(to, *template, where=where, **fields)
 
     async def copy_to(
         self, other: Space, /, *template: Any, where: str | None = None, **fields: Any
     ) -> int:
         """Copy all matches into another space; return how many."""
-        return self._space.copy_to(other._space, *template, where=where, **fields)
+        to = given.blocking("copy_to", other)
+        return self._space.copy_to(to, *template, where=where, **fields)
 
     async def eval(
         self, *fields: Any, on: Literal["processes", "threads", "workers"] | None = None
@@ -220,7 +223,7 @@ class Space:
     ) -> int:
         """Store all tuples together, or none, waiting for room as the space was created."""
         # Each attempt needs all of them again.
-        every = tuples if isinstance(tuples, (list, tuple)) else list(tuples)
+        every = list(tuples) if hasattr(tuples, "__next__") else tuples
 
         def put() -> int:
             return self._space.put_all(every, lease=lease, after=after, timeout=0)

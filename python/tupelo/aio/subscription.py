@@ -37,6 +37,10 @@ class Subscription:
         self._is_waiting = False
         self._is_closed = False
 
+    def __repr__(self) -> str:
+        """Show where it is, and how many events wait."""
+        return f"<aio.{repr(self._subscription)[1:]}"
+
     async def __aenter__(self) -> Self:
         """Do nothing more: everything is heard since `subscribe` was called."""
         self._require_open()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from tupelo import _native
+from tupelo.aio import given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class TransactionSpace:
         """Wrap what a synchronous transaction sees."""
         self._space = space
         self._inside = inside
+
+    def __repr__(self) -> str:
+        """Show where it is; of a transaction also whether it is open."""
+        return f"<aio.{repr(self._inside)[1:]}"
 
     async def put(self, *fields: Any) -> None:
         """Store a tuple when the transaction commits."""
@@ -73,6 +78,7 @@ class TransactionSpace:
         **fields: Any,
     ) -> Any:
         """Take a match, waiting for one."""
+        _native.seconds("timeout", timeout)  # a wrong one is refused before anything is taken
         sought = _native.like(*template, **fields)
         found = self._inside.try_take(*template, order=order, **fields)
         if found is not None:
@@ -141,6 +147,7 @@ class TransactionSpace:
         timeout: Seconds | None,
     ) -> R:
         """Try again whenever a match was put or given back."""
+        _native.seconds("timeout", timeout)
         done = attempt()
         if done is not None:
             return done
@@ -185,7 +192,7 @@ class Transaction(TransactionSpace):
 
     def __init__(self, space: Space, others: tuple[Space, ...], ttl: Seconds) -> None:
         """Begin."""
-        spaces = [other._space for other in others]
+        spaces = [given.blocking("transaction", other) for other in others]
         self._transaction = space._space.transaction(*spaces, ttl=ttl)
         super().__init__(space, self._transaction)
 
@@ -196,10 +203,7 @@ class Transaction(TransactionSpace):
             TypeError: it is no space of `tupelo.aio`.
             ValueError: the transaction was not begun over it.
         """
-        if not hasattr(space, "_space"):
-            message = f"on() is given a space of this transaction, not a {type(space).__name__}"
-            raise TypeError(message)
-        return TransactionSpace(space, self._transaction.on(space._space))
+        return TransactionSpace(space, self._transaction.on(given.blocking("on", space)))
 
     async def commit(self) -> None:
         """Make everything happen at one moment (rule X1)."""
