@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Stat(Stat),
     Watch(Watch),
     Top(Top),
+    Dead(Dead),
+    Requeue(Requeue),
     Rm(Rm),
     #[command(
         about = "Check this machine and its spaces; each line is ok, warn or fix.",
@@ -302,6 +304,46 @@ pub(crate) struct Top {
 
 #[derive(Args)]
 #[command(
+    about = "List the tuples whose last attempt has failed, and why.",
+    before_help = "\
+Examples:
+  tupelo dead shm://jobs                         all of them, with the last reason
+  tupelo dead shm://jobs job :int _ --json       the jobs, with all reasons that were kept
+  tupelo requeue shm://jobs job :int _           have them tried again",
+    after_help = WORDS,
+    help_template = HELP
+)]
+pub(crate) struct Dead {
+    /// The space, then perhaps a pattern per field
+    #[arg(value_names = ["URL", "PATTERN"], allow_negative_numbers = true)]
+    pub(crate) words: Vec<String>,
+    /// Only if this holds of the whole tuple `f`, in CEL, as in 'f[1] % 2 == 0'; of an entry the fields are names
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub(crate) condition: Option<String>,
+}
+
+#[derive(Args)]
+#[command(
+    about = "Put tuples whose last attempt has failed back, as if nobody had tried yet.",
+    before_help = "\
+Examples:
+  tupelo requeue shm://jobs job 7 _              that job
+  tupelo requeue shm://jobs ...                  whatever is dead
+  tupelo dead shm://jobs                         what there is, and why",
+    after_help = WORDS,
+    help_template = HELP
+)]
+pub(crate) struct Requeue {
+    /// The space, then a pattern per field
+    #[arg(value_names = ["URL", "PATTERN"], allow_negative_numbers = true)]
+    pub(crate) words: Vec<String>,
+    /// Only if this holds of the whole tuple `f`, in CEL, as in 'f[1] % 2 == 0'; of an entry the fields are names
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub(crate) condition: Option<String>,
+}
+
+#[derive(Args)]
+#[command(
     about = "Remove a space, or the tuples in it that match. Asks first.",
     before_help = "\
 Examples:
@@ -373,6 +415,9 @@ fn positive(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Longest time that can be asked for, as from Python. So a moment that lies so far ahead can be computed.
+const SECONDS_MAX: f64 = 1e9;
+
 /// `5s`, `200ms`, `2min`, `1.5h`; a bare number is seconds.
 fn duration(text: &str) -> Result<Duration, String> {
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -387,7 +432,11 @@ fn duration(text: &str) -> Result<Duration, String> {
     };
     let number: f64 =
         number.trim().parse().map_err(|_| "write a time like 5s or 200ms".to_owned())?;
-    Duration::try_from_secs_f64(number * factor).map_err(|_| "a time is 0 or more".to_owned())
+    let seconds = number * factor;
+    if seconds > SECONDS_MAX {
+        return Err(format!("a time is at most {SECONDS_MAX} s (31 years)"));
+    }
+    Duration::try_from_secs_f64(seconds).map_err(|_| "a time is 0 or more".to_owned())
 }
 
 /// A kind of event.
@@ -434,6 +483,9 @@ mod tests {
     #[test]
     fn a_duration_that_makes_no_sense_says_what_would() {
         assert_eq!(duration("-1s"), Err("a time is 0 or more".to_owned()));
+        let too_long = Err("a time is at most 1000000000 s (31 years)".to_owned());
+        assert_eq!(duration("18446744073709551615s"), too_long);
+        assert_eq!(duration("300000h"), too_long);
         assert_eq!(
             duration("soon"),
             Err("\"soon\" is no unit of time: us, ms, s, min or h".to_owned())

@@ -79,6 +79,8 @@ fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Res
         Command::Stat(options) => commands::stat::run(options, url, output),
         Command::Watch(options) => commands::watch::run(options, url, output),
         Command::Top(options) => commands::top::run(options, url, output),
+        Command::Dead(options) => commands::dead::list(options, url, output),
+        Command::Requeue(options) => commands::dead::requeue(options, url, output),
         Command::Rm(options) => commands::rm::run(options, url, output),
         Command::Doctor => commands::doctor::run(output),
         Command::Demo(options) => package("demo", None, options, program),

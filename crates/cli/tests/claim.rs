@@ -65,13 +65,46 @@ fn a_command_that_fails_gives_the_tuple_back_and_is_the_reason() {
 
     let taken = run(&["take", url, "job", ":int", "--exec", "kill -9 $$", "--max-attempts", "2"]);
     assert_eq!(taken.code, 1);
-    let told = "  That was its last attempt, it is dead now: (\"job\", 7)\n";
+    let told = "  That was its last attempt, it is dead now: (\"job\", 7)\n  \
+                `tupelo dead` lists those, `tupelo requeue` has them tried again\n";
     assert!(taken.err.ends_with(told), "{}", taken.err);
     let dead = connect(&space).dead(&[template!["job", Kind::Int]], |_, obituary| {
         Ok::<_, Error>((obituary.attempts, obituary.reasons.last().unwrap().reason.clone()))
     });
     let reason = "`kill -9 $$` ended with signal: 9 (SIGKILL)".to_owned();
     assert_eq!(dead.unwrap(), [(2, reason)], "K5");
+}
+
+#[test]
+fn what_has_failed_too_often_is_listed_with_its_reasons_and_put_back() {
+    let space = TestSpace::new("dead");
+    let url = space.url.as_str();
+    for number in ["7", "8", "9"] {
+        run(&["put", url, "job", number]);
+    }
+    assert_eq!(run(&["dead", url]).out, "");
+    for number in ["7", "8"] {
+        run(&["take", url, "job", number, "--exec", "exit 3", "--max-attempts", "2"]);
+        run(&["take", url, "job", number, "--exec", "exit 4", "--max-attempts", "2"]);
+    }
+    let both = "(\"job\", 7)   2 attempts\n  `exit 4` ended with exit status: 4\n\
+                (\"job\", 8)   2 attempts\n  `exit 4` ended with exit status: 4\n";
+    assert_eq!(run(&["dead", url]).out, both, "K5");
+    let listed = run(&["dead", url, "job", "8", "--json"]).objects();
+    let reasons = ["`exit 3` ended with exit status: 3", "`exit 4` ended with exit status: 4"];
+    let letter = json!({ "tuple": ["job", 8], "attempts": 2, "reasons": reasons });
+    assert_eq!(listed, [letter]);
+    assert_eq!(run(&["dead", url, "job", ":int", "--where", "f[1] > 8"]).out, "");
+
+    assert_eq!(run(&["requeue", url]).code, 2, "everything is said with ...");
+    let back = run(&["requeue", url, "job", ":int", "--where", "f[1] < 8"]);
+    assert_eq!(back.out, format!("1 tuple is back in {url}\n"));
+    let again = run(&["take", url, "job", "7", "--exec", "test $TUPELO_ATTEMPT = 1"]);
+    assert_eq!(again.code, 0, "all attempts are before it again: {}", again.err);
+    let back = run(&["requeue", url, "...", "--json"]).objects();
+    assert_eq!(back, [json!({ "url": url, "requeued": 1 })]);
+    assert_eq!(run(&["dead", url, "--json"]).out, "");
+    assert_eq!(run(&["dead", "shm://cli-test-none"]).code, 5, "to look makes no space");
 }
 
 #[test]

@@ -64,9 +64,15 @@ fn work(
     };
     claim.abort(&failed)?;
     let is_dead = terms.attempts_max.is_some_and(|most| claim.attempt() >= most);
-    let whereabouts =
-        if is_dead { "That was its last attempt, it is dead now" } else { "The tuple is back" };
-    Err(Failure::Other(format!("{failed}\n  {whereabouts}: {tuple}")))
+    let whereabouts = if is_dead {
+        format!(
+            "That was its last attempt, it is dead now: {tuple}\n  \
+             `tupelo dead` lists those, `tupelo requeue` has them tried again"
+        )
+    } else {
+        format!("The tuple is back: {tuple}")
+    };
+    Err(Failure::Other(format!("{failed}\n  {whereabouts}")))
 }
 
 /// Runs the command to its end.

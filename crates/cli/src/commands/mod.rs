@@ -1,6 +1,7 @@
 //! The commands, one file each. A command takes its options, the `--url`, and where to print.
 
 pub(crate) mod completion;
+pub(crate) mod dead;
 pub(crate) mod doctor;
 pub(crate) mod exec;
 pub(crate) mod explain;
