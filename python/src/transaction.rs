@@ -1,4 +1,4 @@
-//! Transactions as objects of Python (rules X1 to X6).
+//! Transactions as objects of Python (rules X1 to X7).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -67,6 +67,22 @@ def test_closing_fails_what_still_waits(new_url):
         later.result()
 
 
+def test_closing_while_tuples_come_leaves_no_future_without_an_end(space):
+    """Also those whose tuple came at the moment when the connection was closed."""
+    for _ in range(50):
+        other = ts.connect(space.url)
+        futures = [other.take_future("n", n) for n in range(200)]
+        putter = threading.Thread(target=lambda: [space.put("n", n) for n in range(200)])
+        putter.start()
+        futures[20].result()
+        other.close()
+        putter.join()
+        for future in futures:
+            problem = future.exception(timeout=60)
+            assert problem is None or isinstance(problem, ts.SpaceClosed)
+        space.take_all("n", int)
+
+
 def test_bonitas_names_do_the_same(space):
     with linda.connect(space.url) as lindas:
         later = lindas.dispatch("a", int)

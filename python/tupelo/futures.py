@@ -54,24 +54,24 @@ class Collector:
 
     def _run(self) -> None:
         """Fulfil futures until there are none left."""
-        while True:
-            self._bell.sleep(self._bell.next_look())
-            try:
-                numbers = {*self._bell.drain(), *self._bell.look()}
-            except TupeloError as error:
-                self._fail(error)
-                return
-            self._fulfil(numbers)
-            with self._lock:
-                if not self._waiting:
-                    self._has_thread = False
-                    return
+        try:
+            while True:
+                self._bell.sleep(self._bell.next_look())
+                self._fulfil({*self._bell.drain(), *self._bell.look()})
+                with self._lock:
+                    if not self._waiting:
+                        self._has_thread = False
+                        return
+        except TupeloError as error:
+            self._fail(error)
 
     def _fulfil(self, numbers: Iterable[int]) -> None:
         for number in numbers:
             with self._lock:
                 future, place = self._waiting.get(number, (None, None))
-            if future is None or place is None or not place.wait(0):
+            # One that was cancelled is about to leave the line, in another thread; it may be here a
+            # second time, and has no state that could still change.
+            if future is None or place is None or future.cancelled() or not place.wait(0):
                 continue
             # Once it runs it can not be cancelled, so what is picked up is delivered.
             if future.running() or future.set_running_or_notify_cancel():

@@ -24,6 +24,7 @@ from tupelo._native import Space as _Space
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from concurrent.futures import Future
     from typing import Any, Literal
 
@@ -66,6 +67,7 @@ def connect(
     tuples_max: int | None = None,
     when_full: Literal["error", "wait", "drop-oldest"] = "error",
     objects: Literal["strict", "pickle"] = "pickle",
+    schema: Iterable[type] = (),
 ) -> Space:
     """Open a space as `tupelo.connect` does, with Linda's names for its verbs."""
     return tupelo.space.open_as(
@@ -77,4 +79,5 @@ def connect(
         tuples_max=tuples_max,
         when_full=when_full,
         objects=objects,
+        schema=schema,
     )

@@ -309,7 +309,8 @@ pub(crate) struct Top {
 Examples:
   tupelo dead shm://jobs                         all of them, with the last reason
   tupelo dead shm://jobs job :int _ --json       the jobs, with all reasons that were kept
-  tupelo requeue shm://jobs job :int _           have them tried again",
+  tupelo requeue shm://jobs job :int _           have them tried again
+  tupelo read shm://film tupelo.dead ... --all   the failed tasks of a @worker, which are tuples of their own",
     after_help = WORDS,
     help_template = HELP
 )]

@@ -1,4 +1,4 @@
-"""Transactions of tasks: operations that take effect together, or not at all (rules X1 to X6).
+"""Transactions of tasks: operations that take effect together, or not at all (rules X1 to X7).
 
 All that happens is the synchronous transaction's; here is how its verbs wait. A transaction belongs
 to the thread of its event loop, and to the task that began it: two tasks in one transaction would
