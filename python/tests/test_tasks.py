@@ -78,6 +78,28 @@ def test_a_failure_in_another_language_is_told_with_what_there_is(space):
     assert error.attempts is None
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        ("out of memory", "out of memory"),
+        (None, "None"),
+        ({7: "seven"}, "the worker told no reason"),
+        ({"type": "builtins.ExceptionGroup", "arguments": ("a", "b"), "traceback": "x"}, "x"),
+        ({"type": 7, "arguments": 7, "attempts": "many", "traceback": 7}, "7"),
+    ],
+    ids=str,
+)
+def test_a_failure_that_does_not_keep_to_the_protocol_ends_its_future_only(space, error, told):
+    mailbox = Mailbox(space)
+    bad = mailbox.submit(QUEUE, "f", (), {}, attempts_max=1)
+    good = mailbox.submit(QUEUE, "f", (), {}, attempts_max=1)
+    space.put("tupelo.answer", mailbox.name, 0, "failed", error)
+    with pytest.raises(ts.RemoteError, match=rf"attempt .* of None\n  {told}"):
+        bad.result(10)
+    space.put("tupelo.answer", mailbox.name, 1, "done", "fine")
+    assert good.result(60) == "fine"
+
+
 def test_a_task_that_raised_is_tried_again_behind_the_others(served, space):
     space.put(*task("calls:fail", number=0, attempts_max=3))
     space.put(*task(number=1))

@@ -64,16 +64,17 @@ def described_death(deaths: int) -> dict[str, Any]:
     return {"type": "tupelo.WorkersDied", "arguments": (message,), "traceback": message, **_here()}
 
 
-def remote_error(call: str, error: dict[str, Any], *, url: str, hint: str | None) -> RemoteError:
+def remote_error(call: str, error: object, *, url: str, hint: str | None) -> RemoteError:
     """Make the exception for an answer that says how a task has failed.
 
     Args:
         call: the function and its arguments, as in `render(7, "scene")`.
-        error: what a worker has described; also one that was written in another language.
+        error: what a worker has described; also one that was written in another language, and
+            does not keep to the protocol: whoever waits is told in any case.
         url: the space.
         hint: where the task is now.
     """
-    told = {key: value for key, value in error.items() if isinstance(key, str)}
+    told: dict[Any, Any] = error if isinstance(error, dict) else {"traceback": error}
     attempts, attempts_max = told.get("attempts"), told.get("attempts_max")
     trace = str(told.get("traceback", "the worker told no reason"))
     place = f"on {told.get('host', 'an unknown host')} (pid {told.get('pid', 'unknown')})"
@@ -108,7 +109,7 @@ def _original(kind: str, arguments: Any) -> BaseException | None:
         return None
     try:
         return original(*arguments)
-    except TypeError:
+    except Exception:  # noqa: BLE001 - arguments that it does not take: the text has to do
         return None
 
 
