@@ -211,6 +211,45 @@ def test_a_space_without_any_room_is_refused(new_url):
             space.take("full")
 
 
+@pytest.mark.parametrize("when_full", ["error", "wait"])
+@pytest.mark.parametrize("scheme", ["mem", "shm"])
+def test_a_pool_ends_well_in_a_space_that_has_no_room_to_tell_its_workers(
+    new_url, scheme, when_full
+):
+    url = new_url(scheme)
+    with ts.connect(url, tuples_max=9, when_full=when_full) as space:
+        with Pool(url, workers=2) as pool:
+            assert list(pool.map(calls.double, [1, 2])) == [2, 4]
+            with pytest.raises(ts.SpaceFull):
+                while True:
+                    space.put("in the way", timeout=0)
+        assert space.count("in the way") == space.stat()["tuples"]
+
+
+@pytest.mark.parametrize("when_full", ["error", "wait"])
+def test_workers_that_can_not_start_end_the_pool_also_in_a_full_space(tmp_path, shm_url, when_full):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        "from tupelo.batteries import Pool\n"
+        "if __name__ != '__main__':\n"
+        "    raise RuntimeError('not here')\n"
+        "with Pool(sys.argv[1], workers=2) as pool:\n"
+        "    list(pool.map(abs, range(1000)))\n",
+        encoding="utf-8",
+    )
+    with ts.connect(shm_url, tuples_max=9, when_full=when_full):
+        run = subprocess.run(
+            [sys.executable, program, shm_url],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+    assert run.returncode == 1
+    assert "before it was ready" in run.stderr
+
+
 @pytest.mark.parametrize(
     "work", ["print(list(pool.map(abs, [1])))", "task = pool.submit(abs, 1)\nprint(task.result())"]
 )

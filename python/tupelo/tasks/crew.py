@@ -2,7 +2,8 @@
 
 A process that dies is replaced: its task is a claim, and is back already. All are gone with the
 process that started them, also when that is killed. Nothing is told to them but through the space:
-one tuple `("tupelo.end", queue)` per worker ends them after their tasks.
+one tuple `("tupelo.end", queue)` per worker ends them after their tasks. Where there is no room for
+that, processes get a signal, and threads end with their connection.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from tupelo._native import end_with_parent
-from tupelo.errors import SpaceClosed
+from tupelo.errors import SpaceClosed, SpaceFull
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.serving import Server
 
@@ -97,8 +98,12 @@ class Threads:
         return sum(thread.is_alive() for thread in self._threads)
 
     def end(self) -> None:
-        """End all of them after their tasks, and wait for it."""
-        _tell_to_end(self._space, self._terms.queue, self.count())
+        """End all of them after their tasks, and wait for it.
+
+        Where there is no room to tell them they end when the connection is closed.
+        """
+        if not _tell_to_end(self._space, self._terms.queue, self.count()):
+            return
         for thread in self._threads:
             thread.join()
         self._space.take_all(protocol.end_of(self._terms.queue))
@@ -175,7 +180,8 @@ class Processes:
     def end(self) -> None:
         """End all of them after their tasks, and wait for it. Whoever dies is not replaced."""
         self._stop_replacing()
-        _tell_to_end(self._space, self._terms.queue, self.count())
+        if not _tell_to_end(self._space, self._terms.queue, self.count()):
+            self.signal(signal.SIGTERM)
         self.join()
         self._space.take_all(protocol.end_of(self._terms.queue))
 
@@ -295,8 +301,8 @@ class _Member(NamedTuple):
             try:
                 while report.poll():
                     reports.append(report.recv())
-            except EOFError:
-                pass
+            except (EOFError, OSError):
+                pass  # nothing more, or it was killed in the middle of a report
         os.close(self.pidfd)
         failures = [text for text in reports if text != READY]
         failure = failures[0] if failures else None
@@ -333,8 +339,13 @@ def _end_after_task_on_sigterm(server: Server) -> None:
     signal.signal(signal.SIGTERM, end)
 
 
-def _tell_to_end(space: Space, queue: str, workers: int) -> None:
-    space.put_all([(protocol.END, queue)] * workers)
+def _tell_to_end(space: Space, queue: str, workers: int) -> bool:
+    """Have so many workers end after their tasks; return whether there was room to tell them."""
+    try:
+        space.put_all([(protocol.END, queue)] * workers, timeout=0)
+    except SpaceFull:
+        return False
+    return True
 
 
 _running: weakref.WeakSet[Processes] = weakref.WeakSet()

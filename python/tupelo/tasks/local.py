@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import wait
+from contextlib import suppress
 from itertools import count
 
 from tupelo._native import remove
-from tupelo.errors import RemoteError, Timeout
+from tupelo.errors import RemoteError, SpaceFull, Timeout
 from tupelo.space import connect
 from tupelo.tasks import protocol
 from tupelo.tasks.crew import Processes, Terms, Threads
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
     from tupelo.tasks.crew import Crew
     from tupelo.tasks.mailbox import TaskFuture
 
-__all__ = ["LocalPool", "is_private"]
+__all__ = ["LOOK_S", "LocalPool", "is_private"]
 
 POOL = "tupelo.pool"
 
 LOOK_S = 1.0
-"""How often to look, while waiting for the last tasks, whether there are still workers."""
+"""How often to look, while waiting for answers, whether there are still workers."""
 
 A_WEEK_S = 7 * 24 * 3600.0
 """How long a program may be stopped until its tuples are taken for those of a dead one."""
@@ -83,7 +84,8 @@ class LocalPool:
     def open_mailbox(self) -> str:
         """Make up a mailbox from which the caller takes the answers itself.
 
-        If the workers are no more, there is an answer with the number `NOBODY` in it.
+        If the workers are no more, there is an answer with the number `NOBODY` in it, if there is
+        room for that; `broken` says it in any case.
 
         Raises:
             RemoteError: there are no workers any more, and why.
@@ -153,7 +155,11 @@ class LocalPool:
         self.broken.space = self.space.url
         self.mailbox.fail(self.broken)
         for name in list(self._open):
-            self.space.put(protocol.ANSWER, name, protocol.NOBODY, protocol.FAILED, {})
+            # Who waits there looks at `broken` now and then: without room it learns it a bit later.
+            with suppress(SpaceFull):
+                self.space.put(
+                    protocol.ANSWER, name, protocol.NOBODY, protocol.FAILED, {}, timeout=0
+                )
         self.crew.kill()
 
     def _remove(self) -> None:

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from tupelo.batteries import checks
 from tupelo.batteries.progress import Bar
-from tupelo.errors import RemoteError, SpaceFull
+from tupelo.errors import RemoteError, SpaceFull, Timeout
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.crew import Processes
-from tupelo.tasks.local import LocalPool, is_private
+from tupelo.tasks.local import LOOK_S, LocalPool, is_private
 from tupelo.tasks.mailbox import failure_of
 from tupelo.tasks.protocol import Task
 
@@ -241,12 +241,28 @@ class Mapping:
                     self._bar.end(self._next_number)
                 return None
             results = []
-            for answer in await self._verbs.take_many(self._answers, n=ANSWERS_MAX, at_least=1):
+            for answer in await self._some_answers():
                 results += self._answered(*answer[2:])
             if self._bar is not None:
                 self._bar.show(self._next_number - len(self._out))
             if results:
                 return results
+
+    async def _some_answers(self) -> list[Any]:
+        """Take the answers that are there, waiting for one.
+
+        Raises:
+            RemoteError: there are no workers any more, and there was no room for an answer that
+                says so.
+        """
+        while True:
+            try:
+                return await self._verbs.take_many(
+                    self._answers, n=ANSWERS_MAX, at_least=1, timeout=LOOK_S
+                )
+            except Timeout:
+                if self._pool.broken is not None:
+                    raise self._pool.broken from None
 
     async def fill(self) -> None:
         """Give out tasks until there are enough of them, or no more."""
