@@ -21,6 +21,13 @@ use crate::waiting;
 ///
 /// Made by `Space.claim`. As a context manager it gives the tuple, renews itself as long as the block runs,
 /// and is done at its end; an exception aborts it. A claim that is forgotten is aborted.
+///
+///     >>> space.put("order", 7)
+///     >>> claim = space.claim("order", int, ttl=30, max_attempts=3)
+///     >>> with claim as (_, order):
+///     ...     claim.put("shipped", order)  # appears when the block has ended well, or never
+///     >>> space.take("shipped", int), claim.attempt, claim.settled
+///     (('shipped', 7), 1, True)
 #[pyclass(frozen, generic, module = "tupelo", name = "Claim")]
 pub(crate) struct Claim {
     held: tupelo::Claim,
@@ -70,7 +77,7 @@ impl Claim {
         {
             // Nobody is left who could try again: it goes back, for the reason that is raised.
             if let Err(error) = self.held.abort(&reason_of(py, why)) {
-                add_note(py, why, &error)?;
+                add_note(py, why, &self.exception(py, error.into()))?;
             }
         }
         done
@@ -80,7 +87,7 @@ impl Claim {
     fn abort_at_end(&self, py: Python<'_>, exception: &PyErr) -> PyResult<()> {
         match self.held.abort(&reason_of(py, exception)) {
             Ok(()) => Ok(()),
-            Err(error) => add_note(py, exception, &error),
+            Err(error) => add_note(py, exception, &self.exception(py, error.into())),
         }
     }
 }
@@ -218,9 +225,9 @@ fn reason_of(py: Python<'_>, exception: &PyErr) -> String {
     }
 }
 
-/// Adds to `exception`, which goes on, that the claim could not be given back because of `error`.
+/// Adds to `exception`, which goes on, that the claim could not be given back because of `problem`.
 #[cold]
-fn add_note(py: Python<'_>, exception: &PyErr, error: &Error) -> PyResult<()> {
-    exception.value(py).call_method1("add_note", (error.to_string(),))?;
+fn add_note(py: Python<'_>, exception: &PyErr, problem: &PyErr) -> PyResult<()> {
+    exception.value(py).call_method1("add_note", (problem.value(py).str()?,))?;
     Ok(())
 }

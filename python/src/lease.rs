@@ -12,6 +12,17 @@ use crate::timeout;
 /// The time that the space keeps a tuple. The tuple stays when this is forgotten.
 ///
 /// Made by `Space.put` with `lease=` or `after=`.
+///
+///     >>> lease = space.put("host", "node-a", lease=60)
+///     >>> lease.renew(3600)
+///     >>> 3599 < lease.expires_in <= 3600
+///     True
+///     >>> with lease.keep_alive():
+///     ...     space.count("host", str)  # an hour of work: the tuple stays, and goes if this process dies
+///     1
+///     >>> lease.cancel()
+///     >>> space.count("host", str)
+///     0
 #[pyclass(frozen, module = "tupelo", name = "Lease")]
 pub(crate) struct Lease {
     lease: tupelo::Lease,

@@ -16,6 +16,12 @@ use crate::waiting::{self, Deadline};
 /// An iterator of what happens to the tuples that match a template, which waits for the next event.
 ///
 /// Made by `Space.subscribe`. As a context manager it ends itself; it also ends when it is forgotten.
+///
+///     >>> with space.subscribe("alarm", str) as alarms:
+///     ...     space.put("alarm", "smoke")
+///     ...     space.put("alarm", "fire")
+///     ...     print(next(alarms).tuple, alarms.waiting, alarms.next(timeout=1).seq, alarms.try_next())
+///     ('alarm', 'smoke') 1 2 None
 #[pyclass(frozen, generic, module = "tupelo", name = "Subscription")]
 pub(crate) struct Subscription {
     /// None once it was closed.

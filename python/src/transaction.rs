@@ -39,6 +39,13 @@ pub(crate) struct InsideObject {
 ///
 /// Made by `Space.transaction`. As a context manager it commits at the end of its block; an exception aborts it. Its own
 /// verbs work on the space that it was made by, and `on` gives the others. It belongs to the thread that began it.
+///
+///     >>> space.put("account", "alice", 100)
+///     >>> with space.transaction() as t:
+///     ...     _, _, money = t.take("account", "alice", int)
+///     ...     t.put("account", "alice", money - 10)
+///     >>> space.take("account", "alice", int)
+///     ('account', 'alice', 90)
 #[pyclass(frozen, extends = InsideObject, module = "tupelo", name = "Transaction")]
 pub(crate) struct TransactionObject {
     spaces: Vec<Py<Handle>>,

@@ -195,7 +195,8 @@ def test_a_claim_that_was_lost_during_its_block_is_reported_at_the_end(space, fa
                 assert 1 // 0
     assert caught.type is (ZeroDivisionError if fails else ts.ClaimLost)
     if fails:  # the exception of the block goes on, and tells of the claim
-        assert caught.value.__notes__[0].startswith("TUP-007: the claim ran out")
+        told = "TUP-007: your claim on ('job', 1) (ttl 30 s) is lost: the claim ran out"
+        assert caught.value.__notes__[0].startswith(told)
     assert space.count(REST) == 0  # K3, K4
     other.done()
 

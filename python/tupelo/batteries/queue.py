@@ -208,7 +208,7 @@ class Queue(Generic[T]):
             after: so many seconds later, and then as the last of its priority. Such an item takes
                 no room of `maxsize`.
             timeout: how long to wait for room, in seconds. None: of `maxsize` for ever; of the
-                space itself not at all.
+                space itself as it was created, as `Space.put` does.
 
         Raises:
             Timeout: there was no room in time.
