@@ -52,9 +52,17 @@ def test_every_backend_has_a_put_and_a_take_of_every_entry(written):
     backends = {measure.backend for measure in run.of("mem")}
     assert {"tupelo-shm", "tupelo-mem", "mp-queue", "mp-manager", "sqlite"} <= backends
     for metric in ("put", "take"):
-        found = list(run.find("mem", metric, entry="Double 2048", fill=500))
+        found = list(run.find("mem", metric, entry="Double 2048", fill=500, placement="apart"))
         assert {measure.backend for measure in found} == backends
-        assert all(len(measure.samples) == 5 and min(measure.samples) > 0 for measure in found)
+        assert all(measure.groups == [5, 5] and min(measure.samples) > 0 for measure in found)
+
+
+def test_a_server_is_measured_on_the_processor_of_its_client_too(written):
+    run = load(written / "run.json")
+    together = {measure.backend for measure in run.find("mem", "put", placement="together")}
+    assert "mp-manager" in together
+    assert not together & {"tupelo-shm", "mp-queue", "sqlite"}
+    assert [place.split(":")[0] for place in run.placements["mem"]] == ["apart", "together"]
 
 
 def test_what_a_peer_can_not_do_is_said(written):
@@ -92,6 +100,23 @@ def test_the_page_needs_nothing_else(written):
     assert links.found == []
 
 
+def test_the_files_are_small_and_can_be_made_again_from_the_record(bench, written, tmp_path):
+    # A full run of everything may have 5 MB.
+    assert sum(path.stat().st_size for path in written.rglob("*")) < 1_000_000
+    again = bench("mem", "--record", written / "run.json", "--out", tmp_path)
+    assert again.returncode == 0, again.stderr
+    for path in written.rglob("*.*"):
+        assert (tmp_path / path.relative_to(written)).read_bytes() == path.read_bytes()
+
+
+def test_the_results_have_the_yardsticks_and_link_every_figure(written):
+    page = (written / "README.md").read_text(encoding="utf-8")
+    assert "A quick run" in page
+    assert "dict insert + pop" in page
+    for figure in (written / "figures").glob("*.svg"):
+        assert f"(figures/{figure.name})" in page
+
+
 def test_two_runs_are_compared(bench, written, tmp_path):
     second = bench(
         "mem", "--quick", "--vs", "", "--compare", written / "run.json",
@@ -99,6 +124,7 @@ def test_two_runs_are_compared(bench, written, tmp_path):
     )  # fmt: skip
     assert second.returncode == 0, second.stderr
     assert "since the old run" in second.stdout
+    assert "are in the old run only" in second.stdout
 
 
 def test_a_file_that_is_no_record_is_refused_before_anything_runs(bench, tmp_path):
@@ -115,6 +141,13 @@ def test_an_unknown_peer_is_wrong_usage(bench):
     run = bench("mem", "--quick", "--vs", "kafka")
     assert run.returncode == 2
     assert "there is no peer 'kafka'" in run.stderr
+
+
+@pytest.mark.parametrize("text", ["1,2", "0,0,0", "-1,2,3"])
+def test_frequencies_that_make_no_workload_are_wrong_usage(bench, text):
+    run = bench("settle", "--quick", f"--operations={text}")
+    assert run.returncode == 2
+    assert "needs 3 numbers" in run.stderr
 
 
 def test_peers_tells_what_is_here(bench):

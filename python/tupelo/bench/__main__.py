@@ -7,32 +7,35 @@ import datetime as dt
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.registry import PEERS, UnknownPeerError, chosen
 from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
-from tupelo.bench.experiments.workload import recorded
+from tupelo.bench.experiments.workload import KIND_SHARES, OPERATION_SHARES, recorded
 from tupelo.bench.harness import machine
-from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.progress import Progress
 from tupelo.bench.harness.record import BadRecordError, Run, load
 from tupelo.bench.harness.runner import Options, Runner
 from tupelo.bench.report import files
-from tupelo.bench.report.compare import compared
+from tupelo.bench.report.compare import cautions, compared
 from tupelo.bench.report.page import page
 from tupelo.bench.report.tables import tables
+from tupelo.bench.report.targets import targets
+from tupelo.bench.report.units import quantity
 from tupelo.demo.terminal import Terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from tupelo.bench.experiments.base import Experiment
+    from tupelo.bench.report.tables import Table
 
 EXAMPLES = """examples:
   tupelo bench mem --quick                  seconds; to see what there is
   tupelo bench mem --vs redis,sqlite        beside some peers only
   tupelo bench all --out results            everything, with figures and a page
   tupelo bench rpc --compare old/run.json   what changed since an earlier run
+  tupelo bench all --record old/run.json --out results    the files again, nothing measured
   tupelo bench peers                        what is installed, and how to install the rest
 """
 USAGE = 2  # exit code
@@ -76,6 +79,24 @@ def arguments() -> argparse.ArgumentParser:
         help="the longest it may take, or none (90)",
     )
     parser.add_argument(
+        "--operations",
+        type=frequencies(OPERATION_SHARES),
+        metavar="R,T,W",
+        help="settle: how often a generated workload reads, takes and writes (0,0,100)",
+    )
+    parser.add_argument(
+        "--entries",
+        type=frequencies(KIND_SHARES),
+        metavar="N,S,A,F",
+        help="settle: how often it has an entry Null, String, Array, File (45,15,25,15)",
+    )
+    parser.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="measure nothing: make tables and files of the record of an earlier run",
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         metavar="FOLDER",
@@ -101,6 +122,19 @@ def positive(text: str) -> int:
     return number
 
 
+def frequencies(of: Mapping[Any, float]) -> Callable[[str], dict[Any, float]]:
+    """An argument that gives each of some things a frequency."""
+
+    def parsed(text: str) -> dict[Any, float]:
+        numbers = [float(word) for word in text.split(",")]
+        if len(numbers) != len(of) or min(numbers) < 0 or not sum(numbers):
+            message = f"needs {len(of)} numbers, as many as {', '.join(of)}, not {text!r}"
+            raise argparse.ArgumentTypeError(message)
+        return dict(zip(of, numbers, strict=True))
+
+    return parsed
+
+
 def minutes(text: str) -> float | None:
     """A number of minutes, in seconds; None for `none`."""
     return None if text == "none" else 60.0 * positive(text)
@@ -116,7 +150,10 @@ def main() -> int:
     wanted = [e for e in EXPERIMENTS if options.what in ("all", e.name)]
     try:
         old = load(options.compare) if options.compare else None
-        run = measure(wanted, options, terminal)
+        if options.record:
+            run = again(options.record, wanted)
+        else:
+            run = measure(wanted, options, terminal)
         report(run, old, wanted, options, terminal)
     except UnknownPeerError as error:
         return failed(str(error), USAGE)
@@ -139,23 +176,30 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     )
     repeats = options.repeats or (QUICK_REPEATS if options.quick else 10)
     workload = recorded(options.workload) if options.workload else None
-    asked = Options(options.quick, repeats, options.seed, options.budget, workload)
+    asked = Options(
+        options.quick, repeats, options.seed, options.budget,
+        workload, options.operations, options.entries,
+    )  # fmt: skip
     progress = Progress(terminal)
     runner = Runner(run, asked, progress)
     peers = chosen(options.vs)
-    plan = [
-        (experiment, peer, experiment.jobs(peer, asked))
-        for experiment in (YARDSTICKS, *wanted)
-        for peer in experiment.peers(peers)
-    ]
-    progress.expect(sum(len(jobs) for *_, jobs in plan))
-    runner.plan(sum(job.weight for *_, jobs in plan for job in jobs))
     begin = time.monotonic()
-    for experiment, peer, jobs in plan:
-        runner.all_of(experiment.name, peer, placement(experiment.where), jobs)
+    runner.all_of(
+        [block for experiment in (YARDSTICKS, *wanted) for block in experiment.blocks(peers, asked)]
+    )
     for experiment in wanted:
         run.measures += experiment.derive(run)
     run.duration_s = round(time.monotonic() - begin, 1)
+    return run
+
+
+def again(path: Path, wanted: Sequence[Experiment]) -> Run:
+    """The record of an earlier run; what follows from its measures is computed anew."""
+    run = load(path)
+    run.measures = [
+        *(measure for measure in run.measures if not measure.derived),
+        *(measure for experiment in wanted for measure in experiment.derive(run)),
+    ]
     return run
 
 
@@ -166,23 +210,38 @@ def report(
     options: argparse.Namespace,
     terminal: Terminal,
 ) -> None:
-    """Show the tables, and write the files that were asked for."""
+    """Show the tables, then write the files."""
     everything = (YARDSTICKS, *wanted)
     for experiment in everything:
         for table in tables(run, experiment.name, experiment.main):
-            terminal.line()
-            terminal.line(f"{experiment.name}: {table.title}")
-            terminal.table(table.heads, table.rows)
+            show(table, terminal)
     if old is not None:
-        changes = compared(old, run)
         terminal.line()
-        terminal.line(changes.title if changes.rows else "nothing changed since the old run")
+        for caution in cautions(old, run):
+            terminal.line(f"caution: {caution}")
+        changes = compared(old, run)
         if changes.rows:
-            terminal.table(changes.heads, changes.rows)
+            show(changes, terminal)
+        else:
+            terminal.line("nothing changed since the old run")
+    verdicts = targets(run)
+    if verdicts.rows and not run.quick:
+        show(verdicts, terminal)
+    store(run, everything, options, terminal)
+
+
+def store(
+    run: Run, everything: tuple[Experiment, ...], options: argparse.Namespace, terminal: Terminal
+) -> None:
+    """Write the files that were asked for, and say what went wrong."""
     terminal.line()
     if options.out:
         written = files.write(run, everything, options.out)
-        terminal.line(f"{len(written)} files in {options.out}, among them {written[-1]}")
+        size_bytes = sum(path.stat().st_size for path in written)
+        terminal.line(
+            f"{len(written)} files in {options.out}, {quantity(size_bytes, 'bytes')}, among them"
+            f" {written[-1]}"
+        )
     if options.save:
         run.save(options.save)
         terminal.line(f"the record is in {options.save}")
@@ -193,6 +252,13 @@ def report(
         terminal.line(f"{remark.experiment}, {remark.backend}: {remark.why}: {remark.text}")
     if run.quick:
         terminal.line("quick sizes: to see that it works, not how fast it is")
+
+
+def show(table: Table, terminal: Terminal) -> None:
+    """A table on the terminal."""
+    terminal.line()
+    terminal.line(table.title)
+    terminal.table(table.heads, table.rows)
 
 
 def show_peers(terminal: Terminal) -> None:

@@ -124,6 +124,12 @@ class Peer(ABC):
     how: ClassVar[str] = ""
     """How the adapter drives it, and why figures of it need care."""
     how_to_install: ClassVar[str] = ""
+    warm_up: ClassVar[int] = 100
+    """How many operations come before those that count: a virtual machine compiles as it runs."""
+    has_server: ClassVar[bool] = False
+    """Whether a process of its own holds the tuples: then it matters where that runs."""
+    share: ClassVar[float] = 1.0
+    """Its part of the time of an experiment, beside the other peers."""
     server: Server | None = None
 
     @classmethod

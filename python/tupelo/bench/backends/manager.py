@@ -7,6 +7,8 @@ for that client. A dictionary of queues by shape and key: no search, ever.
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import platform
 from collections import defaultdict, deque
@@ -70,9 +72,11 @@ class Store:
             return sum(len(q) for whole, q in self._queues.items() if whole[:2] == (space, tag))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget everything, and give the memory back, so that the next fill is seen in it."""
         with self._changed:
             self._queues.clear()
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)
 
     def memory_bytes(self) -> int:
         """What this process has in memory."""
@@ -110,6 +114,7 @@ class Manager(Backend):
 
     name = "mp-manager"
     title = "multiprocessing.Manager"
+    has_server = True
     how = "A class of our own behind a manager on a Unix socket: one round trip per operation."
     _manager: StoreManager | None = None
 

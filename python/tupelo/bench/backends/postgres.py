@@ -11,6 +11,7 @@ import pickle
 import pwd
 import shutil
 import subprocess
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ class Postgres(Backend):
 
     name = "postgres"
     title = "PostgreSQL"
+    has_server = True
     how = (
         "Unlogged tables with an index on the keys, DELETE … (SELECT … FOR UPDATE SKIP LOCKED)"
         " RETURNING, prepared statements, NOTIFY for tuples that are waited for, fsync off."
@@ -125,13 +127,21 @@ class Postgres(Backend):
                 connection.execute(f"DROP TABLE shape{number}")
 
     def open(self, space: str) -> Handle:
-        return PostgresSpace(self.connect(), self.schema, space)
+        # A server has a hundred connections: fifteen workers with sixteen spaces each share theirs.
+        return PostgresSpace(shared(self._folder, os.getpid(), self), self.schema, space)
 
     def memory_bytes(self) -> int | None:
         with self.connect() as connection:
             sizes = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relname ~ '^shape'"
             row = connection.execute(sizes + " AND relkind = 'r'").fetchone()
             return int(row[0] or 0)
+
+
+@cache
+def shared(folder: str, process: int, server: Postgres) -> Any:
+    """The one connection of this process, for all its spaces."""
+    del folder, process  # a forked child has another number, and so a connection of its own
+    return server.connect()
 
 
 class PostgresSpace(Handle):
@@ -212,4 +222,4 @@ class PostgresSpace(Handle):
         return count
 
     def close(self) -> None:
-        self._connection.close()
+        """Leave the connection to the other spaces; it ends with this process."""

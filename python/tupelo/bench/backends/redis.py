@@ -37,6 +37,7 @@ class Redis(Backend):
 
     name = "redis"
     title = "Redis"
+    has_server = True
     how = "A Unix socket, redis-py with hiredis, no persistence; a list per shape and key."
     how_to_install = "apt-get install redis-server; pip install redis hiredis"
 
@@ -70,7 +71,8 @@ class Redis(Backend):
     def _client(self) -> Any:
         import redis
 
-        return redis.Redis(unix_socket_path=self._socket)
+        # One connection, kept: to borrow one from a pool for each command adds a third.
+        return redis.Redis(unix_socket_path=self._socket, single_connection_client=True)
 
     def _answers(self) -> bool:
         import redis

@@ -34,6 +34,7 @@ class Rinda(Backend):
 
     name = "rinda"
     title = "Rinda"
+    has_server = True
     how = (
         "Rinda::TupleSpace behind DRb on a Unix socket, a Ruby program per client told by lines of"
         " JSON what to do. The newest tuple is taken first; a template's nil matches anything, so a"

@@ -105,6 +105,7 @@ class DurableSQLite(SQLite):
     title = "SQLite, durable"
     how = "As SQLite, with the file on disk and synchronous = FULL."
     synchronous: ClassVar[str] = "FULL"
+    share = 0.5
 
     def folder(self, private: Path) -> Path:
         return private

@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
+from tupelo.bench.harness.placement import placement
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tupelo.bench.backends.base import Peer
     from tupelo.bench.harness.placement import Where
     from tupelo.bench.harness.record import Measure, Run
-    from tupelo.bench.harness.runner import Job, Options
+    from tupelo.bench.harness.runner import Block, Job, Options
     from tupelo.bench.report.figure import Figure
     from tupelo.bench.report.printed import Printed
 
@@ -26,6 +28,10 @@ class Experiment(ABC):
     question: ClassVar[str]
     where: ClassVar[Where] = "free"
     """Where its servers and clients run, unless its parameters say it."""
+    share: ClassVar[float] = 1.0
+    """Its part of the time of a run, beside the other experiments."""
+    is_limited: ClassVar[bool] = True
+    """Whether a run that has little time may cut it short."""
     main: ClassVar[tuple[str, ...]] = ()
     """The metrics that the terminal shows; the page shows all."""
 
@@ -38,6 +44,24 @@ class Experiment(ABC):
     @abstractmethod
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
         """What is to run, smaller sizes first."""
+
+    def blocks(self, all_peers: Sequence[type[Peer]], options: Options) -> list[Block]:
+        """All that is to run: per peer, and per placement since a server is put there once."""
+        from tupelo.bench.harness.runner import Block
+
+        found = []
+        peers = self.peers(all_peers)
+        shares = sum(peer.share for peer in peers if peer.missing() is None)
+        for peer in peers:
+            jobs = self.jobs(peer, options)
+            for where in dict.fromkeys(job.where or self.where for job in jobs):
+                there = [job for job in jobs if (job.where or self.where) == where]
+                weight = self.share * peer.share / max(shares, peer.share)
+                weight *= sum(job.weight for job in there) / sum(job.weight for job in jobs)
+                found.append(
+                    Block(self.name, peer, placement(where), there, weight, self.is_limited)
+                )
+        return found
 
     def derive(self, run: Run) -> list[Measure]:  # noqa: ARG002
         """Measures that follow from others, when all of them are there."""

@@ -2,15 +2,18 @@
 
 Grapentin, Plauth, Polze: MemSpaces: Evaluating the Tuple Space Paradigm in the Context of
 Memory-Centric Architectures, CANDAR 2017. A cycle is 100 puts in a row, then 100 takes; a sample is
-the time of one half, divided by 100. Extended by larger fills, by takes that name a key in the
-first or in the last field, and by the memory that a tuple takes.
+the time of one half, divided by 100. The 100 cycles of the paper are spread over the repeats, each
+with a process and a space of its own, since cycles of one process are alike. Extended by larger
+fills, by takes that name a key in the first or in the last field, by a server on the client's
+processor, and by the memory that a tuple takes.
 """
 
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +22,7 @@ from tupelo.bench.experiments.base import Experiment
 from tupelo.bench.harness.runner import Job
 from tupelo.bench.harness.workers import WrongResultError
 from tupelo.bench.report.figure import Figure, bars, lines
+from tupelo.bench.report.units import whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,8 +33,11 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.workers import Bench
 
 BATCH = 100  # puts, then takes, of a cycle
-CYCLES = 100
-FILL_BYTES_MAX = 512 << 20  # of payload, in a fill
+CYCLES = 100  # of all repeats
+REPEATS_LARGE = 3  # where the fill takes longer than the cycles
+LARGE = 100_000
+FILL_BATCH = 1_000  # tuples at once: where `put_all` is atomic it has a limit
+MEMORY_FROM = 5_000  # tuples: the memory of fewer is less than what servers take and give back
 TUPLE_BYTES = 150  # that a system may add to the payload, when it says how much room it needs
 SPACE = "mem"
 
@@ -89,7 +96,9 @@ class Plan:
     """What a client does."""
 
     fill: int
-    cycles: int
+    cycles: int = 0
+    warm_up: int = 0
+    """Cycles that come before those that count."""
     entry: Entry = ENTRIES[0]
     field: str = ""
     """Which field has the key: first or last."""
@@ -104,46 +113,57 @@ class Mem(Experiment):
     question = "What do a put and a take cost, and does a fuller space slow them down?"
     where = "apart"
     main = ("put", "take", "memory per tuple")
+    share = 0.2
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
         return [peer for peer in super().peers(all_peers) if peer.name != "sqlite-durable"]
 
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
-        del peer
-        cycles = 5 if options.quick else CYCLES
+        quick = options.quick
         found = []
         for entry in ENTRIES:
-            fills = (0, 500) if options.quick else (*FILLS, *FURTHER.get(entry.name, ()))
-            for fill in fills:
+            for fill in (0, 500) if quick else (*FILLS, *FURTHER.get(entry.name, ())):
                 schema = Schema((Shape(entry.name, 1 + min(entry.elements, 1), awaited=False),))
-                room_bytes = (fill + 2 * BATCH) * (entry.payload_bytes + TUPLE_BYTES)
-                once = partial(unkeyed, plan=Plan(fill, cycles, entry=entry))
-                found.append(
-                    self._job({"entry": entry.name, "fill": fill}, once, schema, room_bytes)
-                )
+                parameters = {"entry": entry.name, "fill": fill, "placement": "apart"}
+                found.append(self._job(parameters, unkeyed, Plan(fill, entry=entry), schema))
         for field, shape in KEYED.items():
-            for fill in (0, 500) if options.quick else KEYED_FILLS:
-                room_bytes = (fill + 2 * BATCH) * TUPLE_BYTES
-                once = partial(keyed, plan=Plan(fill, cycles, field=field))
-                found.append(
-                    self._job(
-                        {"entry": f"key {field}", "fill": fill}, once, Schema((shape,)), room_bytes
-                    )
+            for fill in (0, 500) if quick else KEYED_FILLS:
+                parameters = {"entry": f"key {field}", "fill": fill, "placement": "apart"}
+                plan = Plan(fill, field=field)
+                found.append(self._job(parameters, keyed, plan, Schema((shape,))))
+        if peer.has_server:
+            beside = [job for job in found if job.parameters["fill"] == 0]
+            found += [
+                replace(
+                    job, parameters={**job.parameters, "placement": "together"}, where="together",
+                    rank=1,
                 )
-        return found
+                for job in beside
+            ]  # fmt: skip
+        return [self._with_cycles(job, peer, options) for job in found]
 
-    def _job(self, parameters: dict[str, Any], once: Any, schema: Schema, room_bytes: int) -> Job:
-        weight = 1 + parameters["fill"] / 100_000
+    def _job(self, parameters: dict[str, Any], once: Any, plan: Plan, schema: Schema) -> Job:
+        fill = plan.fill
         return Job(
             parameters,
-            once,
+            partial(once, plan=plan),
             str(parameters["entry"]),
             schema,
             (SPACE,),
-            room_bytes,
-            repeats=1,
-            weight=weight,
+            (fill + 2 * BATCH) * (plan.entry.payload_bytes + TUPLE_BYTES),
+            repeats=REPEATS_LARGE if fill >= LARGE else None,
+            weight=1 + fill / 50_000,
+            # The paper's, and the ends of the answer to its question, before what lies between.
+            rank=0 if fill in FILLS else 1 if plan.entry.name in ("Null", "Integer") else 2,
         )
+
+    def _with_cycles(self, job: Job, peer: type[Peer], options: Options) -> Job:
+        repeats = job.repeats or options.repeats
+        cycles = 5 if options.quick else -(-CYCLES // repeats)
+        warm_up = 1 if options.quick else max(1, peer.warm_up // BATCH)
+        once: Any = job.once
+        plan = replace(once.keywords["plan"], cycles=cycles, warm_up=warm_up)
+        return replace(job, once=partial(once.func, plan=plan))
 
     def figures(self, run: Run) -> list[Figure]:
         found = []
@@ -151,21 +171,23 @@ class Mem(Experiment):
         fills = sorted({measure.parameters["fill"] for measure in run.of(self.name)})
         for metric in ("put", "take"):
             for fill in fills[:2]:
-                how_full = f"{fill:,} tuples there" if fill else "empty space"
+                how_full = f"{whole(fill)} tuples there" if fill else "empty space"
                 title = f"Time of a {metric}, {how_full}"
-                found.append(
-                    bars(run, "mem", metric, "entry", names, fixed={"fill": fill}, title=title)
-                )
+                fixed: dict[str, Any] = {"fill": fill, "placement": "apart"}
+                found.append(bars(run, "mem", metric, "entry", names, fixed=fixed, title=title))
+            title = f"Time of a {metric}, empty space, the server on the client's processor"
+            fixed = {"fill": 0, "placement": "together"}
+            found.append(bars(run, "mem", metric, "entry", names, fixed=fixed, title=title))
             title = f"Time of a {metric} of an Integer, by fill"
-            fixed = {"entry": "Integer"}
+            fixed = {"entry": "Integer", "placement": "apart"}
             found.append(lines(run, "mem", metric, "fill", fixed=fixed, title=title, log_x=True))
         if len(fills) > 1:
             keys = [f"key {field}" for field in KEYED]
-            title = f"Take by a key, out of {fills[-1]:,} tuples"
-            fixed = {"fill": fills[-1]}
+            title = f"Take by a key, out of {whole(fills[-1])} tuples"
+            fixed = {"fill": fills[-1], "placement": "apart"}
             found.append(bars(run, "mem", "take", "entry", keys, fixed=fixed, title=title))
-            title = f"Memory per tuple, {fills[1]:,} tuples there"
-            fixed = {"fill": fills[1]}
+            title = f"Memory per tuple, {whole(fills[1])} tuples there"
+            fixed = {"fill": fills[1], "placement": "apart"}
             found.append(
                 bars(run, "mem", "memory per tuple", "entry", names, fixed=fixed, title=title)
             )
@@ -204,14 +226,14 @@ def client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> Costs:
     fields, template = entry.fields(backend, seed), entry.template(backend)
     memory = filled(backend, space, [fields] * fill)
     put, take = space.put, space.take
-    for cycle in range(-1, plan.cycles):
+    for cycle in range(-plan.warm_up, plan.cycles):
         begin = perf_counter_ns()
         for _ in range(BATCH):
             put(*fields)
         between = perf_counter_ns()
         taken = [take(*template) for _ in range(BATCH)]
         end = perf_counter_ns()
-        if cycle >= 0:  # the one before is to warm up
+        if cycle >= 0:  # those before are to warm up
             bench.profiler.add("put", between - begin, BATCH)
             bench.profiler.add("take", end - between, BATCH)
         if not all(same(fields, got) for got in taken):
@@ -237,8 +259,8 @@ def key_client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> Costs:
     choice.shuffle(keys)
     memory = filled(backend, space, map(fields, keys), fill)
     put, take = space.put, space.take
-    for cycle in range(-1, plan.cycles):
-        new = [fill + (cycle + 1) * BATCH + number for number in range(BATCH)]
+    for cycle in range(-plan.warm_up, plan.cycles):
+        new = [fill + (cycle + plan.warm_up) * BATCH + number for number in range(BATCH)]
         tuples = [fields(key) for key in new]
         choice.shuffle(new)
         templates = [(key, tag, int) if field == "first" else (tag, int, key) for key in new]
@@ -262,11 +284,12 @@ def key_client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> Costs:
 def filled(backend: Backend, space: Any, tuples: Any, count: int | None = None) -> float | None:
     """Put the fill; the bytes of memory per tuple of it, if there are enough to tell."""
     count = len(tuples) if count is None else count
-    if not count:
-        return None
-    before = backend.memory_bytes()
-    space.put_all(tuples)
-    after = backend.memory_bytes()
+    tells = count >= MEMORY_FROM
+    before = backend.memory_bytes() if tells else None
+    rest = iter(tuples)
+    while batch := list(islice(rest, FILL_BATCH)):
+        space.put_all(batch)
+    after = backend.memory_bytes() if tells else None
     return None if before is None or after is None else (after - before) / count
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.harness.histogram import Histogram
-from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
@@ -18,15 +17,13 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.workers import Bench
 
 ROUND_TRIP = "round trip between native programs"
-WARM_UP = 100
 
 
 def closed_loop(stage: Stage, plan: Any) -> None:
     """One request after the other."""
-    where = placement(stage.parameters["placement"])
     _, (_, profiler) = stage.run_at(
-        (where.server, serve, (stage.peer,)),
-        (where.client, ask, (stage.peer, plan)),
+        (stage.placement.server, serve, (stage.peer,)),
+        (stage.placement.client, ask, (stage.peer, plan)),
     )
     track = profiler.tracks[ROUND_TRIP]
     histogram = Histogram()
@@ -50,7 +47,9 @@ def ask(bench: Bench, peer: NativeCaller, plan: Any) -> None:
     """Have a client program ask; it checks the answers."""
     bench.start.wait()
     client = peer.client(1)
-    times_ns = client.exchange(plan.request_bytes, plan.response_bytes, plan.exchanges, WARM_UP)
+    times_ns = client.exchange(
+        plan.request_bytes, plan.response_bytes, plan.exchanges, plan.warm_up
+    )
     client.stop()
     if len(times_ns) != plan.exchanges:
         message = f"{plan.exchanges} calls were asked for, {len(times_ns)} were made"

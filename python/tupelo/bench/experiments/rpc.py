@@ -6,7 +6,8 @@ way. Two things that a space is made for stand beside: one tuple that N read, an
 to whoever is idle.
 
 Round trips are means of many, in a closed loop, as in the paper; under load they are measured in an
-open loop, from when a request was due. Client and server run on one processor, and on two.
+open loop, from when a request was due: at half the rate that the peer's own closed loop reaches,
+and at one rate for all. Client and server run on one processor, and on two.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from tupelo.bench.backends.calls import SCHEMA, SPACE, Caller, NativeCaller, Spa
 from tupelo.bench.experiments import native
 from tupelo.bench.experiments.base import Experiment
 from tupelo.bench.harness.histogram import Histogram
-from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.runner import Job
 from tupelo.bench.harness.workers import WrongResultError
-from tupelo.bench.report.figure import Figure, bars, lines
+from tupelo.bench.report.figure import Figure, bars, lines, percentiles
 from tupelo.bench.report.printed import Printed
 from tupelo.bench.report.units import quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tupelo.bench.backends.calls import Client
+    from tupelo.bench.harness.placement import Where
     from tupelo.bench.harness.record import Run
     from tupelo.bench.harness.runner import Options, Stage
     from tupelo.bench.harness.workers import Bench
@@ -43,6 +44,10 @@ EXCHANGES = 1_000
 WARM_UP = 100
 SLEEP_FROM_NS = 200_000  # a sleep ends up to that much late here
 LOAD = 0.5  # of what the closed loop reached
+OWN_LOAD = "half of its own"
+RATE_PER_S = 1_000  # that every peer can serve
+SAME_LOAD = "1 000/s"
+UNDER_LOAD = "latency under load"
 OPEN_LOOP_S = 2.0
 QUANTILES = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))
 READERS = 4
@@ -62,6 +67,11 @@ PRINTED = {
     4_096: (9.46, 21.14, 18.06, 28.26),
     8_192: (15.83, 34.83, 29.93, 44.82),
 }
+# The same, for as many bytes each way: COOL ORB, L²imbo.
+PRINTED_EACH_WAY = {100: (2.6, 1.9), 1_000: (3.8, 4.4)}
+# In place of sockets, of ANSAware and COOL (programs of C++), and of a space linked and separate.
+COLUMNS = ("udp", "grpc", "omniorb", "tupelo-shm", "redis")
+PLACEMENTS: tuple[Where, ...] = ("apart", "together")
 
 
 class RPC(Experiment):
@@ -75,7 +85,8 @@ class RPC(Experiment):
     )
     question = "What does a remote call cost when it is two tuples?"
     where = "apart"
-    main = ("round trip", native.ROUND_TRIP, "latency under load p99", "one to many", "undirected")
+    main = ("round trip", native.ROUND_TRIP, f"{UNDER_LOAD} p99", "one to many", "undirected")
+    share = 0.15
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
         left_out = ("tupelo-mem", "sqlite-durable")
@@ -85,19 +96,26 @@ class RPC(Experiment):
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
         quick = options.quick
         exchanges = 50 if quick else EXCHANGES
+        warm_up = WARM_UP if quick else max(WARM_UP, peer.warm_up)
+        found = [
+            self._job(
+                {"bytes": f"{size} each way" if answer else size, "placement": where},
+                native.closed_loop if issubclass(peer, NativeCaller) else closed_loop,
+                Plan(size, answer, exchanges, warm_up),
+                where,
+                rank=0 if answer or size in (SIZES[0], SIZES[-1]) else 2,
+            )
+            for where in PLACEMENTS
+            for size, answer in exchanged(quick=quick)
+        ]
         if issubclass(peer, NativeCaller):
-            return self._native_jobs(exchanges, quick=quick)
-        found = []
-        for where in ("apart", "together"):
-            for size in (256, 8_192) if quick else SIZES:
-                plan = Plan(size, 0, exchanges)
-                found.append(self._job({"bytes": size, "placement": where}, closed_loop, plan))
-            for size in (100,) if quick else BOTH_WAYS:
-                plan = Plan(size, size, exchanges)
-                parameters = {"bytes": f"{size} each way", "placement": where}
-                found.append(self._job(parameters, closed_loop, plan))
-            plan = Plan(256, 0, exchanges, load_s=0.2 if quick else OPEN_LOOP_S)
-            found.append(self._job({"bytes": 256, "placement": where}, open_loop, plan))
+            # It times itself: nothing of Python's can be asked of it.
+            return found
+        for where in PLACEMENTS:
+            for load in (OWN_LOAD, SAME_LOAD):
+                plan = Plan(256, 0, exchanges, warm_up, load, 0.2 if quick else OPEN_LOOP_S)
+                parameters = {"bytes": 256, "placement": where, "load": load}
+                found.append(self._job(parameters, open_loop, plan, where, rank=1))
         plan = Plan(NEWS_BYTES, 0, 10 if quick else NEWS)
         if issubclass(peer, Backend):
             schema = NEWS_SCHEMA
@@ -105,28 +123,28 @@ class RPC(Experiment):
         else:
             schema = SCHEMA
             once = partial(one_to_many_calls, plan=plan)
-        found.append(Job({"readers": READERS}, once, "many", schema, (SPACE,)))
-        requests = 8 if quick else UNDIRECTED
-        plan = Plan(0, 0, requests)
-        found.append(self._job({"requests": requests, "servers": READERS}, undirected, plan))
+        found.append(
+            Job({"readers": READERS}, once, "many", schema, (SPACE,), rank=1, where="free")
+        )
+        plan = Plan(0, 0, 8 if quick else UNDIRECTED)
+        parameters = {"requests": plan.exchanges, "servers": READERS}
+        found.append(self._job(parameters, undirected, plan, "free", rank=1))
         return found
 
-    def _native_jobs(self, exchanges: int, *, quick: bool) -> list[Job]:
-        """A program that times itself can be asked for round trips, and for nothing of Python's."""
-        sizes = [(size, 0) for size in ((256, 8_192) if quick else SIZES)]
-        sizes += [(size, size) for size in ((100,) if quick else BOTH_WAYS)]
-        return [
-            self._job(
-                {"bytes": f"{size} each way" if answer else size, "placement": where},
-                native.closed_loop,
-                Plan(size, answer, exchanges),
-            )
-            for where in ("apart", "together")
-            for size, answer in sizes
-        ]
-
-    def _job(self, parameters: dict[str, Any], once: Any, plan: Plan) -> Job:
-        return Job(parameters, partial(once, plan=plan), once.__name__, SCHEMA, (SPACE,))
+    def _job(
+        self, parameters: dict[str, Any], once: Any, plan: Plan, where: Where, rank: int
+    ) -> Job:
+        weight = 1 + plan.load_s
+        return Job(
+            parameters,
+            partial(once, plan=plan),
+            once.__name__,
+            SCHEMA,
+            (SPACE,),
+            weight=weight,
+            rank=rank,
+            where=where,
+        )
 
     def figures(self, run: Run) -> list[Figure]:
         found = []
@@ -140,13 +158,10 @@ class RPC(Experiment):
                     only=sizes,
                 )
             )  # fmt: skip
-            found += [
-                bars(
-                    run, "rpc", f"latency under load {name}", "placement", [where], fixed={},
-                    title=f"Latency at half load, {name}, {where}",
-                )
-                for name, _ in QUANTILES
-            ]  # fmt: skip
+            for load, of in ((OWN_LOAD, "half of its own rate"), (SAME_LOAD, "1 000 requests/s")):
+                title = f"Latency at {of}, {where}"
+                measures = run.find("rpc", UNDER_LOAD, placement=where, load=load)
+                found.append(percentiles("rpc", title, measures))
         many = {"readers": [READERS], "servers": [READERS]}
         for metric, x in (("one to many", "readers"), ("undirected", "servers")):
             title = {
@@ -157,17 +172,39 @@ class RPC(Experiment):
         return found
 
     def printed(self, run: Run) -> list[Printed]:
-        columns = ("udp", "grpc", "tupelo-shm", "redis")
-        rows = []
-        for size, times_ms in PRINTED.items():
-            here = {m.backend: m for m in run.find("rpc", "round trip", bytes=size)
-                    if m.parameters["placement"] == "apart"}  # fmt: skip
-            cells = [
-                quantity(here[name].summary.mean, "s") if name in here else "-" for name in columns
-            ]
-            rows.append((f"{size} bytes", *(f"{time} ms" for time in times_ms), *cells))
-        heads = ("", "sockets", "ANSAware", "L²imbo linked", "separate", *columns)
-        return [Printed("Round trip, two processors", heads, tuple(rows), 4)]
+        return [
+            Printed(
+                f"Round trip in ms of 1998; here client and server {where}",
+                ("", "sockets", "ANSAware", "COOL ORB", "L²imbo linked", "separate", *COLUMNS),
+                tuple(_printed_rows(run, where)),
+                5,
+            )
+            for where in PLACEMENTS
+        ]
+
+
+def exchanged(*, quick: bool) -> list[tuple[int, int]]:
+    """Bytes of the request and of its answer."""
+    sizes = [(size, 0) for size in ((256, 8_192) if quick else SIZES)]
+    return sizes + [(size, size) for size in ((100,) if quick else BOTH_WAYS)]
+
+
+def _printed_rows(run: Run, where: Where) -> Iterator[tuple[str, ...]]:
+    rows: list[tuple[Any, tuple[str, ...]]] = [
+        (size, (f"{sockets} ms", f"{ansaware} ms", "", f"{linked} ms", f"{separate} ms"))
+        for size, (sockets, ansaware, linked, separate) in PRINTED.items()
+    ]
+    rows += [
+        (f"{size} each way", ("", "", f"{orb} ms", f"{linked} ms", ""))
+        for size, (orb, linked) in PRINTED_EACH_WAY.items()
+    ]
+    for size, cells in rows:
+        here = {
+            measure.backend: quantity(measure.summary.mean, "s")
+            for metric in ("round trip", native.ROUND_TRIP)
+            for measure in run.find("rpc", metric, bytes=size, placement=where)
+        }
+        yield (f"{size} bytes", *cells, *(here.get(name, "-") for name in COLUMNS))
 
 
 @dataclass(frozen=True)
@@ -177,6 +214,10 @@ class Plan:
     request_bytes: int
     response_bytes: int
     exchanges: int
+    warm_up: int = WARM_UP
+    """Exchanges that come before those that count."""
+    load: str = ""
+    """At which rate, in an open loop."""
     load_s: float = 0.0
 
 
@@ -187,10 +228,9 @@ def calls(peer: Any) -> Any:
 
 def closed_loop(stage: Stage, plan: Plan) -> None:
     """One request after the other."""
-    where = placement(stage.parameters["placement"])
     _, (_, profiler) = stage.run_at(
-        (where.server, serve, (stage.peer, plan)),
-        (where.client, ask, (stage.peer, plan)),
+        (stage.placement.server, serve, (stage.peer, plan)),
+        (stage.placement.client, ask, (stage.peer, plan)),
     )
     track = profiler.tracks["round trip"]
     histogram = Histogram()
@@ -202,14 +242,18 @@ def closed_loop(stage: Stage, plan: Plan) -> None:
 
 def open_loop(stage: Stage, plan: Plan) -> None:
     """Requests at a fixed rate, each timed from when it was due."""
-    where = placement(stage.parameters["placement"])
-    (_, (rate, encoded, quantiles)), _ = stage.run_at(
-        (where.server, serve, (stage.peer, plan)),
-        (where.client, ask_at_a_rate, (stage.peer, plan)),
+    (_, (due_per_s, served_per_s)), (_, profiler) = stage.run_at(
+        (stage.placement.server, serve, (stage.peer, plan)),
+        (stage.placement.client, ask_at_a_rate, (stage.peer, plan)),
     )
-    stage.note("rate", "requests/s", [rate])
-    for (name, _), value in zip(QUANTILES, quantiles, strict=True):
-        stage.note(f"latency under load {name}", "s", [value / 1e9], histogram=encoded)
+    track = profiler.tracks[UNDER_LOAD]
+    histogram = Histogram()
+    histogram.record(track.duration_ns)
+    stage.note("rate", "requests/s", [due_per_s])
+    stage.note("rate reached", "requests/s", [served_per_s])
+    stage.note(UNDER_LOAD, "s", [track.mean_s or 0.0], histogram)
+    for name, share in QUANTILES:
+        stage.note(f"{UNDER_LOAD} {name}", "s", [histogram.quantile(share) / 1e9])
 
 
 def serve(bench: Bench, peer: Any, plan: Plan) -> None:
@@ -226,7 +270,7 @@ def ask(bench: Bench, peer: Any, plan: Plan) -> None:
     client: Client = calls(peer).client(1)
     request, response = b"q" * plan.request_bytes, b"r" * plan.response_bytes
     call, add = client.call, bench.profiler.add
-    for exchange in range(-WARM_UP, plan.exchanges):
+    for exchange in range(-plan.warm_up, plan.exchanges):
         begin = perf_counter_ns()
         answer = call(request)
         end = perf_counter_ns()
@@ -239,35 +283,39 @@ def ask(bench: Bench, peer: Any, plan: Plan) -> None:
     client.close()
 
 
-def ask_at_a_rate(bench: Bench, peer: Any, plan: Plan) -> tuple[float, str, list[int]]:
-    """Ask at a part of the rate that a closed loop reaches; rate, histogram, and its quantiles."""
+def ask_at_a_rate(bench: Bench, peer: Any, plan: Plan) -> tuple[float, float]:
+    """Ask at a fixed rate; the rate at which requests were due, and that at which they ended."""
     bench.start.wait()
     client: Client = calls(peer).client(1)
     request = b"q" * plan.request_bytes
-    call = client.call
-    for _ in range(WARM_UP):
+    call, add = client.call, bench.profiler.add
+    for _ in range(plan.warm_up):
         call(request)
+    period_ns = int(1e9 / RATE_PER_S)
+    if plan.load == OWN_LOAD:
+        begin = perf_counter_ns()
+        for _ in range(plan.exchanges):
+            call(request)
+        period_ns = int((perf_counter_ns() - begin) / plan.exchanges / LOAD)
+    requests = max(1, int(plan.load_s * 1e9 / period_ns))
+    answers = set()
     begin = perf_counter_ns()
-    for _ in range(plan.exchanges):
-        call(request)
-    period_ns = int((perf_counter_ns() - begin) / plan.exchanges / LOAD)
-    waits = []
-    begin = perf_counter_ns()
-    for number in range(int(plan.load_s * 1e9 / period_ns)):
+    for number in range(requests):
         due = begin + number * period_ns
         # Sleep for most of it, so that a server on this processor gets to run; then look.
         if (ahead_ns := due - perf_counter_ns()) > SLEEP_FROM_NS:
             time.sleep((ahead_ns - SLEEP_FROM_NS) / 1e9)
         while perf_counter_ns() < due:
             pass
-        call(request)
-        waits.append(perf_counter_ns() - due)
+        answers.add(call(request))
+        add(UNDER_LOAD, perf_counter_ns() - due)
+    reached_per_s = requests / ((perf_counter_ns() - begin) / 1e9)
+    if answers != {b""}:
+        message = f"every answer should be empty, there were {answers!r:.100}"
+        raise WrongResultError(message)
     client.stop(1)
     client.close()
-    histogram = Histogram()
-    histogram.record(waits)
-    quantiles = [histogram.quantile(share) for _, share in QUANTILES]
-    return 1e9 / period_ns, histogram.encoded(), quantiles
+    return 1e9 / period_ns, reached_per_s
 
 
 # --- one message for many ---

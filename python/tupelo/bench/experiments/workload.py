@@ -123,3 +123,14 @@ def template_of(backend: Backend, kind: str) -> Fields:
         "Array": (backend.array_kind(),),
     }
     return (kind, *types[kind])
+
+
+def seed_of(backend: Backend, kind: str, fields: Fields) -> int:
+    """The seed that an entry was made from: the way back of `fields_of`."""
+    if kind == "Null":
+        return 0
+    if kind == "String":
+        return int(fields[1])
+    if kind == "File":
+        return int.from_bytes(fields[1][:8], "little")
+    return int(backend.numbers(fields[1], "f8")[0])

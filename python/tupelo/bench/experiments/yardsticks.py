@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING
 
 from tupelo.bench.backends.base import Peer
 from tupelo.bench.experiments.base import Experiment
-from tupelo.bench.harness.placement import placement
-from tupelo.bench.harness.runner import Job
+from tupelo.bench.harness.runner import REPEATS_MIN, Job
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tupelo.bench.harness.placement import Where
     from tupelo.bench.harness.runner import Options, Stage
     from tupelo.bench.harness.workers import Bench
 
 CALLS = 1_000
+SHORT_S = 600.0  # a run of that many seconds or less has no time for ten of each
 COPY_BYTES = 16 << 10
-NS_PER_S = 1e9
+PLACEMENTS: tuple[Where, ...] = ("together", "apart")
 
 
 class Machine(Peer):
@@ -41,6 +42,8 @@ class Yardsticks(Experiment):
     title = "Yardsticks"
     source = ""
     question = "What does this machine need for the least that there is to do?"
+    share = 0.02
+    is_limited = False  # without them no figure of the run can be read
     main = ("dict insert + pop", "memcpy 16 KiB", "ping-pong")
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
@@ -49,11 +52,19 @@ class Yardsticks(Experiment):
 
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
         del peer
-        runs = 5 if options.quick else 50
+        runs = 5 if options.quick else 10
+        repeats = None if options.budget_s is None or options.budget_s > SHORT_S else REPEATS_MIN
         return [
-            Job({}, lambda stage: private(stage, runs), repeats=1),
-            Job({"placement": "together"}, lambda stage: ping_pong(stage, runs), repeats=1),
-            Job({"placement": "apart"}, lambda stage: ping_pong(stage, runs), repeats=1),
+            Job({}, lambda stage: private(stage, runs), repeats=repeats),
+            *(
+                Job(
+                    {"placement": where},
+                    lambda stage: ping_pong(stage, runs),
+                    repeats=repeats,
+                    where=where,
+                )
+                for where in PLACEMENTS
+            ),
         ]
 
 
@@ -83,7 +94,7 @@ def ping_pong(stage: Stage, runs: int) -> None:
     """Time a byte to another process and back."""
     there, back = os.pipe(), os.pipe()
     try:
-        here = placement("together" if _together(stage) else "apart")
+        here = stage.placement
         names = [[f"/proc/{os.getpid()}/fd/{end}" for end in pipe] for pipe in (there, back)]
         _, (_, profiler) = stage.run_at(
             (here.server, echo, (names[0][0], names[1][1], runs)),
@@ -93,10 +104,6 @@ def ping_pong(stage: Stage, runs: int) -> None:
         for end in (*there, *back):
             os.close(end)
     stage.note("ping-pong", "s", profiler.tracks["ping-pong"].samples_s())
-
-
-def _together(stage: Stage) -> bool:
-    return stage.parameters.get("placement") == "together"
 
 
 def echo(bench: Bench, source: str, target: str, runs: int) -> None:

@@ -14,13 +14,14 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 DIGITS = 3
 HALF_BITS = 10  # 2 * 10^3 values need 11 bits, half of them are 10
 HALF = 1 << HALF_BITS
 COOKIE = 0x1C849303 | 0x10
 COOKIE_COMPRESSED = 0x1C849304 | 0x10
+WRAPPER = struct.Struct(">ii")
 HEAD = struct.Struct(">iiiiqqd")
 
 
@@ -35,6 +36,10 @@ class Histogram:
     def record(self, values: Iterable[int]) -> None:
         """Count some values."""
         self._counts.update(map(_slot, values))
+
+    def add(self, other: Histogram) -> None:
+        """Count what another has counted."""
+        self._counts.update(other._counts)
 
     @property
     def total(self) -> int:
@@ -66,9 +71,42 @@ class Histogram:
             _append(payload, count)
         head = HEAD.pack(COOKIE, len(payload), 0, DIGITS, 1, self._highest, 1.0)
         packed = zlib.compress(head + payload)
-        return base64.b64encode(
-            struct.pack(">ii", COOKIE_COMPRESSED, len(packed)) + packed
-        ).decode()
+        return base64.b64encode(WRAPPER.pack(COOKIE_COMPRESSED, len(packed)) + packed).decode()
+
+    @classmethod
+    def decoded(cls, text: str) -> Histogram:
+        """Read back what `encoded` wrote.
+
+        Raises:
+            ValueError: it is no such text.
+        """
+        try:
+            packed = base64.b64decode(text, validate=True)
+            cookie, length = WRAPPER.unpack_from(packed)
+            payload = zlib.decompress(packed[WRAPPER.size :])
+            highest = HEAD.unpack_from(payload)[5]
+        except (ValueError, struct.error, zlib.error):
+            cookie = length = 0
+        if cookie != COOKIE_COMPRESSED or length != len(packed) - WRAPPER.size:
+            message = f"this is no histogram in the form of HdrHistogram: {text:.40}"
+            raise ValueError(message)
+        histogram = cls(highest)
+        slot = 0
+        numbers = iter(payload[HEAD.size :])
+        for low in numbers:
+            count = _number(low, numbers)
+            if count > 0:
+                histogram._counts[slot] = count
+            slot += max(1, -count)  # a negative count is so many empty slots
+        return histogram
+
+
+def merged(histograms: Iterable[Histogram]) -> Histogram:
+    """What all of them have counted."""
+    result = Histogram()
+    for histogram in histograms:
+        result.add(histogram)
+    return result
 
 
 def _slot(value: int) -> int:
@@ -91,3 +129,13 @@ def _append(payload: bytearray, number: int) -> None:
         payload.append((zigzag & 0x7F) | 0x80)
         zigzag >>= 7
     payload.append(zigzag)
+
+
+def _number(low: int, further: Iterator[int]) -> int:
+    """The number whose first byte this is: what `_append` has written."""
+    zigzag, shift = low & 0x7F, 7
+    while low & 0x80:
+        low = next(further)
+        zigzag |= (low & 0x7F) << shift
+        shift += 7
+    return (zigzag >> 1) ^ -(zigzag & 1)

@@ -20,9 +20,9 @@ class Progress:
         """So many cells are to come."""
         self._total = total
 
-    def done(self) -> None:
-        """One more cell is done, or was left out."""
-        self._done += 1
+    def done(self, cells: int = 1) -> None:
+        """So many cells more are done, or were left out."""
+        self._done += cells
 
     def show(self, label: str, repeat: int, repeats: int) -> None:
         """This cell runs now."""

@@ -8,7 +8,9 @@ not measured, and why: nothing is left out silently.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+import math
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from tupelo.bench.harness.statistics import Summary, summary
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 Parameters = dict[str, Any]
-Why = Literal["not installed", "can not", "over budget", "over memory", "failed", "wrong result"]
+Why = Literal["not installed", "can not", "over budget", "failed", "wrong result"]
 FAILURES: tuple[Why, ...] = ("failed", "wrong result")
 
 
@@ -34,11 +36,28 @@ class Measure:
     unit: str
     samples: list[float]
     histogram: str | None = None
+    groups: list[int] = field(default_factory=list)
+    """How many of the samples are of the first repeat, of the second, and so on; empty if each
+    repeat gave one."""
+    derived: bool = False
+    """Whether it follows from other measures of the record."""
+
+    @property
+    def independent(self) -> list[float]:
+        """A value per repeat: its mean.
+
+        Samples within a repeat share a process and a space, and are alike. To take them for
+        independent would find differences where there are none.
+        """
+        if not self.groups:
+            return self.samples
+        rest = iter(self.samples)
+        return [math.fsum(islice(rest, count)) / count for count in self.groups]
 
     @property
     def summary(self) -> Summary:
-        """The figures of the samples."""
-        return summary(self.samples)
+        """The figures of the samples; the confidence interval is that of the repeats."""
+        return replace(summary(self.samples), ci95=summary(self.independent).ci95)
 
     def key(self) -> tuple[Any, ...]:
         """What it has in common with the same measure of another run."""
@@ -71,6 +90,10 @@ class Run:
     notes: dict[str, str] = field(default_factory=dict)
     """What is to be known of each backend before its figures are read."""
     duration_s: float = 0.0
+    spent_s: dict[str, dict[str, float]] = field(default_factory=dict)
+    """How long each backend took, by experiment."""
+    placements: dict[str, list[str]] = field(default_factory=dict)
+    """Which processes of an experiment were on which processors."""
 
     def of(self, experiment: str) -> list[Measure]:
         """The measures of one experiment."""
@@ -84,6 +107,13 @@ class Run:
                 if all(own.get(name) == value for name, value in parameters.items()):
                     yield measure
 
+    def find_one(
+        self, experiment: str, metric: str, backend: str, **parameters: Any
+    ) -> Measure | None:
+        """The first such measure of a backend; None if there is none."""
+        found = self.find(experiment, metric, **parameters)
+        return next((measure for measure in found if measure.backend == backend), None)
+
     @property
     def failures(self) -> list[Remark]:
         """The remarks that mean that something is broken."""
@@ -93,6 +123,9 @@ class Run:
         """Write the record; samples with seven digits, which is more than any clock has."""
         raw = asdict(self)
         for measure in raw["measures"]:
+            for name in ("histogram", "groups", "derived"):
+                if not measure[name]:
+                    del measure[name]
             measure["samples"] = [float(f"{sample:.6e}") for sample in measure["samples"]]
         text = json.dumps({"format": FORMAT, **raw}, separators=(",", ":"))
         path.write_text(text.replace('{"experiment":', '\n{"experiment":') + "\n", encoding="utf-8")

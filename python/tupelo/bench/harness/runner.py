@@ -1,8 +1,8 @@
 """Runs the cells of experiments, one after the other, within a budget, and records what comes out.
 
-A `Job` is one backend at one set of parameters. It is repeated; each repeat gets fresh spaces and a
-seed of its own. Cells share the time: one that is over its share is stopped and listed, and larger
-sizes of it are not tried.
+A `Job` is one backend at one set of parameters, a cell. It is repeated; each repeat gets fresh
+spaces and a seed of its own. `budget` shares the time: a cell that is over its share is stopped and
+listed, and larger sizes of it are not tried.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Peer, Schema
 from tupelo.bench.harness import workers
+from tupelo.bench.harness.budget import FOREVER_S, Budget, Part
+from tupelo.bench.harness.histogram import Histogram, merged
 from tupelo.bench.harness.lifetime import ServerFailedError
-from tupelo.bench.harness.placement import Placement, placement
+from tupelo.bench.harness.placement import Placement, Where, placement
 from tupelo.bench.harness.record import Measure, Parameters, Remark, Run, Why
 from tupelo.bench.harness.workers import OverBudgetError, WorkerFailedError, WrongResultError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from tupelo.bench.experiments.workload import Workload
+    from tupelo.bench.experiments.workload import Operation, Workload
     from tupelo.bench.harness.profiler import Profiler
     from tupelo.bench.harness.progress import Progress
 
-SHARES = 6.0  # a cell may use that many times the mean share: cells differ, most are short
 REPEATS_MIN = 3
-SHARE_MIN_S = 5.0
+CELL_LEAST_S = 0.5  # no cell is tried with less than that: it could not even begin
 NOTHING = Schema(())
 
 
@@ -45,6 +46,20 @@ class Options:
     budget_s: float | None = None
     workload: Workload | None = None
     """That ages the spaces of `settle`, instead of a generated one."""
+    operations: Mapping[Operation, float] | None = None
+    """How often a generated workload reads, takes and writes."""
+    kinds: Mapping[str, float] | None = None
+    """How often it has each kind of entry."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """What one repeat measured of one metric."""
+
+    metric: str
+    unit: str
+    samples: list[float]
+    histogram: Histogram | None
 
 
 @dataclass
@@ -58,7 +73,7 @@ class Stage:
     repeat: int
     quick: bool
     deadline: float | None
-    noted: list[tuple[str, str, list[float], str | None]] = field(default_factory=list)
+    noted: list[Note] = field(default_factory=list)
 
     @property
     def random(self) -> random.Random:
@@ -80,11 +95,11 @@ class Stage:
         return workers.run(functions, deadline=self.deadline, cpus=[cpus for cpus, *_ in targets])
 
     def note(
-        self, metric: str, unit: str, samples: Sequence[float], histogram: str | None = None
+        self, metric: str, unit: str, samples: Sequence[float], histogram: Histogram | None = None
     ) -> None:
         """Record samples of a metric; those of all repeats come together."""
         if samples:
-            self.noted.append((metric, unit, list(samples), histogram))
+            self.noted.append(Note(metric, unit, list(samples), histogram))
 
 
 @dataclass(frozen=True)
@@ -95,14 +110,46 @@ class Job:
     once: Callable[[Stage], None]
     """One repeat: measures, checks, and notes. It must be over when it returns."""
     family: str = ""
-    """Jobs of one family come in ascending size: where one is over budget, the larger ones are."""
+    """Where a job is over budget, those of its family that weigh as much or more are not tried."""
     schema: Schema = NOTHING
     spaces: tuple[str, ...] = ()
     size_bytes: int = 0
     repeats: int | None = None
     """Where it is not for the user to say: the samples come from within."""
     weight: float = 1.0
-    """Its share of the budget, beside other jobs."""
+    """How long it takes beside other jobs, roughly."""
+    rank: int = 0
+    """The lower, the more it tells: where time is short, those of the lowest rank are run first."""
+    where: Where | None = None
+    """Where its server and clients run; None for the placement of the experiment."""
+
+
+@dataclass
+class Cell:
+    """A job while it runs: its repeats so far."""
+
+    job: Job
+    repeats: int
+    """How many are wanted."""
+    stages: list[Stage] = field(default_factory=list)
+    longest_s: float = 0.0
+    """Of its repeats."""
+    closed: bool = False
+    """Whether it is not to be repeated again."""
+
+
+@dataclass
+class Block:
+    """The jobs of one peer in one experiment at one placement; its server is started once."""
+
+    experiment: str
+    peer: type[Peer]
+    where: Placement
+    jobs: Sequence[Job]
+    weight: float
+    """Its share of the budget, beside other blocks."""
+    is_limited: bool = True
+    """Whether it may be cut short."""
 
 
 @dataclass
@@ -112,94 +159,139 @@ class Runner:
     run: Run
     options: Options
     progress: Progress
-    left_weight: float = 0.0
-    """Of the jobs that are still to come; their share of the time is measured by it."""
-    begun: float = field(default_factory=time.monotonic)
 
-    def plan(self, weight: float) -> None:
-        """Say how much is to come, before the first job."""
-        self.left_weight = weight
-        self.begun = time.monotonic()
+    def all_of(self, blocks: Sequence[Block]) -> None:
+        """Run everything, within the budget."""
+        self.progress.expect(sum(len(block.jobs) for block in blocks))
+        budget = Budget(self.options.budget_s)
+        present = []
+        for block in blocks:
+            if missing := block.peer.missing():
+                text = f"{missing}: {block.peer.how_to_install}"
+                self._remark(block.experiment, block.peer.name, {}, "not installed", text)
+                self.progress.done(len(block.jobs))
+            else:
+                present.append(block)
+        budget.begin(sum(block.weight for block in present))
+        for block in present:
+            part = budget.part(block.weight)
+            self._block(block, part if block.is_limited else Part(FOREVER_S, time.monotonic))
 
-    def all_of(
-        self, experiment: str, peer_class: type[Peer], where: Placement, jobs: Sequence[Job]
-    ) -> None:
-        """Run all jobs of one peer, its server started once."""
-        if missing := peer_class.missing():
-            text = f"{missing}: {peer_class.how_to_install}"
-            self._remark(experiment, peer_class.name, {}, "not installed", text)
-            self._skip(jobs)
-            return
-        self.run.versions.setdefault(peer_class.name, peer_class.version())
-        self.run.notes.setdefault(peer_class.name, peer_class.how)
-        over: dict[str, Parameters] = {}
+    def _block(self, block: Block, part: Part) -> None:
+        name = block.peer.name
+        self.run.versions.setdefault(name, block.peer.version())
+        self.run.notes.setdefault(name, block.peer.how)
+        places = self.run.placements.setdefault(block.experiment, [])
+        if str(block.where) not in places:
+            places.append(str(block.where))
+        cells = [Cell(job, job.repeats or self.options.repeats) for job in block.jobs]
+        begin = time.monotonic()
         try:
-            with started(peer_class, where) as peer:
-                for job in jobs:
-                    self._job(experiment, peer, where, job, over)
-                    self._skip([job])
+            with started(block.peer, block.where) as peer:
+                self._least(block, peer, cells, part)
+                self._more(block, peer, cells, part)
         except (ServerFailedError, OSError) as error:
-            self._remark(experiment, peer_class.name, {}, "failed", str(error))
+            self._remark(block.experiment, name, {}, "failed", str(error))
+        spent_s = self.run.spent_s.setdefault(block.experiment, {})
+        spent_s[name] = round(spent_s.get(name, 0.0) + time.monotonic() - begin, 1)
+        for cell in cells:
+            if cell.stages:
+                self._keep(block.experiment, name, cell.job.parameters, cell.stages)
 
-    def _skip(self, jobs: Sequence[Job]) -> None:
-        for job in jobs:
-            self.left_weight -= job.weight
+    def _least(self, block: Block, peer: Peer, cells: Sequence[Cell], part: Part) -> None:
+        """Repeat each cell as often as the statistics need, in the order of what they tell."""
+        over: dict[str, Job] = {}
+        left_weight = sum(cell.job.weight for cell in cells)
+        for cell in sorted(cells, key=lambda cell: cell.job.rank):
+            job = cell.job
+            lack = peer.lacks(job.schema) if isinstance(peer, Backend) else None
+            smaller = over.get(job.family)
+            if lack:
+                cell.closed = True
+                self._remark(block.experiment, peer.name, job.parameters, "can not", lack)
+            elif part.left_s < CELL_LEAST_S:
+                cell.closed = True
+                text = "not tried: the time of this peer was over"
+                self._remark(block.experiment, peer.name, job.parameters, "over budget", text)
+            elif smaller is not None and smaller.weight <= job.weight:
+                cell.closed = True
+                text = f"not tried: over budget at {told(smaller.parameters)}"
+                self._remark(block.experiment, peer.name, job.parameters, "over budget", text)
+            else:
+                cell_s = part.cell_s(job.weight, left_weight)
+                if not self._first_repeats(block, peer, cell, cell_s):
+                    over[job.family] = job
+            left_weight -= job.weight
             self.progress.done()
 
-    def _job(
-        self,
-        experiment: str,
-        peer: Peer,
-        where: Placement,
-        job: Job,
-        over: dict[str, Parameters],
-    ) -> None:
-        if isinstance(peer, Backend) and (lack := peer.lacks(job.schema)):
-            self._remark(experiment, peer.name, job.parameters, "can not", lack)
-            return
-        if job.family in over:
-            text = f"not tried: over budget at {told(over[job.family])}"
-            self._remark(experiment, peer.name, job.parameters, "over budget", text)
-            return
-        share_s = self._share_s(job)
-        stages: list[Stage] = []
-        try:
-            for stage in self._stages(experiment, peer, where, job, share_s):
-                self._repeat(peer, job, stage)
-                stages.append(stage)
-        except OverBudgetError:
-            if len(stages) < REPEATS_MIN:
-                over[job.family] = job.parameters
-                text = f"stopped after {share_s:.0f} s"
-                self._remark(experiment, peer.name, job.parameters, "over budget", text)
-                return
-        except WrongResultError as error:
-            self._remark(experiment, peer.name, job.parameters, "wrong result", str(error))
-            return
-        except (WorkerFailedError, ServerFailedError, OSError) as error:
-            self._remark(experiment, peer.name, job.parameters, "failed", str(error))
-            return
-        self._keep(experiment, peer.name, job.parameters, stages)
-
-    def _stages(
-        self, experiment: str, peer: Peer, where: Placement, job: Job, share_s: float
-    ) -> Iterator[Stage]:
-        """A stage per repeat, as long as there is time for one more."""
+    def _first_repeats(self, block: Block, peer: Peer, cell: Cell, cell_s: float) -> bool:
+        """The repeats that a cell needs to count; False if it is over its share."""
+        needed = min(cell.repeats, REPEATS_MIN)
         begin = time.monotonic()
-        deadline = None if self.options.budget_s is None else begin + share_s
-        repeats = job.repeats or self.options.repeats
-        label = f"{experiment} {peer.name} {told(job.parameters)}"
-        for repeat in range(repeats):
+        while len(cell.stages) < needed and not cell.closed:
             spent_s = time.monotonic() - begin
-            if repeat >= REPEATS_MIN and spent_s / repeat * (repeat + 1) > share_s:
-                return
-            self.progress.show(label, repeat, repeats)
-            seed = self.options.seed * 1_000 + repeat
-            yield Stage(
-                peer, job.parameters, where, seed, repeat, self.options.quick, deadline=deadline
-            )
+            missing = needed - len(cell.stages)
+            if spent_s + missing * cell.longest_s > cell_s:
+                text = (
+                    f"a repeat takes {cell.longest_s:.1f} s, it needs {needed}, and its share is"
+                    f" {cell_s:.0f} s"
+                )
+            elif self._repeat(block, peer, cell, begin + cell_s):
+                continue
+            else:
+                text = f"stopped in repeat {len(cell.stages) + 1} of {needed}, after {cell_s:.0f} s"
+            cell.closed = True
+            cell.stages.clear()
+            self._remark(block.experiment, peer.name, cell.job.parameters, "over budget", text)
+            return False
+        return True
 
-    def _repeat(self, peer: Peer, job: Job, stage: Stage) -> None:
+    def _more(self, block: Block, peer: Peer, cells: Sequence[Cell], part: Part) -> None:
+        """Repeat all cells in turn, as long as there is time."""
+        while True:
+            again = [c for c in cells if not c.closed and len(c.stages) < c.repeats]
+            if not again:
+                return
+            for cell in again:
+                if cell.longest_s > part.left_s or not self._repeat(block, peer, cell, part.end):
+                    cell.closed = True
+
+    def _repeat(self, block: Block, peer: Peer, cell: Cell, deadline: float) -> bool:
+        """One repeat more; False if the time was over before it ended."""
+        job, repeat = cell.job, len(cell.stages)
+        self.progress.show(
+            f"{block.experiment} {peer.name} {told(job.parameters)}", repeat, cell.repeats
+        )
+        stage = Stage(
+            peer,
+            job.parameters,
+            block.where,
+            self.options.seed * 1_000 + repeat,
+            repeat,
+            self.options.quick,
+            deadline=None if deadline == FOREVER_S else deadline,
+        )
+        begin = time.monotonic()
+        why: Why
+        try:
+            self._once(peer, job, stage)
+        except OverBudgetError:
+            return False
+        except WrongResultError as error:
+            why, text = "wrong result", str(error)
+        except (WorkerFailedError, ServerFailedError, OSError) as error:
+            why, text = "failed", str(error)
+        else:
+            cell.longest_s = max(cell.longest_s, time.monotonic() - begin)
+            cell.stages.append(stage)
+            return True
+        # What went well before does not count either: nobody knows what it was worth.
+        cell.closed = True
+        cell.stages.clear()
+        self._remark(block.experiment, peer.name, job.parameters, why, text)
+        return True
+
+    def _once(self, peer: Peer, job: Job, stage: Stage) -> None:
         if not isinstance(peer, Backend):
             job.once(stage)
             return
@@ -212,20 +304,26 @@ class Runner:
     def _keep(
         self, experiment: str, backend: str, parameters: Parameters, stages: Sequence[Stage]
     ) -> None:
-        together: dict[str, Measure] = {}
+        """Record what the repeats of a cell noted, those of a metric together."""
+        together: dict[str, list[Note]] = {}
         for stage in stages:
-            for metric, unit, samples, histogram in stage.noted:
-                fresh = Measure(experiment, backend, parameters, metric, unit, [], histogram)
-                together.setdefault(metric, fresh).samples.extend(samples)
-        self.run.measures.extend(together.values())
-
-    def _share_s(self, job: Job) -> float:
-        """The longest that a job may take."""
-        if self.options.budget_s is None:
-            return float("inf")
-        left_s = self.options.budget_s - (time.monotonic() - self.begun)
-        share_s = SHARES * left_s * job.weight / max(self.left_weight, job.weight)
-        return max(SHARE_MIN_S, min(share_s, left_s))
+            for note in stage.noted:
+                together.setdefault(note.metric, []).append(note)
+        for metric, notes in together.items():
+            groups = [len(note.samples) for note in notes]
+            histograms = [note.histogram for note in notes if note.histogram is not None]
+            self.run.measures.append(
+                Measure(
+                    experiment,
+                    backend,
+                    parameters,
+                    metric,
+                    notes[0].unit,
+                    [sample for note in notes for sample in note.samples],
+                    merged(histograms).encoded() if histograms else None,
+                    groups if max(groups) > 1 else [],
+                )
+            )
 
     def _remark(
         self, experiment: str, backend: str, parameters: Parameters, why: Why, text: str

@@ -74,6 +74,16 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 # --- do two sets of samples differ? ---
 
 
+def differ(first: Sequence[float], second: Sequence[float]) -> bool | None:
+    """Whether two sets differ significantly; None if they are too small to tell.
+
+    Too small: not even if all samples of one were below all of the other. Three and three are.
+    """
+    if 2 / math.comb(len(first) + len(second), len(first)) >= SIGNIFICANCE:
+        return None
+    return mann_whitney_p(first, second) < SIGNIFICANCE
+
+
 def mann_whitney_p(first: Sequence[float], second: Sequence[float]) -> float:
     """The probability of a difference at least as large if both came from one distribution."""
     n, m = len(first), len(second)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tupelo.bench.harness.runner import told
-from tupelo.bench.harness.statistics import SIGNIFICANCE, mann_whitney_p
-from tupelo.bench.report.tables import FEW, Table
+from tupelo.bench.report.tables import Table, sign
 from tupelo.bench.report.units import digits, quantity
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 def compared(old: Run, new: Run) -> Table:
     """A row per measure that both runs have and that differs; the greatest change first.
 
-    Where there are too few samples to tell, every difference is shown, with a question mark.
+    Where there are too few repeats to tell, every difference is shown, with a question mark.
     """
     before = {measure.key(): measure for measure in old.measures}
     changed: list[tuple[float, tuple[str, ...]]] = []
@@ -25,8 +24,8 @@ def compared(old: Run, new: Run) -> Table:
         if earlier is None or not earlier.summary.mean or not measure.summary.mean:
             continue
         ratio = measure.summary.mean / earlier.summary.mean
-        doubt = _doubt(earlier, measure)
-        if doubt is not None and ratio != 1:
+        doubt = sign(earlier, measure)
+        if doubt != "~" and ratio != 1:
             changed.append((max(ratio, 1 / ratio), _row(earlier, measure, ratio, doubt)))
     changed.sort(key=lambda pair: pair[0], reverse=True)
     return Table(
@@ -36,11 +35,23 @@ def compared(old: Run, new: Run) -> Table:
     )
 
 
-def _doubt(old: Measure, new: Measure) -> str | None:
-    """None if they do not differ, "" if they do, "?" if the samples are too few to tell."""
-    if min(len(old.samples), len(new.samples)) < FEW:
-        return "?"
-    return "" if mann_whitney_p(old.samples, new.samples) < SIGNIFICANCE else None
+def cautions(old: Run, new: Run) -> list[str]:
+    """What a reader of the comparison has to know: what else is different, and what is missing."""
+    found = []
+    if old.quick != new.quick:
+        found.append("one of the runs is quick: what they have in common is too small to tell")
+    for name, here in new.machine.items():
+        there = old.machine.get(name)
+        if name != "load_1min" and there != here:
+            found.append(f"another machine: {name} was {there}, and is {here}")
+    for name, version in new.versions.items():
+        if name in old.versions and old.versions[name] != version:
+            found.append(f"{name} was {old.versions[name]}, and is {version}")
+    keys = [{measure.key() for measure in run.measures} for run in (old, new)]
+    for only, which in ((keys[0] - keys[1], "old"), (keys[1] - keys[0], "new")):
+        if only:
+            found.append(f"{len(only)} of {len(keys[which == 'new'])} are in the {which} run only")
+    return found
 
 
 def _row(old: Measure, new: Measure, ratio: float, doubt: str) -> tuple[str, ...]:

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.registry import PEERS
-from tupelo.bench.report.units import quantity
+from tupelo.bench.harness.statistics import quantile
+from tupelo.bench.report.units import quantity, whole
 
 if TYPE_CHECKING:
     from tupelo.bench.report.figure import Figure, Series
 
 WIDTH_INCH, HEIGHT_INCH = 7.2, 4.0
 GROUP = 0.82  # of the distance between two groups of bars is bars
-MARKS = "osD^vP*X<>"
+# Thirteen that can be told apart, also in pairs; ours is the darkest.
+COLOURS = (
+    "#000000", "#7f7f7f", "#2ca02c", "#d62728", "#9467bd", "#c5b0d5", "#ff7f0e",
+    "#1f77b4", "#bcbd22", "#8c564b", "#17becf", "#e377c2", "#98df8a",
+)  # fmt: skip
+MARKS = "osD^vP*X<>phd"
+MARKS_SHARE, MARKS_ABOVE = 0.98, 1.2  # of single operations: what is above is shown at the end
+BARS_SPREAD = 10.0  # bars that differ by less than that begin at zero, and so can be compared
+NARROW = 2.0  # a logarithmic axis is not shorter than that
+LABELLED_DECADES = 3  # a longer axis has labels at powers of ten only
+NINES = (0.0, 0.5, 0.9, 0.99, 0.999, 0.9999)
 
 STYLE = {
     "font.size": 9,
@@ -25,7 +37,7 @@ STYLE = {
     "axes.axisbelow": True,
     "grid.color": "#dddddd",
     "grid.linewidth": 0.6,
-    "svg.fonttype": "path",  # the same on every machine
+    "svg.fonttype": "none",  # letters as outlines would be most of the file
     "svg.hashsalt": "tupelo",  # the same file from the same record
 }
 
@@ -46,13 +58,16 @@ def svg(figure: Figure) -> str:
 
     with plt.rc_context(STYLE):
         canvas, axes = plt.subplots(figsize=(WIDTH_INCH, HEIGHT_INCH), layout="constrained")
-        if figure.log_y:
-            axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: quantity(value, figure.unit, short=True))
+        is_log = figure.log_y and (figure.kind != "bars" or _spread(figure) > BARS_SPREAD)
+        if is_log:
+            axes.set_yscale("log")  # before anything is drawn: bars begin at its lower end
         {"bars": _bars, "lines": _lines, "marks": _marks}[figure.kind](axes, figure)
         axes.set_title(figure.title, loc="left", fontweight="bold")
         axes.set_xlabel(figure.x_label)
         axes.set_ylabel(figure.y_label)
-        axes.yaxis.set_major_formatter(lambda value, _: quantity(value, figure.unit, short=True))
+        if is_log:
+            _log_scale(axes, figure.unit)
         if len(figure.series) > 1:
             axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
         out = io.StringIO()
@@ -65,9 +80,39 @@ def svg(figure: Figure) -> str:
 
 
 def _colour(label: str, number: int) -> str:
+    return COLOURS[_place(label, number) % len(COLOURS)]
+
+
+def _mark(label: str, number: int) -> str:
+    return MARKS[_place(label, number) % len(MARKS)]
+
+
+def _place(label: str, number: int) -> int:
+    """That of a backend among all backends, so that it looks the same in every figure."""
     names = [peer.name for peer in PEERS]
-    place = names.index(label) if label in names else number
-    return f"C{place % 10}"
+    return names.index(label) if label in names else number
+
+
+def _log_scale(axes: Any, unit: str) -> None:
+    """A logarithmic axis that has labels also where it is less than a decade long."""
+    from matplotlib import ticker
+
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    if high / low < NARROW:
+        low, high = low / NARROW, high * NARROW
+        axes.set_ylim(low, high)
+    decades = math.log10(high / low)
+    subs = (1,) if decades > LABELLED_DECADES else (1, 2, 5) if decades > 1 else range(1, 10)
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=subs, numticks=12))
+    axes.yaxis.set_minor_locator(ticker.NullLocator())
+    axes.yaxis.set_major_formatter(lambda value, _: quantity(value, unit, short=True))
+
+
+def _spread(figure: Figure) -> float:
+    """How many times the smallest figure the largest is."""
+    every = [point.mean for series in figure.series for point in series.points]
+    return max(every) / min(every) if min(every) > 0 else math.inf
 
 
 def _bars(axes: Any, figure: Figure) -> None:
@@ -84,7 +129,7 @@ def _bars(axes: Any, figure: Figure) -> None:
             label=series.label,
             color=_colour(series.label, number),
         )
-    axes.set_xticks(range(len(values)), [_tick(value) for value in values])
+    axes.set_xticks(range(len(values)), [_tick(value).replace(" ", "\n", 1) for value in values])
     axes.grid(visible=False, axis="x")
 
 
@@ -96,30 +141,45 @@ def _lines(axes: Any, figure: Figure) -> None:
             [point.x for point in points],
             [point.mean for point in points],
             yerr=_errors(ordered, log=figure.log_y),
-            marker=MARKS[number % len(MARKS)],
+            marker=_mark(series.label, number),
             markersize=4,
             linewidth=1.2,
             capsize=2,
             label=series.label,
             color=_colour(series.label, number),
         )
-    if figure.log_x:
-        axes.set_xscale("symlog", linthresh=1)
     values = sorted({point.x for series in figure.series for point in series.points})
-    axes.set_xticks(values, [_tick(value) for value in values])
+    if figure.x_scale == "nines":
+        axes.set_xscale("log")
+        nines = [share for share in NINES if 1 / (1 - share) <= values[-1] * 1.01]
+        axes.set_xticks([1 / (1 - share) for share in nines], [f"{100 * s:g} %" for s in nines])
+    else:
+        if figure.x_scale == "log":
+            axes.set_xscale("symlog", linthresh=1)
+        axes.set_xticks(values, [_tick(value) for value in values])
     axes.minorticks_off()
 
 
 def _marks(axes: Any, figure: Figure) -> None:
+    """A mark per sample; the few that are far above the others stand at the upper end."""
+    every = sorted(point.mean for series in figure.series for point in series.points)
+    top = MARKS_ABOVE * quantile(every, MARKS_SHARE)
     for number, series in enumerate(figure.series):
+        colour = _colour(series.label, number)
+        near = [point for point in series.points if point.mean <= top]
+        far = [point for point in series.points if point.mean > top]
+        label = f"{series.label} ({len(far)} above)" if far else series.label
         axes.plot(
-            [point.x for point in series.points],
-            [point.mean for point in series.points],
-            MARKS[number % len(MARKS)],
+            [point.x for point in near],
+            [point.mean for point in near],
+            _mark(series.label, number),
             markersize=2.5,
             alpha=0.7,
-            label=series.label,
+            label=label,
+            color=colour,
         )
+        axes.plot([point.x for point in far], [top] * len(far), "^", color=colour, clip_on=False)
+    axes.set_ylim(0, top)
 
 
 def _errors(series: Series, *, log: bool) -> list[list[float]] | None:
@@ -128,11 +188,11 @@ def _errors(series: Series, *, log: bool) -> list[list[float]] | None:
         return None
     up = [point.sd or 0.0 for point in series.points]
     down = [
-        min(point.sd or 0.0, 0.9 * point.mean) if log else (point.sd or 0.0)
+        max(0.0, min(point.sd or 0.0, 0.9 * point.mean)) if log else (point.sd or 0.0)
         for point in series.points
     ]
     return [down, up]
 
 
 def _tick(value: Any) -> str:
-    return f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
+    return whole(value) if isinstance(value, int) else str(value)

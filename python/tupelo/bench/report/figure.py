@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from tupelo.bench.harness.histogram import Histogram
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tupelo.bench.harness.record import Measure, Run
 
@@ -39,7 +41,7 @@ class Figure:
     x_label: str
     y_label: str
     series: tuple[Series, ...]
-    log_x: bool = False
+    x_scale: Literal["linear", "log", "nines"] = "linear"
     log_y: bool = True
     note: str = ""
     unit: str = ""
@@ -89,7 +91,8 @@ def lines(
         for measure in run.find(experiment, metric, **fixed)
         if x in measure.parameters and (only is None or measure.parameters[x] in only)
     ]
-    blank = Figure(slug(f"{experiment} {title}"), title, "lines", x, metric, (), log_x, log_y, note)
+    scale: Literal["linear", "log"] = "log" if log_x else "linear"
+    blank = Figure(slug(f"{experiment} {title}"), title, "lines", x, metric, (), scale, log_y, note)
     return _with_series(blank, found)
 
 
@@ -118,6 +121,33 @@ def marks(
     return Figure(
         name, title, "marks", "operation", "time", series, log_y=False, note=note, unit=unit
     )
+
+
+SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999)
+
+
+def percentiles(experiment: str, title: str, measures: Iterable[Measure]) -> Figure:
+    """How long the slowest requests took: a line per backend over the share that was faster.
+
+    A share is drawn where it stands for one request at least; the scale is that of HdrHistogram's
+    plots, each nine as wide as the one before.
+    """
+    series = []
+    for measure in measures:
+        if measure.histogram is None:
+            continue
+        histogram = Histogram.decoded(measure.histogram)
+        points = tuple(
+            Point(1 / (1 - share), histogram.quantile(share) / 1e9, None)
+            for share in SHARES
+            if (1 - share) * histogram.total >= 1
+        )
+        series.append(Series(measure.backend, points))
+    name = slug(f"{experiment} {title}")
+    return Figure(
+        name, title, "lines", "requests that were faster", "latency", tuple(series), unit="s",
+        x_scale="nines", note="Open loop: counted from when a request was due.",
+    )  # fmt: skip
 
 
 def _with_series(blank: Figure, measures: Sequence[Measure]) -> Figure:

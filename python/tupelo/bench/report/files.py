@@ -1,4 +1,4 @@
-"""The files of a run: `run.json`, `run.csv`, `figures/*.svg`, `report.html`."""
+"""The files of a run: `run.json`, `run.csv`, `figures/*.svg`, `README.md`, `report.html`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
+from tupelo.bench.harness.record import load
 from tupelo.bench.harness.runner import told
 from tupelo.bench.report import drawing
 from tupelo.bench.report.page import page
+from tupelo.bench.report.results import markdown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,16 +46,22 @@ def write(run: Run, experiments: tuple[Experiment, ...], folder: Path) -> list[P
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "run.json", folder / "run.csv"]
     run.save(written[0])
+    run = load(written[0])  # so that all files say what the record says, to the last digit
     written[1].write_text(csv_text(run), encoding="utf-8")
+    drawn = []
     if drawing.missing() is None:
         figures = folder / "figures"
         figures.mkdir(exist_ok=True)
+        for old in figures.glob("*.svg"):  # of an earlier run, which may have had others
+            old.unlink()
         for experiment in experiments:
             for figure in experiment.figures(run):
                 if not figure.empty:
                     path = figures / f"{figure.name}.svg"
                     path.write_text(drawing.svg(figure) + "\n", encoding="utf-8")
                     written.append(path)
-    written.append(folder / "report.html")
+                    drawn.append((figure.title, f"figures/{path.name}"))
+    written += [folder / "README.md", folder / "report.html"]
+    written[-2].write_text(markdown(run, experiments, drawn), encoding="utf-8")
     written[-1].write_text(page(run, experiments), encoding="utf-8")
     return written

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.harness.runner import told
 from tupelo.bench.report import drawing
+from tupelo.bench.report.questions import questions
 from tupelo.bench.report.tables import tables
+from tupelo.bench.report.targets import targets
 from tupelo.bench.report.units import quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tupelo.bench.experiments.base import Experiment
     from tupelo.bench.harness.record import Run
@@ -63,6 +65,8 @@ def page(run: Run, experiments: Sequence[Experiment]) -> str:
         f'<p class="small">{about}</p>',
         f"<nav>{links}</nav>",
         _machine(run),
+        _targets(run),
+        *_questions(run, measured),
         *(_experiment(run, experiment) for experiment in measured),
         _peers(run),
         _remarks(run),
@@ -84,6 +88,24 @@ def _machine(run: Run) -> str:
     return _html_table(("", ""), rows, words=True)
 
 
+def _targets(run: Run) -> str:
+    found = targets(run)
+    if not found.rows:
+        return ""
+    rows = [[cell.strip("*") for cell in row] for row in found.rows]
+    return f"<h2>{escape(found.title)}</h2>" + _html_table(found.heads, rows, words=True)
+
+
+def _questions(run: Run, experiments: Sequence[Experiment]) -> Iterator[str]:
+    asked = questions(run, experiments)
+    if asked:
+        yield "<h2>The questions of the literature</h2>"
+    for question in asked:
+        yield f"<h3>{escape(question.title)}</h3><p>{escape(question.how)}</p>"
+        for each in question.tables:
+            yield f'<p class="small">{escape(each.title)}</p>{_html_table(each.heads, each.rows)}'
+
+
 def _experiment(run: Run, experiment: Experiment) -> str:
     parts = [
         f'<h2 id="{experiment.name}">{escape(experiment.name)}: {escape(experiment.title)}</h2>',
@@ -91,6 +113,9 @@ def _experiment(run: Run, experiment: Experiment) -> str:
     ]
     if experiment.source:
         parts.append(f'<p class="source">After {escape(experiment.source)}.</p>')
+    places = "; ".join(run.placements.get(experiment.name, ()))
+    if places:
+        parts.append(f'<p class="small">Processors, {escape(places)}.</p>')
     if lacking := drawing.missing():
         parts.append(f"<p><b>No figures:</b> {escape(lacking)}</p>")
     else:
@@ -105,7 +130,8 @@ def _experiment(run: Run, experiment: Experiment) -> str:
     ]
     explained = (
         '<p class="small">Means; behind them how many times the first column that is. A tilde: the'
-        " samples do not differ significantly (Mann-Whitney, 0.05).</p>"
+        " samples do not differ significantly (Mann-Whitney over the repeats, 0.05); a question"
+        " mark: there are too few repeats to tell.</p>"
     )
     parts.append(
         f"<details open><summary>All figures</summary>{explained}{''.join(inner)}</details>"

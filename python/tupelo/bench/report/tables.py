@@ -1,7 +1,7 @@
 """Tables of a record: per metric a row per set of parameters, a column per backend.
 
 A figure is the mean; behind it stands how many times the first backend's that is. A tilde says that
-the two do not differ significantly.
+the two do not differ significantly, a question mark that there are too few repeats to tell.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tupelo.bench.harness.runner import told
-from tupelo.bench.harness.statistics import SIGNIFICANCE, mann_whitney_p
+from tupelo.bench.harness.statistics import differ
 from tupelo.bench.report.units import digits, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tupelo.bench.harness.record import Measure, Run
-
-FEW = 4  # samples: with fewer than that in both sets no difference can be significant
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,5 @@ def _cell(cells: dict[str, Measure], backend: str, first: str) -> str:
 
 
 def sign(one: Measure, other: Measure) -> str:
-    """A tilde if the samples do not differ significantly, or are too few to tell."""
-    if len(one.samples) < FEW or len(other.samples) < FEW:
-        return ""
-    return "" if mann_whitney_p(one.samples, other.samples) < SIGNIFICANCE else "~"
+    """A tilde if they do not differ significantly, a question mark if nobody can tell."""
+    return {True: "", False: "~", None: "?"}[differ(one.independent, other.independent)]

@@ -17,6 +17,11 @@ def quantity(value: float, unit: str, *, short: bool = False) -> str:
     return f"{number} {prefix}"
 
 
+def whole(number: float) -> str:
+    """A whole number, its digits in groups of three: "10 000"."""
+    return f"{number:,.0f}".replace(",", " ")
+
+
 def digits(value: float) -> str:
     """Three digits that count."""
     size = abs(value)

@@ -31,6 +31,7 @@ REMOTE_WRITING = "remote writing"
 REMOTE_READING = "remote reading"
 SEARCH = "search"
 TOTAL = "total"
+COORDINATION = "coordination"
 VISITED = "visited nodes"
 SEARCHES = "searches"
 OPERATIONS = (
@@ -189,6 +190,11 @@ def note(stage: Stage, profilers: Sequence[Profiler], total_s: float) -> None:
     searches = together.counts.get(SEARCHES)
     if searches:
         stage.note(VISITED, "", [together.counts[VISITED] / searches])
-    spent_s = sum(track.total_s for label, track in together.tracks.items() if label in OPERATIONS)
-    stage.note("coordination", "", [spent_s / (total_s * len(profilers))])
+    # Withdrawing comes when the total has ended.
+    spent_s = sum(
+        track.total_s
+        for label, track in together.tracks.items()
+        if label in OPERATIONS and label != LOCAL_WITHDRAWING
+    )
+    stage.note(COORDINATION, "", [spent_s / (total_s * len(profilers))])
     stage.note(TOTAL, "s", [total_s])

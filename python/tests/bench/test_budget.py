@@ -1,0 +1,220 @@
+"""The budget of a run: who gets how much time, what is left out, and what is repeated."""
+
+import io
+
+import pytest
+
+from tupelo.bench.backends.base import Peer
+from tupelo.bench.harness.budget import FOREVER_S, Budget
+from tupelo.bench.harness.placement import placement
+from tupelo.bench.harness.progress import Progress
+from tupelo.bench.harness.record import Run
+from tupelo.bench.harness.runner import REPEATS_MIN, Block, Job, Options, Runner
+from tupelo.bench.harness.workers import OverBudgetError, WrongResultError
+from tupelo.demo.terminal import Terminal
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+class Stone(Peer):
+    """A peer that does nothing."""
+
+    name = "stone"
+    title = "a stone"
+
+
+class Pebble(Stone):
+    """Another."""
+
+    name = "pebble"
+
+
+def ran(*blocks, **options):
+    """The record of a run of these blocks: (experiment, peer, jobs)."""
+    run = Run([], "", 1, quick=False, machine={}, versions={})
+    runner = Runner(run, Options(**options), Progress(Terminal(io.StringIO())))
+    runner.all_of([Block(name, peer, placement("free"), jobs, 1.0) for name, peer, jobs in blocks])
+    return run
+
+
+def job(name, once, **options):
+    return Job({"cell": name}, once, **options)
+
+
+def noting(stage):
+    stage.note("figure", "", [stage.repeat])
+
+
+def test_what_a_part_does_not_need_goes_to_those_that_follow():
+    clock = Clock()
+    budget = Budget(100.0, clock)
+    budget.begin(4.0)
+    first = budget.part(1.0)
+    assert first.left_s == 25
+    clock.now += 5
+    assert first.left_s == 20
+    assert budget.part(1.0).left_s == pytest.approx(95 / 3)
+    assert budget.part(2.0).left_s == 95
+
+
+def test_nobody_can_take_what_belongs_to_the_later_ones():
+    clock = Clock()
+    budget = Budget(100.0, clock)
+    budget.begin(2.0)
+    greedy = budget.part(1.0)
+    assert greedy.cell_s(weight=1.0, left_weight=1.0) == 50
+    clock.now += 50
+    assert greedy.left_s == 0
+    assert budget.part(1.0).left_s == 50
+
+
+def test_a_cell_may_take_a_few_times_its_share_but_not_the_whole_part():
+    budget = Budget(100.0, Clock())
+    budget.begin(1.0)
+    part = budget.part(1.0)
+    assert part.cell_s(weight=1.0, left_weight=5.0) == pytest.approx(80)
+    assert part.cell_s(weight=1.0, left_weight=1_000.0) == pytest.approx(40)
+    assert part.cell_s(weight=1.0, left_weight=2.0) == 100
+
+
+def test_a_cell_has_time_to_begin_also_where_little_is_left():
+    clock = Clock()
+    budget = Budget(10.0, clock)
+    budget.begin(1.0)
+    part = budget.part(1.0)
+    clock.now += 4
+    assert part.cell_s(weight=1.0, left_weight=1_000.0) == 5
+    clock.now += 4
+    assert part.cell_s(weight=1.0, left_weight=1_000.0) == 2
+
+
+def test_when_the_time_of_a_peer_is_over_its_other_cells_are_not_tried():
+    tried = []
+    cells = [job(name, tried.append) for name in "ab"]
+    run = ran(("e", Stone, cells), repeats=3, budget_s=0.1)
+    assert tried == []
+    assert {remark.text for remark in run.remarks} == {"not tried: the time of this peer was over"}
+
+
+def test_without_a_budget_there_is_no_end():
+    budget = Budget(None, Clock())
+    budget.begin(1.0)
+    assert budget.part(1.0).cell_s(1.0, 5.0) == FOREVER_S
+
+
+def test_every_cell_is_repeated_as_often_as_was_asked_where_there_is_time():
+    run = ran(("e", Stone, [job("a", noting), job("b", noting)]), repeats=5, budget_s=60.0)
+    assert [measure.samples for measure in run.measures] == [[0, 1, 2, 3, 4]] * 2
+
+
+def test_first_all_cells_are_repeated_as_often_as_needed_then_in_turn():
+    order = []
+    cells = [
+        job(name, lambda stage, name=name: (order.append(name), noting(stage))) for name in "ab"
+    ]
+    ran(("e", Stone, cells), repeats=5, budget_s=60.0)
+    assert "".join(order) == "aaa" + "bbb" + "ab" + "ab"
+
+
+def test_what_tells_more_comes_first_and_the_record_keeps_the_order_of_the_cells():
+    order = []
+
+    def once(stage):
+        order.append(stage.parameters["cell"])
+        noting(stage)
+
+    cells = [job("late", once, rank=2), job("first", once), job("next", once, rank=1)]
+    run = ran(("e", Stone, cells), repeats=1)
+    assert order == ["first", "next", "late"]
+    assert [m.parameters["cell"] for m in run.measures] == ["late", "first", "next"]
+
+
+def test_a_cell_over_its_share_is_listed_and_larger_ones_of_its_family_are_not_tried():
+    def stopped(_):
+        raise OverBudgetError
+
+    cells = [
+        job("small", noting, family="f", weight=1.0),
+        job("large", stopped, family="f", weight=2.0),
+        job("larger", noting, family="f", weight=3.0),
+        job("between", noting, family="f", weight=1.5),
+        job("another", noting, family="g", weight=3.0),
+    ]
+    run = ran(("e", Stone, cells), repeats=3, budget_s=60.0)
+    assert [m.parameters["cell"] for m in run.measures] == ["small", "between", "another"]
+    assert [(r.parameters["cell"], r.why) for r in run.remarks] == [
+        ("large", "over budget"),
+        ("larger", "over budget"),
+    ]
+    assert "not tried: over budget at cell=large" in run.remarks[1].text
+
+
+def test_a_cell_whose_repeats_will_not_fit_is_given_up_after_the_first():
+    calls = []
+
+    def slow(stage):
+        calls.append(stage.deadline)
+        noting(stage)
+
+    cells = [job("slow", slow)]
+    run = Run([], "", 1, quick=False, machine={}, versions={})
+    runner = Runner(run, Options(budget_s=60.0), Progress(Terminal(io.StringIO())))
+    block = Block("e", Stone, placement("free"), cells, 1.0)
+    longest = 30.0
+    plain = runner._repeat  # noqa: SLF001
+
+    def repeat(block, peer, cell, deadline):
+        done = plain(block, peer, cell, deadline)
+        cell.longest_s = longest
+        return done
+
+    runner._repeat = repeat  # noqa: SLF001
+    runner.all_of([block])
+    assert len(calls) == 1
+    assert run.measures == []
+    assert f"it needs {REPEATS_MIN}" in run.remarks[0].text
+
+
+@pytest.mark.parametrize("bad_repeat", [0, 4])
+def test_a_wrong_result_in_any_repeat_takes_the_whole_cell_out(bad_repeat):
+    def once(stage):
+        if stage.repeat == bad_repeat:
+            message = "two and two are five"
+            raise WrongResultError(message)
+        noting(stage)
+
+    run = ran(("e", Stone, [job("a", once), job("b", noting)]), repeats=5)
+    assert [m.parameters["cell"] for m in run.measures] == ["b"]
+    assert [(r.why, r.text) for r in run.failures] == [("wrong result", "two and two are five")]
+
+
+def test_repeats_have_seeds_of_their_own_and_their_samples_are_kept_apart():
+    seeds = []
+
+    def once(stage):
+        seeds.append(stage.seed)
+        stage.note("figure", "s", [1.0, 3.0])
+
+    (measure,) = ran(("e", Stone, [job("a", once)]), repeats=3, seed=7).measures
+    assert seeds == [7_000, 7_001, 7_002]
+    assert measure.samples == [1.0, 3.0] * 3
+    assert measure.groups == [2, 2, 2]
+    assert measure.independent == [2.0, 2.0, 2.0]
+
+
+def test_every_peer_gets_its_time_and_what_was_spent_is_recorded():
+    run = ran(
+        ("e", Stone, [job("a", noting)]), ("e", Pebble, [job("a", noting)]),
+        repeats=1, budget_s=60.0,
+    )  # fmt: skip
+    assert [m.backend for m in run.measures] == ["stone", "pebble"]
+    assert set(run.spent_s["e"]) == {"stone", "pebble"}
+    assert run.placements["e"][0].startswith("free: all on")

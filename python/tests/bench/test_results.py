@@ -1,0 +1,184 @@
+"""The results page: what it says follows from the record, also where that is not in our favour."""
+
+import pytest
+
+from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
+from tupelo.bench.experiments.settle import ADDED
+from tupelo.bench.harness.record import Measure, Remark, Run
+from tupelo.bench.report.questions import questions
+from tupelo.bench.report.results import markdown
+from tupelo.bench.report.targets import faster_peers, targets
+
+SMALL = ("Null", "Integer", "Char 32", "Double 32")
+MACHINE = {
+    "processor": "abacus", "processors": [0, 1], "virtual": False, "memory_bytes": 1 << 30,
+    "kernel": "none", "load_1min": 0.0,
+}  # fmt: skip
+
+
+def run_of(*measures, remarks=()):
+    return Run(
+        ["tupelo", "bench"], "today", 1, quick=False, machine=MACHINE, versions={"redis": "7"},
+        measures=list(measures), remarks=list(remarks), notes={"redis": "a socket | a list"},
+        placements={"mem": ["apart: server on 1, clients on 0"]},
+    )  # fmt: skip
+
+
+def mem(backend, entry, microseconds, placement="apart", *, fill=0, metric="take"):
+    parameters = {"entry": entry, "fill": fill, "placement": placement}
+    samples = [microseconds * 1e-6 * (1 + n / 1_000) for n in range(10)]
+    return Measure("mem", backend, parameters, metric, "s", samples)
+
+
+def total(backend, seconds, coordination=0.0, **parameters):
+    spread = [seconds * (1 + n / 1_000) for n in range(10)]
+    return (
+        Measure("cases", backend, parameters, "total", "s", spread),
+        Measure("cases", backend, parameters, "coordination", "", [coordination]),
+    )
+
+
+def verdict(run, words):
+    (row,) = [row for row in targets(run).rows if words in row[0]]
+    return row
+
+
+def test_a_peer_is_compared_at_its_better_placement():
+    run = run_of(
+        *(mem("tupelo-shm", entry, 1) for entry in SMALL),
+        *(mem("redis", entry, 400, "apart") for entry in SMALL),
+        *(mem("redis", entry, 90, "together") for entry in SMALL),
+    )
+    _, _, measured, reached = verdict(run, "up to 256 bytes, against redis")
+    assert measured.startswith("90.0 x at least")
+    assert "redis together; 4 of 8 cells" in measured
+    assert reached == "**no**"
+
+
+def test_the_least_of_all_entries_decides():
+    run = run_of(
+        *(mem("tupelo-shm", entry, 1) for entry in SMALL),
+        *(mem("redis", entry, 500) for entry in SMALL[1:]),
+        mem("redis", "Null", 101),
+    )
+    _, _, measured, reached = verdict(run, "up to 256 bytes, against redis")
+    assert "101 x at least (take Null" in measured
+    assert reached == "yes"
+
+
+def test_what_was_not_measured_is_neither_reached_nor_missed():
+    run = run_of(mem("tupelo-shm", "Null", 1))
+    assert verdict(run, "up to 256 bytes, against javaspaces")[3] == "not measured"
+
+
+def test_it_says_how_many_of_the_cells_were_measured():
+    run = run_of(mem("tupelo-shm", "Null", 1), mem("redis", "Null", 200))
+    _, _, measured, reached = verdict(run, "up to 256 bytes, against redis")
+    assert measured == "200 x at least (take Null, redis apart; 1 of 8 cells)"
+    assert reached == "yes"
+
+
+def test_a_fuller_space_is_compared_with_the_empty_one():
+    run = run_of(
+        mem("tupelo-shm", "Integer", 1, metric="put"),
+        mem("tupelo-shm", "Integer", 1),
+        mem("tupelo-shm", "Integer", 1.2, fill=1_000_000, metric="put"),
+        mem("tupelo-shm", "Integer", 1.6, fill=1_000_000),
+    )
+    what, _, measured, reached = verdict(run, "against an empty one")
+    assert "1 000 000" in what
+    assert measured == "put 1.20 x, take 1.60 x"
+    assert reached == "**no**"
+
+
+def test_a_peer_that_is_significantly_faster_in_one_case_misses_the_target_and_is_listed():
+    cell = {"case": "sorting", "size": 7, "workers": 5}
+    run = run_of(*total("tupelo-shm", 1.0, **cell), *total("redis", 0.5, **cell))
+    _, _, measured, reached = verdict(run, "significantly faster in a case")
+    assert reached == "**no**"
+    assert "1 of 1 comparisons; redis case=sorting" in measured
+    assert faster_peers(run).rows == (
+        ("cases case=sorting size=7 workers=5", "total", "redis", "2.00 x"),
+    )
+
+
+def test_a_peer_that_is_faster_but_not_significantly_does_not_count():
+    cell = {"case": "sorting", "size": 7, "workers": 5}
+    ours = Measure("cases", "tupelo-shm", cell, "total", "s", [1.0, 2.0, 3.0, 4.0])
+    theirs = Measure("cases", "redis", cell, "total", "s", [1.1, 1.9, 2.9, 3.9])
+    run = run_of(ours, theirs)
+    assert verdict(run, "significantly faster in a case")[3] == "yes"
+    assert faster_peers(run).rows == ()
+
+
+def test_where_coordination_is_much_we_have_to_be_faster_than_each():
+    much, little = ({"case": "ocean", "workers": n} for n in (5, 15))
+    run = run_of(
+        *total("tupelo-shm", 1.0, 0.1, **much), *total("redis", 0.9, 0.3, **much),
+        *total("tupelo-shm", 1.0, 0.1, **little), *total("redis", 0.9, 0.1, **little),
+    )  # fmt: skip
+    _, _, measured, reached = verdict(run, "is coordination")
+    assert measured.startswith("1 of 1 comparisons; redis case=ocean workers=5")
+    assert reached == "**no**"
+
+
+@pytest.mark.parametrize(("last", "reached"), [(79.0, "**no**"), (81.0, "yes")])
+def test_throughput_with_most_clients_is_a_share_of_the_best(last, reached):
+    run = run_of(
+        *(
+            Measure(
+                "settle", "tupelo-shm", {"series": "overlapping", "entry": "Null", "clients": q},
+                "throughput", "operations/s", [x],
+            )
+            for q, x in ((2, 60.0), (8, 100.0), (22, last))
+        )
+    )  # fmt: skip
+    assert verdict(run, "22 clients")[3] == reached
+
+
+def test_what_aging_adds_follows_from_the_same_clients_in_a_new_space():
+    settle = next(e for e in EXPERIMENTS if e.name == "settle")
+    fresh = {"series": "overlapping", "entry": "Null", "clients": 8}
+    aged = {"series": "aged", "entry": "Null", "clients": 8, "aged by": 3_000}
+    run = run_of(
+        Measure("settle", "redis", fresh, "response time", "s", [1.0] * 4, groups=[2, 2]),
+        Measure("settle", "redis", aged, "response time", "s", [1.2, 1.2, 1.4, 1.4], groups=[2, 2]),
+    )
+    (added,) = [m for m in settle.derive(run) if m.metric == ADDED]
+    assert added.samples == pytest.approx([0.2, 0.4])
+    run.measures.append(added)
+    (question,) = questions(run, EXPERIMENTS)
+    assert question.title == "What does aging cost?"
+    assert question.tables[-1].rows == (("redis", "+30%"),)
+
+
+def test_speed_up_is_the_ratio_of_the_means():
+    sort = next(e for e in EXPERIMENTS if e.name == "sort")
+    times = {1: [4.0, 8.0], 4: [1.0, 2.0]}
+    run = run_of(
+        *(
+            Measure("sort", "redis", {"size": 9, "workers": n}, "response time", "s", samples)
+            for n, samples in times.items()
+        )
+    )
+    found = {(m.metric, m.parameters["workers"]): m.summary.mean for m in sort.derive(run)}
+    assert found["speed-up", 1] == 1
+    assert found["speed-up", 4] == 4
+    assert found["efficiency", 4] == found["work-normalised speed-up", 4] == 1
+    assert found["work-normalised efficiency", 4] == 0.25
+
+
+def test_the_page_says_what_was_not_measured_and_how_each_is_driven():
+    run = run_of(
+        mem("tupelo-shm", "Null", 1),
+        remarks=[
+            Remark("cases", "redis", {"size": n}, "over budget", "a repeat takes 9 s")
+            for n in (10, 100)
+        ],
+    )
+    page = markdown(run, (YARDSTICKS, *EXPERIMENTS), [("A title", "figures/a.svg")])
+    assert "| cases | redis | over budget | 2 | size=10: a repeat takes 9 s |" in page
+    assert "a socket \\| a list" in page  # a bar would end the cell
+    assert "![A title](figures/a.svg)" in page
+    assert "apart: server on 1, clients on 0" in page
+    assert "abacus" in page

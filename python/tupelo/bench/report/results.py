@@ -1,0 +1,126 @@
+"""The results as a page of Markdown (`README.md` beside `run.json`), made from the record alone.
+
+So no figure in it can differ from the run: what people write about the results links to it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tupelo.bench.harness.runner import told
+from tupelo.bench.report.questions import questions
+from tupelo.bench.report.tables import Table
+from tupelo.bench.report.targets import faster_peers, targets
+from tupelo.bench.report.units import quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from tupelo.bench.experiments.base import Experiment
+    from tupelo.bench.harness.record import Run
+
+HEAD = """# Results
+
+Made by `tupelo bench` from [run.json](run.json), nothing is typed by hand. [The page](report.html)
+has all figures in one file, [run.csv](run.csv) a line per measure. What it means stands in
+[benchmarks](../benchmarks.md).
+"""
+SIGNS = """Times are means. A tilde before a ratio says that the two do not differ significantly
+(Mann-Whitney over the repeats, 0.05), a question mark that there are too few repeats to tell. Of
+many comparisons one in twenty comes out as a difference by chance.
+"""
+
+
+def markdown(
+    run: Run, experiments: Sequence[Experiment], figures: Sequence[tuple[str, str]]
+) -> str:
+    """The page; `figures` are the titles and the files of those that were drawn."""
+    parts = [HEAD, *_run(run), SIGNS]
+    verdicts = targets(run)
+    if verdicts.rows:
+        parts += ["## What it was to show", table(verdicts)]
+    asked = questions(run, experiments)
+    if asked:
+        parts.append("## The questions of the literature")
+    for question in asked:
+        parts += [f"### {question.title}", question.how]
+        parts += [f"{each.title}:\n\n{table(each)}" for each in question.tables]
+    shown = {each.title for question in asked for each in question.tables}
+    parts += _printed(run, experiments, shown)
+    parts += ["## Where a peer is faster", _faster(run)]
+    parts += ["## Figures", *(f"![{title}]({file})" for title, file in figures)]
+    parts += ["## Not measured", _not_measured(run), "## How each is driven", _driven(run)]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def table(of: Table) -> str:
+    """A table in Markdown."""
+    lines = [of.heads, tuple(["---"] + ["---:"] * (len(of.heads) - 1)), *of.rows]
+    return "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in lines)
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|").replace("~", "\\~")
+
+
+def _run(run: Run) -> Iterator[str]:
+    machine = run.machine
+    virtual = ", virtual" if machine["virtual"] else ""
+    if run.quick:
+        yield "**A quick run: no figure here is a result.**"
+    versions = ", ".join(f"{name} {v}" for name, v in sorted(run.versions.items()) if v)
+    yield (
+        f"`{' '.join(run.command)}`, begun {run.begin}, {run.duration_s / 60:.0f} minutes, seed"
+        f" {run.seed}, on {machine['processor']}, {len(machine['processors'])} processors{virtual},"
+        f" {quantity(machine['memory_bytes'], 'bytes')} of memory, {machine['kernel']}, with a load"
+        f" of {machine['load_1min']} when it began. {versions}."
+    )
+    places = [f"{name}: {'; '.join(where)}" for name, where in run.placements.items()]
+    yield f"Processors: {'. '.join(places)}."
+    yardsticks = tuple(
+        (f"{m.metric} {told(m.parameters)}".rstrip(), quantity(m.summary.mean, m.unit))
+        for m in run.of("yardsticks")
+    )
+    yield table(Table("", ("yardstick", "time"), yardsticks))
+
+
+def _printed(run: Run, experiments: Sequence[Experiment], shown: Collection[str]) -> Iterator[str]:
+    """What the publications print, beside ours, where it does not stand above."""
+    found = [
+        (experiment, printed)
+        for experiment in experiments
+        if run.of(experiment.name)
+        for printed in experiment.printed(run)
+        if printed.title not in shown
+    ]
+    if found:
+        yield "## As printed, and here"
+    for experiment, printed in found:
+        yield f"### {printed.title}"
+        yield (
+            f"After {experiment.source}. The first {printed.columns_printed} columns are as"
+            " printed, on the machines of their time."
+        )
+        yield table(Table(printed.title, printed.heads, printed.rows))
+
+
+def _faster(run: Run) -> str:
+    found = faster_peers(run)
+    return table(found) if found.rows else "Nowhere, significantly, in what was measured."
+
+
+def _not_measured(run: Run) -> str:
+    """A row per experiment, backend and reason, with the first of the cells."""
+    grouped: dict[tuple[str, str, str], list[str]] = {}
+    for remark in run.remarks:
+        cell = f"{told(remark.parameters)}: {remark.text}" if remark.parameters else remark.text
+        grouped.setdefault((remark.experiment, remark.backend, remark.why), []).append(cell)
+    if not grouped:
+        return "Nothing was left out."
+    rows = tuple((*key, str(len(cells)), cells[0]) for key, cells in grouped.items())
+    return table(Table("", ("experiment", "backend", "why", "cells", "the first of them"), rows))
+
+
+def _driven(run: Run) -> str:
+    rows = tuple((name, run.versions.get(name, ""), how) for name, how in run.notes.items())
+    return table(Table("", ("", "version", ""), rows))
