@@ -5,11 +5,11 @@ A datagram is not lost on the loopback as long as few are under way, and there i
 
 from __future__ import annotations
 
-import platform
 import socket
 from typing import TYPE_CHECKING
 
 from tupelo.bench.backends.calls import STOP, Caller, Client, Servant, address_file
+from tupelo.bench.harness.machine import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ class UDP(Caller):
 
     @classmethod
     def version(cls) -> str:
-        return platform.release()
+        return kernel()
 
     def servant(self, number: int) -> Servant:
         endpoint = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

@@ -83,6 +83,7 @@ ENTRIES = (
     Entry("Double 2048", 2_048, "f8"),
 )
 FILLS = (0, 10_000)
+FILL_RANKS = {0: 0, 10_000: 1}
 FURTHER = {"Integer": (100_000, 1_000_000), "Double 32": (100_000, 1_000_000)}
 KEYED_FILLS = (0, 10_000, 1_000_000)
 KEYED = {
@@ -135,8 +136,7 @@ class Mem(Experiment):
             beside = [job for job in found if job.parameters["fill"] == 0]
             found += [
                 replace(
-                    job, parameters={**job.parameters, "placement": "together"}, where="together",
-                    rank=1,
+                    job, parameters={**job.parameters, "placement": "together"}, where="together"
                 )
                 for job in beside
             ]  # fmt: skip
@@ -153,8 +153,8 @@ class Mem(Experiment):
             (fill + 2 * BATCH) * (plan.entry.payload_bytes + TUPLE_BYTES),
             repeats=REPEATS_LARGE if fill >= LARGE else None,
             weight=1 + fill / 50_000,
-            # The paper's, and the ends of the answer to its question, before what lies between.
-            rank=0 if fill in FILLS else 1 if plan.entry.name in ("Null", "Integer") else 2,
+            # Every entry in an empty space, then the paper's fill, then what goes beyond it.
+            rank=FILL_RANKS.get(fill, 2 if plan.entry.name in ("Null", "Integer") else 3),
         )
 
     def _with_cycles(self, job: Job, peer: type[Peer], options: Options) -> Job:

@@ -204,7 +204,8 @@ def _printed_rows(run: Run, where: Where) -> Iterator[tuple[str, ...]]:
             for metric in ("round trip", native.ROUND_TRIP)
             for measure in run.find("rpc", metric, bytes=size, placement=where)
         }
-        yield (f"{size} bytes", *cells, *(here.get(name, "-") for name in COLUMNS))
+        label = f"{size} bytes" if isinstance(size, int) else size.replace(" ", " bytes ", 1)
+        yield (label, *cells, *(here.get(name, "-") for name in COLUMNS))
 
 
 @dataclass(frozen=True)

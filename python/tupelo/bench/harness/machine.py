@@ -17,7 +17,7 @@ def describe() -> dict[str, Any]:
         "processor": _processor(),
         "processors": sorted(os.sched_getaffinity(0)),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "kernel": f"{platform.system()} {platform.release()}",
+        "kernel": f"{platform.system()} {kernel()}",
         "virtual": "hypervisor" in _cpuinfo().get("flags", "").split(),
         "load_1min": round(os.getloadavg()[0], 2),
     }
@@ -30,6 +30,11 @@ def versions() -> dict[str, str]:
         "python": sys.version.split()[0],
         "libc": " ".join(platform.libc_ver()),
     }
+
+
+def kernel() -> str:
+    """The version of the kernel, without the name that whoever built it gave it."""
+    return platform.release().partition("-")[0]
 
 
 def _cpuinfo() -> dict[str, str]:

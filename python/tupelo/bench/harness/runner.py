@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import tupelo
 from tupelo.bench.backends.base import Backend, Peer, Schema
 from tupelo.bench.harness import workers
 from tupelo.bench.harness.budget import FOREVER_S, Budget, Part
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 REPEATS_MIN = 3
 CELL_LEAST_S = 0.5  # no cell is tried with less than that: it could not even begin
 NOTHING = Schema(())
+PACKAGES = Path(tupelo.__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -328,6 +330,8 @@ class Runner:
     def _remark(
         self, experiment: str, backend: str, parameters: Parameters, why: Why, text: str
     ) -> None:
+        # A record is published: where this package lies on a disk is nobody's business.
+        text = text.replace(f"{PACKAGES}/", "")
         self.run.remarks.append(Remark(experiment, backend, parameters, why, text))
         self.progress.line(f"  {experiment}, {backend} {told(parameters)}: {why}: {text}")
 

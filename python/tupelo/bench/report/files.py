@@ -31,11 +31,15 @@ def csv_text(run: Run) -> str:
     writer.writerow(COLUMNS)
     for measure in run.measures:
         figures = measure.summary
+        numbers = (
+            *(figures.mean, figures.sd, figures.median, figures.p99),
+            *(figures.least, figures.greatest, figures.ci95),
+        )
         writer.writerow(
             (
                 *(measure.experiment, measure.backend, told(measure.parameters)),
-                *(measure.metric, measure.unit, figures.count, figures.mean, figures.sd),
-                *(figures.median, figures.p99, figures.least, figures.greatest, figures.ci95),
+                *(measure.metric, measure.unit, figures.count),
+                *("" if number is None else f"{number:.5g}" for number in numbers),
             )
         )
     return out.getvalue()

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tupelo.bench.experiments.rpc import OWN_LOAD, PLACEMENTS, QUANTILES, SAME_LOAD, UNDER_LOAD
 from tupelo.bench.harness.runner import told
-from tupelo.bench.report.questions import questions
+from tupelo.bench.report.questions import questions, text
 from tupelo.bench.report.tables import Table
 from tupelo.bench.report.targets import faster_peers, targets
 from tupelo.bench.report.units import quantity
@@ -45,6 +46,7 @@ def markdown(
     for question in asked:
         parts += [f"### {question.title}", question.how]
         parts += [f"{each.title}:\n\n{table(each)}" for each in question.tables]
+    parts += _under_load(run)
     shown = {each.title for question in asked for each in question.tables}
     parts += _printed(run, experiments, shown)
     parts += ["## Where a peer is faster", _faster(run)]
@@ -82,6 +84,40 @@ def _run(run: Run) -> Iterator[str]:
         for m in run.of("yardsticks")
     )
     yield table(Table("", ("yardstick", "time"), yardsticks))
+
+
+def _under_load(run: Run) -> Iterator[str]:
+    """The quantiles of the open loops, the peers with the shortest tail first."""
+    quantiles = {name: f"{UNDER_LOAD} {name}" for name, _ in QUANTILES}
+    first = True
+    for where in PLACEMENTS:
+        for load in (OWN_LOAD, SAME_LOAD):
+            fixed = {"placement": where, "load": load}
+            found = {
+                name: {m.backend: m for m in run.find("rpc", metric, **fixed)}
+                for name, metric in quantiles.items()
+            }
+            rates = {m.backend: m for m in run.find("rpc", "rate reached", **fixed)}
+            tail = sorted(found["p99"].values(), key=lambda measure: measure.summary.mean)
+            if not tail:
+                continue
+            if first:
+                yield "## Latency under load"
+                yield (
+                    "A call of 256 bytes in an open loop, counted from when it was due. Means of"
+                    " the repeats' quantiles; their histograms, merged, are in the record."
+                )
+                first = False
+            rows = tuple(
+                (
+                    m.backend,
+                    text(rates.get(m.backend)),
+                    *(text(of[m.backend]) for of in found.values()),
+                )
+                for m in tail
+            )
+            heads = ("", "requests answered", *quantiles)
+            yield f"Rate: {load}; client and server {where}:\n\n{table(Table('', heads, rows))}"
 
 
 def _printed(run: Run, experiments: Sequence[Experiment], shown: Collection[str]) -> Iterator[str]:

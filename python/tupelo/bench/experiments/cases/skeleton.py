@@ -41,7 +41,7 @@ OPERATIONS = (
     REMOTE_WRITING,
     REMOTE_READING,
 )
-EACH_MAX = 400  # searches of a worker that are recorded one by one
+EACH_MAX = 200  # searches of a worker that are recorded one by one
 
 
 def names(workers: int) -> tuple[str, ...]:

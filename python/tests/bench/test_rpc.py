@@ -1,0 +1,134 @@
+"""`bench rpc`: what is timed, where it runs, and what stands beside the printed numbers."""
+
+import time
+
+import pytest
+
+from tupelo.bench.backends.javaspaces import JavaSpaces
+from tupelo.bench.backends.omniorb import OmniORB
+from tupelo.bench.backends.redis import Redis
+from tupelo.bench.backends.udp import UDP
+from tupelo.bench.experiments.rpc import (
+    OWN_LOAD,
+    RPC,
+    SAME_LOAD,
+    SIZES,
+    UNDER_LOAD,
+    Plan,
+    ask_at_a_rate,
+)
+from tupelo.bench.harness.placement import placement
+from tupelo.bench.harness.profiler import Profiler
+from tupelo.bench.harness.record import Measure, Run
+from tupelo.bench.harness.runner import Options
+from tupelo.bench.harness.workers import Bench, WrongResultError
+
+STALL_S = 0.05
+
+
+class Line:
+    """A start line at which nobody waits."""
+
+    def wait(self):
+        return 0
+
+
+class Stalling:
+    """A peer that stalls once, and else answers at once."""
+
+    def __init__(self, stall_at, answer=b""):
+        self.calls = 0
+        self.stall_at, self.answer = stall_at, answer
+
+    def client(self, servers):
+        assert servers == 1
+        return self
+
+    def call(self, request):
+        assert len(request) == 256
+        self.calls += 1
+        if self.calls == self.stall_at:
+            time.sleep(STALL_S)
+        return self.answer
+
+    def stop(self, servers):
+        pass
+
+    def close(self):
+        pass
+
+
+def test_a_stall_is_in_the_latency_of_all_requests_that_were_due_meanwhile():
+    bench = Bench(0, Profiler(), Line())
+    plan = Plan(256, 0, exchanges=0, warm_up=0, load=SAME_LOAD, load_s=0.2)
+    due_per_s, _ = ask_at_a_rate(bench, Stalling(stall_at=20), plan)
+    assert due_per_s == 1_000
+    late_ns = bench.profiler.tracks[UNDER_LOAD].duration_ns
+    assert len(late_ns) == 200
+    # Some fifty were due while one stalled; a closed loop would show one.
+    assert sum(each > STALL_S * 1e9 / 10 for each in late_ns) >= 40
+    assert late_ns[19] >= STALL_S * 1e9
+    # The next was due a thousandth of a second later, and so waited that much less.
+    assert late_ns[20] >= (STALL_S - 0.002) * 1e9
+
+
+def test_the_own_load_is_half_of_what_the_closed_loop_reached():
+    bench = Bench(0, Profiler(), Line())
+    peer = Stalling(stall_at=5)
+    plan = Plan(256, 0, exchanges=10, warm_up=0, load=OWN_LOAD, load_s=0.1)
+    due_per_s, _ = ask_at_a_rate(bench, peer, plan)
+    assert due_per_s <= 0.5 * 10 / STALL_S
+
+
+def test_an_answer_that_is_wrong_under_load_does_not_count():
+    plan = Plan(256, 0, exchanges=0, warm_up=0, load=SAME_LOAD, load_s=0.01)
+    with pytest.raises(WrongResultError):
+        ask_at_a_rate(Bench(0, Profiler(), Line()), Stalling(0, answer=b"what?"), plan)
+
+
+def test_the_server_of_a_cell_runs_where_the_cell_says():
+    blocks = RPC().blocks([Redis], Options())
+    for block in blocks:
+        said = {job.parameters.get("placement", "free") for job in block.jobs}
+        assert {placement(name) for name in said} == {block.where}
+    names = [block.where.name for block in blocks]
+    assert names == [placement(name).name for name in ("apart", "together", "free")]
+    together = blocks[1].where
+    assert together.server == together.client
+
+
+def test_every_payload_is_exchanged_at_both_placements():
+    for peer in (UDP, OmniORB):
+        jobs = [
+            job.parameters for job in RPC().jobs(peer, Options()) if "load" not in job.parameters
+        ]
+        for where in ("apart", "together"):
+            found = [p["bytes"] for p in jobs if p.get("placement") == where]
+            assert found == [*SIZES, "100 each way", "1000 each way"]
+
+
+def test_a_virtual_machine_is_warm_before_its_calls_count():
+    plans = {
+        peer.name: {job.once.keywords["plan"].warm_up for job in RPC().jobs(peer, Options()) if
+                    "bytes" in job.parameters}
+        for peer in (JavaSpaces, UDP)
+    }  # fmt: skip
+    assert plans == {"javaspaces": {5_000}, "udp": {100}}
+
+
+def test_our_round_trips_stand_beside_those_of_the_paper_and_of_its_orb():
+    run = Run([], "", 1, quick=False, machine={}, versions={})
+    for where, micros in (("apart", 40), ("together", 15)):
+        for size in (256, "100 each way"):
+            parameters = {"bytes": size, "placement": where}
+            run.measures.append(
+                Measure("rpc", "tupelo-shm", parameters, "round trip", "s", [micros * 1e-6])
+            )
+    apart, together = RPC().printed(run)
+    assert apart.heads[:6] == ("", "sockets", "ANSAware", "COOL ORB", "L²imbo linked", "separate")
+    ours = apart.heads.index("tupelo-shm")
+    rows = {row[0]: row for row in apart.rows}
+    assert rows["256 bytes"][1:6] == ("2.98 ms", "7.1 ms", "", "6.53 ms", "12.58 ms")
+    assert rows["256 bytes"][ours] == "40.0 µs"
+    assert rows["100 bytes each way"][3:5] == ("2.6 ms", "1.9 ms")
+    assert {row[0]: row for row in together.rows}["100 bytes each way"][ours] == "15.0 µs"
