@@ -158,3 +158,76 @@ def test_a_queue_says_that_it_can_not_be_looked_into(verb):
     with pytest.raises(UnsupportedOperation, match="looked into without taking: \\('plain'"):
         getattr(handle, verb)("plain", int)
     queue.drop()
+
+
+# --- searches in several spaces ---
+
+
+def searching():
+    """Those that find a match in one of several spaces at once, for several processes."""
+    return [
+        peer
+        for peer in installed()
+        if peer.search is not Backend.search and peer.name != "tupelo-mem"
+    ]
+
+
+@pytest.fixture(scope="module", params=searching(), ids=lambda peer: peer.name)
+def searcher(request):
+    with started(request.param) as peer:
+        yield peer
+
+
+@pytest.fixture
+def search(searcher):
+    """What finds a match in "one" or "other" at once, and the two."""
+    searcher.create(KEYED, ["one", "other"], 1 << 20)
+    spaces = [searcher.open("one"), searcher.open("other")]
+    yield searcher.search(spaces, "round robin"), *spaces
+    for space in spaces:
+        space.close()
+    searcher.drop()
+
+
+def test_a_search_finds_what_is_in_another_space_and_leaves_or_removes_it(search):
+    finds, _, other = search
+    other.put("keyed", "k", 7)
+    for find, left in ((finds.read, 1), (finds.take, 0)):
+        found = find("keyed", "k", int)
+        assert found.tuple == ("keyed", "k", 7)
+        assert found.space is other
+        assert found.visited == 2
+        assert other.count("keyed", "k", int) == left
+
+
+def test_a_search_does_not_take_what_has_another_key(search):
+    finds, one, other = search
+    one.put("keyed", "j", 1)
+    other.put("keyed", "k", 2)
+    assert finds.take("keyed", "k", int).tuple == ("keyed", "k", 2)
+    assert one.count("keyed", "j", int) == 1
+
+
+def put_soon(backend, put_at):
+    space = backend.open("other")
+    put_at.wait()
+    space.put("keyed", "late", 3)
+    space.close()
+
+
+@pytest.mark.parametrize("verb", ["take", "read"])
+def test_a_search_waits_for_what_is_not_there_yet(searcher, search, verb):
+    finds, one, other = search
+    context = multiprocessing.get_context("fork")
+    put_at = context.Event()
+    putter = context.Process(target=put_soon, args=(searcher, put_at))
+    putter.start()
+    try:
+        put_at.set()
+        found = getattr(finds, verb)("keyed", "late", int)
+    finally:
+        putter.join()
+    assert found.tuple == ("keyed", "late", 3)
+    assert found.space is other
+    assert one.count("keyed", "late", int) == 0
+    assert other.count("keyed", "late", int) == (verb == "read")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tupelo as ts
-from tupelo.bench.backends.manager import Manager
+from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.space import PrivateSpace, SharedSpace
 from tupelo.bench.experiments.cases import ocean, password, skeleton
 from tupelo.bench.experiments.cases.skeleton import Searcher, Worker
@@ -26,7 +26,7 @@ class Shelf:
         return (word,) if word in self.words else None
 
 
-def searcher(spaces, order="round robin", backend=Manager):
+def searcher(spaces, order="round robin", backend=Queue):
     bench = Bench(1, Profiler(), None)
     return Searcher(Worker(bench, backend(), 0, spaces, None), order), bench.profiler
 

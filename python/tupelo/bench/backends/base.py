@@ -11,6 +11,7 @@ docs/how-to/add-a-backend.md shows how an adapter is written.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from tupelo.bench.harness.lifetime import Server
 
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 Fields = tuple[Any, ...]
 VisitOrder = Literal["round robin", "success factor"]
 
@@ -74,6 +76,18 @@ class Schema:
         raise ValueError(message)
 
 
+@dataclass(frozen=True)
+class Found:
+    """What a search in several spaces found."""
+
+    tuple: Fields
+    space: Any
+    visited: int
+    """How many looks into a space it took."""
+    waited_s: float
+    """What of its time was no look."""
+
+
 class Handle(ABC):
     """One space, held by one process."""
 
@@ -109,6 +123,12 @@ class Handle(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of the space."""
+
+
+def resident_bytes(process: int | str) -> int:
+    """What a process has in memory, as the operating system sees it."""
+    with open(f"/proc/{process}/statm", encoding="ascii") as statm:  # noqa: PTH123
+        return int(statm.read().split()[1]) * PAGE_BYTES
 
 
 class Peer(ABC):
@@ -180,10 +200,9 @@ class Backend(Peer):
         """Open a space; called in the process that uses it."""
 
     def search(self, spaces: Sequence[Any], order: VisitOrder) -> Any:  # noqa: ARG002
-        """What finds a match in one of several spaces without polling; None to poll them.
+        """What finds a match in one of several spaces at once; None to look into one by one.
 
-        It has `take` and `read`, which wait and return an object with `tuple`, `space`, `visited`
-        (looks into a space) and `waited_s` (what of the time was no look).
+        It has `take` and `read`, which wait and return a `Found`.
         """
         return None
 

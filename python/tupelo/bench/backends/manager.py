@@ -11,20 +11,22 @@ import ctypes
 import gc
 import os
 import platform
+import time
 from collections import defaultdict, deque
 from multiprocessing.managers import BaseManager, BaseProxy
 from threading import Condition
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.backends.base import Backend, Fields, Handle, Schema
+from tupelo.bench.backends.base import Backend, Fields, Found, Handle, Schema, resident_bytes
 from tupelo.bench.harness.lifetime import die_with_parent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from tupelo.bench.backends.base import VisitOrder
+
 Key = tuple[str, str, str]  # space, tag, keys
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 BATCH = 1_000  # tuples per call of `put_all`: larger ones were not faster
 
 
@@ -58,11 +60,26 @@ class Store:
                 if not wait:
                     return None
                 self._changed.wait()
-            queue = self._queues[found]
-            fields = queue.popleft() if take else queue[0]
-            if not queue:
-                del self._queues[found]
-            return fields
+            return self._out_of(found, take=take)
+
+    def get_first(self, spaces: Sequence[str], tag: str, key: str, take: bool) -> Any:  # noqa: FBT001
+        """A match in the first space that has one: its place, the tuple, what was waited."""
+        begin = time.monotonic()
+        waited_s = 0.0
+        with self._changed:
+            while True:
+                for place, space in enumerate(spaces):
+                    if (found := self._find(space, tag, key)) is not None:
+                        return place, self._out_of(found, take=take), waited_s
+                self._changed.wait()
+                waited_s = time.monotonic() - begin
+
+    def _out_of(self, whole: Key, *, take: bool) -> Fields:
+        queue = self._queues[whole]
+        fields = queue.popleft() if take else queue[0]
+        if not queue:
+            del self._queues[whole]
+        return fields
 
     def count(self, space: str, tag: str, key: str | None) -> int:
         """How many there are."""
@@ -80,8 +97,7 @@ class Store:
 
     def memory_bytes(self) -> int:
         """What this process has in memory."""
-        with open("/proc/self/statm", encoding="ascii") as statm:  # noqa: PTH123
-            return int(statm.read().split()[1]) * PAGE_BYTES
+        return resident_bytes("self")
 
 
 class StoreProxy(BaseProxy):
@@ -105,7 +121,10 @@ def the_store() -> Store:
 
 
 StoreManager.register(
-    "store", the_store, StoreProxy, exposed=("put", "get", "count", "clear", "memory_bytes")
+    "store",
+    the_store,
+    StoreProxy,
+    exposed=("put", "get", "get_first", "count", "clear", "memory_bytes"),
 )
 
 
@@ -147,6 +166,9 @@ class Manager(Backend):
     def open(self, space: str) -> Handle:
         return ManagerSpace(self._proxy(), self.schema, space)
 
+    def search(self, spaces: Sequence[Any], order: VisitOrder) -> Any:
+        return ManagerSearch(spaces) if order == "round robin" else None
+
     def memory_bytes(self) -> int | None:
         memory: int = self._proxy().call("memory_bytes")
         return memory
@@ -162,11 +184,19 @@ class ManagerSpace(Handle):
     """One space, held by one process."""
 
     def __init__(self, proxy: Any, schema: Schema, space: str) -> None:
-        self._call, self._schema, self._space = proxy.call, schema, space
+        self._call, self._schema, self.name = proxy.call, schema, space
+
+    def first_of(self, spaces: Sequence[ManagerSpace], template: Fields, *, take: bool) -> Found:
+        """A match in the first of these spaces that has one, in one round trip."""
+        shape, key = self._schema.route(template)
+        names = [space.name for space in spaces]
+        place, fields, waited_s = self._call("get_first", names, shape.tag, key, take)
+        looks = len(spaces) if waited_s else 0
+        return Found(fields, spaces[place], looks + place + 1, waited_s)
 
     def _item(self, fields: Fields) -> tuple[Key, Fields]:
         shape, key = self._schema.route(fields)
-        return (self._space, shape.tag, key or ""), fields
+        return (self.name, shape.tag, key or ""), fields
 
     def put(self, *fields: Any) -> None:
         self._call("put", [self._item(fields)])
@@ -183,7 +213,7 @@ class ManagerSpace(Handle):
 
     def _get(self, template: Fields, *, take: bool, wait: bool) -> Any:
         shape, key = self._schema.route(template)
-        return self._call("get", self._space, shape.tag, key, take, wait)
+        return self._call("get", self.name, shape.tag, key, take, wait)
 
     def take(self, *template: Any) -> Fields:
         fields: Fields = self._get(template, take=True, wait=True)
@@ -203,8 +233,23 @@ class ManagerSpace(Handle):
 
     def count(self, *template: Any) -> int:
         shape, key = self._schema.route(template)
-        count: int = self._call("count", self._space, shape.tag, key)
+        count: int = self._call("count", self.name, shape.tag, key)
         return count
 
     def close(self) -> None:
         """Leave the connection to the end of the process."""
+
+
+class ManagerSearch:
+    """Looks for a tuple that is in one of several spaces."""
+
+    def __init__(self, spaces: Sequence[ManagerSpace]) -> None:
+        self._spaces = spaces
+
+    def take(self, *template: Any) -> Found:
+        """Remove a match, waiting for one."""
+        return self._spaces[0].first_of(self._spaces, template, take=True)
+
+    def read(self, *template: Any) -> Found:
+        """Return a match, waiting for one."""
+        return self._spaces[0].first_of(self._spaces, template, take=False)

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Fields, Handle, Schema
-from tupelo.bench.backends.sql import Statements, Texts
+from tupelo.bench.backends.sql import SQLSearch, Statements, Texts
 from tupelo.bench.harness.lifetime import Server, ServerFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from tupelo.bench.backends.base import VisitOrder
 
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
 ACCOUNT = "postgres"  # which Debian's package makes; the server refuses to run as root
@@ -130,6 +132,9 @@ class Postgres(Backend):
         # A server has a hundred connections: fifteen workers with sixteen spaces each share theirs.
         return PostgresSpace(shared(self._folder, os.getpid(), self), self.schema, space)
 
+    def search(self, spaces: Sequence[Any], order: VisitOrder) -> Any:
+        return SQLSearch(spaces) if order == "round robin" else None
+
     def memory_bytes(self) -> int | None:
         with self.connect() as connection:
             sizes = "SELECT sum(pg_total_relation_size(oid)) FROM pg_class WHERE relname ~ '^shape'"
@@ -150,7 +155,7 @@ class PostgresSpace(Handle):
     def __init__(self, connection: Any, schema: Schema, space: str) -> None:
         self._connection = connection
         self._execute = connection.execute
-        self._schema, self._space = schema, space
+        self._schema, self.name = schema, space
         self._statements = Statements(schema, "%s", lock=" FOR UPDATE SKIP LOCKED")
         self._puts = {
             shape.tag: self._notifying(self._statements.put[shape.tag], number)
@@ -167,14 +172,14 @@ class PostgresSpace(Handle):
     def put(self, *fields: Any) -> None:
         shape, key = self._schema.route(fields)
         body = pickle.dumps(fields, pickle.HIGHEST_PROTOCOL)
-        self._execute(self._puts[shape.tag], (self._space, key, body), binary=True)
+        self._execute(self._puts[shape.tag], (self.name, key, body), binary=True)
 
     def put_all(self, tuples: Iterable[Fields]) -> None:
         by_tag: dict[str, list[tuple[str, str | None, bytes]]] = {}
         for fields in tuples:
             shape, key = self._schema.route(fields)
             body = pickle.dumps(fields, pickle.HIGHEST_PROTOCOL)
-            by_tag.setdefault(shape.tag, []).append((self._space, key, body))
+            by_tag.setdefault(shape.tag, []).append((self.name, key, body))
         with self._connection.transaction(), self._connection.cursor() as cursor:
             for tag, rows in by_tag.items():
                 table = f"shape{[shape.tag for shape in self._schema.shapes].index(tag)}"
@@ -185,7 +190,7 @@ class PostgresSpace(Handle):
 
     def _one(self, texts: Texts, template: Fields) -> Any:
         shape, key = self._schema.route(template)
-        arguments = (self._space,) if key is None else (self._space, key)
+        arguments = (self.name,) if key is None else (self.name, key)
         row = self._execute(texts[shape.tag, key is not None], arguments, binary=True).fetchone()
         return None if row is None else row[0]
 
@@ -193,13 +198,32 @@ class PostgresSpace(Handle):
         body = self._one(texts, template)
         return None if body is None else pickle.loads(body)
 
+    def first_of(self, names: Sequence[str], template: Fields, *, take: bool) -> Any:
+        """The row of a match in one of these spaces; None if there is none."""
+        shape, key = self._schema.route(template)
+        text = self._statements.first_of(shape.tag, len(names), take=take)
+        return self._execute(text, (*names, key), binary=True).fetchone()
+
+    def pause(self, template: Fields) -> None:
+        """Wait until such a tuple was put; the first time, listen from now on."""
+        shape = self._schema.route(template)[0]
+        if not shape.awaited or not self._listens(self._channels[shape.tag]):
+            return
+        for _ in self._connection.notifies(timeout=LISTEN_S, stop_after=1):
+            pass
+
+    def _listens(self, channel: str) -> bool:
+        """Whether it listened before; it does now."""
+        if channel in self._listening:
+            return True
+        self._execute(f"LISTEN {channel}")
+        self._listening.add(channel)
+        return False
+
     def _wait(self, texts: Texts, template: Fields) -> Fields:
         if (found := self._look(texts, template)) is not None:
             return found
-        channel = self._channels[self._schema.route(template)[0].tag]
-        if channel not in self._listening:
-            self._execute(f"LISTEN {channel}")
-            self._listening.add(channel)
+        self._listens(self._channels[self._schema.route(template)[0].tag])
         while (found := self._look(texts, template)) is None:
             for _ in self._connection.notifies(timeout=LISTEN_S, stop_after=1):
                 pass

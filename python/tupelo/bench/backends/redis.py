@@ -9,14 +9,17 @@ from __future__ import annotations
 import pickle
 import shutil
 import subprocess
+import time
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.backends.base import Backend, Fields, Handle, Schema
+from tupelo.bench.backends.base import Backend, Fields, Found, Handle, Schema
 from tupelo.bench.harness.lifetime import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+    from tupelo.bench.backends.base import VisitOrder
 
 BATCH = 10_000  # commands per pipeline
 
@@ -31,6 +34,17 @@ end
 return ARGV[2] == 'count' and total or nil
 """
 
+# The first of some lists that has a tuple.
+FIRST_OF = """
+for place, name in ipairs(KEYS) do
+  local found
+  if ARGV[1] == 'take' then found = redis.call('LPOP', name)
+  else found = redis.call('LINDEX', name, 0) end
+  if found then return {place, found} end
+end
+return nil
+"""
+
 
 class Redis(Backend):
     """A server process without persistence."""
@@ -38,7 +52,10 @@ class Redis(Backend):
     name = "redis"
     title = "Redis"
     has_server = True
-    how = "A Unix socket, redis-py with hiredis, no persistence; a list per shape and key."
+    how = (
+        "A Unix socket, redis-py with hiredis, no persistence; a list per shape and key. A search"
+        " in several spaces is one script, then BLPOP of all lists if it takes and has to wait."
+    )
     how_to_install = "apt-get install redis-server; pip install redis hiredis"
 
     @classmethod
@@ -88,6 +105,9 @@ class Redis(Backend):
     def open(self, space: str) -> Handle:
         return RedisSpace(self._client(), self.schema, space)
 
+    def search(self, spaces: Sequence[Any], order: VisitOrder) -> Any:
+        return RedisSearch(spaces) if order == "round robin" else None
+
     def memory_bytes(self) -> int | None:
         memory: int = self._client().info("memory")["used_memory"]
         return memory
@@ -97,58 +117,88 @@ class RedisSpace(Handle):
     """One space, held by one process."""
 
     def __init__(self, client: Any, schema: Schema, space: str) -> None:
-        self._client, self._schema, self._space = client, schema, space
+        self.client, self._schema, self._space = client, schema, space
         self._any_of = client.register_script(ANY_OF)
 
-    def _list(self, fields: Fields) -> str:
+    def list_of(self, fields: Fields) -> str:
         """The list of a tuple or template; a pattern for all of the shape without its keys."""
         shape, key = self._schema.route(fields)
         return f"{self._space}:{shape.tag}:{'*' if key is None else key}"
 
     def put(self, *fields: Any) -> None:
-        self._client.rpush(self._list(fields), pickle.dumps(fields, pickle.HIGHEST_PROTOCOL))
+        self.client.rpush(self.list_of(fields), pickle.dumps(fields, pickle.HIGHEST_PROTOCOL))
 
     def put_all(self, tuples: Iterable[Fields]) -> None:
-        pipeline = self._client.pipeline(transaction=False)
+        pipeline = self.client.pipeline(transaction=False)
         for fields in tuples:
-            pipeline.rpush(self._list(fields), pickle.dumps(fields, pickle.HIGHEST_PROTOCOL))
+            pipeline.rpush(self.list_of(fields), pickle.dumps(fields, pickle.HIGHEST_PROTOCOL))
             if len(pipeline) == BATCH:
                 pipeline.execute()
         pipeline.execute()
 
     def take(self, *template: Any) -> Fields:
-        name = self._list(template)
+        name = self.list_of(template)
         if name.endswith("*"):
             message = f"waiting without a key is not foreseen: {template!r}"
             raise ValueError(message)
-        fields: Fields = pickle.loads(self._client.blpop([name])[1])
+        fields: Fields = pickle.loads(self.client.blpop([name])[1])
         return fields
 
     def read(self, *template: Any) -> Fields:
-        name = self._list(template)
-        body = self._client.lindex(name, 0) or self._client.blmove(name, name, 0, "LEFT", "LEFT")
+        name = self.list_of(template)
+        body = self.client.lindex(name, 0) or self.client.blmove(name, name, 0, "LEFT", "LEFT")
         fields: Fields = pickle.loads(body)
         return fields
 
     def try_take(self, *template: Any) -> Fields | None:
-        name = self._list(template)
+        name = self.list_of(template)
         if name.endswith("*"):
             return self._loaded(self._any_of(args=[name, "take"]))
-        return self._loaded(self._client.lpop(name))
+        return self._loaded(self.client.lpop(name))
 
     def try_read(self, *template: Any) -> Fields | None:
-        name = self._list(template)
+        name = self.list_of(template)
         if name.endswith("*"):
             return self._loaded(self._any_of(args=[name, "read"]))
-        return self._loaded(self._client.lindex(name, 0))
+        return self._loaded(self.client.lindex(name, 0))
 
     def _loaded(self, body: bytes | None) -> Fields | None:
         return None if body is None else pickle.loads(body)
 
     def count(self, *template: Any) -> int:
-        name = self._list(template)
-        count = self._any_of(args=[name, "count"]) if "*" in name else self._client.llen(name)
+        name = self.list_of(template)
+        count = self._any_of(args=[name, "count"]) if "*" in name else self.client.llen(name)
         return int(count)
 
     def close(self) -> None:
-        self._client.close()
+        self.client.close()
+
+
+class RedisSearch:
+    """Looks for a tuple that is in one of several spaces."""
+
+    def __init__(self, spaces: Sequence[RedisSpace]) -> None:
+        self._spaces = spaces
+        self._client = spaces[0].client
+        self._first_of = self._client.register_script(FIRST_OF)
+
+    def take(self, *template: Any) -> Found:
+        """Remove a match, waiting for one in all lists at once."""
+        names = [space.list_of(template) for space in self._spaces]
+        if (found := self._first_of(names, ["take"])) is not None:
+            return self._found(found[0] - 1, found[1], 0, 0.0)
+        begin = time.perf_counter()
+        name, body = self._client.blpop(names)
+        waited_s = time.perf_counter() - begin
+        return self._found(names.index(name.decode()), body, len(names), waited_s)
+
+    def read(self, *template: Any) -> Found:
+        """Return a match; Redis can not wait for one without taking it, so this looks again."""
+        names = [space.list_of(template) for space in self._spaces]
+        visited = 0
+        while (found := self._first_of(names, ["read"])) is None:
+            visited += len(names)
+        return self._found(found[0] - 1, found[1], visited, 0.0)
+
+    def _found(self, place: int, body: bytes, visited: int, waited_s: float) -> Found:
+        return Found(pickle.loads(body), self._spaces[place], visited + place + 1, waited_s)

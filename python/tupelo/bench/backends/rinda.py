@@ -17,7 +17,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.backends.base import Backend, Fields, Handle, Schema
+from tupelo.bench.backends.base import Backend, Fields, Handle, Schema, resident_bytes
 from tupelo.bench.harness.lifetime import Server, die_with_parent
 
 if TYPE_CHECKING:
@@ -60,6 +60,10 @@ class Rinda(Backend):
         self._socket = str(socket)
         self.server = Server(["ruby", str(PROGRAMS / "server.rb"), str(socket)], folder, cpus)
         self.server.wait_until(socket.exists)
+        self._pid = self.server.process.pid
+
+    def memory_bytes(self) -> int | None:
+        return resident_bytes(self._pid)
 
     def drop(self) -> None:
         cleaner = Program(self._socket)

@@ -12,11 +12,13 @@ import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tupelo.bench.backends.base import Backend, Fields, Handle, Schema
-from tupelo.bench.backends.sql import Statements, Texts
+from tupelo.bench.backends.sql import SQLSearch, Statements, Texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
+
+    from tupelo.bench.backends.base import VisitOrder
 
 LOOKS_SOON = 20  # looks without a pause, before a program gives way to the others
 PAUSE_S = 0.001
@@ -92,6 +94,9 @@ class SQLite(Backend):
     def open(self, space: str) -> Handle:
         return SQLiteSpace(self.connect(), self.schema, space)
 
+    def search(self, spaces: Sequence[Any], order: VisitOrder) -> Any:
+        return SQLSearch(spaces) if order == "round robin" else None
+
     def memory_bytes(self) -> int | None:
         from pathlib import Path
 
@@ -120,13 +125,13 @@ class SQLiteSpace(Handle):
     def __init__(self, connection: sqlite3.Connection, schema: Schema, space: str) -> None:
         self._connection = connection
         self._schema = schema
-        self._space = space
+        self.name = space
         self._statements = Statements(schema, "?")
 
     def put(self, *fields: Any) -> None:
         shape, key = self._schema.route(fields)
         body = pickle.dumps(fields, pickle.HIGHEST_PROTOCOL)
-        self._connection.execute(self._statements.put[shape.tag], (self._space, key, body))
+        self._connection.execute(self._statements.put[shape.tag], (self.name, key, body))
 
     def put_all(self, tuples: Iterable[Fields]) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
@@ -136,7 +141,7 @@ class SQLiteSpace(Handle):
 
     def _one(self, texts: Texts, template: Fields) -> Any:
         shape, key = self._schema.route(template)
-        arguments = (self._space,) if key is None else (self._space, key)
+        arguments = (self.name,) if key is None else (self.name, key)
         # What a statement changes it has changed when all its rows were asked for.
         rows = self._connection.execute(texts[shape.tag, key is not None], arguments).fetchall()
         return rows[0][0] if rows else None
@@ -152,6 +157,18 @@ class SQLiteSpace(Handle):
             if looks > LOOKS_SOON:
                 time.sleep(PAUSE_S)
         return found
+
+    def first_of(self, names: Sequence[str], template: Fields, *, take: bool) -> Any:
+        """The row of a match in one of these spaces; None if there is none."""
+        shape, key = self._schema.route(template)
+        text = self._statements.first_of(shape.tag, len(names), take=take)
+        rows = self._connection.execute(text, (*names, key)).fetchall()
+        return rows[0] if rows else None
+
+    def pause(self, template: Fields) -> None:
+        """Let others run; there is nothing to wait for."""
+        del template
+        time.sleep(0)
 
     def take(self, *template: Any) -> Fields:
         while (found := self._look(self._statements.take, template)) is None:

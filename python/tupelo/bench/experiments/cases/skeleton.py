@@ -114,7 +114,7 @@ class Searcher:
 
     As in the literature: the own space first, then the others in turn, again and again until it is
     found. With "success factor", those first in which most searches of this kind ended so far. A
-    backend that can wait in several spaces does that instead of looking again.
+    backend that can search in several spaces at once does that instead.
     """
 
     def __init__(self, worker: Worker, order: VisitOrder = "round robin") -> None:
