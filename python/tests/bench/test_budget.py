@@ -81,7 +81,7 @@ def test_a_cell_may_take_a_few_times_its_share_but_not_the_whole_part():
     budget.begin(1.0)
     part = budget.part(1.0)
     assert part.cell_s(weight=1.0, left_weight=5.0) == pytest.approx(80)
-    assert part.cell_s(weight=1.0, left_weight=1_000.0) == pytest.approx(40)
+    assert part.cell_s(weight=1.0, left_weight=1_000.0) == pytest.approx(50)
     assert part.cell_s(weight=1.0, left_weight=2.0) == 100
 
 

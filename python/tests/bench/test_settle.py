@@ -117,15 +117,15 @@ def test_the_amount_of_work_is_found_once_for_all_cells_of_a_peer():
     assert 200 <= found == load.objects
 
 
-@pytest.mark.parametrize(("minutes", "phase_s"), [(None, 1.0), (90, 1.0), (45, 0.5), (1, 0.1)])
+@pytest.mark.parametrize(("minutes", "phase_s"), [(None, 1.0), (300, 1.0), (90, 0.3), (1, 0.05)])
 def test_a_run_with_less_time_has_shorter_phases(minutes, phase_s):
     options = Options(budget_s=None if minutes is None else 60.0 * minutes)
     plans = [job.once.keywords["plan"] for job in Settle().jobs(SQLite, options)]
-    assert {plan.load.phase_s for plan in plans if plan.load} == {phase_s}
+    assert {round(plan.load.phase_s, 6) for plan in plans if plan.load} == {phase_s}
 
 
 def test_the_knee_is_looked_for_before_anything_else():
     jobs = Settle().jobs(SQLite, Options())
     first = [job.parameters for job in jobs if job.rank == 0]
-    assert [p["clients"] for p in first] == list(CLIENTS)
+    assert [p["clients"] for p in first] == [2, 8, 22]
     assert {p["series"] for p in first} == {"overlapping"}

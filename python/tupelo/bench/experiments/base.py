@@ -57,7 +57,7 @@ class Experiment(ABC):
             for where in dict.fromkeys(job.where or self.where for job in jobs):
                 there = [job for job in jobs if (job.where or self.where) == where]
                 weight = self.share * peer.share / max(shares, peer.share)
-                weight *= sum(job.weight for job in there) / sum(job.weight for job in jobs)
+                weight *= _first_weight(there) / _first_weight(jobs)
                 found.append(
                     Block(self.name, peer, placement(where), there, weight, self.is_limited)
                 )
@@ -74,3 +74,8 @@ class Experiment(ABC):
     def printed(self, run: Run) -> list[Printed]:  # noqa: ARG002
         """The numbers that the publication prints, beside ours."""
         return []
+
+
+def _first_weight(jobs: Sequence[Job]) -> float:
+    """The weight of the jobs that are run where time is short."""
+    return sum(job.weight for job in jobs if job.rank <= 1) or 1.0

@@ -4,8 +4,8 @@ Fiedler, Walcott, Richardson, Kapfhammer, Amer, Chrysanthis: Towards the Measure
 Performance, 2005. A client writes objects, pauses, and takes as many. Client j begins a delay after
 client j - 1. Two series, since the paper's delays are longer than a phase takes today, so that its
 clients do not meet: "paper" has its delays; in "overlapping" a phase of a client alone lasts a
-second (or half a million objects), and the delay is half of that. A run with less time than an hour
-and a half has shorter phases, in proportion. How many objects that is is found once per peer, so
+second (or half a million objects), and the delay is half of that. A run with less time than five
+hours has shorter phases, in proportion. How many objects that is is found once per peer, so
 that all its cells do the same work. The knee is looked for in the second.
 
 Before a run a space may be aged: populated by a workload that was generated from frequencies, or
@@ -55,13 +55,15 @@ ALONE = "phase of a client alone"
 DELAY_MIN_S, DELAY_SPREAD_S = 0.200, 0.050
 OBJECTS = 1_000
 CLIENTS = (2, 8, 14, 22)
+CLIENTS_BETWEEN = 14  # tell least about the knee
 CLIENTS_AGED = (8, 14)
 WORKLOADS = (1_000, 3_000, 6_000, 12_000)
 PRINTED_WORKLOAD = 3_000
 QUICK_WORKLOAD = 100
+QUICK_PHASE_S = 0.02
 PHASE_S = 1.0  # of a client alone, in the overlapping series
-PHASE_MIN_S = 0.1
-FULL_S = 5_400.0  # of a run, whose phases are that long
+PHASE_MIN_S = 0.05
+FULL_S = 18_000.0  # of a run that has time for such phases, three times for every peer
 OBJECTS_MAX = 500_000  # of a client, so that those of all fit into the memory of a small machine
 CALIBRATION_OBJECTS = 200
 RISE = 1.05  # what counts as a rise, of throughput and of response time
@@ -128,7 +130,7 @@ class Settle(Experiment):
     )
     question = "Where is the knee: from how many clients on does only the response time rise?"
     main = ("throughput", "response time", ADDED)
-    share = 0.25
+    share = 0.3
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
         return [peer for peer in super().peers(all_peers) if peer.name != "tupelo-mem"]
@@ -140,7 +142,7 @@ class Settle(Experiment):
         phase_s = PHASE_S * min(1.0, (options.budget_s or FULL_S) / FULL_S)
         load = Load(max(PHASE_MIN_S, phase_s), OBJECTS_MAX)
         if quick:
-            load = Load(PHASE_MIN_S / 5, OBJECTS_MAX // 25)
+            load = Load(QUICK_PHASE_S, OBJECTS_MAX // 25)
         plans = [
             ("paper", Plan(kind, clients, quick))
             for kind in (("Null", "Array") if quick else KINDS)
@@ -283,7 +285,7 @@ def job(series: str, plan: Plan) -> Job:
 def _rank(series: str, plan: Plan) -> int:
     """The knee first, then what aging costs, as the paper prints it, then all the rest."""
     if series == "overlapping":
-        return 0
+        return 1 if plan.clients == CLIENTS_BETWEEN else 0
     if series == "aged":
         near = len(plan.workload or ()) in (PRINTED_WORKLOAD, QUICK_WORKLOAD)
         return 1 if near and plan.clients <= CLIENTS_AGED[0] else 3

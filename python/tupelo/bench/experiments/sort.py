@@ -82,7 +82,7 @@ class Sort(Experiment):
         " and message passing middleware platforms, 2005"
     )
     question = "How much faster do P workers sort, and does the way to tell them matter?"
-    share = 0.15
+    share = 0.1
     main = (RESPONSE, "speed-up", "work-normalised speed-up")
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:

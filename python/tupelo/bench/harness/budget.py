@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 GENEROUS = 4.0  # a cell may take so many times its share: weights are guesses
-OF_THE_REST = 0.4  # or that much of what is left: what comes first tells most
+OF_THE_REST = 0.5  # or that much of what is left: what comes first tells most
 CELL_MIN_S = 5.0  # the least that a cell may take, if there is that much: processes take time
 FOREVER_S = float("inf")
 
