@@ -122,6 +122,9 @@ class Postgres(Backend):
                     " (id bigserial PRIMARY KEY, space text, key text, body bytea)"
                 )
                 connection.execute(f"CREATE INDEX ON shape{number} (space, key, id)")
+                # By default it would compress what is larger than a page is meant for.
+                external = "ALTER COLUMN body SET STORAGE EXTERNAL"
+                connection.execute(f"ALTER TABLE shape{number} {external}")
 
     def drop(self) -> None:
         with self.connect() as connection:

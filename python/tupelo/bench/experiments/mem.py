@@ -25,7 +25,7 @@ from tupelo.bench.report.figure import Figure, bars, lines
 from tupelo.bench.report.units import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tupelo.bench.backends.base import Peer
     from tupelo.bench.harness.record import Run
@@ -66,6 +66,19 @@ class Entry:
 
         values = np.random.default_rng(seed).integers(0, 100, self.elements)
         return (self.name, backend.array(values.astype(self.dtype)))
+
+    def many(self, backend: Backend, seed: int, count: int) -> Iterator[tuple[Any, ...]]:
+        """So many of them, each made of objects of its own.
+
+        Of the same object again and again a pickle holds one copy, and so would a server.
+        """
+        if self.dtype is None:
+            for _ in range(count):
+                yield self.fields(backend, seed)
+            return
+        name, payload = self.fields(backend, seed)
+        for _ in range(count):
+            yield name, payload.copy() if hasattr(payload, "copy") else bytes(bytearray(payload))
 
     def template(self, backend: Backend) -> tuple[Any, ...]:
         """What matches all of this type."""
@@ -224,7 +237,7 @@ def client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> Costs:
     entry, fill = plan.entry, plan.fill
     space = backend.open(SPACE)
     fields, template = entry.fields(backend, seed), entry.template(backend)
-    memory = filled(backend, space, [fields] * fill)
+    memory = filled(backend, space, entry.many(backend, seed, fill), fill)
     put, take = space.put, space.take
     for cycle in range(-plan.warm_up, plan.cycles):
         begin = perf_counter_ns()
@@ -281,9 +294,8 @@ def key_client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> Costs:
     return memory, None
 
 
-def filled(backend: Backend, space: Any, tuples: Any, count: int | None = None) -> float | None:
+def filled(backend: Backend, space: Any, tuples: Iterable[Any], count: int) -> float | None:
     """Put the fill; the bytes of memory per tuple of it, if there are enough to tell."""
-    count = len(tuples) if count is None else count
     tells = count >= MEMORY_FROM
     before = backend.memory_bytes() if tells else None
     rest = iter(tuples)

@@ -1,0 +1,67 @@
+"""`bench mem`: its entries and fills, and what is put where."""
+
+import pickle
+
+import pytest
+
+from tupelo.bench.backends.manager import Manager
+from tupelo.bench.backends.redis import Redis
+from tupelo.bench.backends.space import SharedSpace
+from tupelo.bench.experiments.mem import BATCH, CYCLES, ENTRIES, FILL_BATCH, Mem, filled, same
+from tupelo.bench.harness.runner import Options
+
+SIZES = {
+    "Null": 0, "Integer": 4, "Char 32": 32, "Double 32": 256, "Double 256": 2_048,
+    "Double 2048": 16_384,
+}  # fmt: skip
+
+
+class Shelf:
+    """A space that keeps the batches that it was given."""
+
+    def __init__(self):
+        self.batches = []
+
+    def put_all(self, tuples):
+        self.batches.append(list(tuples))
+
+
+def test_the_entries_are_those_of_the_paper():
+    assert {entry.name: entry.payload_bytes for entry in ENTRIES} == SIZES
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("backend", [SharedSpace, Manager])
+def test_a_fill_is_equal_entries_of_which_a_server_needs_a_copy_each(entry, backend):
+    backend = backend()
+    fields = entry.fields(backend, 5)
+    many = list(entry.many(backend, 5, 20))
+    assert len(many) == 20
+    assert all(same(fields, each) for each in many)
+    # Twenty times the same object would be one payload and nineteen references to it.
+    assert len(pickle.dumps(many)) >= 20 * (entry.payload_bytes if entry.dtype else 0)
+
+
+def test_a_fill_comes_in_batches_since_what_is_atomic_has_a_limit():
+    shelf = Shelf()
+    assert filled(Manager(), shelf, (("Null",) for _ in range(2_500)), 2_500) is None
+    assert [len(batch) for batch in shelf.batches] == [FILL_BATCH, FILL_BATCH, 500]
+
+
+@pytest.mark.parametrize("repeats", [3, 10, 30])
+def test_the_cycles_of_the_paper_are_spread_over_the_repeats(repeats):
+    for job in Mem().jobs(SharedSpace, Options(repeats=repeats)):
+        plan = job.once.keywords["plan"]
+        assert CYCLES <= plan.cycles * (job.repeats or repeats) < CYCLES + 2 * repeats
+        assert plan.warm_up == 1
+    assert BATCH == 100
+
+
+def test_a_server_is_measured_at_both_placements_and_all_entries_come_before_any_fill():
+    jobs = Mem().jobs(Redis, Options())
+    together = [job for job in jobs if job.where == "together"]
+    assert {job.parameters["entry"] for job in together} == {*SIZES, "key first", "key last"}
+    assert all(job.parameters["fill"] == 0 and job.rank == 0 for job in together)
+    first = [job for job in jobs if job.rank == 0 and job.where is None]
+    assert {job.parameters["fill"] for job in first} == {0}
+    assert not [job for job in Mem().jobs(SharedSpace, Options()) if job.where == "together"]
