@@ -14,16 +14,13 @@ def bench():
     """Return a function that runs `python -m tupelo.bench` and sees that nothing is left behind."""
 
     def run(*words):
-        before = set(SHM.iterdir())
-        result = subprocess.run(
-            [sys.executable, "-m", "tupelo.bench", *map(str, words)],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,
-        )
-        left = [path.name for path in set(SHM.iterdir()) - before if "bench-" in path.name]
+        command = [sys.executable, "-m", "tupelo.bench", *map(str, words)]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as child:
+            output, errors = child.communicate(timeout=600)
+        # The names of its spaces begin with its number: others may run beside it.
+        left = [path.name for path in SHM.iterdir() if f"bench-{child.pid}-" in path.name]
         assert not left
-        return result
+        return subprocess.CompletedProcess(command, child.returncode, output, errors)
 
     return run

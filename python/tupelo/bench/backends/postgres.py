@@ -36,6 +36,8 @@ SETTINGS = {
     "max_wal_senders": "0",
     "autovacuum_naptime": "5s",
     "listen_addresses": "",
+    # In its folder, and not in /dev/shm, where they would stay if it were killed.
+    "dynamic_shared_memory_type": "mmap",
 }
 
 
