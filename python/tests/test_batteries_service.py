@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -104,6 +105,28 @@ def test_an_answer_that_is_larger_than_the_space_is_an_error_of_the_call(new_url
         assert call(space, "zeros", 2, timeout=60) == bytes(2)
         service.stop()
         thread.join()
+
+
+def test_an_answer_waits_for_room_and_the_service_goes_on(new_url, eventually):
+    """B1: also in a space that refuses a put without room."""
+    with ts.connect(new_url("mem"), tuples_max=3) as space, ThreadPoolExecutor() as pool:
+
+        def fill(number):
+            with pytest.raises(ts.SpaceFull):
+                while True:
+                    space.put("in the way", timeout=0)
+            return number
+
+        service = Service(space, "fill", fill)
+        running = pool.submit(service.run)
+        for number in range(3):
+            answer = pool.submit(call, space, "fill", number, timeout=60)
+            eventually(lambda: space.stat()["waiting_for_room"] == 1)
+            assert not answer.done()
+            space.take_all("in the way")
+            assert answer.result() == number
+        service.stop()
+        running.result()
 
 
 def test_a_call_that_times_out_leaves_nothing_behind(space, serving):

@@ -76,7 +76,7 @@ class Service:
 
         Raises:
             SpaceClosed: the connection was closed.
-            SpaceFull: there is no room for an answer. The request is back.
+            SpaceFull: there was no room for an answer for a minute. The request is back.
         """
         problems: list[BaseException] = []
         threads = [
@@ -99,7 +99,12 @@ class Service:
             raise problems[0]
 
     def stop(self) -> None:
-        """End `run`, of this object alone; for another thread, or a handler of signals."""
+        """End `run`, of this object alone; for another thread, or a handler of signals.
+
+        Raises:
+            SpaceClosed: the connection was closed.
+            SpaceFull: there was no room to tell it for a minute.
+        """
         run(self._core.end(self._core.concurrency))
 
     def _serve(self, problems: list[BaseException]) -> None:

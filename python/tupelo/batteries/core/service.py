@@ -42,6 +42,9 @@ ANSWER = "tupelo.answer"
 ANSWER_LEASE_S = 60.0
 """For an answer that nobody takes. Who waits for one has it at once."""
 
+ROOM_S = ANSWER_LEASE_S
+"""How long to wait for room in a full space: a service outlives a moment without any."""
+
 REQUEST_GRACE_S = 1.0
 """For how much longer than its caller waits a request is there."""
 
@@ -82,7 +85,7 @@ class Service:
     async def end(self, loops: int) -> None:
         """Have so many of the loops of `serve` end when they are done with what they do."""
         for _ in range(loops):
-            await self._space.put(*self._stop, lease=ANSWER_LEASE_S)
+            await self._space.put(*self._stop, lease=ANSWER_LEASE_S, timeout=ROOM_S)
 
     async def serve(self) -> None:
         """Answer one request after the other until told to stop."""
@@ -128,7 +131,7 @@ class Service:
         return "done", value
 
     async def _put(self, *answer: Any) -> None:
-        await self._space.put(ANSWER, *answer, lease=ANSWER_LEASE_S)
+        await self._space.put(ANSWER, *answer, lease=ANSWER_LEASE_S, timeout=ROOM_S)
 
 
 def failed(error: Exception, claim: Claim[Any]) -> tuple[str, Any]:
