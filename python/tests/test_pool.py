@@ -107,6 +107,16 @@ def test_the_workers_are_processes_and_end_with_the_block(shm, shm_url, eventual
     eventually(lambda: {p["pid"] for p in shm.stat()["processes"] if p["alive"]} == {os.getpid()})
 
 
+def test_by_default_there_is_a_worker_per_processor_that_may_be_used(shm_url):
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        with Pool(shm_url) as pool:
+            assert len(pool.pids()) == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
 def test_an_exception_in_the_block_kills_the_workers(shm, shm_url):
     with pytest.raises(ZeroDivisionError), Pool(shm_url, workers=1) as pool:
         later = pool.submit(calls.wait_for, shm_url, "never")

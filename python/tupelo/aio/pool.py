@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import ParamSpec, TypeVar, cast
 
 from tupelo.aio.space import Space
@@ -49,8 +48,7 @@ class Pool:
         objects: Literal["strict", "pickle"] = "pickle",
     ) -> None:
         """Describe a pool; the block starts it."""
-        count = (os.cpu_count() or 1) if workers is None else workers
-        self._terms = Terms.checked(count, retries, timeout, ttl, progress)
+        self._terms = Terms.checked(workers, retries, timeout, ttl, progress)
         self._url = url
         self._objects = objects
         self._pool: LocalPool | None = None

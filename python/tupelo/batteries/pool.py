@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import ParamSpec, TypeVar, cast
 
 from tupelo.batteries.core.pool import Failure, Failures, Mapping, Terms
@@ -59,7 +58,7 @@ class Pool:
 
         Args:
             url: the space through which it works, as for `connect`. It may be in use by others.
-            workers: how many processes; by default one per processor.
+            workers: how many processes; by default one per processor that this one may use.
             retries: how often a task that raised is tried again. One whose worker dies is done
                 again in any case, until three workers have died of it.
             timeout: how many seconds a task may take. Then its process is ended, and it counts as
@@ -73,8 +72,7 @@ class Pool:
             TypeError: an argument of another type.
             ValueError: an argument out of bounds.
         """
-        count = (os.cpu_count() or 1) if workers is None else workers
-        self._terms = Terms.checked(count, retries, timeout, ttl, progress)
+        self._terms = Terms.checked(workers, retries, timeout, ttl, progress)
         self._url = url
         self._objects = objects
         self._pool: LocalPool | None = None

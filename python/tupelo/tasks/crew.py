@@ -37,12 +37,17 @@ if TYPE_CHECKING:
 
     from tupelo._native import Space
 
-__all__ = ["Crew", "Processes", "Terms", "Threads"]
+__all__ = ["Crew", "Processes", "Terms", "Threads", "processors"]
 
 READY = "ready"
 
 EARLY_DEATHS_MAX = 10
 """Processes that are killed one after the other before they are ready, until there is no point."""
+
+
+def processors() -> int:
+    """Count the processors that this process may run on, which may be fewer than there are."""
+    return len(os.sched_getaffinity(0))
 
 
 class Terms(NamedTuple):

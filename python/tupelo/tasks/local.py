@@ -7,7 +7,6 @@ was killed, the next one that makes a queue in the same space removes them: a tu
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import wait
 from contextlib import suppress
 from itertools import count
@@ -16,7 +15,7 @@ from tupelo._native import remove
 from tupelo.errors import RemoteError, SpaceFull, Timeout
 from tupelo.space import connect
 from tupelo.tasks import protocol
-from tupelo.tasks.crew import Processes, Terms, Threads
+from tupelo.tasks.crew import Processes, Terms, Threads, processors
 from tupelo.tasks.mailbox import Mailbox, new_name
 
 TYPE_CHECKING = False
@@ -121,7 +120,7 @@ class LocalPool:
 
     def grow(self, tasks: int) -> None:
         """Start another worker if there are more tasks than workers, up to one per processor."""
-        if self.crew.count() < min(tasks, os.cpu_count() or 1):
+        if self.crew.count() < min(tasks, processors()):
             self.crew.add(1)
 
     def finish(self) -> None:

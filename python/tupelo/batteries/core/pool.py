@@ -14,7 +14,7 @@ from tupelo.batteries import checks
 from tupelo.batteries.progress import Bar
 from tupelo.errors import RemoteError, SpaceFull, Timeout
 from tupelo.tasks import functions, protocol
-from tupelo.tasks.crew import Processes
+from tupelo.tasks.crew import Processes, processors
 from tupelo.tasks.local import LOOK_S, LocalPool, is_private
 from tupelo.tasks.mailbox import failure_of
 from tupelo.tasks.protocol import Task
@@ -68,13 +68,13 @@ class Terms(NamedTuple):
     @classmethod
     def checked(
         cls,
-        workers: int,
+        workers: int | None,
         retries: int,
         timeout: Seconds | None,
         ttl: Seconds,
         progress: bool,  # noqa: FBT001
     ) -> Terms:
-        """Check the arguments.
+        """Check the arguments; no number of workers is one per processor.
 
         Raises:
             TypeError: one has another type.
@@ -82,7 +82,7 @@ class Terms(NamedTuple):
         """
         ttl_s, timeout_s = checks.times_of_work(ttl, timeout)
         return cls(
-            checks.number_of("workers", workers, WORKERS_MAX),
+            processors() if workers is None else checks.number_of("workers", workers, WORKERS_MAX),
             checks.number_of("retries", retries, RETRIES_MAX, at_least=0),
             timeout_s,
             ttl_s,
