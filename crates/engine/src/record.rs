@@ -298,15 +298,22 @@ pub(crate) fn matches_actuals(
     mask: u32,
 ) -> bool {
     let record = at(view, reference);
-    slots(mask).all(|index| {
+    bits(mask).all(|index| {
         let actual = actuals.field(index);
         actual.is_some_and(|actual| is(view, record, actuals.kinds(), index, &actual))
     })
 }
 
 /// The numbers of the bits in `mask`.
-fn slots(mask: u32) -> impl Iterator<Item = usize> {
-    (0..32).filter(move |index| mask >> index & 1 == 1)
+#[inline]
+pub(crate) fn bits(mask: u32) -> impl Iterator<Item = usize> {
+    let mut left = mask;
+    std::iter::from_fn(move || {
+        let first = (left != 0).then(|| left.trailing_zeros() as usize);
+        // Without the lowest bit that is set.
+        left &= left.wrapping_sub(1);
+        first
+    })
 }
 
 /// Whether field `index` is `actual`, whose kind it has.

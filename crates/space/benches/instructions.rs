@@ -12,10 +12,14 @@
 
 mod common;
 
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use common::{FLOAT, JOB, fresh, is, key, number, put, read, take};
-use tupelo::{ClaimTerms, Field, LeaseTerms, Order, Space, TemplateRef};
+use common::{FLOAT, INT, JOB, fresh, is, key, number, put, read, take};
+use tupelo::{
+    ClaimTerms, EventKind, Field, LeaseTerms, Order, Space, SubscribeTerms, Subscription,
+    TemplateRef,
+};
 
 /// Tuples in the space while calls are counted.
 const BATCH: i64 = 1_000;
@@ -81,12 +85,26 @@ fn counted_lease(space: &Space) {
     }
 }
 
+/// Of all that is put.
+static SUBSCRIPTION: Mutex<Option<Subscription>> = Mutex::new(None);
+
+fn subscribe(space: &Space) {
+    let terms = SubscribeTerms::new([EventKind::Put], 1_000);
+    let subscription = space.subscribe(&[TemplateRef::new(&[JOB, INT, FLOAT])], &terms).unwrap();
+    *SUBSCRIPTION.lock().unwrap() = Some(subscription);
+}
+
+fn unsubscribe(space: &Space) {
+    drop(SUBSCRIPTION.lock().unwrap().take());
+    drain(space);
+}
+
 type Step = fn(&Space);
 
 fn nothing(_: &Space) {}
 
 /// What is asked about: the name, what comes before each batch, the calls, and what comes after.
-const ALL: [(&str, [Step; 3]); 7] = [
+const ALL: [(&str, [Step; 3]); 8] = [
     ("put", [nothing, counted_put, drain]),
     ("take", [fill, counted_take, nothing]),
     ("pair", [nothing, counted_pair, nothing]),
@@ -94,6 +112,7 @@ const ALL: [(&str, [Step; 3]); 7] = [
     ("miss", [fill, counted_miss, drain]),
     ("claim", [fill, counted_claim, nothing]),
     ("lease", [nothing, counted_lease, drain]),
+    ("heard", [subscribe, counted_put, unsubscribe]),
 ];
 
 /// The batches of one operation, for callgrind to count.

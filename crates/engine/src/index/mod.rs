@@ -24,6 +24,7 @@ pub(crate) mod table;
 
 use tupelo_shm::Span;
 
+use crate::record;
 use crate::stripe::{INDEX_BYTES, INDEX_SET, INDEXES, INDEXES_MAX, Stripe};
 
 pub(crate) const MASK: usize = 0;
@@ -67,13 +68,5 @@ pub(crate) fn ready(stripe: Stripe<'_>) -> impl Iterator<Item = Index<'_>> {
 /// The numbers of the bits that are set, among the slots that exist.
 #[inline]
 pub(crate) fn slots(set: u32) -> impl Iterator<Item = usize> {
-    let mut left = set & ((1 << INDEXES_MAX) - 1);
-    std::iter::from_fn(move || {
-        if left == 0 {
-            return None;
-        }
-        let slot = left.trailing_zeros() as usize;
-        left &= left - 1;
-        Some(slot)
-    })
+    record::bits(set & ((1 << INDEXES_MAX) - 1))
 }

@@ -252,10 +252,15 @@ pub(crate) fn mask_entry(number: usize) -> (usize, usize) {
 /// The masks under which cells of the stripe are filed.
 #[inline]
 pub(crate) fn masks_in_use(stripe: Stripe<'_>) -> impl Iterator<Item = u32> {
-    let in_use = (0..WAITER_MASKS_MAX).map(mask_entry);
-    in_use
-        .filter(move |(_, count)| stripe.page().load(*count) != 0)
-        .map(move |(mask, _)| stripe.page().load(mask))
+    // Each cell is counted under one: when all are, the rest is not in use.
+    let mut left = stripe.page().load(WAITING);
+    let counted = (0..WAITER_MASKS_MAX).map(mask_entry).map_while(move |(mask, count)| {
+        let before = left;
+        let count = stripe.page().load(count);
+        left = left.saturating_sub(count);
+        (before != 0).then_some((mask, count))
+    });
+    counted.filter(|(_, count)| *count != 0).map(move |(mask, _)| stripe.page().load(mask))
 }
 
 /// The cells filed under `mask` and `tag` (and others of the same chain).
