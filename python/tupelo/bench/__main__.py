@@ -13,6 +13,7 @@ from tupelo.bench.backends.registry import PEERS, UnknownPeerError, chosen
 from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
 from tupelo.bench.experiments.workload import KIND_SHARES, OPERATION_SHARES, recorded
 from tupelo.bench.harness import machine
+from tupelo.bench.harness.budget import FOREVER_S
 from tupelo.bench.harness.progress import Progress
 from tupelo.bench.harness.record import BadRecordError, Run, load
 from tupelo.bench.harness.runner import Options, Runner
@@ -41,6 +42,8 @@ EXAMPLES = """examples:
 USAGE = 2  # exit code
 INTERRUPTED = 130
 QUICK_REPEATS = 2
+BUDGET_MINUTES = 90
+QUICK_MINUTES = 4
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -74,9 +77,8 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--budget",
         type=minutes,
-        default="90",
         metavar="MINUTES",
-        help="the longest it may take, or none (90)",
+        help=f"the longest it may take, or none ({BUDGET_MINUTES}; {QUICK_MINUTES} if --quick)",
     )
     parser.add_argument(
         "--operations",
@@ -135,9 +137,16 @@ def frequencies(of: Mapping[Any, float]) -> Callable[[str], dict[Any, float]]:
     return parsed
 
 
-def minutes(text: str) -> float | None:
-    """A number of minutes, in seconds; None for `none`."""
-    return None if text == "none" else 60.0 * positive(text)
+def minutes(text: str) -> float:
+    """A number of minutes, in seconds; infinitely many for `none`."""
+    return FOREVER_S if text == "none" else 60.0 * positive(text)
+
+
+def budget_s(options: argparse.Namespace) -> float | None:
+    """The time that the run may take; None for any."""
+    if options.budget is None:
+        return 60.0 * (QUICK_MINUTES if options.quick else BUDGET_MINUTES)
+    return None if options.budget == FOREVER_S else float(options.budget)
 
 
 def main() -> int:
@@ -177,7 +186,7 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     repeats = options.repeats or (QUICK_REPEATS if options.quick else 10)
     workload = recorded(options.workload) if options.workload else None
     asked = Options(
-        options.quick, repeats, options.seed, options.budget,
+        options.quick, repeats, options.seed, budget_s(options),
         workload, options.operations, options.entries,
     )  # fmt: skip
     progress = Progress(terminal)
