@@ -71,8 +71,7 @@ def svg(figure: Figure) -> str:
         axes.set_ylabel(figure.y_label)
         if is_log:
             _log_scale(axes, figure.unit)
-        if len(figure.series) > 1:
-            axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
         out = io.StringIO()
         canvas.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
         plt.close(canvas)
@@ -120,7 +119,11 @@ def _log_scale(axes: Any, unit: str) -> None:
         axes.set_ylim(low, high)
     decades = math.log10(high / low)
     subs = (1,) if decades > LABELLED_DECADES else (1, 2, 5) if decades > 1 else range(1, 10)
-    axes.yaxis.set_major_locator(ticker.LogLocator(subs=subs, numticks=12))
+    if unit == "bytes" and decades > 1:  # 1, 4, 16 … KiB
+        locator = ticker.LogLocator(base=4, subs=(1,), numticks=12)
+    else:
+        locator = ticker.LogLocator(subs=subs, numticks=12)
+    axes.yaxis.set_major_locator(locator)
     axes.yaxis.set_minor_locator(ticker.NullLocator())
     axes.yaxis.set_major_formatter(lambda value, _: quantity(value, unit, short=True))
 
