@@ -111,6 +111,28 @@ def test_a_peer_that_is_faster_but_not_significantly_does_not_count():
     assert faster_peers(run).rows == ()
 
 
+def test_a_peer_that_is_faster_in_too_few_repeats_leaves_the_target_open_and_is_listed():
+    cell = {"case": "sorting", "size": 7, "workers": 5}
+    ours = Measure("cases", "tupelo-shm", cell, "total", "s", [2.0, 2.1, 2.2])
+    theirs = Measure("cases", "redis", cell, "total", "s", [1.0, 1.1, 1.2])
+    run = run_of(ours, theirs)
+    _, _, measured, reached = verdict(run, "significantly faster in a case")
+    assert measured.startswith("0 of 1 comparisons; perhaps 1 of 1 comparisons; redis")
+    assert reached == "too few repeats to tell"
+    assert faster_peers(run).rows == (
+        ("cases case=sorting size=7 workers=5", "total", "redis", "?1.91 x"),
+    )
+
+
+@pytest.mark.parametrize(("series", "rows"), [("overlapping", 0), ("paper", 1)])
+def test_response_times_are_compared_only_where_all_have_the_same_work(series, rows):
+    ours, theirs = (
+        Measure("settle", backend, {"series": series}, "response time", "s", [seconds] * 4)
+        for backend, seconds in (("tupelo-shm", 2.0), ("redis", 1.0))
+    )
+    assert len(faster_peers(run_of(ours, theirs)).rows) == rows
+
+
 def test_where_coordination_is_much_we_have_to_be_faster_than_each():
     much, little = ({"case": "ocean", "workers": n} for n in (5, 15))
     run = run_of(

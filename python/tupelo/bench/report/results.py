@@ -142,7 +142,7 @@ def _printed(run: Run, experiments: Sequence[Experiment], shown: Collection[str]
 
 def _faster(run: Run) -> str:
     found = faster_peers(run)
-    return table(found) if found.rows else "Nowhere, significantly, in what was measured."
+    return table(found) if found.rows else "Nowhere in what was measured, but by chance."
 
 
 def _not_measured(run: Run) -> str:

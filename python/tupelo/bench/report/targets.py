@@ -27,6 +27,8 @@ FILLED_MAX = 1.5
 THROUGHPUT_LEAST = 0.8
 COORDINATION_FROM = 0.2
 PLACEMENTS = ("apart", "together")
+OWN_WORK = {("series", "overlapping"), ("load", "half of its own")}
+"""Where each system has as much to do as it can: their times are of different work."""
 NAMED_MAX = 3  # examples in a cell of a table
 
 
@@ -38,18 +40,23 @@ class Verdict:
     target: str
     measured: str
     reached: bool | None
-    """None if it was not measured."""
+    """None if it was not measured, or not often enough to tell."""
 
 
 def targets(run: Run) -> Table:
     """All targets whose experiment was run."""
-    words = {True: "yes", False: "**no**", None: "not measured"}
     found = [verdict for judge, of in JUDGES if run.of(of) for verdict in judge(run)]
     return Table(
         "What it was to show",
         ("", "target", "measured", "reached"),
-        tuple((v.what, v.target, v.measured, words[v.reached]) for v in found),
+        tuple((v.what, v.target, v.measured, _word(v)) for v in found),
     )
+
+
+def _word(verdict: Verdict) -> str:
+    if verdict.reached is None:
+        return "not measured" if verdict.measured == "-" else "too few repeats to tell"
+    return "yes" if verdict.reached else "**no**"
 
 
 def best(run: Run, metric: str, backend: str, **parameters: Any) -> Measure | None:
@@ -143,12 +150,8 @@ def _knee(run: Run) -> Iterator[Verdict]:
 
 def _cases(run: Run) -> Iterator[Verdict]:
     pairs = list(_beside_us(run, "cases", "total"))
-    faster = [theirs for ours, theirs in pairs if _is_faster(theirs, ours)]
-    yield Verdict(
-        "peers that are significantly faster in a case, size and number of workers",
-        "none",
-        _listed(faster, len(pairs)),
-        not faster if pairs else None,
+    yield _none_faster(
+        "peers that are significantly faster in a case, size and number of workers", pairs
     )
     shares = {
         (m.backend, told(m.parameters)): m.summary.mean for m in run.find("cases", "coordination")
@@ -163,7 +166,7 @@ def _cases(run: Run) -> Iterator[Verdict]:
     yield Verdict(
         f"peers that are not slower where over {COORDINATION_FROM:.0%} is coordination",
         "none",
-        _listed(slower, len(chatty)),
+        _listed(slower, len(chatty)) if chatty else "-",
         not slower if chatty else None,
     )
 
@@ -187,13 +190,21 @@ def _calls(run: Run) -> Iterator[Verdict]:
 
 def _sorts(run: Run) -> Iterator[Verdict]:
     pairs = [p for p in _beside_us(run, "sort", "response time") if p[1].backend == "grpc"]
-    faster = [theirs for ours, theirs in pairs if _is_faster(theirs, ours)]
-    yield Verdict(
-        "sizes and numbers of workers at which gRPC sorts significantly faster",
-        "none",
-        _listed(faster, len(pairs)),
-        not faster if pairs else None,
+    yield _none_faster(
+        "sizes and numbers of workers at which gRPC sorts significantly faster", pairs
     )
+
+
+def _none_faster(what: str, pairs: Sequence[tuple[Measure, Measure]]) -> Verdict:
+    """Whether no peer is significantly faster; unknown if one is and there are too few repeats."""
+    judged = [(theirs, _is_faster(theirs, ours)) for ours, theirs in pairs]
+    faster = [theirs for theirs, is_faster in judged if is_faster]
+    perhaps = [theirs for theirs, is_faster in judged if is_faster is None]
+    measured = _listed(faster, len(pairs)) if pairs else "-"
+    if perhaps:
+        measured += f"; perhaps {_listed(perhaps, len(pairs))}"
+    is_known = bool(faster) or (bool(pairs) and not perhaps)
+    return Verdict(what, "none", measured, not faster if is_known else None)
 
 
 def _beside_us(
@@ -208,10 +219,11 @@ def _beside_us(
             yield same, measure
 
 
-def _is_faster(one: Measure, other: Measure) -> bool:
-    """Whether one is significantly faster than the other."""
-    less = one.summary.mean < other.summary.mean
-    return less and differ(one.independent, other.independent) is True
+def _is_faster(one: Measure, other: Measure) -> bool | None:
+    """Whether one is significantly faster than the other; None if it is, by too few repeats."""
+    if one.summary.mean >= other.summary.mean:
+        return False
+    return differ(one.independent, other.independent)
 
 
 def _listed(found: Sequence[Measure], of: int) -> str:
@@ -221,7 +233,10 @@ def _listed(found: Sequence[Measure], of: int) -> str:
 
 
 def faster_peers(run: Run) -> Table:
-    """Every cell of a time in which a peer is significantly faster than we are."""
+    """Every cell of a time in which a peer is faster than we are, unless it is by chance.
+
+    A question mark says that there are too few repeats to tell. Not where their work differs.
+    """
     rows = []
     for experiment, metric in (
         ("mem", "put"), ("mem", "take"), ("settle", "response time"), ("cases", "total"),
@@ -229,10 +244,13 @@ def faster_peers(run: Run) -> Table:
         ("rpc", "undirected"), ("sort", "response time"),
     ):  # fmt: skip
         for ours, theirs in _beside_us(run, experiment, metric):
-            if _is_faster(theirs, ours):
-                ratio = ours.summary.mean / theirs.summary.mean
+            is_faster = _is_faster(theirs, ours)
+            is_same_work = OWN_WORK.isdisjoint(theirs.parameters.items())
+            if is_same_work and is_faster is not False:
+                ratio = digits(ours.summary.mean / theirs.summary.mean)
                 where = f"{experiment} {told(theirs.parameters)}"
-                rows.append((where, metric, theirs.backend, f"{digits(ratio)} x"))
+                doubt = "" if is_faster else "?"
+                rows.append((where, metric, theirs.backend, f"{doubt}{ratio} x"))
     heads = ("", "metric", "peer", "as fast as we are")
     return Table("Where a peer is faster", heads, tuple(rows))
 
