@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::lock::LockLine;
 use crate::log::ScopeTag;
 use crate::memory::Memory;
+use crate::stay::Stays;
 use crate::thread::Thread;
 
 /// The state of a section. Between sections nothing is logged, violated or overflown.
@@ -35,6 +36,8 @@ pub(crate) struct Desk {
     pub(crate) count: u32,
     /// How far the view reached before the log was full; 0 if it is not.
     pub(crate) overflow: usize,
+    /// How the thread shares a scope with others who enter it again and again.
+    pub(crate) stays: Stays,
     /// Whether it was brought in for one section, and goes with it.
     is_extra: bool,
 }
@@ -59,6 +62,7 @@ impl Desk {
             others: ManuallyDrop::new(Vec::new()),
             count: 0,
             overflow: 0,
+            stays: Stays::NONE,
             is_extra: false,
         }
     }

@@ -38,6 +38,7 @@ pub mod process;
 mod publish;
 mod section;
 mod segment;
+mod stay;
 mod superblock;
 mod sync;
 mod table;

@@ -12,6 +12,7 @@
 //! | 0 | the futex word |
 //! | 4 | sequence: odd while somebody is inside; readers check that it is even and unchanged |
 //! | 8 | owner: thread slot of the last locker, whose log an heir rolls back |
+//! | 12 | who stays, (16, two words) until when, and (24) since which sequence: [`crate::stay`] |
 
 use std::time::Duration;
 
@@ -67,13 +68,14 @@ fn no_line(view: &View<'_>) -> Error {
     Error::corrupted("a lock is named that lies outside of the segment")
 }
 
-/// Locks the scope of `line`. What a dead owner left half done is rolled back first.
+/// Locks the scope of `line`. What a dead owner left half done is rolled back first. Returns the slot of the last
+/// owner.
 #[inline(always)]
 pub(crate) fn acquire<'m>(
     memory: &'m Memory,
     thread: Thread<'m>,
     line: LockLine<'m>,
-) -> Result<(), Error> {
+) -> Result<u32, Error> {
     thread.set_pending(line.word(WORD));
     // Acquire pairs with the Release in `release`: we see all that the last owner stored.
     let free =
@@ -81,9 +83,10 @@ pub(crate) fn acquire<'m>(
     if free.is_err() {
         acquire_contended(memory, line, thread).inspect_err(|_| thread.clear_pending())?;
     }
+    let before = line.load(OWNER);
     line.init(OWNER, thread.slot_number());
     enter(line);
-    Ok(())
+    Ok(before)
 }
 
 /// Locks the scope of `line` unless a living thread is inside. Returns whether it did. Does not wait.

@@ -47,10 +47,25 @@ impl<'m> Section<'m> {
     /// this very thread (a signal handler); what [`Memory::thread`] says if this thread has no slot yet.
     #[inline(always)]
     pub fn enter(memory: &'m Memory, scope: u32) -> Result<Self, Error> {
-        let desk = Hold::new(memory)?;
+        let mut desk = Hold::new(memory)?;
         let line = lock::line(desk.view(), scope)?;
-        lock::acquire(memory, desk.thread, line)?;
+        let place = (desk.view.base(), scope);
+        desk.stays.wait(place, line);
+        let before = lock::acquire(memory, desk.thread, line)?;
+        let thread = desk.thread.slot_number();
+        if before != thread {
+            desk.stays.meet(place, line, thread);
+        }
         Self::inside(memory, desk, (scope, line))
+    }
+
+    /// Says that the calling thread is about to wait for others: nobody need leave a scope to it any longer (see [`crate::stay`]).
+    pub fn end_stay(memory: &'m Memory) {
+        // If there is no desk at hand, its stay ends by itself.
+        if let Ok(mut desk) = Hold::new(memory) {
+            let desk = &mut *desk;
+            desk.stays.end(&desk.view, desk.thread.slot_number());
+        }
     }
 
     /// A section over a scope that is locked.

@@ -331,6 +331,7 @@ impl Waiter {
         if self.happened() || self.is_served_again()? {
             return Ok(true);
         }
+        Section::end_stay(&self.engine.memory);
         let begin_ns = futex::monotonic_ns();
         let deadline_ns = timeout.map(|timeout| begin_ns.saturating_add(nanoseconds(timeout)));
         let happened = self.spin(begin_ns, deadline_ns) || {
