@@ -89,6 +89,32 @@ def test_a_delayed_tuple_can_be_cancelled_before_it_is_seen(space):
         lease.cancel()
 
 
+def test_stat_counts_the_tuples_whose_lease_ends(space):
+    def leased():
+        return space.stat()["shapes"][0]["leased"]
+
+    space.put("job", 0)
+    leases = [space.put("job", k, lease=60) for k in range(1, 5)]
+    space.put("job", 5, after=60, lease=60)
+    space.put("job", 6, lease=None)
+    assert leased() == 5
+    leases[0].renew(120)
+    assert leased() == 5
+    space.take("job", 1)
+    leases[1].cancel()
+    assert leased() == 3
+    claim = space.claim("job", 3, max_attempts=1)
+    assert leased() == 3
+    claim.abort("not today")
+    assert space.stat()["shapes"][0]["dead"] == 1
+    assert leased() == 3
+    leases[3].renew(0.001)
+    space.wait_none("job", 4)
+    assert leased() == 2
+    leases[2].cancel()
+    assert leased() == 1  # that of the one that is not there yet
+
+
 def test_a_lease_counts_from_when_the_tuple_is_visible(space):
     lease = space.put("job", 1, after=60, lease=5)
     assert lease.expires_in == 5  # L3

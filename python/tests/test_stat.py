@@ -1,6 +1,8 @@
 """stat and explain."""
 
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import tupelo as ts
@@ -98,3 +100,16 @@ def test_explain_of_what_matches_counts(space):
     explanation = space.explain(ts.like("job", int) | ts.like("stop"))
     assert explanation.matches == 1
     assert explanation.nearest is None
+
+
+WAITS = "import sys, tupelo as ts; ts.connect(sys.argv[1]).take('job', int)"
+
+
+def test_stat_does_not_count_the_killed(shm, eventually):
+    """Nobody else comes by: stat itself sees to it (L5)."""
+    blocked = subprocess.Popen([sys.executable, "-c", WAITS, shm.url])
+    eventually(lambda: shm.stat()["waiters"] == 1)
+    blocked.kill()
+    blocked.wait()
+    eventually(lambda: shm.stat()["waiters"] == 0)
+    assert shm.stat()["processes"] == [{"pid": os.getpid(), "alive": True}]

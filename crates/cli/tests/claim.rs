@@ -191,6 +191,8 @@ fn a_leased_tuple_disappears_and_a_delayed_one_appears() {
     let shared = connect(&space);
     eventually(|| shared.count(&[template!["host", "b"]]) == Ok(0)); // L1
     assert_eq!(run(&["read", url, "host", "_", "--all"]).out, "(\"host\", \"a\")\n", "L3");
+    assert!(run(&["stat", url]).out.contains("  leased      1 tuple\n"));
+    assert!(run(&["top", url, "--count", "1"]).out.contains("LEASED"));
     run(&["put", url, "later", "--after", "10ms"]);
     assert_eq!(run(&["take", url, "later"]).out, "(\"later\")\n");
 }

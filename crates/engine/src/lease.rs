@@ -10,11 +10,11 @@ use crate::blocks;
 use crate::engine::{NEXT_FENCE, space_line};
 use crate::error::Error;
 use crate::events::EventKind;
-use crate::extension::{self, LEASE_END_MS, LEASE_NUMBER};
+use crate::extension::{self, Extension, LEASE_END_MS, LEASE_NUMBER};
 use crate::put::Incoming;
 use crate::record::{self, Record, STATE};
 use crate::registry::Kinds;
-use crate::stripe::{self, DELAYED_COUNT, Stripe};
+use crate::stripe::{self, DELAYED_COUNT, LEASED_COUNT, Stripe};
 use crate::timers::{self, wheel};
 use crate::waiters::deliver::Delivery;
 use std::sync::atomic::Ordering;
@@ -92,6 +92,9 @@ impl Engine {
         let Some(after) = terms.after else {
             let end_ms = terms.lease.map_or(0, timers::moment_in);
             extension.init64(LEASE_END_MS, end_ms);
+            if end_ms != 0 {
+                section.add(stripe.page(), LEASED_COUNT, 1);
+            }
             let delivery = self.deliver_new(section, stripe, record.reference, incoming)?;
             if !delivery.taken() {
                 self.link_youngest(section, stripe, record, incoming.fields)?;
@@ -103,7 +106,10 @@ impl Engine {
             return Ok(delivery);
         };
         self.require_turn(section.view())?;
-        extension.init64(LEASE_END_MS, terms.lease.map_or(0, milliseconds));
+        if let Some(lease) = terms.lease {
+            extension.init64(LEASE_END_MS, milliseconds(lease));
+            section.add(stripe.page(), LEASED_COUNT, 1);
+        }
         section.set(record.header, STATE, record::DELAYED);
         section.add(stripe.page(), DELAYED_COUNT, 1);
         wheel::arm(self, section, stripe, record.reference, timers::moment_in(after))?;
@@ -197,6 +203,7 @@ impl Engine {
                 Some(length) if state == record::DELAYED => milliseconds(length),
                 Some(length) => timers::moment_in(length),
             };
+            recount(section, stripe, extension, end_ms != 0);
             wheel::set64(section, extension, LEASE_END_MS, end_ms);
             if matches!(state, record::LIVE | record::DEAD) {
                 wheel::disarm(section, stripe, record.reference);
@@ -288,6 +295,20 @@ impl Engine {
         // One that has ended while the tuple was in somebody's hands ends the tuple when that comes back.
         let ended = state != record::DELAYED && timers::is_past(extension.load64(LEASE_END_MS));
         (extension.load64(LEASE_NUMBER) == lease.number && !ended).then_some((stripe, record))
+    }
+}
+
+/// Keeps count of the tuples whose lease ends, before that of this one `ends` or not any more. One that is freed has none.
+#[inline]
+pub(crate) fn recount<'m>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    extension: Extension<'m>,
+    ends: bool,
+) {
+    let ended = extension.load64(LEASE_END_MS) != 0;
+    if ends != ended {
+        section.add(stripe.page(), LEASED_COUNT, if ends { 1 } else { -1 });
     }
 }
 

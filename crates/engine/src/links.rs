@@ -15,6 +15,7 @@ use crate::extension;
 use crate::find::Hit;
 use crate::index::{self, BUILDING, CURSOR, DROPPING, Index, MASK, READY, STATE, key, ring};
 use crate::layout::Layout;
+use crate::lease;
 use crate::record::{self, EXTENSION, Header, NEXT, Record, SHAPE, STATE as RECORD_STATE};
 use crate::stripe::{INDEX_SET, RETURNS, Stripe};
 use crate::timers::wheel;
@@ -174,6 +175,7 @@ impl Engine {
         header: Header<'m>,
     ) -> Result<(), Error> {
         if let Some(extension) = extension::of(section.view(), header) {
+            lease::recount(section, stripe, extension, false);
             let block = history::detach(section, extension);
             history::free(section, &self.layout, stripe, block)?;
         }

@@ -78,6 +78,8 @@ pub struct ShapeStat {
     pub dead: u64,
     /// Tuples that are not visible yet (rule L3).
     pub delayed: u64,
+    /// Tuples whose lease ends (rule L1), wherever they are: also those that are claimed, dead, or not visible yet.
+    pub leased: u64,
     /// Tuples that open transactions have taken (rule X3).
     pub in_transactions: u64,
     /// Locks that open transactions have on tuples that they have read (rule X3).
@@ -137,12 +139,13 @@ pub struct TransactionStat {
 type Transactions = BTreeMap<(u32, u32), TransactionStat>;
 
 impl Engine {
-    /// What is in the space.
+    /// What is in the space. Who died in it is cleaned up after first, unless somebody looked for the dead just now.
     ///
     /// # Errors
     ///
     /// [`Error::Memory`] if the space is damaged.
     pub fn stat(&self) -> Result<Stat, Error> {
+        self.sweep_if_due()?;
         let view = self.memory.view();
         let line = arena::line(&view);
         let committed = line.load(arena::COMMITTED);
@@ -211,6 +214,7 @@ impl Engine {
             claims,
             dead: u64::from(stripe.page().load(stripe::DEAD_COUNT)),
             delayed: u64::from(stripe.page().load(stripe::DELAYED_COUNT)),
+            leased: u64::from(stripe.page().load(stripe::LEASED_COUNT)),
             in_transactions,
             read_locks,
             shape: kinds.to_shape(),

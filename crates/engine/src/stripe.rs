@@ -54,6 +54,9 @@ pub(crate) const NEXT_SEQUENCE: usize = 144;
 /// Tuples taken so far (two words). Statistics: not undone.
 pub(crate) const TAKES: usize = 152;
 
+/// Tuples whose lease ends, whatever else becomes of them: in the lists, held, dead, or not visible yet.
+pub(crate) const LEASED_COUNT: usize = 184;
+
 /// What is known of the wide waiters ([`crate::waiters::chain`]): twice the number of the change of their line up to
 /// which it is known, and whether one could match a tuple of this shape (two words). A hint: not undone.
 pub(crate) const WIDE_KNOWN: usize = 168;

@@ -27,6 +27,10 @@ fn let_it_end() {
     thread::sleep(Duration::from_millis(10));
 }
 
+fn leased(engine: &Engine) -> u64 {
+    engine.stat().unwrap().shapes.iter().map(|shape| shape.leased).sum()
+}
+
 fn sound(engine: &Engine) {
     engine.check().unwrap();
 }
@@ -119,8 +123,10 @@ fn a_lease_is_renewed_and_not_once_it_has_ended_l2() {
     assert_eq!(engine.renew(&kept, None), Err(Error::LeaseExpired));
     let free = engine.put_leased(&job(2), &lease(HOUR_MS)).unwrap();
     assert!(engine.expires_in(&free).unwrap() > Some(Duration::from_secs(3_500)));
+    assert_eq!(leased(&engine), 1);
     engine.renew(&free, None).unwrap();
     assert_eq!(engine.expires_in(&free).unwrap(), None);
+    assert_eq!(leased(&engine), 0);
     sound(&engine);
     assert_eq!(try_take(&engine, &any_job()), Some(2));
     assert_eq!(engine.expires_in(&free), Err(Error::LeaseExpired), "it was taken");

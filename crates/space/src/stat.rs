@@ -65,6 +65,8 @@ pub struct ShapeStat {
     pub dead: u64,
     /// Tuples that are not visible yet (rule L3).
     pub delayed: u64,
+    /// Tuples whose lease ends (rule L1), wherever they are: also those that are claimed, dead, or not visible yet.
+    pub leased: u64,
     /// Tuples that open transactions have taken (rule X3).
     pub in_transactions: u64,
     /// Locks that open transactions have on tuples that they have read (rule X3).
@@ -95,6 +97,7 @@ impl Space {
             claims: shape.claims,
             dead: shape.dead,
             delayed: shape.delayed,
+            leased: shape.leased,
             in_transactions: shape.in_transactions,
             read_locks: shape.read_locks,
             puts: shape.puts,

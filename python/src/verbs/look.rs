@@ -28,8 +28,8 @@ waiting, buffer, buffer_bytes, and how many events there were and were dropped),
 ones that have taken or read something here, a list of dicts: pid, taken, read, expires_in in seconds),
 processes (a list of dicts: pid, alive) and shapes (a list of dicts: kinds, entry and fields (the name
 of the class of entries and those of its fields, or None), count, bytes, waiting, claims, dead,
-delayed, in_transactions (tuples taken there), read_locks (on tuples read there), puts, takes, indexes;
-a claim is a dict: pid, fence, attempt, expires_in in seconds; an index is the list of the fields that
+delayed (by `after=`), leased (by `lease=`), in_transactions (tuples taken there), read_locks (on tuples
+read there), puts, takes, indexes; a claim is a dict: pid, fence, attempt, expires_in in seconds; an index is the list of the fields that
 it is over).
 
 >>> space.put(\"job\", 17)
@@ -124,6 +124,7 @@ fn shape_figures<'py>(py: Python<'py>, shape: &ShapeStat) -> PyResult<Bound<'py,
     dict.set_item("claims", claims)?;
     dict.set_item("dead", shape.dead)?;
     dict.set_item("delayed", shape.delayed)?;
+    dict.set_item("leased", shape.leased)?;
     dict.set_item("in_transactions", shape.in_transactions)?;
     dict.set_item("read_locks", shape.read_locks)?;
     dict.set_item("puts", shape.puts)?;

@@ -70,13 +70,15 @@ pub(super) fn shape_table(shapes: &[ShapeStat]) -> Vec<String> {
                 format::bytes(shape.bytes),
                 format::count(shape.waiting),
                 format::count(shape.claims.len() as u64),
+                format::count(shape.leased),
                 format::count(shape.dead),
                 format::count(shape.puts),
                 format::count(shape.takes),
             ]
         })
         .collect();
-    let heads = ["SHAPE", "COUNT", "BYTES", "WAITING", "CLAIMED", "DEAD", "PUTS", "TAKES"];
+    let heads =
+        ["SHAPE", "COUNT", "BYTES", "WAITING", "CLAIMED", "LEASED", "DEAD", "PUTS", "TAKES"];
     format::table(&heads, &rows)
 }
 
@@ -96,6 +98,7 @@ pub(super) fn shape_json(shape: &ShapeStat) -> serde_json::Value {
         "claims": shape.claims.iter().map(claim_json).collect::<Vec<_>>(),
         "dead": shape.dead,
         "delayed": shape.delayed,
+        "leased": shape.leased,
         "in_transactions": shape.in_transactions,
         "read_locks": shape.read_locks,
         "puts": shape.puts,

@@ -121,12 +121,14 @@ fn held(stat: &Stat) -> Vec<String> {
     lines.extend(listed("transaction", transactions.collect()));
     let dead: u64 = stat.shapes.iter().map(|shape| shape.dead).sum();
     let delayed: u64 = stat.shapes.iter().map(|shape| shape.delayed).sum();
-    if dead > 0 {
-        lines.push(format!("  dead        {}", format::plural(dead, "tuple", "tuples")));
-    }
-    if delayed > 0 {
-        lines.push(format!("  for later   {}", format::plural(delayed, "tuple", "tuples")));
-    }
+    let leased: u64 = stat.shapes.iter().map(|shape| shape.leased).sum();
+    let counted = [("dead     ", dead), ("for later", delayed), ("leased   ", leased)];
+    let there = counted.into_iter().filter(|(_, tuples)| *tuples > 0);
+    lines.extend(
+        there.map(|(what, tuples)| {
+            format!("  {what}   {}", format::plural(tuples, "tuple", "tuples"))
+        }),
+    );
     lines
 }
 

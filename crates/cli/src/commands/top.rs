@@ -178,13 +178,15 @@ fn table(look: &Look) -> Vec<String> {
             format::bytes(shape.bytes),
             format::count(shape.waiting),
             format::count(shape.claims.len() as u64),
+            format::count(shape.leased),
             format::count(shape.dead),
             rate(rates.puts_per_s),
             rate(rates.takes_per_s),
         ]
     };
     let rows: Vec<Vec<String>> = stat.shapes.iter().zip(&look.rates).map(row).collect();
-    let heads = ["SHAPE", "COUNT", "BYTES", "WAITING", "CLAIMED", "DEAD", "put/s", "take/s"];
+    let heads =
+        ["SHAPE", "COUNT", "BYTES", "WAITING", "CLAIMED", "LEASED", "DEAD", "put/s", "take/s"];
     lines.extend(format::table(&heads, &rows).into_iter().map(|line| format!("  {line}")));
     lines
 }

@@ -122,19 +122,20 @@ impl Check<'_, '_> {
             let stripe = Stripe::of_shape(self.view, shape);
             let records = self.check_records(&mut blocks, shape, &kinds)?;
             let indexes = self.check_indexes(&mut blocks, shape, &kinds, &records)?;
-            let dead = self.check_timers(&mut blocks, shape, &kinds, &records)?;
+            let in_hands = held.get(&shape).copied().unwrap_or_default();
+            let dead = self.check_timers(&mut blocks, shape, &kinds, (&records, in_hands))?;
             self.check_spares(&mut blocks, shape)?;
             let waiting = self.check_waiting(&mut blocks, shape, &filed)?;
             subscriptions += u64::from(waiting.subscribed);
-            let in_hands = held.get(&shape).copied().unwrap_or(0);
             let counted = stripe.page().load(stripe::HELD);
-            require(in_hands == counted, || {
-                format!("shape {shape} counts {counted} tuples in hands, but {in_hands} are named")
+            require(in_hands.records == counted, || {
+                let named = in_hands.records;
+                format!("shape {shape} counts {counted} tuples in hands, but {named} are named")
             })?;
             shapes.push(ShapeReport {
                 shape: kinds.to_shape(),
                 tuples: records.len() as u64,
-                held: u64::from(in_hands),
+                held: u64::from(in_hands.records),
                 dead,
                 waiting: u64::from(waiting.waiting()),
                 indexes,

@@ -17,6 +17,14 @@ use crate::registry::Kinds;
 use crate::stripe::{self, FIRST, LAST, NEXT_SEQUENCE, Stripe};
 use crate::waiters::{self, Want, cells};
 
+/// Tuples of a shape that somebody has in hands.
+#[derive(Clone, Copy, Default)]
+pub(super) struct InHands {
+    pub(super) records: u32,
+    /// Those whose lease ends.
+    pub(super) leased: u32,
+}
+
 impl Check<'_, '_> {
     /// Walks the base list of `shape`. Returns its records, oldest first.
     pub(super) fn check_records(
@@ -97,7 +105,7 @@ impl Check<'_, '_> {
 
     /// Records in the hands of waiters and threads, and what else threads have. Returns how many per shape
     /// count as held.
-    pub(super) fn check_held(&self, blocks: &mut Blocks) -> Result<BTreeMap<u32, u32>, Error> {
+    pub(super) fn check_held(&self, blocks: &mut Blocks) -> Result<BTreeMap<u32, InHands>, Error> {
         let mut held = BTreeMap::new();
         for number in 1..=cells::used(self.view) {
             let cell = waiters::cell(self.view, number);
@@ -140,7 +148,7 @@ impl Check<'_, '_> {
         &self,
         blocks: &mut Blocks,
         reference: u32,
-        held: &mut BTreeMap<u32, u32>,
+        held: &mut BTreeMap<u32, InHands>,
     ) -> Result<(), Error> {
         match record::header(self.view, reference).load(record::STATE) {
             record::TAKEN => self.claim_held(blocks, reference, held),
@@ -158,7 +166,7 @@ impl Check<'_, '_> {
         &self,
         blocks: &mut Blocks,
         reference: u32,
-        held: &mut BTreeMap<u32, u32>,
+        held: &mut BTreeMap<u32, InHands>,
     ) -> Result<(), Error> {
         let (shape, _) = record::shape_of(record::header(self.view, reference));
         require(shape < self.shapes, || {
@@ -169,7 +177,9 @@ impl Check<'_, '_> {
             format!("record {reference} in somebody's hands is marked as indexed: {marks:#b}")
         })?;
         self.claim_record(blocks, reference, shape, &self.kinds(shape)?, "a held record")?;
-        *held.entry(shape).or_default() += 1;
+        let in_hands = held.entry(shape).or_default();
+        in_hands.records += 1;
+        in_hands.leased += u32::from(self.lease_ends(reference));
         Ok(())
     }
 }

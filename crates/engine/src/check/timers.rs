@@ -2,25 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Check, memory::Blocks, require};
+use super::{Check, memory::Blocks, records::InHands, require};
 use crate::claim::list::{self, List};
 use crate::error::Error;
 use crate::extension::{self, LEASE_END_MS};
 use crate::record;
 use crate::registry::Kinds;
-use crate::stripe::{DEAD_COUNT, DELAYED_COUNT, Stripe, WHEEL};
+use crate::stripe::{self, DEAD_COUNT, DELAYED_COUNT, LEASED_COUNT, Stripe, WHEEL};
 use crate::timers::{holds, wheel};
 use crate::waiters::patience;
 
 impl Check<'_, '_> {
-    /// The claimed, the dead and the delayed records of `shape`, and its wheel. `live` are those in the base list.
-    /// Returns how many are dead.
+    /// The claimed, the dead and the delayed records of `shape`, and its wheel. `live` are those in the base list, and
+    /// others are in hands. Returns how many are dead.
     pub(super) fn check_timers(
         &self,
         blocks: &mut Blocks,
         shape: u32,
         kinds: &Kinds,
-        live: &[u32],
+        (live, in_hands): (&[u32], InHands),
     ) -> Result<u64, Error> {
         let stripe = Stripe::of_shape(self.view, shape);
         let wheel_block = stripe.page().load(WHEEL);
@@ -53,6 +53,7 @@ impl Check<'_, '_> {
         for reference in &dead {
             self.claim_record(blocks, *reference, shape, kinds, "a dead record")?;
         }
+        self.check_leased(stripe, in_hands, live.iter().chain(&dead).chain(armed.keys()))?;
         let counted = stripe.page().load(DEAD_COUNT);
         require(dead.len() == counted as usize, || {
             format!("shape {shape} counts {counted} dead records, its list has {}", dead.len())
@@ -80,11 +81,33 @@ impl Check<'_, '_> {
         })
     }
 
+    /// The shape counts those in hands and those among `others` whose lease ends, which may come twice.
+    fn check_leased<'r>(
+        &self,
+        stripe: Stripe<'_>,
+        in_hands: InHands,
+        others: impl Iterator<Item = &'r u32>,
+    ) -> Result<(), Error> {
+        let is_elsewhere = |reference: u32| {
+            matches!(self.state(reference), record::LIVE | record::DEAD | record::DELAYED)
+        };
+        let others: BTreeSet<u32> = others
+            .copied()
+            .filter(|reference| is_elsewhere(*reference) && self.lease_ends(*reference))
+            .collect();
+        let (leased, counted) =
+            (others.len() + in_hands.leased as usize, stripe.page().load(LEASED_COUNT));
+        require(leased == counted as usize, || {
+            let shape = stripe::shape_of(stripe.scope());
+            format!("shape {shape} counts {counted} tuples with a lease, and has {leased}")
+        })
+    }
+
     fn state(&self, reference: u32) -> u32 {
         record::header(self.view, reference).load(record::STATE)
     }
 
-    fn lease_ends(&self, reference: u32) -> bool {
+    pub(super) fn lease_ends(&self, reference: u32) -> bool {
         extension::of(self.view, record::header(self.view, reference))
             .is_some_and(|extension| extension.load64(LEASE_END_MS) != 0)
     }
