@@ -7,7 +7,9 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
+import calls
 import pytest
 
 import tupelo as ts
@@ -199,6 +201,23 @@ def test_the_puts_of_tasks_wait_as_the_synchronous_ones_do(url):
         assert space.stat()["waiters"] == 0
 
 
+@contextmanager
+def rescued(space):
+    """Make room after a while for a loop that is held up: the test fails then, and ends."""
+    rescue = threading.Timer(20, space.take_all, args=("n", int))
+    rescue.daemon = True
+    rescue.start()
+    yield
+    rescue.cancel()
+
+
+async def in_line_for_room(shared, waiting):
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert (await shared.stat())["waiting_for_room"] == 1
+    assert not waiting.done()
+
+
 async def queue_put(shared):
     await awaited.Queue(shared, "mail").put("a letter")
 
@@ -234,20 +253,54 @@ def test_a_battery_that_waits_for_room_does_not_hold_up_the_loop(url, needs_room
     async def main():
         async with aio.connect(url) as shared:
             waiting = asyncio.create_task(needs_room(shared))
-            for _ in range(100):
-                await asyncio.sleep(0)
-            assert (await shared.stat())["waiting_for_room"] == 1
+            await in_line_for_room(shared, waiting)
             await shared.take("n", int, timeout=0)
             await waiting
 
-    with full(url, "wait", 2) as space:
-        # Ends what a loop that is held up would wait for, so that the test fails then.
-        rescue = threading.Timer(20, space.take_all, args=("n", int))
-        rescue.daemon = True
-        rescue.start()
+    with full(url, "wait", 2) as space, rescued(space):
         asyncio.run(main())
-        rescue.cancel()
         assert space.stat()["waiters"] == 0
+
+
+async def task_of_eval(shared):
+    await shared.eval("d", ts.call(calls.double, 2), on="workers")
+
+
+async def task_of_a_worker(shared):
+    await awaited.worker(shared.url)(calls.double).submit(2)
+
+
+@pytest.mark.parametrize("submit", [task_of_eval, task_of_a_worker])
+def test_a_task_for_others_waits_for_room_in_the_loop(shm_url, submit):
+    async def main():
+        async with aio.connect(shm_url) as shared:
+            waiting = asyncio.create_task(submit(shared))
+            await in_line_for_room(shared, waiting)
+            await shared.take("n", int, timeout=0)
+            await shared.read("tupelo.task", REST)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            assert await shared.count("tupelo.task", REST) == 0
+
+    with full(shm_url, "wait", 2) as space, rescued(space):
+        asyncio.run(main())
+        assert space.stat()["waiting_for_room"] == 0
+
+
+def test_a_task_for_a_pool_waits_for_room_in_the_loop(url):
+    async def main():
+        async with aio.connect(url) as shared, awaited.Pool(url, workers=1) as pool:
+            with pytest.raises(ts.SpaceFull):
+                while True:
+                    await shared.put("n", 1, timeout=0)
+            waiting = asyncio.create_task(pool.submit(calls.double, 2))
+            await in_line_for_room(shared, waiting)
+            await shared.take_all("n", int)
+            assert await waiting == 4
+
+    with ts.connect(url, tuples_max=4, when_full="wait") as space, rescued(space):
+        asyncio.run(main())
 
 
 def test_a_block_that_is_cancelled_while_it_waits_for_room_gives_its_tuple_back(url):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tupelo._native import Seconds
     from tupelo.tasks.local import LocalPool
+    from tupelo.tasks.mailbox import TaskFuture
 
 __all__ = ["Pool"]
 
@@ -115,9 +116,12 @@ class Pool:
         self, function: Callable[P, R], /, *arguments: P.args, **keywords: P.kwargs
     ) -> R:
         """Call a function once; return its result. Cancelling withdraws a task that waits."""
-        pool, _ = self._started()
-        future = self._terms.submit(pool, function, arguments, keywords)
-        return cast("R", await asyncio.wrap_future(future))
+        pool, space = self._started()
+
+        def put() -> TaskFuture:
+            return self._terms.submit(pool, function, arguments, keywords, timeout_s=0)
+
+        return cast("R", await asyncio.wrap_future(await space._with_room(put, None)))
 
     def pids(self) -> list[int]:
         """Return the process ids of the workers; of threads, none."""

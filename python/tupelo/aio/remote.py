@@ -6,6 +6,7 @@ import asyncio
 import functools
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
+from tupelo.aio.space import Space
 from tupelo.batteries.core.remote import Address, Terms
 
 TYPE_CHECKING = False
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from tupelo._native import Seconds
+    from tupelo.tasks.mailbox import TaskFuture
 
 __all__ = ["RemoteFunction", "worker"]
 
@@ -56,6 +58,7 @@ class RemoteFunction(Generic[P, R]):
         self._function = function
         self.address = address
         """Where its tasks go, and on what terms."""
+        self._connected: Space | None = None
 
     def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R:
         """Call the function here."""
@@ -70,7 +73,18 @@ class RemoteFunction(Generic[P, R]):
 
         Cancelling withdraws a task that no worker has begun.
         """
-        return cast("R", await asyncio.wrap_future(self.address.submit(arguments, keywords)))
+
+        def put() -> TaskFuture:
+            return self.address.submit(arguments, keywords, timeout_s=0)
+
+        return cast("R", await asyncio.wrap_future(await self._space()._with_room(put, None)))
+
+    def _space(self) -> Space:
+        """Return the connection by which this process puts tasks, for those that wait for room."""
+        connection = self.address.connection()
+        if self._connected is None or self._connected.blocking is not connection:
+            self._connected = Space(connection)
+        return self._connected
 
     async def dead(self) -> list[dict[str, Any]]:
         """Return the tasks that have failed, the oldest first, and leave them where they are."""

@@ -24,6 +24,7 @@ from tupelo.errors import SpaceFull
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
+    from concurrent.futures import Future
     from typing import Any, Literal, Self, TypeAlias, TypedDict, TypeVar
 
     from tupelo._native import EventKind, Explanation, Order, Seconds, Template
@@ -179,8 +180,13 @@ class Space:
 
         A task that is cancelled withdraws the work if nobody has begun.
         """
+        from tupelo.tasks import evaluation  # noqa: PLC0415 - only who evaluates needs it
+
+        def put() -> Future[Any]:
+            return evaluation.evaluate(self._space, fields, on, timeout_s=0)
+
         computed: tuple[Any, ...]
-        computed = await asyncio.wrap_future(self._space.eval(*fields, on=on))
+        computed = await asyncio.wrap_future(await self._with_room(put, None))
         return computed
 
     def transaction(self, *others: Space, ttl: Seconds = 30) -> Transaction:

@@ -32,8 +32,13 @@ ATTEMPTS_MAX = 1
 WAYS = ("processes", "threads", "workers")
 
 
-def evaluate(space: Space, fields: tuple[Any, ...], on: str | None) -> Future[Any]:
-    """Put the task for a tuple; return its future. The arguments are those of `Space.eval`."""
+def evaluate(
+    space: Space, fields: tuple[Any, ...], on: str | None, *, timeout_s: float | None = None
+) -> Future[Any]:
+    """Put the task for a tuple; return its future.
+
+    The arguments are those of `Space.eval`, and the longest wait for room, as for `Space.put`.
+    """
     calls = [field for field in fields if type(field) is Call]
     if not calls:
         message = (
@@ -45,10 +50,12 @@ def evaluate(space: Space, fields: tuple[Any, ...], on: str | None) -> Future[An
         queue = functions.public_path_of(calls[0].function)
         asked = tuple(_asked(field, functions.public_path_of) for field in fields)
         mailbox = _mailbox(space)
-        return mailbox.submit(queue, protocol.EVAL, asked, {}, attempts_max=ATTEMPTS_MAX)
+        return mailbox.submit(
+            queue, protocol.EVAL, asked, {}, attempts_max=ATTEMPTS_MAX, timeout_s=timeout_s
+        )
     asked = tuple(_asked(field, functions.sendable) for field in fields)
     pool = _pool(space, threads=way == "threads")
-    future = pool.submit(protocol.EVAL, asked, {}, attempts_max=ATTEMPTS_MAX)
+    future = pool.submit(protocol.EVAL, asked, {}, attempts_max=ATTEMPTS_MAX, timeout_s=timeout_s)
     try:
         pool.grow(len(pool.mailbox.due()))
     except BaseException:

@@ -106,8 +106,9 @@ class LocalPool:
         keywords: dict[str, Any],
         *,
         attempts_max: int,
+        timeout_s: float | None = None,
     ) -> TaskFuture:
-        """Put a task, and return its future.
+        """Put a task, and return its future. The arguments are those of `Mailbox.submit`.
 
         Raises:
             RemoteError: there are no workers any more, and why.
@@ -115,7 +116,12 @@ class LocalPool:
         if self.broken is not None:
             raise self.broken
         return self.mailbox.submit(
-            self.queue, function, arguments, keywords, attempts_max=attempts_max
+            self.queue,
+            function,
+            arguments,
+            keywords,
+            attempts_max=attempts_max,
+            timeout_s=timeout_s,
         )
 
     def grow(self, tasks: int) -> None:

@@ -9,6 +9,7 @@ import os
 import secrets
 import threading
 from concurrent.futures import Future
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -87,9 +88,19 @@ class Mailbox:
         keywords: dict[str, Any],
         *,
         attempts_max: int,
+        timeout_s: float | None = None,
         put: Callable[..., object] | None = None,
     ) -> TaskFuture:
-        """Put a task, by `put` if that is given; return the future of its answer.
+        """Put a task; return the future of its answer.
+
+        Args:
+            queue: who is to do it.
+            function: what the worker calls.
+            arguments: its arguments,
+            keywords: also by name.
+            attempts_max: how often it is tried.
+            timeout_s: longest wait for room, as for `Space.put`.
+            put: what puts it instead of the space, without a wait for room.
 
         Raises:
             NotEncodable: the function or an argument can not be stored.
@@ -101,7 +112,7 @@ class Mailbox:
         with self._lock:
             self._due[number] = future
         try:
-            (put or self.space.put)(*task.to_tuple())
+            (put or partial(self.space.put, timeout=timeout_s))(*task.to_tuple())
         except BaseException:
             self._forget(number)
             raise

@@ -143,10 +143,13 @@ class Terms(NamedTuple):
         function: Callable[..., Any],
         arguments: tuple[Any, ...],
         keywords: dict[str, Any],
+        timeout_s: float | None = None,
     ) -> TaskFuture:
-        """Put one task."""
+        """Put one task, waiting for room as `Space.put` does."""
         sent = functions.sendable(function)
-        return pool.submit(sent, arguments, keywords, attempts_max=self.retries + 1)
+        return pool.submit(
+            sent, arguments, keywords, attempts_max=self.retries + 1, timeout_s=timeout_s
+        )
 
     def pids(self, pool: LocalPool) -> list[int]:
         """Return the process ids of the workers."""

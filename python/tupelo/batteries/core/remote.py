@@ -86,11 +86,25 @@ class Address:
         """Return how it is to be served."""
         return public_terms(self.queue, self.terms.ttl_s, self.terms.timeout_s)
 
-    def submit(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> TaskFuture:
-        """Put a task; return the future of its answer."""
+    def submit(
+        self,
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any],
+        timeout_s: float | None = None,
+    ) -> TaskFuture:
+        """Put a task, waiting for room as `Space.put` does; return the future of its answer."""
         return self._own_mailbox().submit(
-            self.queue, self.queue, arguments, keywords, attempts_max=self.terms.retries + 1
+            self.queue,
+            self.queue,
+            arguments,
+            keywords,
+            attempts_max=self.terms.retries + 1,
+            timeout_s=timeout_s,
         )
+
+    def connection(self) -> Space:
+        """Return the connection by which this process puts tasks."""
+        return self._own_mailbox().space
 
     def dead(self) -> list[dict[str, Any]]:
         """Return the tasks that have failed."""
