@@ -166,9 +166,8 @@ pub(crate) fn to_python<'py>(
     py: Python<'py>,
     array: &ArrayView<'_>,
 ) -> Result<Bound<'py, PyAny>, Refusal> {
-    let shape = PyTuple::new(py, array.shape())?;
     if let Some(numpy_empty) = numpy_empty(py) {
-        let result = numpy_empty.call1((shape, array.dtype().name()))?;
+        let result = numpy_empty.call1((numpy_shape(py, array)?, array.dtype().name()))?;
         Buffer::get(&result, ffi::PyBUF_WRITABLE)?.fill(array.data());
         return Ok(result);
     }
@@ -178,6 +177,7 @@ pub(crate) fn to_python<'py>(
             "install numpy",
         ));
     };
+    let shape = PyTuple::new(py, array.shape())?;
     let bytes = PyByteArray::new(py, array.data());
     let view = py.import("builtins")?.getattr("memoryview")?.call1((bytes,))?;
     // `cast` refuses a shape with a zero in it, and one without dimensions.
@@ -186,6 +186,15 @@ pub(crate) fn to_python<'py>(
     } else {
         view.call_method1("cast", (code, shape))?
     })
+}
+
+/// The shape as numpy takes it: for one dimension a number, with which it is twice as fast as with a tuple.
+fn numpy_shape<'py>(py: Python<'py>, array: &ArrayView<'_>) -> PyResult<Bound<'py, PyAny>> {
+    let mut sizes = array.shape();
+    match (sizes.len(), sizes.next()) {
+        (1, Some(size)) => Ok(size.into_pyobject(py)?.into_any()),
+        _ => Ok(PyTuple::new(py, array.shape())?.into_any()),
+    }
 }
 
 /// `numpy.empty`, or `None` where numpy can not be imported.

@@ -226,7 +226,10 @@ class Queue(Generic[T]):
         ...
         tupelo.Timeout: TUP-003: queue 'small' had no room within 0.01 s, its maxsize is 1
         """
-        run(self._core.put(item, priority=priority, after=after, timeout=timeout))
+        if self._core.maxsize is None:
+            self._core.put_blocking(item, priority, after, timeout)
+        else:
+            run(self._core.put(item, priority=priority, after=after, timeout=timeout))
 
     def get(self, timeout: Seconds | None = None) -> Delivery[T]:
         """Claim the next item, waiting for one. Who has waited longest is served first (T3).
