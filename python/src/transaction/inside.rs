@@ -1,13 +1,12 @@
-//! Transactions as objects of Python (rules X1 to X7).
+//! A space as a transaction sees it (rule X6), with the verbs of a space.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use tupelo::{Inside, Order, Outcome, TemplateRef, Transaction as Held, Want};
+use tupelo::{Inside, Order, Outcome, TemplateRef, Transaction, Want};
 
 use crate::arguments::{self, Source};
 use crate::call::Argument;
@@ -17,7 +16,7 @@ use crate::results;
 use crate::space::Handle;
 use crate::template;
 use crate::timeout;
-use crate::verbs::bulk::{count, optional_count};
+use crate::verbs::bulk::{at_least_and_most, optional_count};
 use crate::verbs::put::collect;
 use crate::verbs::swap::new_fields;
 use crate::verbs::waiter::WaiterObject;
@@ -30,40 +29,14 @@ use crate::waiting::{self, Deadline};
 /// taken, nobody else can read or take; what it has read, others can read and not take (X3).
 #[pyclass(frozen, subclass, module = "tupelo", name = "TransactionSpace")]
 pub(crate) struct InsideObject {
-    held: Arc<Held>,
-    at: usize,
-    space: Py<Handle>,
-}
-
-/// Operations on one or several spaces that take effect together, or not at all.
-///
-/// Made by `Space.transaction`. As a context manager it commits at the end of its block; an exception aborts it. Its own
-/// verbs work on the space that it was made by, and `on` gives the others. It belongs to the thread that began it.
-///
-///     >>> space.put("account", "alice", 100)
-///     >>> with space.transaction() as t:
-///     ...     _, _, money = t.take("account", "alice", int)
-///     ...     t.put("account", "alice", money - 10)
-///     >>> space.take("account", "alice", int)
-///     ('account', 'alice', 90)
-#[pyclass(frozen, extends = InsideObject, module = "tupelo", name = "Transaction")]
-pub(crate) struct TransactionObject {
-    spaces: Vec<Py<Handle>>,
-}
-
-/// The object for a transaction over `spaces`.
-pub(crate) fn object(
-    py: Python<'_>,
-    held: Held,
-    spaces: Vec<Py<Handle>>,
-) -> PyResult<Bound<'_, TransactionObject>> {
-    let first = InsideObject { held: Arc::new(held), at: 0, space: spaces[0].clone_ref(py) };
-    let initial = PyClassInitializer::from(first).add_subclass(TransactionObject { spaces });
-    Bound::new(py, initial)
+    pub(super) held: Arc<Transaction>,
+    /// Which of its spaces.
+    pub(super) at: usize,
+    pub(super) space: Py<Handle>,
 }
 
 impl InsideObject {
-    fn inside(&self) -> Inside<'_> {
+    pub(super) fn inside(&self) -> Inside<'_> {
         self.held.at(self.at)
     }
 
@@ -71,7 +44,7 @@ impl InsideObject {
         self.space.get()
     }
 
-    fn exception(&self, py: Python<'_>, failure: Failure) -> PyErr {
+    pub(super) fn exception(&self, py: Python<'_>, failure: Failure) -> PyErr {
         self.handle().exception(py, failure)
     }
 
@@ -323,13 +296,7 @@ impl InsideObject {
         timeout: Given<'_, 'py>,
         fields: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let at_most = count("n", n)?;
-        let at_least = at_least.map_or(Ok(None), |least| optional_count("at_least", least))?;
-        let at_least = at_least.unwrap_or(at_most);
-        if at_least > at_most {
-            let problem = format!("at_least is {at_least}, more than n, which is {at_most}");
-            return Err(PyValueError::new_err(problem));
-        }
+        let (at_least, at_most) = at_least_and_most(n, at_least)?;
         let timeout = seconds(timeout)?;
         let taken = self.with_template((template, fields), |template, sink| {
             self.retry(template, sink.py, ("take_many", timeout), || {
@@ -461,98 +428,4 @@ impl InsideObject {
     fn __repr__(&self) -> String {
         format!("<TransactionSpace {}>", self.inside().space().url())
     }
-}
-
-#[pymethods]
-impl TransactionObject {
-    /// Another space of the transaction, as the transaction sees it.
-    ///
-    /// Raises:
-    ///     `TypeError`: it is no space.
-    ///     `ValueError`: the transaction was not begun over it.
-    fn on(slf: &Bound<'_, Self>, space: &Bound<'_, PyAny>) -> PyResult<InsideObject> {
-        let Ok(space) = space.cast::<Handle>() else {
-            let class = crate::known::class_name(space);
-            return Err(PyTypeError::new_err(format!(
-                "on() is given a space of this transaction, not a {class}"
-            )));
-        };
-        let first = slf.as_super().get();
-        let inside = first.held.on(space.get().space());
-        let at = inside.map_err(|error| first.exception(slf.py(), error.into()))?.number();
-        let space = slf.get().spaces[at].clone_ref(slf.py());
-        Ok(InsideObject { held: Arc::clone(&first.held), at, space })
-    }
-
-    /// Make everything happen at one moment (rule X1).
-    ///
-    /// Raises:
-    ///     `Aborted`: the ttl has passed, and everything is as it was.
-    ///     `SpaceFull`: there is no room. Nothing happened, and the transaction goes on.
-    ///     `ValueError`: it was committed or aborted before.
-    fn commit(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let first = slf.as_super().get();
-        first.held.commit().map_err(|error| first.exception(slf.py(), error.into()))
-    }
-
-    /// Undo everything: what was taken is back with its identity, age and place (rule X5).
-    ///
-    /// Raises:
-    ///     `ValueError`: it was committed or aborted before.
-    fn abort(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let first = slf.as_super().get();
-        first.held.abort().map_err(|error| first.exception(slf.py(), error.into()))
-    }
-
-    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    /// Commit, unless the block has committed or aborted; abort if it raised. A block that has gone on after
-    /// `Aborted` ends with it: nothing of what it did has happened.
-    #[pyo3(signature = (_kind, exception, _traceback, /))]
-    fn __exit__(
-        slf: &Bound<'_, Self>,
-        _kind: &Bound<'_, PyAny>,
-        exception: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        if slf.as_super().get().held.is_ended() {
-            return Ok(());
-        }
-        if !exception.is_none() {
-            return Self::abort(slf);
-        }
-        let committed = Self::commit(slf);
-        if committed.is_err() && slf.as_super().get().held.is_open() {
-            // Nobody is left who could try again.
-            Self::abort(slf)?;
-        }
-        committed
-    }
-
-    fn __repr__(slf: &Bound<'_, Self>) -> String {
-        let first = slf.as_super().get();
-        let state = if first.held.is_open() { "open" } else { "ended" };
-        format!("<Transaction {}, {state}>", first.inside().space().url())
-    }
-}
-
-/// The spaces of a transaction that `first` begins over `others` too.
-///
-/// # Errors
-///
-/// `TypeError` for what is no space.
-pub(crate) fn spaces(first: Py<Handle>, others: &[Argument<'_, '_>]) -> PyResult<Vec<Py<Handle>>> {
-    let mut spaces = vec![first];
-    for other in others {
-        let Ok(space) = other.cast::<Handle>() else {
-            let class = crate::known::class_name(other);
-            return Err(PyTypeError::new_err(format!(
-                "transaction() is given the other spaces that it is over, not a {class}"
-            )));
-        };
-        spaces.push(space.to_owned().unbind());
-    }
-    Ok(spaces)
 }

@@ -112,21 +112,33 @@ Raises:
             )
             .into());
         };
-        let at_most = count("n", at_most)?;
-        let at_least = at_least.map_or(Ok(None), |least| optional_count("at_least", least))?;
-        let at_least = at_least.unwrap_or(at_most);
-        if at_least > at_most {
-            return Err(PyValueError::new_err(format!(
-                "at_least is {at_least}, more than n, which is {at_most}"
-            ))
-            .into());
-        }
+        let numbers = at_least_and_most(at_most, at_least.map(|least| &**least))?;
         let timeout = timeout::seconds("timeout", timeout)?;
         let taken = call.with_template(|template| {
-            take_many(call, template, (at_least, at_most), Deadline::after(timeout))
+            take_many(call, template, numbers, Deadline::after(timeout))
         })?;
         Ok(PyList::new(call.py, taken)?.into_any())
     }
+}
+
+/// How many tuples `take_many` takes at least, and at most.
+///
+/// # Errors
+///
+/// `ValueError` and `TypeError` for what are no such numbers.
+pub(crate) fn at_least_and_most(
+    n: &Bound<'_, PyAny>,
+    at_least: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(usize, usize)> {
+    let at_most = count("n", n)?;
+    let at_least = at_least.map_or(Ok(None), |least| optional_count("at_least", least))?;
+    let at_least = at_least.unwrap_or(at_most);
+    if at_least > at_most {
+        return Err(PyValueError::new_err(format!(
+            "at_least is {at_least}, more than n, which is {at_most}"
+        )));
+    }
+    Ok((at_least, at_most))
 }
 
 fn take_many<'py>(
