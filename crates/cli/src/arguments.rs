@@ -160,6 +160,17 @@ pub(crate) struct Put {
     pub(crate) timeout: Option<Duration>,
 }
 
+/// Which tuples a command is about.
+#[derive(Args)]
+pub(crate) struct Sought {
+    /// The space, then a pattern per field
+    #[arg(value_names = ["URL", "PATTERN"], allow_negative_numbers = true)]
+    pub(crate) words: Vec<String>,
+    /// Only if this holds of the whole tuple `f`, in CEL, as in 'f[1] % 2 == 0'; of an entry the fields are names
+    #[arg(long = "where", value_name = "CONDITION")]
+    pub(crate) condition: Option<String>,
+}
+
 /// `take`, which can also claim.
 #[derive(Args)]
 pub(crate) struct Take {
@@ -193,9 +204,8 @@ Examples:
     help_template = HELP
 )]
 pub(crate) struct Find {
-    /// The space, then a pattern per field
-    #[arg(value_names = ["URL", "PATTERN"], allow_negative_numbers = true)]
-    pub(crate) words: Vec<String>,
+    #[command(flatten)]
+    pub(crate) sought: Sought,
     /// Do not wait; exit with 3 if nothing matches
     #[arg(long = "try", conflicts_with_all = ["all", "timeout"])]
     pub(crate) now: bool,
@@ -211,9 +221,6 @@ pub(crate) struct Find {
     /// Which of several: fifo (the oldest), lifo, random, any, max:FIELD, min:FIELD (counted from 0)
     #[arg(long, value_name = "ORDER", value_parser = order)]
     pub(crate) order: Option<Order>,
-    /// Only if this holds of the whole tuple `f`, in CEL, as in 'f[1] % 2 == 0'; of an entry the fields are names
-    #[arg(long = "where", value_name = "CONDITION")]
-    pub(crate) condition: Option<String>,
 }
 
 #[derive(Args)]
@@ -229,9 +236,8 @@ Examples:
     help_template = HELP
 )]
 pub(crate) struct Watch {
-    /// The space, then a pattern per field
-    #[arg(value_names = ["URL", "PATTERN"], allow_negative_numbers = true)]
-    pub(crate) words: Vec<String>,
+    #[command(flatten)]
+    pub(crate) sought: Sought,
     /// What to print: put, take (for good), expire (gone, nobody has it), return (back from a claim)
     #[arg(long, value_name = "EVENTS", value_delimiter = ',', value_parser = event, default_value = "put")]
     pub(crate) on: Vec<EventKind>,
@@ -241,9 +247,6 @@ pub(crate) struct Watch {
     /// End after this long, as in 5s, 200ms, 2min; exit with 3
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
-    /// Only if this holds of the whole tuple `f`, in CEL, as in 'f[1] % 2 == 0'; of an entry the fields are names
-    #[arg(long = "where", value_name = "CONDITION")]
-    pub(crate) condition: Option<String>,
     /// How many events may wait until the oldest are dropped
     #[arg(long, value_name = "COUNT", default_value_t = 1024)]
     pub(crate) buffer: usize,
@@ -315,12 +318,8 @@ Examples:
     help_template = HELP
 )]
 pub(crate) struct Dead {
-    /// The space, then perhaps a pattern per field
-    #[arg(value_names = ["URL", "PATTERN"], allow_negative_numbers = true)]
-    pub(crate) words: Vec<String>,
-    /// Only if this holds of the whole tuple `f`, in CEL, as in 'f[1] % 2 == 0'; of an entry the fields are names
-    #[arg(long = "where", value_name = "CONDITION")]
-    pub(crate) condition: Option<String>,
+    #[command(flatten)]
+    pub(crate) sought: Sought,
 }
 
 #[derive(Args)]
@@ -335,12 +334,8 @@ Examples:
     help_template = HELP
 )]
 pub(crate) struct Requeue {
-    /// The space, then a pattern per field
-    #[arg(value_names = ["URL", "PATTERN"], allow_negative_numbers = true)]
-    pub(crate) words: Vec<String>,
-    /// Only if this holds of the whole tuple `f`, in CEL, as in 'f[1] % 2 == 0'; of an entry the fields are names
-    #[arg(long = "where", value_name = "CONDITION")]
-    pub(crate) condition: Option<String>,
+    #[command(flatten)]
+    pub(crate) sought: Sought,
 }
 
 #[derive(Args)]
@@ -354,15 +349,11 @@ Examples:
     help_template = HELP
 )]
 pub(crate) struct Rm {
-    /// The space, then perhaps a pattern per field
-    #[arg(value_names = ["URL", "PATTERN"], allow_negative_numbers = true)]
-    pub(crate) words: Vec<String>,
+    #[command(flatten)]
+    pub(crate) sought: Sought,
     /// Do not ask
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// Only if this holds of the whole tuple `f`, in CEL, as in 'f[1] % 2 == 0'; of an entry the fields are names
-    #[arg(long = "where", value_name = "CONDITION")]
-    pub(crate) condition: Option<String>,
 }
 
 #[derive(Args)]

@@ -7,10 +7,13 @@ use std::fmt;
 
 use tupelo::{Condition, ParseError, Pattern, Template, TemplateRef, Tuple, TupleView, Value};
 
+use crate::arguments::Sought;
 use crate::failure::Failure;
 
 /// Words that begin with one of these and `://` are spaces; `http://…` is a field like any other.
 const SCHEMES: [&str; 7] = ["mem", "shm", "file", "unix", "tcp", "tls", "cluster"];
+/// The word for any fields.
+const EVERYTHING: &str = "...";
 /// The environment variable that names the space where no word does.
 const URL_VARIABLE: &str = "TUPELO_URL";
 
@@ -61,6 +64,41 @@ fn is_space(word: &str) -> bool {
 pub(crate) fn tuple(words: &[String]) -> Result<Tuple, Failure> {
     let tuple = Tuple::parse_words(words.iter().map(String::as_str));
     tuple.map_err(|error| wrong(words, &error, |word| Value::parse_word(word).is_err()))
+}
+
+impl Sought {
+    /// The space, and the template for the tuples; there must be a word per field.
+    pub(crate) fn asked(self, url: Option<String>) -> Result<(String, Asked), Failure> {
+        let (url, words) = space_and_fields(self.words, url)?;
+        Ok((url, Asked::parse(&words)?.on_condition(self.condition.as_deref())?))
+    }
+
+    /// As [`Sought::asked`]; without words it is every tuple.
+    pub(crate) fn asked_or_all(self, url: Option<String>) -> Result<(String, Asked), Failure> {
+        let (url, mut words) = space_and_words(self.words, url)?;
+        if words.is_empty() {
+            words.push(EVERYTHING.to_owned());
+        }
+        Ok((url, Asked::parse(&words)?.on_condition(self.condition.as_deref())?))
+    }
+
+    /// As [`Sought::asked`]; without words it is the space itself, and no template.
+    pub(crate) fn asked_or_space(
+        self,
+        url: Option<String>,
+    ) -> Result<(String, Option<Asked>), Failure> {
+        let (url, words) = space_and_words(self.words, url)?;
+        if words.is_empty() && self.condition.is_some() {
+            return Err(Failure::Usage(format!(
+                "which tuples of {url}?\n  Add their patterns; `{EVERYTHING}` is every tuple."
+            )));
+        }
+        if words.is_empty() {
+            return Ok((url, None));
+        }
+        let asked = Asked::parse(&words)?.on_condition(self.condition.as_deref())?;
+        Ok((url, Some(asked)))
+    }
 }
 
 /// The template that the words are, each one pattern in the text notation.

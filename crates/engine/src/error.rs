@@ -165,7 +165,7 @@ impl fmt::Display for Error {
             }
             Self::LimitExceeded { what, limit } => write!(f, "no more than {limit} {what}"),
             Self::TransactionTooBig { limit } => {
-                write!(f, "one atomic step changes more than {limit} words: do it in smaller steps")
+                write!(f, "one atomic step changes more than {limit} words")
             }
             Self::ClaimLost { pid: Some(pid) } => {
                 write!(f, "the claim ran out, and process {pid} has the tuple now")
@@ -207,10 +207,11 @@ impl fmt::Display for Fullness {
         if *in_line > 0 {
             return write!(f, "space is full: what room there is is for {in_line} who wait for it");
         }
+        let tuple_s = if *tuples == 1 { "tuple" } else { "tuples" };
         if let Some(max) = self.tuples_max.filter(|max| tuples >= max) {
-            return write!(f, "space is full: {tuples} tuples, and it was created for {max}");
+            return write!(f, "space is full: {tuples} {tuple_s}, and it was created for {max}");
         }
-        write!(f, "space is full: {tuples} tuples in {used_bytes} of {max_bytes} bytes")?;
+        write!(f, "space is full: {tuples} {tuple_s} in {used_bytes} of {max_bytes} bytes")?;
         self.system.as_ref().map_or(Ok(()), |said| write!(f, " ({said})"))
     }
 }

@@ -7,44 +7,16 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use support::transactions::{LONG, begin, contents, jobs, read, take, take_in};
 use support::{any, any_job, count, engine, job, number, this_job, try_claim, try_read, try_take};
-use tupelo_engine::{Engine, Error, Order, Outcome, Transaction, Waiter, Want};
+use tupelo_engine::{Error, Order, Outcome, Transaction, Waiter, Want};
 use tupelo_tuple::{Field, Kind, PatternRef, TemplateRef};
 
-const LONG: Duration = Duration::from_secs(3600);
 const BRIEF: Duration = Duration::from_millis(5);
 
 /// Lets every transaction that began with [`BRIEF`] run out.
 fn let_it_run_out() {
     thread::sleep(Duration::from_millis(10));
-}
-
-fn begin(engine: &Arc<Engine>) -> Transaction {
-    Transaction::begin(vec![Arc::clone(engine)], LONG).unwrap()
-}
-
-fn jobs(numbers: impl IntoIterator<Item = i64>) -> Arc<Engine> {
-    let engine = engine(16 << 20);
-    numbers.into_iter().for_each(|number| engine.put(&job(number)).unwrap());
-    engine
-}
-
-fn take(transaction: &mut Transaction, patterns: &[PatternRef<'_>]) -> Option<i64> {
-    transaction.try_take(0, &[TemplateRef::new(patterns)], Order::Fifo, number).unwrap()
-}
-
-fn take_in(transaction: &mut Transaction, order: Order) -> Option<i64> {
-    transaction.try_take(0, &[TemplateRef::new(&any_job())], order, number).unwrap()
-}
-
-fn read(transaction: &mut Transaction, patterns: &[PatternRef<'_>]) -> Option<i64> {
-    transaction.try_read(0, &[TemplateRef::new(patterns)], Order::Fifo, number).unwrap()
-}
-
-/// What is there for everybody.
-fn contents(engine: &Engine) -> Vec<i64> {
-    engine.check().unwrap();
-    engine.read_all(&[TemplateRef::new(&any_job())], None, number).unwrap()
 }
 
 #[test]

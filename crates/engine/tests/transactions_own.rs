@@ -4,40 +4,11 @@
 mod support;
 
 use std::cell::Cell;
-use std::sync::Arc;
-use std::time::Duration;
 
-use support::{any, any_job, engine, job, number, this_job, try_take};
-use tupelo_engine::{Engine, Error, Order, Transaction, Want};
+use support::transactions::{begin, contents, jobs, read, take, take_in};
+use support::{any, any_job, job, number, this_job, try_take};
+use tupelo_engine::{Error, Order, Transaction, Want};
 use tupelo_tuple::{Field, Kind, PatternRef, TemplateRef, TupleView};
-
-fn begin(engine: &Arc<Engine>) -> Transaction {
-    Transaction::begin(vec![Arc::clone(engine)], Duration::from_secs(3600)).unwrap()
-}
-
-fn jobs(numbers: impl IntoIterator<Item = i64>) -> Arc<Engine> {
-    let engine = engine(16 << 20);
-    numbers.into_iter().for_each(|number| engine.put(&job(number)).unwrap());
-    engine
-}
-
-fn take(transaction: &mut Transaction, patterns: &[PatternRef<'_>]) -> Option<i64> {
-    transaction.try_take(0, &[TemplateRef::new(patterns)], Order::Fifo, number).unwrap()
-}
-
-fn take_in(transaction: &mut Transaction, order: Order) -> Option<i64> {
-    transaction.try_take(0, &[TemplateRef::new(&any_job())], order, number).unwrap()
-}
-
-fn read(transaction: &mut Transaction, patterns: &[PatternRef<'_>]) -> Option<i64> {
-    transaction.try_read(0, &[TemplateRef::new(patterns)], Order::Fifo, number).unwrap()
-}
-
-/// What is there for everybody.
-fn contents(engine: &Engine) -> Vec<i64> {
-    engine.check().unwrap();
-    engine.read_all(&[TemplateRef::new(&any_job())], None, number).unwrap()
-}
 
 /// A sink for which no tuple is right.
 fn refuse(_: TupleView<'_>) -> Result<(), Error> {

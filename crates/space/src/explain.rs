@@ -247,7 +247,8 @@ impl Explanation {
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.matches > 0 {
-            return write!(f, "{} tuples match {} now", self.matches, self.template);
+            let tuples_match = if self.matches == 1 { "tuple matches" } else { "tuples match" };
+            return write!(f, "{} {tuples_match} {} now", self.matches, self.template);
         }
         if self.unfulfilled > 0 {
             let (count, are) =

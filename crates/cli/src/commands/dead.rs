@@ -1,7 +1,7 @@
 //! `tupelo dead` and `tupelo requeue`: tuples whose last attempt has failed, and how they are tried again (rule K5).
 
 use serde_json::json;
-use tupelo::{Obituary, Space, Tuple};
+use tupelo::{Obituary, Tuple};
 
 use super::connect_existing;
 use crate::arguments::{Dead, Requeue};
@@ -9,18 +9,12 @@ use crate::failure::Failure;
 use crate::format;
 use crate::json;
 use crate::output::Output;
-use crate::words::{self, Asked};
-
-/// What is asked for where nothing is said: every tuple.
-const EVERYTHING: &str = "...";
+use crate::words;
 
 /// Prints the dead tuples that match, the oldest of each shape first. They stay where they are.
 pub(crate) fn list(options: Dead, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
-    let (url, mut words) = words::space_and_words(options.words, url)?;
-    if words.is_empty() {
-        words.push(EVERYTHING.to_owned());
-    }
-    let (space, asked) = open(&url, &words, options.condition.as_deref())?;
+    let (url, asked) = options.sought.asked_or_all(url)?;
+    let space = connect_existing(&url)?;
     let letters = asked.with(|template| {
         space.dead(template, |view, obituary| {
             Ok::<(Tuple, Obituary), Failure>((words::owned(view)?, obituary))
@@ -35,18 +29,13 @@ pub(crate) fn requeue(
     url: Option<String>,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let (url, words) = words::space_and_fields(options.words, url)?;
-    let (space, asked) = open(&url, &words, options.condition.as_deref())?;
+    let (url, asked) = options.sought.asked(url)?;
+    let space = connect_existing(&url)?;
     let count = asked.with(|template| space.requeue(template))?;
     if output.json {
         return output.object(&json!({ "url": url, "requeued": count }));
     }
     output.line(format!("{} back in {url}", format::plural(count, "tuple is", "tuples are")))
-}
-
-fn open(url: &str, words: &[String], condition: Option<&str>) -> Result<(Space, Asked), Failure> {
-    let asked = Asked::parse(words)?.on_condition(condition)?;
-    Ok((connect_existing(url)?, asked))
 }
 
 fn print(tuple: &Tuple, obituary: &Obituary, output: &mut Output) -> Result<(), Failure> {

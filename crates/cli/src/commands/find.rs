@@ -9,7 +9,7 @@ use crate::arguments::{Find, Take};
 use crate::failure::Failure;
 use crate::json;
 use crate::output::Output;
-use crate::words::{self, Asked};
+use crate::words;
 
 /// How long a command waits before it says so.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -41,8 +41,7 @@ pub(crate) fn run(
     url: Option<String>,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let (url, words) = words::space_and_fields(options.words, url)?;
-    let asked = Asked::parse(&words)?.on_condition(options.condition.as_deref())?;
+    let (url, asked) = options.sought.asked(url)?;
     if options.all {
         let space = connect_existing(&url)?;
         let found = asked.with(|template| match want {
@@ -67,8 +66,7 @@ pub(crate) fn run(
 pub(crate) fn take(options: Take, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
     let Take { find, exec, ttl, max_attempts } = options;
     let Some(command_line) = exec else { return run(Want::Take, find, url, output) };
-    let (url, words) = words::space_and_fields(find.words, url)?;
-    let asked = Asked::parse(&words)?.on_condition(find.condition.as_deref())?;
+    let (url, asked) = find.sought.asked(url)?;
     let space = if find.now { connect_existing(&url)? } else { connect(&url)? };
     let terms = ClaimTerms { ttl: ttl.unwrap_or(TTL), attempts_max: max_attempts };
     let (order, timeout) = (find.order.unwrap_or_default(), find.timeout);

@@ -7,19 +7,10 @@ use crate::arguments::Rm;
 use crate::failure::Failure;
 use crate::format;
 use crate::output::Output;
-use crate::words::{self, Asked};
 
 pub(crate) fn run(options: Rm, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
-    let (url, words) = words::space_and_words(options.words, url)?;
-    if words.is_empty() && options.condition.is_some() {
-        let message =
-            format!("which tuples of {url}?\n  Add their patterns; `...` is every tuple.");
-        return Err(Failure::Usage(message));
-    }
-    if words.is_empty() {
-        return remove_space(&url, options.yes, output);
-    }
-    let asked = Asked::parse(&words)?.on_condition(options.condition.as_deref())?;
+    let (url, asked) = options.sought.asked_or_space(url)?;
+    let Some(asked) = asked else { return remove_space(&url, options.yes, output) };
     let space = connect_existing(&url)?;
     let count = asked.with(|template| space.count(template))?;
     let what = format!("{} matching {asked} in {url}", format::plural(count, "tuple", "tuples"));

@@ -10,11 +10,10 @@ use crate::arguments::Watch;
 use crate::failure::Failure;
 use crate::json;
 use crate::output::Output;
-use crate::words::{self, Asked};
+use crate::words;
 
 pub(crate) fn run(options: Watch, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
-    let (url, words) = words::space_and_fields(options.words, url)?;
-    let asked = Asked::parse(&words)?.on_condition(options.condition.as_deref())?;
+    let (url, asked) = options.sought.asked(url)?;
     let space = connect(&url)?;
     let terms = SubscribeTerms::new(options.on.iter().copied(), options.buffer)
         .with_bytes(options.buffer_bytes);

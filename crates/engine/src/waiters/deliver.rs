@@ -210,12 +210,24 @@ impl Engine {
         }
         self.serve_readers(section, stripe, reference, (matching.readers, &mut served))?;
         if let Some((_, number)) = matching.taker {
-            step::beyond(section, SERVE_WORDS)?;
-            hand_over(self, section, stripe, number, reference);
-            served.wakes.push(number);
-            served.taken = true;
+            self.serve_taker(section, stripe, reference, (number, &mut served))?;
         }
         Ok(Delivery::new(served))
+    }
+
+    /// Gives a record that is in no list to the first in line to take it.
+    fn serve_taker<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        (number, served): (u32, &mut Served),
+    ) -> Result<(), Error> {
+        step::beyond(section, SERVE_WORDS)?;
+        hand_over(self, section, stripe, number, reference);
+        served.wakes.push(number);
+        served.taken = true;
+        Ok(())
     }
 
     /// Gives each of the waiting readers a copy of a record.
@@ -344,10 +356,7 @@ impl Engine {
         if let Some((_, number)) = matching.taker {
             step::begin(section)?;
             links::unlink(section, stripe, reference);
-            step::beyond(section, SERVE_WORDS)?;
-            hand_over(self, section, stripe, number, reference);
-            served.wakes.push(number);
-            served.taken = true;
+            self.serve_taker(section, stripe, reference, (number, &mut served))?;
         }
         Ok(Delivery::new(served))
     }

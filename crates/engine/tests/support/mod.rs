@@ -1,6 +1,8 @@
 //! What tests of the engine share: a private space, and templates that own nothing.
 #![allow(dead_code, clippy::unwrap_used, reason = "a refusal fails the test")]
 
+pub(crate) mod transactions;
+
 use std::sync::Arc;
 use std::time::Duration;
 
