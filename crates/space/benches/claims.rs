@@ -14,7 +14,9 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{FLOAT, INT, JOB, Measured, RUNS, fresh, is, key, number, put, report, take};
+use common::{
+    FLOAT, INT, JOB, Measured, RUNS, fresh, is, key, number, put, report, take, transfer,
+};
 use tupelo::{ClaimTerms, EventKind, Field, KindSet, LeaseTerms, Order, PatternRef, Space};
 use tupelo::{SubscribeTerms, Subscription, TemplateRef};
 
@@ -93,17 +95,6 @@ fn claims(space: &Space) {
     report("    claim + done with a put, in takes", with_put, yardstick);
 }
 
-/// Takes a tuple and puts it again, changed, as one change.
-fn transfer(space: &Space, k: i64) {
-    let transaction = space.transaction(&[], TERMS.ttl).unwrap();
-    let inside = transaction.at(0);
-    let patterns = [JOB, is(key(k)), FLOAT];
-    let template = [TemplateRef::new(&patterns)];
-    assert!(inside.try_take(&template, Order::Fifo, number).unwrap().is_some());
-    inside.put(&[Field::Str("job"), Field::Int(key(k)), Field::Float(4.5)]).unwrap();
-    transaction.commit().unwrap();
-}
-
 fn transactions(space: &Space) {
     let pair = |k| {
         assert!(take(space, &[JOB, is(key(k)), FLOAT]));
@@ -112,7 +103,7 @@ fn transactions(space: &Space) {
     let (before, after) = (|| fill(space), || drain(space));
     let yardstick = measure_in_batches(before, pair, after);
     let yardstick = report("take + put, 1 000 resident", yardstick, yardstick.median);
-    let together = measure_in_batches(before, |k| transfer(space, k), after);
+    let together = measure_in_batches(before, |k| transfer(space, key(k), TERMS.ttl), after);
     report("    the same in a transaction, in pairs", together, yardstick);
 }
 

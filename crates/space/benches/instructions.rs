@@ -15,7 +15,7 @@ mod common;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use common::{FLOAT, INT, JOB, fresh, is, key, number, put, read, take};
+use common::{FLOAT, INT, JOB, fresh, is, key, number, put, read, take, transfer};
 use tupelo::{
     ClaimTerms, EventKind, Field, LeaseTerms, Order, Space, SubscribeTerms, Subscription,
     TemplateRef,
@@ -85,6 +85,13 @@ fn counted_lease(space: &Space) {
     }
 }
 
+#[inline(never)]
+fn counted_transaction(space: &Space) {
+    for k in 0..BATCH {
+        transfer(space, key(k), TERMS.ttl);
+    }
+}
+
 /// Of all that is put.
 static SUBSCRIPTION: Mutex<Option<Subscription>> = Mutex::new(None);
 
@@ -104,7 +111,7 @@ type Step = fn(&Space);
 fn nothing(_: &Space) {}
 
 /// What is asked about: the name, what comes before each batch, the calls, and what comes after.
-const ALL: [(&str, [Step; 3]); 8] = [
+const ALL: [(&str, [Step; 3]); 9] = [
     ("put", [nothing, counted_put, drain]),
     ("take", [fill, counted_take, nothing]),
     ("pair", [nothing, counted_pair, nothing]),
@@ -112,6 +119,7 @@ const ALL: [(&str, [Step; 3]); 8] = [
     ("miss", [fill, counted_miss, drain]),
     ("claim", [fill, counted_claim, nothing]),
     ("lease", [nothing, counted_lease, drain]),
+    ("transaction", [fill, counted_transaction, drain]),
     ("heard", [subscribe, counted_put, unsubscribe]),
 ];
 
@@ -138,7 +146,7 @@ fn time(space: &Space) {
         }
     }
     for ((name, _), least) in ALL.iter().zip(least) {
-        println!("{name:<8} {:>8.1} ns", least.as_nanos() as f64 / BATCH as f64);
+        println!("{name:<11} {:>8.1} ns", least.as_nanos() as f64 / BATCH as f64);
     }
 }
 

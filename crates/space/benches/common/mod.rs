@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each benchmark uses its part")]
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tupelo::{
     ConnectOptions, Error, Field, Kind, KindSet, Order, PatternRef, Space, TemplateRef, TupleView,
@@ -87,4 +87,15 @@ pub(crate) fn number(tuple: TupleView<'_>) -> Result<i64, Error> {
         Some(Field::Int(value)) => Ok(value),
         other => panic!("{other:?}"),
     }
+}
+
+/// Takes the tuple of a key and puts it again, changed, as one change, which may take `ttl`.
+pub(crate) fn transfer(space: &Space, k: i64, ttl: Duration) {
+    let transaction = space.transaction(&[], ttl).unwrap();
+    let inside = transaction.at(0);
+    let patterns = [JOB, is(k), FLOAT];
+    let template = [TemplateRef::new(&patterns)];
+    assert!(inside.try_take(&template, Order::Fifo, number).unwrap().is_some());
+    inside.put(&[Field::Str("job"), Field::Int(k), Field::Float(4.5)]).unwrap();
+    transaction.commit().unwrap();
 }
