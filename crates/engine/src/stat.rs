@@ -139,13 +139,16 @@ pub struct TransactionStat {
 type Transactions = BTreeMap<(u32, u32), TransactionStat>;
 
 impl Engine {
-    /// What is in the space. Who died in it is cleaned up after first, unless somebody looked for the dead just now.
+    /// What is in the space. Who died in it is cleaned up after first, as far as there is room for what comes back.
     ///
     /// # Errors
     ///
     /// [`Error::Memory`] if the space is damaged.
     pub fn stat(&self) -> Result<Stat, Error> {
-        self.sweep_if_due()?;
+        match self.settle_the_dead() {
+            Err(Error::SpaceFull(_)) => {}
+            settled => settled?,
+        }
         let view = self.memory.view();
         let line = arena::line(&view);
         let committed = line.load(arena::COMMITTED);
