@@ -85,10 +85,32 @@ def test_a_fuller_space_is_compared_with_the_empty_one():
         mem("tupelo-shm", "Integer", 1.2, fill=1_000_000, metric="put"),
         mem("tupelo-shm", "Integer", 1.6, fill=1_000_000),
     )
-    what, _, measured, reached = verdict(run, "against an empty one")
-    assert "1 000 000" in what
-    assert measured == "put 1.20 x, take 1.60 x"
+    _, _, measured, reached = verdict(run, "against an empty one")
+    assert measured == "1.60 x (take Integer, 1 000 000 there); 1 of 2 within it"
     assert reached == "**no**"
+
+
+def test_of_fuller_spaces_the_worst_entry_decides():
+    run = run_of(
+        *(mem("tupelo-shm", entry, 1) for entry in ("Integer", "key first")),
+        mem("tupelo-shm", "Integer", 1.1, fill=1_000_000),
+        mem("tupelo-shm", "key first", 1.4, fill=1_000_000),
+    )
+    _, _, measured, reached = verdict(run, "against an empty one")
+    assert measured == "1.40 x (take key first, 1 000 000 there); 2 of 2 within it"
+    assert reached == "yes"
+
+
+def test_what_is_asked_of_every_payload_is_open_until_all_were_measured():
+    def call(backend, payload_bytes, seconds):
+        parameters = {"bytes": payload_bytes, "placement": "apart"}
+        return Measure("rpc", backend, parameters, "round trip", "s", [seconds] * 4)
+
+    run = run_of(call("tupelo-shm", 256, 1), call("tupelo-shm", 512, 1), call("grpc", 256, 100))
+    _, _, measured, reached = verdict(run, "apart, against grpc")
+    assert measured == "0.01 x at most (256 bytes); 1 of 2 payloads"
+    assert reached == "too little to tell"
+    assert verdict(run_of(*run.measures, call("grpc", 512, 2)), "apart, against grpc")[3] == "yes"
 
 
 def test_a_peer_that_is_significantly_faster_in_one_case_misses_the_target_and_is_listed():
@@ -118,13 +140,13 @@ def test_a_peer_that_is_faster_in_too_few_repeats_leaves_the_target_open_and_is_
     run = run_of(ours, theirs)
     _, _, measured, reached = verdict(run, "significantly faster in a case")
     assert measured.startswith("0 of 1 comparisons; perhaps 1 of 1 comparisons; redis")
-    assert reached == "too few repeats to tell"
+    assert reached == "too little to tell"
     assert faster_peers(run).rows == (
         ("cases case=sorting size=7 workers=5", "total", "redis", "?1.91 x"),
     )
 
 
-@pytest.mark.parametrize(("series", "rows"), [("overlapping", 0), ("paper", 1)])
+@pytest.mark.parametrize(("series", "rows"), [("overlapping", 0), ("aged", 0), ("paper", 1)])
 def test_response_times_are_compared_only_where_all_have_the_same_work(series, rows):
     ours, theirs = (
         Measure("settle", backend, {"series": series}, "response time", "s", [seconds] * 4)

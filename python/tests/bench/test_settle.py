@@ -7,7 +7,7 @@ import pytest
 
 from tupelo.bench.backends.manager import Manager
 from tupelo.bench.backends.sqlite import SQLite
-from tupelo.bench.experiments.settle import CLIENTS, Load, Plan, Settle, check, knee
+from tupelo.bench.experiments.settle import CLIENTS, Load, Plan, Settle, check, check_empty, knee
 from tupelo.bench.experiments.workload import (
     KINDS,
     Workload,
@@ -129,3 +129,9 @@ def test_the_knee_is_looked_for_before_anything_else():
     first = [job.parameters for job in jobs if job.rank == 0]
     assert [p["clients"] for p in first] == [2, 8, 22]
     assert {p["series"] for p in first} == {"overlapping"}
+
+
+def test_an_empty_entry_that_is_not_what_was_put_is_refused():
+    check_empty(("Null",), [("Null",), ["Null"]])
+    with pytest.raises(WrongResultError, match="'Nil'"):
+        check_empty(("Null",), [("Null",), ("Nil",)])

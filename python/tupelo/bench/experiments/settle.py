@@ -41,7 +41,7 @@ from tupelo.bench.report.printed import Printed
 from tupelo.bench.report.units import digits, quantity, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tupelo.bench.backends.base import Fields, Peer
     from tupelo.bench.harness.record import Run
@@ -66,6 +66,7 @@ PHASE_MIN_S = 0.05
 FULL_S = 18_000.0  # of a run that has time for such phases, three times for every peer
 OBJECTS_MAX = 500_000  # of a client, so that those of all fit into the memory of a small machine
 CALIBRATION_OBJECTS = 200
+LOOKED_AT = 10_000  # empty entries that are checked of those that a client took: the last ones
 RISE = 1.05  # what counts as a rise, of throughput and of response time
 TUPLE_BYTES = 4_500  # of the largest kind
 NULL_BYTES = 50  # beside what a system needs for any tuple
@@ -343,6 +344,14 @@ def check(plan: Plan, objects: int, taken: Sequence[Counter[int]], left: int) ->
         raise WrongResultError(message)
 
 
+def check_empty(fields: Fields, taken: Iterable[Fields]) -> None:
+    """See that entries that are all alike are as they were put."""
+    wrong = next((each for each in taken if tuple(each) != tuple(fields)), None)
+    if wrong is not None:
+        message = f"{fields!r} was put, but {wrong!r:.300} was taken"
+        raise WrongResultError(message)
+
+
 def mark_of(kind: str, number: int) -> int:
     """What tells the entries of a client from those of another; an entry that is empty has none."""
     return 0 if kind == "Null" else number
@@ -395,7 +404,7 @@ def client(bench: Bench, backend: Backend, part: Part) -> Outcome:
             put(*fields)
     time.sleep(part.pause_s)
     # An entry that is empty has nothing to tell it from another: half a million need not be kept.
-    taken: deque[Fields] = deque(maxlen=0 if kind == "Null" else None)
+    taken: deque[Fields] = deque(maxlen=LOOKED_AT if kind == "Null" else None)
     keep = taken.append
     with bench.profiler.time("phase", objects):
         for _ in range(objects):
@@ -403,6 +412,7 @@ def client(bench: Bench, backend: Backend, part: Part) -> Outcome:
     end = time.perf_counter()
     space.close()
     if kind == "Null":
+        check_empty(fields, taken)
         return begin, end, Counter({mark_of(kind, 0): objects})
     return begin, end, Counter(seed_of(backend, kind, each) for each in taken)
 

@@ -27,7 +27,7 @@ FILLED_MAX = 1.5
 THROUGHPUT_LEAST = 0.8
 COORDINATION_FROM = 0.2
 PLACEMENTS = ("apart", "together")
-OWN_WORK = {("series", "overlapping"), ("load", "half of its own")}
+OWN_WORK = {("series", "overlapping"), ("series", "aged"), ("load", "half of its own")}
 """Where each system has as much to do as it can: their times are of different work."""
 NAMED_MAX = 3  # examples in a cell of a table
 
@@ -40,7 +40,7 @@ class Verdict:
     target: str
     measured: str
     reached: bool | None
-    """None if it was not measured, or not often enough to tell."""
+    """None if it was not measured, or not enough of it to tell."""
 
 
 def targets(run: Run) -> Table:
@@ -55,8 +55,13 @@ def targets(run: Run) -> Table:
 
 def _word(verdict: Verdict) -> str:
     if verdict.reached is None:
-        return "not measured" if verdict.measured == "-" else "too few repeats to tell"
+        return "not measured" if verdict.measured == "-" else "too little to tell"
     return "yes" if verdict.reached else "**no**"
+
+
+def _reached(reached: bool, *, is_whole: bool) -> bool | None:  # noqa: FBT001 - the verdict so far
+    """The verdict on a target, of which a part was not measured if not `is_whole`."""
+    return reached if is_whole or not reached else None
 
 
 def best(run: Run, metric: str, backend: str, **parameters: Any) -> Measure | None:
@@ -99,37 +104,35 @@ def _faster(run: Run) -> Iterator[Verdict]:
 
 
 def _filled(run: Run) -> Iterator[Verdict]:
-    fill = fill_max(run, "Integer")
-    yield _ratios(
-        f"a space with {whole(fill)} tuples, against an empty one",
-        [
-            (metric, best(run, metric, OURS, entry="Integer", fill=fill),
-             best(run, metric, OURS, entry="Integer", fill=0))
-            for metric in ("put", "take")
-        ],
-    )  # fmt: skip
+    pairs = []
+    for metric in ("put", "take"):
+        for full in run.find("mem", metric):
+            fixed = {**full.parameters, "fill": 0}
+            empty = run.find_one("mem", metric, OURS, **fixed)
+            if full.backend == OURS and full.parameters["fill"] and empty:
+                entry, there = full.parameters["entry"], whole(full.parameters["fill"])
+                pairs.append((f"{metric} {entry}, {there} there", full, empty))
+    yield _ratios("a space with tuples of an entry, against an empty one", pairs)
     fill = fill_max(run, "key last")
-    yield _ratios(
-        f"take by the last field out of {whole(fill)}, against the first",
-        [
-            ("take", best(run, "take", OURS, entry="key last", fill=fill),
-             best(run, "take", OURS, entry="key first", fill=fill))
-        ],
-    )  # fmt: skip
+    last, first = (
+        best(run, "take", OURS, entry=entry, fill=fill) for entry in ("key last", "key first")
+    )
+    what = f"take by the last field out of {whole(fill)}, against the first"
+    yield _ratios(what, [("take", last, first)])
 
 
 def _ratios(what: str, pairs: Sequence[tuple[str, Measure | None, Measure | None]]) -> Verdict:
     ratios = [
-        (one.summary.mean / other.summary.mean, metric)
-        for metric, one, other in pairs
+        (one.summary.mean / other.summary.mean, which)
+        for which, one, other in pairs
         if one and other
     ]
-    return Verdict(
-        what,
-        f"{FILLED_MAX} x at most",
-        ", ".join(f"{metric} {digits(ratio)} x" for ratio, metric in ratios) or "-",
-        max(ratios)[0] <= FILLED_MAX if ratios else None,
-    )
+    above = sorted((pair for pair in ratios if pair[0] > FILLED_MAX), reverse=True)
+    named = above[:NAMED_MAX] or sorted(ratios, reverse=True)[:1]
+    measured = "; ".join(f"{digits(ratio)} x ({which})" for ratio, which in named)
+    if len(ratios) > 1:
+        measured += f"; {len(ratios) - len(above)} of {len(ratios)} within it"
+    return Verdict(what, f"{FILLED_MAX} x at most", measured or "-", not above if ratios else None)
 
 
 def _knee(run: Run) -> Iterator[Verdict]:
@@ -151,7 +154,9 @@ def _knee(run: Run) -> Iterator[Verdict]:
 def _cases(run: Run) -> Iterator[Verdict]:
     pairs = list(_beside_us(run, "cases", "total"))
     yield _none_faster(
-        "peers that are significantly faster in a case, size and number of workers", pairs
+        "peers that are significantly faster in a case, size and number of workers",
+        pairs,
+        _missing(run, "cases"),
     )
     shares = {
         (m.backend, told(m.parameters)): m.summary.mean for m in run.find("cases", "coordination")
@@ -180,22 +185,43 @@ def _calls(run: Run) -> Iterator[Verdict]:
                 if theirs.backend == peer and sizes in (None, (ours.parameters["bytes"],))
             ]
             most = max(ratios, key=lambda pair: pair[0], default=(0.0, ""))
+            ours = {
+                measure.parameters["bytes"]
+                for measure in run.find("rpc", "round trip", placement=where)
+                if measure.backend == OURS
+            }
+            of = len(sizes or ours)
+            measured = f"{digits(most[0])} x at most ({most[1]} bytes)"
+            if len(ratios) < of:
+                measured += f"; {len(ratios)} of {of} payloads"
             yield Verdict(
                 f"a round trip, client and server {where}, against {peer}",
                 "below it at 256 bytes" if sizes else "below it at every payload",
-                f"{digits(most[0])} x at most ({most[1]} bytes)" if ratios else "-",
-                most[0] < 1 if ratios else None,
+                measured if ratios else "-",
+                _reached(most[0] < 1, is_whole=len(ratios) >= of) if ratios else None,
             )
 
 
 def _sorts(run: Run) -> Iterator[Verdict]:
     pairs = [p for p in _beside_us(run, "sort", "response time") if p[1].backend == "grpc"]
     yield _none_faster(
-        "sizes and numbers of workers at which gRPC sorts significantly faster", pairs
+        "sizes and numbers of workers at which gRPC sorts significantly faster",
+        pairs,
+        _missing(run, "sort", "grpc"),
     )
 
 
-def _none_faster(what: str, pairs: Sequence[tuple[Measure, Measure]]) -> Verdict:
+def _missing(run: Run, experiment: str, peer: str | None = None) -> int:
+    """How many cells of peers, or of one, were over their share of the time."""
+    return sum(
+        remark.experiment == experiment
+        and remark.why == "over budget"
+        and (remark.backend == peer if peer else not remark.backend.startswith("tupelo"))
+        for remark in run.remarks
+    )
+
+
+def _none_faster(what: str, pairs: Sequence[tuple[Measure, Measure]], missing: int) -> Verdict:
     """Whether no peer is significantly faster; unknown if one is and there are too few repeats."""
     judged = [(theirs, _is_faster(theirs, ours)) for ours, theirs in pairs]
     faster = [theirs for theirs, is_faster in judged if is_faster]
@@ -203,6 +229,8 @@ def _none_faster(what: str, pairs: Sequence[tuple[Measure, Measure]]) -> Verdict
     measured = _listed(faster, len(pairs)) if pairs else "-"
     if perhaps:
         measured += f"; perhaps {_listed(perhaps, len(pairs))}"
+    if missing:
+        measured += f"; {missing} more were over the budget"
     is_known = bool(faster) or (bool(pairs) and not perhaps)
     return Verdict(what, "none", measured, not faster if is_known else None)
 
