@@ -209,8 +209,9 @@ class PostgresSpace(Handle):
         text = self._statements.first_of(shape.tag, len(names), take=take)
         return self._execute(text, (*names, key), binary=True).fetchone()
 
-    def pause(self, template: Fields) -> None:
+    def pause(self, template: Fields, looks: int) -> None:
         """Wait until such a tuple was put; the first time, listen from now on."""
+        del looks
         shape = self._schema.route(template)[0]
         if not shape.awaited or not self._listens(self._channels[shape.tag]):
             return

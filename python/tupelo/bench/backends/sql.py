@@ -25,8 +25,8 @@ class SQLSpace(Protocol):
     def first_of(self, names: Sequence[str], template: Fields, *, take: bool) -> Any:
         """The row of a match in one of these spaces; None if there is none."""
 
-    def pause(self, template: Fields) -> None:
-        """Wait until it may be worth while to look again."""
+    def pause(self, template: Fields, looks: int) -> None:
+        """Wait until it may be worth while to look again, after so many looks in vain."""
 
 
 class Statements:
@@ -86,11 +86,12 @@ class SQLSearch:
 
     def _search(self, template: Fields, *, take: bool) -> Found:
         own, names = self._spaces[0], list(self._places)
-        visited, waited_s = 0, 0.0
+        visited, looks, waited_s = 0, 0, 0.0
         while (row := own.first_of(names, template, take=take)) is None:
             visited += len(names)
             begin = time.perf_counter()
-            own.pause(template)
+            looks += 1
+            own.pause(template, looks)
             waited_s += time.perf_counter() - begin
         place = self._places[row[0]]
         return Found(pickle.loads(row[1]), self._spaces[place], visited + place + 1, waited_s)

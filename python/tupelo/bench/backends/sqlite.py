@@ -165,10 +165,10 @@ class SQLiteSpace(Handle):
         rows = self._connection.execute(text, (*names, key)).fetchall()
         return rows[0] if rows else None
 
-    def pause(self, template: Fields) -> None:
+    def pause(self, template: Fields, looks: int) -> None:
         """Let others run; there is nothing to wait for."""
         del template
-        time.sleep(0)
+        time.sleep(PAUSE_S if looks > LOOKS_SOON else 0)
 
     def take(self, *template: Any) -> Fields:
         while (found := self._look(self._statements.take, template)) is None:

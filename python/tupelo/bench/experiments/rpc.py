@@ -44,6 +44,7 @@ EXCHANGES = 1_000
 WARM_UP = 100
 SLEEP_FROM_NS = 200_000  # a sleep ends up to that much late here
 LOAD = 0.5  # of what the closed loop reached
+ASKED_OF_ALL = ("grpc", "udp")  # whose every payload the targets ask for
 OWN_LOAD = "half of its own"
 RATE_PER_S = 1_000  # that every peer can serve
 SAME_LOAD = "1 000/s"
@@ -98,13 +99,16 @@ class RPC(Experiment):
         quick = options.quick
         exchanges = 50 if quick else EXCHANGES
         warm_up = WARM_UP if quick else max(WARM_UP, peer.warm_up)
+        first: tuple[int, ...] = (SIZES[0], SIZES[-1])
+        if peer.name in ASKED_OF_ALL:
+            first = SIZES
         found = [
             self._job(
                 {"bytes": f"{size} each way" if answer else size, "placement": where},
                 native.closed_loop if issubclass(peer, NativeCaller) else closed_loop,
                 Plan(size, answer, exchanges, warm_up),
                 where,
-                rank=0 if answer or size in (SIZES[0], SIZES[-1]) else 2,
+                rank=0 if answer or size in first else 2,
             )
             for where in PLACEMENTS
             for size, answer in exchanged(quick=quick)

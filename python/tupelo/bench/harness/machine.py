@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import tupelo
+
+GIT_S = 10.0  # more than it takes to look at a clone
 
 
 def describe() -> dict[str, Any]:
@@ -26,10 +29,25 @@ def describe() -> dict[str, Any]:
 def versions() -> dict[str, str]:
     """The versions of what every run uses; those of the peers are added as they run."""
     return {
-        "tupelo": tupelo.__version__,
+        "tupelo": _with_revision(tupelo.__version__),
         "python": sys.version.split()[0],
         "libc": " ".join(platform.libc_ver()),
     }
+
+
+def _with_revision(version: str) -> str:
+    """The version, and which commit of it, where the package lies in a clone of its own."""
+    try:
+        _git("ls-files", "--error-unmatch", "__init__.py")
+        return f"{version} ({_git('describe', '--always', '--dirty')})"
+    except (OSError, subprocess.SubprocessError):
+        return version
+
+
+def _git(*words: str) -> str:
+    command = ("git", "-C", str(Path(tupelo.__file__).parent), *words)
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=GIT_S)
+    return told.stdout.strip()
 
 
 def kernel() -> str:

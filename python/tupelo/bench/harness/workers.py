@@ -96,7 +96,13 @@ def run(
             process.start()
             theirs.close()
             running.append((process, ours))
-        results = _collect(running, deadline)
+        try:
+            results = _collect(running, deadline)
+        except BaseException:
+            # Nobody tells the others to end: they would be waited for in vain.
+            for each, _ in running:
+                each.terminate()
+            raise
         return results, [profiler.read(raw(folder, number)) for number in range(len(targets))]
 
 
