@@ -133,7 +133,7 @@ if os.environ.get("TUPELO_EVERY_INSTRUCTION"):
 
 
 @pytest.mark.parametrize(("tasks", "kills"), KILLS)
-def test_of_killed_workers_no_task_is_lost(shm, shm_url, tasks, kills):
+def test_of_killed_workers_no_task_is_lost(shm, shm_url, tasks, kills, eventually):
     """K2: whoever is killed is replaced, and what it was doing is done again."""
     with Pool(shm_url, workers=2) as pool:
         results = pool.map(calls.double, range(tasks), as_completed=True)
@@ -142,9 +142,10 @@ def test_of_killed_workers_no_task_is_lost(shm, shm_url, tasks, kills):
         for number, result in enumerate(results):
             done.append(result)
             if number % every == every // 2:
+                eventually(lambda: len(pool.pids()) == 2)  # the one before was replaced
                 os.kill(pool.pids()[number % 2], signal.SIGKILL)
         assert sorted(done) == [2 * n for n in range(tasks)]
-        assert len(pool.pids()) == 2
+        eventually(lambda: len(pool.pids()) == 2)
     assert shm.count(REST) == 0
 
 

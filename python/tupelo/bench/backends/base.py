@@ -86,6 +86,8 @@ class Found:
     """How many looks into a space it took."""
     waited_s: float
     """What of its time was no look."""
+    trips: int
+    """Operations that it took: who asks all spaces at once needs one for as many looks."""
 
 
 class Handle(ABC):

@@ -192,7 +192,7 @@ class ManagerSpace(Handle):
         names = [space.name for space in spaces]
         place, fields, waited_s = self._call("get_first", names, shape.tag, key, take)
         looks = len(spaces) if waited_s else 0
-        return Found(fields, spaces[place], looks + place + 1, waited_s)
+        return Found(fields, spaces[place], looks + place + 1, waited_s, 1)
 
     def _item(self, fields: Fields) -> tuple[Key, Fields]:
         shape, key = self._schema.route(fields)

@@ -195,10 +195,14 @@ class RedisSearch:
     def read(self, *template: Any) -> Found:
         """Return a match; Redis can not wait for one without taking it, so this looks again."""
         names = [space.list_of(template) for space in self._spaces]
-        visited = 0
+        visited, trips = 0, 1
         while (found := self._first_of(names, ["read"])) is None:
             visited += len(names)
-        return self._found(found[0] - 1, found[1], visited, 0.0)
+            trips += 1
+        return self._found(found[0] - 1, found[1], visited, 0.0, trips)
 
-    def _found(self, place: int, body: bytes, visited: int, waited_s: float) -> Found:
-        return Found(pickle.loads(body), self._spaces[place], visited + place + 1, waited_s)
+    def _found(
+        self, place: int, body: bytes, visited: int, waited_s: float, trips: int = 1
+    ) -> Found:
+        space, visited = self._spaces[place], visited + place + 1
+        return Found(pickle.loads(body), space, visited, waited_s, trips)

@@ -94,4 +94,5 @@ class SQLSearch:
             own.pause(template, looks)
             waited_s += time.perf_counter() - begin
         place = self._places[row[0]]
-        return Found(pickle.loads(row[1]), self._spaces[place], visited + place + 1, waited_s)
+        space, visited = self._spaces[place], visited + place + 1
+        return Found(pickle.loads(row[1]), space, visited, waited_s, looks + 1)

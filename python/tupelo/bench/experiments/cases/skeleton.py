@@ -146,7 +146,8 @@ class Searcher:
         is_local = found.visited == 1 and found.space is self._spaces[0]
         looked_ns = duration_ns - round(found.waited_s * NS_PER_S)
         label = LOCAL_READING if is_local else REMOTE_READING
-        self._profiler.add(label, looked_ns, found.visited)
+        # Ours is native, and looks into one space after the other.
+        self._profiler.add(label, looked_ns, getattr(found, "trips", found.visited))
         self._note(duration_ns, found.visited)
         fields: Fields = found.tuple
         return fields
