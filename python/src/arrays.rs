@@ -188,7 +188,7 @@ pub(crate) fn to_python<'py>(
     })
 }
 
-/// The shape as numpy takes it: for one dimension a number, with which it is twice as fast as with a tuple.
+/// The shape as numpy takes it: for one dimension a number, with which `empty` takes 90 ns and not 150.
 fn numpy_shape<'py>(py: Python<'py>, array: &ArrayView<'_>) -> PyResult<Bound<'py, PyAny>> {
     let mut sizes = array.shape();
     match (sizes.len(), sizes.next()) {

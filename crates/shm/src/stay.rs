@@ -45,6 +45,8 @@ type Place = (*const u8, u32);
 #[derive(Clone, Copy)]
 pub(crate) struct Stays([Stay; STAYS]);
 const STAYS: usize = 4;
+/// 2^32 divided by the golden ratio.
+const SPREAD: u32 = 0x9e37_79b9;
 
 /// What is known of one scope.
 #[derive(Clone, Copy)]
@@ -60,10 +62,11 @@ impl Stays {
     /// Of a thread that has met nobody.
     pub(crate) const NONE: Self = Self([Stay::at((std::ptr::null(), 0)); STAYS]);
 
-    /// The one for a scope, or for another that shares its place here. Stripes are this far from each other.
+    /// The one for a scope, or for another that shares its place here.
     #[inline(always)]
     fn of(&mut self, (_, scope): Place) -> &mut Stay {
-        &mut self.0[(scope / 32) as usize % STAYS]
+        // Scopes that lie one behind the other at whatever distance come to different places.
+        &mut self.0[(scope.wrapping_mul(SPREAD) >> (u32::BITS - STAYS.ilog2())) as usize]
     }
 
     /// Waits for the end of somebody else's stay at `place`, whose lock is `line`, if this thread has been there during it.
@@ -247,7 +250,10 @@ mod tests {
             anna.meet(places[1], other.span(), ANNA);
         }
         assert!(places.iter().all(|place| anna.of(*place).met_ns != 0));
-        anna.meet((std::ptr::null(), 320 + 32 * 4), one.span(), ANNA);
+        let mut kept_at = |scope| std::ptr::from_mut(anna.of((std::ptr::null(), scope)));
+        let first = kept_at(320);
+        let rival = (353..).find(|scope| kept_at(*scope) == first).unwrap();
+        anna.meet((std::ptr::null(), rival), one.span(), ANNA);
         assert_eq!(anna.of(places[0]).met_ns, 0, "they share a place");
     }
 

@@ -29,8 +29,8 @@ ones that have taken or read something here, a list of dicts: pid, taken, read, 
 processes (a list of dicts: pid, alive) and shapes (a list of dicts: kinds, entry and fields (the name
 of the class of entries and those of its fields, or None), count, bytes, waiting, claims, dead,
 delayed (by `after=`), leased (by `lease=`), in_transactions (tuples taken there), read_locks (on tuples
-read there), puts, takes, indexes; a claim is a dict: pid, fence, attempt, expires_in in seconds; an index is the list of the fields that
-it is over).
+read there), puts, takes, indexes; a claim is a dict: pid, fence, attempt, expires_in in seconds; an
+index is the list of the fields that it is over).
 
 >>> space.put(\"job\", 17)
 >>> space.stat()[\"shapes\"][0][\"kinds\"]

@@ -96,8 +96,8 @@ class Mailbox:
         Args:
             queue: who is to do it.
             function: what the worker calls.
-            arguments: its arguments,
-            keywords: also by name.
+            arguments: with these arguments.
+            keywords: with these, by name.
             attempts_max: how often it is tried.
             timeout_s: longest wait for room, as for `Space.put`.
             put: what puts it instead of the space, without a wait for room.

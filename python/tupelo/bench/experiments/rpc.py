@@ -44,7 +44,7 @@ EXCHANGES = 1_000
 WARM_UP = 100
 SLEEP_FROM_NS = 200_000  # a sleep ends up to that much late here
 LOAD = 0.5  # of what the closed loop reached
-ASKED_OF_ALL = ("grpc", "udp")  # whose every payload the targets ask for
+OF_EVERY_PAYLOAD = "grpc"  # a target is about all of its round trips
 OWN_LOAD = "half of its own"
 RATE_PER_S = 1_000  # that every peer can serve
 SAME_LOAD = "1 000/s"
@@ -100,7 +100,7 @@ class RPC(Experiment):
         exchanges = 50 if quick else EXCHANGES
         warm_up = WARM_UP if quick else max(WARM_UP, peer.warm_up)
         first: tuple[int, ...] = (SIZES[0], SIZES[-1])
-        if peer.name in ASKED_OF_ALL:
+        if peer.name == OF_EVERY_PAYLOAD:
             first = SIZES
         found = [
             self._job(
