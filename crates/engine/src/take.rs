@@ -355,5 +355,5 @@ pub(crate) fn take_in_hand<'m>(
 /// Counts a take. Statistics: not undone.
 #[inline]
 pub(crate) fn count_take(stripe: Stripe<'_>) {
-    stripe.page().init64(TAKES, stripe.page().load64(TAKES) + 1);
+    stripe.page().init64(TAKES, stripe.page().load64(TAKES).wrapping_add(1));
 }

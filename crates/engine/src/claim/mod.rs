@@ -182,7 +182,7 @@ impl Engine {
         if is_copied {
             copy.fill(section.view(), record, kinds);
         }
-        Ok(Begun { place, attempt: extension.load(ATTEMPTS) + 1, is_copied })
+        Ok(Begun { place, attempt: extension.load(ATTEMPTS).saturating_add(1), is_copied })
     }
 
     /// Puts a record that nothing else lists on a list of those in this process's hands, until `end_ms`. Returns the

@@ -70,7 +70,13 @@ fn may_wait(view: &View<'_>, stripe: Option<Stripe<'_>>, count: usize) -> bool {
 #[inline]
 fn is_passed_over(stripe: Stripe<'_>, line: WideLine<'_>) -> bool {
     let changes = line.load64(WIDE_CHANGES);
-    changes != 0 && stripe.page().load64(WIDE_KNOWN) == 2 * changes
+    changes != 0 && stripe.page().load64(WIDE_KNOWN) == known(changes, false)
+}
+
+/// What a stripe notes: the change that it knows of, and whether one of the wide waiters could match then. A shift, since
+/// the number may come from a damaged segment.
+fn known(changes: u64, may_match: bool) -> u64 {
+    changes << 1 | u64::from(may_match)
 }
 
 /// Whether the stripe does not know of the last change of the wide waiters, and may: not if the section has changed them
@@ -83,8 +89,8 @@ pub(crate) fn can_note_wide(view: &View<'_>, stripe: Stripe<'_>) -> bool {
 
 /// Notes in a stripe whether one of the wide waiters could match a tuple of `kinds`, its shape. The section holds both locks.
 pub(crate) fn note_wide(view: &View<'_>, stripe: Stripe<'_>, kinds: &Kinds) {
-    let known = 2 * wide_line(view).load64(WIDE_CHANGES) + u64::from(may_match(view, kinds));
-    stripe.page().init64(WIDE_KNOWN, known);
+    let changes = wide_line(view).load64(WIDE_CHANGES);
+    stripe.page().init64(WIDE_KNOWN, known(changes, may_match(view, kinds)));
 }
 
 /// Whether one of the wide waiters could match a tuple of `kinds`, or waits for room, which any can give.
@@ -99,7 +105,7 @@ pub(crate) fn knows_the_wide(view: &View<'_>, stripe: Stripe<'_>, kinds: &Kinds)
 
 fn note_change<'m>(section: &mut Section<'m>, line: WideLine<'m>) {
     line.init(WIDE_TOUCHED, section.view().turn(head::WIDE_SCOPE));
-    set64(section, line, WIDE_CHANGES, line.load64(WIDE_CHANGES) + 1);
+    set64(section, line, WIDE_CHANGES, line.load64(WIDE_CHANGES).wrapping_add(1));
 }
 
 /// Whether a section over a stripe has to look at the wide waiters.
