@@ -67,11 +67,11 @@ mod _native {
     #[pymodule_export]
     use super::search::{Found, LineObject, SearchObject};
     #[pymodule_export]
-    use super::space::{Handle, remove, spaces};
+    use super::space::{Handle, plain, remove, spaces};
     #[pymodule_export]
     use super::subscription::Subscription;
     #[pymodule_export]
-    use super::template::{Template, like, parse, parse_tuple};
+    use super::template::{Template, like, parse, parse_tuple, put_text};
     #[pymodule_export]
     use super::transaction::{InsideObject, TransactionObject};
     #[pymodule_export]

@@ -163,6 +163,20 @@ impl Handle {
     }
 }
 
+/// Another object for the connection of `space`, of the class `Space` itself: for a subclass that wraps its verbs.
+///
+/// Closing one closes both.
+#[pyfunction]
+pub(crate) fn plain(space: &Bound<'_, Handle>) -> Handle {
+    let handle = space.get();
+    Handle {
+        space: handle.space.clone(),
+        objects: handle.objects,
+        forked: AtomicBool::new(false),
+        met: Mutex::default(),
+    }
+}
+
 /// Remove the space at `url` with everything in it.
 ///
 /// Programs that are connected keep what they have until they close it; whoever connects next finds a

@@ -205,6 +205,18 @@ pub(crate) fn parse_tuple<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'p
     Ok(PyTuple::new(py, fields)?.into_any())
 }
 
+/// Put a tuple that is given as text, also an entry of a class that this program has not.
+#[pyfunction]
+pub(crate) fn put_text(space: &Bound<'_, Handle>, text: &str) -> PyResult<()> {
+    let tuple: tupelo::Tuple = text
+        .parse()
+        .map_err(|why| PyValueError::new_err(format!("{text:?} is no tuple: {why}")))?;
+    let handle = space.get();
+    let put = tuple.with_ref(|tuple| Ok(handle.space().put(tuple)?));
+    let put = put.map_err(|why| PyValueError::new_err(format!("{text:?}: {why}")))?;
+    put.map_err(|failure: Failure| handle.exception(space.py(), failure))
+}
+
 /// The one alternative of these patterns.
 pub(crate) fn alternative(patterns: Vec<tupelo::Pattern>, rest: bool) -> tupelo::Template {
     let form = if rest { Form::Rest } else { Form::Exact };

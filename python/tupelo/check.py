@@ -8,6 +8,9 @@ Three kinds of findings, per space:
 * for those, near misses: what would have matched if one field were different. A tag that is
   written in one way and asked for in another is found so, and an int where a float was put.
 
+Tuples of Tupelo's own that stand for a state (a lock, a counter, a mark of `finish`) are no
+finding, nor are templates that only Tupelo itself waits with.
+
 Matching is the engine's own: the tuples of the record are put into a space, and counted there.
 """
 
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -22,14 +26,46 @@ from pathlib import Path
 from typing import Any
 
 import tupelo as ts
-from tupelo._native import parse_tuple
+from tupelo._native import put_text
 
 FOUND = 1  # exit codes
 UNREADABLE = 2
 
+OWN = '"tupelo.'
+"""How the first field of Tupelo's own tuples begins."""
+WHOLE = re.compile(r"\(|[A-Za-z_][\w.]*\{")
+"""How a text begins that is more than a field: a template with a condition, or an entry's."""
+STATES = frozenset(
+    f'{OWN}{state}"'
+    for state in (
+        "barrier",
+        "counter",
+        "latch",
+        "lock",
+        "register",
+        "rwlock",
+        "rwlock.gate",
+        "rwlock.unit",
+        "semaphore",
+        "semaphore.unit",
+    )
+)
+"""Those that stay: each stands for a state that somebody may look at later."""
+
 
 class BadRecordError(Exception):
     """A file is not what `tupelo record` writes."""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A `move_to` or `copy_to`."""
+
+    template: tuple[str, ...]
+    source: str
+    target: str
+    is_move: bool
+    count: int
 
 
 @dataclass
@@ -50,19 +86,29 @@ class History:
         if verb == "put" and found is not None:
             self.put[found] += 1
             return
-        template = tuple(event["template"])
-        self.asked[template] += 1
+        self.ask(tuple(event["template"]), was_there=found is not None)
         if found is not None:
-            self.matched.add(template)
             if verb == "take":
                 self.taken[found] += 1
             else:
                 self.read.add(found)
 
+    def ask(self, template: tuple[str, ...], *, was_there: bool) -> None:
+        """Note that somebody looked for matches."""
+        self.asked[template] += 1
+        if was_there:
+            self.matched.add(template)
+
     def unused(self) -> Counter[tuple[str, ...]]:
         """The tuples that were left and that nobody ever read."""
-        left = self.put - self.taken
-        return Counter({fields: n for fields, n in left.items() if fields not in self.read})
+        used = self.read
+        return Counter(
+            {
+                fields: n
+                for fields, n in (self.put - self.taken).items()
+                if fields not in used and not (fields and fields[0] in STATES)
+            }
+        )
 
 
 @dataclass(frozen=True)
@@ -92,15 +138,54 @@ def load(path: Path) -> dict[str, History]:
         OSError: it can not be read.
     """
     histories: dict[str, History] = {}
+    transfers = []
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 event = json.loads(line)
-                histories.setdefault(event["space"], History()).add(event)
+                history = histories.setdefault(event["space"], History())
+                if event["verb"] in ("move", "copy"):
+                    transfers.append(_transfer(event))
+                    history.ask(tuple(event["template"]), was_there=event["count"] > 0)
+                else:
+                    history.add(event)
             except (ValueError, KeyError, TypeError) as error:
                 message = f"{path}:{number} is no line of `tupelo record`: {error!r}"
                 raise BadRecordError(message) from error
+    for transfer in transfers:
+        _carry_out(transfer, histories)
     return histories
+
+
+def _transfer(event: dict[str, Any]) -> Transfer:
+    is_move = event["verb"] == "move"
+    template, count = tuple(event["template"]), int(event["count"])
+    return Transfer(template, event["space"], str(event["to"]), is_move, count)
+
+
+def _carry_out(transfer: Transfer, histories: dict[str, History]) -> None:
+    """Move tuples from one history into the other: of those that match, such as are left over.
+
+    The record says how many went, not which. What nobody has taken at the source is what went.
+    """
+    source = histories[transfer.source]
+    target = histories.setdefault(transfer.target, History())
+    left = transfer.count
+    for fields, copies in (source.put - source.taken).items():
+        went = min(left, copies)
+        if went and _does_match(transfer.template, fields):
+            target.put[fields] += went
+            left -= went
+            if transfer.is_move:
+                source.taken[fields] += went
+            else:
+                source.read.add(fields)
+
+
+def _does_match(template: tuple[str, ...], fields: tuple[str, ...]) -> bool:
+    with ts.connect("mem://tupelo-check", fresh=True) as space:
+        put_text(space, ", ".join(fields))
+        return bool(_matches(space, template))
 
 
 def findings(history: History) -> list[str]:
@@ -111,18 +196,21 @@ def findings(history: History) -> list[str]:
         said.append(f"{_times(copies, 'tuple')} like ({example}) put, never taken and never read")
     with ts.connect("mem://tupelo-check", fresh=True, size="4G") as space:
         for fields in history.put:
-            space.put(*parse_tuple(", ".join(fields)))
+            put_text(space, ", ".join(fields))
         for template, times in history.asked.items():
-            if template in history.matched or _matches(space, template):
+            is_own = bool(template) and template[0].startswith((OWN, f"tuple({OWN}", f"({OWN}"))
+            if is_own or template in history.matched or _matches(space, template):
                 continue
-            said.append(f"({', '.join(template)}) asked for {_times(times, 'time')}, never there")
+            said.append(f"{_whole(template)} asked for {_times(times, 'time')}, never there")
             said += [f"  {miss}" for miss in near_misses(space, template)]
     return said
 
 
 def near_misses(space: ts.Space, template: tuple[str, ...]) -> list[NearMiss]:
     """The fields that, if they were different, would let the template match; best first."""
-    found = []
+    found: list[NearMiss] = []
+    if len(template) == 1 and WHOLE.match(template[0]):
+        return found
     for place, asked in enumerate(template):
         weaker = (*template[:place], "_", *template[place + 1 :])
         count = _matches(space, weaker)
@@ -135,6 +223,13 @@ def near_misses(space: ts.Space, template: tuple[str, ...]) -> list[NearMiss]:
 
 def _matches(space: ts.Space, template: tuple[str, ...]) -> int:
     return space.count(ts.parse(", ".join(template)))
+
+
+def _whole(template: tuple[str, ...]) -> str:
+    """The template in the text notation."""
+    if len(template) == 1 and WHOLE.match(template[0]):
+        return template[0]
+    return f"({', '.join(template)})"
 
 
 def _grouped(unused: Counter[tuple[str, ...]]) -> list[tuple[tuple[str, ...], int]]:

@@ -66,13 +66,8 @@ def connect(
     ...     space.take("job", int)
     ('job', 1)
     """
-    space_class: type[Space] = Space
-    if os.environ.get("TUPELO_RECORD"):
-        from tupelo.recording import RecordingSpace  # noqa: PLC0415 - only where somebody records
-
-        space_class = RecordingSpace
     return open_as(
-        space_class,
+        Space,
         url,
         create=create,
         fresh=fresh,
@@ -113,7 +108,7 @@ def open_as(
         raise TypeError(message)
     if tuples_max is not None:
         tuples_max = _at_least_one("tuples_max", tuples_max)
-    space = space_class(
+    space = _recording(space_class)(
         url,
         create=create,
         fresh=fresh,
@@ -127,6 +122,15 @@ def open_as(
     if classes := tuple(schema):
         register(space, classes)
     return space
+
+
+def _recording(space_class: type[SpaceT]) -> type[SpaceT]:
+    """Return the class, or where somebody records one that writes down what is done with it."""
+    if os.environ.get("TUPELO_RECORD"):
+        from tupelo.recording.space import recording  # noqa: PLC0415 - only where somebody records
+
+        return recording(space_class)  # type: ignore[return-value, arg-type]
+    return space_class
 
 
 def reconnect(space_class: type[SpaceT], url: str, pickle: bool) -> SpaceT:  # noqa: FBT001

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
@@ -146,3 +147,192 @@ def test_what_is_no_record_is_refused(tmp_path):
         load(path)
     assert command("check", path).returncode == 2
     assert command("check", tmp_path / "nothing").returncode == 2
+
+
+FINE = """
+import asyncio, sys
+from dataclasses import dataclass
+from fractions import Fraction
+import tupelo as ts
+from tupelo import aio, batteries, linda
+
+@dataclass
+class Job:
+    number: int
+
+def together(space, other):
+    with space.transaction(other) as t:
+        t.put("inside", 1)
+        t.on(other).put_all([("far", 1), ("far", 2)])
+        assert t.take("inside", int) == ("inside", 1)
+        t.put("kept", 2)
+    assert space.take("kept", int) == ("kept", 2)
+    with space.transaction(other) as t:
+        assert len(t.on(other).take_all("far", int)) == 2
+        t.abort()
+    with space.transaction(other, ttl=5) as t:
+        assert t.on(other).take_many("far", int, n=2, timeout=1) == [("far", 1), ("far", 2)]
+
+def moved(space, other):
+    space.put_all([("go", n) for n in range(5)])
+    assert space.move_to(other, "go", int) == 5
+    assert [other.take("go", n, timeout=1) for n in range(5)]
+    space.put("twin", 1)
+    assert space.copy_to(other, "twin", int) == 1
+    assert other.take("twin", 1, timeout=1) == space.take("twin", 1, timeout=1)
+
+def held(space):
+    space.put_all([("job", n) for n in range(3)])
+    with space.claim("job", int) as (_, number):
+        space.put("result", number)
+    claim = space.try_claim("job", int)
+    claim.put("result", 1)
+    claim.done()
+    try:
+        with space.claim("job", int):
+            raise RuntimeError
+    except RuntimeError:
+        pass
+    with space.claim("job", int, max_attempts=2):
+        pass
+    assert len(space.take_all("result", int)) == 2
+    with space.subscribe("seen", int) as seen:
+        space.put("seen", 1)
+        assert next(seen).tuple == ("seen", 1)
+    later = space.take_future("soon", int)
+    space.put("soon", 1)
+    assert later.result() == ("soon", 1)
+    space.put("scanned", 1)
+    assert list(space.scan("scanned", int)) == [("scanned", 1)]
+    space.put(Job(7))
+    assert space.take(Job, where="number > 5", timeout=1) == Job(7)
+    space.put_all([(("a", "tuple"),)])
+    assert space.take(tuple, timeout=1) == (("a", "tuple"),)
+    space.put("object", Fraction(1, 2))
+    assert space.take("object", ...) == ("object", Fraction(1, 2))
+    with batteries.Lock(space, "lock"):
+        batteries.Counter(space, "counter").add(2)
+
+async def awaited(url, other_url):
+    async with aio.connect(url) as space, aio.connect(other_url) as other:
+        waiting = asyncio.create_task(space.take("late", int))
+        reading = asyncio.create_task(space.read("late", int))
+        await asyncio.sleep(0)
+        await space.put("late", 1)
+        assert await waiting == ("late", 1) == await reading
+        claiming = asyncio.create_task(one(space))
+        await asyncio.sleep(0)
+        await space.put("task", 1)
+        await claiming
+        assert await space.take("done", int) == ("done", 1)
+        async with space.transaction(other) as t:
+            await t.put("a", 1)
+            assert await t.take("a", int) == ("a", 1)
+            await t.on(other).put("b", 1)
+        async with space.subscribe("b", int) as heard:
+            assert await other.move_to(space, "b", int) == 1
+            assert (await heard.next(timeout=5)).tuple == ("b", 1)
+        await space.put("c", 1)
+        await space.finish("c", int)
+        assert [n async for _, n in space.consume("c", int)] == [1]
+        await other.put("d", 1)
+        found = await aio.search([space, other], "d", int)
+        assert found.space is other
+
+async def one(space):
+    claim = space.claim("task", int)
+    async with claim as (_, number):
+        await claim.put("done", number)
+
+def renamed(url):
+    with linda.connect(url) as space:
+        space.out("word", 1)
+        assert space.in_("word", int) == ("word", 1)
+
+def sent(space):
+    space.put("sent", 1)
+
+def main(url, other_url):
+    with ts.connect(url, fresh=True) as space, ts.connect(other_url, fresh=True) as other:
+        together(space, other)
+        moved(space, other)
+        held(space)
+        renamed(url)
+        asyncio.run(awaited(url, other_url))
+        if url.startswith("shm"):
+            with ts.spawn(sent, space):
+                space.take("sent", int)
+    ts.remove(other_url)
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[1] + "-other")
+"""
+
+
+@pytest.mark.parametrize("scheme", ["mem", "shm"])
+def test_whoever_takes_what_he_puts_is_not_accused_whatever_the_verbs(tmp_path, shm_url, scheme):
+    url = shm_url.replace("shm", scheme, 1)
+    _, out = recorded(tmp_path, url, FINE)
+    check = command("check", out)
+    assert (check.returncode, check.stdout) == (0, f"{url}:\n  fine\n{url}-other:\n  fine\n")
+    events = [json.loads(line) for line in out.read_text().splitlines()]
+    verbs = Counter(event["verb"] for event in events)
+    assert verbs["move"] == 2
+    assert verbs["copy"] == 1
+    put = [event["tuple"] for event in events if event["verb"] == "put"]
+    assert ['"word"', "1"] in put
+    assert (['"sent"', "1"] in put) == (scheme == "shm")
+    taken = Counter(str(event["tuple"]) for event in events if event["verb"] == "take")
+    assert {words for words, times in taken.items() if times > 1} <= {
+        str(['"twin"', "1"]),  # once in each space
+        str(None),
+    }
+
+
+LEFT = """
+import asyncio, sys
+import tupelo as ts
+from tupelo import aio
+
+def kept(space):
+    with space.transaction() as t:
+        t.put("never", 1)
+        t.abort()
+    with space.transaction() as t:
+        t.put("committed", 1)
+    claim = space.try_claim("committed", int)
+    claim.put("never", 2)
+    claim.abort()
+    assert space.try_take("conditional", int, where="f[1] > 1") is None
+
+async def waited(space):
+    async with aio.connect(space.url) as awaited:
+        try:
+            await awaited.take("awaited", str, timeout=0)
+        except ts.Timeout:
+            pass
+        async with awaited.transaction() as t:
+            await t.put("late", 1)
+
+with ts.connect(sys.argv[1], fresh=True) as space, ts.connect(sys.argv[1] + "-other") as other:
+    kept(space)
+    space.put_all([("go", 1), ("go", 2)])
+    assert space.move_to(other, "go", int) == 2
+    assert other.take("go", int) == ("go", 1)
+    asyncio.run(waited(space))
+ts.remove(sys.argv[1] + "-other")
+"""
+
+
+def test_what_a_transaction_a_claim_and_a_task_leave_is_found(tmp_path, shm_url):
+    _, out = recorded(tmp_path, shm_url, LEFT)
+    check = command("check", out)
+    assert check.returncode == 1
+    assert check.stdout.splitlines() == [
+        f"{shm_url}:",
+        '  1 tuple like ("late", 1) put, never taken and never read',
+        '  ("conditional", :int) where "f[1] > 1" asked for 1 time, never there',
+        '  ("awaited", :str) asked for 1 time, never there',
+        f"{shm_url}-other:",
+        '  1 tuple like ("go", 2) put, never taken and never read',
+    ]

@@ -27,6 +27,8 @@ cancelled aborts it.
 
 from __future__ import annotations
 
+import os
+
 import tupelo.space
 from tupelo._native import Found
 from tupelo.aio.claim import Claim
@@ -70,15 +72,18 @@ def connect(
 
     Opening does not wait, so this is no coroutine: `async with connect(…) as space`.
     """
-    return Space(
-        tupelo.space.connect(
-            url,
-            create=create,
-            fresh=fresh,
-            size=size,
-            tuples_max=tuples_max,
-            when_full=when_full,
-            objects=objects,
-            schema=schema,
-        )
+    connection = tupelo.space.connect(
+        url,
+        create=create,
+        fresh=fresh,
+        size=size,
+        tuples_max=tuples_max,
+        when_full=when_full,
+        objects=objects,
+        schema=schema,
     )
+    if os.environ.get("TUPELO_RECORD"):
+        from tupelo.recording import awaited  # noqa: PLC0415 - only where somebody records
+
+        return awaited.recording(connection)
+    return Space(connection)

@@ -8,6 +8,7 @@ anyway.
 from __future__ import annotations
 
 import asyncio
+import os
 
 from tupelo import _native, searching
 from tupelo._native import Found
@@ -17,7 +18,7 @@ from tupelo.aio.space import Space
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any, Literal
+    from typing import Any, Literal, Self
 
     from tupelo._native import Line, Seconds, VisitOrder
 
@@ -38,6 +39,14 @@ class Search:
     >>> asyncio.run(main())
     ('border', 7)
     """
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Make one; where somebody records, one that writes down what it finds."""
+        if cls is Search and os.environ.get("TUPELO_RECORD"):
+            from tupelo.recording import RecordingAioSearch  # noqa: PLC0415 - only where it is used
+
+            return object.__new__(RecordingAioSearch)  # type: ignore[return-value]
+        return object.__new__(cls)
 
     def __init__(self, spaces: Iterable[Space], *, order: VisitOrder = "round robin") -> None:
         """Prepare to search; nothing happens in the spaces."""

@@ -1,0 +1,17 @@
+"""Spaces that write down what is done with them, for `tupelo record`.
+
+Where the variable TUPELO_RECORD names a folder, `connect` opens a `RecordingSpace`, also behind
+`tupelo.aio`. Where it is not set nothing of this is even imported.
+"""
+
+from tupelo.recording.awaited import RecordingAioSearch, RecordingAioSpace
+from tupelo.recording.lines import VARIABLE
+from tupelo.recording.space import RecordingSearch, RecordingSpace
+
+__all__ = [
+    "VARIABLE",
+    "RecordingAioSearch",
+    "RecordingAioSpace",
+    "RecordingSearch",
+    "RecordingSpace",
+]

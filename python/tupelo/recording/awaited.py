@@ -1,0 +1,198 @@
+"""A space of `tupelo.aio`, and a search, whose verbs are recorded."""
+
+from __future__ import annotations
+
+from tupelo.aio.claim import Claim
+from tupelo.aio.searching import Search
+from tupelo.aio.space import Space
+from tupelo.aio.subscription import Subscription
+from tupelo.aio.transaction import Transaction, TransactionSpace
+from tupelo.recording.going_on import ClaimHistory, Undecided
+from tupelo.recording.verbs import IN_SPACES, IN_TRANSACTIONS, Call, awaited, stand_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from typing import Any
+
+    from tupelo.recording.space import RecordingSpace
+
+__all__ = ["RecordingAioSearch", "RecordingAioSpace", "recording"]
+
+
+def recording(space: Any) -> Space:
+    """Wrap a connection that `tupelo.connect` has opened where somebody records."""
+    return RecordingAioSpace(space)
+
+
+class RecordingAioSpace(Space):
+    """A space of `tupelo.aio` that writes down what is done with it."""
+
+    def __init__(self, space: RecordingSpace) -> None:
+        """Wrap a synchronous connection; the verbs are done by one that nobody records."""
+        super().__init__(space._plain)
+        self._recording = space
+        self._note = space._note
+
+    @property
+    def blocking(self) -> RecordingSpace:
+        """As `aio.Space.blocking`."""
+        return self._recording
+
+    async def consume(self, *template: Any, **options: Any) -> AsyncIterator[Any]:
+        """As `aio.Space.consume`."""
+        call = Call(self._note, template, options)
+        call.waits()
+        async for fields in super().consume(*template, **options):
+            call.found("take", fields)
+            yield fields
+
+    async def scan(self, *template: Any, **options: Any) -> AsyncIterator[Any]:
+        """As `aio.Space.scan`."""
+        call = Call(self._note, template, options)
+        async for fields in super().scan(*template, **options):
+            call.found("read", fields)
+            yield fields
+
+    def claim(self, *template: Any, **options: Any) -> Claim[Any]:
+        """As `aio.Space.claim`."""
+        call = Call(self._note, template, options)
+        call.waits()
+        return _RecordingClaim(call, super().claim(*template, **options))
+
+    async def try_claim(self, *template: Any, **options: Any) -> Claim[Any] | None:
+        """As `aio.Space.try_claim`."""
+        claim = await super().try_claim(*template, **options)
+        call = Call(self._note, template, options)
+        if claim is None:
+            call.found("take", None)
+            return None
+        return _RecordingClaim(call, claim)
+
+    def subscribe(self, *template: Any, **options: Any) -> Subscription:
+        """As `aio.Space.subscribe`."""
+        call = Call(self._note, template, options)
+        return _RecordingSubscription(call, super().subscribe(*template, **options))
+
+    def transaction(self, *others: Any, **options: Any) -> Transaction:
+        """As `aio.Space.transaction`."""
+        return _RecordingTransaction(self, others, options.pop("ttl", 30), **options)
+
+
+stand_in(RecordingAioSpace, Space)
+for _verb in IN_SPACES:
+    setattr(RecordingAioSpace, _verb.name, awaited(_verb, getattr(Space, _verb.name)))
+
+
+class _RecordingClaim(Claim["Any"]):
+    """A claim that is written down when it ends."""
+
+    def __init__(self, call: Call, claim: Claim[Any]) -> None:
+        super().__init__(claim._begin, claim._with_room)
+        self._begun = claim._begun
+        self._history = ClaimHistory(call)
+
+    async def put(self, *fields: Any) -> None:
+        await super().put(*fields)
+        self._history.put(fields)
+
+    async def done(self, **options: Any) -> None:
+        await super().done(**options)
+        self._history.end(self.tuple, is_done=True)
+
+    async def abort(self, reason: str | None = None) -> None:
+        await super().abort(reason)
+        self._history.end(self.tuple, is_done=False)
+
+    async def __aexit__(self, *exception: Any) -> None:
+        await super().__aexit__(*exception)
+        self._history.end(self.tuple, is_done=exception[1] is None)
+
+
+class _RecordingSubscription(Subscription):
+    """A subscription that writes down what it tells, as read."""
+
+    def __init__(self, call: Call, subscription: Subscription) -> None:
+        super().__init__(subscription._subscription, subscription._bell)
+        self._call = call
+
+    def try_next(self) -> Any:
+        return self._told(super().try_next())
+
+    async def _next(self, seconds: float | None) -> Any:
+        return self._told(await super()._next(seconds))
+
+    def _told(self, event: Any) -> Any:
+        if event is not None:
+            self._call.found("read", event.tuple)
+        return event
+
+
+class _RecordingInside(TransactionSpace):
+    """A space as a transaction sees it, whose verbs are recorded."""
+
+    _note: Any
+
+
+for _verb in IN_TRANSACTIONS:
+    setattr(_RecordingInside, _verb.name, awaited(_verb, getattr(TransactionSpace, _verb.name)))
+
+
+class _RecordingTransaction(_RecordingInside, Transaction):
+    """A transaction that is written down when it has committed."""
+
+    def __init__(self, space: Space, others: tuple[Space, ...], ttl: Any) -> None:
+        Transaction.__init__(self, space, others, ttl)
+        self._undecided = Undecided()
+        self._note = self._undecided.note_for(space)
+
+    def on(self, space: Space) -> TransactionSpace:
+        """As `aio.Transaction.on`."""
+        inside = super().on(space)
+        recorded = _RecordingInside(inside._space, inside._inside)
+        recorded._note = self._undecided.note_for(space)
+        return recorded
+
+    async def commit(self) -> None:
+        """As `aio.Transaction.commit`."""
+        await super().commit()
+        self._undecided.end(is_committed=True)
+
+    async def abort(self) -> None:
+        """As `aio.Transaction.abort`."""
+        await super().abort()
+        self._undecided.end(is_committed=False)
+
+    async def __aexit__(self, *exception: Any) -> None:
+        """As `aio.Transaction.__aexit__`."""
+        try:
+            await super().__aexit__(*exception)
+        except BaseException:
+            self._undecided.end(is_committed=False)
+            raise
+        self._undecided.end(is_committed=exception[1] is None)
+
+
+class RecordingAioSearch(Search):
+    """A search of `tupelo.aio` that writes down what it finds, where it was."""
+
+    async def take(self, *template: Any, **options: Any) -> Any:
+        """As `aio.Search.take`."""
+        return self._noted("take", template, await super().take(*template, **options), options)
+
+    async def read(self, *template: Any, **options: Any) -> Any:
+        """As `aio.Search.read`."""
+        return self._noted("read", template, await super().read(*template, **options), options)
+
+    async def try_take(self, *template: Any, **options: Any) -> Any:
+        """As `aio.Search.try_take`."""
+        return self._noted("take", template, await super().try_take(*template, **options), options)
+
+    async def try_read(self, *template: Any, **options: Any) -> Any:
+        """As `aio.Search.try_read`."""
+        return self._noted("read", template, await super().try_read(*template, **options), options)
+
+    def _noted(self, verb: str, template: tuple[Any, ...], found: Any, options: Any) -> Any:
+        if found is not None and isinstance(found.space, RecordingAioSpace):
+            Call(found.space._note, template, options).found(verb, found.tuple)
+        return found

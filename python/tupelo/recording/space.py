@@ -1,0 +1,146 @@
+"""A space, and a search, whose verbs are recorded."""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+
+from tupelo import _native
+from tupelo.recording.going_on import RecordingClaim, RecordingSubscription, RecordingTransaction
+from tupelo.recording.lines import write
+from tupelo.recording.verbs import FUTURES, IN_SPACES, Call, blocking, stand_in
+from tupelo.searching import Search
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, Self
+
+__all__ = ["RecordingSearch", "RecordingSpace", "recording"]
+
+
+class RecordingSpace(_native.Space):
+    """A space that writes down what is done with it."""
+
+    _stands_for: type[_native.Space] = _native.Space
+
+    @cached_property
+    def _plain(self) -> _native.Space:
+        """The same connection, which nobody records."""
+        plain = _native.plain(self)
+        if self.url.startswith("mem://"):
+            _native.stays_behind(plain)
+        return plain
+
+    def _note(self, verb: str, **told: Any) -> None:
+        write(self.url, verb, **told)
+
+    def __reduce__(self) -> Any:
+        """As a `Space`: `reconnect` makes one of these of it where somebody records."""
+        reduced: Any = super().__reduce__()
+        reconnect, (_, *rest) = reduced
+        return reconnect, (self._stands_for, *rest)
+
+    def consume(self, *template: Any, **options: Any) -> Iterator[Any]:
+        """As `Space.consume`."""
+        call = Call(self._note, template, options)
+        call.waits()
+        return _Followed(call, "take", self._plain.consume(*template, **options))
+
+    def finish(self, *template: Any, **options: Any) -> None:
+        """As `Space.finish`, whose mark is nobody's tuple."""
+        self._plain.finish(*template, **options)
+
+    def scan(self, *template: Any, **options: Any) -> Iterator[Any]:
+        """As `Space.scan`."""
+        call = Call(self._note, template, options)
+        return _Followed(call, "read", self._plain.scan(*template, **options))
+
+    def claim(self, *template: Any, **options: Any) -> Any:
+        """As `Space.claim`."""
+        call = Call(self._note, template, options)
+        call.waits()
+        return RecordingClaim(call, self._plain.claim(*template, **options))
+
+    def try_claim(self, *template: Any, **options: Any) -> Any:
+        """As `Space.try_claim`."""
+        claim = self._plain.try_claim(*template, **options)
+        call = Call(self._note, template, options)
+        if claim is None:
+            call.found("take", None)
+            return None
+        return RecordingClaim(call, claim)
+
+    def subscribe(self, *template: Any, **options: Any) -> Any:
+        """As `Space.subscribe`."""
+        subscription = self._plain.subscribe(*template, **options)
+        return RecordingSubscription(Call(self._note, template, options), subscription)
+
+    def transaction(self, *others: Any, **options: Any) -> Any:
+        """As `Space.transaction`."""
+        return RecordingTransaction(self, self._plain.transaction(*others, **options))
+
+
+stand_in(RecordingSpace, _native.Space)
+for _verb in (*IN_SPACES, *FUTURES):
+    setattr(RecordingSpace, _verb.name, blocking(_verb))
+
+
+@cache
+def recording(plain: type[_native.Space]) -> type[RecordingSpace]:
+    """Return the class that records what `plain` does, which may have other names for the verbs."""
+    if issubclass(plain, RecordingSpace):
+        return plain
+    if plain is _native.Space:
+        return RecordingSpace
+    verbs = {verb: name for name, verb in vars(_native.Space).items() if hasattr(verb, "__name__")}
+    names = {
+        name: getattr(RecordingSpace, verbs[verb])
+        for name, verb in vars(plain).items()
+        if hasattr(verb, "__name__") and verb in verbs
+    }
+    made = type(plain.__name__, (plain, RecordingSpace), {**names, "_stands_for": plain})
+    made.__module__ = plain.__module__
+    return made
+
+
+class _Followed:
+    """An iterator that writes down what it gives; for as many threads as the other is."""
+
+    def __init__(self, call: Call, verb: str, found: Iterator[Any]) -> None:
+        self._call = call
+        self._verb = verb
+        self._found = found
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        fields = next(self._found)
+        self._call.found(self._verb, fields)
+        return fields
+
+
+class RecordingSearch(Search):
+    """A search that writes down what it finds, where it was."""
+
+    def take(self, *template: Any, **options: Any) -> Any:
+        """As `Search.take`."""
+        return self._noted("take", template, super().take(*template, **options), options)
+
+    def read(self, *template: Any, **options: Any) -> Any:
+        """As `Search.read`."""
+        return self._noted("read", template, super().read(*template, **options), options)
+
+    def try_take(self, *template: Any, **options: Any) -> Any:
+        """As `Search.try_take`."""
+        return self._noted("take", template, super().try_take(*template, **options), options)
+
+    def try_read(self, *template: Any, **options: Any) -> Any:
+        """As `Search.try_read`."""
+        return self._noted("read", template, super().try_read(*template, **options), options)
+
+    def _noted(self, verb: str, template: tuple[Any, ...], found: Any, options: Any) -> Any:
+        if found is not None and isinstance(found.space, RecordingSpace):
+            note = found.space._note
+            Call(note, template, options).found(verb, found.tuple)
+        return found
