@@ -75,6 +75,8 @@ class Stage:
     repeat: int
     quick: bool
     deadline: float | None
+    part_end: float | None = None
+    """When the time of this peer in this experiment is over, on the clock of `time.monotonic`."""
     noted: list[Note] = field(default_factory=list)
 
     @property
@@ -161,6 +163,7 @@ class Runner:
     run: Run
     options: Options
     progress: Progress
+    _part_end: float = FOREVER_S
 
     def all_of(self, blocks: Sequence[Block]) -> None:
         """Run everything, within the budget."""
@@ -188,6 +191,7 @@ class Runner:
             places.append(str(block.where))
         cells = [Cell(job, job.repeats or self.options.repeats) for job in block.jobs]
         begin = time.monotonic()
+        self._part_end = part.end
         try:
             with started(block.peer, block.where) as peer:
                 self._least(block, peer, cells, part)
@@ -272,6 +276,7 @@ class Runner:
             repeat,
             self.options.quick,
             deadline=None if deadline == FOREVER_S else deadline,
+            part_end=None if self._part_end == FOREVER_S else self._part_end,
         )
         begin = time.monotonic()
         why: Why

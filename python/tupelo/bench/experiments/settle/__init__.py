@@ -4,9 +4,8 @@ Fiedler, Walcott, Richardson, Kapfhammer, Amer, Chrysanthis: Towards the Measure
 Performance, 2005. A client writes objects, pauses, and takes as many. Client j begins a delay after
 client j - 1. Two series, since the paper's delays are longer than a phase takes today, so that its
 clients do not meet: "paper" has its delays; in "overlapping" a phase of a client alone lasts a
-second (or half a million objects), and the delay is half of that. A run with less time than five
-hours has shorter phases, in proportion. How many objects that is is found once per peer, so
-that all its cells do the same work. The knee is looked for in the second.
+second, or less where that can not be (`load`), and the delay is half of that. The knee is looked
+for in the second (`knee`).
 
 Before a run a space may be aged: populated by a workload that was generated from frequencies, or
 recorded (`tupelo record`). Afterwards it is cleaned. Both are timed.
@@ -18,11 +17,12 @@ import time
 from collections import Counter, deque
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Schema, Shape
 from tupelo.bench.experiments.base import Experiment
+from tupelo.bench.experiments.settle.knee import knee_of, points_of
+from tupelo.bench.experiments.settle.load import SPACE, Load, quick_load
 from tupelo.bench.experiments.workload import (
     KIND_SHARES,
     KINDS,
@@ -34,7 +34,7 @@ from tupelo.bench.experiments.workload import (
     template_of,
 )
 from tupelo.bench.harness.record import Measure
-from tupelo.bench.harness.runner import Job
+from tupelo.bench.harness.runner import REPEATS_MIN, Job
 from tupelo.bench.harness.workers import WrongResultError
 from tupelo.bench.report.figure import Figure, lines
 from tupelo.bench.report.printed import Printed
@@ -44,14 +44,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tupelo.bench.backends.base import Fields, Peer
+    from tupelo.bench.experiments.settle.knee import Knee, Points
+    from tupelo.bench.harness.profiler import Profiler
     from tupelo.bench.harness.record import Run
     from tupelo.bench.harness.runner import Options, Stage
     from tupelo.bench.harness.workers import Bench
 
-SPACE = "settle"
 SHARE = "share of aging and cleaning"
 ADDED = "response time added by aging"
 ALONE = "phase of a client alone"
+LASTED = "shortest phases of a client"
+KNEE = "knee"
+KNEE_POINTS = "points of the knee"
+KNEE_BEFORE = "knee without the last point"
 DELAY_MIN_S, DELAY_SPREAD_S = 0.200, 0.050
 OBJECTS = 1_000
 CLIENTS = (2, 8, 14, 22)
@@ -60,37 +65,10 @@ CLIENTS_AGED = (8, 14)
 WORKLOADS = (1_000, 3_000, 6_000, 12_000)
 PRINTED_WORKLOAD = 3_000
 QUICK_WORKLOAD = 100
-QUICK_PHASE_S = 0.02
-PHASE_S = 1.0  # of a client alone, in the overlapping series
-PHASE_MIN_S = 0.05
-FULL_S = 18_000.0  # of a run that has time for such phases, three times for every peer
-OBJECTS_MAX = 500_000  # of a client, so that those of all fit into the memory of a small machine
-CALIBRATION_OBJECTS = 200
 LOOKED_AT = 10_000  # empty entries that are checked of those that a client took: the last ones
-RISE = 1.05  # what counts as a rise, of throughput and of response time
 TUPLE_BYTES = 4_500  # of the largest kind
 NULL_BYTES = 50  # beside what a system needs for any tuple
 SHAPES = tuple(Shape(kind, 1 if kind == "Null" else 2) for kind in KINDS)
-
-
-@dataclass
-class Load:
-    """How much work the clients of one peer do in the overlapping series: found once."""
-
-    phase_s: float
-    """How long a phase of a client alone is to take."""
-    objects_max: int
-    objects: int = 0
-    alone_s: float = 0.0
-    """Per operation."""
-
-    def find(self, stage: Stage) -> None:
-        """Time a client alone, if that was not done yet."""
-        if self.objects:
-            return
-        ((self.alone_s,), _) = stage.run((calibrate, (stage.peer, "Null")))
-        self.objects = max(CALIBRATION_OBJECTS, int(self.phase_s / self.alone_s))
-        self.objects = min(self.objects, self.objects_max)
 
 
 @dataclass(frozen=True)
@@ -109,15 +87,40 @@ class Plan:
         """The most that a client puts."""
         return OBJECTS if self.load is None else self.load.objects_max
 
-    def delays_s(self, stage: Stage) -> list[float]:
-        """A delay per client: before its start after the one before, and between its phases."""
-        choice = stage.random
+    def parts(self, stage: Stage) -> list[Part]:
+        """What each client does, and when."""
         if self.load is not None:
-            return [self.load.objects * self.load.alone_s / 2] * self.clients
-        scale = 0.1 if self.quick else 1.0
-        return [
+            rounds = self.load.rounds(self.clients, len(stage.placement.client))
+            delay_s = self.load.phase_s / 2
+            # With more rounds all starts later, so that the clients overlap as much as with one.
+            return [
+                Part(self.kind, self.load.objects, rounds, number * rounds * delay_s, delay_s)
+                for number in range(self.clients)
+            ]
+        choice = stage.random
+        scale, objects = (0.1, OBJECTS // 10) if self.quick else (1.0, OBJECTS)
+        delays_s = [
             scale * (DELAY_MIN_S + choice.uniform(0, DELAY_SPREAD_S)) for _ in range(self.clients)
         ]
+        return [
+            Part(self.kind, objects, 1, sum(delays_s[1 : number + 1]), delays_s[number])
+            for number in range(self.clients)
+        ]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one client does, and when."""
+
+    kind: str
+    objects: int
+    """In a round."""
+    rounds: int
+    start_s: float
+    """After the start of all."""
+    pause_s: float
+    """Between the phases of a round. Rounds follow each other at once: so the share of the pauses
+    is the same, however many there are."""
 
 
 class Settle(Experiment):
@@ -140,10 +143,8 @@ class Settle(Experiment):
         del peer
         quick = options.quick
         counts = (2, 3) if quick else CLIENTS
-        phase_s = PHASE_S * min(1.0, (options.budget_s or FULL_S) / FULL_S)
-        load = Load(max(PHASE_MIN_S, phase_s), OBJECTS_MAX)
-        if quick:
-            load = Load(QUICK_PHASE_S, OBJECTS_MAX // 25)
+        repeats = min(options.repeats, REPEATS_MIN)
+        load = quick_load(counts, repeats) if quick else Load(counts, repeats)
         plans = [
             ("paper", Plan(kind, clients, quick))
             for kind in (("Null", "Array") if quick else KINDS)
@@ -165,17 +166,12 @@ class Settle(Experiment):
         return [job(series, plan) for series, plan in plans]
 
     def derive(self, run: Run) -> list[Measure]:
-        """The knee of each backend, where there is one, and what aging adds."""
-        found = []
+        """The knee of each backend with what it rests on, and what aging adds."""
+        found: list[Measure] = []
         for backend in dict.fromkeys(measure.backend for measure in run.of(self.name)):
-            place = knee(_points(run, backend))
-            if place is not None:
-                parameters = {"series": "overlapping", "entry": "Null"}
-                found.append(
-                    Measure(
-                        self.name, backend, parameters, "knee", "clients", [place], derived=True
-                    )
-                )
+            points = points_of(run, backend)
+            if points:
+                found += _knee_measures(backend, knee_of(points))
         return [*found, *_added_by_aging(run)]
 
     def figures(self, run: Run) -> list[Figure]:
@@ -199,13 +195,13 @@ class Settle(Experiment):
     def printed(self, run: Run) -> list[Printed]:
         knees, aging = [], []
         for backend in dict.fromkeys(measure.backend for measure in run.of(self.name)):
-            if points := _points(run, backend):
+            if points := points_of(run, backend):
                 knees.append(_knee_row(run, backend, points))
             if run.find_one(self.name, SHARE, backend):
                 aging.append(_aging_row(run, backend))
         best = "throughput with most clients, of the best"
-        alone = ("phase of a client alone", "objects of a client")
-        heads = ("", "knee, as printed", "knee here", best, *alone)
+        alone = (ALONE, "objects of a client", f"{LASTED}, of all cells")
+        heads = ("", "knee, as printed", "knee here", "it rests on", best, *alone)
         aged = ("", "added to the response time, as printed", "at most of the time, as printed")
         return [
             Printed("Where throughput no longer rises", heads, tuple(knees), 1),
@@ -218,19 +214,34 @@ class Settle(Experiment):
         ]
 
 
+def _knee_measures(backend: str, found: Knee) -> Iterator[Measure]:
+    """A knee as measures: so whoever reads the record sees what it rests on, too."""
+    parameters = {"series": "overlapping", "entry": "Null"}
+    for metric, unit, value in (
+        (KNEE, "clients", found.clients),
+        (KNEE_POINTS, "", found.points),
+        (KNEE_BEFORE, "clients", found.clients_without_last),
+    ):
+        if value is not None:
+            yield Measure("settle", backend, parameters, metric, unit, [value], derived=True)
+
+
 def _knee_row(run: Run, backend: str, points: Points) -> tuple[str, ...]:
     best = max(throughput for _, throughput, _ in points)
-    place, most = knee(points), points[-1][0]
+    found, most = knee_of(points), points[-1][0]
     fixed = {"series": "overlapping"}
     phase = run.find_one("settle", ALONE, backend, **fixed)
     objects = run.find_one("settle", "objects", backend, **fixed)
+    lasted = [m.summary.least for m in run.find("settle", LASTED, **fixed) if m.backend == backend]
     return (
         backend,
         "8 to 14 (JavaSpaces)",
-        f"none within {most:.0f}" if place is None else f"{place:.0f}",
+        f"none within {most:.0f}" if found.clients is None else f"{found.clients:.0f}",
+        "; ".join(found.doubts) or f"{found.points} points",
         f"{digits(100 * points[-1][1] / best)} %",
         quantity(phase.summary.mean, "s") if phase else "-",
         whole(objects.summary.mean) if objects else "-",
+        quantity(min(lasted), "s") if lasted else "-",
     )
 
 
@@ -295,34 +306,34 @@ def _rank(series: str, plan: Plan) -> int:
 
 def once(stage: Stage, plan: Plan) -> None:
     """One repeat: age, run all clients, clean."""
-    objects = OBJECTS // 10 if plan.quick else OBJECTS
     if plan.load is not None:
         plan.load.find(stage)
-        objects = plan.load.objects
-        stage.note(ALONE, "s", [objects * plan.load.alone_s])
+        stage.note(ALONE, "s", [plan.load.phase_s])
     age_s = 0.0
     if plan.workload is not None:
         ((age_s,), _) = stage.run((age, (stage.peer, plan.workload)))
-    delays = plan.delays_s(stage)
-    clients = [
-        (
-            client,
-            (stage.peer, Part(plan.kind, objects, sum(delays[1 : number + 1]), delays[number])),
-        )
-        for number in range(plan.clients)
-    ]
-    outcomes, profilers = stage.run(*clients)
+    parts = plan.parts(stage)
+    rounds, objects = parts[0].rounds, parts[0].objects
+    outcomes, profilers = stage.run(*[(client, (stage.peer, part)) for part in parts])
     ((clean_s, left),), _ = stage.run((clean, (stage.peer,)))
-    check(plan, objects, [taken for *_, taken in outcomes], left)
+    check(plan, objects * rounds, [taken for *_, taken in outcomes], left)
     run_s = max(end for _, end, _ in outcomes) - min(begin for begin, *_ in outcomes)
-    stage.note("throughput", "operations/s", [2 * objects * plan.clients / run_s])
-    stage.note("response time", "s", [profiler.tracks["phase"].total_s for profiler in profilers])
+    stage.note("throughput", "operations/s", [2 * objects * rounds * plan.clients / run_s])
+    stage.note("response time", "s", [busy_s(profiler) / rounds for profiler in profilers])
     stage.note("objects", "", [objects])
+    stage.note("rounds", "", [rounds])
+    stage.note(LASTED, "s", [min(busy_s(profiler) for profiler in profilers) / 2])
     if plan.workload is not None:
         stage.note("aging", "s", [age_s])
         stage.note("cleaning", "s", [clean_s])
-        share = (age_s + clean_s) / (age_s + clean_s + run_s)
+        # Of a run of one round: more of them are there to measure better, not to do more.
+        share = (age_s + clean_s) / (age_s + clean_s + run_s / rounds)
         stage.note(SHARE, "", [share])
+
+
+def busy_s(profiler: Profiler) -> float:
+    """How long a client was in its phases, of both kinds."""
+    return profiler.tracks["phase"].total_s
 
 
 def check(plan: Plan, objects: int, taken: Sequence[Counter[int]], left: int) -> None:
@@ -357,63 +368,36 @@ def mark_of(kind: str, number: int) -> int:
     return 0 if kind == "Null" else number
 
 
-def calibrate(bench: Bench, backend: Backend, kind: str) -> float:
-    """The time of a put or a take of a client alone, whichever is shorter."""
-    del bench
-    space = backend.open(SPACE)
-    fields, template = fields_of(backend, kind, 0), template_of(backend, kind)
-    best = float("inf")
-    for _ in range(3):
-        for operation, arguments in ((space.put, fields), (space.take, template)):
-            begin = perf_counter_ns()
-            for _ in range(CALIBRATION_OBJECTS):
-                operation(*arguments)
-            best = min(best, (perf_counter_ns() - begin) / CALIBRATION_OBJECTS / 1e9)
-    space.close()
-    return best
-
-
-@dataclass(frozen=True)
-class Part:
-    """What one client does, and when."""
-
-    kind: str
-    objects: int
-    start_s: float
-    """After the start of all."""
-    pause_s: float
-    """Between its phases."""
-
-
 Outcome = tuple[float, float, "Counter[int]"]
 """When a client began and ended, and how many entries of each other client it has taken."""
 
 
 def client(bench: Bench, backend: Backend, part: Part) -> Outcome:
-    """Write, pause, take."""
+    """Write, pause, take; as often as there are rounds."""
     space = backend.open(SPACE)
     kind, objects = part.kind, part.objects
     fields = fields_of(backend, kind, bench.number)
     template = template_of(backend, kind)
     put, take = space.put, space.take
-    bench.start.wait()
-    time.sleep(part.start_s)
-    begin = time.perf_counter()
-    with bench.profiler.time("phase", objects):
-        for _ in range(objects):
-            put(*fields)
-    time.sleep(part.pause_s)
     # An entry that is empty has nothing to tell it from another: half a million need not be kept.
     taken: deque[Fields] = deque(maxlen=LOOKED_AT if kind == "Null" else None)
     keep = taken.append
-    with bench.profiler.time("phase", objects):
-        for _ in range(objects):
-            keep(take(*template))
+    bench.start.wait()
+    time.sleep(part.start_s)
+    begin = time.perf_counter()
+    for _ in range(part.rounds):
+        with bench.profiler.time("phase", objects):
+            for _ in range(objects):
+                put(*fields)
+        time.sleep(part.pause_s)
+        with bench.profiler.time("phase", objects):
+            for _ in range(objects):
+                keep(take(*template))
     end = time.perf_counter()
     space.close()
     if kind == "Null":
         check_empty(fields, taken)
-        return begin, end, Counter({mark_of(kind, 0): objects})
+        return begin, end, Counter({mark_of(kind, 0): objects * part.rounds})
     return begin, end, Counter(seed_of(backend, kind, each) for each in taken)
 
 
@@ -441,32 +425,3 @@ def clean(bench: Bench, backend: Backend) -> tuple[float, int]:
     cleaned_s = time.perf_counter() - begin
     space.close()
     return cleaned_s, taken
-
-
-# --- the knee ---
-
-Points = list[tuple[float, float, float]]
-
-
-def _points(run: Run, backend: str) -> Points:
-    """(clients, mean throughput, mean response time) of the overlapping series, in order."""
-    fixed = {"series": "overlapping", "entry": "Null"}
-    found: dict[float, list[float]] = {}
-    for metric in ("throughput", "response time"):
-        for measure in run.find("settle", metric, **fixed):
-            if measure.backend == backend:
-                found.setdefault(measure.parameters["clients"], []).append(measure.summary.mean)
-    return [(clients, *pair) for clients, pair in sorted(found.items()) if len(pair) == 2]  # type: ignore[misc]  # noqa: PLR2004
-
-
-def knee(points: Points) -> float | None:
-    """The number of clients beyond which throughput does not rise, and response time does.
-
-    None if there is none: throughput rises to the end, or response time does not.
-    """
-    for (clients, throughput, response_s), *later in (points[n:] for n in range(len(points) - 1)):
-        if all(more <= RISE * throughput for _, more, _ in later) and all(
-            longer >= RISE * response_s for _, _, longer in later
-        ):
-            return clients
-    return None
