@@ -212,6 +212,16 @@ def test_speed_up_is_the_ratio_of_the_means():
     assert found["work-normalised efficiency", 4] == 0.25
 
 
+def test_the_page_says_how_many_repeats_there_are_and_where_they_are_too_few():
+    def put(entry, repeats):
+        samples = [1.0] * 20 * repeats
+        parameters = {"entry": entry, "fill": 0, "placement": "apart"}
+        return Measure("mem", "redis", parameters, "put", "s", samples, groups=[20] * repeats)
+
+    page = markdown(run_of(put("Null", 3), put("Integer", 5)), (YARDSTICKS, *EXPERIMENTS), [])
+    assert "| mem | 2 | 3 to 5 | 60 to 100 | 1 |" in page
+
+
 def test_the_page_says_what_was_not_measured_and_how_each_is_driven():
     run = run_of(
         mem("tupelo-shm", "Null", 1),

@@ -2,10 +2,11 @@
 
 Grapentin, Plauth, Polze: MemSpaces: Evaluating the Tuple Space Paradigm in the Context of
 Memory-Centric Architectures, CANDAR 2017. A cycle is 100 puts in a row, then 100 takes; a sample is
-the time of one half, divided by 100. The 100 cycles of the paper are spread over the repeats, each
-with a process and a space of its own, since cycles of one process are alike. Extended by larger
-fills, by takes that name a key in the first or in the last field, by a server on the client's
-processor, and by the memory that a tuple takes.
+the time of one half, divided by 100. The 100 cycles of the paper are spread over the repeats that
+every cell gets, each with a process and a space of its own, since cycles of one process are alike;
+further repeats add as many cycles each. Extended by larger fills, by takes that name a key in the
+first or in the last field, by a server on the client's processor, and by the memory that a tuple
+takes.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.workers import Bench
 
 BATCH = 100  # puts, then takes, of a cycle
-CYCLES = 100  # of all repeats
-REPEATS_LARGE = 3  # where the fill takes longer than the cycles
+CYCLES = 100  # of a cell, at least
+REPEATS_LARGE = 5  # where the fill takes longer than the cycles
 LARGE = 100_000
 FILL_BATCH = 1_000  # tuples at once: where `put_all` is atomic it has a limit
 MEMORY_FROM = 5_000  # tuples: the memory of fewer is less than what servers take and give back
@@ -171,7 +172,7 @@ class Mem(Experiment):
         )
 
     def _with_cycles(self, job: Job, peer: type[Peer], options: Options) -> Job:
-        repeats = job.repeats or options.repeats
+        repeats = min(job.repeats or options.repeats, options.repeats_least)
         cycles = 5 if options.quick else -(-CYCLES // repeats)
         warm_up = 1 if options.quick else max(1, peer.warm_up // BATCH)
         once: Any = job.once

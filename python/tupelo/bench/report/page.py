@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tupelo.bench.harness.runner import told
 from tupelo.bench.report import drawing
 from tupelo.bench.report.questions import questions
-from tupelo.bench.report.tables import tables
+from tupelo.bench.report.tables import repeats, tables
 from tupelo.bench.report.targets import targets
 from tupelo.bench.report.units import quantity
 
@@ -65,6 +65,7 @@ def page(run: Run, experiments: Sequence[Experiment]) -> str:
         f'<p class="small">{about}</p>',
         f"<nav>{links}</nav>",
         _machine(run),
+        _repeats(run),
         _targets(run),
         *_questions(run, measured),
         *(_experiment(run, experiment) for experiment in measured),
@@ -86,6 +87,11 @@ def _machine(run: Run) -> str:
         *((name, version) for name, version in sorted(run.versions.items()) if version),
     ]
     return _html_table(("", ""), rows, words=True)
+
+
+def _repeats(run: Run) -> str:
+    found = repeats(run)
+    return f"<h2>{escape(found.title)}</h2>" + _html_table(found.heads, found.rows)
 
 
 def _targets(run: Run) -> str:

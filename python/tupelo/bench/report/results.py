@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tupelo.bench.experiments.rpc import OWN_LOAD, PLACEMENTS, QUANTILES, SAME_LOAD, UNDER_LOAD
 from tupelo.bench.harness.runner import told
 from tupelo.bench.report.questions import questions, text
-from tupelo.bench.report.tables import Table
+from tupelo.bench.report.tables import Table, repeats
 from tupelo.bench.report.targets import faster_peers, targets
 from tupelo.bench.report.units import quantity
 
@@ -84,6 +84,7 @@ def _run(run: Run) -> Iterator[str]:
         for m in run.of("yardsticks")
     )
     yield table(Table("", ("yardstick", "time"), yardsticks))
+    yield table(repeats(run))
 
 
 def _under_load(run: Run) -> Iterator[str]:

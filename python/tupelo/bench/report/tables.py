@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tupelo.bench.harness.runner import told
-from tupelo.bench.harness.statistics import differ
+from tupelo.bench.harness.statistics import can_tell, differ
 from tupelo.bench.report.units import digits, quantity
 
 if TYPE_CHECKING:
@@ -38,6 +38,44 @@ def tables(run: Run, experiment: str, only: Sequence[str] | None = None) -> list
     measures = run.of(experiment)
     wanted = metrics(measures) if only is None else [m for m in metrics(measures) if m in only]
     return [_table([m for m in measures if m.metric == metric], metric) for metric in wanted]
+
+
+def repeats(run: Run) -> Table:
+    """How often the cells of each experiment were repeated, and how many too seldom to tell."""
+    rows = []
+    for experiment in dict.fromkeys(measure.experiment for measure in run.measures):
+        cells: dict[tuple[str, str], tuple[int, int]] = {}
+        for measure in run.of(experiment):
+            if not measure.derived:
+                cell = (measure.backend, told(measure.parameters))
+                here = (len(measure.independent), len(measure.samples))
+                # Some metrics are of the first repeat only: the one with most repeats tells.
+                cells[cell] = max(cells.get(cell, here), here)
+        counts = [count for count, _ in cells.values()]
+        few = sum(not can_tell(count, count) for count in counts)
+        rows.append(
+            (
+                experiment,
+                str(len(cells)),
+                span(counts),
+                span([samples for _, samples in cells.values()]),
+                str(few) if few else "none",
+            )
+        )
+    heads = (
+        "",
+        "cells",
+        "repeats of a cell",
+        "samples (mem: cycles)",
+        "cells with too few to tell",
+    )
+    return Table("Repeats", heads, tuple(rows))
+
+
+def span(counts: Sequence[int]) -> str:
+    """The least and the greatest: "5 to 10"."""
+    least, greatest = min(counts), max(counts)
+    return str(least) if least == greatest else f"{least} to {greatest}"
 
 
 def _table(measures: Sequence[Measure], metric: str) -> Table:

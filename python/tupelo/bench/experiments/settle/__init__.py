@@ -34,7 +34,7 @@ from tupelo.bench.experiments.workload import (
     template_of,
 )
 from tupelo.bench.harness.record import Measure
-from tupelo.bench.harness.runner import REPEATS_MIN, Job
+from tupelo.bench.harness.runner import Job
 from tupelo.bench.harness.workers import WrongResultError
 from tupelo.bench.report.figure import Figure, lines
 from tupelo.bench.report.printed import Printed
@@ -143,8 +143,8 @@ class Settle(Experiment):
         del peer
         quick = options.quick
         counts = (2, 3) if quick else CLIENTS
-        repeats = min(options.repeats, REPEATS_MIN)
-        load = quick_load(counts, repeats) if quick else Load(counts, repeats)
+        make = quick_load if quick else Load
+        load = make(counts, options.repeats_least)
         plans = [
             ("paper", Plan(kind, clients, quick))
             for kind in (("Null", "Array") if quick else KINDS)
