@@ -7,7 +7,17 @@ import pytest
 
 from tupelo.bench.backends.manager import Manager
 from tupelo.bench.backends.sqlite import SQLite
-from tupelo.bench.experiments.settle import CLIENTS, Plan, Settle, check, check_empty, job, once
+from tupelo.bench.experiments.settle import (
+    CLIENTS,
+    Part,
+    Plan,
+    Settle,
+    check,
+    check_empty,
+    client,
+    job,
+    once,
+)
 from tupelo.bench.experiments.settle.knee import knee, knee_of
 from tupelo.bench.experiments.settle.load import LENGTHS, Length, Load, rounds
 from tupelo.bench.experiments.workload import (
@@ -19,9 +29,10 @@ from tupelo.bench.experiments.workload import (
     seed_of,
 )
 from tupelo.bench.harness.placement import placement
+from tupelo.bench.harness.profiler import Profiler
 from tupelo.bench.harness.record import Measure, Run
 from tupelo.bench.harness.runner import Options, Stage, started
-from tupelo.bench.harness.workers import WrongResultError
+from tupelo.bench.harness.workers import Bench, WrongResultError
 
 
 def test_the_knee_is_where_throughput_no_longer_rises_and_the_response_time_does():
@@ -199,8 +210,10 @@ def test_a_run_with_less_time_has_shorter_phases():
     assert found[3].together_s == 1.0
 
 
-def test_clients_that_go_through_several_rounds_take_all_that_they_put():
-    load = Load((2,), 1, objects=50, phase_s=0.001, together_s=0.003)
+@pytest.mark.parametrize(("objects_max", "warms_up"), [(500, False), (50, True)])
+def test_clients_that_go_through_several_rounds_take_all_that_they_put(objects_max, warms_up):
+    load = Load((2,), 1, objects_max=objects_max, objects=50, phase_s=0.001, together_s=0.003)
+    assert load.warms_up is warms_up
     plan = Plan("Null", 2, quick=True, load=load)
     with started(SQLite) as peer:
         peer.create(job("overlapping", plan).schema, ("settle",), 1 << 20)
@@ -212,6 +225,43 @@ def test_clients_that_go_through_several_rounds_take_all_that_they_put():
     assert noted["objects"] == [50]
     together_s = min(noted["response time"]) * noted["rounds"][0] / 2
     assert noted["shortest phases of a client"] == pytest.approx([together_s])
+
+
+class Pile:
+    """A backend of one space, which counts what it was asked."""
+
+    def __init__(self):
+        self.puts = self.takes = self.waits = 0
+
+    def open(self, _):
+        return self
+
+    def array_kind(self):
+        return bytes
+
+    def close(self):
+        pass
+
+    def put(self, *_):
+        self.puts += 1
+
+    def take(self, *template):
+        self.takes += 1
+        return template
+
+    def wait(self):
+        self.waits += 1
+
+
+@pytest.mark.parametrize(("warms_up", "rounds_done"), [(False, 3), (True, 4)])
+def test_a_round_that_warms_up_is_not_timed(warms_up, rounds_done):
+    pile = Pile()
+    bench = Bench(0, Profiler(), pile)
+    _, _, taken = client(bench, pile, Part("Null", 10, 3, 0.0, 0.0, warms_up))
+    assert pile.puts == pile.takes == 10 * rounds_done
+    assert taken == {0: 30}
+    assert bench.profiler.tracks["phase"].total_operations == 2 * 30
+    assert pile.waits == 1 + warms_up  # nobody begins while others warm up
 
 
 def test_the_knee_is_looked_for_before_anything_else():

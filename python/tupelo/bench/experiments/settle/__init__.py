@@ -94,7 +94,14 @@ class Plan:
             delay_s = self.load.phase_s / 2
             # With more rounds all starts later, so that the clients overlap as much as with one.
             return [
-                Part(self.kind, self.load.objects, rounds, number * rounds * delay_s, delay_s)
+                Part(
+                    self.kind,
+                    self.load.objects,
+                    rounds,
+                    number * rounds * delay_s,
+                    delay_s,
+                    self.load.warms_up,
+                )
                 for number in range(self.clients)
             ]
         choice = stage.random
@@ -121,6 +128,8 @@ class Part:
     pause_s: float
     """Between the phases of a round. Rounds follow each other at once: so the share of the pauses
     is the same, however many there are."""
+    warms_up: bool = False
+    """Whether a round of all clients at once comes first, which does not count."""
 
 
 class Settle(Experiment):
@@ -383,6 +392,12 @@ def client(bench: Bench, backend: Backend, part: Part) -> Outcome:
     taken: deque[Fields] = deque(maxlen=LOOKED_AT if kind == "Null" else None)
     keep = taken.append
     bench.start.wait()
+    if part.warms_up:
+        for _ in range(objects):
+            put(*fields)
+        for _ in range(objects):
+            take(*template)
+        bench.start.wait()
     time.sleep(part.start_s)
     begin = time.perf_counter()
     for _ in range(part.rounds):

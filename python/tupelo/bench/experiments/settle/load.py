@@ -5,7 +5,8 @@ has memory for, or more time than the budget has, it is shorter, and a client go
 rounds (write, pause, take), so that its phases of a kind last a second together. Objects and phase
 are found once per peer, by a client alone that does them: so all cells of it do the same work, and
 no time of a phase is extrapolated. Response times are those of a round, so that cells can have
-different numbers of them.
+different numbers of them; and where the first round would cost more than the others, since it is
+the first to touch the memory, it comes before those that count.
 """
 
 from __future__ import annotations
@@ -80,6 +81,15 @@ class Load:
         ((found,), _) = stage.run((calibrate, (stage.peer, wanted.phase_s, self.objects_max)))
         self.objects, self.phase_s = found
         self.together_s = wanted.together_s
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether a round comes before those that count.
+
+        Where half a million objects are put within a fraction of a second, to be given the memory
+        takes a good part of it: cells with few rounds would be slower for that alone.
+        """
+        return self.objects == self.objects_max
 
     def affordable(self, left_s: float, processors: int) -> Length:
         """The longest with which all cells fit into their share of what is left."""
