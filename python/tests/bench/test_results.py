@@ -1,12 +1,16 @@
 """The results page: what it says follows from the record, also where that is not in our favour."""
 
+import csv
+
 import pytest
 
 from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
 from tupelo.bench.experiments.settle import ADDED
 from tupelo.bench.harness.record import Measure, Remark, Run
+from tupelo.bench.report.files import csv_text
 from tupelo.bench.report.questions import questions
 from tupelo.bench.report.results import markdown
+from tupelo.bench.report.tables import tables
 from tupelo.bench.report.targets import faster_peers, targets
 
 SMALL = ("Null", "Integer", "Char 32", "Double 32")
@@ -210,6 +214,27 @@ def test_speed_up_is_the_ratio_of_the_means():
     assert found["speed-up", 4] == 4
     assert found["efficiency", 4] == found["work-normalised speed-up", 4] == 1
     assert found["work-normalised efficiency", 4] == 0.25
+
+
+def test_beside_a_mean_of_two_kinds_of_repeats_stand_the_least_and_the_greatest():
+    parameters = {"entry": "Integer", "fill": 0, "placement": "apart"}
+    samples = [50e-9, 70e-9, 200e-9, 220e-9]
+    run = run_of(Measure("mem", "redis", parameters, "put", "s", samples, groups=[2, 2]))
+    text = "135 ns (60.0 - 210)"
+    (shown,) = tables(run, "mem")
+    assert shown.rows[0][1] == text
+    assert f"| redis | {text} |" in markdown(run, (YARDSTICKS, *EXPERIMENTS), [])
+    steady = Measure("mem", "redis", parameters, "put", "s", [1.0, 1.001])
+    assert tables(run_of(steady), "mem")[0].rows[0][1] == "1.00 s"
+    (terse,) = tables(run, "mem", narrow=True)  # on a terminal there is no room
+    assert terse.rows[0][1] == "135 ns"
+    (row,) = csv.DictReader(csv_text(run).splitlines())
+    assert (row["least"], row["greatest"]) == ("5e-08", "2.2e-07")
+    assert (row["repeats"], row["repeat_least"], row["repeat_greatest"]) == (
+        "2",
+        "6e-08",
+        "2.1e-07",
+    )
 
 
 def test_the_page_says_how_many_repeats_there_are_and_where_they_are_too_few():

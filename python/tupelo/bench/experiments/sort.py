@@ -25,7 +25,8 @@ from tupelo.bench.harness.runner import Job
 from tupelo.bench.harness.workers import WrongResultError
 from tupelo.bench.report.figure import Figure, lines
 from tupelo.bench.report.printed import Printed
-from tupelo.bench.report.units import quantity, whole
+from tupelo.bench.report.tables import mean_of
+from tupelo.bench.report.units import whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -165,7 +166,7 @@ class Sort(Experiment):
         for size in SIZES:
             for place, workers in enumerate(WORKERS):
                 measures = run.find(self.name, RESPONSE, size=size, workers=workers)
-                here = {m.backend: quantity(m.summary.mean, m.unit) for m in measures}
+                here = {m.backend: mean_of(m) for m in measures}
                 rows.append(
                     (
                         f"{size // 1024}K, {workers} workers",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.report.tables import Table, sign
+from tupelo.bench.report.tables import Table, mean_of, sign
 from tupelo.bench.report.targets import PLACEMENTS, best, fill_max
-from tupelo.bench.report.units import digits, quantity, whole
+from tupelo.bench.report.units import digits, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -93,8 +93,8 @@ def backends(measures: Iterable[Measure]) -> list[str]:
 
 
 def text(measure: Measure | None) -> str:
-    """The mean, or a dash."""
-    return quantity(measure.summary.mean, measure.unit) if measure else "-"
+    """The mean, between the least and the greatest of the repeats, or a dash."""
+    return mean_of(measure) if measure else "-"
 
 
 def against(measure: Measure | None, yardstick: Measure | None) -> str:

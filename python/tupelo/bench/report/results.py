@@ -26,9 +26,12 @@ Made by `tupelo bench` from [run.json](run.json), nothing is typed by hand. [The
 has all figures in one file, [run.csv](run.csv) a line per measure. What it means stands in
 [benchmarks](../benchmarks.md).
 """
-SIGNS = """Times are means. A tilde before a ratio says that the two do not differ significantly
-(Mann-Whitney over the repeats, 0.05), a question mark that there are too few repeats to tell. Of
-many comparisons one in twenty comes out as a difference by chance.
+SIGNS = """Times are means, in brackets the least and the greatest mean of a repeat: where these are
+far apart, as where a cache line goes from one processor to the other in 50 ns in one process and in
+200 in the next, the mean is of none of them. Least and greatest of all samples are in the CSV.
+A tilde before a ratio says that the two do not differ significantly (Mann-Whitney over the repeats,
+0.05), a question mark that there are too few repeats to tell. Of many comparisons one in twenty
+comes out as a difference by chance.
 """
 
 
@@ -80,10 +83,14 @@ def _run(run: Run) -> Iterator[str]:
     places = [f"{name}: {'; '.join(where)}" for name, where in run.placements.items()]
     yield f"Processors: {'. '.join(places)}."
     yardsticks = tuple(
-        (f"{m.metric} {told(m.parameters)}".rstrip(), quantity(m.summary.mean, m.unit))
+        (
+            f"{m.metric} {told(m.parameters)}".rstrip(),
+            *(quantity(value, m.unit) for value in (m.summary.mean, m.summary.median)),
+            *(quantity(value, m.unit) for value in (m.summary.least, m.summary.greatest)),
+        )
         for m in run.of("yardsticks")
     )
-    yield table(Table("", ("yardstick", "time"), yardsticks))
+    yield table(Table("", ("yardstick", "mean", "median", "least", "greatest"), yardsticks))
     yield table(repeats(run))
 
 

@@ -1,7 +1,8 @@
 """Tables of a record: per metric a row per set of parameters, a column per backend.
 
-A figure is the mean; behind it stands how many times the first backend's that is. A tilde says that
-the two do not differ significantly, a question mark that there are too few repeats to tell.
+A figure is the mean, where there is room with the least and the greatest of the repeats; behind it
+stands how many times the first backend's that is. A tilde says that the two do not differ
+significantly, a question mark that there are too few repeats to tell.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tupelo.bench.harness.runner import told
 from tupelo.bench.harness.statistics import can_tell, differ
-from tupelo.bench.report.units import digits, quantity
+from tupelo.bench.report.units import between, digits, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,11 +34,27 @@ def metrics(measures: Sequence[Measure]) -> list[str]:
     return list(dict.fromkeys(measure.metric for measure in measures))
 
 
-def tables(run: Run, experiment: str, only: Sequence[str] | None = None) -> list[Table]:
-    """A table per metric of an experiment; of some metrics only if they are named."""
+def mean_of(measure: Measure) -> str:
+    """The mean, and the least and the greatest mean of a repeat if there are several."""
+    mean, repeats = measure.summary.mean, measure.repeats
+    if repeats.count == 1:
+        return quantity(mean, measure.unit)
+    return between(mean, repeats.least, repeats.greatest, measure.unit)
+
+
+def tables(
+    run: Run, experiment: str, only: Sequence[str] | None = None, *, narrow: bool = False
+) -> list[Table]:
+    """A table per metric of an experiment; of some metrics only if they are named.
+
+    A `narrow` one has means alone.
+    """
     measures = run.of(experiment)
     wanted = metrics(measures) if only is None else [m for m in metrics(measures) if m in only]
-    return [_table([m for m in measures if m.metric == metric], metric) for metric in wanted]
+    return [
+        _table([m for m in measures if m.metric == metric], metric, narrow=narrow)
+        for metric in wanted
+    ]
 
 
 def repeats(run: Run) -> Table:
@@ -78,7 +95,7 @@ def span(counts: Sequence[int]) -> str:
     return str(least) if least == greatest else f"{least} to {greatest}"
 
 
-def _table(measures: Sequence[Measure], metric: str) -> Table:
+def _table(measures: Sequence[Measure], metric: str, *, narrow: bool) -> Table:
     backends = list(dict.fromkeys(measure.backend for measure in measures))
     rows: dict[str, dict[str, Measure]] = {}
     for measure in measures:
@@ -87,17 +104,20 @@ def _table(measures: Sequence[Measure], metric: str) -> Table:
         title=metric,
         heads=("", *backends),
         rows=tuple(
-            (parameters, *(_cell(cells, backend, backends[0]) for backend in backends))
+            (
+                parameters,
+                *(_cell(cells, backend, backends[0], narrow=narrow) for backend in backends),
+            )
             for parameters, cells in rows.items()
         ),
     )
 
 
-def _cell(cells: dict[str, Measure], backend: str, first: str) -> str:
+def _cell(cells: dict[str, Measure], backend: str, first: str, *, narrow: bool) -> str:
     if backend not in cells:
         return "-"
     measure = cells[backend]
-    text = quantity(measure.summary.mean, measure.unit)
+    text = quantity(measure.summary.mean, measure.unit) if narrow else mean_of(measure)
     if backend == first or first not in cells:
         return text
     yardstick = cells[first]

@@ -19,7 +19,8 @@ from tupelo.bench.experiments.cases.skeleton import (
 )
 from tupelo.bench.report.figure import Figure, lines, marks
 from tupelo.bench.report.printed import Printed
-from tupelo.bench.report.units import quantity, whole
+from tupelo.bench.report.tables import mean_of
+from tupelo.bench.report.units import whole
 
 if TYPE_CHECKING:
     from tupelo.bench.harness.record import Run
@@ -133,9 +134,9 @@ def printed(run: Run) -> list[Printed]:
 
 
 def ours(run: Run, metric: str, **parameters: Any) -> tuple[str, str]:
-    """The mean at 15 workers, of Tupelo and of Redis."""
+    """The time at 15 workers, of Tupelo and of Redis."""
     by_backend = {
-        measure.backend: quantity(measure.summary.mean, measure.unit)
+        measure.backend: mean_of(measure)
         for measure in run.find("cases", metric, workers=15, **parameters)
     }
     return by_backend.get(OURS, "-"), by_backend.get("redis", "-")
