@@ -7,7 +7,16 @@ import pytest
 from tupelo.bench.backends.manager import Manager
 from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.space import SharedSpace
-from tupelo.bench.experiments.mem import BATCH, CYCLES, ENTRIES, FILL_BATCH, Mem, filled, same
+from tupelo.bench.experiments.mem import (
+    BATCH,
+    CYCLES,
+    ENTRIES,
+    FILL_BATCH,
+    KeyPlan,
+    Mem,
+    filled,
+    same,
+)
 from tupelo.bench.harness.runner import Options
 
 SIZES = {
@@ -61,6 +70,18 @@ def test_the_repeats_that_every_cell_gets_have_the_cycles_of_the_paper(repeats, 
         assert job.repeats is None or job.repeats >= least
         assert plan.warm_up == 1
     assert BATCH == 100
+
+
+def test_a_keyed_plan_names_its_field_and_no_entry():
+    plans = {
+        job.parameters["entry"]: job.once.keywords["plan"]
+        for job in Mem().jobs(SharedSpace, Options())
+    }
+    assert {plan.field for plan in plans.values() if isinstance(plan, KeyPlan)} == {"first", "last"}
+    for name, plan in plans.items():
+        assert hasattr(plan, "entry") is (name in SIZES)
+        # A key and an integer, of four bytes each.
+        assert plan.payload_bytes == SIZES.get(name, 8)
 
 
 def test_a_server_is_measured_at_both_placements_and_all_entries_come_before_any_fill():

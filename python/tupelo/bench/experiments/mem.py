@@ -12,6 +12,7 @@ takes.
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -99,6 +100,7 @@ ENTRIES = (
 FILLS = (0, 10_000)
 FILL_RANKS = {0: 0, 10_000: 1}
 FURTHER = {"Integer": (100_000, 1_000_000), "Double 32": (100_000, 1_000_000)}
+KEYED_BYTES = 8  # of the key and of an integer beside it
 KEYED_FILLS = (0, 10_000, 1_000_000)
 KEYED = {
     "first": Shape("keyed-first", 3, (0,), tag_at=1, awaited=False),
@@ -107,16 +109,41 @@ KEYED = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(ABC):
     """What a client does."""
 
     fill: int
     cycles: int = 0
     warm_up: int = 0
     """Cycles that come before those that count."""
-    entry: Entry = ENTRIES[0]
-    field: str = ""
-    """Which field has the key: first or last."""
+
+    @property
+    @abstractmethod
+    def payload_bytes(self) -> int:
+        """What is stored of a tuple beside its name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryPlan(Plan):
+    """Tuples of a type, all alike."""
+
+    entry: Entry
+
+    @property
+    def payload_bytes(self) -> int:
+        return self.entry.payload_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyPlan(Plan):
+    """Tuples of two integers, of which one is the key: they are no entries of the paper."""
+
+    field: str
+    """Which of the fields has the key: first or last."""
+
+    @property
+    def payload_bytes(self) -> int:
+        return KEYED_BYTES
 
 
 class Mem(Experiment):
@@ -140,11 +167,11 @@ class Mem(Experiment):
             for fill in (0, 500) if quick else (*FILLS, *FURTHER.get(entry.name, ())):
                 schema = Schema((Shape(entry.name, 1 + min(entry.elements, 1), awaited=False),))
                 parameters = {"entry": entry.name, "fill": fill, "placement": "apart"}
-                found.append(self._job(parameters, unkeyed, Plan(fill, entry=entry), schema))
+                found.append(self._job(parameters, unkeyed, EntryPlan(fill, entry=entry), schema))
         for field, shape in KEYED.items():
             for fill in (0, 500) if quick else KEYED_FILLS:
                 parameters = {"entry": f"key {field}", "fill": fill, "placement": "apart"}
-                plan = Plan(fill, field=field)
+                plan = KeyPlan(fill, field=field)
                 found.append(self._job(parameters, keyed, plan, Schema((shape,))))
         if peer.has_server:
             beside = [job for job in found if job.parameters["fill"] == 0]
@@ -164,11 +191,11 @@ class Mem(Experiment):
             str(parameters["entry"]),
             schema,
             (SPACE,),
-            (fill + 2 * BATCH) * (plan.entry.payload_bytes + TUPLE_BYTES),
+            (fill + 2 * BATCH) * (plan.payload_bytes + TUPLE_BYTES),
             repeats=REPEATS_LARGE if fill >= LARGE else None,
             weight=1 + fill / 50_000,
             # Every entry in an empty space, then the paper's fill, then what goes beyond it.
-            rank=FILL_RANKS.get(fill, 2 if plan.entry.name in ("Null", "Integer") else 3),
+            rank=FILL_RANKS.get(fill, 2 if plan.payload_bytes <= KEYED_BYTES else 3),
         )
 
     def _with_cycles(self, job: Job, peer: type[Peer], options: Options) -> Job:
@@ -208,12 +235,12 @@ class Mem(Experiment):
         return found
 
 
-def unkeyed(stage: Stage, plan: Plan) -> None:
+def unkeyed(stage: Stage, plan: EntryPlan) -> None:
     """All tuples alike, any of them taken."""
     note(stage, stage.run((client, (stage.peer, plan, stage.seed))))
 
 
-def keyed(stage: Stage, plan: Plan) -> None:
+def keyed(stage: Stage, plan: KeyPlan) -> None:
     """Every tuple has a key of its own, and is taken by it."""
     note(stage, stage.run((key_client, (stage.peer, plan, stage.seed))))
 
@@ -233,7 +260,7 @@ Costs = tuple[float | None, float | None]
 """Bytes of memory per tuple of the fill, and seconds per tuple of the way into another language."""
 
 
-def client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> Costs:
+def client(bench: Bench, backend: Backend, plan: EntryPlan, seed: int) -> Costs:
     """Fill the space, then put and take."""
     entry, fill = plan.entry, plan.fill
     space = backend.open(SPACE)
@@ -258,7 +285,7 @@ def client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> Costs:
     return memory, backend.bridge_s(fields)
 
 
-def key_client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> Costs:
+def key_client(bench: Bench, backend: Backend, plan: KeyPlan, seed: int) -> Costs:
     """Fill the space with keys, then put and take by others."""
     field, fill = plan.field, plan.fill
     space = backend.open(SPACE)
