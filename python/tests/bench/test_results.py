@@ -200,6 +200,37 @@ def test_what_aging_adds_follows_from_the_same_clients_in_a_new_space():
     assert question.tables[-1].rows == (("redis", "+30%"),)
 
 
+def visited(tuples, order, means):
+    parameters = {"case": "visits", "tuples": tuples, "search": order, "workers": 7}
+    return Measure("cases", "tupelo-shm", parameters, "visited nodes", "", means)
+
+
+@pytest.mark.parametrize(
+    ("learned", "outcome", "reached"),
+    [(0.5, "fewer", "yes"), (1.01, "no difference", "yes"), (2.0, "more", "**no**")],
+)
+def test_both_orders_of_a_search_are_reported_with_the_p_of_their_difference(
+    learned, outcome, reached
+):
+    in_turn = [2 + seed / 10 for seed in range(20)]
+    run = run_of(
+        visited("everywhere", "round robin", in_turn),
+        visited("everywhere", "success factor", [learned * mean for mean in in_turn]),
+    )
+    _, _, measured, word = verdict(run, "by success factor")
+    more = "" if learned < 1 else "; with 20 of 20 seeds more, where the tuples are everywhere: "
+    assert measured.startswith(f"1 {outcome}{more}")
+    assert word == reached
+    (question,) = [q for q in questions(run, EXPERIMENTS) if "ask first" in q.title]
+    (row,) = question.tables[0].rows
+    assert row[2].startswith("2.95 (2.00 - 3.90)")
+    assert row[-2:] == (outcome, "0 of 20" if learned < 1 else "20 of 20")
+    cases = next(e for e in EXPERIMENTS if e.name == "cases")
+    (p,) = cases.derive(run)
+    assert f"{p.samples[0]:.2g}" == row[5]
+    assert (p.samples[0] < 0.05) is (outcome != "no difference")
+
+
 def test_speed_up_is_the_ratio_of_the_means():
     sort = next(e for e in EXPERIMENTS if e.name == "sort")
     times = {1: [4.0, 8.0], 4: [1.0, 2.0]}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tupelo.bench.experiments.cases import visits
+from tupelo.bench.harness.runner import told
 from tupelo.bench.report.tables import Table, mean_of, sign
 from tupelo.bench.report.targets import PLACEMENTS, best, fill_max
 from tupelo.bench.report.units import digits, whole
@@ -70,6 +72,16 @@ def questions(run: Run, experiments: Sequence[Experiment]) -> list[Question]:
             " in the first and in the last field, out of as many tuples as were tried; and the"
             " password search with its key as the first and as the second field.",
             (_field_order(run),),
+        ),
+        Question(
+            "Which space should a search ask first?",
+            "Who does not know where a tuple is looks into one space after the other: in turn, or"
+            " first where most searches for such a tuple ended so far (success factor). Visited"
+            f" spaces by search, of {visits.SEEDS} seeds; in the ocean model, of its repeats. p is"
+            " how likely so large a difference is by chance (Mann-Whitney, two-sided). It does not"
+            " know that both orders had the same seeds: with how many of them success factor"
+            " visits more says more of small differences.",
+            (_visits(run),),
         ),
         Question(
             "How much memory does a tuple take?",
@@ -197,6 +209,26 @@ def _remote(run: Run) -> Table:
     heads = ("", "local read", "remote read", "call of 256 bytes, apart", "together")
     cell = f"matrix {size} x {size}, {wanted['workers']} workers" if size else "calls only"
     return Table(f"reads ({cell})", heads, tuple(rows))
+
+
+def _visits(run: Run) -> Table:
+    rows = tuple(
+        (
+            told(each.parameters),
+            each.in_turn.backend,
+            text(each.in_turn),
+            text(each.learned),
+            str(len(each.learned.independent)),
+            f"{each.p:.2g}",
+            each.outcome,
+            "-"
+            if each.seeds_with_more is None
+            else f"{each.seeds_with_more} of {len(each.learned.samples)}",
+        )
+        for each in visits.comparisons(run)
+    )
+    heads = ("", "", *visits.ORDERS, "repeats", "p", "by success factor", "more with seeds")
+    return Table("visited spaces of a search", heads, rows)
 
 
 def _field_order(run: Run) -> Table:
