@@ -1,14 +1,15 @@
 """The results page: what it says follows from the record, also where that is not in our favour."""
 
 import csv
+from dataclasses import replace
 
 import pytest
 
 from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
-from tupelo.bench.experiments.settle import ADDED
+from tupelo.bench.experiments.settle import ADDED, Settle
 from tupelo.bench.harness.record import Measure, Remark, Run
 from tupelo.bench.report.files import csv_text
-from tupelo.bench.report.questions import questions
+from tupelo.bench.report.questions import NoSuchTableError, questions
 from tupelo.bench.report.results import markdown
 from tupelo.bench.report.tables import tables
 from tupelo.bench.report.targets import faster_peers, targets
@@ -229,6 +230,35 @@ def test_both_orders_of_a_search_are_reported_with_the_p_of_their_difference(
     (p,) = cases.derive(run)
     assert f"{p.samples[0]:.2g}" == row[5]
     assert (p.samples[0] < 0.05) is (outcome != "no difference")
+
+
+class Renamed(Settle):
+    """The experiment with its tables under other titles, or other keys."""
+
+    def __init__(self, **changed):
+        self.changed = changed
+
+    def printed(self, run):
+        return [replace(table, **self.changed) for table in super().printed(run)]
+
+
+def test_a_renamed_table_still_answers_its_question_and_a_missing_one_is_said_aloud():
+    curve = ((2, 100.0, 1.0), (8, 90.0, 6.0))
+    run = run_of()
+    for clients, throughput, response_s in curve:
+        parameters = {"series": "overlapping", "entry": "Null", "clients": clients}
+        run.measures += [
+            Measure("settle", "redis", parameters, "throughput", "operations/s", [throughput]),
+            Measure("settle", "redis", parameters, "response time", "s", [response_s]),
+        ]
+    renamed = Renamed(title="Another title")
+    (question,) = questions(run, [renamed])
+    assert question.tables[0].title == "Another title"
+    # It stands at its question, and not a second time among the printed numbers.
+    assert markdown(run, [renamed], []).count("8 to 14 (JavaSpaces)") == 1
+    assert not [each for each in questions(run, []) if each.tables[0].title == "Another title"]
+    with pytest.raises(NoSuchTableError, match="settle has no table 'knee' among other"):
+        questions(run, [Renamed(key="other")])
 
 
 def test_speed_up_is_the_ratio_of_the_means():

@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any
 from tupelo.bench.backends.base import Backend, Peer, Schema, Shape
 from tupelo.bench.backends.calls import SCHEMA, SPACE, Caller, NativeCaller, SpaceCalls
 from tupelo.bench.experiments import native
-from tupelo.bench.experiments.base import Experiment
+from tupelo.bench.experiments.base import OURS, Experiment
+from tupelo.bench.experiments.round_trips import QUANTILES, closed_loop
 from tupelo.bench.harness.histogram import Histogram
+from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.harness.runner import Job
 from tupelo.bench.harness.workers import WrongResultError
 from tupelo.bench.report.figure import Figure, bars, lines, percentiles
@@ -49,9 +51,9 @@ OWN_LOAD = "half of its own"
 RATE_PER_S = 1_000  # that every peer can serve
 SAME_LOAD = "1 000/s"
 RATE_SHARE = 0.25  # of the time of an open loop; so long the rate of the closed one is measured
+ROUND_TRIP = "round trip"
 UNDER_LOAD = "latency under load"
 OPEN_LOOP_S = 2.0
-QUANTILES = (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))
 READERS = 4
 NEWS = 100
 NEWS_BYTES = 256
@@ -72,8 +74,7 @@ PRINTED = {
 # The same, for as many bytes each way: COOL ORB, L²imbo.
 PRINTED_EACH_WAY = {100: (2.6, 1.9), 1_000: (3.8, 4.4)}
 # In place of sockets, of ANSAware and COOL (programs of C++), and of a space linked and separate.
-COLUMNS = ("udp", "grpc", "omniorb", "tupelo-shm", "redis")
-PLACEMENTS: tuple[Where, ...] = ("apart", "together")
+COLUMNS = ("udp", "grpc", "omniorb", OURS, "redis")
 
 
 class RPC(Experiment):
@@ -87,7 +88,7 @@ class RPC(Experiment):
     )
     question = "What does a remote call cost when it is two tuples?"
     where = "apart"
-    main = ("round trip", native.ROUND_TRIP, f"{UNDER_LOAD} p99", "one to many", "undirected")
+    main = (ROUND_TRIP, native.ROUND_TRIP, f"{UNDER_LOAD} p99", "one to many", "undirected")
     share = 0.15
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
@@ -105,7 +106,7 @@ class RPC(Experiment):
         found = [
             self._job(
                 {"bytes": f"{size} each way" if answer else size, "placement": where},
-                native.closed_loop if issubclass(peer, NativeCaller) else closed_loop,
+                native.call_natively if issubclass(peer, NativeCaller) else call,
                 Plan(size, answer, exchanges, warm_up),
                 where,
                 rank=0 if answer or size in first else 2,
@@ -156,10 +157,10 @@ class RPC(Experiment):
         for where in ("together", "apart"):
             fixed = {"placement": where}
             title = f"Round trip, client and server {where}"
-            sizes = [size for size in SIZES if any(run.find("rpc", "round trip", bytes=size))]
+            sizes = [size for size in SIZES if any(run.find("rpc", ROUND_TRIP, bytes=size))]
             found.append(
                 lines(
-                    run, "rpc", "round trip", "bytes", fixed=fixed, title=title, log_x=True,
+                    run, "rpc", ROUND_TRIP, "bytes", fixed=fixed, title=title, log_x=True,
                     only=sizes,
                 )
             )  # fmt: skip
@@ -179,6 +180,7 @@ class RPC(Experiment):
     def printed(self, run: Run) -> list[Printed]:
         return [
             Printed(
+                f"round trips {where}",
                 f"Round trip in ms of 1998; here client and server {where}",
                 ("", "sockets", "ANSAware", "COOL ORB", "L²imbo linked", "separate", *COLUMNS),
                 tuple(_printed_rows(run, where)),
@@ -206,7 +208,7 @@ def _printed_rows(run: Run, where: Where) -> Iterator[tuple[str, ...]]:
     for size, cells in rows:
         here = {
             measure.backend: quantity(measure.summary.mean, "s")
-            for metric in ("round trip", native.ROUND_TRIP)
+            for metric in (ROUND_TRIP, native.ROUND_TRIP)
             for measure in run.find("rpc", metric, bytes=size, placement=where)
         }
         label = f"{size} bytes" if isinstance(size, int) else size.replace(" ", " bytes ", 1)
@@ -232,18 +234,10 @@ def calls(peer: Any) -> Any:
     return SpaceCalls(peer) if isinstance(peer, Backend) else peer
 
 
-def closed_loop(stage: Stage, plan: Plan) -> None:
+def call(stage: Stage, plan: Plan) -> None:
     """One request after the other."""
-    _, (_, profiler) = stage.run_at(
-        (stage.placement.server, serve, (stage.peer, plan)),
-        (stage.placement.client, ask, (stage.peer, plan)),
-    )
-    track = profiler.tracks["round trip"]
-    histogram = Histogram()
-    histogram.record(track.duration_ns)
-    stage.note("round trip", "s", [track.mean_s or 0.0])
-    for name, share in QUANTILES[:2]:
-        stage.note(f"round trip {name}", "s", [histogram.quantile(share) / 1e9])
+    peer = stage.peer
+    closed_loop(stage, ROUND_TRIP, server=(serve, (peer, plan)), client=(ask, (peer, plan)))
 
 
 def open_loop(stage: Stage, plan: Plan) -> None:
@@ -281,7 +275,7 @@ def ask(bench: Bench, peer: Any, plan: Plan) -> None:
         answer = call(request)
         end = perf_counter_ns()
         if exchange >= 0:
-            add("round trip", end - begin)
+            add(ROUND_TRIP, end - begin)
         if answer != response:
             message = f"the answer should be {len(response)} bytes, it is {answer!r:.100}"
             raise WrongResultError(message)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tupelo.bench.backends.base import Backend, Peer
 from tupelo.bench.backends.calls import SCHEMA, SPACE, Caller, NativeCaller
 from tupelo.bench.experiments import native
-from tupelo.bench.experiments.base import Experiment
+from tupelo.bench.experiments.base import OURS, Experiment
 from tupelo.bench.experiments.insertion import insertion_sort, is_compiled, prepare
 from tupelo.bench.experiments.rpc import calls
 from tupelo.bench.harness.record import Measure
@@ -161,7 +161,7 @@ class Sort(Experiment):
         return found
 
     def printed(self, run: Run) -> list[Printed]:
-        columns = ("tupelo-shm", "grpc", "omniorb")
+        columns = (OURS, "grpc", "omniorb")
         rows = []
         for size in SIZES:
             for place, workers in enumerate(WORKERS):
@@ -175,7 +175,7 @@ class Sort(Experiment):
                     )
                 )
         heads = ("", "JavaSpaces", "CORBA", *columns)
-        return [Printed("Response time, as printed and here", heads, tuple(rows), 2)]
+        return [Printed(RESPONSE, "Response time, as printed and here", heads, tuple(rows), 2)]
 
 
 def once(stage: Stage, size: int, workers: int) -> None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tupelo.bench.experiments.rpc import OWN_LOAD, PLACEMENTS, QUANTILES, SAME_LOAD, UNDER_LOAD
+from tupelo.bench.experiments.round_trips import QUANTILES
+from tupelo.bench.experiments.rpc import OWN_LOAD, SAME_LOAD, UNDER_LOAD
+from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.harness.runner import told
-from tupelo.bench.report.questions import questions, text
+from tupelo.bench.report.questions import Key, questions, text
 from tupelo.bench.report.tables import Table, repeats
 from tupelo.bench.report.targets import faster_peers, targets
 from tupelo.bench.report.units import quantity
@@ -50,7 +52,7 @@ def markdown(
         parts += [f"### {question.title}", question.how]
         parts += [f"{each.title}:\n\n{table(each)}" for each in question.tables]
     parts += _under_load(run)
-    shown = {each.title for question in asked for each in question.tables}
+    shown = {key for question in asked for key in question.printed}
     parts += _printed(run, experiments, shown)
     parts += ["## Where a peer is faster", _faster(run)]
     parts += ["## Figures", *(f"![{title}]({file})" for title, file in figures)]
@@ -128,14 +130,14 @@ def _under_load(run: Run) -> Iterator[str]:
             yield f"Rate: {load}; client and server {where}:\n\n{table(Table('', heads, rows))}"
 
 
-def _printed(run: Run, experiments: Sequence[Experiment], shown: Collection[str]) -> Iterator[str]:
+def _printed(run: Run, experiments: Sequence[Experiment], shown: Collection[Key]) -> Iterator[str]:
     """What the publications print, beside ours, where it does not stand above."""
     found = [
         (experiment, printed)
         for experiment in experiments
         if run.of(experiment.name)
         for printed in experiment.printed(run)
-        if printed.title not in shown
+        if (experiment.name, printed.key) not in shown
     ]
     if found:
         yield "## As printed, and here"

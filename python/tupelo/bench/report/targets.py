@@ -9,8 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tupelo.bench.experiments.base import OURS
 from tupelo.bench.experiments.cases.visits import CASE as VISITS
 from tupelo.bench.experiments.cases.visits import SEEDS, comparisons
+from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.harness.runner import told
 from tupelo.bench.harness.statistics import differ
 from tupelo.bench.report.tables import Table
@@ -21,14 +23,12 @@ if TYPE_CHECKING:
 
     from tupelo.bench.harness.record import Measure, Run
 
-OURS = "tupelo-shm"
 SMALL = ("Null", "Integer", "Char 32", "Double 32")  # up to 256 bytes
 LARGE = ("Double 2048",)  # 16 KiB
 FACTORS = ((SMALL, 100.0, "up to 256 bytes"), (LARGE, 20.0, "of 16 KiB"))
 FILLED_MAX = 1.5
 THROUGHPUT_LEAST = 0.8
 COORDINATION_FROM = 0.2
-PLACEMENTS = ("apart", "together")
 OWN_WORK = {("series", "overlapping"), ("series", "aged"), ("load", "half of its own")}
 """Where each system has as much to do as it can: their times are of different work."""
 NAMED_MAX = 3  # examples in a cell of a table

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.experiments.base import Experiment
+from tupelo.bench.experiments.base import OURS, Experiment
 from tupelo.bench.experiments.cases import (
     matrix_blocks,
     matrix_rows,
@@ -62,7 +62,7 @@ class Cases(Experiment):
         return [peer for peer in super().peers(all_peers) if peer.name not in one_process]
 
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
-        ours = peer.name == "tupelo-shm"
+        ours = peer.name == OURS
         quick = options.quick
         return [
             *password_jobs(quick=quick),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tupelo.bench.experiments.base import OURS
 from tupelo.bench.experiments.cases.skeleton import (
     LOCAL_READING,
     LOCAL_WITHDRAWING,
@@ -24,8 +25,6 @@ from tupelo.bench.report.units import whole
 
 if TYPE_CHECKING:
     from tupelo.bench.harness.record import Run
-
-OURS = "tupelo-shm"
 
 # (number in the paper, metric, case, what else is fixed), by the largest or the second size.
 BY_WORKERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -128,8 +127,8 @@ def printed(run: Run) -> list[Printed]:
     ]  # fmt: skip
     others = ("", "GigaSpaces", "MozartSpaces", "Tupleware, Klaim", OURS, "redis")
     return [
-        Printed("15 workers, as printed and here", heads, tuple(rows), 3),
-        Printed("ocean model, as printed and here", others, tuple(ocean), 3),
+        Printed("15 workers", "15 workers, as printed and here", heads, tuple(rows), 3),
+        Printed("ocean", "ocean model, as printed and here", others, tuple(ocean), 3),
     ]
 
 

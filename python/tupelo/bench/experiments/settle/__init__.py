@@ -55,6 +55,7 @@ ADDED = "response time added by aging"
 ALONE = "phase of a client alone"
 LASTED = "shortest phases of a client"
 KNEE = "knee"
+AGING = "aging"
 KNEE_POINTS = "points of the knee"
 KNEE_BEFORE = "knee without the last point"
 DELAY_MIN_S, DELAY_SPREAD_S = 0.200, 0.050
@@ -213,8 +214,9 @@ class Settle(Experiment):
         heads = ("", "knee, as printed", "knee here", "it rests on", best, *alone)
         aged = ("", "added to the response time, as printed", "at most of the time, as printed")
         return [
-            Printed("Where throughput no longer rises", heads, tuple(knees), 1),
+            Printed(KNEE, "Where throughput no longer rises", heads, tuple(knees), 1),
             Printed(
+                AGING,
                 "What aging adds",
                 (*aged, "added here by", "", "at most of the time here"),
                 tuple(aging),
@@ -333,7 +335,7 @@ def once(stage: Stage, plan: Plan) -> None:
     stage.note("rounds", "", [rounds])
     stage.note(LASTED, "s", [min(busy_s(profiler) for profiler in profilers) / 2])
     if plan.workload is not None:
-        stage.note("aging", "s", [age_s])
+        stage.note(AGING, "s", [age_s])
         stage.note("cleaning", "s", [clean_s])
         # Of a run of one round: more of them are there to measure better, not to do more.
         share = (age_s + clean_s) / (age_s + clean_s + run_s / rounds)
