@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
-from tupelo.bench.experiments.settle import ADDED, Settle
+from tupelo.bench.experiments.settle import Settle
+from tupelo.bench.experiments.settle.metrics import ADDED
 from tupelo.bench.harness.record import Measure, Remark, Run
 from tupelo.bench.report.files import csv_text
 from tupelo.bench.report.questions import NoSuchTableError, questions

@@ -7,19 +7,11 @@ import pytest
 
 from tupelo.bench.backends.manager import Manager
 from tupelo.bench.backends.sqlite import SQLite
-from tupelo.bench.experiments.settle import (
-    CLIENTS,
-    Part,
-    Plan,
-    Settle,
-    check,
-    check_empty,
-    client,
-    job,
-    once,
-)
+from tupelo.bench.experiments.settle import CLIENTS, Settle, job
+from tupelo.bench.experiments.settle.clients import check, check_empty, client, once
 from tupelo.bench.experiments.settle.knee import knee, knee_of
 from tupelo.bench.experiments.settle.load import LENGTHS, Length, Load, rounds
+from tupelo.bench.experiments.settle.plan import Part, Plan
 from tupelo.bench.experiments.workload import (
     KINDS,
     Workload,

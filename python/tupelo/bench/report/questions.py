@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.experiments.cases import visits
-from tupelo.bench.experiments.settle import ADDED, AGING, KNEE, Settle
+from tupelo.bench.experiments.settle import Settle
+from tupelo.bench.experiments.settle.metrics import ADDED, AGING, KNEE
 from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.harness.runner import told
 from tupelo.bench.report.tables import Table, mean_of, sign

@@ -16,6 +16,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tupelo.bench.experiments.settle.metrics import SPACE
 from tupelo.bench.experiments.workload import fields_of, template_of
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.runner import Stage
     from tupelo.bench.harness.workers import Bench
 
-SPACE = "settle"
 KIND = "Null"
 QUICK_PHASE_S = 0.02
 KNEE_SHARE = 0.7  # of the time of a peer: aging and the paper's own delays need the rest
