@@ -19,7 +19,7 @@ from tupelo.bench.backends.calls import SCHEMA, SPACE, Caller, NativeCaller
 from tupelo.bench.experiments import native
 from tupelo.bench.experiments.base import OURS, Experiment
 from tupelo.bench.experiments.insertion import insertion_sort, is_compiled, prepare
-from tupelo.bench.experiments.rpc import calls
+from tupelo.bench.experiments.rpc.calls import calls
 from tupelo.bench.harness.record import Measure
 from tupelo.bench.harness.runner import Job
 from tupelo.bench.harness.workers import WrongResultError

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tupelo.bench.experiments.round_trips import QUANTILES
-from tupelo.bench.experiments.rpc import OWN_LOAD, SAME_LOAD, UNDER_LOAD
+from tupelo.bench.experiments.rpc.load import OWN_LOAD, SAME_LOAD, UNDER_LOAD
 from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.harness.runner import told
 from tupelo.bench.report.questions import Key, questions, text
