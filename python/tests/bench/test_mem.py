@@ -7,16 +7,9 @@ import pytest
 from tupelo.bench.backends.manager import Manager
 from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.space import SharedSpace
-from tupelo.bench.experiments.mem import (
-    BATCH,
-    CYCLES,
-    ENTRIES,
-    FILL_BATCH,
-    KeyPlan,
-    Mem,
-    filled,
-    same,
-)
+from tupelo.bench.experiments.mem import CYCLES, Mem
+from tupelo.bench.experiments.mem.client import BATCH, FILL_BATCH, filled, same
+from tupelo.bench.experiments.mem.entries import ENTRIES, KeyPlan
 from tupelo.bench.harness.runner import Options
 
 SIZES = {
