@@ -1,6 +1,7 @@
 """`bench settle`: the knee, and the workloads that age a space."""
 
 import json
+import time
 from collections import Counter
 
 import pytest
@@ -10,7 +11,7 @@ from tupelo.bench.backends.sqlite import SQLite
 from tupelo.bench.experiments.settle import CLIENTS, Settle, job
 from tupelo.bench.experiments.settle.clients import check, check_empty, client, once
 from tupelo.bench.experiments.settle.knee import knee, knee_of
-from tupelo.bench.experiments.settle.load import LENGTHS, Length, Load, rounds
+from tupelo.bench.experiments.settle.load import LENGTHS, Length, Load, calibrate, rounds
 from tupelo.bench.experiments.settle.plan import Part, Plan
 from tupelo.bench.experiments.workload import (
     KINDS,
@@ -25,6 +26,32 @@ from tupelo.bench.harness.profiler import Profiler
 from tupelo.bench.harness.record import Measure, Run
 from tupelo.bench.harness.runner import Options, Stage, started
 from tupelo.bench.harness.workers import Bench, WrongResultError
+
+
+class Pile:
+    """A backend of one space, which counts what it was asked."""
+
+    def __init__(self):
+        self.puts = self.takes = self.waits = 0
+
+    def open(self, _):
+        return self
+
+    def array_kind(self):
+        return bytes
+
+    def close(self):
+        pass
+
+    def put(self, *_):
+        self.puts += 1
+
+    def take(self, *template):
+        self.takes += 1
+        return template
+
+    def wait(self):
+        self.waits += 1
 
 
 def test_the_knee_is_where_throughput_no_longer_rises_and_the_response_time_does():
@@ -170,6 +197,29 @@ def test_the_phase_of_a_client_alone_is_measured_and_as_long_as_was_wanted():
     assert capped.phase_s < load.phase_s
 
 
+class Cold(Pile):
+    """A backend that is slow until it was asked a thousand times, as a virtual machine is."""
+
+    def put(self, *fields):
+        super().put(*fields)
+        self.answer()
+
+    def take(self, *template):
+        self.answer()
+        return super().take(*template)
+
+    def answer(self):
+        if self.puts + self.takes < 1_000:
+            time.sleep(1e-4)
+
+
+def test_what_compiles_as_it_runs_is_warm_before_its_phases_are_timed():
+    bench = Bench(0, Profiler(), None)
+    objects, phase_s = calibrate(bench, Cold(), 0.001, 100_000, 1_000)
+    assert objects > 200  # cold, the first 200 take longer than was wanted
+    assert phase_s >= 0.001
+
+
 @pytest.mark.parametrize(
     ("phase_s", "clients", "expected"),
     [(1.0, 2, 1), (1.0, 22, 1), (0.05, 2, 20), (0.05, 22, 2), (0.12, 14, 1), (0.9, 2, 1)],
@@ -217,32 +267,6 @@ def test_clients_that_go_through_several_rounds_take_all_that_they_put(objects_m
     assert noted["objects"] == [50]
     together_s = min(noted["response time"]) * noted["rounds"][0] / 2
     assert noted["shortest phases of a client"] == pytest.approx([together_s])
-
-
-class Pile:
-    """A backend of one space, which counts what it was asked."""
-
-    def __init__(self):
-        self.puts = self.takes = self.waits = 0
-
-    def open(self, _):
-        return self
-
-    def array_kind(self):
-        return bytes
-
-    def close(self):
-        pass
-
-    def put(self, *_):
-        self.puts += 1
-
-    def take(self, *template):
-        self.takes += 1
-        return template
-
-    def wait(self):
-        self.waits += 1
 
 
 @pytest.mark.parametrize(("warms_up", "rounds_done"), [(False, 3), (True, 4)])

@@ -78,7 +78,10 @@ class Load:
             return
         left_s = math.inf if stage.part_end is None else stage.part_end - time.monotonic()
         wanted = self.affordable(left_s, len(stage.placement.client))
-        ((found,), _) = stage.run((calibrate, (stage.peer, wanted.phase_s, self.objects_max)))
+        # A virtual machine that has not compiled yet seems slow, and would get too little to do.
+        warm_up = OBJECTS_FIRST if stage.quick else max(OBJECTS_FIRST, stage.peer.warm_up)
+        arguments = (stage.peer, wanted.phase_s, self.objects_max, warm_up)
+        ((found,), _) = stage.run((calibrate, arguments))
         self.objects, self.phase_s = found
         self.together_s = wanted.together_s
 
@@ -120,9 +123,11 @@ def quick_load(counts: Sequence[int], repeats: int) -> Load:
 
 
 def calibrate(
-    bench: Bench, backend: Backend, wanted_s: float, objects_max: int
+    bench: Bench, backend: Backend, wanted_s: float, objects_max: int, warm_up: int
 ) -> tuple[int, float]:
     """Write and take more and more objects, until the shorter phase takes long enough.
+
+    Before that comes a `warm_up` of so many operations at least, which are not timed.
 
     Returns:
         How many objects that were, and how long the shorter phase took, in seconds.
@@ -131,6 +136,10 @@ def calibrate(
     space = backend.open(SPACE)
     fields, template = fields_of(backend, KIND, 0), template_of(backend, KIND)
     objects = min(OBJECTS_FIRST, objects_max)
+    for _ in range(0, warm_up, 2 * objects):
+        for operation, arguments in ((space.put, fields), (space.take, template)):
+            for _ in range(objects):
+                operation(*arguments)
     while True:
         phase_s = math.inf
         for operation, arguments in ((space.put, fields), (space.take, template)):
