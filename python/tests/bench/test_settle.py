@@ -248,8 +248,9 @@ def test_a_run_with_less_time_has_shorter_phases():
     assert found[-1] == LENGTHS[-1]
     lengths_s = [(length.together_s, length.phase_s) for length in found]
     assert lengths_s == sorted(lengths_s, reverse=True)
-    # What a peer gets of ninety minutes for everything is enough for a second in rounds.
-    assert found[3].together_s == 1.0
+    # What a peer gets of ninety minutes for everything is enough for half a second in rounds.
+    assert found[3].together_s == 0.5
+    assert load.affordable(200.0, 2).together_s == 1.0
 
 
 @pytest.mark.parametrize(("objects_max", "warms_up"), [(500, False), (50, True)])

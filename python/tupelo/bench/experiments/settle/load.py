@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 KIND = "Null"
 QUICK_PHASE_S = 0.02
-KNEE_SHARE = 0.7  # of the time of a peer: aging and the paper's own delays need the rest
+KNEE_SHARE = 0.5  # of the time of a peer: no cell gets more than half of the rest, not the largest
 STRETCH = 1.2  # starts, pauses, and new processes
 OBJECTS_FIRST = 200  # of the calibration, which goes on to more
 GROWTH_MAX = 8.0  # from one size to the next: the first sizes tell little
