@@ -10,6 +10,7 @@ from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.progress import Progress
 from tupelo.bench.harness.record import Run
 from tupelo.bench.harness.runner import REPEATS_MIN, Block, Job, Options, Runner
+from tupelo.bench.harness.statistics import can_tell
 from tupelo.bench.harness.workers import OverBudgetError, WrongResultError
 from tupelo.demo.terminal import Terminal
 
@@ -122,6 +123,21 @@ def test_first_all_cells_are_repeated_as_often_as_needed_then_in_turn():
     ]
     ran(("e", Stone, cells), repeats=5, budget_s=60.0)
     assert "".join(order) == "aaa" + "bbb" + "ab" + "ab"
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "least"), [(None, 5), (5_400.0, 5), (3_599.0, 4), (900.0, 4), (60.0, 3)]
+)
+def test_who_gives_a_run_its_time_gets_repeats_of_which_a_difference_can_be_told(budget_s, least):
+    assert Options(budget_s=budget_s).repeats_least == least
+    assert Options(budget_s=budget_s, repeats=2).repeats_least == 2
+    assert can_tell(least, least) is (least > 3)
+    order = []
+    cells = [
+        job(name, lambda stage, name=name: (order.append(name), noting(stage))) for name in "ab"
+    ]
+    ran(("e", Stone, cells), repeats=6, budget_s=budget_s)
+    assert "".join(order) == "a" * least + "b" * least + "ab" * (6 - least)
 
 
 def test_what_tells_more_comes_first_and_the_record_keeps_the_order_of_the_cells():

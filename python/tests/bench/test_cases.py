@@ -1,5 +1,7 @@
 """`bench cases`: the parts that can be looked at alone, and what they do with a wrong result."""
 
+import random
+import statistics
 import threading
 
 import numpy as np
@@ -8,9 +10,11 @@ import pytest
 import tupelo as ts
 from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.space import PrivateSpace, SharedSpace
-from tupelo.bench.experiments.cases import ocean, password, skeleton
+from tupelo.bench.experiments.cases import ocean, password, skeleton, visit_jobs, visits
 from tupelo.bench.experiments.cases.skeleton import Searcher, Worker
+from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.profiler import Profiler
+from tupelo.bench.harness.runner import Stage, started
 from tupelo.bench.harness.workers import Bench
 
 
@@ -92,6 +96,31 @@ def test_where_the_system_waits_itself_visits_are_counted_the_same_way(
     assert looked_ns < profiler.tracks[skeleton.SEARCH].duration_ns[-1]
     for space in spaces:
         space.close()
+
+
+def test_visits_are_counted_for_twenty_seeds_which_are_the_same_for_both_orders():
+    noted = {}
+    with started(SharedSpace) as peer:
+        for job in visit_jobs():
+            peer.create(job.schema, job.spaces, job.size_bytes)
+            stage = Stage(peer, {}, placement("free"), 7_000, 0, quick=True, deadline=None)
+            job.once(stage)
+            peer.drop()
+            assert {(note.metric, len(note.samples)) for note in stage.noted} == {
+                (skeleton.VISITED, 1)
+            }
+            means = [note.samples[0] for note in stage.noted]
+            noted[job.parameters["tuples"], job.parameters["search"]] = means
+    assert {len(means) for means in noted.values()} == {visits.SEEDS}
+    for tuples, shares in visits.SHARES.items():
+        in_turn = noted[tuples, "round robin"]
+        # In turn the count follows from where the tuples are, which the seed says.
+        for seed, mean in enumerate(in_turn, 7_000):
+            choice = random.Random(seed)
+            places = [choice.choices(range(1, 8), shares)[0] for _ in range(200)]
+            assert mean == sum(places) / 200
+    near = statistics.mean(noted["at two neighbours", "success factor"])
+    assert near < statistics.mean(noted["at two neighbours", "round robin"]) / 2
 
 
 def test_panels_stepped_with_their_borders_are_the_grid_stepped():

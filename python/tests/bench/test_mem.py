@@ -7,7 +7,9 @@ import pytest
 from tupelo.bench.backends.manager import Manager
 from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.space import SharedSpace
-from tupelo.bench.experiments.mem import BATCH, CYCLES, ENTRIES, FILL_BATCH, Mem, filled, same
+from tupelo.bench.experiments.mem import CYCLES, Mem
+from tupelo.bench.experiments.mem.client import BATCH, FILL_BATCH, filled, same
+from tupelo.bench.experiments.mem.entries import ENTRIES, KeyPlan
 from tupelo.bench.harness.runner import Options
 
 SIZES = {
@@ -48,13 +50,31 @@ def test_a_fill_comes_in_batches_since_what_is_atomic_has_a_limit():
     assert [len(batch) for batch in shelf.batches] == [FILL_BATCH, FILL_BATCH, 500]
 
 
-@pytest.mark.parametrize("repeats", [3, 10, 30])
-def test_the_cycles_of_the_paper_are_spread_over_the_repeats(repeats):
-    for job in Mem().jobs(SharedSpace, Options(repeats=repeats)):
+@pytest.mark.parametrize(
+    ("repeats", "minutes", "least"),
+    [(3, 90, 3), (10, 90, 5), (10, 20, 4), (10, 5, 3), (30, None, 5)],
+)
+def test_the_repeats_that_every_cell_gets_have_the_cycles_of_the_paper(repeats, minutes, least):
+    options = Options(repeats=repeats, budget_s=None if minutes is None else 60.0 * minutes)
+    assert options.repeats_least == least
+    for job in Mem().jobs(SharedSpace, options):
         plan = job.once.keywords["plan"]
-        assert CYCLES <= plan.cycles * (job.repeats or repeats) < CYCLES + 2 * repeats
+        assert CYCLES <= plan.cycles * least < CYCLES + least
+        assert job.repeats is None or job.repeats >= least
         assert plan.warm_up == 1
     assert BATCH == 100
+
+
+def test_a_keyed_plan_names_its_field_and_no_entry():
+    plans = {
+        job.parameters["entry"]: job.once.keywords["plan"]
+        for job in Mem().jobs(SharedSpace, Options())
+    }
+    assert {plan.field for plan in plans.values() if isinstance(plan, KeyPlan)} == {"first", "last"}
+    for name, plan in plans.items():
+        assert hasattr(plan, "entry") is (name in SIZES)
+        # A key and an integer, of four bytes each.
+        assert plan.payload_bytes == SIZES.get(name, 8)
 
 
 def test_a_server_is_measured_at_both_placements_and_all_entries_come_before_any_fill():

@@ -1,12 +1,18 @@
 """The results page: what it says follows from the record, also where that is not in our favour."""
 
+import csv
+from dataclasses import replace
+
 import pytest
 
 from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
-from tupelo.bench.experiments.settle import ADDED
+from tupelo.bench.experiments.settle import Settle
+from tupelo.bench.experiments.settle.metrics import ADDED
 from tupelo.bench.harness.record import Measure, Remark, Run
-from tupelo.bench.report.questions import questions
+from tupelo.bench.report.files import csv_text
+from tupelo.bench.report.questions import NoSuchTableError, questions
 from tupelo.bench.report.results import markdown
+from tupelo.bench.report.tables import tables
 from tupelo.bench.report.targets import faster_peers, targets
 
 SMALL = ("Null", "Integer", "Char 32", "Double 32")
@@ -196,6 +202,66 @@ def test_what_aging_adds_follows_from_the_same_clients_in_a_new_space():
     assert question.tables[-1].rows == (("redis", "+30%"),)
 
 
+def visited(tuples, order, means):
+    parameters = {"case": "visits", "tuples": tuples, "search": order, "workers": 7}
+    return Measure("cases", "tupelo-shm", parameters, "visited nodes", "", means)
+
+
+@pytest.mark.parametrize(
+    ("learned", "outcome", "reached"),
+    [(0.5, "fewer", "yes"), (1.01, "no difference", "yes"), (2.0, "more", "**no**")],
+)
+def test_both_orders_of_a_search_are_reported_with_the_p_of_their_difference(
+    learned, outcome, reached
+):
+    in_turn = [2 + seed / 10 for seed in range(20)]
+    run = run_of(
+        visited("everywhere", "round robin", in_turn),
+        visited("everywhere", "success factor", [learned * mean for mean in in_turn]),
+    )
+    _, _, measured, word = verdict(run, "by success factor")
+    more = "" if learned < 1 else "; with 20 of 20 seeds more, where the tuples are everywhere: "
+    assert measured.startswith(f"1 {outcome}{more}")
+    assert word == reached
+    (question,) = [q for q in questions(run, EXPERIMENTS) if "ask first" in q.title]
+    (row,) = question.tables[0].rows
+    assert row[2].startswith("2.95 (2.00 - 3.90)")
+    assert row[-2:] == (outcome, "0 of 20" if learned < 1 else "20 of 20")
+    cases = next(e for e in EXPERIMENTS if e.name == "cases")
+    (p,) = cases.derive(run)
+    assert f"{p.samples[0]:.2g}" == row[5]
+    assert (p.samples[0] < 0.05) is (outcome != "no difference")
+
+
+class Renamed(Settle):
+    """The experiment with its tables under other titles, or other keys."""
+
+    def __init__(self, **changed):
+        self.changed = changed
+
+    def printed(self, run):
+        return [replace(table, **self.changed) for table in super().printed(run)]
+
+
+def test_a_renamed_table_still_answers_its_question_and_a_missing_one_is_said_aloud():
+    curve = ((2, 100.0, 1.0), (8, 90.0, 6.0))
+    run = run_of()
+    for clients, throughput, response_s in curve:
+        parameters = {"series": "overlapping", "entry": "Null", "clients": clients}
+        run.measures += [
+            Measure("settle", "redis", parameters, "throughput", "operations/s", [throughput]),
+            Measure("settle", "redis", parameters, "response time", "s", [response_s]),
+        ]
+    renamed = Renamed(title="Another title")
+    (question,) = questions(run, [renamed])
+    assert question.tables[0].title == "Another title"
+    # It stands at its question, and not a second time among the printed numbers.
+    assert markdown(run, [renamed], []).count("8 to 14 (JavaSpaces)") == 1
+    assert not [each for each in questions(run, []) if each.tables[0].title == "Another title"]
+    with pytest.raises(NoSuchTableError, match="settle has no table 'knee' among other"):
+        questions(run, [Renamed(key="other")])
+
+
 def test_speed_up_is_the_ratio_of_the_means():
     sort = next(e for e in EXPERIMENTS if e.name == "sort")
     times = {1: [4.0, 8.0], 4: [1.0, 2.0]}
@@ -210,6 +276,37 @@ def test_speed_up_is_the_ratio_of_the_means():
     assert found["speed-up", 4] == 4
     assert found["efficiency", 4] == found["work-normalised speed-up", 4] == 1
     assert found["work-normalised efficiency", 4] == 0.25
+
+
+def test_beside_a_mean_of_two_kinds_of_repeats_stand_the_least_and_the_greatest():
+    parameters = {"entry": "Integer", "fill": 0, "placement": "apart"}
+    samples = [50e-9, 70e-9, 200e-9, 220e-9]
+    run = run_of(Measure("mem", "redis", parameters, "put", "s", samples, groups=[2, 2]))
+    text = "135 ns (60.0 - 210)"
+    (shown,) = tables(run, "mem")
+    assert shown.rows[0][1] == text
+    assert f"| redis | {text} |" in markdown(run, (YARDSTICKS, *EXPERIMENTS), [])
+    steady = Measure("mem", "redis", parameters, "put", "s", [1.0, 1.001])
+    assert tables(run_of(steady), "mem")[0].rows[0][1] == "1.00 s"
+    (terse,) = tables(run, "mem", narrow=True)  # on a terminal there is no room
+    assert terse.rows[0][1] == "135 ns"
+    (row,) = csv.DictReader(csv_text(run).splitlines())
+    assert (row["least"], row["greatest"]) == ("5e-08", "2.2e-07")
+    assert (row["repeats"], row["repeat_least"], row["repeat_greatest"]) == (
+        "2",
+        "6e-08",
+        "2.1e-07",
+    )
+
+
+def test_the_page_says_how_many_repeats_there_are_and_where_they_are_too_few():
+    def put(entry, repeats):
+        samples = [1.0] * 20 * repeats
+        parameters = {"entry": entry, "fill": 0, "placement": "apart"}
+        return Measure("mem", "redis", parameters, "put", "s", samples, groups=[20] * repeats)
+
+    page = markdown(run_of(put("Null", 3), put("Integer", 5)), (YARDSTICKS, *EXPERIMENTS), [])
+    assert "| mem | 2 | 3 to 5 | 60 to 100 | 1 |" in page
 
 
 def test_the_page_says_what_was_not_measured_and_how_each_is_driven():

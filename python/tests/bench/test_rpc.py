@@ -8,15 +8,9 @@ from tupelo.bench.backends.javaspaces import JavaSpaces
 from tupelo.bench.backends.omniorb import OmniORB
 from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.udp import UDP
-from tupelo.bench.experiments.rpc import (
-    OWN_LOAD,
-    RPC,
-    SAME_LOAD,
-    SIZES,
-    UNDER_LOAD,
-    Plan,
-    ask_at_a_rate,
-)
+from tupelo.bench.experiments.rpc import RPC, SIZES
+from tupelo.bench.experiments.rpc.calls import Plan
+from tupelo.bench.experiments.rpc.load import OWN_LOAD, SAME_LOAD, UNDER_LOAD, ask_at_a_rate
 from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.profiler import Profiler
 from tupelo.bench.harness.record import Measure, Run

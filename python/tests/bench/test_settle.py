@@ -1,13 +1,18 @@
 """`bench settle`: the knee, and the workloads that age a space."""
 
 import json
+import time
 from collections import Counter
 
 import pytest
 
 from tupelo.bench.backends.manager import Manager
 from tupelo.bench.backends.sqlite import SQLite
-from tupelo.bench.experiments.settle import CLIENTS, Load, Plan, Settle, check, check_empty, knee
+from tupelo.bench.experiments.settle import CLIENTS, Settle, job
+from tupelo.bench.experiments.settle.clients import check, check_empty, client, once
+from tupelo.bench.experiments.settle.knee import knee, knee_of
+from tupelo.bench.experiments.settle.load import LENGTHS, Length, Load, calibrate, rounds
+from tupelo.bench.experiments.settle.plan import Part, Plan
 from tupelo.bench.experiments.workload import (
     KINDS,
     Workload,
@@ -17,8 +22,36 @@ from tupelo.bench.experiments.workload import (
     seed_of,
 )
 from tupelo.bench.harness.placement import placement
+from tupelo.bench.harness.profiler import Profiler
+from tupelo.bench.harness.record import Measure, Run
 from tupelo.bench.harness.runner import Options, Stage, started
-from tupelo.bench.harness.workers import WrongResultError
+from tupelo.bench.harness.workers import Bench, WrongResultError
+
+
+class Pile:
+    """A backend of one space, which counts what it was asked."""
+
+    def __init__(self):
+        self.puts = self.takes = self.waits = 0
+
+    def open(self, _):
+        return self
+
+    def array_kind(self):
+        return bytes
+
+    def close(self):
+        pass
+
+    def put(self, *_):
+        self.puts += 1
+
+    def take(self, *template):
+        self.takes += 1
+        return template
+
+    def wait(self):
+        self.waits += 1
 
 
 def test_the_knee_is_where_throughput_no_longer_rises_and_the_response_time_does():
@@ -31,6 +64,39 @@ def test_there_is_no_knee_while_throughput_rises():
 
 def test_there_is_no_knee_where_the_response_time_stays():
     assert knee([(2, 100, 1.0), (8, 100, 1.0), (14, 100, 1.0)]) is None
+
+
+def test_a_knee_of_few_points_or_of_the_last_one_alone_is_doubted():
+    sure = knee_of([(2, 100, 1.0), (8, 400, 1.1), (14, 405, 2.0), (22, 390, 4.0)])
+    assert (sure.clients, sure.points, sure.doubts) == (8, 4, [])
+    by_last = knee_of([(2, 100, 1.0), (8, 400, 1.1), (14, 500, 2.0), (22, 390, 4.0)])
+    assert by_last.clients == 14
+    assert by_last.doubts == ["gone without the last point"]
+    moved = knee_of([(2, 100, 1.0), (8, 102, 2.0), (14, 103, 3.0), (22, 107, 4.0)])
+    assert (moved.clients, moved.doubts) == (8, ["at 2 without the last point"])
+    few = knee_of([(2, 100, 1.0), (8, 60, 6.0)])
+    assert few.doubts == ["2 points only", "gone without the last point"]
+
+
+def test_the_report_says_what_a_knee_rests_on():
+    def measure(metric, clients, value):
+        parameters = {"series": "overlapping", "entry": "Null", "clients": clients}
+        return Measure("settle", "redis", parameters, metric, "s", [value])
+
+    curve = ((2, 100.0, 1.0), (8, 60.0, 6.0))
+    run = Run([], "", 1, quick=False, machine={}, versions={})
+    for clients, throughput, response_s in curve:
+        run.measures += [
+            measure("throughput", clients, throughput),
+            measure("response time", clients, response_s),
+            measure("shortest phases of a client", clients, clients / 10),
+        ]
+    knees = Settle().printed(run)[0]
+    (row,) = knees.rows
+    assert row[2:4] == ("2", "2 points only; gone without the last point")
+    assert row[-1] == "200 ms"
+    found = {m.metric: m.samples for m in Settle().derive(run)}
+    assert found == {"knee": [2], "points of the knee": [2]}
 
 
 def test_a_generated_workload_has_the_frequencies_that_were_asked_for():
@@ -105,23 +171,114 @@ def test_the_amount_of_work_is_found_once_for_all_cells_of_a_peer():
     overlapping = [plan for plan in plans if plan.load is not None]
     assert {plan.clients for plan in overlapping} == set(CLIENTS)
     assert len({id(plan.load) for plan in overlapping}) == 1
-    load = Load(phase_s=0.01, objects_max=5_000)
     with started(SQLite) as peer:
         peer.create(Settle().jobs(SQLite, Options())[0].schema, ("settle",), 1 << 20)
         stage = Stage(peer, {}, placement("free"), 1, 0, quick=True, deadline=None)
+        load = Load((2,), 3, (Length(0.05, 0.05),))
         load.find(stage)
-        found = load.objects
-        load.phase_s = 10.0
+        found = (load.objects, load.phase_s)
+        load.lengths = (Length(10.0, 10.0),)
         load.find(stage)
         peer.drop()
-    assert 200 <= found == load.objects
+    assert found == (load.objects, load.phase_s)
 
 
-@pytest.mark.parametrize(("minutes", "phase_s"), [(None, 1.0), (300, 1.0), (90, 0.3), (1, 0.05)])
-def test_a_run_with_less_time_has_shorter_phases(minutes, phase_s):
-    options = Options(budget_s=None if minutes is None else 60.0 * minutes)
-    plans = [job.once.keywords["plan"] for job in Settle().jobs(SQLite, options)]
-    assert {round(plan.load.phase_s, 6) for plan in plans if plan.load} == {phase_s}
+def test_the_phase_of_a_client_alone_is_measured_and_as_long_as_was_wanted():
+    with started(SQLite) as peer:
+        peer.create(Settle().jobs(SQLite, Options())[0].schema, ("settle",), 1 << 20)
+        stage = Stage(peer, {}, placement("free"), 1, 0, quick=True, deadline=None)
+        load, capped = (Load((2,), 3, (Length(0.1, 0.1),), most) for most in (500_000, 300))
+        load.find(stage)
+        capped.find(stage)
+        peer.drop()
+    assert load.objects > 200
+    assert load.phase_s >= 0.1
+    assert capped.objects == 300
+    assert capped.phase_s < load.phase_s
+
+
+class Cold(Pile):
+    """A backend that is slow until it was asked a thousand times, as a virtual machine is."""
+
+    def put(self, *fields):
+        super().put(*fields)
+        self.answer()
+
+    def take(self, *template):
+        self.answer()
+        return super().take(*template)
+
+    def answer(self):
+        if self.puts + self.takes < 1_000:
+            time.sleep(1e-4)
+
+
+def test_what_compiles_as_it_runs_is_warm_before_its_phases_are_timed():
+    bench = Bench(0, Profiler(), None)
+    objects, phase_s = calibrate(bench, Cold(), 0.001, 100_000, 1_000)
+    assert objects > 200  # cold, the first 200 take longer than was wanted
+    assert phase_s >= 0.001
+
+
+@pytest.mark.parametrize(
+    ("phase_s", "clients", "expected"),
+    [(1.0, 2, 1), (1.0, 22, 1), (0.05, 2, 20), (0.05, 22, 2), (0.12, 14, 1), (0.9, 2, 1)],
+)
+def test_what_is_too_short_to_be_timed_is_done_in_several_rounds(phase_s, clients, expected):
+    # On two processors 22 clients take eleven times as long as one, so they need fewer.
+    assert rounds(Length(phase_s, 1.0), clients, processors=2) == expected
+
+
+def test_all_starts_and_pauses_are_as_of_one_round_in_proportion():
+    load = Load(CLIENTS, 3, objects=500, phase_s=0.1, together_s=1.0)
+    stage = Stage(None, {}, placement("free"), 1, 0, quick=False, deadline=None)
+    for clients in CLIENTS:
+        parts = Plan("Null", clients, quick=False, load=load).parts(stage)
+        each = parts[0].rounds
+        assert {(part.objects, part.rounds, part.pause_s) for part in parts} == {(500, each, 0.05)}
+        assert [part.start_s for part in parts] == pytest.approx(
+            [number * each * 0.05 for number in range(clients)]
+        )
+
+
+def test_a_run_with_less_time_has_shorter_phases():
+    load = Load(CLIENTS, 5)
+    found = [load.affordable(left_s, 2) for left_s in (float("inf"), 3_600, 600, 150, 20, 0)]
+    assert found[0] == found[1] == Length(1.0, 1.0)
+    assert found[-1] == LENGTHS[-1]
+    lengths_s = [(length.together_s, length.phase_s) for length in found]
+    assert lengths_s == sorted(lengths_s, reverse=True)
+    # What a peer gets of ninety minutes for everything is enough for half a second in rounds.
+    assert found[3].together_s == 0.5
+    assert load.affordable(200.0, 2).together_s == 1.0
+
+
+@pytest.mark.parametrize(("objects_max", "warms_up"), [(500, False), (50, True)])
+def test_clients_that_go_through_several_rounds_take_all_that_they_put(objects_max, warms_up):
+    load = Load((2,), 1, objects_max=objects_max, objects=50, phase_s=0.001, together_s=0.003)
+    assert load.warms_up is warms_up
+    plan = Plan("Null", 2, quick=True, load=load)
+    with started(SQLite) as peer:
+        peer.create(job("overlapping", plan).schema, ("settle",), 1 << 20)
+        stage = Stage(peer, {}, placement("free"), 1, 0, quick=True, deadline=None)
+        once(stage, plan)
+        peer.drop()
+    noted = {note.metric: note.samples for note in stage.noted}
+    assert noted["rounds"] == [load.rounds(2, len(placement("free").client))]
+    assert noted["objects"] == [50]
+    together_s = min(noted["response time"]) * noted["rounds"][0] / 2
+    assert noted["shortest phases of a client"] == pytest.approx([together_s])
+
+
+@pytest.mark.parametrize(("warms_up", "rounds_done"), [(False, 3), (True, 4)])
+def test_a_round_that_warms_up_is_not_timed(warms_up, rounds_done):
+    pile = Pile()
+    bench = Bench(0, Profiler(), pile)
+    _, _, taken = client(bench, pile, Part("Null", 10, 3, 0.0, 0.0, warms_up))
+    assert pile.puts == pile.takes == 10 * rounds_done
+    assert taken == {0: 30}
+    assert bench.profiler.tracks["phase"].total_operations == 2 * 30
+    assert pile.waits == 1 + warms_up  # nobody begins while others warm up
 
 
 def test_the_knee_is_looked_for_before_anything_else():

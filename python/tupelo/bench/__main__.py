@@ -222,7 +222,7 @@ def report(
     """Show the tables, then write the files."""
     everything = (YARDSTICKS, *wanted)
     for experiment in everything:
-        for table in tables(run, experiment.name, experiment.main):
+        for table in tables(run, experiment.name, experiment.main, narrow=True):
             show(table, terminal)
     if old is not None:
         terminal.line()

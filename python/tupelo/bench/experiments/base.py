@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
+from tupelo.bench.backends.space import SharedSpace
 from tupelo.bench.harness.placement import placement
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.runner import Block, Job, Options
     from tupelo.bench.report.figure import Figure
     from tupelo.bench.report.printed import Printed
+
+OURS = SharedSpace.name
+"""The backend that the others are compared with."""
 
 
 class Experiment(ABC):

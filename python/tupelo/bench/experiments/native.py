@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.harness.histogram import Histogram
+from tupelo.bench.experiments.round_trips import closed_loop
 from tupelo.bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
@@ -19,18 +19,10 @@ if TYPE_CHECKING:
 ROUND_TRIP = "round trip between native programs"
 
 
-def closed_loop(stage: Stage, plan: Any) -> None:
+def call_natively(stage: Stage, plan: Any) -> None:
     """One request after the other."""
-    _, (_, profiler) = stage.run_at(
-        (stage.placement.server, serve, (stage.peer,)),
-        (stage.placement.client, ask, (stage.peer, plan)),
-    )
-    track = profiler.tracks[ROUND_TRIP]
-    histogram = Histogram()
-    histogram.record(track.duration_ns)
-    stage.note(ROUND_TRIP, "s", [track.mean_s or 0.0])
-    for name, share in (("p50", 0.5), ("p99", 0.99)):
-        stage.note(f"{ROUND_TRIP} {name}", "s", [histogram.quantile(share) / 1e9])
+    peer = stage.peer
+    closed_loop(stage, ROUND_TRIP, server=(serve, (peer,)), client=(ask, (peer, plan)))
 
 
 def serve(bench: Bench, peer: NativeCaller) -> None:

@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Any
 from tupelo.bench.backends.base import Backend, Peer
 from tupelo.bench.backends.calls import SCHEMA, SPACE, Caller, NativeCaller
 from tupelo.bench.experiments import native
-from tupelo.bench.experiments.base import Experiment
+from tupelo.bench.experiments.base import OURS, Experiment
 from tupelo.bench.experiments.insertion import insertion_sort, is_compiled, prepare
-from tupelo.bench.experiments.rpc import calls
+from tupelo.bench.experiments.rpc.calls import calls
 from tupelo.bench.harness.record import Measure
 from tupelo.bench.harness.runner import Job
 from tupelo.bench.harness.workers import WrongResultError
 from tupelo.bench.report.figure import Figure, lines
 from tupelo.bench.report.printed import Printed
-from tupelo.bench.report.units import quantity, whole
+from tupelo.bench.report.tables import mean_of
+from tupelo.bench.report.units import whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,12 +161,12 @@ class Sort(Experiment):
         return found
 
     def printed(self, run: Run) -> list[Printed]:
-        columns = ("tupelo-shm", "grpc", "omniorb")
+        columns = (OURS, "grpc", "omniorb")
         rows = []
         for size in SIZES:
             for place, workers in enumerate(WORKERS):
                 measures = run.find(self.name, RESPONSE, size=size, workers=workers)
-                here = {m.backend: quantity(m.summary.mean, m.unit) for m in measures}
+                here = {m.backend: mean_of(m) for m in measures}
                 rows.append(
                     (
                         f"{size // 1024}K, {workers} workers",
@@ -174,7 +175,7 @@ class Sort(Experiment):
                     )
                 )
         heads = ("", "JavaSpaces", "CORBA", *columns)
-        return [Printed("Response time, as printed and here", heads, tuple(rows), 2)]
+        return [Printed(RESPONSE, "Response time, as printed and here", heads, tuple(rows), 2)]
 
 
 def once(stage: Stage, size: int, workers: int) -> None:

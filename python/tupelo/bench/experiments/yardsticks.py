@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING
 
 from tupelo.bench.backends.base import Peer
 from tupelo.bench.experiments.base import Experiment
+from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.harness.runner import REPEATS_MIN, Job
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tupelo.bench.harness.placement import Where
     from tupelo.bench.harness.runner import Options, Stage
     from tupelo.bench.harness.workers import Bench
 
 CALLS = 1_000
 SHORT_S = 600.0  # a run of that many seconds or less has no time for ten of each
 COPY_BYTES = 16 << 10
-PLACEMENTS: tuple[Where, ...] = ("together", "apart")
 
 
 class Machine(Peer):

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Where = Literal["apart", "together", "free"]
+PLACEMENTS: tuple[Where, ...] = ("apart", "together")
+"""Those at which whatever has a client and a server is measured."""
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,15 @@ class Measure:
         return [math.fsum(islice(rest, count)) / count for count in self.groups]
 
     @property
+    def repeats(self) -> Summary:
+        """The figures of a value per repeat.
+
+        Where the least and the greatest are far apart, as where a cache line is near in one process
+        and far in another, the mean is of none of them.
+        """
+        return summary(self.independent)
+
+    @property
     def summary(self) -> Summary:
         """The figures of the samples; the confidence interval is that of the repeats."""
         return replace(summary(self.samples), ci95=summary(self.independent).ci95)

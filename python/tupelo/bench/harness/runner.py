@@ -32,7 +32,11 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.profiler import Profiler
     from tupelo.bench.harness.progress import Progress
 
-REPEATS_MIN = 3
+# (a budget in seconds, repeats): how often every cell is repeated before any is repeated more, with
+# that budget or a larger one. Three samples and three can never be told apart (Mann-Whitney at
+# 0.05), four and four can if they do not overlap, five and five even if they do a little.
+REPEATS_LEAST = ((3_600.0, 5), (900.0, 4))
+REPEATS_MIN = 3  # with less than these: more cells, of which no difference can be told
 CELL_LEAST_S = 0.5  # no cell is tried with less than that: it could not even begin
 NOTHING = Schema(())
 PACKAGES = Path(tupelo.__file__).parents[1]
@@ -52,6 +56,13 @@ class Options:
     """How often a generated workload reads, takes and writes."""
     kinds: Mapping[str, float] | None = None
     """How often it has each kind of entry."""
+
+    @property
+    def repeats_least(self) -> int:
+        """How often every cell is repeated before any is repeated more often."""
+        budget_s = FOREVER_S if self.budget_s is None else self.budget_s
+        enough = (repeats for from_s, repeats in REPEATS_LEAST if budget_s >= from_s)
+        return min(self.repeats, next(enough, REPEATS_MIN))
 
 
 @dataclass(frozen=True)
@@ -75,6 +86,8 @@ class Stage:
     repeat: int
     quick: bool
     deadline: float | None
+    part_end: float | None = None
+    """When the time of this peer in this experiment is over, on the clock of `time.monotonic`."""
     noted: list[Note] = field(default_factory=list)
 
     @property
@@ -161,6 +174,7 @@ class Runner:
     run: Run
     options: Options
     progress: Progress
+    _part_end: float = FOREVER_S
 
     def all_of(self, blocks: Sequence[Block]) -> None:
         """Run everything, within the budget."""
@@ -188,6 +202,7 @@ class Runner:
             places.append(str(block.where))
         cells = [Cell(job, job.repeats or self.options.repeats) for job in block.jobs]
         begin = time.monotonic()
+        self._part_end = part.end
         try:
             with started(block.peer, block.where) as peer:
                 self._least(block, peer, cells, part)
@@ -228,7 +243,7 @@ class Runner:
 
     def _first_repeats(self, block: Block, peer: Peer, cell: Cell, cell_s: float) -> bool:
         """The repeats that a cell needs to count; False if it is over its share."""
-        needed = min(cell.repeats, REPEATS_MIN)
+        needed = min(cell.repeats, self.options.repeats_least)
         begin = time.monotonic()
         while len(cell.stages) < needed and not cell.closed:
             spent_s = time.monotonic() - begin
@@ -272,6 +287,7 @@ class Runner:
             repeat,
             self.options.quick,
             deadline=None if deadline == FOREVER_S else deadline,
+            part_end=None if self._part_end == FOREVER_S else self._part_end,
         )
         begin = time.monotonic()
         why: Why

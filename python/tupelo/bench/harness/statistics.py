@@ -75,13 +75,18 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def differ(first: Sequence[float], second: Sequence[float]) -> bool | None:
-    """Whether two sets differ significantly; None if they are too small to tell.
-
-    Too small: not even if all samples of one were below all of the other. Three and three are.
-    """
-    if 2 / math.comb(len(first) + len(second), len(first)) >= SIGNIFICANCE:
+    """Whether two sets differ significantly; None if they are too small to tell."""
+    if not can_tell(len(first), len(second)):
         return None
     return mann_whitney_p(first, second) < SIGNIFICANCE
+
+
+def can_tell(n: int, m: int) -> bool:
+    """Whether so many samples could differ significantly: if all of one are below all of the other.
+
+    Three and three can not, four and four can.
+    """
+    return 2 / math.comb(n + m, n) < SIGNIFICANCE
 
 
 def mann_whitney_p(first: Sequence[float], second: Sequence[float]) -> float:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     "experiment", "backend", "parameters", "metric", "unit",
     "count", "mean", "sd", "median", "p99", "least", "greatest", "ci95",
+    "repeats", "repeat_least", "repeat_greatest",
 )  # fmt: skip
 
 
@@ -30,10 +31,11 @@ def csv_text(run: Run) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
     for measure in run.measures:
-        figures = measure.summary
+        figures, repeats = measure.summary, measure.repeats
         numbers = (
             *(figures.mean, figures.sd, figures.median, figures.p99),
             *(figures.least, figures.greatest, figures.ci95),
+            *(repeats.count, repeats.least, repeats.greatest),
         )
         writer.writerow(
             (

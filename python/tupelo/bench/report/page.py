@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tupelo.bench.harness.runner import told
 from tupelo.bench.report import drawing
 from tupelo.bench.report.questions import questions
-from tupelo.bench.report.tables import tables
+from tupelo.bench.report.tables import repeats, tables
 from tupelo.bench.report.targets import targets
 from tupelo.bench.report.units import quantity
 
@@ -65,6 +65,7 @@ def page(run: Run, experiments: Sequence[Experiment]) -> str:
         f'<p class="small">{about}</p>',
         f"<nav>{links}</nav>",
         _machine(run),
+        _repeats(run),
         _targets(run),
         *_questions(run, measured),
         *(_experiment(run, experiment) for experiment in measured),
@@ -86,6 +87,11 @@ def _machine(run: Run) -> str:
         *((name, version) for name, version in sorted(run.versions.items()) if version),
     ]
     return _html_table(("", ""), rows, words=True)
+
+
+def _repeats(run: Run) -> str:
+    found = repeats(run)
+    return f"<h2>{escape(found.title)}</h2>" + _html_table(found.heads, found.rows)
 
 
 def _targets(run: Run) -> str:
@@ -129,9 +135,10 @@ def _experiment(run: Run, experiment: Experiment) -> str:
         for t in tables(run, experiment.name)
     ]
     explained = (
-        '<p class="small">Means; behind them how many times the first column that is. A tilde: the'
-        " samples do not differ significantly (Mann-Whitney over the repeats, 0.05); a question"
-        " mark: there are too few repeats to tell.</p>"
+        '<p class="small">Means, in brackets the least and the greatest mean of a repeat; behind'
+        " them how many times the first column that is. A tilde: the samples do not differ"
+        " significantly (Mann-Whitney over the repeats, 0.05); a question mark: there are too few"
+        " repeats to tell.</p>"
     )
     parts.append(
         f"<details open><summary>All figures</summary>{explained}{''.join(inner)}</details>"

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 class Printed:
     """A table: the first columns are printed in the publication, the others measured here."""
 
+    key: str
+    """By which the report finds it; unlike the title it is for nobody to read."""
     title: str
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]

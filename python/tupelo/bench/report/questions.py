@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.report.tables import Table, sign
-from tupelo.bench.report.targets import PLACEMENTS, best, fill_max
-from tupelo.bench.report.units import digits, quantity, whole
+from tupelo.bench.experiments.cases import visits
+from tupelo.bench.experiments.settle import Settle
+from tupelo.bench.experiments.settle.metrics import ADDED, AGING, KNEE
+from tupelo.bench.harness.placement import PLACEMENTS
+from tupelo.bench.harness.runner import told
+from tupelo.bench.report.tables import Table, mean_of, sign
+from tupelo.bench.report.targets import best, fill_max
+from tupelo.bench.report.units import digits, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +23,16 @@ if TYPE_CHECKING:
 ROWS_CASE = {"case": "matrix rows", "rows": "uniform"}
 
 
+Key = tuple[str, str]
+"""An experiment, and one of its tables with printed numbers."""
+KNEES: Key = (Settle.name, KNEE)
+AGED: Key = (Settle.name, AGING)
+
+
+class NoSuchTableError(Exception):
+    """A question asks for a table that its experiment does not make: one of both was renamed."""
+
+
 @dataclass(frozen=True)
 class Question:
     """A question, how it is answered here, and the figures."""
@@ -25,17 +40,12 @@ class Question:
     title: str
     how: str
     tables: tuple[Table, ...]
+    printed: tuple[Key, ...] = ()
+    """Which of the tables with printed numbers are among them."""
 
 
 def questions(run: Run, experiments: Sequence[Experiment]) -> list[Question]:
     """Those for which something was measured."""
-    printed = {
-        table.title: Table(table.title, table.heads, table.rows)
-        for experiment in experiments
-        for table in experiment.printed(run)
-    }
-    knee = printed.get("Where throughput no longer rises")
-    aging = printed.get("What aging adds")
     found = [
         Question(
             "Does filling a space slow it down?",
@@ -49,13 +59,15 @@ def questions(run: Run, experiments: Sequence[Experiment]) -> list[Question]:
             "Clients begin one after the other, half a phase apart, so that they overlap. The knee"
             " is the number of clients beyond which throughput rises by no more than 5 % and"
             " response time does.",
-            (*([knee] if knee else []), _by_clients(run)),
+            (*_printed(run, experiments, KNEES), _by_clients(run)),
+            (KNEES,),
         ),
         Question(
             "What does aging cost?",
             "Before the clients begin, the space is populated by so many operations. What that adds"
             " to the mean response time, against the same clients in a new space.",
-            (*([aging] if aging else []), _by_workload(run)),
+            (*_printed(run, experiments, AGED), _by_workload(run)),
+            (AGED,),
         ),
         Question(
             "What does a remote read cost on one host?",
@@ -72,6 +84,16 @@ def questions(run: Run, experiments: Sequence[Experiment]) -> list[Question]:
             (_field_order(run),),
         ),
         Question(
+            "Which space should a search ask first?",
+            "Who does not know where a tuple is looks into one space after the other: in turn, or"
+            " first where most searches for such a tuple ended so far (success factor). Visited"
+            f" spaces by search, of {visits.SEEDS} seeds; in the ocean model, of its repeats. p is"
+            " how likely so large a difference is by chance (Mann-Whitney, two-sided). It does not"
+            " know that both orders had the same seeds: with how many of them success factor"
+            " visits more says more of small differences.",
+            (_visits(run),),
+        ),
+        Question(
             "How much memory does a tuple take?",
             "What a system says it holds after a fill, less what it held before, by tuple: the"
             " operating system's figure for a server that can not tell. Entries of 0, 4, 32, 256,"
@@ -83,8 +105,25 @@ def questions(run: Run, experiments: Sequence[Experiment]) -> list[Question]:
     for question in found:
         tables = tuple(table for table in question.tables if table.rows)
         if tables:
-            kept.append(Question(question.title, question.how, tables))
+            kept.append(replace(question, tables=tables))
     return kept
+
+
+def _printed(run: Run, experiments: Sequence[Experiment], key: Key) -> list[Table]:
+    """That table of an experiment; none if the experiment is not of this run.
+
+    Raises:
+        NoSuchTableError: the experiment has no such table.
+    """
+    name, wanted = key
+    for experiment in experiments:
+        if experiment.name == name:
+            tables = {table.key: table for table in experiment.printed(run)}
+            if wanted not in tables:
+                message = f"{name} has no table {wanted!r} among {', '.join(tables) or 'none'}"
+                raise NoSuchTableError(message)
+            return [Table(tables[wanted].title, tables[wanted].heads, tables[wanted].rows)]
+    return []
 
 
 def backends(measures: Iterable[Measure]) -> list[str]:
@@ -93,8 +132,8 @@ def backends(measures: Iterable[Measure]) -> list[str]:
 
 
 def text(measure: Measure | None) -> str:
-    """The mean, or a dash."""
-    return quantity(measure.summary.mean, measure.unit) if measure else "-"
+    """The mean, between the least and the greatest of the repeats, or a dash."""
+    return mean_of(measure) if measure else "-"
 
 
 def against(measure: Measure | None, yardstick: Measure | None) -> str:
@@ -152,7 +191,7 @@ def _by_workload(run: Run) -> Table:
 
     return grid(
         "added to the response time",
-        run.find("settle", "response time added by aging"),
+        run.find("settle", ADDED),
         lambda measure: (measure.parameters["clients"], measure.parameters["aged by"]),
         lambda at: f"{at[0]} clients, {whole(at[1])} operations",
         cell,
@@ -197,6 +236,26 @@ def _remote(run: Run) -> Table:
     heads = ("", "local read", "remote read", "call of 256 bytes, apart", "together")
     cell = f"matrix {size} x {size}, {wanted['workers']} workers" if size else "calls only"
     return Table(f"reads ({cell})", heads, tuple(rows))
+
+
+def _visits(run: Run) -> Table:
+    rows = tuple(
+        (
+            told(each.parameters),
+            each.in_turn.backend,
+            text(each.in_turn),
+            text(each.learned),
+            str(len(each.learned.independent)),
+            f"{each.p:.2g}",
+            each.outcome,
+            "-"
+            if each.seeds_with_more is None
+            else f"{each.seeds_with_more} of {len(each.learned.samples)}",
+        )
+        for each in visits.comparisons(run)
+    )
+    heads = ("", "", *visits.ORDERS, "repeats", "p", "by success factor", "more with seeds")
+    return Table("visited spaces of a search", heads, rows)
 
 
 def _field_order(run: Run) -> Table:

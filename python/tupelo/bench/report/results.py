@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tupelo.bench.experiments.rpc import OWN_LOAD, PLACEMENTS, QUANTILES, SAME_LOAD, UNDER_LOAD
+from tupelo.bench.experiments.round_trips import QUANTILES
+from tupelo.bench.experiments.rpc.load import OWN_LOAD, SAME_LOAD, UNDER_LOAD
+from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.harness.runner import told
-from tupelo.bench.report.questions import questions, text
-from tupelo.bench.report.tables import Table
+from tupelo.bench.report.questions import Key, questions, text
+from tupelo.bench.report.tables import Table, repeats
 from tupelo.bench.report.targets import faster_peers, targets
 from tupelo.bench.report.units import quantity
 
@@ -26,9 +28,12 @@ Made by `tupelo bench` from [run.json](run.json), nothing is typed by hand. [The
 has all figures in one file, [run.csv](run.csv) a line per measure. What it means stands in
 [benchmarks](../benchmarks.md).
 """
-SIGNS = """Times are means. A tilde before a ratio says that the two do not differ significantly
-(Mann-Whitney over the repeats, 0.05), a question mark that there are too few repeats to tell. Of
-many comparisons one in twenty comes out as a difference by chance.
+SIGNS = """Times are means, in brackets the least and the greatest mean of a repeat: where these are
+far apart, as where a cache line goes from one processor to the other in 50 ns in one process and in
+200 in the next, the mean is of none of them. Least and greatest of all samples are in the CSV.
+A tilde before a ratio says that the two do not differ significantly (Mann-Whitney over the repeats,
+0.05), a question mark that there are too few repeats to tell. Of many comparisons one in twenty
+comes out as a difference by chance.
 """
 
 
@@ -47,7 +52,7 @@ def markdown(
         parts += [f"### {question.title}", question.how]
         parts += [f"{each.title}:\n\n{table(each)}" for each in question.tables]
     parts += _under_load(run)
-    shown = {each.title for question in asked for each in question.tables}
+    shown = {key for question in asked for key in question.printed}
     parts += _printed(run, experiments, shown)
     parts += ["## Where a peer is faster", _faster(run)]
     parts += ["## Figures", *(f"![{title}]({file})" for title, file in figures)]
@@ -80,10 +85,15 @@ def _run(run: Run) -> Iterator[str]:
     places = [f"{name}: {'; '.join(where)}" for name, where in run.placements.items()]
     yield f"Processors: {'. '.join(places)}."
     yardsticks = tuple(
-        (f"{m.metric} {told(m.parameters)}".rstrip(), quantity(m.summary.mean, m.unit))
+        (
+            f"{m.metric} {told(m.parameters)}".rstrip(),
+            *(quantity(value, m.unit) for value in (m.summary.mean, m.summary.median)),
+            *(quantity(value, m.unit) for value in (m.summary.least, m.summary.greatest)),
+        )
         for m in run.of("yardsticks")
     )
-    yield table(Table("", ("yardstick", "time"), yardsticks))
+    yield table(Table("", ("yardstick", "mean", "median", "least", "greatest"), yardsticks))
+    yield table(repeats(run))
 
 
 def _under_load(run: Run) -> Iterator[str]:
@@ -120,14 +130,14 @@ def _under_load(run: Run) -> Iterator[str]:
             yield f"Rate: {load}; client and server {where}:\n\n{table(Table('', heads, rows))}"
 
 
-def _printed(run: Run, experiments: Sequence[Experiment], shown: Collection[str]) -> Iterator[str]:
+def _printed(run: Run, experiments: Sequence[Experiment], shown: Collection[Key]) -> Iterator[str]:
     """What the publications print, beside ours, where it does not stand above."""
     found = [
         (experiment, printed)
         for experiment in experiments
         if run.of(experiment.name)
         for printed in experiment.printed(run)
-        if printed.title not in shown
+        if (experiment.name, printed.key) not in shown
     ]
     if found:
         yield "## As printed, and here"

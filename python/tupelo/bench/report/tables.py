@@ -1,7 +1,8 @@
 """Tables of a record: per metric a row per set of parameters, a column per backend.
 
-A figure is the mean; behind it stands how many times the first backend's that is. A tilde says that
-the two do not differ significantly, a question mark that there are too few repeats to tell.
+A figure is the mean, where there is room with the least and the greatest of the repeats; behind it
+stands how many times the first backend's that is. A tilde says that the two do not differ
+significantly, a question mark that there are too few repeats to tell.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tupelo.bench.harness.runner import told
-from tupelo.bench.harness.statistics import differ
-from tupelo.bench.report.units import digits, quantity
+from tupelo.bench.harness.statistics import can_tell, differ
+from tupelo.bench.report.units import between, digits, quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,14 +34,68 @@ def metrics(measures: Sequence[Measure]) -> list[str]:
     return list(dict.fromkeys(measure.metric for measure in measures))
 
 
-def tables(run: Run, experiment: str, only: Sequence[str] | None = None) -> list[Table]:
-    """A table per metric of an experiment; of some metrics only if they are named."""
+def mean_of(measure: Measure) -> str:
+    """The mean, and the least and the greatest mean of a repeat if there are several."""
+    mean, repeats = measure.summary.mean, measure.repeats
+    if repeats.count == 1:
+        return quantity(mean, measure.unit)
+    return between(mean, repeats.least, repeats.greatest, measure.unit)
+
+
+def tables(
+    run: Run, experiment: str, only: Sequence[str] | None = None, *, narrow: bool = False
+) -> list[Table]:
+    """A table per metric of an experiment; of some metrics only if they are named.
+
+    A `narrow` one has means alone.
+    """
     measures = run.of(experiment)
     wanted = metrics(measures) if only is None else [m for m in metrics(measures) if m in only]
-    return [_table([m for m in measures if m.metric == metric], metric) for metric in wanted]
+    return [
+        _table([m for m in measures if m.metric == metric], metric, narrow=narrow)
+        for metric in wanted
+    ]
 
 
-def _table(measures: Sequence[Measure], metric: str) -> Table:
+def repeats(run: Run) -> Table:
+    """How often the cells of each experiment were repeated, and how many too seldom to tell."""
+    rows = []
+    for experiment in dict.fromkeys(measure.experiment for measure in run.measures):
+        cells: dict[tuple[str, str], tuple[int, int]] = {}
+        for measure in run.of(experiment):
+            if not measure.derived:
+                cell = (measure.backend, told(measure.parameters))
+                here = (len(measure.independent), len(measure.samples))
+                # Some metrics are of the first repeat only: the one with most repeats tells.
+                cells[cell] = max(cells.get(cell, here), here)
+        counts = [count for count, _ in cells.values()]
+        few = sum(not can_tell(count, count) for count in counts)
+        rows.append(
+            (
+                experiment,
+                str(len(cells)),
+                span(counts),
+                span([samples for _, samples in cells.values()]),
+                str(few) if few else "none",
+            )
+        )
+    heads = (
+        "",
+        "cells",
+        "repeats of a cell",
+        "samples (mem: cycles)",
+        "cells with too few to tell",
+    )
+    return Table("Repeats", heads, tuple(rows))
+
+
+def span(counts: Sequence[int]) -> str:
+    """The least and the greatest: "5 to 10"."""
+    least, greatest = min(counts), max(counts)
+    return str(least) if least == greatest else f"{least} to {greatest}"
+
+
+def _table(measures: Sequence[Measure], metric: str, *, narrow: bool) -> Table:
     backends = list(dict.fromkeys(measure.backend for measure in measures))
     rows: dict[str, dict[str, Measure]] = {}
     for measure in measures:
@@ -49,17 +104,20 @@ def _table(measures: Sequence[Measure], metric: str) -> Table:
         title=metric,
         heads=("", *backends),
         rows=tuple(
-            (parameters, *(_cell(cells, backend, backends[0]) for backend in backends))
+            (
+                parameters,
+                *(_cell(cells, backend, backends[0], narrow=narrow) for backend in backends),
+            )
             for parameters, cells in rows.items()
         ),
     )
 
 
-def _cell(cells: dict[str, Measure], backend: str, first: str) -> str:
+def _cell(cells: dict[str, Measure], backend: str, first: str, *, narrow: bool) -> str:
     if backend not in cells:
         return "-"
     measure = cells[backend]
-    text = quantity(measure.summary.mean, measure.unit)
+    text = quantity(measure.summary.mean, measure.unit) if narrow else mean_of(measure)
     if backend == first or first not in cells:
         return text
     yardstick = cells[first]

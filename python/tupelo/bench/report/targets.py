@@ -9,6 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tupelo.bench.experiments.base import OURS
+from tupelo.bench.experiments.cases.visits import CASE as VISITS
+from tupelo.bench.experiments.cases.visits import SEEDS, comparisons
+from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.harness.runner import told
 from tupelo.bench.harness.statistics import differ
 from tupelo.bench.report.tables import Table
@@ -19,14 +23,12 @@ if TYPE_CHECKING:
 
     from tupelo.bench.harness.record import Measure, Run
 
-OURS = "tupelo-shm"
 SMALL = ("Null", "Integer", "Char 32", "Double 32")  # up to 256 bytes
 LARGE = ("Double 2048",)  # 16 KiB
 FACTORS = ((SMALL, 100.0, "up to 256 bytes"), (LARGE, 20.0, "of 16 KiB"))
 FILLED_MAX = 1.5
 THROUGHPUT_LEAST = 0.8
 COORDINATION_FROM = 0.2
-PLACEMENTS = ("apart", "together")
 OWN_WORK = {("series", "overlapping"), ("series", "aged"), ("load", "half of its own")}
 """Where each system has as much to do as it can: their times are of different work."""
 NAMED_MAX = 3  # examples in a cell of a table
@@ -176,6 +178,26 @@ def _cases(run: Run) -> Iterator[Verdict]:
     )
 
 
+def _visits(run: Run) -> Iterator[Verdict]:
+    found = [each for each in comparisons(run) if each.parameters["case"] == VISITS]
+    outcomes = [each.outcome for each in found]
+    told_of = ", ".join(f"{outcomes.count(each)} {each}" for each in dict.fromkeys(outcomes))
+    # A difference that the test does not see can still be there with every single seed.
+    worst = max(found, key=lambda each: each.seeds_with_more or 0, default=None)
+    if worst is not None and worst.seeds_with_more:
+        told_of += (
+            f"; with {worst.seeds_with_more} of {SEEDS} seeds more, where the tuples are"
+            f" {worst.parameters['tuples']}: {digits(worst.learned.summary.mean)} for"
+            f" {digits(worst.in_turn.summary.mean)}"
+        )
+    yield Verdict(
+        f"visited spaces of a search by success factor, against in turn, of {SEEDS} seeds",
+        "not significantly more",
+        told_of or "-",
+        "more" not in outcomes if found else None,
+    )
+
+
 def _calls(run: Run) -> Iterator[Verdict]:
     for where in PLACEMENTS:
         for peer, sizes in (("grpc", None), ("udp", (256,))):
@@ -288,6 +310,7 @@ JUDGES = (
     (_filled, "mem"),
     (_knee, "settle"),
     (_cases, "cases"),
+    (_visits, "cases"),
     (_calls, "rpc"),
     (_sorts, "sort"),
 )

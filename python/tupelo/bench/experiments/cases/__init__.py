@@ -1,5 +1,7 @@
 """`bench cases`: five programs of master and workers, and what their operations cost.
 
+Beside them, for Tupelo, how many spaces a search visits by each of its orders (`visits`).
+
 Buravlev, De Nicola, Mezzina: Evaluating the efficiency of Linda implementations, Concurrency and
 Computation: Practice and Experience 30(8), 2018.
 """
@@ -8,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.experiments.base import Experiment
+from tupelo.bench.experiments.base import OURS, Experiment
 from tupelo.bench.experiments.cases import (
     matrix_blocks,
     matrix_rows,
@@ -16,6 +18,7 @@ from tupelo.bench.experiments.cases import (
     password,
     skeleton,
     sorting,
+    visits,
 )
 from tupelo.bench.harness.runner import Job, told
 
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tupelo.bench.backends.base import Peer, Schema, VisitOrder
-    from tupelo.bench.harness.record import Run
+    from tupelo.bench.harness.record import Measure, Run
     from tupelo.bench.harness.runner import Options, Stage
     from tupelo.bench.report.figure import Figure
     from tupelo.bench.report.printed import Printed
@@ -59,7 +62,7 @@ class Cases(Experiment):
         return [peer for peer in super().peers(all_peers) if peer.name not in one_process]
 
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
-        ours = peer.name == "tupelo-shm"
+        ours = peer.name == OURS
         quick = options.quick
         return [
             *password_jobs(quick=quick),
@@ -67,7 +70,12 @@ class Cases(Experiment):
             *ocean_jobs(quick=quick, ours=ours),
             *matrix_row_jobs(quick=quick),
             *matrix_block_jobs(quick=quick),
+            *(visit_jobs() if ours else ()),
         ]
+
+    def derive(self, run: Run) -> list[Measure]:
+        """Whether the two orders of a search visit different numbers of spaces."""
+        return visits.derived(run)
 
     def figures(self, run: Run) -> list[Figure]:
         from tupelo.bench.experiments.cases.figures import figures
@@ -152,10 +160,9 @@ def sorting_jobs(*, quick: bool) -> Iterator[Job]:
 def ocean_jobs(*, quick: bool, ours: bool) -> Iterator[Job]:
     """Ocean model; the orders of search beside round robin are ours to show."""
     iterations = 5 if quick else 100
-    orders: tuple[VisitOrder, ...] = ("round robin", "success factor")
     for size in (60,) if quick else (300, 600, 1_200):
         for workers in worker_counts(quick=quick, least=2):
-            for order in orders if ours else orders[:1]:
+            for order in visits.ORDERS if ours else visits.ORDERS[:1]:
 
                 def once(
                     stage: Stage,
@@ -215,3 +222,22 @@ def matrix_block_jobs(*, quick: bool) -> Iterator[Job]:
                 yield job(
                     "matrix blocks", once, matrix_blocks.SCHEMA, parameters, payload,
                 )  # fmt: skip
+
+
+def visit_jobs() -> Iterator[Job]:
+    """Visit order; the seeds are its repeats, and take no time."""
+    for tuples in visits.SHARES:
+        for order in visits.ORDERS:
+
+            def once(stage: Stage, tuples: str = tuples, order: VisitOrder = order) -> None:
+                visits.once(stage, visits.Plan(tuples, order, stage.seed))
+
+            yield Job(
+                {"case": visits.CASE, "tuples": tuples, "search": order, "workers": visits.SPACES},
+                once,
+                family=visits.CASE,
+                schema=visits.SCHEMA,
+                spaces=skeleton.names(visits.SPACES),
+                size_bytes=1_000 * TUPLE_BYTES,
+                repeats=1,
+            )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tupelo.bench.experiments.base import OURS
 from tupelo.bench.experiments.cases.skeleton import (
     LOCAL_READING,
     LOCAL_WITHDRAWING,
@@ -19,12 +20,11 @@ from tupelo.bench.experiments.cases.skeleton import (
 )
 from tupelo.bench.report.figure import Figure, lines, marks
 from tupelo.bench.report.printed import Printed
-from tupelo.bench.report.units import quantity, whole
+from tupelo.bench.report.tables import mean_of
+from tupelo.bench.report.units import whole
 
 if TYPE_CHECKING:
     from tupelo.bench.harness.record import Run
-
-OURS = "tupelo-shm"
 
 # (number in the paper, metric, case, what else is fixed), by the largest or the second size.
 BY_WORKERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -127,15 +127,15 @@ def printed(run: Run) -> list[Printed]:
     ]  # fmt: skip
     others = ("", "GigaSpaces", "MozartSpaces", "Tupleware, Klaim", OURS, "redis")
     return [
-        Printed("15 workers, as printed and here", heads, tuple(rows), 3),
-        Printed("ocean model, as printed and here", others, tuple(ocean), 3),
+        Printed("15 workers", "15 workers, as printed and here", heads, tuple(rows), 3),
+        Printed("ocean", "ocean model, as printed and here", others, tuple(ocean), 3),
     ]
 
 
 def ours(run: Run, metric: str, **parameters: Any) -> tuple[str, str]:
-    """The mean at 15 workers, of Tupelo and of Redis."""
+    """The time at 15 workers, of Tupelo and of Redis."""
     by_backend = {
-        measure.backend: quantity(measure.summary.mean, measure.unit)
+        measure.backend: mean_of(measure)
         for measure in run.find("cases", metric, workers=15, **parameters)
     }
     return by_backend.get(OURS, "-"), by_backend.get("redis", "-")

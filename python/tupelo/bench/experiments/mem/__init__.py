@@ -1,0 +1,136 @@
+"""`bench mem`: what a put and a take cost, by the size of the entry and by how full the space is.
+
+Grapentin, Plauth, Polze: MemSpaces: Evaluating the Tuple Space Paradigm in the Context of
+Memory-Centric Architectures, CANDAR 2017. A cycle is 100 puts in a row, then 100 takes; a sample is
+the time of one half, divided by 100. The 100 cycles of the paper are spread over the repeats that
+every cell gets, each with a process and a space of its own, since cycles of one process are alike;
+further repeats add as many cycles each. Extended by larger fills, by takes that name a key in the
+first or in the last field, by a server on the client's processor, and by the memory that a tuple
+takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tupelo.bench.backends.base import Schema, Shape
+from tupelo.bench.experiments.base import Experiment
+from tupelo.bench.experiments.mem.client import BATCH, SPACE, keyed, unkeyed
+from tupelo.bench.experiments.mem.entries import (
+    ENTRIES,
+    KEYED,
+    KEYED_BYTES,
+    EntryPlan,
+    KeyPlan,
+    Plan,
+)
+from tupelo.bench.harness.runner import Job
+from tupelo.bench.report.figure import Figure, bars, lines
+from tupelo.bench.report.units import whole
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo.bench.backends.base import Peer
+    from tupelo.bench.harness.record import Run
+    from tupelo.bench.harness.runner import Options
+
+CYCLES = 100  # of a cell, at least
+REPEATS_LARGE = 5  # where the fill takes longer than the cycles
+LARGE = 100_000
+TUPLE_BYTES = 150  # that a system may add to the payload, when it says how much room it needs
+FILLS = (0, 10_000)
+FILL_RANKS = {0: 0, 10_000: 1}
+FURTHER = {"Integer": (100_000, 1_000_000), "Double 32": (100_000, 1_000_000)}
+KEYED_FILLS = (0, 10_000, 1_000_000)
+
+
+class Mem(Experiment):
+    """Puts and takes of one client."""
+
+    name = "mem"
+    title = "Entries of six types, by a single client"
+    source = "Grapentin, Plauth, Polze: MemSpaces, CANDAR 2017"
+    question = "What do a put and a take cost, and does a fuller space slow them down?"
+    where = "apart"
+    main = ("put", "take", "memory per tuple")
+    share = 0.2
+
+    def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
+        return [peer for peer in super().peers(all_peers) if peer.name != "sqlite-durable"]
+
+    def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
+        quick = options.quick
+        found = []
+        for entry in ENTRIES:
+            for fill in (0, 500) if quick else (*FILLS, *FURTHER.get(entry.name, ())):
+                schema = Schema((Shape(entry.name, 1 + min(entry.elements, 1), awaited=False),))
+                parameters = {"entry": entry.name, "fill": fill, "placement": "apart"}
+                found.append(self._job(parameters, unkeyed, EntryPlan(fill, entry=entry), schema))
+        for field, shape in KEYED.items():
+            for fill in (0, 500) if quick else KEYED_FILLS:
+                parameters = {"entry": f"key {field}", "fill": fill, "placement": "apart"}
+                plan = KeyPlan(fill, field=field)
+                found.append(self._job(parameters, keyed, plan, Schema((shape,))))
+        if peer.has_server:
+            beside = [job for job in found if job.parameters["fill"] == 0]
+            found += [
+                replace(
+                    job, parameters={**job.parameters, "placement": "together"}, where="together"
+                )
+                for job in beside
+            ]  # fmt: skip
+        return [self._with_cycles(job, peer, options) for job in found]
+
+    def _job(self, parameters: dict[str, Any], once: Any, plan: Plan, schema: Schema) -> Job:
+        fill = plan.fill
+        return Job(
+            parameters,
+            partial(once, plan=plan),
+            str(parameters["entry"]),
+            schema,
+            (SPACE,),
+            (fill + 2 * BATCH) * (plan.payload_bytes + TUPLE_BYTES),
+            repeats=REPEATS_LARGE if fill >= LARGE else None,
+            weight=1 + fill / 50_000,
+            # Every entry in an empty space, then the paper's fill, then what goes beyond it.
+            rank=FILL_RANKS.get(fill, 2 if plan.payload_bytes <= KEYED_BYTES else 3),
+        )
+
+    def _with_cycles(self, job: Job, peer: type[Peer], options: Options) -> Job:
+        repeats = min(job.repeats or options.repeats, options.repeats_least)
+        cycles = 5 if options.quick else -(-CYCLES // repeats)
+        warm_up = 1 if options.quick else max(1, peer.warm_up // BATCH)
+        once: Any = job.once
+        plan = replace(once.keywords["plan"], cycles=cycles, warm_up=warm_up)
+        return replace(job, once=partial(once.func, plan=plan))
+
+    def figures(self, run: Run) -> list[Figure]:
+        found = []
+        names = [entry.name for entry in ENTRIES]
+        fills = sorted({measure.parameters["fill"] for measure in run.of(self.name)})
+        for metric in ("put", "take"):
+            for fill in fills[:2]:
+                how_full = f"{whole(fill)} tuples there" if fill else "empty space"
+                title = f"Time of a {metric}, {how_full}"
+                fixed: dict[str, Any] = {"fill": fill, "placement": "apart"}
+                found.append(bars(run, "mem", metric, "entry", names, fixed=fixed, title=title))
+            title = f"Time of a {metric}, empty space, the server on the client's processor"
+            fixed = {"fill": 0, "placement": "together"}
+            found.append(bars(run, "mem", metric, "entry", names, fixed=fixed, title=title))
+            title = f"Time of a {metric} of an Integer, by fill"
+            fixed = {"entry": "Integer", "placement": "apart"}
+            found.append(lines(run, "mem", metric, "fill", fixed=fixed, title=title, log_x=True))
+        if len(fills) > 1:
+            keys = [f"key {field}" for field in KEYED]
+            title = f"Take by a key, out of {whole(fills[-1])} tuples"
+            fixed = {"fill": fills[-1], "placement": "apart"}
+            found.append(bars(run, "mem", "take", "entry", keys, fixed=fixed, title=title))
+            title = f"Memory per tuple, {whole(fills[1])} tuples there"
+            fixed = {"fill": fills[1], "placement": "apart"}
+            found.append(
+                bars(run, "mem", "memory per tuple", "entry", names, fixed=fixed, title=title)
+            )
+        return found

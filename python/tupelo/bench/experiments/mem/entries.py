@@ -1,0 +1,113 @@
+"""What `bench mem` puts: the paper's types of entry, and tuples with a key."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tupelo.bench.backends.base import Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tupelo.bench.backends.base import Backend
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A type of entry: so many elements in one field."""
+
+    name: str
+    elements: int
+    dtype: str | None
+    """Of an array; None for a plain field, or for none."""
+
+    @property
+    def payload_bytes(self) -> int:
+        """What is stored beside the name."""
+        import numpy as np
+
+        return self.elements * (np.dtype(self.dtype).itemsize if self.dtype else 4)
+
+    def fields(self, backend: Backend, seed: int) -> tuple[Any, ...]:
+        """A tuple of this type."""
+        if self.dtype is None:
+            return (self.name, *([seed % 1_000] * self.elements))
+        import numpy as np
+
+        values = np.random.default_rng(seed).integers(0, 100, self.elements)
+        return (self.name, backend.array(values.astype(self.dtype)))
+
+    def many(self, backend: Backend, seed: int, count: int) -> Iterator[tuple[Any, ...]]:
+        """So many of them, each made of objects of its own.
+
+        Of the same object again and again a pickle holds one copy, and so would a server.
+        """
+        if self.dtype is None:
+            for _ in range(count):
+                yield self.fields(backend, seed)
+            return
+        name, payload = self.fields(backend, seed)
+        for _ in range(count):
+            yield name, payload.copy() if hasattr(payload, "copy") else bytes(bytearray(payload))
+
+    def template(self, backend: Backend) -> tuple[Any, ...]:
+        """What matches all of this type."""
+        if self.dtype is None:
+            return (self.name, *([int] * self.elements))
+        return (self.name, backend.array_kind())
+
+
+ENTRIES = (
+    Entry("Null", 0, None),
+    Entry("Integer", 1, None),
+    Entry("Char 32", 32, "u1"),
+    Entry("Double 32", 32, "f8"),
+    Entry("Double 256", 256, "f8"),
+    Entry("Double 2048", 2_048, "f8"),
+)
+
+KEYED_BYTES = 8  # of the key and of an integer beside it
+KEYED = {
+    "first": Shape("keyed-first", 3, (0,), tag_at=1, awaited=False),
+    "last": Shape("keyed-last", 3, (2,), awaited=False),
+}
+
+
+@dataclass(frozen=True)
+class Plan(ABC):
+    """What a client does."""
+
+    fill: int
+    cycles: int = 0
+    warm_up: int = 0
+    """Cycles that come before those that count."""
+
+    @property
+    @abstractmethod
+    def payload_bytes(self) -> int:
+        """What is stored of a tuple beside its name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryPlan(Plan):
+    """Tuples of a type, all alike."""
+
+    entry: Entry
+
+    @property
+    def payload_bytes(self) -> int:
+        return self.entry.payload_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyPlan(Plan):
+    """Tuples of two integers, of which one is the key: they are no entries of the paper."""
+
+    field: str
+    """Which of the fields has the key: first or last."""
+
+    @property
+    def payload_bytes(self) -> int:
+        return KEYED_BYTES

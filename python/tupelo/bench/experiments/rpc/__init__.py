@@ -1,0 +1,163 @@
+"""`bench rpc`: a request and its answer, by sockets, by a framework for calls, and by a space.
+
+Davies, Friday, Wade, Blair: An asynchronous distributed systems platform for heterogeneous
+environments (L²imbo), 1998. A request carries n bytes, the answer none; also the same number each
+way. Two things that a space is made for stand beside: one tuple that N read, and requests that go
+to whoever is idle.
+
+Round trips are means of many, in a closed loop, as in the paper; under load they are measured in an
+open loop, from when a request was due: at half the rate that the peer's own closed loop reaches,
+and at one rate for all. Client and server run on one processor, and on two.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tupelo.bench.backends.base import Backend, Peer
+from tupelo.bench.backends.calls import SCHEMA, SPACE, Caller, NativeCaller
+from tupelo.bench.experiments import native
+from tupelo.bench.experiments.base import Experiment
+from tupelo.bench.experiments.rpc.calls import ROUND_TRIP, WARM_UP, Plan, call
+from tupelo.bench.experiments.rpc.load import OWN_LOAD, SAME_LOAD, UNDER_LOAD, open_loop
+from tupelo.bench.experiments.rpc.many import (
+    NEWS_SCHEMA,
+    ONE_TO_MANY,
+    READERS,
+    UNDIRECTED,
+    one_to_many_calls,
+    one_to_many_space,
+    undirected,
+)
+from tupelo.bench.experiments.rpc.printed import printed
+from tupelo.bench.harness.placement import PLACEMENTS
+from tupelo.bench.harness.runner import Job
+from tupelo.bench.report.figure import Figure, bars, lines, percentiles
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo.bench.harness.placement import Where
+    from tupelo.bench.harness.record import Run
+    from tupelo.bench.harness.runner import Options
+    from tupelo.bench.report.printed import Printed
+
+SIZES = (256, 512, 1_024, 2_048, 4_096, 8_192)
+BOTH_WAYS = (100, 1_000)
+EXCHANGES = 1_000
+OF_EVERY_PAYLOAD = "grpc"  # a target is about all of its round trips
+OPEN_LOOP_S = 2.0
+NEWS = 100
+NEWS_BYTES = 256
+REQUESTS = 64  # undirected ones
+
+
+class RPC(Experiment):
+    """Calls."""
+
+    name = "rpc"
+    title = "A request and its answer"
+    source = (
+        "Davies, Friday, Wade, Blair: An asynchronous distributed systems platform for"
+        " heterogeneous environments, 1998"
+    )
+    question = "What does a remote call cost when it is two tuples?"
+    where = "apart"
+    main = (ROUND_TRIP, native.ROUND_TRIP, f"{UNDER_LOAD} p99", ONE_TO_MANY, UNDIRECTED)
+    share = 0.15
+
+    def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
+        left_out = ("tupelo-mem", "sqlite-durable")
+        wanted = (Backend, Caller, NativeCaller)
+        return [p for p in all_peers if issubclass(p, wanted) and p.name not in left_out]
+
+    def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
+        quick = options.quick
+        exchanges = 50 if quick else EXCHANGES
+        warm_up = WARM_UP if quick else max(WARM_UP, peer.warm_up)
+        first: tuple[int, ...] = (SIZES[0], SIZES[-1])
+        if peer.name == OF_EVERY_PAYLOAD:
+            first = SIZES
+        found = [
+            self._job(
+                {"bytes": f"{size} each way" if answer else size, "placement": where},
+                native.call_natively if issubclass(peer, NativeCaller) else call,
+                Plan(size, answer, exchanges, warm_up),
+                where,
+                rank=0 if answer or size in first else 2,
+            )
+            for where in PLACEMENTS
+            for size, answer in exchanged(quick=quick)
+        ]
+        if issubclass(peer, NativeCaller):
+            # It times itself: nothing of Python's can be asked of it.
+            return found
+        for where in PLACEMENTS:
+            for load in (OWN_LOAD, SAME_LOAD):
+                plan = Plan(256, 0, exchanges, warm_up, load, 0.2 if quick else OPEN_LOOP_S)
+                parameters = {"bytes": 256, "placement": where, "load": load}
+                found.append(self._job(parameters, open_loop, plan, where, rank=1))
+        plan = Plan(NEWS_BYTES, 0, 10 if quick else NEWS)
+        if issubclass(peer, Backend):
+            schema = NEWS_SCHEMA
+            once = partial(one_to_many_space, plan=plan)
+        else:
+            schema = SCHEMA
+            once = partial(one_to_many_calls, plan=plan)
+        found.append(
+            Job({"readers": READERS}, once, "many", schema, (SPACE,), rank=1, where="free")
+        )
+        plan = Plan(0, 0, 8 if quick else REQUESTS)
+        parameters = {"requests": plan.exchanges, "servers": READERS}
+        found.append(self._job(parameters, undirected, plan, "free", rank=1))
+        return found
+
+    def _job(
+        self, parameters: dict[str, Any], once: Any, plan: Plan, where: Where, rank: int
+    ) -> Job:
+        weight = 1 + plan.load_s
+        return Job(
+            parameters,
+            partial(once, plan=plan),
+            once.__name__,
+            SCHEMA,
+            (SPACE,),
+            weight=weight,
+            rank=rank,
+            where=where,
+        )
+
+    def figures(self, run: Run) -> list[Figure]:
+        found = []
+        for where in ("together", "apart"):
+            fixed = {"placement": where}
+            title = f"Round trip, client and server {where}"
+            sizes = [size for size in SIZES if any(run.find("rpc", ROUND_TRIP, bytes=size))]
+            found.append(
+                lines(
+                    run, "rpc", ROUND_TRIP, "bytes", fixed=fixed, title=title, log_x=True,
+                    only=sizes,
+                )
+            )  # fmt: skip
+            for load, of in ((OWN_LOAD, "half of its own rate"), (SAME_LOAD, "1 000 requests/s")):
+                title = f"Latency at {of}, {where}"
+                measures = run.find("rpc", UNDER_LOAD, placement=where, load=load)
+                found.append(percentiles("rpc", title, measures))
+        many = {"readers": [READERS], "servers": [READERS]}
+        for metric, x in ((ONE_TO_MANY, "readers"), (UNDIRECTED, "servers")):
+            title = {
+                ONE_TO_MANY: f"One message for {READERS} processes",
+                UNDIRECTED: f"Requests of unequal length for {READERS} servers",
+            }[metric]
+            found.append(bars(run, "rpc", metric, x, many[x], fixed={}, title=title))
+        return found
+
+    def printed(self, run: Run) -> list[Printed]:
+        return printed(run)
+
+
+def exchanged(*, quick: bool) -> list[tuple[int, int]]:
+    """Bytes of the request and of its answer."""
+    sizes = [(size, 0) for size in ((256, 8_192) if quick else SIZES)]
+    return sizes + [(size, size) for size in ((100,) if quick else BOTH_WAYS)]

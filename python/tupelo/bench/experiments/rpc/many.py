@@ -1,0 +1,119 @@
+"""What a space is made for: one message for many processes, and requests for whoever is idle."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from tupelo.bench.backends.base import Schema, Shape
+from tupelo.bench.backends.calls import SPACE
+from tupelo.bench.experiments.rpc.calls import calls, serve
+from tupelo.bench.harness.workers import WrongResultError
+
+if TYPE_CHECKING:
+    from tupelo.bench.backends.base import Backend
+    from tupelo.bench.backends.calls import Client
+    from tupelo.bench.experiments.rpc.calls import Plan
+    from tupelo.bench.harness.runner import Stage
+    from tupelo.bench.harness.workers import Bench
+
+READERS = 4
+ONE_TO_MANY = "one to many"
+UNDIRECTED = "undirected"
+SHORT_S, LONG_S = 0.001, 0.020  # what a server does for an undirected request
+LONG_EVERY = 8
+NEWS_SCHEMA = Schema((Shape("news", 3, (1,)), Shape("heard", 2)))
+
+
+# --- one message for many ---
+
+
+def one_to_many_space(stage: Stage, plan: Plan) -> None:
+    """One tuple per message; everybody reads it."""
+    _, (profiler, *_) = stage.run(
+        (tell, (stage.peer, plan)), *[(hear, (stage.peer, plan))] * READERS
+    )
+    stage.note(ONE_TO_MANY, "s", [profiler.tracks[ONE_TO_MANY].mean_s or 0.0])
+
+
+def tell(bench: Bench, backend: Backend, plan: Plan) -> None:
+    """Put a message, wait until all have heard it, take it away."""
+    space = backend.open(SPACE)
+    message = b"n" * plan.request_bytes
+    bench.start.wait()
+    for number in range(plan.exchanges):
+        with bench.profiler.time(ONE_TO_MANY):
+            space.put("news", number, message)
+            for _ in range(READERS):
+                space.take("heard", int)
+        space.take("news", number, bytes)
+    space.close()
+
+
+def hear(bench: Bench, backend: Backend, plan: Plan) -> None:
+    """Read each message once."""
+    space = backend.open(SPACE)
+    bench.start.wait()
+    for number in range(plan.exchanges):
+        if len(space.read("news", number, bytes)[2]) != plan.request_bytes:
+            message = f"message {number} has another size"
+            raise WrongResultError(message)
+        space.put("heard", number)
+    space.close()
+
+
+def one_to_many_calls(stage: Stage, plan: Plan) -> None:
+    """A call to each, all under way at once."""
+    *_, profiler = stage.run(
+        *[(serve, (stage.peer, plan))] * READERS, (tell_each, (stage.peer, plan))
+    )[1]
+    stage.note(ONE_TO_MANY, "s", [profiler.tracks[ONE_TO_MANY].mean_s or 0.0])
+
+
+def tell_each(bench: Bench, peer: Any, plan: Plan) -> None:
+    """Call every server with every message."""
+    bench.start.wait()
+    client: Client = calls(peer).client(READERS)
+    messages = [b"n" * plan.request_bytes] * READERS
+    for _ in range(plan.exchanges):
+        with bench.profiler.time(ONE_TO_MANY):
+            client.call_many(messages)
+    client.stop(READERS)
+    client.close()
+
+
+# --- requests for whoever is idle ---
+
+
+def undirected(stage: Stage, plan: Plan) -> None:
+    """Requests of unequal length; only a space gives them to whoever is idle."""
+    *_, profiler = stage.run(*[(work, (stage.peer,))] * READERS, (hand_out, (stage.peer, plan)))[1]
+    stage.note(UNDIRECTED, "s", [profiler.tracks[UNDIRECTED].total_s])
+
+
+def work(bench: Bench, peer: Any) -> None:
+    """Answer; the request says how long that takes."""
+    servant = calls(peer).servant(bench.number)
+    bench.start.wait()
+
+    def answer(request: bytes) -> bytes:
+        time.sleep(float(request))
+        return request
+
+    servant.serve(answer)
+
+
+def hand_out(bench: Bench, peer: Any, plan: Plan) -> None:
+    """Ask for everything at once, and wait for all answers."""
+    bench.start.wait()
+    client: Client = calls(peer).client(READERS)
+    requests = [
+        str(SHORT_S if number % LONG_EVERY else LONG_S).encode() for number in range(plan.exchanges)
+    ]
+    with bench.profiler.time(UNDIRECTED, len(requests)):
+        answers = client.call_many(requests)
+    if sorted(answers) != sorted(requests):
+        message = f"{len(requests)} answers should have come, there are {len(answers)}"
+        raise WrongResultError(message)
+    client.stop(READERS)
+    client.close()

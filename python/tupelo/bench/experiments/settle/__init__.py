@@ -1,0 +1,139 @@
+"""`bench settle`: many clients that begin one after the other, and spaces that are not new.
+
+Fiedler, Walcott, Richardson, Kapfhammer, Amer, Chrysanthis: Towards the Measurement of Tuple Space
+Performance, 2005. A client writes objects, pauses, and takes as many. Client j begins a delay after
+client j - 1. Two series, since the paper's delays are longer than a phase takes today, so that its
+clients do not meet: "paper" has its delays; in "overlapping" a phase of a client alone lasts a
+second, or less where that can not be (`load`), and the delay is half of that. The knee is looked
+for in the second (`knee`).
+
+Before a run a space may be aged: populated by a workload that was generated from frequencies, or
+recorded (`tupelo record`). Afterwards it is cleaned. Both are timed.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from tupelo.bench.backends.base import Schema, Shape
+from tupelo.bench.experiments.base import Experiment
+from tupelo.bench.experiments.settle import aging, knee
+from tupelo.bench.experiments.settle.clients import once
+from tupelo.bench.experiments.settle.load import Load, quick_load
+from tupelo.bench.experiments.settle.metrics import ADDED, RESPONSE, SHARE, SPACE, THROUGHPUT
+from tupelo.bench.experiments.settle.plan import Plan
+from tupelo.bench.experiments.workload import KINDS
+from tupelo.bench.harness.runner import Job
+from tupelo.bench.report.figure import Figure, lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo.bench.backends.base import Peer
+    from tupelo.bench.harness.record import Measure, Run
+    from tupelo.bench.harness.runner import Options
+    from tupelo.bench.report.printed import Printed
+
+CLIENTS = (2, 8, 14, 22)
+CLIENTS_BETWEEN = 14  # tell least about the knee
+CLIENTS_AGED = (8, 14)
+TUPLE_BYTES = 4_500  # of the largest kind
+NULL_BYTES = 50  # beside what a system needs for any tuple
+SHAPES = tuple(Shape(kind, 1 if kind == "Null" else 2) for kind in KINDS)
+
+
+class Settle(Experiment):
+    """Clients one after the other."""
+
+    name = "settle"
+    title = "More and more clients, and aged spaces"
+    source = (
+        "Fiedler, Walcott, Richardson, Kapfhammer, Amer, Chrysanthis: Towards the Measurement of"
+        " Tuple Space Performance, 2005"
+    )
+    question = "Where is the knee: from how many clients on does only the response time rise?"
+    main = (THROUGHPUT, RESPONSE, ADDED)
+    share = 0.3
+
+    def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
+        return [peer for peer in super().peers(all_peers) if peer.name != "tupelo-mem"]
+
+    def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
+        del peer
+        quick = options.quick
+        counts = (2, 3) if quick else CLIENTS
+        make = quick_load if quick else Load
+        load = make(counts, options.repeats_least)
+        plans = [
+            ("paper", Plan(kind, clients, quick))
+            for kind in (("Null", "Array") if quick else KINDS)
+            for clients in counts
+        ]
+        plans += [("overlapping", Plan("Null", clients, quick, load)) for clients in counts]
+        plans += [
+            ("aged", Plan("Null", clients, quick, load, workload))
+            for workload in aging.workloads(options)
+            for clients in ((2,) if quick else CLIENTS_AGED)
+        ]
+        return [job(series, plan) for series, plan in plans]
+
+    def derive(self, run: Run) -> list[Measure]:
+        """The knee of each backend with what it rests on, and what aging adds."""
+        knees = (knee.derived(run, backend) for backend in self._backends(run))
+        return [*chain.from_iterable(knees), *aging.added_by_aging(run)]
+
+    def figures(self, run: Run) -> list[Figure]:
+        found = []
+        for series, kinds in (("paper", KINDS), ("overlapping", ("Null",))):
+            for kind in kinds:
+                for metric in (THROUGHPUT, RESPONSE):
+                    fixed = {"series": series, "entry": kind}
+                    title = f"{kind}, {series} delays: {metric}"
+                    found.append(lines(run, self.name, metric, "clients", fixed=fixed, title=title))
+        for clients in (2,) if run.quick else CLIENTS_AGED:
+            aged: dict[str, Any] = {"series": "aged", "clients": clients}
+            for metric in (THROUGHPUT, RESPONSE, SHARE):
+                title = f"{clients} clients, aged: {metric}"
+                log_y = metric != SHARE
+                found.append(
+                    lines(run, self.name, metric, "aged by", fixed=aged, title=title, log_y=log_y)
+                )
+        return found
+
+    def printed(self, run: Run) -> list[Printed]:
+        backends = self._backends(run)
+        return [knee.table(run, backends), aging.table(run, backends)]
+
+    def _backends(self, run: Run) -> list[str]:
+        return list(dict.fromkeys(measure.backend for measure in run.of(self.name)))
+
+
+def job(series: str, plan: Plan) -> Job:
+    """A cell."""
+    parameters: dict[str, Any] = {"series": series, "entry": plan.kind, "clients": plan.clients}
+    if plan.workload is not None:
+        parameters["aged by"] = len(plan.workload)
+    overlaps = plan.load is not None
+    return Job(
+        parameters,
+        partial(once, plan=plan),
+        family=f"{series} {plan.kind}",
+        schema=Schema(SHAPES, outlive=plan.workload is not None),
+        spaces=(SPACE,),
+        size_bytes=plan.objects_max * plan.clients * (NULL_BYTES if overlaps else TUPLE_BYTES)
+        + len(plan.workload or ()) * TUPLE_BYTES,
+        weight=1 + plan.clients * (1.5 if overlaps else 0.3),
+        rank=_rank(series, plan),
+    )
+
+
+def _rank(series: str, plan: Plan) -> int:
+    """The knee first, then what aging costs, as the paper prints it, then all the rest."""
+    if series == "overlapping":
+        return 1 if plan.clients == CLIENTS_BETWEEN else 0
+    if series == "aged":
+        near = len(plan.workload or ()) in (aging.PRINTED_WORKLOAD, aging.QUICK_WORKLOAD)
+        return 1 if near and plan.clients <= CLIENTS_AGED[0] else 3
+    return 2 if plan.kind == "Null" else 3

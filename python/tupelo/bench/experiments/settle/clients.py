@@ -1,0 +1,134 @@
+"""One repeat of a cell of `bench settle`: clients that put and take, and what is checked of it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from typing import TYPE_CHECKING
+
+from tupelo.bench.experiments.settle.aging import age, clean
+from tupelo.bench.experiments.settle.metrics import (
+    AGING,
+    ALONE,
+    LASTED,
+    RESPONSE,
+    SHARE,
+    SPACE,
+    THROUGHPUT,
+)
+from tupelo.bench.experiments.workload import fields_of, seed_of, template_of
+from tupelo.bench.harness.workers import WrongResultError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tupelo.bench.backends.base import Backend, Fields
+    from tupelo.bench.experiments.settle.plan import Part, Plan
+    from tupelo.bench.harness.profiler import Profiler
+    from tupelo.bench.harness.runner import Stage
+    from tupelo.bench.harness.workers import Bench
+
+LOOKED_AT = 10_000  # empty entries that are checked of those that a client took: the last ones
+
+
+def once(stage: Stage, plan: Plan) -> None:
+    """One repeat: age, run all clients, clean."""
+    if plan.load is not None:
+        plan.load.find(stage)
+        stage.note(ALONE, "s", [plan.load.phase_s])
+    age_s = 0.0
+    if plan.workload is not None:
+        ((age_s,), _) = stage.run((age, (stage.peer, plan.workload)))
+    parts = plan.parts(stage)
+    rounds, objects = parts[0].rounds, parts[0].objects
+    outcomes, profilers = stage.run(*[(client, (stage.peer, part)) for part in parts])
+    ((clean_s, left),), _ = stage.run((clean, (stage.peer,)))
+    check(plan, objects * rounds, [taken for *_, taken in outcomes], left)
+    run_s = max(end for _, end, _ in outcomes) - min(begin for begin, *_ in outcomes)
+    stage.note(THROUGHPUT, "operations/s", [2 * objects * rounds * plan.clients / run_s])
+    stage.note(RESPONSE, "s", [busy_s(profiler) / rounds for profiler in profilers])
+    stage.note("objects", "", [objects])
+    stage.note("rounds", "", [rounds])
+    stage.note(LASTED, "s", [min(busy_s(profiler) for profiler in profilers) / 2])
+    if plan.workload is not None:
+        stage.note(AGING, "s", [age_s])
+        stage.note("cleaning", "s", [clean_s])
+        # Of a run of one round: more of them are there to measure better, not to do more.
+        share = (age_s + clean_s) / (age_s + clean_s + run_s / rounds)
+        stage.note(SHARE, "", [share])
+
+
+def busy_s(profiler: Profiler) -> float:
+    """How long a client was in its phases, of both kinds."""
+    return profiler.tracks["phase"].total_s
+
+
+def check(plan: Plan, objects: int, taken: Sequence[Counter[int]], left: int) -> None:
+    """See that what all have taken and what is left is what all have put.
+
+    An aged space has tuples of the same kind, any of which may be taken: there only the number
+    has to be right.
+    """
+    expected = plan.workload.left() if plan.workload is not None else 0
+    if left != expected:
+        message = f"{expected} tuples should be left for cleaning, there are {left}"
+        raise WrongResultError(message)
+    together = sum(taken, Counter())
+    marks = Counter({mark_of(plan.kind, number): 0 for number in range(plan.clients)})
+    for number in range(plan.clients):
+        marks[mark_of(plan.kind, number)] += objects
+    if together.total() != marks.total() or (plan.workload is None and together != marks):
+        message = f"{marks.total()} entries were put, by client {marks}, but {together} were taken"
+        raise WrongResultError(message)
+
+
+def check_empty(fields: Fields, taken: Iterable[Fields]) -> None:
+    """See that entries that are all alike are as they were put."""
+    wrong = next((each for each in taken if tuple(each) != tuple(fields)), None)
+    if wrong is not None:
+        message = f"{fields!r} was put, but {wrong!r:.300} was taken"
+        raise WrongResultError(message)
+
+
+def mark_of(kind: str, number: int) -> int:
+    """What tells the entries of a client from those of another; an entry that is empty has none."""
+    return 0 if kind == "Null" else number
+
+
+Outcome = tuple[float, float, "Counter[int]"]
+"""When a client began and ended, and how many entries of each other client it has taken."""
+
+
+def client(bench: Bench, backend: Backend, part: Part) -> Outcome:
+    """Write, pause, take; as often as there are rounds."""
+    space = backend.open(SPACE)
+    kind, objects = part.kind, part.objects
+    fields = fields_of(backend, kind, bench.number)
+    template = template_of(backend, kind)
+    put, take = space.put, space.take
+    # An entry that is empty has nothing to tell it from another: half a million need not be kept.
+    taken: deque[Fields] = deque(maxlen=LOOKED_AT if kind == "Null" else None)
+    keep = taken.append
+    bench.start.wait()
+    if part.warms_up:
+        for _ in range(objects):
+            put(*fields)
+        for _ in range(objects):
+            take(*template)
+        bench.start.wait()
+    time.sleep(part.start_s)
+    begin = time.perf_counter()
+    for _ in range(part.rounds):
+        with bench.profiler.time("phase", objects):
+            for _ in range(objects):
+                put(*fields)
+        time.sleep(part.pause_s)
+        with bench.profiler.time("phase", objects):
+            for _ in range(objects):
+                keep(take(*template))
+    end = time.perf_counter()
+    space.close()
+    if kind == "Null":
+        check_empty(fields, taken)
+        return begin, end, Counter({mark_of(kind, 0): objects * part.rounds})
+    return begin, end, Counter(seed_of(backend, kind, each) for each in taken)

@@ -1,0 +1,154 @@
+"""How much work a client of the overlapping series does: enough that its phases can be timed.
+
+A phase is to last a second for a client alone. Where that needs more objects than a small machine
+has memory for, or more time than the budget has, it is shorter, and a client goes through several
+rounds (write, pause, take), so that its phases of a kind last a second together. Objects and phase
+are found once per peer, by a client alone that does them: so all cells of it do the same work, and
+no time of a phase is extrapolated. Response times are those of a round, so that cells can have
+different numbers of them; and where the first round would cost more than the others, since it is
+the first to touch the memory, it comes before those that count.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tupelo.bench.experiments.settle.metrics import SPACE
+from tupelo.bench.experiments.workload import fields_of, template_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo.bench.backends.base import Backend
+    from tupelo.bench.harness.runner import Stage
+    from tupelo.bench.harness.workers import Bench
+
+KIND = "Null"
+QUICK_PHASE_S = 0.02
+KNEE_SHARE = 0.5  # of the time of a peer: no cell gets more than half of the rest, not the largest
+STRETCH = 1.2  # starts, pauses, and new processes
+OBJECTS_FIRST = 200  # of the calibration, which goes on to more
+GROWTH_MAX = 8.0  # from one size to the next: the first sizes tell little
+OBJECTS_MAX = 500_000  # of a client, so that those of all fit into the memory of a small machine
+
+
+@dataclass(frozen=True)
+class Length:
+    """How long a client is to write, and to take."""
+
+    phase_s: float
+    """In a round, if it is alone."""
+    together_s: float
+    """In all rounds, with all the others."""
+
+
+# The first that fits into the time is taken. Together a second, as long as that can be.
+LENGTHS = (
+    *(Length(phase_s, 1.0) for phase_s in (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.12)),
+    Length(0.1, 0.5),
+    Length(0.1, 0.25),
+    Length(0.05, 0.1),
+    Length(0.05, 0.05),
+)
+
+
+@dataclass
+class Load:
+    """The work of the clients of one peer in the overlapping series: found once."""
+
+    counts: Sequence[int]
+    """Of the clients of the cells that have to fit into the time."""
+    repeats: int
+    """That these need."""
+    lengths: Sequence[Length] = LENGTHS
+    objects_max: int = OBJECTS_MAX
+    objects: int = 0
+    """Of a client in a round."""
+    phase_s: float = 0.0
+    """The shorter phase of a client alone, as measured."""
+    together_s: float = 0.0
+    """Of the phases of a kind of each client, all rounds."""
+
+    def find(self, stage: Stage) -> None:
+        """Run a client alone, if that was not done yet."""
+        if self.objects:
+            return
+        left_s = math.inf if stage.part_end is None else stage.part_end - time.monotonic()
+        wanted = self.affordable(left_s, len(stage.placement.client))
+        # A virtual machine that has not compiled yet seems slow, and would get too little to do.
+        warm_up = OBJECTS_FIRST if stage.quick else max(OBJECTS_FIRST, stage.peer.warm_up)
+        arguments = (stage.peer, wanted.phase_s, self.objects_max, warm_up)
+        ((found,), _) = stage.run((calibrate, arguments))
+        self.objects, self.phase_s = found
+        self.together_s = wanted.together_s
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether a round comes before those that count.
+
+        Where half a million objects are put within a fraction of a second, to be given the memory
+        takes a good part of it: cells with few rounds would be slower for that alone.
+        """
+        return self.objects == self.objects_max
+
+    def affordable(self, left_s: float, processors: int) -> Length:
+        """The longest with which all cells fit into their share of what is left."""
+        for length in self.lengths:
+            phases = sum(n * rounds(length, n, processors) for n in self.counts)
+            if 2 * length.phase_s * phases * STRETCH * self.repeats <= KNEE_SHARE * left_s:
+                return length
+        return self.lengths[-1]
+
+    def rounds(self, clients: int, processors: int) -> int:
+        """How often each of so many clients writes and takes."""
+        return rounds(Length(self.phase_s, self.together_s), clients, processors)
+
+
+def rounds(length: Length, clients: int, processors: int) -> int:
+    """How many rounds each of so many clients needs to write, and to take, that long.
+
+    Where there are more clients than processors each phase takes longer by as much, at least.
+    """
+    longer = max(1.0, clients / processors)
+    # Rounded, not up: for a second that lacks a few milliseconds nobody wants two rounds.
+    return max(1, round(length.together_s / (length.phase_s * longer)))
+
+
+def quick_load(counts: Sequence[int], repeats: int) -> Load:
+    """The work of a quick run: a round of short phases."""
+    return Load(counts, repeats, (Length(QUICK_PHASE_S, QUICK_PHASE_S),), OBJECTS_MAX // 25)
+
+
+def calibrate(
+    bench: Bench, backend: Backend, wanted_s: float, objects_max: int, warm_up: int
+) -> tuple[int, float]:
+    """Write and take more and more objects, until the shorter phase takes long enough.
+
+    Before that comes a `warm_up` of so many operations at least, which are not timed.
+
+    Returns:
+        How many objects that were, and how long the shorter phase took, in seconds.
+    """
+    del bench
+    space = backend.open(SPACE)
+    fields, template = fields_of(backend, KIND, 0), template_of(backend, KIND)
+    objects = min(OBJECTS_FIRST, objects_max)
+    for _ in range(0, warm_up, 2 * objects):
+        for operation, arguments in ((space.put, fields), (space.take, template)):
+            for _ in range(objects):
+                operation(*arguments)
+    while True:
+        phase_s = math.inf
+        for operation, arguments in ((space.put, fields), (space.take, template)):
+            begin = time.perf_counter()
+            for _ in range(objects):
+                operation(*arguments)
+            phase_s = min(phase_s, time.perf_counter() - begin)
+        if phase_s >= wanted_s or objects == objects_max:
+            break
+        objects = min(objects_max, int(objects * min(GROWTH_MAX, 1.1 * wanted_s / phase_s)) + 1)
+    space.close()
+    return objects, phase_s

@@ -1,0 +1,13 @@
+"""The names of what `bench settle` measures, and where."""
+
+SPACE = "settle"
+THROUGHPUT = "throughput"
+RESPONSE = "response time"
+SHARE = "share of aging and cleaning"
+ADDED = "response time added by aging"
+ALONE = "phase of a client alone"
+LASTED = "shortest phases of a client"
+KNEE = "knee"
+AGING = "aging"
+KNEE_POINTS = "points of the knee"
+KNEE_BEFORE = "knee without the last point"

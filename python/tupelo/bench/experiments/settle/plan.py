@@ -1,0 +1,75 @@
+"""What each client of a cell of `bench settle` does, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tupelo.bench.experiments.settle.load import Load
+    from tupelo.bench.experiments.workload import Workload
+    from tupelo.bench.harness.runner import Stage
+
+DELAY_MIN_S, DELAY_SPREAD_S = 0.200, 0.050
+OBJECTS = 1_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One cell."""
+
+    kind: str
+    clients: int
+    quick: bool
+    load: Load | None = None
+    """Of the overlapping series; None for the paper's delays."""
+    workload: Workload | None = None
+
+    @property
+    def objects_max(self) -> int:
+        """The most that a client puts."""
+        return OBJECTS if self.load is None else self.load.objects_max
+
+    def parts(self, stage: Stage) -> list[Part]:
+        """What each client does, and when."""
+        if self.load is not None:
+            rounds = self.load.rounds(self.clients, len(stage.placement.client))
+            delay_s = self.load.phase_s / 2
+            # With more rounds all starts later, so that the clients overlap as much as with one.
+            return [
+                Part(
+                    self.kind,
+                    self.load.objects,
+                    rounds,
+                    number * rounds * delay_s,
+                    delay_s,
+                    self.load.warms_up,
+                )
+                for number in range(self.clients)
+            ]
+        choice = stage.random
+        scale, objects = (0.1, OBJECTS // 10) if self.quick else (1.0, OBJECTS)
+        delays_s = [
+            scale * (DELAY_MIN_S + choice.uniform(0, DELAY_SPREAD_S)) for _ in range(self.clients)
+        ]
+        return [
+            Part(self.kind, objects, 1, sum(delays_s[1 : number + 1]), delays_s[number])
+            for number in range(self.clients)
+        ]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one client does, and when."""
+
+    kind: str
+    objects: int
+    """In a round."""
+    rounds: int
+    start_s: float
+    """After the start of all."""
+    pause_s: float
+    """Between the phases of a round. Rounds follow each other at once: so the share of the pauses
+    is the same, however many there are."""
+    warms_up: bool = False
+    """Whether a round of all clients at once comes first, which does not count."""
