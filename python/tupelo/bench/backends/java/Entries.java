@@ -2,6 +2,7 @@ import java.io.FileInputStream;
 import java.io.ObjectInputStream;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Iterator;
 import java.util.List;
 import net.jini.core.entry.Entry;
 import net.jini.core.lease.Lease;
@@ -28,6 +29,23 @@ public final class Entries {
     public static void writeAll(JavaSpace05 space, List<Entry> entries) throws Exception {
         List<Long> leases = Collections.nCopies(entries.size(), Lease.FOREVER);
         space.write(new ArrayList<>(entries), null, leases);
+    }
+
+    /** Several templates, as the space wants them. */
+    public static List<Entry> listOf(Entry[] templates) {
+        return List.of(templates);
+    }
+
+    /** Removes an entry that matches one of the templates; null if there is none in time. */
+    public static Entry takeAny(JavaSpace05 space, List<Entry> templates, long timeoutMs)
+            throws Exception {
+        Iterator<?> taken = space.take(templates, null, timeoutMs, 1).iterator();
+        return taken.hasNext() ? (Entry) taken.next() : null;
+    }
+
+    /** An entry that matches one of the templates; null if there is none now. */
+    public static Entry readAny(JavaSpace05 space, List<Entry> templates) throws Exception {
+        return space.contents(templates, null, Lease.FOREVER, 1).next();
     }
 
     /** How many entries match. */
