@@ -3,11 +3,13 @@
 import multiprocessing
 import os
 from io import UnsupportedOperation
+from time import perf_counter_ns
 
 import numpy as np
 import pytest
 
 from tupelo.bench.backends.base import Backend, Schema, Shape
+from tupelo.bench.backends.batches import SelfTimed, put_each, take_each
 from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.registry import PEERS, UnknownPeerError, chosen
 from tupelo.bench.harness.lifetime import Server
@@ -116,7 +118,7 @@ def test_what_is_dropped_is_gone(backend, space):
     backend.drop()
     backend.create(schema, ["one", "other"], 1 << 20)
     fresh = backend.open("one")
-    if backend.name != "tupelo-mem":  # whose spaces go with their process
+    if not backend.one_process:  # whose spaces go with their process
         assert fresh.count("plain", int) == 0
     fresh.close()
 
@@ -167,9 +169,7 @@ def test_a_queue_says_that_it_can_not_be_looked_into(verb):
 def searching():
     """Those that find a match in one of several spaces at once, for several processes."""
     return [
-        peer
-        for peer in installed()
-        if peer.search is not Backend.search and peer.name != "tupelo-mem"
+        peer for peer in installed() if peer.search is not Backend.search and not peer.one_process
     ]
 
 
@@ -242,3 +242,29 @@ def test_a_search_waits_for_what_is_not_there_yet(searcher, search, verb):
     assert found.space is other
     assert one.count("keyed", "late", int) == 0
     assert other.count("keyed", "late", int) == (verb == "read")
+
+
+# --- batches that are timed where they run ---
+
+
+def test_a_batch_puts_and_takes_each_and_says_how_long_it_took(keyed):
+    if keyed is None:
+        return
+    tuples = [("keyed", number, b"\x00\xff") for number in range(20)]
+    put_ns = put_each(keyed, tuples)
+    assert put_ns > 0
+    assert keyed.count("keyed", int, bytes) == 20
+    wanted = [("keyed", number, bytes) for number in reversed(range(20))]
+    take_ns, taken = take_each(keyed, wanted)
+    assert take_ns > 0
+    assert taken == tuples[::-1]
+    assert keyed.count("keyed", int, bytes) == 0
+
+
+def test_what_a_self_timed_space_measures_is_less_than_what_passes_here(keyed):
+    if not isinstance(keyed, SelfTimed):
+        return
+    begin = perf_counter_ns()
+    put_ns = keyed.put_each([("keyed", number, 0) for number in range(20)])
+    take_ns, _ = keyed.take_each([("keyed", number, int) for number in range(20)])
+    assert 0 < put_ns + take_ns < perf_counter_ns() - begin

@@ -150,6 +150,8 @@ class Peer(ABC):
     """How many operations come before those that count: a virtual machine compiles as it runs."""
     has_server: ClassVar[bool] = False
     """Whether a process of its own holds the tuples: then it matters where that runs."""
+    one_process: ClassVar[bool] = False
+    """Whether only the process that opens a space can reach it: then `mem` alone has it."""
     share: ClassVar[float] = 1.0
     """Its part of the time of an experiment, beside the other peers."""
     server: Server | None = None

@@ -14,10 +14,10 @@ import random
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Schema, Shape
+from tupelo.bench.backends.batches import put_each, take_each
 from tupelo.bench.experiments.base import Experiment
 from tupelo.bench.harness.runner import Job
 from tupelo.bench.harness.workers import WrongResultError
@@ -126,7 +126,7 @@ class Mem(Experiment):
     source = "Grapentin, Plauth, Polze: MemSpaces, CANDAR 2017"
     question = "What do a put and a take cost, and does a fuller space slow them down?"
     where = "apart"
-    main = ("put", "take", "memory per tuple")
+    main = ("put", "take", "bridge", "memory per tuple")
     share = 0.2
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
@@ -238,17 +238,12 @@ def client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> Costs:
     space = backend.open(SPACE)
     fields, template = entry.fields(backend, seed), entry.template(backend)
     memory = filled(backend, space, entry.many(backend, seed, fill), fill)
-    put, take = space.put, space.take
     for cycle in range(-plan.warm_up, plan.cycles):
-        begin = perf_counter_ns()
-        for _ in range(BATCH):
-            put(*fields)
-        between = perf_counter_ns()
-        taken = [take(*template) for _ in range(BATCH)]
-        end = perf_counter_ns()
+        put_ns = put_each(space, [fields] * BATCH)
+        take_ns, taken = take_each(space, [template] * BATCH)
         if cycle >= 0:  # those before are to warm up
-            bench.profiler.add("put", between - begin, BATCH)
-            bench.profiler.add("take", end - between, BATCH)
+            bench.profiler.add("put", put_ns, BATCH)
+            bench.profiler.add("take", take_ns, BATCH)
         if not all(same(fields, got) for got in taken):
             message = f"put {fields!r:.100}, but took {taken!r:.300}"
             raise WrongResultError(message)
@@ -271,21 +266,16 @@ def key_client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> Costs:
     keys = list(range(fill))
     choice.shuffle(keys)
     memory = filled(backend, space, map(fields, keys), fill)
-    put, take = space.put, space.take
     for cycle in range(-plan.warm_up, plan.cycles):
         new = [fill + (cycle + plan.warm_up) * BATCH + number for number in range(BATCH)]
         tuples = [fields(key) for key in new]
         choice.shuffle(new)
         templates = [(key, tag, int) if field == "first" else (tag, int, key) for key in new]
-        begin = perf_counter_ns()
-        for each in tuples:
-            put(*each)
-        between = perf_counter_ns()
-        taken = [take(*each) for each in templates]
-        end = perf_counter_ns()
+        put_ns = put_each(space, tuples)
+        take_ns, taken = take_each(space, templates)
         if cycle >= 0:
-            bench.profiler.add("put", between - begin, BATCH)
-            bench.profiler.add("take", end - between, BATCH)
+            bench.profiler.add("put", put_ns, BATCH)
+            bench.profiler.add("take", take_ns, BATCH)
         if taken != [fields(key) for key in new]:
             message = f"asked for the keys {new}, but took {taken!r:.300}"
             raise WrongResultError(message)

@@ -31,6 +31,25 @@ public final class Entries {
         space.write(new ArrayList<>(entries), null, leases);
     }
 
+    /** Writes entries one by one; returns how many nanoseconds that took. */
+    public static long writeEach(JavaSpace05 space, Entry[] entries) throws Exception {
+        long beginNs = System.nanoTime();
+        for (Entry entry : entries) {
+            space.write(entry, null, Lease.FOREVER);
+        }
+        return System.nanoTime() - beginNs;
+    }
+
+    /** Takes a match of each template, one by one; returns how many nanoseconds that took. */
+    public static long takeEach(JavaSpace05 space, Entry[] templates, Shape[] taken)
+            throws Exception {
+        long beginNs = System.nanoTime();
+        for (int place = 0; place < templates.length; place++) {
+            taken[place] = (Shape) space.take(templates[place], null, Long.MAX_VALUE);
+        }
+        return System.nanoTime() - beginNs;
+    }
+
     /** Several templates, as the space wants them. */
     public static List<Entry> listOf(Entry[] templates) {
         return List.of(templates);
