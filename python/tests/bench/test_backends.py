@@ -173,23 +173,21 @@ def searching():
     ]
 
 
-@pytest.fixture(scope="module", params=searching(), ids=lambda peer: peer.name)
-def searcher(request):
-    with started(request.param) as peer:
-        yield peer
+by_searchers = pytest.mark.parametrize(
+    "server", searching(), indirect=True, ids=lambda peer: peer.name
+)
 
 
 @pytest.fixture
-def search(searcher):
+def search(backend):
     """What finds a match in "one" or "other" at once, and the two."""
-    searcher.create(KEYED, ["one", "other"], 1 << 20)
-    spaces = [searcher.open("one"), searcher.open("other")]
-    yield searcher.search(spaces, "round robin"), *spaces
+    spaces = [backend.open("one"), backend.open("other")]
+    yield backend.search(spaces, "round robin"), *spaces
     for space in spaces:
         space.close()
-    searcher.drop()
 
 
+@by_searchers
 def test_a_search_finds_what_is_in_another_space_and_leaves_or_removes_it(search):
     finds, _, other = search
     other.put("keyed", "k", 7)
@@ -201,6 +199,7 @@ def test_a_search_finds_what_is_in_another_space_and_leaves_or_removes_it(search
         assert other.count("keyed", "k", int) == left
 
 
+@by_searchers
 def test_a_search_does_not_take_what_has_another_key(search):
     finds, one, other = search
     one.put("keyed", "j", 1)
@@ -209,9 +208,10 @@ def test_a_search_does_not_take_what_has_another_key(search):
     assert one.count("keyed", "j", int) == 1
 
 
-def test_a_search_does_not_find_what_is_in_a_space_that_was_not_asked_for(searcher, search):
+@by_searchers
+def test_a_search_does_not_find_what_is_in_a_space_that_was_not_asked_for(backend, search):
     _, one, other = search
-    alone = searcher.search([other], "round robin")
+    alone = backend.search([other], "round robin")
     one.put("keyed", "k", 1)
     other.put("keyed", "k", 2)
     for find in (alone.read, alone.take):
@@ -226,12 +226,13 @@ def put_soon(backend, put_at):
     space.close()
 
 
+@by_searchers
 @pytest.mark.parametrize("verb", ["take", "read"])
-def test_a_search_waits_for_what_is_not_there_yet(searcher, search, verb):
+def test_a_search_waits_for_what_is_not_there_yet(backend, search, verb):
     finds, one, other = search
     # Not by a fork: a virtual machine does not survive one.
     put_at = CONTEXT.Event()
-    putter = CONTEXT.Process(target=put_soon, args=(searcher, put_at))
+    putter = CONTEXT.Process(target=put_soon, args=(backend, put_at))
     putter.start()
     try:
         put_at.set()

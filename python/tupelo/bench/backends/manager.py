@@ -2,7 +2,9 @@
 
 Driven as its documentation advises for what the ready-made proxies can not do: a class of our own
 is registered, so that an operation is one round trip, and waiting happens in the server's thread
-for that client. A dictionary of queues by shape and key: no search, ever.
+for that client. A dictionary of queues by key for each shape: no search, ever. A put hands its
+tuple to who has waited longest for it, and wakes nobody else: with a condition for all, each put
+would wake as many threads as there are clients, all but one of them in vain.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import platform
 import time
 from collections import defaultdict, deque
 from multiprocessing.managers import BaseManager, BaseProxy
-from threading import Condition
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Fields, Found, Handle, Schema, resident_bytes
@@ -26,71 +28,109 @@ if TYPE_CHECKING:
 
     from tupelo.bench.backends.base import VisitOrder
 
-Key = tuple[str, str, str]  # space, tag, keys
+Shelf = tuple[str, str]  # space, tag
 BATCH = 1_000  # tuples per call of `put_all`: larger ones were not faster
+
+
+class Waiter:
+    """A thread that waits for a tuple in one of some places."""
+
+    def __init__(self, places: Sequence[tuple[Shelf, str | None]], *, take: bool) -> None:
+        self.places, self.take = places, take
+        self.place, self.fields = 0, ()  # what it was handed: where that was, and what
+        self.handed = Lock()
+        self.handed.acquire()  # who hands it something releases it
 
 
 class Store:
     """What the server process holds."""
 
     def __init__(self) -> None:
-        self._queues: dict[Key, deque[Fields]] = defaultdict(deque)
-        self._changed = Condition()
+        self._lock = Lock()
+        self._queues: dict[Shelf, dict[str, deque[Fields]]] = defaultdict(dict)
+        # By what they wait for; a key of None is any. The order of a dictionary is that of arrival.
+        self._waiters: dict[tuple[Shelf, str | None], dict[Waiter, int]] = {}
 
-    def put(self, tuples: list[tuple[Key, Fields]]) -> None:
+    def put(self, tuples: list[tuple[Shelf, str, Fields]]) -> None:
         """Add tuples."""
-        with self._changed:
-            for key, fields in tuples:
-                self._queues[key].append(fields)
-            self._changed.notify_all()
+        with self._lock:
+            for shelf, key, fields in tuples:
+                if not (self._waiters and self._handed(shelf, key, fields)):
+                    self._queues[shelf].setdefault(key, deque()).append(fields)
 
-    def _find(self, space: str, tag: str, key: str | None) -> Key | None:
-        if key is not None:
-            whole = (space, tag, key)
-            return whole if self._queues.get(whole) else None
-        for whole, queue in self._queues.items():
-            if queue and whole[:2] == (space, tag):
-                return whole
-        return None
+    def _handed(self, shelf: Shelf, key: str, fields: Fields) -> bool:
+        """Hand a tuple to those who wait for it; whether one of them took it."""
+        for place in ((shelf, key), (shelf, None)):
+            for waiter in list(self._waiters.get(place, ())):
+                waiter.place, waiter.fields = self._waiters[place][waiter], fields
+                for each in waiter.places:
+                    del self._waiters[each][waiter]
+                    if not self._waiters[each]:
+                        del self._waiters[each]
+                waiter.handed.release()
+                if waiter.take:
+                    return True
+        return False
 
-    def get(self, space: str, tag: str, key: str | None, take: bool, wait: bool) -> Fields | None:  # noqa: FBT001
-        """A match, removed or not, waited for or not."""
-        with self._changed:
-            while (found := self._find(space, tag, key)) is None:
-                if not wait:
-                    return None
-                self._changed.wait()
-            return self._out_of(found, take=take)
-
-    def get_first(self, spaces: Sequence[str], tag: str, key: str, take: bool) -> Any:  # noqa: FBT001
-        """A match in the first space that has one: its place, the tuple, what was waited."""
-        begin = time.monotonic()
-        waited_s = 0.0
-        with self._changed:
-            while True:
-                for place, space in enumerate(spaces):
-                    if (found := self._find(space, tag, key)) is not None:
-                        return place, self._out_of(found, take=take), waited_s
-                self._changed.wait()
-                waited_s = time.monotonic() - begin
-
-    def _out_of(self, whole: Key, *, take: bool) -> Fields:
-        queue = self._queues[whole]
-        fields = queue.popleft() if take else queue[0]
+    def _found(self, shelf: Shelf, key: str | None, *, take: bool) -> Fields | None:
+        queues = self._queues.get(shelf)
+        if not queues:
+            return None
+        if key is None:
+            key = next(iter(queues))
+        queue = queues.get(key)
+        if queue is None:
+            return None
+        if not take:
+            return queue[0]
+        fields = queue.popleft()
         if not queue:
-            del self._queues[whole]
+            del queues[key]
         return fields
 
-    def count(self, space: str, tag: str, key: str | None) -> int:
+    def get(self, shelf: Shelf, key: str | None, take: bool, wait: bool) -> Fields | None:  # noqa: FBT001
+        """A match, removed or not, waited for or not."""
+        with self._lock:
+            found = self._found(shelf, key, take=take)
+            if found is not None or not wait:
+                return found
+            waiter = self._in_line([(shelf, key)], take=take)
+        waiter.handed.acquire()
+        return waiter.fields
+
+    def get_first(self, shelves: Sequence[Shelf], key: str | None, take: bool) -> Any:  # noqa: FBT001
+        """A match in the first shelf that has one: its place, the tuple, what was waited."""
+        with self._lock:
+            for place, shelf in enumerate(shelves):
+                if (found := self._found(shelf, key, take=take)) is not None:
+                    return place, found, 0.0
+            begin = time.monotonic()
+            waiter = self._in_line([(shelf, key) for shelf in shelves], take=take)
+        waiter.handed.acquire()
+        return waiter.place, waiter.fields, time.monotonic() - begin
+
+    def _in_line(self, places: Sequence[tuple[Shelf, str | None]], *, take: bool) -> Waiter:
+        waiter = Waiter(places, take=take)
+        for number, place in enumerate(places):
+            self._waiters.setdefault(place, {})[waiter] = number
+        return waiter
+
+    def count(self, shelf: Shelf, key: str | None) -> int:
         """How many there are."""
-        with self._changed:
+        with self._lock:
+            queues = self._queues.get(shelf, {})
             if key is not None:
-                return len(self._queues.get((space, tag, key), ()))
-            return sum(len(q) for whole, q in self._queues.items() if whole[:2] == (space, tag))
+                return len(queues.get(key, ()))
+            return sum(map(len, queues.values()))
+
+    def waiting(self) -> int:
+        """How many threads wait for a tuple."""
+        with self._lock:
+            return len(set().union(*self._waiters.values()))
 
     def clear(self) -> None:
         """Forget everything, and give the memory back, so that the next fill is seen in it."""
-        with self._changed:
+        with self._lock:
             self._queues.clear()
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
@@ -134,7 +174,10 @@ class Manager(Backend):
     name = "mp-manager"
     title = "multiprocessing.Manager"
     has_server = True
-    how = "A class of our own behind a manager on a Unix socket: one round trip per operation."
+    how = (
+        "A class of our own behind a manager on a Unix socket: one round trip per operation. A put"
+        " hands its tuple to who has waited longest, and wakes nobody else."
+    )
     _manager: StoreManager | None = None
 
     @classmethod
@@ -189,14 +232,14 @@ class ManagerSpace(Handle):
     def first_of(self, spaces: Sequence[ManagerSpace], template: Fields, *, take: bool) -> Found:
         """A match in the first of these spaces that has one, in one round trip."""
         shape, key = self._schema.route(template)
-        names = [space.name for space in spaces]
-        place, fields, waited_s = self._call("get_first", names, shape.tag, key, take)
+        shelves = [(space.name, shape.tag) for space in spaces]
+        place, fields, waited_s = self._call("get_first", shelves, key, take)
         looks = len(spaces) if waited_s else 0
         return Found(fields, spaces[place], looks + place + 1, waited_s, 1)
 
-    def _item(self, fields: Fields) -> tuple[Key, Fields]:
+    def _item(self, fields: Fields) -> tuple[Shelf, str, Fields]:
         shape, key = self._schema.route(fields)
-        return (self.name, shape.tag, key or ""), fields
+        return (self.name, shape.tag), key or "", fields
 
     def put(self, *fields: Any) -> None:
         self._call("put", [self._item(fields)])
@@ -213,7 +256,7 @@ class ManagerSpace(Handle):
 
     def _get(self, template: Fields, *, take: bool, wait: bool) -> Any:
         shape, key = self._schema.route(template)
-        return self._call("get", self.name, shape.tag, key, take, wait)
+        return self._call("get", (self.name, shape.tag), key, take, wait)
 
     def take(self, *template: Any) -> Fields:
         fields: Fields = self._get(template, take=True, wait=True)
@@ -233,7 +276,7 @@ class ManagerSpace(Handle):
 
     def count(self, *template: Any) -> int:
         shape, key = self._schema.route(template)
-        count: int = self._call("count", self.name, shape.tag, key)
+        count: int = self._call("count", (self.name, shape.tag), key)
         return count
 
     def close(self) -> None:
