@@ -129,15 +129,21 @@ class Store:
             return len(set().union(*self._waiters.values()))
 
     def clear(self) -> None:
-        """Forget everything, and give the memory back, so that the next fill is seen in it."""
+        """Forget everything."""
         with self._lock:
             self._queues.clear()
-        gc.collect()
-        ctypes.CDLL(None).malloc_trim(0)
+        release_memory()
 
     def memory_bytes(self) -> int:
-        """What this process has in memory."""
+        """What this process has in memory, without what it only has not given back yet."""
+        release_memory()
         return resident_bytes("self")
+
+
+def release_memory() -> None:
+    """Give back what is free."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
 
 
 class StoreProxy(BaseProxy):

@@ -19,7 +19,7 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.backends.base import Backend, Fields, Handle, Schema, resident_bytes
+from tupelo.bench.backends.base import Backend, Fields, Handle, Schema
 from tupelo.bench.backends.batches import SelfTimed
 from tupelo.bench.harness.lifetime import Server, die_with_parent
 
@@ -63,10 +63,10 @@ class Rinda(Backend):
         self._socket = str(socket)
         self.server = Server(["ruby", str(PROGRAMS / "server.rb"), str(socket)], folder, cpus)
         self.server.wait_until(socket.exists)
-        self._pid = self.server.process.pid
 
     def memory_bytes(self) -> int | None:
-        return resident_bytes(self._pid)
+        memory: int = program(self._socket, os.getpid()).tell("memory", [])
+        return memory
 
     def drop(self) -> None:
         cleaner = Program(self._socket)
@@ -105,7 +105,10 @@ class InsideRinda(Rinda):
         return InsideRindaSpace(self._program, self.schema, space)
 
     def memory_bytes(self) -> int | None:
-        return resident_bytes(self._program.pid) if self._program else None
+        if self._program is None:
+            return None
+        memory: int = self._program.tell("memory", [])
+        return memory
 
     def bridge_s(self, fields: Fields) -> float | None:
         """As for the one with a server: it is the same program."""
@@ -125,7 +128,6 @@ class Program:
             stdout=subprocess.PIPE,
             preexec_fn=die_with_parent,  # noqa: PLW1509 - one call of the system
         )
-        self.pid = self._process.pid
         self.tell("nothing", [])  # it is ready, and no clock of ours measures its start
 
     def tell(self, verb: str, argument: Any) -> Any:

@@ -13,11 +13,11 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.backends.base import Backend, Schema, Shape
+from tupelo.bench.backends.base import Backend, Fields, Schema, Shape
 from tupelo.bench.backends.batches import put_each, take_each
+from tupelo.bench.experiments import memory
 from tupelo.bench.experiments.base import Experiment
 from tupelo.bench.harness.runner import Job
 from tupelo.bench.harness.workers import WrongResultError
@@ -25,7 +25,7 @@ from tupelo.bench.report.figure import Figure, bars, lines
 from tupelo.bench.report.units import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from tupelo.bench.backends.base import Peer
     from tupelo.bench.harness.record import Run
@@ -36,8 +36,6 @@ BATCH = 100  # puts, then takes, of a cycle
 CYCLES = 100  # of all repeats
 REPEATS_LARGE = 3  # where the fill takes longer than the cycles
 LARGE = 100_000
-FILL_BATCH = 1_000  # tuples at once: where `put_all` is atomic it has a limit
-MEMORY_FROM = 5_000  # tuples: the memory of fewer is less than what servers take and give back
 TUPLE_BYTES = 150  # that a system may add to the payload, when it says how much room it needs
 SPACE = "mem"
 
@@ -105,6 +103,11 @@ KEYED = {
 }
 
 
+def entry_schema(entry: Entry) -> Schema:
+    """The one shape of an entry."""
+    return Schema((Shape(entry.name, 1 + min(entry.elements, 1), awaited=False),))
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a client does."""
@@ -126,7 +129,7 @@ class Mem(Experiment):
     source = "Grapentin, Plauth, Polze: MemSpaces, CANDAR 2017"
     question = "What do a put and a take cost, and does a fuller space slow them down?"
     where = "apart"
-    main = ("put", "take", "bridge", "memory per tuple")
+    main = ("put", "take", "bridge", memory.METRIC)
     share = 0.2
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
@@ -137,7 +140,7 @@ class Mem(Experiment):
         found = []
         for entry in ENTRIES:
             for fill in (0, 500) if quick else (*FILLS, *FURTHER.get(entry.name, ())):
-                schema = Schema((Shape(entry.name, 1 + min(entry.elements, 1), awaited=False),))
+                schema = entry_schema(entry)
                 parameters = {"entry": entry.name, "fill": fill, "placement": "apart"}
                 found.append(self._job(parameters, unkeyed, Plan(fill, entry=entry), schema))
         for field, shape in KEYED.items():
@@ -153,7 +156,8 @@ class Mem(Experiment):
                 )
                 for job in beside
             ]  # fmt: skip
-        return [self._with_cycles(job, peer, options) for job in found]
+        found = [self._with_cycles(job, peer, options) for job in found]
+        return found + memory.jobs(peer, kinds(), options)
 
     def _job(self, parameters: dict[str, Any], once: Any, plan: Plan, schema: Schema) -> Job:
         fill = plan.fill
@@ -181,7 +185,7 @@ class Mem(Experiment):
     def figures(self, run: Run) -> list[Figure]:
         found = []
         names = [entry.name for entry in ENTRIES]
-        fills = sorted({measure.parameters["fill"] for measure in run.of(self.name)})
+        fills = sorted({measure.parameters["fill"] for measure in run.find(self.name, "put")})
         for metric in ("put", "take"):
             for fill in fills[:2]:
                 how_full = f"{whole(fill)} tuples there" if fill else "empty space"
@@ -199,11 +203,9 @@ class Mem(Experiment):
             title = f"Take by a key, out of {whole(fills[-1])} tuples"
             fixed = {"fill": fills[-1], "placement": "apart"}
             found.append(bars(run, "mem", "take", "entry", keys, fixed=fixed, title=title))
-            title = f"Memory per tuple, {whole(fills[1])} tuples there"
-            fixed = {"fill": fills[1], "placement": "apart"}
-            found.append(
-                bars(run, "mem", "memory per tuple", "entry", names, fixed=fixed, title=title)
-            )
+        title = "Memory per tuple"
+        fixed = {"placement": "apart"}
+        found.append(bars(run, "mem", memory.METRIC, "entry", names, fixed=fixed, title=title))
         return found
 
 
@@ -219,25 +221,19 @@ def keyed(stage: Stage, plan: Plan) -> None:
 
 def note(stage: Stage, outcome: Any) -> None:
     """Record what the one client measured."""
-    ((memory, bridge_s),), (profiler,) = outcome
+    (bridge_s,), (profiler,) = outcome
     for metric in ("put", "take"):
         stage.note(metric, "s", profiler.tracks[metric].samples_s())
-    if memory is not None:
-        stage.note("memory per tuple", "bytes", [memory])
     if bridge_s is not None:
         stage.note("bridge", "s", [bridge_s])
 
 
-Costs = tuple[float | None, float | None]
-"""Bytes of memory per tuple of the fill, and seconds per tuple of the way into another language."""
-
-
-def client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> Costs:
-    """Fill the space, then put and take."""
+def client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> float | None:
+    """Fill the space, then put and take; what the way into another language costs per tuple."""
     entry, fill = plan.entry, plan.fill
     space = backend.open(SPACE)
     fields, template = entry.fields(backend, seed), entry.template(backend)
-    memory = filled(backend, space, entry.many(backend, seed, fill), fill)
+    memory.put_batches(space, entry.many(backend, seed, fill))
     for cycle in range(-plan.warm_up, plan.cycles):
         put_ns = put_each(space, [fields] * BATCH)
         take_ns, taken = take_each(space, [template] * BATCH)
@@ -249,26 +245,21 @@ def client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> Costs:
             raise WrongResultError(message)
     check_count(space, template, fill)
     space.close()
-    return memory, backend.bridge_s(fields)
+    return backend.bridge_s(fields)
 
 
-def key_client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> Costs:
+def key_client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> None:
     """Fill the space with keys, then put and take by others."""
     field, fill = plan.field, plan.fill
     space = backend.open(SPACE)
     tag = KEYED[field].tag
     choice = random.Random(seed)
 
-    def fields(key: Any) -> tuple[Any, ...]:
-        return (key, tag, 7) if field == "first" else (tag, 7, key)
-
     template = (int, tag, int) if field == "first" else (tag, int, int)
-    keys = list(range(fill))
-    choice.shuffle(keys)
-    memory = filled(backend, space, map(fields, keys), fill)
+    memory.put_batches(space, key_tuples(backend, seed, fill, field=field))
     for cycle in range(-plan.warm_up, plan.cycles):
         new = [fill + (cycle + plan.warm_up) * BATCH + number for number in range(BATCH)]
-        tuples = [fields(key) for key in new]
+        tuples = [key_tuple(field, key) for key in new]
         choice.shuffle(new)
         templates = [(key, tag, int) if field == "first" else (tag, int, key) for key in new]
         put_ns = put_each(space, tuples)
@@ -276,23 +267,36 @@ def key_client(bench: Bench, backend: Backend, plan: Plan, seed: int) -> Costs:
         if cycle >= 0:
             bench.profiler.add("put", put_ns, BATCH)
             bench.profiler.add("take", take_ns, BATCH)
-        if taken != [fields(key) for key in new]:
+        if taken != [key_tuple(field, key) for key in new]:
             message = f"asked for the keys {new}, but took {taken!r:.300}"
             raise WrongResultError(message)
     check_count(space, template, fill)
     space.close()
-    return memory, None
 
 
-def filled(backend: Backend, space: Any, tuples: Iterable[Any], count: int) -> float | None:
-    """Put the fill; the bytes of memory per tuple of it, if there are enough to tell."""
-    tells = count >= MEMORY_FROM
-    before = backend.memory_bytes() if tells else None
-    rest = iter(tuples)
-    while batch := list(islice(rest, FILL_BATCH)):
-        space.put_all(batch)
-    after = backend.memory_bytes() if tells else None
-    return None if before is None or after is None else (after - before) / count
+def key_tuple(field: str, key: int) -> tuple[Any, ...]:
+    """A tuple with that key."""
+    tag = KEYED[field].tag
+    return (key, tag, 7) if field == "first" else (tag, 7, key)
+
+
+def key_tuples(backend: Backend, seed: int, count: int, *, field: str) -> Iterator[Fields]:
+    """So many of them, each with a key of its own, in no order."""
+    del backend
+    keys = list(range(count))
+    random.Random(seed).shuffle(keys)
+    return (key_tuple(field, key) for key in keys)
+
+
+def kinds() -> list[memory.Kind]:
+    """All tuples, as the measurement of their memory wants them."""
+    return [
+        *(memory.Kind(e.name, e.payload_bytes, entry_schema(e), e.many) for e in ENTRIES),
+        *(
+            memory.Kind(f"key {field}", 16, Schema((shape,)), partial(key_tuples, field=field))
+            for field, shape in KEYED.items()
+        ),
+    ]
 
 
 def check_count(space: Any, template: tuple[Any, ...], expected: int) -> None:

@@ -67,6 +67,7 @@ $stdin.each_line do |line|
     when 'put_each' then put_each(front, argument)
     when 'take_each' then take_each(front, argument)
     when 'count' then front.count(tuple_from(argument))
+    when 'memory' then front.memory_bytes
     when 'clear' then front.clear
     else
       method, patience = waits.fetch(verb)

@@ -1,5 +1,6 @@
 # One tuple space, and what a client would else do tuple by tuple: behind DRb, or in a program.
 require 'drb'
+require 'objspace'
 require 'rinda/tuplespace'
 
 # What the clients get: the space, and two loops over it that need no round trip per tuple.
@@ -30,6 +31,12 @@ class Front
 
   def count(template)
     @space.read_all(template).size
+  end
+
+  # Of all that lives after a collection: the heap's own size follows what is thrown away.
+  def memory_bytes
+    GC.start
+    ObjectSpace.memsize_of_all
   end
 
   def clear
