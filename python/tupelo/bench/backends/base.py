@@ -142,7 +142,7 @@ class Peer(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    """What it is, for the report."""
+    """What it is, where `tupelo bench peers` lists all."""
     how: ClassVar[str] = ""
     """How the adapter drives it, and why figures of it need care."""
     how_to_install: ClassVar[str] = ""
