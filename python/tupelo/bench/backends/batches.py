@@ -1,4 +1,4 @@
-"""Many puts, many takes, one after the other, timed as a program of the system's language does it.
+"""Many puts or takes: cut into messages, and timed as a program of the system's language does it.
 
 A system of another language is driven in that language: the way there and back is the suite's own
 doing, and no part of what a put costs. Its handle is `SelfTimed` and runs the loop over there; for
@@ -8,13 +8,23 @@ all others the loop is here.
 from __future__ import annotations
 
 from abc import abstractmethod
+from itertools import islice
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tupelo.bench.backends.base import Fields, Handle
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+Item = TypeVar("Item")
+
+
+def in_batches(items: Iterable[Item], count: int) -> Iterator[list[Item]]:
+    """Lists of so many of them; the last has the rest."""
+    rest = iter(items)
+    while batch := list(islice(rest, count)):
+        yield batch
 
 
 class SelfTimed(Handle):

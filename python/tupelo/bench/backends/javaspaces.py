@@ -25,7 +25,7 @@ from time import perf_counter, perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Fields, Found, Handle, Schema
-from tupelo.bench.backends.batches import SelfTimed
+from tupelo.bench.backends.batches import SelfTimed, in_batches
 from tupelo.bench.backends.entry_classes import class_name, shape_class, space_class
 from tupelo.bench.harness.lifetime import Server
 
@@ -223,14 +223,8 @@ class JavaSpace(SelfTimed):
         self.proxy.write(self.entry(fields), None, self.forever)
 
     def put_all(self, tuples: Iterable[Fields]) -> None:
-        batch = self._jpype.JClass("java.util.ArrayList")()
-        for fields in tuples:
-            batch.add(self.entry(fields))
-            if batch.size() == BATCH:
-                self.tools.writeAll(self.proxy, batch)
-                batch.clear()
-        if batch.size():
-            self.tools.writeAll(self.proxy, batch)
+        for batch in in_batches(tuples, BATCH):
+            self.tools.writeAll(self.proxy, list(map(self.entry, batch)))
 
     def put_each(self, tuples: Sequence[Fields]) -> int:
         return int(self.tools.writeEach(self.proxy, list(map(self.entry, tuples))))

@@ -20,6 +20,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Fields, Found, Handle, Schema, resident_bytes
+from tupelo.bench.backends.batches import in_batches
 from tupelo.bench.harness.lifetime import die_with_parent
 
 if TYPE_CHECKING:
@@ -251,14 +252,8 @@ class ManagerSpace(Handle):
         self._call("put", [self._item(fields)])
 
     def put_all(self, tuples: Iterable[Fields]) -> None:
-        batch = []
-        for fields in tuples:
-            batch.append(self._item(fields))
-            if len(batch) == BATCH:
-                self._call("put", batch)
-                batch = []
-        if batch:
-            self._call("put", batch)
+        for batch in in_batches(tuples, BATCH):
+            self._call("put", [self._item(fields) for fields in batch])
 
     def _get(self, template: Fields, *, take: bool, wait: bool) -> Any:
         shape, key = self._schema.route(template)

@@ -20,7 +20,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Fields, Handle, Schema
-from tupelo.bench.backends.batches import SelfTimed
+from tupelo.bench.backends.batches import SelfTimed, in_batches
 from tupelo.bench.harness.lifetime import Server, die_with_parent
 
 if TYPE_CHECKING:
@@ -201,14 +201,8 @@ class RindaSpace(SelfTimed):
         self._program.tell("put", self._told(fields))
 
     def put_all(self, tuples: Iterable[Fields]) -> None:
-        batch = []
-        for fields in tuples:
-            batch.append(self._told(fields))
-            if len(batch) == BATCH:
-                self._program.tell("put_all", batch)
-                batch = []
-        if batch:
-            self._program.tell("put_all", batch)
+        for batch in in_batches(tuples, BATCH):
+            self._program.tell("put_all", list(map(self._told, batch)))
 
     def take(self, *template: Any) -> Fields:
         fields: Fields = self._ask("take", template)

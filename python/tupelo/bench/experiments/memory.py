@@ -12,6 +12,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from tupelo.bench.backends.batches import in_batches
 from tupelo.bench.harness.runner import Job, started
 from tupelo.bench.harness.workers import WrongResultError
 
@@ -103,6 +104,5 @@ def fill(bench: Bench, backend: Backend, kind: Kind, seed: int) -> int:
 
 def put_batches(space: Any, tuples: Iterable[Fields], count: int = BATCH) -> None:
     """Put tuples, the fastest way there is, so many at once."""
-    rest = iter(tuples)
-    while batch := list(islice(rest, count)):
+    for batch in in_batches(tuples, count):
         space.put_all(batch)

@@ -1,6 +1,5 @@
 import java.io.FileInputStream;
 import java.io.ObjectInputStream;
-import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
@@ -26,9 +25,9 @@ public final class Entries {
     }
 
     /** Writes many entries in one call. */
-    public static void writeAll(JavaSpace05 space, List<Entry> entries) throws Exception {
-        List<Long> leases = Collections.nCopies(entries.size(), Lease.FOREVER);
-        space.write(new ArrayList<>(entries), null, leases);
+    public static void writeAll(JavaSpace05 space, Entry[] entries) throws Exception {
+        List<Long> leases = Collections.nCopies(entries.length, Lease.FOREVER);
+        space.write(List.of(entries), null, leases);
     }
 
     /** Writes entries one by one; returns how many nanoseconds that took. */
