@@ -111,6 +111,8 @@ class JavaSpaces(Backend):
         return [
             f"--patch-module=java.rmi={self._folder / 'stubs'}",
             "--add-exports=java.rmi/java.rmi.activation=ALL-UNNAMED",
+            # Who is ended in the midst of a call may crash: its report goes with the folder.
+            f"-XX:ErrorFile={self._folder / 'crash-%p.log'}",
         ]
 
     def _compile(self, into: str, sources: Iterable[Path], options: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from tupelo.bench.backends.base import Backend, Fields, Found, Handle, Schema
 from tupelo.bench.backends.batches import in_batches
 from tupelo.bench.backends.manager_store import Shelf, Store
 from tupelo.bench.harness.lifetime import die_with_parent
+from tupelo.bench.harness.workers import CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -78,7 +79,8 @@ class Manager(Backend):
 
     def start(self, folder: Path, cpus: Sequence[int]) -> None:
         self._address, self._secret = str(folder / "manager.sock"), os.urandom(16)
-        self._manager = StoreManager(self._address, self._secret)
+        # Not a fork of this process, whose free memory the first tuples would fill unseen.
+        self._manager = StoreManager(self._address, self._secret, ctx=CONTEXT)
         self._manager.start(prepare, (tuple(cpus),))
 
     def stop(self) -> None:
