@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from tupelo.bench.backends.registry import PEERS
 from tupelo.bench.harness.record import BadRecordError, load
 
 
@@ -156,6 +157,11 @@ def test_peers_tells_what_is_here(bench):
     lines = {line.split()[0]: line for line in run.stdout.splitlines()}
     assert " yes " in lines["sqlite"]
     assert all(" yes " in line or "install" in line for line in lines.values())
+    assert all(peer.title in lines[peer.name] for peer in PEERS)
+
+
+def test_help_tells_how_to_run_without_a_limit(bench):
+    assert "--budget MINUTES|none" in bench("--help").stdout
 
 
 @pytest.mark.parametrize("experiment", ["settle", "cases", "rpc", "sort"])

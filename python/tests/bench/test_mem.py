@@ -1,16 +1,25 @@
 """`bench mem`: its entries and fills, and what is put where."""
 
 import pickle
+from dataclasses import replace
+from io import StringIO
 
 import pytest
 
 from tupelo.bench.backends.manager import Manager
+from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.space import SharedSpace
-from tupelo.bench.experiments.mem import CYCLES, Mem
-from tupelo.bench.experiments.mem.client import BATCH, FILL_BATCH, filled, same
+from tupelo.bench.experiments.mem import CYCLES, Mem, kinds, memory
+from tupelo.bench.experiments.mem.client import BATCH, same
 from tupelo.bench.experiments.mem.entries import ENTRIES, KeyPlan
-from tupelo.bench.harness.runner import Options
+from tupelo.bench.harness.placement import placement
+from tupelo.bench.harness.progress import Progress
+from tupelo.bench.harness.record import Run
+from tupelo.bench.harness.runner import Options, Runner, Stage, started
+from tupelo.bench.harness.workers import WrongResultError
+from tupelo.bench.report.tables import tables
+from tupelo.demo.terminal import Terminal
 
 SIZES = {
     "Null": 0, "Integer": 4, "Char 32": 32, "Double 32": 256, "Double 256": 2_048,
@@ -46,8 +55,13 @@ def test_a_fill_is_equal_entries_of_which_a_server_needs_a_copy_each(entry, back
 
 def test_a_fill_comes_in_batches_since_what_is_atomic_has_a_limit():
     shelf = Shelf()
-    assert filled(Manager(), shelf, (("Null",) for _ in range(2_500)), 2_500) is None
-    assert [len(batch) for batch in shelf.batches] == [FILL_BATCH, FILL_BATCH, 500]
+    memory.put_batches(shelf, (("Null",) for _ in range(2_500)))
+    assert [len(batch) for batch in shelf.batches] == [memory.BATCH, memory.BATCH, 500]
+
+
+def timed(peer, options):
+    """The jobs of the experiment that time puts and takes."""
+    return [job for job in Mem().jobs(peer, options) if "plan" in job.once.keywords]
 
 
 @pytest.mark.parametrize(
@@ -57,7 +71,7 @@ def test_a_fill_comes_in_batches_since_what_is_atomic_has_a_limit():
 def test_the_repeats_that_every_cell_gets_have_the_cycles_of_the_paper(repeats, minutes, least):
     options = Options(repeats=repeats, budget_s=None if minutes is None else 60.0 * minutes)
     assert options.repeats_least == least
-    for job in Mem().jobs(SharedSpace, options):
+    for job in timed(SharedSpace, options):
         plan = job.once.keywords["plan"]
         assert CYCLES <= plan.cycles * least < CYCLES + least
         assert job.repeats is None or job.repeats >= least
@@ -67,8 +81,7 @@ def test_the_repeats_that_every_cell_gets_have_the_cycles_of_the_paper(repeats, 
 
 def test_a_keyed_plan_names_its_field_and_no_entry():
     plans = {
-        job.parameters["entry"]: job.once.keywords["plan"]
-        for job in Mem().jobs(SharedSpace, Options())
+        job.parameters["entry"]: job.once.keywords["plan"] for job in timed(SharedSpace, Options())
     }
     assert {plan.field for plan in plans.values() if isinstance(plan, KeyPlan)} == {"first", "last"}
     for name, plan in plans.items():
@@ -78,10 +91,59 @@ def test_a_keyed_plan_names_its_field_and_no_entry():
 
 
 def test_a_server_is_measured_at_both_placements_and_all_entries_come_before_any_fill():
-    jobs = Mem().jobs(Redis, Options())
+    jobs = timed(Redis, Options())
     together = [job for job in jobs if job.where == "together"]
     assert {job.parameters["entry"] for job in together} == {*SIZES, "key first", "key last"}
     assert all(job.parameters["fill"] == 0 and job.rank == 0 for job in together)
     first = [job for job in jobs if job.rank == 0 and job.where is None]
     assert {job.parameters["fill"] for job in first} == {0}
     assert not [job for job in Mem().jobs(SharedSpace, Options()) if job.where == "together"]
+
+
+class Counted(Manager):
+    """It counts its servers."""
+
+    starts = 0
+
+    def start(self, folder, cpus):
+        Counted.starts += 1
+        super().start(folder, cpus)
+
+
+def test_memory_is_that_of_a_server_which_was_started_for_nothing_else():
+    before = Counted.starts
+    kind = next(kind for kind in kinds() if kind.name == "Integer")
+    samples = []
+    with started(Counted) as used:
+        for seed in (1, 2):
+            stage = Stage(used, {}, placement("apart"), seed, 0, quick=True, deadline=None)
+            memory.once(stage, kind)
+            samples += stage.noted[0].samples
+    assert Counted.starts - before == 3
+    # A tuple of Python alone is 48 bytes and a place in a queue; equal work takes equal room.
+    assert all(48 < sample < 200 for sample in samples)
+    assert samples[0] == pytest.approx(samples[1], rel=0.2)
+
+
+def test_memory_that_did_not_grow_is_no_figure(monkeypatch):
+    monkeypatch.setattr(Stage, "run", lambda *_: ([-109], []))
+    stage = Stage(SharedSpace(), {}, placement("apart"), 1, 0, quick=True, deadline=None)
+    with pytest.raises(WrongResultError, match="took -109 bytes of memory"):
+        memory.once(stage, kinds()[0])
+    assert not stage.noted
+
+
+def test_where_the_memory_can_not_be_told_the_table_says_so():
+    run = Run([], "", 1, quick=True, machine={}, versions={})
+    options = Options(quick=True)
+    runner = Runner(run, options, Progress(Terminal(StringIO())))
+    ours, queue = (
+        replace(block, jobs=memory.jobs(block.peer, kinds(), options))
+        for block in Mem().blocks([SharedSpace, Queue], options)
+    )
+    runner.all_of([ours, queue])
+    (table,) = tables(run, "mem")
+    assert table.heads == ("", "tupelo-shm", "mp-queue")
+    assert [row[2] for row in table.rows] == ["can not"]
+    (remark,) = run.remarks
+    assert "a queue has no store" in remark.text

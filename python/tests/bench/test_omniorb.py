@@ -10,10 +10,8 @@ from tupelo.bench.backends.omniorb import OmniORB
 from tupelo.bench.harness.lifetime import ServerFailedError
 from tupelo.bench.harness.runner import started
 
-
-def here():
-    """The peer, where its packages are; elsewhere there is nothing to look at."""
-    return [OmniORB] if OmniORB.missing() is None else []
+MISSING = OmniORB.missing()
+where_installed = pytest.mark.skipif(MISSING is not None, reason=f"omniORB: {MISSING}")
 
 
 def test_what_is_missing_is_named(monkeypatch):
@@ -33,55 +31,61 @@ def test_a_build_that_fails_says_why(tmp_path):
         omniorb.step(tmp_path, "cc", "no-such-file.c")
 
 
+@where_installed
 def test_its_servers_answer_and_sort_and_end_with_their_client():
-    for peer_class in here():
-        assert peer_class.version()[0].isdigit()
-        with started(peer_class) as peer:
-            servers = [peer.serve(number) for number in range(2)]
-            client = peer.client(2)
-            assert len(client.exchange(256, 0, 20, 5)) == 20
-            assert min(client.exchange(8_192, 100, 3, 0)) > 0
-            parts = [np.array([3, -1, 2]), np.arange(2_000)[::-1].copy()]
-            answers, duration_ns = client.sort(parts)
-            assert duration_ns > 0
-            assert [answer.tolist() for answer in answers] == [sorted(part) for part in parts]
-            client.stop()
-            assert [server.process.wait(60) for server in servers] == [0, 0]
+    assert OmniORB.version()[0].isdigit()
+    with started(OmniORB) as peer:
+        servers = [peer.serve(number) for number in range(2)]
+        client = peer.client(2)
+        assert len(client.exchange(256, 0, 20, 5)) == 20
+        assert min(client.exchange(8_192, 100, 3, 0)) > 0
+        parts = [np.array([3, -1, 2]), np.arange(2_000)[::-1].copy()]
+        answers, duration_ns = client.sort(parts)
+        assert duration_ns > 0
+        assert [answer.tolist() for answer in answers] == [sorted(part) for part in parts]
+        client.stop()
+        assert [server.process.wait(60) for server in servers] == [0, 0]
 
 
+@where_installed
 def test_a_client_that_can_not_do_what_it_is_told_says_so():
-    for peer_class in here():
-        with started(peer_class) as peer:
-            server = peer.serve(0)
-            client = peer.client(1)
-            with pytest.raises(ServerFailedError, match="ended with code 1"):
-                client.sort([np.arange(3)] * 2)
-            server.stop()
+    with started(OmniORB) as peer:
+        server = peer.serve(0)
+        client = peer.client(1)
+        with pytest.raises(ServerFailedError, match="ended with code 1"):
+            client.sort([np.arange(3)] * 2)
+        server.stop()
 
 
+@where_installed
 def test_its_servers_listen_on_no_address_of_the_network():
-    for peer_class in here():
-        with started(peer_class) as peer:
-            server = peer.serve(0)
-            opened = Path(f"/proc/{server.process.pid}/fd").iterdir()
-            sockets = {str(link.readlink()) for link in opened}
-            lines = [
-                line
-                for table in ("tcp", "tcp6")
-                for line in Path(f"/proc/net/{table}").read_text(encoding="ascii").splitlines()
-            ]
-            assert not sockets & {f"socket:[{line.split()[9]}]" for line in lines[1:]}
-            server.stop()
+    with started(OmniORB) as peer:
+        server = peer.serve(0)
+        opened = Path(f"/proc/{server.process.pid}/fd").iterdir()
+        sockets = {str(link.readlink()) for link in opened}
+        assert not sockets & {*sockets_of("tcp", 9), *sockets_of("tcp6", 9)}
+        assert sockets & set(sockets_of("unix", 6))
+        server.stop()
 
 
-def test_the_experiments_show_its_figures_or_how_to_install_it(bench):
-    options = ("--quick", "--repeats", "1", "--vs", "omniorb")
-    runs = {experiment: bench(experiment, *options) for experiment in ("rpc", "sort")}
-    for experiment, ended in runs.items():
-        assert ended.returncode == 0, ended.stdout + ended.stderr
-        if not here():
-            assert f"{experiment}, omniorb : not installed" in ended.stdout
-            assert "apt-get install omniidl" in ended.stdout
-    if here():
-        assert "round trip between native programs" in runs["rpc"].stdout
-        assert "omniorb" in runs["sort"].stdout.split("response time")[1]
+def sockets_of(family, inode_at):
+    """All sockets of a family, as the links of /proc name them."""
+    lines = Path(f"/proc/net/{family}").read_text(encoding="ascii").splitlines()
+    return [f"socket:[{line.split()[inode_at]}]" for line in lines[1:]]
+
+
+@pytest.mark.parametrize(
+    ("experiment", "metric"),
+    [("rpc", "round trip between native programs"), ("sort", "response time")],
+)
+def test_the_experiments_show_its_figures_or_how_to_install_it(bench, experiment, metric):
+    ended = bench(experiment, "--quick", "--repeats", "1", "--vs", "omniorb")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    if MISSING:
+        assert f"{experiment}, omniorb : not installed" in ended.stdout
+        assert "apt-get install omniidl" in ended.stdout
+        return
+    head, *rows = ended.stdout.split(f"\n{metric}\n")[1].split("\n\n")[0].splitlines()
+    assert "omniorb" in head
+    assert rows
+    assert all("\u00b5s" in row or "ms" in row for row in rows)

@@ -1,14 +1,12 @@
 """`bench rpc`: what is timed, where it runs, and what stands beside the printed numbers."""
 
-import time
-
 import pytest
 
 from tupelo.bench.backends.javaspaces import JavaSpaces
 from tupelo.bench.backends.omniorb import OmniORB
 from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.udp import UDP
-from tupelo.bench.experiments.rpc import RPC, SIZES
+from tupelo.bench.experiments.rpc import RPC, SIZES, load
 from tupelo.bench.experiments.rpc.calls import Plan
 from tupelo.bench.experiments.rpc.load import OWN_LOAD, SAME_LOAD, UNDER_LOAD, ask_at_a_rate
 from tupelo.bench.harness.placement import placement
@@ -27,10 +25,36 @@ class Line:
         return 0
 
 
+class Clock:
+    """Time that passes when somebody looks, sleeps or stalls: what was late is late exactly."""
+
+    LOOK_NS = 1_000
+
+    def __init__(self):
+        self.now_ns = 0
+
+    def look(self):
+        self.now_ns += self.LOOK_NS
+        return self.now_ns
+
+    def sleep(self, duration_s):
+        self.now_ns += round(duration_s * 1e9)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of the open loop and of the peer."""
+    clock = Clock()
+    monkeypatch.setattr(load, "perf_counter_ns", clock.look)
+    monkeypatch.setattr(load, "time", clock)
+    return clock
+
+
 class Stalling:
     """A peer that stalls once, and else answers at once."""
 
-    def __init__(self, stall_at, answer=b""):
+    def __init__(self, clock, stall_at, answer=b""):
+        self.clock = clock
         self.calls = 0
         self.stall_at, self.answer = stall_at, answer
 
@@ -42,7 +66,7 @@ class Stalling:
         assert len(request) == 256
         self.calls += 1
         if self.calls == self.stall_at:
-            time.sleep(STALL_S)
+            self.clock.sleep(STALL_S)
         return self.answer
 
     def stop(self, servers):
@@ -52,36 +76,38 @@ class Stalling:
         pass
 
 
-def test_a_stall_is_in_the_latency_of_all_requests_that_were_due_meanwhile():
+def test_a_stall_is_in_the_latency_of_all_requests_that_were_due_meanwhile(clock):
     bench = Bench(0, Profiler(), Line())
     plan = Plan(256, 0, exchanges=0, warm_up=0, load=SAME_LOAD, load_s=0.2)
-    due_per_s, _ = ask_at_a_rate(bench, Stalling(stall_at=20), plan)
+    due_per_s, _ = ask_at_a_rate(bench, Stalling(clock, stall_at=20), plan)
     assert due_per_s == 1_000
     late_ns = bench.profiler.tracks[UNDER_LOAD].duration_ns
     assert len(late_ns) == 200
-    # Some fifty were due while one stalled; a closed loop would show one.
-    assert sum(each > STALL_S * 1e9 / 10 for each in late_ns) >= 40
-    assert late_ns[19] >= STALL_S * 1e9
-    # The next was due a thousandth of a second later, and so waited that much less.
-    assert late_ns[20] >= (STALL_S - 0.002) * 1e9
+    # Fifty were due while one stalled, each a thousandth of a second after the other, and so waited
+    # that much less; a closed loop would show one.
+    few_looks_ns = 500 * Clock.LOOK_NS
+    assert max(late_ns[:19]) < few_looks_ns
+    waited_ns = [STALL_S * 1e9 - number * 1e6 for number in range(50)]
+    assert late_ns[19:69] == pytest.approx(waited_ns, abs=few_looks_ns)
+    assert max(late_ns[70:]) < few_looks_ns
 
 
-def test_the_own_load_is_half_of_what_the_closed_loop_reached():
+def test_the_own_load_is_half_of_what_the_closed_loop_reached(clock):
     bench = Bench(0, Profiler(), Line())
-    peer = Stalling(stall_at=5)
+    peer = Stalling(clock, stall_at=5)
     plan = Plan(256, 0, exchanges=10, warm_up=0, load=OWN_LOAD, load_s=0.1)
     due_per_s, _ = ask_at_a_rate(bench, peer, plan)
     under_load = len(bench.profiler.tracks[UNDER_LOAD].duration_ns)
     closed_loop = peer.calls - under_load
-    # The stall alone is twice as long as the closed loop is measured at least.
-    assert closed_loop >= 10
-    assert due_per_s <= 0.5 * closed_loop / STALL_S
+    # The stall alone is twice as long as the closed loop has to last: it ends with its tenth call.
+    assert closed_loop == 10
+    assert due_per_s == pytest.approx(0.5 * 10 / STALL_S, rel=0.01)
 
 
-def test_an_answer_that_is_wrong_under_load_does_not_count():
+def test_an_answer_that_is_wrong_under_load_does_not_count(clock):
     plan = Plan(256, 0, exchanges=0, warm_up=0, load=SAME_LOAD, load_s=0.01)
     with pytest.raises(WrongResultError):
-        ask_at_a_rate(Bench(0, Profiler(), Line()), Stalling(0, answer=b"what?"), plan)
+        ask_at_a_rate(Bench(0, Profiler(), Line()), Stalling(clock, 0, answer=b"what?"), plan)
 
 
 def test_the_server_of_a_cell_runs_where_the_cell_says():

@@ -77,8 +77,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--budget",
         type=minutes,
-        metavar="MINUTES",
-        help=f"the longest it may take, or none ({BUDGET_MINUTES}; {QUICK_MINUTES} if --quick)",
+        metavar="MINUTES|none",
+        help="the longest it may take; with none, everything runs to its end"
+        f" ({BUDGET_MINUTES}; {QUICK_MINUTES} if --quick)",
     )
     parser.add_argument(
         "--operations",
@@ -276,10 +277,12 @@ def show_peers(terminal: Terminal) -> None:
     for peer in PEERS:
         lacking = peer.missing()
         state = f"{lacking}: {peer.how_to_install}" if lacking else peer.version()
-        rows.append((peer.name, "yes" if lacking is None else "no", state))
-    width = max(len(name) for name, *_ in rows)
-    for name, here, state in rows:
-        terminal.line(f"  {name.ljust(width)}  {here.ljust(3)}  {state}")
+        rows.append((peer.name, "yes" if lacking is None else "no", peer.title, state))
+    name_width = max(len(name) for name, *_ in rows)
+    title_width = max(len(title) for *_, title, _ in rows)
+    for name, here, title, state in rows:
+        words = (name.ljust(name_width), here.ljust(3), title.ljust(title_width), state)
+        terminal.line(f"  {'  '.join(words)}".rstrip())
 
 
 def failed(why: str, code: int) -> int:

@@ -142,7 +142,7 @@ class Peer(ABC):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    """What it is, for the report."""
+    """What it is, where `tupelo bench peers` lists all."""
     how: ClassVar[str] = ""
     """How the adapter drives it, and why figures of it need care."""
     how_to_install: ClassVar[str] = ""
@@ -150,6 +150,10 @@ class Peer(ABC):
     """How many operations come before those that count: a virtual machine compiles as it runs."""
     has_server: ClassVar[bool] = False
     """Whether a process of its own holds the tuples: then it matters where that runs."""
+    no_memory: ClassVar[str | None] = None
+    """Why nobody can tell how much memory its tuples take; None if one can."""
+    one_process: ClassVar[bool] = False
+    """Whether only the process that opens a space can reach it: then `mem` alone has it."""
     share: ClassVar[float] = 1.0
     """Its part of the time of an experiment, beside the other peers."""
     server: Server | None = None
@@ -209,7 +213,7 @@ class Backend(Peer):
         return None
 
     def memory_bytes(self) -> int | None:
-        """The memory that the tuples take now, as well as the system can tell."""
+        """The memory that the tuples take now, as well as the system can tell (`no_memory`)."""
         return None
 
     def bridge_s(self, fields: Fields) -> float | None:  # noqa: ARG002

@@ -1,9 +1,16 @@
 """JavaSpaces: Apache River's Outrigger, transient, on the loopback; driven in Java through JPype.
 
-A class per shape and space, so that spaces are apart, with a public field for each field; null for
-what is not named. Java 17 left out a package that River only names: four empty classes stand in for
-it (java/activation). What the way from Python into Java and back costs is measured, and stands
-beside the figures.
+A class per shape, with a public field for each field; null for what is not named. Java 17 left out
+a package that River only names: four empty classes stand in for it (java/activation). What the way
+from Python into Java and back costs is measured, and stands beside the figures.
+
+The spaces of the suite are names in one JavaSpace: a subclass of the shape for each. So a search in
+several of them is one question to one server, which waits: a take is given a template per space
+(`JavaSpace05.take` of a collection), a read, for which there is no such call, a template of the
+shape itself, which its subclasses match. Rejected: a thread per space, whose takes would have to be
+given back; and events, `notify` or `registerForAvailabilityEvent`, which are a look, a
+registration, a second look, the event and a third look where one call does. They would be the means
+if the spaces were on several servers.
 """
 
 from __future__ import annotations
@@ -14,14 +21,18 @@ import subprocess
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
-from time import perf_counter_ns
+from time import perf_counter, perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.backends.base import Backend, Fields, Handle, Schema
+from tupelo.bench.backends.base import Backend, Fields, Found, Handle, Schema
+from tupelo.bench.backends.batches import SelfTimed, in_batches
+from tupelo.bench.backends.entry_classes import class_name, shape_class, space_class
 from tupelo.bench.harness.lifetime import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from tupelo.bench.backends.base import VisitOrder
 
 SOURCES = Path(__file__).parent / "java"
 REPOSITORY = Path.home() / ".m2" / "repository"
@@ -52,10 +63,12 @@ class JavaSpaces(Backend):
     has_server = True
     how = (
         "Apache River's Outrigger, transient, on the loopback; a class per shape, through JPype in"
-        " the client's process. A template's null matches anything, so a null can not be asked for."
-        " In mem and rpc, 5,000 operations that do not count come first, in which the virtual"
-        " machine compiles itself to a tenth of its first times; in settle, cases and sort the"
-        " processes are short, and much of their time is that."
+        " the client's process. A search in several spaces is one call that waits: a take by a"
+        " template per space, a read by one of their superclass. A template's null matches"
+        " anything, so a null can not be asked for. In mem, Java times the puts and takes. In mem"
+        " and rpc, 5,000 operations that do not count come first, in which the virtual machine"
+        " compiles itself to a tenth of its first times; in settle, cases and sort the processes"
+        " are short, and much of their time is that."
     )
     warm_up = 5_000
     share = 3.0
@@ -98,6 +111,8 @@ class JavaSpaces(Backend):
         return [
             f"--patch-module=java.rmi={self._folder / 'stubs'}",
             "--add-exports=java.rmi/java.rmi.activation=ALL-UNNAMED",
+            # Who is ended in the midst of a call may crash: its report goes with the folder.
+            f"-XX:ErrorFile={self._folder / 'crash-%p.log'}",
         ]
 
     def _compile(self, into: str, sources: Iterable[Path], options: Sequence[str]) -> None:
@@ -108,15 +123,17 @@ class JavaSpaces(Backend):
 
     def create(self, schema: Schema, spaces: Sequence[str], size_bytes: int) -> None:
         super().create(schema, spaces, size_bytes)
-        wanted = {
-            class_name(space, s.tag, s.arity): s.arity for space in spaces for s in schema.shapes
-        }
+        wanted = {}
+        for shape in schema.shapes:
+            wanted[class_name(shape)] = shape_class(shape)
+            if len(spaces) > 1:
+                wanted |= {class_name(shape, each): space_class(shape, each) for each in spaces}
         with tempfile.TemporaryDirectory(dir=self._folder) as name:
             sources = []
-            for each, arity in wanted.items():
+            for each, text in wanted.items():
                 if not (self._folder / "shapes" / f"{each}.class").exists():
                     sources.append(Path(name) / f"{each}.java")
-                    sources[-1].write_text(entry_class(each, arity), encoding="ascii")
+                    sources[-1].write_text(text, encoding="ascii")
             if sources:
                 self._compile("shapes", sources, ["-cp", self._classpath()])
 
@@ -132,7 +149,11 @@ class JavaSpaces(Backend):
         if not jpype.isJVMStarted():
             jpype.startJVM(*self._options(), classpath=self._classpath().split(os.pathsep))
         proxy = jpype.JClass("Entries").open(str(self._folder / "proxy"))
-        return JavaSpace(jpype, proxy, self.schema, space)
+        # Where there is one space only, its entries need no class of their own.
+        return JavaSpace(jpype, proxy, self.schema, space if len(self.spaces) > 1 else "")
+
+    def search(self, spaces: Sequence[Any], order: VisitOrder) -> Any:
+        return JavaSpaceSearch(spaces) if order == "round robin" else None
 
     def memory_bytes(self) -> int | None:
         told = subprocess.run(
@@ -155,39 +176,16 @@ class JavaSpaces(Backend):
         return (perf_counter_ns() - begin) / BRIDGE_CALLS / 1e9
 
 
-def class_name(space: str, tag: str, arity: int) -> str:
-    """The class of a shape in a space."""
-    words = "".join(letter if letter.isalnum() else " " for letter in f"{space} {tag}").title()
-    return f"{words.replace(' ', '')}{arity}"
-
-
-def entry_class(name: str, arity: int) -> str:
-    """The source of an entry class."""
-    fields = [f"f{n}" for n in range(arity)]
-    parameters = ", ".join(f"Object {field}" for field in fields)
-    assignments = " ".join(f"this.{field} = {field};" for field in fields)
-    lines = [
-        f"public final class {name} implements Entries.Shape {{",
-        *(f"  public Object {field};" for field in fields),
-        f"  public {name}() {{}}",
-        f"  public {name}({parameters}) {{ {assignments} }}",
-        f"  public Object[] values() {{ return new Object[] {{{', '.join(fields)}}}; }}",
-        "}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-class JavaSpace(Handle):
+class JavaSpace(SelfTimed):
     """One space, held by one process."""
 
     def __init__(self, jpype: Any, proxy: Any, schema: Schema, space: str) -> None:
-        self._jpype, self._proxy, self._schema = jpype, proxy, schema
-        self._classes = {
-            shape.tag: jpype.JClass(class_name(space, shape.tag, shape.arity))
-            for shape in schema.shapes
-        }
-        self._tools = jpype.JClass("Entries")
-        self._forever = jpype.JClass("java.lang.Long").MAX_VALUE
+        self._jpype, self.proxy, self._schema = jpype, proxy, schema
+        shapes = schema.shapes
+        self._classes = {s.tag: jpype.JClass(class_name(s, space)) for s in shapes}
+        self._shape_classes = {s.tag: jpype.JClass(class_name(s)) for s in shapes}
+        self.tools = jpype.JClass("Entries")
+        self.forever = jpype.JClass("java.lang.Long").MAX_VALUE
         self._bytes = jpype.JArray(jpype.JByte)
         self._text, self._whole = jpype.JClass("java.lang.String"), jpype.JClass("java.lang.Long")
         self._real = jpype.JClass("java.lang.Double")
@@ -196,6 +194,11 @@ class JavaSpace(Handle):
         """A tuple or a template as an entry; types and `...` are null there."""
         shape, _ = self._schema.route(fields)
         return self._classes[shape.tag](*map(self._value, fields))
+
+    def template_of_all(self, template: Fields) -> Any:
+        """A template that the entries of all spaces match."""
+        shape, _ = self._schema.route(template)
+        return self._shape_classes[shape.tag](*map(self._value, template))
 
     def _value(self, value: Any) -> Any:
         if value is ... or isinstance(value, type):
@@ -219,32 +222,78 @@ class JavaSpace(Handle):
         return None if entry is None else self.fields(entry)
 
     def put(self, *fields: Any) -> None:
-        self._proxy.write(self.entry(fields), None, self._forever)
+        self.proxy.write(self.entry(fields), None, self.forever)
 
     def put_all(self, tuples: Iterable[Fields]) -> None:
-        batch = self._jpype.JClass("java.util.ArrayList")()
-        for fields in tuples:
-            batch.add(self.entry(fields))
-            if batch.size() == BATCH:
-                self._tools.writeAll(self._proxy, batch)
-                batch.clear()
-        if batch.size():
-            self._tools.writeAll(self._proxy, batch)
+        for batch in in_batches(tuples, BATCH):
+            self.tools.writeAll(self.proxy, list(map(self.entry, batch)))
+
+    def put_each(self, tuples: Sequence[Fields]) -> int:
+        return int(self.tools.writeEach(self.proxy, list(map(self.entry, tuples))))
+
+    def take_each(self, templates: Sequence[Fields]) -> tuple[int, list[Fields]]:
+        taken = self._jpype.JArray(self._jpype.JClass("Entries$Shape"))(len(templates))
+        take_ns = self.tools.takeEach(self.proxy, list(map(self.entry, templates)), taken)
+        return int(take_ns), list(map(self.fields, taken))
 
     def take(self, *template: Any) -> Fields:
-        return self.fields(self._proxy.take(self.entry(template), None, self._forever))
+        return self.fields(self.proxy.take(self.entry(template), None, self.forever))
 
     def read(self, *template: Any) -> Fields:
-        return self.fields(self._proxy.read(self.entry(template), None, self._forever))
+        return self.fields(self.proxy.read(self.entry(template), None, self.forever))
 
     def try_take(self, *template: Any) -> Fields | None:
-        return self._found(self._proxy.takeIfExists(self.entry(template), None, 0))
+        return self._found(self.proxy.takeIfExists(self.entry(template), None, 0))
 
     def try_read(self, *template: Any) -> Fields | None:
-        return self._found(self._proxy.readIfExists(self.entry(template), None, 0))
+        return self._found(self.proxy.readIfExists(self.entry(template), None, 0))
 
     def count(self, *template: Any) -> int:
-        return int(self._tools.count(self._proxy, self.entry(template)))
+        return int(self.tools.count(self.proxy, self.entry(template)))
 
     def close(self) -> None:
         """Leave the machine to the end of the process."""
+
+
+class JavaSpaceSearch:
+    """Looks for a tuple that is in one of several spaces."""
+
+    def __init__(self, spaces: Sequence[JavaSpace]) -> None:
+        self._spaces, first = spaces, spaces[0]
+        self._proxy, self._tools, self._forever = first.proxy, first.tools, first.forever
+
+    def take(self, *template: Any) -> Found:
+        """Remove a match, waiting for one."""
+        templates = [space.entry(template) for space in self._spaces]
+        asked = self._tools.listOf(templates)
+        # A first look of its own tells what is a look from what is waiting.
+        if (taken := self._tools.takeAny(self._proxy, asked, 0)) is not None:
+            return self._found(taken, templates, 0, 0.0)
+        begin = perf_counter()
+        taken = self._tools.takeAny(self._proxy, asked, self._forever)
+        return self._found(taken, templates, len(templates), perf_counter() - begin)
+
+    def read(self, *template: Any) -> Found:
+        """Return a match, waiting for one."""
+        templates = [space.entry(template) for space in self._spaces]
+        of_all = self._spaces[0].template_of_all(template)
+        looks, waited_s = 0, 0.0
+        if (seen := self._proxy.readIfExists(of_all, None, 0)) is None:
+            begin = perf_counter()
+            seen = self._proxy.read(of_all, None, self._forever)
+            looks, waited_s = len(templates), perf_counter() - begin
+        classes = list(map(type, templates))
+        trips = 1
+        while seen is None or type(seen) not in classes:
+            # It is in a space that was not asked for, so that waiting would end at once. No
+            # experiment has such tuples.
+            seen = self._tools.readAny(self._proxy, self._tools.listOf(templates))
+            looks, trips = looks + len(templates), trips + 1
+        return self._found(seen, templates, looks, waited_s, trips)
+
+    def _found(
+        self, entry: Any, templates: Sequence[Any], looks: int, waited_s: float, trips: int = 1
+    ) -> Found:
+        place = list(map(type, templates)).index(type(entry))
+        space = self._spaces[place]
+        return Found(space.fields(entry), space, looks + place + 1, waited_s, trips)

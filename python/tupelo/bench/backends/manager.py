@@ -2,23 +2,23 @@
 
 Driven as its documentation advises for what the ready-made proxies can not do: a class of our own
 is registered, so that an operation is one round trip, and waiting happens in the server's thread
-for that client. A dictionary of queues by shape and key: no search, ever.
+for that client. A dictionary of queues by key for each shape: no search, ever. A put hands its
+tuple to who has waited longest for it, and wakes nobody else: with a condition for all, each put
+would wake as many threads as there are clients, all but one of them in vain.
 """
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import os
 import platform
-import time
-from collections import defaultdict, deque
 from multiprocessing.managers import BaseManager, BaseProxy
-from threading import Condition
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.backends.base import Backend, Fields, Found, Handle, Schema, resident_bytes
+from tupelo.bench.backends.base import Backend, Fields, Found, Handle, Schema
+from tupelo.bench.backends.batches import in_batches
+from tupelo.bench.backends.manager_store import Shelf, Store
 from tupelo.bench.harness.lifetime import die_with_parent
+from tupelo.bench.harness.workers import CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,78 +26,7 @@ if TYPE_CHECKING:
 
     from tupelo.bench.backends.base import VisitOrder
 
-Key = tuple[str, str, str]  # space, tag, keys
 BATCH = 1_000  # tuples per call of `put_all`: larger ones were not faster
-
-
-class Store:
-    """What the server process holds."""
-
-    def __init__(self) -> None:
-        self._queues: dict[Key, deque[Fields]] = defaultdict(deque)
-        self._changed = Condition()
-
-    def put(self, tuples: list[tuple[Key, Fields]]) -> None:
-        """Add tuples."""
-        with self._changed:
-            for key, fields in tuples:
-                self._queues[key].append(fields)
-            self._changed.notify_all()
-
-    def _find(self, space: str, tag: str, key: str | None) -> Key | None:
-        if key is not None:
-            whole = (space, tag, key)
-            return whole if self._queues.get(whole) else None
-        for whole, queue in self._queues.items():
-            if queue and whole[:2] == (space, tag):
-                return whole
-        return None
-
-    def get(self, space: str, tag: str, key: str | None, take: bool, wait: bool) -> Fields | None:  # noqa: FBT001
-        """A match, removed or not, waited for or not."""
-        with self._changed:
-            while (found := self._find(space, tag, key)) is None:
-                if not wait:
-                    return None
-                self._changed.wait()
-            return self._out_of(found, take=take)
-
-    def get_first(self, spaces: Sequence[str], tag: str, key: str, take: bool) -> Any:  # noqa: FBT001
-        """A match in the first space that has one: its place, the tuple, what was waited."""
-        begin = time.monotonic()
-        waited_s = 0.0
-        with self._changed:
-            while True:
-                for place, space in enumerate(spaces):
-                    if (found := self._find(space, tag, key)) is not None:
-                        return place, self._out_of(found, take=take), waited_s
-                self._changed.wait()
-                waited_s = time.monotonic() - begin
-
-    def _out_of(self, whole: Key, *, take: bool) -> Fields:
-        queue = self._queues[whole]
-        fields = queue.popleft() if take else queue[0]
-        if not queue:
-            del self._queues[whole]
-        return fields
-
-    def count(self, space: str, tag: str, key: str | None) -> int:
-        """How many there are."""
-        with self._changed:
-            if key is not None:
-                return len(self._queues.get((space, tag, key), ()))
-            return sum(len(q) for whole, q in self._queues.items() if whole[:2] == (space, tag))
-
-    def clear(self) -> None:
-        """Forget everything, and give the memory back, so that the next fill is seen in it."""
-        with self._changed:
-            self._queues.clear()
-        gc.collect()
-        ctypes.CDLL(None).malloc_trim(0)
-
-    def memory_bytes(self) -> int:
-        """What this process has in memory."""
-        return resident_bytes("self")
 
 
 class StoreProxy(BaseProxy):
@@ -134,7 +63,10 @@ class Manager(Backend):
     name = "mp-manager"
     title = "multiprocessing.Manager"
     has_server = True
-    how = "A class of our own behind a manager on a Unix socket: one round trip per operation."
+    how = (
+        "A class of our own behind a manager on a Unix socket: one round trip per operation. A put"
+        " hands its tuple to who has waited longest, and wakes nobody else."
+    )
     _manager: StoreManager | None = None
 
     @classmethod
@@ -147,7 +79,8 @@ class Manager(Backend):
 
     def start(self, folder: Path, cpus: Sequence[int]) -> None:
         self._address, self._secret = str(folder / "manager.sock"), os.urandom(16)
-        self._manager = StoreManager(self._address, self._secret)
+        # Not a fork of this process, whose free memory the first tuples would fill unseen.
+        self._manager = StoreManager(self._address, self._secret, ctx=CONTEXT)
         self._manager.start(prepare, (tuple(cpus),))
 
     def stop(self) -> None:
@@ -189,31 +122,25 @@ class ManagerSpace(Handle):
     def first_of(self, spaces: Sequence[ManagerSpace], template: Fields, *, take: bool) -> Found:
         """A match in the first of these spaces that has one, in one round trip."""
         shape, key = self._schema.route(template)
-        names = [space.name for space in spaces]
-        place, fields, waited_s = self._call("get_first", names, shape.tag, key, take)
+        shelves = [(space.name, shape.tag) for space in spaces]
+        place, fields, waited_s = self._call("get_first", shelves, key, take)
         looks = len(spaces) if waited_s else 0
         return Found(fields, spaces[place], looks + place + 1, waited_s, 1)
 
-    def _item(self, fields: Fields) -> tuple[Key, Fields]:
+    def _item(self, fields: Fields) -> tuple[Shelf, str, Fields]:
         shape, key = self._schema.route(fields)
-        return (self.name, shape.tag, key or ""), fields
+        return (self.name, shape.tag), key or "", fields
 
     def put(self, *fields: Any) -> None:
         self._call("put", [self._item(fields)])
 
     def put_all(self, tuples: Iterable[Fields]) -> None:
-        batch = []
-        for fields in tuples:
-            batch.append(self._item(fields))
-            if len(batch) == BATCH:
-                self._call("put", batch)
-                batch = []
-        if batch:
-            self._call("put", batch)
+        for batch in in_batches(tuples, BATCH):
+            self._call("put", [self._item(fields) for fields in batch])
 
     def _get(self, template: Fields, *, take: bool, wait: bool) -> Any:
         shape, key = self._schema.route(template)
-        return self._call("get", self.name, shape.tag, key, take, wait)
+        return self._call("get", (self.name, shape.tag), key, take, wait)
 
     def take(self, *template: Any) -> Fields:
         fields: Fields = self._get(template, take=True, wait=True)
@@ -233,7 +160,7 @@ class ManagerSpace(Handle):
 
     def count(self, *template: Any) -> int:
         shape, key = self._schema.route(template)
-        count: int = self._call("count", self.name, shape.tag, key)
+        count: int = self._call("count", (self.name, shape.tag), key)
         return count
 
     def close(self) -> None:

@@ -25,6 +25,10 @@ class Queue(Backend):
         "A queue per shape. A put returns when the tuple is in a list of the putting process; a"
         " thread of its own pickles and sends it later. No reads, no keys."
     )
+    no_memory = (
+        "a queue has no store: what does not fit into its pipe of 64 KiB stays in the putting"
+        " process, as the objects that this had anyway"
+    )
 
     @classmethod
     def version(cls) -> str:

@@ -11,7 +11,7 @@ from tupelo.bench.backends.omniorb import OmniORB
 from tupelo.bench.backends.postgres import Postgres
 from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.redis import Redis
-from tupelo.bench.backends.rinda import Rinda
+from tupelo.bench.backends.rinda import InsideRinda, Rinda
 from tupelo.bench.backends.space import PrivateSpace, SharedSpace
 from tupelo.bench.backends.sqlite import DurableSQLite, SQLite
 from tupelo.bench.backends.udp import UDP
@@ -30,6 +30,7 @@ PEERS: tuple[type[Peer], ...] = (
     Postgres,
     JavaSpaces,
     Rinda,
+    InsideRinda,
     UDP,
     GRPC,
     OmniORB,

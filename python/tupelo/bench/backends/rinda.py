@@ -2,7 +2,9 @@
 
 Rinda finds a tuple by its first field where that is a symbol, and else looks at all: so the first
 field is made of space, tag and keys. Beside each worker runs a small Ruby program that does what it
-is told line by line; the way there and back is measured, and stands beside the figures.
+is told line by line; the way there and back is measured, and stands beside the figures. Of a batch
+the program times itself. `InsideRinda` is the same program with a tuple space of its own: what a
+put costs where no message is sent.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.backends.base import Backend, Fields, Handle, Schema, resident_bytes
+from tupelo.bench.backends.base import Backend, Fields, Handle, Schema
+from tupelo.bench.backends.batches import SelfTimed, in_batches
 from tupelo.bench.harness.lifetime import Server, die_with_parent
 
 if TYPE_CHECKING:
@@ -37,8 +40,8 @@ class Rinda(Backend):
     has_server = True
     how = (
         "Rinda::TupleSpace behind DRb on a Unix socket, a Ruby program per client told by lines of"
-        " JSON what to do. The newest tuple is taken first; a template's nil matches anything, so a"
-        " nil can not be asked for."
+        " JSON what to do; in mem it times its puts and takes itself. The newest tuple is taken"
+        " first; a template's nil matches anything, so a nil can not be asked for."
     )
     oldest_first = False
     how_to_install = "apt-get install ruby"
@@ -60,10 +63,10 @@ class Rinda(Backend):
         self._socket = str(socket)
         self.server = Server(["ruby", str(PROGRAMS / "server.rb"), str(socket)], folder, cpus)
         self.server.wait_until(socket.exists)
-        self._pid = self.server.process.pid
 
     def memory_bytes(self) -> int | None:
-        return resident_bytes(self._pid)
+        memory: int = program(self._socket, os.getpid()).tell("memory", [])
+        return memory
 
     def drop(self) -> None:
         cleaner = Program(self._socket)
@@ -75,20 +78,52 @@ class Rinda(Backend):
 
     def bridge_s(self, fields: Fields) -> float | None:
         """What it costs to tell the Ruby program about a tuple that it then ignores."""
-        beside = program(self._socket, os.getpid())
-        told = [as_json(value) for value in fields]
-        begin = perf_counter_ns()
-        for _ in range(BRIDGE_CALLS):
-            beside.tell("nothing", told)
-        return (perf_counter_ns() - begin) / BRIDGE_CALLS / 1e9
+        return telling_s(program(self._socket, os.getpid()), fields)
+
+
+class InsideRinda(Rinda):
+    """A Ruby program that has the space itself; nobody else can reach it."""
+
+    name = "rinda-inside"
+    title = "Rinda, in one process"
+    one_process = True
+    has_server = False
+    how = (
+        "Rinda::TupleSpace in the Ruby program that uses it, without DRb. It times its puts and"
+        " takes itself."
+    )
+    _program: Program | None = None
+
+    def start(self, folder: Path, cpus: Sequence[int]) -> None:
+        """Nothing: who opens a space starts its program."""
+
+    def drop(self) -> None:
+        """Nothing: a space ends when it is closed, or with the process that opened it."""
+
+    def open(self, space: str) -> Handle:
+        self._program = Program()
+        return InsideRindaSpace(self._program, self.schema, space)
+
+    def memory_bytes(self) -> int | None:
+        if self._program is None:
+            return None
+        memory: int = self._program.tell("memory", [])
+        return memory
+
+    def bridge_s(self, fields: Fields) -> float | None:
+        """As for the one with a server: it is the same program."""
+        beside = Program()
+        cost_s = telling_s(beside, fields)
+        beside.close()
+        return cost_s
 
 
 class Program:
-    """The Ruby program beside a client."""
+    """The Ruby program beside a client; with a space of its own if there is no socket."""
 
-    def __init__(self, socket: str) -> None:
+    def __init__(self, *socket: str) -> None:
         self._process = subprocess.Popen(
-            ["ruby", str(PROGRAMS / "client.rb"), socket],
+            ["ruby", str(PROGRAMS / "client.rb"), *socket],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             preexec_fn=die_with_parent,  # noqa: PLW1509 - one call of the system
@@ -116,6 +151,15 @@ def program(socket: str, process: int) -> Program:
     return Program(socket)
 
 
+def telling_s(beside: Program, fields: Fields) -> float:
+    """What it costs to tell a program about a tuple that it then ignores."""
+    told = [as_json(value) for value in fields]
+    begin = perf_counter_ns()
+    for _ in range(BRIDGE_CALLS):
+        beside.tell("nothing", told)
+    return (perf_counter_ns() - begin) / BRIDGE_CALLS / 1e9
+
+
 def as_json(value: Any) -> Any:
     """A value or a pattern, as the Ruby program understands it."""
     if isinstance(value, bytes):
@@ -130,7 +174,7 @@ def from_json(value: Any) -> Any:
     return base64.b64decode(value["bytes"]) if isinstance(value, dict) else value
 
 
-class RindaSpace(Handle):
+class RindaSpace(SelfTimed):
     """One space, held by one process."""
 
     def __init__(self, program: Program, schema: Schema, space: str) -> None:
@@ -142,6 +186,13 @@ class RindaSpace(Handle):
         first = ANY if key is None else {"shelf": f"{shelf}:{key}"}
         return [first, shelf, *map(as_json, fields)]
 
+    def put_each(self, tuples: Sequence[Fields]) -> int:
+        return int(self._program.tell("put_each", list(map(self._told, tuples))))
+
+    def take_each(self, templates: Sequence[Fields]) -> tuple[int, list[Fields]]:
+        take_ns, taken = self._program.tell("take_each", list(map(self._told, templates)))
+        return int(take_ns), [tuple(map(from_json, found[2:])) for found in taken]
+
     def _ask(self, verb: str, template: Fields) -> Any:
         found = self._program.tell(verb, self._told(template))
         return None if found is None else tuple(map(from_json, found[2:]))
@@ -150,14 +201,8 @@ class RindaSpace(Handle):
         self._program.tell("put", self._told(fields))
 
     def put_all(self, tuples: Iterable[Fields]) -> None:
-        batch = []
-        for fields in tuples:
-            batch.append(self._told(fields))
-            if len(batch) == BATCH:
-                self._program.tell("put_all", batch)
-                batch = []
-        if batch:
-            self._program.tell("put_all", batch)
+        for batch in in_batches(tuples, BATCH):
+            self._program.tell("put_all", list(map(self._told, batch)))
 
     def take(self, *template: Any) -> Fields:
         fields: Fields = self._ask("take", template)
@@ -180,3 +225,10 @@ class RindaSpace(Handle):
 
     def close(self) -> None:
         """Leave the program to the other spaces; it ends with this process."""
+
+
+class InsideRindaSpace(RindaSpace):
+    """A space in a program of its own."""
+
+    def close(self) -> None:
+        self._program.close()

@@ -83,6 +83,7 @@ class PrivateSpace(SharedSpace):
 
     name = "tupelo-mem"
     title = "Tupelo, mem://"
+    one_process = True
     scheme: ClassVar[str] = "mem"
 
     def create(self, schema: Schema, spaces: Sequence[str], size_bytes: int) -> None:

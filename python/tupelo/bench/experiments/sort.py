@@ -87,11 +87,10 @@ class Sort(Experiment):
     main = (RESPONSE, "speed-up", "work-normalised speed-up")
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
-        left_out = ("tupelo-mem", "sqlite-durable")
         return [
             peer
             for peer in all_peers
-            if peer.name not in left_out
+            if not (peer.one_process or peer.name == "sqlite-durable")
             and (
                 issubclass(peer, Backend | NativeCaller)
                 or (issubclass(peer, Caller) and peer.bytes_max is None)

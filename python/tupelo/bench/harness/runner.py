@@ -135,6 +135,8 @@ class Job:
     """How long it takes beside other jobs, roughly."""
     rank: int = 0
     """The lower, the more it tells: where time is short, those of the lowest rank are run first."""
+    lack: str | None = None
+    """Why this peer can not do it, whatever the schema; None if it can."""
     where: Where | None = None
     """Where its server and clients run; None for the placement of the experiment."""
 
@@ -221,7 +223,7 @@ class Runner:
         left_weight = sum(cell.job.weight for cell in cells)
         for cell in sorted(cells, key=lambda cell: cell.job.rank):
             job = cell.job
-            lack = peer.lacks(job.schema) if isinstance(peer, Backend) else None
+            lack = job.lack or (peer.lacks(job.schema) if isinstance(peer, Backend) else None)
             smaller = over.get(job.family)
             if lack:
                 cell.closed = True

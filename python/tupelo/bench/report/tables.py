@@ -2,7 +2,8 @@
 
 A figure is the mean, where there is room with the least and the greatest of the repeats; behind it
 stands how many times the first backend's that is. A tilde says that the two do not differ
-significantly, a question mark that there are too few repeats to tell.
+significantly, a question mark that there are too few repeats to tell. Where there is no figure it
+says why, as the record does ("can not", "over budget"), if that knows.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tupelo.bench.harness.statistics import can_tell, differ
 from tupelo.bench.report.units import between, digits, quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tupelo.bench.harness.record import Measure, Run
 
@@ -51,8 +52,13 @@ def tables(
     """
     measures = run.of(experiment)
     wanted = metrics(measures) if only is None else [m for m in metrics(measures) if m in only]
+    reasons = {
+        (told(remark.parameters), remark.backend): remark.why
+        for remark in run.remarks
+        if remark.experiment == experiment
+    }
     return [
-        _table([m for m in measures if m.metric == metric], metric, narrow=narrow)
+        _table([m for m in measures if m.metric == metric], metric, reasons, narrow=narrow)
         for metric in wanted
     ]
 
@@ -95,27 +101,44 @@ def span(counts: Sequence[int]) -> str:
     return str(least) if least == greatest else f"{least} to {greatest}"
 
 
-def _table(measures: Sequence[Measure], metric: str, *, narrow: bool) -> Table:
-    backends = list(dict.fromkeys(measure.backend for measure in measures))
+def _table(
+    measures: Sequence[Measure],
+    metric: str,
+    reasons: Mapping[tuple[str, str], str],
+    *,
+    narrow: bool,
+) -> Table:
     rows: dict[str, dict[str, Measure]] = {}
     for measure in measures:
         rows.setdefault(told(measure.parameters), {})[measure.backend] = measure
+    present = [measure.backend for measure in measures]
+    absent = [backend for parameters, backend in reasons if parameters in rows]
+    backends = list(dict.fromkeys([*present, *absent]))
     return Table(
         title=metric,
         heads=("", *backends),
         rows=tuple(
             (
                 parameters,
-                *(_cell(cells, backend, backends[0], narrow=narrow) for backend in backends),
+                *(
+                    _cell(
+                        cells,
+                        (backend, backends[0]),
+                        reasons.get((parameters, backend), "-"),
+                        narrow=narrow,
+                    )
+                    for backend in backends
+                ),
             )
             for parameters, cells in rows.items()
         ),
     )
 
 
-def _cell(cells: dict[str, Measure], backend: str, first: str, *, narrow: bool) -> str:
+def _cell(cells: dict[str, Measure], pair: tuple[str, str], reason: str, *, narrow: bool) -> str:
+    backend, first = pair
     if backend not in cells:
-        return "-"
+        return reason
     measure = cells[backend]
     text = quantity(measure.summary.mean, measure.unit) if narrow else mean_of(measure)
     if backend == first or first not in cells:

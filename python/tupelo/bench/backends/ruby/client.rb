@@ -1,11 +1,13 @@
 # A client of the Rinda server, told by lines of JSON what to do: [verb, argument].
 #
-# It runs beside a worker of the suite. A line "nothing" is answered at once: what that takes is what
-# the way from Python to Ruby costs.
+# It runs beside a worker of the suite; started without a socket it has a space of its own instead. A
+# line "nothing" is answered at once: what that takes is what the way from Python to Ruby costs. "put_each"
+# and "take_each" time themselves, so that this way is not in their figures.
 require 'base64'
 require 'drb/unix'
 require 'json'
 require 'rinda/rinda'
+require_relative 'front'
 
 KINDS = { 'int' => Integer, 'str' => String, 'float' => Float, 'bytes' => String }.freeze
 
@@ -24,7 +26,34 @@ def to_json_value(value)
   { 'bytes' => Base64.strict_encode64(value) }
 end
 
-front = DRbObject.new_with_uri("drbunix:#{ARGV[0]}")
+def tuple_from(values)
+  values.map { |value| from_json(value) }
+end
+
+def tuple_to(found)
+  found.map { |value| to_json_value(value) }
+end
+
+def now_ns
+  Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
+end
+
+# One after the other, as a program would; what the values look like in JSON is not its business.
+def put_each(front, tuples)
+  tuples = tuples.map { |tuple| tuple_from(tuple) }
+  begin_ns = now_ns
+  tuples.each { |tuple| front.write(tuple) }
+  now_ns - begin_ns
+end
+
+def take_each(front, templates)
+  templates = templates.map { |template| tuple_from(template) }
+  begin_ns = now_ns
+  taken = templates.map { |template| front.take(template, nil) }
+  [now_ns - begin_ns, taken.map { |found| tuple_to(found) }]
+end
+
+front = ARGV.empty? ? Front.new : DRbObject.new_with_uri("drbunix:#{ARGV[0]}")
 waits = { 'take' => [:take, nil], 'read' => [:read, nil], 'try_take' => [:take, 0], 'try_read' => [:read, 0] }
 $stdout.sync = true
 
@@ -33,15 +62,17 @@ $stdin.each_line do |line|
   answer =
     case verb
     when 'nothing' then nil
-    when 'put' then front.write(argument.map { |value| from_json(value) })
-    when 'put_all' then front.write_all(argument.map { |tuple| tuple.map { |v| from_json(v) } })
-    when 'count' then front.count(argument.map { |value| from_json(value) })
+    when 'put' then front.write(tuple_from(argument))
+    when 'put_all' then front.write_all(argument.map { |tuple| tuple_from(tuple) })
+    when 'put_each' then put_each(front, argument)
+    when 'take_each' then take_each(front, argument)
+    when 'count' then front.count(tuple_from(argument))
+    when 'memory' then front.memory_bytes
     when 'clear' then front.clear
     else
       method, patience = waits.fetch(verb)
       begin
-        found = front.public_send(method, argument.map { |value| from_json(value) }, patience)
-        found.map { |value| to_json_value(value) }
+        tuple_to(front.public_send(method, tuple_from(argument), patience))
       rescue Rinda::RequestExpiredError
         nil
       end

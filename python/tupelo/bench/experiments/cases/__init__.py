@@ -58,8 +58,8 @@ class Cases(Experiment):
     share = 0.3
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
-        one_process = ("tupelo-mem", "sqlite-durable")
-        return [peer for peer in super().peers(all_peers) if peer.name not in one_process]
+        found = [peer for peer in super().peers(all_peers) if not peer.one_process]
+        return [peer for peer in found if peer.name != "sqlite-durable"]
 
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
         ours = peer.name == OURS

@@ -15,8 +15,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.backends.base import Schema, Shape
+from tupelo.bench.backends.base import Schema
 from tupelo.bench.experiments.base import Experiment
+from tupelo.bench.experiments.mem import memory
 from tupelo.bench.experiments.mem.client import BATCH, SPACE, keyed, unkeyed
 from tupelo.bench.experiments.mem.entries import (
     ENTRIES,
@@ -25,6 +26,7 @@ from tupelo.bench.experiments.mem.entries import (
     EntryPlan,
     KeyPlan,
     Plan,
+    key_tuples,
 )
 from tupelo.bench.harness.runner import Job
 from tupelo.bench.report.figure import Figure, bars, lines
@@ -55,7 +57,7 @@ class Mem(Experiment):
     source = "Grapentin, Plauth, Polze: MemSpaces, CANDAR 2017"
     question = "What do a put and a take cost, and does a fuller space slow them down?"
     where = "apart"
-    main = ("put", "take", "memory per tuple")
+    main = ("put", "take", "bridge", memory.METRIC)
     share = 0.2
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
@@ -66,9 +68,9 @@ class Mem(Experiment):
         found = []
         for entry in ENTRIES:
             for fill in (0, 500) if quick else (*FILLS, *FURTHER.get(entry.name, ())):
-                schema = Schema((Shape(entry.name, 1 + min(entry.elements, 1), awaited=False),))
                 parameters = {"entry": entry.name, "fill": fill, "placement": "apart"}
-                found.append(self._job(parameters, unkeyed, EntryPlan(fill, entry=entry), schema))
+                plan: Plan = EntryPlan(fill, entry=entry)
+                found.append(self._job(parameters, unkeyed, plan, entry.schema))
         for field, shape in KEYED.items():
             for fill in (0, 500) if quick else KEYED_FILLS:
                 parameters = {"entry": f"key {field}", "fill": fill, "placement": "apart"}
@@ -82,7 +84,8 @@ class Mem(Experiment):
                 )
                 for job in beside
             ]  # fmt: skip
-        return [self._with_cycles(job, peer, options) for job in found]
+        found = [self._with_cycles(job, peer, options) for job in found]
+        return found + memory.jobs(peer, kinds(), options)
 
     def _job(self, parameters: dict[str, Any], once: Any, plan: Plan, schema: Schema) -> Job:
         fill = plan.fill
@@ -110,7 +113,7 @@ class Mem(Experiment):
     def figures(self, run: Run) -> list[Figure]:
         found = []
         names = [entry.name for entry in ENTRIES]
-        fills = sorted({measure.parameters["fill"] for measure in run.of(self.name)})
+        fills = sorted({measure.parameters["fill"] for measure in run.find(self.name, "put")})
         for metric in ("put", "take"):
             for fill in fills[:2]:
                 how_full = f"{whole(fill)} tuples there" if fill else "empty space"
@@ -128,9 +131,20 @@ class Mem(Experiment):
             title = f"Take by a key, out of {whole(fills[-1])} tuples"
             fixed = {"fill": fills[-1], "placement": "apart"}
             found.append(bars(run, "mem", "take", "entry", keys, fixed=fixed, title=title))
-            title = f"Memory per tuple, {whole(fills[1])} tuples there"
-            fixed = {"fill": fills[1], "placement": "apart"}
-            found.append(
-                bars(run, "mem", "memory per tuple", "entry", names, fixed=fixed, title=title)
-            )
+        title = "Memory per tuple"
+        fixed = {"placement": "apart"}
+        found.append(bars(run, "mem", memory.METRIC, "entry", names, fixed=fixed, title=title))
         return found
+
+
+def kinds() -> list[memory.Kind]:
+    """All tuples, as the measurement of their memory wants them."""
+    return [
+        *(memory.Kind(e.name, e.payload_bytes, e.schema, e.many) for e in ENTRIES),
+        *(
+            memory.Kind(
+                f"key {field}", KEYED_BYTES, Schema((shape,)), partial(key_tuples, field=field)
+            )
+            for field, shape in KEYED.items()
+        ),
+    ]

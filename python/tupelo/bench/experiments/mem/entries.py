@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import random
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.backends.base import Shape
+from tupelo.bench.backends.base import Schema, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tupelo.bench.backends.base import Backend
+    from tupelo.bench.backends.base import Backend, Fields
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class Entry:
         import numpy as np
 
         return self.elements * (np.dtype(self.dtype).itemsize if self.dtype else 4)
+
+    @property
+    def schema(self) -> Schema:
+        """The one shape of such a tuple."""
+        return Schema((Shape(self.name, 1 + min(self.elements, 1), awaited=False),))
 
     def fields(self, backend: Backend, seed: int) -> tuple[Any, ...]:
         """A tuple of this type."""
@@ -73,6 +79,20 @@ KEYED = {
     "first": Shape("keyed-first", 3, (0,), tag_at=1, awaited=False),
     "last": Shape("keyed-last", 3, (2,), awaited=False),
 }
+
+
+def key_tuple(field: str, key: int) -> Fields:
+    """A tuple with that key."""
+    tag = KEYED[field].tag
+    return (key, tag, 7) if field == "first" else (tag, 7, key)
+
+
+def key_tuples(backend: Backend, seed: int, count: int, *, field: str) -> Iterator[Fields]:
+    """So many of them, each with a key of its own, in no order."""
+    del backend
+    keys = list(range(count))
+    random.Random(seed).shuffle(keys)
+    return (key_tuple(field, key) for key in keys)
 
 
 @dataclass(frozen=True)

@@ -68,9 +68,9 @@ class RPC(Experiment):
     share = 0.15
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
-        left_out = ("tupelo-mem", "sqlite-durable")
         wanted = (Backend, Caller, NativeCaller)
-        return [p for p in all_peers if issubclass(p, wanted) and p.name not in left_out]
+        found = [p for p in all_peers if issubclass(p, wanted) and not p.one_process]
+        return [peer for peer in found if peer.name != "sqlite-durable"]
 
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
         quick = options.quick

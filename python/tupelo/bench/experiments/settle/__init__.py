@@ -58,7 +58,7 @@ class Settle(Experiment):
     share = 0.3
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
-        return [peer for peer in super().peers(all_peers) if peer.name != "tupelo-mem"]
+        return [peer for peer in super().peers(all_peers) if not peer.one_process]
 
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
         del peer

@@ -1,0 +1,49 @@
+"""The sources of JavaSpaces' entry classes: one per shape, and a subclass of it per space.
+
+A template of a class is matched by the entries of its subclasses: so one of a shape's own class
+asks all spaces at once, one of a subclass asks a single space.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tupelo.bench.backends.base import Shape
+
+
+def class_name(shape: Shape, space: str = "") -> str:
+    """The class of a shape, or the subclass of it in a space."""
+    told = f"{space} {shape.tag}"
+    words = "".join(letter if letter.isalnum() else " " for letter in told).title()
+    return f"{words.replace(' ', '')}{shape.arity}"
+
+
+def shape_class(shape: Shape) -> str:
+    """The source of a shape's class."""
+    name, fields = class_name(shape), [f"f{number}" for number in range(shape.arity)]
+    lines = [
+        f"public class {name} implements Entries.Shape {{",
+        *(f"  public Object {field};" for field in fields),
+        f"  public {name}() {{}}",
+        f"  public {name}({', '.join(f'Object {field}' for field in fields)}) {{",
+        *(f"    this.{field} = {field};" for field in fields),
+        "  }",
+        f"  public Object[] values() {{ return new Object[] {{{', '.join(fields)}}}; }}",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def space_class(shape: Shape, space: str) -> str:
+    """The source of a shape's class in one of several spaces."""
+    name, fields = class_name(shape, space), [f"f{number}" for number in range(shape.arity)]
+    lines = [
+        f"public final class {name} extends {class_name(shape)} {{",
+        f"  public {name}() {{}}",
+        f"  public {name}({', '.join(f'Object {field}' for field in fields)}) {{",
+        f"    super({', '.join(fields)});",
+        "  }",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
