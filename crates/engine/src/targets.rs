@@ -316,19 +316,20 @@ impl Engine {
     /// if there are none.
     pub(crate) fn lock_all(
         &self,
-        shapes: impl IntoIterator<Item = u32>,
+        shapes: impl IntoIterator<Item = u32, IntoIter: Clone>,
     ) -> Result<Option<Section<'_>>, Error> {
-        let shapes: Vec<u32> = shapes.into_iter().collect();
-        let Some((first, others)) = shapes.split_first() else { return Ok(None) };
+        let shapes = shapes.into_iter();
+        let mut others = shapes.clone();
+        let Some(first) = others.next() else { return Ok(None) };
         loop {
-            let mut section = Section::enter(&self.memory, stripe::scope_of(*first))?;
-            for shape in others {
-                section.enter_also(stripe::scope_of(*shape))?;
+            let mut section = Section::enter(&self.memory, stripe::scope_of(first))?;
+            for shape in others.clone() {
+                section.enter_also(stripe::scope_of(shape))?;
             }
             let is_behind =
-                |shape: &&u32| timers::is_behind(Stripe::of_shape(section.view(), **shape));
-            let Some(late) = shapes.iter().find(is_behind) else { return Ok(Some(section)) };
-            let scope = stripe::scope_of(*late);
+                |shape: &u32| timers::is_behind(Stripe::of_shape(section.view(), *shape));
+            let Some(late) = shapes.clone().find(is_behind) else { return Ok(Some(section)) };
+            let scope = stripe::scope_of(late);
             drop(section);
             self.catch_up(scope)?;
         }

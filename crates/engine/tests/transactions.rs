@@ -341,7 +341,7 @@ fn several_spaces_change_together_x1() {
         let expected = if ends_well { (vec![], vec![1]) } else { (vec![1], vec![]) };
         assert_eq!((contents(&one), contents(&two)), expected);
     }
-    let too_many = std::iter::repeat_with(|| Arc::clone(&one)).take(17).collect();
+    let too_many = std::iter::repeat_with(|| Arc::clone(&one)).take(17);
     let refused = Transaction::begin(too_many, LONG).unwrap_err();
     assert_eq!(refused, Error::LimitExceeded { what: "spaces in one transaction", limit: 16 });
 }

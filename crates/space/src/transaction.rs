@@ -1,6 +1,6 @@
 //! Transactions: operations on one or several spaces that take effect together, or not at all (rules X1 to X6).
 
-use std::sync::{Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -64,8 +64,10 @@ impl Space {
         for (index, space) in spaces.iter().enumerate() {
             require_fit(&spaces[..index], space)?;
         }
-        let engines = spaces.iter().map(|space| space.engine().cloned());
-        let engines = engines.collect::<Result<_, _>>()?;
+        for space in &spaces {
+            space.engine()?; // it is open
+        }
+        let engines = spaces.iter().map(|space| Arc::clone(&space.inner.engine));
         let inner = tupelo_engine::Transaction::begin(engines, ttl)?;
         // The engine's own moment, and never before it: who waits until then is told that it is over.
         let left = inner.time_left();

@@ -1,10 +1,11 @@
 //! The commit of a transaction: every stripe concerned is locked, in every space, and one store makes all of it so
 //! (rules X1, C1).
 
+use smallvec::SmallVec;
 use tupelo_shm::{Section, commit_together};
 
 use super::part::Part;
-use super::{State, Transaction};
+use super::{Few, State, Transaction};
 use crate::Engine;
 use crate::claim::list::List;
 use crate::claim::{Place, kinds_of};
@@ -22,7 +23,7 @@ struct Change<'a> {
     part: &'a Part,
     incoming: Vec<(Incoming<'a>, u32)>,
     /// Of everything that it touches, ascending.
-    shapes: Vec<u32>,
+    shapes: SmallVec<[u32; 2]>,
 }
 
 impl Transaction {
@@ -35,15 +36,17 @@ impl Transaction {
     /// nothing happened yet, and the transaction is open.
     pub fn commit(&mut self) -> Result<(), Error> {
         self.require_open()?;
-        let mut parts: Vec<&Part> = self.parts.iter().filter(|part| !part.is_idle()).collect();
+        let mut parts: Few<&Part> = self.parts.iter().filter(|part| !part.is_idle()).collect();
         // Always in the same order, whoever commits, so that no two wait for each other.
         parts.sort_by_key(|part| part.engine.segment().identity().uuid);
         let Some(wakes) = commit_parts(&parts, self.term.end_ms)? else {
+            drop(parts);
             return Err(self.run_out()?);
         };
         for (delivery, part) in wakes.into_iter().zip(&parts) {
             delivery.wake(&part.engine);
         }
+        drop(parts);
         self.state = State::Committed;
         self.parts.clear();
         Ok(())
@@ -51,9 +54,9 @@ impl Transaction {
 }
 
 /// Commits, as often as something is missing; `None` if something was lost before.
-fn commit_parts(parts: &[&Part], end_ms: u64) -> Result<Option<Vec<Delivery>>, Error> {
-    let fields: Vec<_> = parts.iter().map(|part| part.own.fields()).collect();
-    let refs: Vec<_> =
+fn commit_parts(parts: &[&Part], end_ms: u64) -> Result<Option<Few<Delivery>>, Error> {
+    let fields: Few<_> = parts.iter().map(|part| part.own.fields()).collect();
+    let refs: Few<_> =
         parts.iter().zip(&fields).map(|(part, fields)| part.own.refs(fields)).collect();
     let changes = parts.iter().zip(&refs).map(|(part, refs)| {
         let mut incoming = part.engine.all_incoming(refs)?;
@@ -63,12 +66,13 @@ fn commit_parts(parts: &[&Part], end_ms: u64) -> Result<Option<Vec<Delivery>>, E
         }
         let held = part.held().chain(part.locks.all().map(|lock| &lock.place));
         let held = held.map(|place| stripe::shape_of(place.scope));
-        let mut shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).chain(held).collect();
+        let mut shapes: SmallVec<[u32; 2]> =
+            incoming.iter().map(|(_, shape)| *shape).chain(held).collect();
         shapes.sort_unstable();
         shapes.dedup();
         Ok(Change { part, incoming, shapes })
     });
-    let changes: Vec<Change<'_>> = changes.collect::<Result<_, Error>>()?;
+    let changes: Few<Change<'_>> = changes.collect::<Result<_, Error>>()?;
     loop {
         match commit_once(&changes, end_ms) {
             Ok(done) => {
@@ -106,16 +110,16 @@ fn make_room(changes: &[Change<'_>], index: usize) -> Result<bool, Error> {
 fn commit_once(
     changes: &[Change<'_>],
     end_ms: u64,
-) -> Result<Option<Vec<Delivery>>, (usize, Error)> {
+) -> Result<Option<Few<Delivery>>, (usize, Error)> {
     let is_alone = changes.len() == 1;
-    let mut sections = Vec::with_capacity(changes.len());
+    let mut sections: Few<Section<'_>> = Few::with_capacity(changes.len());
     for (index, change) in changes.iter().enumerate() {
         sections.push(change.enter(is_alone).map_err(|error| (index, error))?);
     }
     if end_ms <= timers::now_ms() {
         return Ok(None);
     }
-    let mut wakes = Vec::new();
+    let mut wakes = Few::new();
     for (index, (change, section)) in changes.iter().zip(&mut sections).enumerate() {
         match change.apply(section).map_err(|error| (index, error))? {
             Some(delivery) => wakes.push(delivery),
@@ -135,7 +139,10 @@ impl<'a> Change<'a> {
     fn enter(&self, is_alone: bool) -> Result<Section<'a>, Error> {
         let engine: &'a Engine = &self.part.engine;
         if is_alone {
-            engine.lock_shapes(self.shapes.iter().copied())
+            match engine.lock_all(self.shapes.iter().copied())? {
+                Some(section) => Ok(section),
+                None => unreachable!("a part that is not idle touches a shape"),
+            }
         } else {
             engine.lock_entirely(&self.shapes)
         }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tupelo_shm::{GROUP_MAX, process::fork_generation};
 
 use crate::Engine;
@@ -24,10 +25,13 @@ use crate::error::Error;
 use crate::timers;
 use part::Part;
 
+/// Of spaces, tuples and the like: most transactions have one of each, which needs no allocation.
+type Few<T> = SmallVec<[T; 1]>;
+
 /// Operations on spaces that take effect together. Dropped before it commits, it is aborted: everything is as it was
 /// (rule X5).
 pub struct Transaction {
-    parts: Vec<Part>,
+    parts: Few<Part>,
     ttl: Duration,
     begin_ms: u64,
     term: Term,
@@ -97,13 +101,16 @@ impl Transaction {
     /// # Errors
     ///
     /// [`Error::LimitExceeded`] for too many spaces.
-    pub fn begin(engines: Vec<Arc<Engine>>, ttl: Duration) -> Result<Self, Error> {
+    pub fn begin(
+        engines: impl IntoIterator<Item = Arc<Engine>>,
+        ttl: Duration,
+    ) -> Result<Self, Error> {
+        let parts: Few<Part> = engines.into_iter().map(Part::new).collect();
         let limit = GROUP_MAX as usize;
-        if engines.len() > limit {
+        if parts.len() > limit {
             return Err(Error::LimitExceeded { what: "spaces in one transaction", limit });
         }
         let (begin_ms, end_ms) = timers::now_and_in(ttl);
-        let parts = engines.into_iter().map(Part::new).collect();
         let (state, fork_generation) = (State::Open, fork_generation());
         let term = Term { end_ms, number: BEGUN.fetch_add(1, Ordering::Relaxed) };
         Ok(Self { parts, ttl, begin_ms, term, state, fork_generation })
@@ -177,7 +184,7 @@ impl Transaction {
 
     /// Gives everything back. What can not be given back now comes back when the lease ends; the first error says why.
     fn release(&mut self) -> Result<(), Error> {
-        let released: Vec<_> = self.parts.iter_mut().map(Part::release).collect();
+        let released: Few<_> = self.parts.iter_mut().map(Part::release).collect();
         released.into_iter().collect()
     }
 }

@@ -5,8 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use smallvec::SmallVec;
 use tupelo_tuple::{Field, PatternRef, TemplateRef, TupleRef};
 
+use super::Few;
 use crate::find::{Order, beats, chosen};
 use crate::index::key::{Key, tag_of_fields};
 use crate::put::Incoming;
@@ -20,9 +22,13 @@ const SCANNED_MAX: usize = 16;
 /// Which of a transaction's own tuples: they count up in the order of the puts.
 pub(super) type Number = u64;
 
+/// The fields of a tuple: few, as a rule.
+pub(super) type Fields<'f> = SmallVec<[Field<'f>; 4]>;
+
 /// The tuples, oldest first.
 pub(super) struct Own {
-    all: BTreeMap<Number, One>,
+    /// In boxes, since a map makes room for eleven at once: most transactions put few.
+    all: BTreeMap<Number, Box<One>>,
     shapes: Vec<OfShape>,
     next: Number,
     seed: u64,
@@ -56,7 +62,7 @@ impl Own {
     pub(super) fn put(&mut self, incoming: &Incoming<'_>) {
         let shape = self.shape_of(&incoming.kinds);
         self.shapes[shape].add(self.next, incoming.fields, self.seed);
-        self.all.insert(self.next, One { copy: TupleCopy::of(incoming), shape });
+        self.all.insert(self.next, Box::new(One { copy: TupleCopy::of(incoming), shape }));
         self.next += 1;
     }
 
@@ -153,12 +159,12 @@ impl Own {
     }
 
     /// The fields of each, for [`Own::refs`].
-    pub(super) fn fields(&self) -> Vec<Vec<Field<'_>>> {
+    pub(super) fn fields(&self) -> Few<Fields<'_>> {
         self.all.values().map(|one| one.copy.view().fields().collect()).collect()
     }
 
     /// All of them, in the form that a put takes.
-    pub(super) fn refs<'f>(&self, fields: &'f [Vec<Field<'f>>]) -> Vec<TupleRef<'f>> {
+    pub(super) fn refs<'s>(&'s self, fields: &'s [Fields<'_>]) -> Few<TupleRef<'s>> {
         let refs = fields.iter().zip(self.all.values());
         refs.map(|(fields, one)| TupleRef { fields, class: one.copy.view().class() }).collect()
     }
@@ -182,7 +188,7 @@ impl OfShape {
     /// Those that can match, oldest first; `None` if there are none.
     fn candidates(
         &mut self,
-        all: &BTreeMap<Number, One>,
+        all: &BTreeMap<Number, Box<One>>,
         patterns: &[PatternRef<'_>],
         seed: u64,
     ) -> Option<&BTreeSet<Number>> {
@@ -194,7 +200,7 @@ impl OfShape {
     }
 
     /// Which index is over the fields in `mask`; it is built, if that pays. `None` if there is none.
-    fn index(&mut self, all: &BTreeMap<Number, One>, mask: u32, seed: u64) -> Option<usize> {
+    fn index(&mut self, all: &BTreeMap<Number, Box<One>>, mask: u32, seed: u64) -> Option<usize> {
         let slot = self.indexes.iter().position(|index| index.mask == mask);
         let pays =
             || mask != 0 && self.numbers.len() > SCANNED_MAX && self.indexes.len() < INDEXES_MAX;
