@@ -20,8 +20,8 @@ use crate::error::Error;
 use crate::mapping::Mapping;
 use crate::process;
 
-/// Every range begins at a multiple of this, so that huge pages fit where the system grants them.
-const ALIGN_BYTES: usize = 2 << 20;
+/// The size of a huge page. Every range begins at a multiple of it, so that they fit where the system grants them.
+pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// How many mapped files without users are kept; each costs a file handle.
 const IDLE_MAX: usize = 64;
@@ -152,14 +152,14 @@ const PRIVATE: MapFlags = MapFlags::FIXED.union(MapFlags::NORESERVE).union(MapFl
 fn reserve(bytes: usize) -> Result<AddressRange, Error> {
     assert!(bytes > 0, "a mapping has at least one byte");
     let too_many = || refused(bytes, Errno::NOMEM);
-    let range_bytes = bytes.checked_next_multiple_of(ALIGN_BYTES).ok_or_else(too_many)?;
-    let padded_bytes = range_bytes.checked_add(ALIGN_BYTES).ok_or_else(too_many)?;
+    let range_bytes = bytes.checked_next_multiple_of(HUGE_PAGE_BYTES).ok_or_else(too_many)?;
+    let padded_bytes = range_bytes.checked_add(HUGE_PAGE_BYTES).ok_or_else(too_many)?;
     let how = PRIVATE.difference(MapFlags::FIXED);
     // SAFETY: without FIXED the system chooses addresses that nobody uses.
     let start = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), padded_bytes, ACCESS, how) };
     let start = start.map_err(|errno| refused(bytes, errno))?.cast::<u8>();
-    // SAFETY: alignment skips less than ALIGN_BYTES, and the reservation is longer than that.
-    let base = unsafe { start.add(start.align_offset(ALIGN_BYTES)) };
+    // SAFETY: alignment skips less than HUGE_PAGE_BYTES, and the reservation is longer than that.
+    let base = unsafe { start.add(start.align_offset(HUGE_PAGE_BYTES)) };
     Ok(AddressRange { base, bytes: range_bytes })
 }
 

@@ -20,12 +20,12 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, OnceLock};
 
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, StatVfs};
 use rustix::io::Errno;
 use rustix::mm::Advice;
 use rustix::process::{Resource, getrlimit};
 
-use crate::addresses::{self, AddressRange, FileIdentity};
+use crate::addresses::{self, AddressRange, FileIdentity, HUGE_PAGE_BYTES};
 use crate::error::{Error, Limit};
 use crate::segment::Directory;
 use crate::{headroom, process};
@@ -145,6 +145,7 @@ impl Mapping {
         headroom::claim(range.len() as u64)?;
         let Some(file) = &self.file else { return Ok(()) };
         check_file_size_limit(range.end)?;
+        self.take_huge_pages(file, &range);
         // All at once: then the kernel refuses what can not fit before it takes any of it.
         let mut step_bytes = range.len();
         let mut next = range.start;
@@ -159,6 +160,43 @@ impl Mapping {
             }
         }
         Ok(())
+    }
+
+    /// Has the system put huge pages behind the whole blocks in `range`, where it has any. A walk through a million tuples,
+    /// or to one of them, then misses the processor's table of pages far less often; and nobody has to be shown
+    /// each small page the first time.
+    ///
+    /// A block with one page in it is made into a huge one, which fills it with zeros: that is also faster than to get its 512
+    /// small pages. Asked for like that, a huge page is given whatever the mount and the system prefer for shared
+    /// memory, but for "deny". Where it is not given, small pages follow. Where the file system has no room for the whole
+    /// range nothing is taken.
+    fn take_huge_pages(&self, file: &File, range: &Range<usize>) {
+        let page_bytes = rustix::param::page_size();
+        let has_room = |status: StatVfs| {
+            status.f_blocks == 0 || status.f_bavail * status.f_frsize >= range.len() as u64
+        };
+        if range.len() < HUGE_PAGE_BYTES || !rustix::fs::fstatvfs(file).is_ok_and(has_room) {
+            return;
+        }
+        let mut block = range.start.next_multiple_of(HUGE_PAGE_BYTES);
+        while block + HUGE_PAGE_BYTES <= range.end {
+            let last = (block + HUGE_PAGE_BYTES - page_bytes) as u64;
+            if rustix::fs::fallocate(file, FallocateFlags::empty(), last, page_bytes as u64)
+                .is_err()
+            {
+                return; // the whole range is asked for next, and its error says why
+            }
+            // SAFETY: `check` has shown that the block is inside the mapping.
+            let start = unsafe { self.base().add(block) };
+            // SAFETY: the pages are ours (P1), and keep their contents: what is there is copied, the rest is zero, as
+            // it would be. An error changes nothing.
+            let given =
+                unsafe { libc::madvise(start.cast(), HUGE_PAGE_BYTES, libc::MADV_COLLAPSE) };
+            if given != 0 {
+                return;
+            }
+            block += HUGE_PAGE_BYTES;
+        }
     }
 
     /// Takes the memory behind `range` away; it reads as zero afterwards and must be committed again

@@ -1,0 +1,92 @@
+//! Large growth gets huge pages where the system gives them, and is what it was in every other respect.
+#![allow(
+    unsafe_code,
+    reason = "the test looks at the memory itself, and asks the system what it can"
+)]
+#![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
+
+mod common;
+
+use std::fs::{File, OpenOptions, read_to_string};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use common::{Scratch, word};
+use tupelo_shm::Mapping;
+
+const MIB: usize = 1 << 20;
+
+fn mapped(path: &Path, bytes: usize) -> Arc<Mapping> {
+    File::create_new(path).unwrap();
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    Mapping::shared(file, bytes).unwrap()
+}
+
+/// How much of a mapping the process sees by huge pages, in bytes.
+fn huge_bytes(mapping: &Mapping) -> usize {
+    let begin = format!("{:x}-", mapping.base() as usize);
+    let smaps = read_to_string("/proc/self/smaps").unwrap();
+    let of_mapping = smaps.lines().skip_while(|line| !line.starts_with(&begin)).skip(1);
+    let line = of_mapping.into_iter().find(|line| line.starts_with("ShmemPmdMapped:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
+}
+
+/// How much memory the file has.
+fn held_bytes(mapping: &Mapping) -> usize {
+    let status = rustix::fs::fstat(mapping.file().unwrap()).unwrap();
+    usize::try_from(status.st_blocks).unwrap() * 512
+}
+
+/// Whether the system gives huge pages to memory that has a page in it and asks for them.
+fn are_given(path: &Path) -> bool {
+    let mapping = mapped(path, 2 * MIB);
+    mapping.commit(0..4096).unwrap();
+    word(&mapping, 0).store(1, Ordering::Relaxed);
+    // SAFETY: the mapping is as long as that, and keeps its contents.
+    unsafe { libc::madvise(mapping.base().cast(), 2 * MIB, libc::MADV_COLLAPSE) == 0 }
+}
+
+#[test]
+fn whole_blocks_are_huge_pages_where_there_are_any_and_all_contents_stay() {
+    let scratch = Scratch::new();
+    let mapping = mapped(&scratch.path().join("file"), 16 * MIB);
+    mapping.commit(0..3 * MIB).unwrap();
+    for at in (0..3 * MIB).step_by(4096) {
+        assert_eq!(word(&mapping, at).swap(at as u64 + 1, Ordering::Relaxed), 0);
+    }
+    // Once more, over what is in use, and beyond it.
+    mapping.commit(0..9 * MIB).unwrap();
+    for at in (0..9 * MIB).step_by(4096) {
+        let expected = if at < 3 * MIB { at as u64 + 1 } else { 0 };
+        assert_eq!(word(&mapping, at).load(Ordering::Relaxed), expected, "at {at}");
+    }
+    let given = are_given(&scratch.path().join("probe"));
+    assert_eq!(huge_bytes(&mapping), if given { 8 * MIB } else { 0 });
+}
+
+#[test]
+fn a_part_of_a_huge_page_that_is_released_reads_as_zero_and_its_neighbours_stay() {
+    let scratch = Scratch::new();
+    let mapping = mapped(&scratch.path().join("file"), 4 * MIB);
+    mapping.commit(0..4 * MIB).unwrap();
+    for at in (0..4 * MIB).step_by(4096) {
+        word(&mapping, at).store(7, Ordering::Relaxed);
+    }
+    let before_bytes = held_bytes(&mapping);
+    mapping.release(MIB..2 * MIB).unwrap();
+    assert_eq!(held_bytes(&mapping), before_bytes - MIB, "the memory is the system's again");
+    mapping.commit(MIB..2 * MIB).unwrap();
+    for at in (0..4 * MIB).step_by(4096) {
+        let expected = if (MIB..2 * MIB).contains(&at) { 0 } else { 7 };
+        assert_eq!(word(&mapping, at).load(Ordering::Relaxed), expected, "at {at}");
+    }
+}
+
+#[test]
+fn a_commit_of_less_takes_no_more() {
+    let scratch = Scratch::new();
+    let mapping = mapped(&scratch.path().join("file"), 4 * MIB);
+    mapping.commit(4096..2 * MIB + 4096).unwrap();
+    assert_eq!(held_bytes(&mapping), 2 * MIB);
+}
