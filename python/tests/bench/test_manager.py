@@ -58,3 +58,14 @@ def test_who_waits_in_several_spaces_is_handed_one_tuple():
     thread.join()
     assert [store.count(place, "") for place in places] == [0, 1]
     assert store.waiting() == 0
+
+
+def test_what_is_forgotten_includes_who_waits_so_that_the_next_tuple_is_not_lost_to_a_dead_client():
+    store = Store()
+    threads, _ = waiting(store, 2, PLACE, "k", True, True)
+    store.clear()
+    for thread in threads:
+        thread.join()
+    assert store.waiting() == 0
+    store.put([(PLACE, "k", ("plain", 1))])
+    assert store.count(PLACE, "k") == 1

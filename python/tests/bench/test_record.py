@@ -9,7 +9,7 @@ from tupelo.bench.harness.record import Measure, Run, load
 from tupelo.bench.harness.statistics import differ, student_t
 from tupelo.bench.report.compare import cautions, compared
 from tupelo.bench.report.figure import percentiles
-from tupelo.bench.report.tables import sign
+from tupelo.bench.report.tables import sign, tables
 
 
 def measure(samples, groups=(), backend="one", **options):
@@ -121,3 +121,18 @@ def test_a_comparison_warns_of_another_machine_and_of_what_is_in_one_run_only():
     assert "1 of 2 are in the new run only" in told
     assert "load" not in told
     assert cautions(old, old) == []
+
+
+@pytest.mark.parametrize(
+    ("unit", "parameters", "has_ratio"),
+    [
+        ("s", {}, True),
+        ("s", {"series": "overlapping"}, False),
+        ("operations/s", {"series": "overlapping"}, True),
+        ("", {}, False),
+    ],
+)
+def test_a_table_compares_what_is_comparable(unit, parameters, has_ratio):
+    each = [Measure("e", name, parameters, "m", unit, [1.0 + n]) for n, name in enumerate("ab")]
+    (table,) = tables(run_of(*each), "e")
+    assert table.rows[0][2].endswith(" x") is has_ratio

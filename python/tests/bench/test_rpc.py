@@ -1,12 +1,15 @@
 """`bench rpc`: what is timed, where it runs, and what stands beside the printed numbers."""
 
+from collections import Counter
+from types import SimpleNamespace
+
 import pytest
 
 from tupelo.bench.backends.javaspaces import JavaSpaces
 from tupelo.bench.backends.omniorb import OmniORB
 from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.udp import UDP
-from tupelo.bench.experiments.rpc import RPC, SIZES, load
+from tupelo.bench.experiments.rpc import RPC, SIZES, load, many
 from tupelo.bench.experiments.rpc.calls import Plan
 from tupelo.bench.experiments.rpc.load import OWN_LOAD, SAME_LOAD, UNDER_LOAD, ask_at_a_rate
 from tupelo.bench.harness.placement import placement
@@ -156,3 +159,40 @@ def test_our_round_trips_stand_beside_those_of_the_paper_and_of_its_orb():
     assert rows["256 bytes"][ours] == "40.0 µs"
     assert rows["100 bytes each way"][3:5] == ("2.6 ms", "1.9 ms")
     assert {row[0]: row for row in together.rows}["100 bytes each way"][ours] == "15.0 µs"
+
+
+class Answering:
+    """A client whose servers answer at once; it keeps what it was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def client(self, _):
+        return self
+
+    def call_many(self, requests):
+        self.asked.append(requests)
+        return requests
+
+    def stop(self, _):
+        pass
+
+    def close(self):
+        pass
+
+
+def test_where_the_long_requests_stand_is_up_to_the_seed_and_the_same_for_all(monkeypatch):
+    orders = []
+    for seed in (1, 1, 2):
+        client = Answering()
+        monkeypatch.setattr(many, "calls", lambda _, client=client: client)
+        bench = SimpleNamespace(start=Line(), profiler=Profiler())
+        many.hand_out(bench, None, Plan(0, 0, 64, 8), seed)
+        *warm_up, requests = client.asked
+        assert warm_up == [[b"0"] * many.READERS] * 2
+        assert Counter(requests) == {b"0.02": 8, b"0.001": 56}
+        orders.append(requests)
+    assert orders[0] == orders[1] != orders[2]
+    # Calls go to the servers in turn: they would all go to one if the long ones stood evenly.
+    at = [number % many.READERS for number, each in enumerate(orders[0]) if each == b"0.02"]
+    assert len(set(at)) > 1

@@ -158,12 +158,12 @@ class JavaSpaces(Backend):
     def memory_bytes(self) -> int | None:
         told = subprocess.run(
             ["jcmd", str(self._pid), "GC.class_histogram"],
-            capture_output=True,
+            stdout=subprocess.PIPE,
             text=True,
-            check=False,
+            check=True,
         ).stdout.splitlines()
         # The last line is the total of what lives after a collection.
-        return int(told[-1].split()[2]) if told and told[-1].startswith("Total") else None
+        return int(told[-1].split()[2])
 
     def bridge_s(self, fields: Fields) -> float | None:
         """What it costs to make an entry from Python, and to read its values back."""

@@ -117,9 +117,12 @@ class Store:
             return len(set().union(*self._waiters.values()))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget everything, and who waits: the thread of a dead client is in line still."""
         with self._lock:
             self._queues.clear()
+            for waiter in set().union(*self._waiters.values()):
+                waiter.handed.release()
+            self._waiters.clear()
         release_memory()
 
     def memory_bytes(self) -> int:

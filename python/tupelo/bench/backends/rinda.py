@@ -136,7 +136,11 @@ class Program:
         assert self._process.stdout is not None  # noqa: S101
         self._process.stdin.write(json.dumps([verb, argument]).encode() + b"\n")
         self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())[0]
+        answer = self._process.stdout.readline()
+        if not answer:
+            message = f"the Ruby program ended with {self._process.wait()} when told to {verb}"
+            raise RuntimeError(message)
+        return json.loads(answer)[0]
 
     def close(self) -> None:
         """End it."""

@@ -30,6 +30,15 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
+OWN_WORK = {("series", "overlapping"), ("series", "aged"), ("load", "half of its own")}
+"""Where each system has as much to do as it can: their times are of different work."""
+
+
+def is_same_work(measure: Measure) -> bool:
+    """Whether all systems did the same for a measure, so that their times can be compared."""
+    return OWN_WORK.isdisjoint(measure.parameters.items())
+
+
 def metrics(measures: Sequence[Measure]) -> list[str]:
     """The metrics, in the order of their first measure."""
     return list(dict.fromkeys(measure.metric for measure in measures))
@@ -145,7 +154,9 @@ def _cell(cells: dict[str, Measure], pair: tuple[str, str], reason: str, *, narr
         return text
     yardstick = cells[first]
     mean = yardstick.summary.mean
-    if not mean:
+    # A share of a share says nothing, nor does a number of objects.
+    has_ratio = measure.unit != "" and (measure.unit != "s" or is_same_work(measure))
+    if not mean or not has_ratio:
         return text
     return f"{text}  {sign(yardstick, measure)}{digits(measure.summary.mean / mean)} x"
 

@@ -15,7 +15,7 @@ from tupelo.bench.experiments.cases.visits import SEEDS, comparisons
 from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.harness.runner import told
 from tupelo.bench.harness.statistics import differ
-from tupelo.bench.report.tables import Table
+from tupelo.bench.report.tables import Table, is_same_work
 from tupelo.bench.report.units import digits, whole
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ FACTORS = ((SMALL, 100.0, "up to 256 bytes"), (LARGE, 20.0, "of 16 KiB"))
 FILLED_MAX = 1.5
 THROUGHPUT_LEAST = 0.8
 COORDINATION_FROM = 0.2
-OWN_WORK = {("series", "overlapping"), ("series", "aged"), ("load", "half of its own")}
-"""Where each system has as much to do as it can: their times are of different work."""
 NAMED_MAX = 3  # examples in a cell of a table
 
 
@@ -295,8 +293,7 @@ def faster_peers(run: Run) -> Table:
     ):  # fmt: skip
         for ours, theirs in _beside_us(run, experiment, metric):
             is_faster = _is_faster(theirs, ours)
-            is_same_work = OWN_WORK.isdisjoint(theirs.parameters.items())
-            if is_same_work and is_faster is not False:
+            if is_same_work(theirs) and is_faster is not False:
                 ratio = digits(ours.summary.mean / theirs.summary.mean)
                 where = f"{experiment} {told(theirs.parameters)}"
                 doubt = "" if is_faster else "?"

@@ -98,7 +98,7 @@ class RPC(Experiment):
                 plan = Plan(256, 0, exchanges, warm_up, load, 0.2 if quick else OPEN_LOOP_S)
                 parameters = {"bytes": 256, "placement": where, "load": load}
                 found.append(self._job(parameters, open_loop, plan, where, rank=1))
-        plan = Plan(NEWS_BYTES, 0, 10 if quick else NEWS)
+        plan = Plan(NEWS_BYTES, 0, 10 if quick else NEWS, warm_up)
         if issubclass(peer, Backend):
             schema = NEWS_SCHEMA
             once = partial(one_to_many_space, plan=plan)
@@ -108,7 +108,7 @@ class RPC(Experiment):
         found.append(
             Job({"readers": READERS}, once, "many", schema, (SPACE,), rank=1, where="free")
         )
-        plan = Plan(0, 0, 8 if quick else REQUESTS)
+        plan = Plan(0, 0, 8 if quick else REQUESTS, warm_up)
         parameters = {"requests": plan.exchanges, "servers": READERS}
         found.append(self._job(parameters, undirected, plan, "free", rank=1))
         return found

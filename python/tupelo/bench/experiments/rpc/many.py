@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ ONE_TO_MANY = "one to many"
 UNDIRECTED = "undirected"
 SHORT_S, LONG_S = 0.001, 0.020  # what a server does for an undirected request
 LONG_EVERY = 8
+WARM_UP_PART = 10  # of the operations to warm up: each message is some ten of them
 NEWS_SCHEMA = Schema((Shape("news", 3, (1,)), Shape("heard", 2)))
 
 
@@ -41,8 +43,8 @@ def tell(bench: Bench, backend: Backend, plan: Plan) -> None:
     space = backend.open(SPACE)
     message = b"n" * plan.request_bytes
     bench.start.wait()
-    for number in range(plan.exchanges):
-        with bench.profiler.time(ONE_TO_MANY):
+    for number in range(-(plan.warm_up // WARM_UP_PART), plan.exchanges):
+        with bench.profiler.time(ONE_TO_MANY if number >= 0 else "warm-up"):
             space.put("news", number, message)
             for _ in range(READERS):
                 space.take("heard", int)
@@ -54,7 +56,7 @@ def hear(bench: Bench, backend: Backend, plan: Plan) -> None:
     """Read each message once."""
     space = backend.open(SPACE)
     bench.start.wait()
-    for number in range(plan.exchanges):
+    for number in range(-(plan.warm_up // WARM_UP_PART), plan.exchanges):
         if len(space.read("news", number, bytes)[2]) != plan.request_bytes:
             message = f"message {number} has another size"
             raise WrongResultError(message)
@@ -75,8 +77,8 @@ def tell_each(bench: Bench, peer: Any, plan: Plan) -> None:
     bench.start.wait()
     client: Client = calls(peer).client(READERS)
     messages = [b"n" * plan.request_bytes] * READERS
-    for _ in range(plan.exchanges):
-        with bench.profiler.time(ONE_TO_MANY):
+    for number in range(-(plan.warm_up // WARM_UP_PART), plan.exchanges):
+        with bench.profiler.time(ONE_TO_MANY if number >= 0 else "warm-up"):
             client.call_many(messages)
     client.stop(READERS)
     client.close()
@@ -87,7 +89,8 @@ def tell_each(bench: Bench, peer: Any, plan: Plan) -> None:
 
 def undirected(stage: Stage, plan: Plan) -> None:
     """Requests of unequal length; only a space gives them to whoever is idle."""
-    *_, profiler = stage.run(*[(work, (stage.peer,))] * READERS, (hand_out, (stage.peer, plan)))[1]
+    hand = (hand_out, (stage.peer, plan, stage.seed))
+    *_, profiler = stage.run(*[(work, (stage.peer,))] * READERS, hand)[1]
     stage.note(UNDIRECTED, "s", [profiler.tracks[UNDIRECTED].total_s])
 
 
@@ -103,13 +106,20 @@ def work(bench: Bench, peer: Any) -> None:
     servant.serve(answer)
 
 
-def hand_out(bench: Bench, peer: Any, plan: Plan) -> None:
-    """Ask for everything at once, and wait for all answers."""
+def hand_out(bench: Bench, peer: Any, plan: Plan, seed: int) -> None:
+    """Ask for everything at once, and wait for all answers.
+
+    Calls go to the servers in turn, so where the long ones stand decides how long they all take:
+    the seed of the repeat says where, the same for all peers.
+    """
     bench.start.wait()
     client: Client = calls(peer).client(READERS)
+    for _ in range(plan.warm_up // READERS):
+        client.call_many([b"0"] * READERS)
     requests = [
         str(SHORT_S if number % LONG_EVERY else LONG_S).encode() for number in range(plan.exchanges)
     ]
+    random.Random(seed).shuffle(requests)
     with bench.profiler.time(UNDIRECTED, len(requests)):
         answers = client.call_many(requests)
     if sorted(answers) != sorted(requests):

@@ -16,6 +16,7 @@ from tupelo.bench.experiments.settle.metrics import (
     SPACE,
     THROUGHPUT,
 )
+from tupelo.bench.experiments.settle.plan import OBJECTS
 from tupelo.bench.experiments.workload import fields_of, seed_of, template_of
 from tupelo.bench.harness.workers import WrongResultError
 
@@ -53,8 +54,9 @@ def once(stage: Stage, plan: Plan) -> None:
     if plan.workload is not None:
         stage.note(AGING, "s", [age_s])
         stage.note("cleaning", "s", [clean_s])
-        # Of a run of one round: more of them are there to measure better, not to do more.
-        share = (age_s + clean_s) / (age_s + clean_s + run_s / rounds)
+        # Of a run of the paper's objects: how many fill a phase is another matter for each system.
+        papers_run_s = run_s * OBJECTS / (objects * rounds)
+        share = (age_s + clean_s) / (age_s + clean_s + papers_run_s)
         stage.note(SHARE, "", [share])
 
 
