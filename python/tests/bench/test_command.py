@@ -1,11 +1,19 @@
 """`tupelo bench`: what it shows, writes, and refuses."""
 
 import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
 import xml.etree.ElementTree as ET  # of our own files
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
+import tupelo as ts
 from tupelo.bench.backends.registry import PEERS
 from tupelo.bench.harness.record import BadRecordError, load
 
@@ -174,3 +182,81 @@ def test_every_experiment_runs_and_its_results_are_right(bench, tmp_path, experi
     assert not record.failures
     assert "tupelo-shm" in {measure.backend for measure in record.of(experiment)}
     assert list((tmp_path / "figures").glob(f"{experiment}-*.svg"))
+
+
+@pytest.mark.parametrize("option", ["--out", "--save", "--html"])
+def test_where_nothing_can_be_written_nothing_is_measured(bench, tmp_path, option):
+    (tmp_path / "file").write_text("in use")
+    place = tmp_path / "file" / "below"
+    run = bench("mem", "--quick", "--vs", "", option, place)
+    assert run.returncode == 1
+    assert str(tmp_path / "file") in run.stderr
+    assert "Traceback" not in run.stderr
+    assert run.stdout == ""  # not even the first line of progress
+    assert (tmp_path / "file").read_text() == "in use"
+
+
+DAMAGED = (  # members of a measure that no run writes
+    *({"samples": wrong} for wrong in ([], None, ["a"], [True], [float("nan")], 5)),
+    *({"groups": wrong} for wrong in ([0], [5, 99], ["a"], 5)),
+    *({"parameters": []}, {"metric": 5}, {"histogram": "junk"}, {"unknown": 1}),
+)
+
+
+@pytest.mark.parametrize("change", DAMAGED, ids=str)
+def test_a_record_with_damaged_members_is_refused(written, tmp_path, change):
+    raw = json.loads((written / "run.json").read_text())
+    raw["measures"][-1] |= change
+    (tmp_path / "run.json").write_text(json.dumps(raw))
+    with pytest.raises(BadRecordError, match=r"is not the record of a run"):
+        load(tmp_path / "run.json")
+
+
+@pytest.mark.parametrize("name", ["machine", "versions", "begin", "notes"])
+def test_a_record_of_another_form_is_refused(written, tmp_path, name):
+    raw = json.loads((written / "run.json").read_text())
+    (tmp_path / "run.json").write_text(json.dumps(raw | {name: 5}))
+    with pytest.raises(BadRecordError, match=r"is not what a run writes"):
+        load(tmp_path / "run.json")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]\n", '{"verb": "put"', '{"verb":"put","kinds":5}\n', "\xff"]
+)
+def test_a_workload_that_is_no_history_is_refused(bench, tmp_path, text):
+    path = tmp_path / "history.jsonl"
+    path.write_bytes(text.encode("latin-1"))
+    run = bench("settle", "--quick", "--vs", "", "--workload", path)
+    assert run.returncode == 1
+    assert "tupelo record" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_broken_package_of_a_peer_hides_no_other_peer(bench, tmp_path, monkeypatch):
+    (tmp_path / "redis.py").write_text("raise RuntimeError('broken')")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    run = bench("peers")
+    assert run.returncode == 0, run.stderr
+    lines = {line.split()[0]: line for line in run.stdout.splitlines()}
+    assert set(lines) == {peer.name for peer in PEERS}
+    assert "the Python package redis does not work: RuntimeError('broken')" in lines["redis"]
+
+
+@pytest.fixture
+def short_path():
+    """A folder in which a Unix socket has a name that is not too long."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def test_who_is_told_to_end_leaves_nothing_behind(short_path):
+    environment = os.environ | {"TMPDIR": str(short_path)}
+    command = [sys.executable, "-m", "tupelo.bench", "mem", "--quick", "--vs", "redis"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as run:
+        while not list(short_path.glob("tupelo-bench-redis*")):  # its server is about to start
+            assert run.poll() is None
+        run.send_signal(signal.SIGTERM)
+        run.communicate()
+    assert run.returncode == 130
+    assert not list(short_path.glob("tupelo-bench-*"))
+    assert not [one["name"] for one in ts.spaces() if f"-{run.pid}-" in one["name"]]

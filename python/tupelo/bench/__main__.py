@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
+import errno
+import os
+import signal
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +32,7 @@ from tupelo.demo.terminal import Terminal
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tupelo.bench.backends.base import Peer
     from tupelo.bench.experiments.base import Experiment
     from tupelo.bench.report.tables import Table
 
@@ -41,6 +46,7 @@ EXAMPLES = """examples:
 """
 USAGE = 2  # exit code
 INTERRUPTED = 130
+BROKEN_PIPE = 141  # what a shell reports for one
 QUICK_REPEATS = 2
 BUDGET_MINUTES = 90
 QUICK_MINUTES = 4
@@ -154,11 +160,15 @@ def main() -> int:
     """Run what was asked for; returns the exit code: 1 if a result was wrong or a part failed."""
     options = arguments().parse_args()
     terminal = Terminal(sys.stdout)
-    if options.what == "peers":
-        show_peers(terminal)
-        return 0
     wanted = [e for e in EXPERIMENTS if options.what in ("all", e.name)]
+    # Who is told to end takes its servers, workers and spaces with it, as at Ctrl-C.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
+        if options.what == "peers":
+            show_peers(terminal)
+            return 0
+        require_places(options)
         old = load(options.compare) if options.compare else None
         if options.record:
             run = again(options.record, wanted)
@@ -167,11 +177,33 @@ def main() -> int:
         report(run, old, wanted, options, terminal)
     except UnknownPeerError as error:
         return failed(str(error), USAGE)
+    except BrokenPipeError:
+        # Whoever reads has enough; what is left is for nobody.
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
+        return BROKEN_PIPE
     except (BadRecordError, OSError) as error:
         return failed(str(error), 1)
     except KeyboardInterrupt:
         return INTERRUPTED
     return 1 if run.failures else 0
+
+
+def require_places(options: argparse.Namespace) -> None:
+    """See that what is asked for can be written, before anything is measured.
+
+    Raises:
+        OSError: it can not; with the name of the place.
+    """
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=options.out):
+            pass
+    for path in (options.save, options.html):
+        if path is not None and path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "a folder: name a file", str(path))
+        if path is not None:
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
 
 
 def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal: Terminal) -> Run:
@@ -245,6 +277,24 @@ def store(
 ) -> None:
     """Write the files that were asked for, and say what went wrong."""
     terminal.line()
+    try:
+        write(run, everything, options, terminal)
+    except OSError:
+        if not options.record:
+            with tempfile.NamedTemporaryFile(suffix=".run.json", delete=False) as rescued:
+                run.save(Path(rescued.name))
+            sys.stderr.write(f"tupelo bench: what was measured is in {rescued.name}\n")
+        raise
+    for remark in run.failures:
+        terminal.line(f"{remark.experiment}, {remark.backend}: {remark.why}: {remark.text}")
+    if run.quick:
+        terminal.line("quick sizes: to see that it works, not how fast it is")
+
+
+def write(
+    run: Run, everything: tuple[Experiment, ...], options: argparse.Namespace, terminal: Terminal
+) -> None:
+    """Write the files that were asked for."""
     if options.out:
         written = files.write(run, everything, options.out)
         size_bytes = sum(path.stat().st_size for path in written)
@@ -258,10 +308,6 @@ def store(
     if options.html:
         options.html.write_text(page(run, everything), encoding="utf-8")
         terminal.line(f"the page is {options.html}")
-    for remark in run.failures:
-        terminal.line(f"{remark.experiment}, {remark.backend}: {remark.why}: {remark.text}")
-    if run.quick:
-        terminal.line("quick sizes: to see that it works, not how fast it is")
 
 
 def show(table: Table, terminal: Terminal) -> None:
@@ -276,13 +322,21 @@ def show_peers(terminal: Terminal) -> None:
     rows = []
     for peer in PEERS:
         lacking = peer.missing()
-        state = f"{lacking}: {peer.how_to_install}" if lacking else peer.version()
+        state = f"{lacking}: {peer.how_to_install}" if lacking else version_of(peer)
         rows.append((peer.name, "yes" if lacking is None else "no", peer.title, state))
     name_width = max(len(name) for name, *_ in rows)
     title_width = max(len(title) for *_, title, _ in rows)
     for name, here, title, state in rows:
         words = (name.ljust(name_width), here.ljust(3), title.ljust(title_width), state)
         terminal.line(f"  {'  '.join(words)}".rstrip())
+
+
+def version_of(peer: type[Peer]) -> str:
+    """The version of a peer that is here; one that does not tell must not hide the others."""
+    try:
+        return peer.version()
+    except Exception as error:  # noqa: BLE001 - of any program or package
+        return f"does not tell its version: {error}"
 
 
 def failed(why: str, code: int) -> int:

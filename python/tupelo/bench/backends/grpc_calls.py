@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.calls import STOP, Caller, Client, Servant, address_file
+from tupelo.bench.backends.packages import lacking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,7 @@ class GRPC(Caller):
 
     @classmethod
     def missing(cls) -> str | None:
-        return None if importlib.util.find_spec("grpc") else "no Python package grpc"
+        return lacking("grpc")
 
     @classmethod
     def version(cls) -> str:

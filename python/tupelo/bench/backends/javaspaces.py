@@ -19,7 +19,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter, perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 from tupelo.bench.backends.base import Backend, Fields, Found, Handle, Schema
 from tupelo.bench.backends.batches import SelfTimed, in_batches
 from tupelo.bench.backends.entry_classes import class_name, shape_class, space_class
+from tupelo.bench.backends.packages import lacking
 from tupelo.bench.harness.lifetime import Server
 
 if TYPE_CHECKING:
@@ -81,9 +81,9 @@ class JavaSpaces(Backend):
     def missing(cls) -> str | None:
         if shutil.which("javac") is None:
             return "no Java compiler"
-        if find_spec("jpype") is None:
-            return "no Python package jpype1"
-        return None if all(jar.exists() for jar in jars()) else f"no River {VERSION}"
+        if not all(jar.exists() for jar in jars()):
+            return f"no River {VERSION}"
+        return lacking("jpype")
 
     @classmethod
     def version(cls) -> str:

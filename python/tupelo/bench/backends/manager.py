@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tupelo.bench.backends.base import Backend, Fields, Found, Handle, Schema
 from tupelo.bench.backends.batches import in_batches
 from tupelo.bench.backends.manager_store import Shelf, Store
-from tupelo.bench.harness.lifetime import die_with_parent
+from tupelo.bench.harness.lifetime import ServerFailedError, die_with_parent
 from tupelo.bench.harness.workers import CONTEXT
 
 if TYPE_CHECKING:
@@ -80,8 +80,13 @@ class Manager(Backend):
     def start(self, folder: Path, cpus: Sequence[int]) -> None:
         self._address, self._secret = str(folder / "manager.sock"), os.urandom(16)
         # Not a fork of this process, whose free memory the first tuples would fill unseen.
-        self._manager = StoreManager(self._address, self._secret, ctx=CONTEXT)
-        self._manager.start(prepare, (tuple(cpus),))
+        manager = StoreManager(self._address, self._secret, ctx=CONTEXT)
+        try:
+            manager.start(prepare, (tuple(cpus),))
+        except EOFError as error:
+            message = f"the manager did not start at {self._address} (107 bytes at most, TMPDIR)"
+            raise ServerFailedError(message) from error
+        self._manager = manager
 
     def stop(self) -> None:
         if self._manager is not None:

@@ -12,11 +12,11 @@ import pwd
 import shutil
 import subprocess
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Fields, Handle, Schema
+from tupelo.bench.backends.packages import lacking
 from tupelo.bench.backends.sql import SQLSearch, Statements, Texts
 from tupelo.bench.harness.lifetime import Server, ServerFailedError
 
@@ -57,9 +57,7 @@ class Postgres(Backend):
     def missing(cls) -> str | None:
         if not PROGRAMS:
             return "no PostgreSQL server"
-        if find_spec("psycopg") is None:
-            return "no Python package psycopg"
-        return None
+        return lacking("psycopg")
 
     @classmethod
     def version(cls) -> str:

@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Fields, Found, Handle, Schema
+from tupelo.bench.backends.packages import lacking
 from tupelo.bench.harness.lifetime import Server
 
 if TYPE_CHECKING:
@@ -62,21 +63,16 @@ class Redis(Backend):
     def missing(cls) -> str | None:
         if shutil.which("redis-server") is None:
             return "no redis-server"
-        try:
-            import hiredis  # noqa: F401
-            import redis  # noqa: F401
-        except ModuleNotFoundError as error:
-            return f"no Python package {error.name}"
-        return None
+        return lacking("hiredis", "redis")
 
     @classmethod
     def version(cls) -> str:
-        import redis
+        from importlib.metadata import version
 
         told = subprocess.run(
             ["redis-server", "--version"], capture_output=True, text=True, check=True
         ).stdout.split()
-        return f"{told[2].removeprefix('v=')}, redis-py {redis.__version__}"
+        return f"{told[2].removeprefix('v=')}, redis-py {version('redis')}"
 
     def start(self, folder: Path, cpus: Sequence[int]) -> None:
         self._socket = str(folder / "redis.sock")

@@ -8,6 +8,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from tupelo.bench.harness.record import BadRecordError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
@@ -80,15 +82,26 @@ def generated(
 
 
 def recorded(path: Path) -> Workload:
-    """The operations of a history that `tupelo record` wrote, with the nearest kind of entry."""
+    """The operations of a history that `tupelo record` wrote, with the nearest kind of entry.
+
+    Raises:
+        BadRecordError: it is none, or has no operation.
+        OSError: it can not be read.
+    """
     verbs: dict[str, Operation] = {"put": "write", "take": "take", "read": "read"}
     found: list[tuple[Operation, str]] = []
     with path.open(encoding="utf-8") as lines:
-        for line in lines:
-            event = json.loads(line)
-            operation = verbs.get(event.get("verb", ""))
-            if operation is not None:
-                found.append((operation, _kind(event.get("kinds", ()))))
+        try:
+            for event in map(json.loads, lines):
+                operation = verbs.get(event["verb"])
+                if operation is not None:
+                    found.append((operation, _kind(event["kinds"])))
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            message = f"{path} is no history of `tupelo record`: {error!r}"
+            raise BadRecordError(message) from error
+    if not found:
+        message = f"{path} has no put, take or read: record a program with `tupelo record`"
+        raise BadRecordError(message)
     return Workload(tuple(found))
 
 

@@ -11,8 +11,9 @@ import json
 import math
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from tupelo.bench.harness.histogram import Histogram
 from tupelo.bench.harness.statistics import Summary, summary
 
 if TYPE_CHECKING:
@@ -144,6 +145,59 @@ class BadRecordError(Exception):
     """A file is not the record of a run."""
 
 
+def _require(holds: bool, what: str) -> None:  # noqa: FBT001 - an assertion
+    if not holds:
+        message = f"{what} is not what a run writes"
+        raise ValueError(message)
+
+
+def _run(raw: dict[str, Any]) -> Run:
+    """A run, with members as it writes them.
+
+    Raises:
+        ValueError: one is not.
+    """
+    run = Run(**raw)
+    _require(isinstance(run.machine, dict) and isinstance(run.versions, dict), "its machine")
+    _require(isinstance(run.begin, str) and isinstance(run.command, list), "its beginning")
+    _require(isinstance(run.notes, dict) and isinstance(run.spent_s, dict), "its notes")
+    return run
+
+
+def _measure(raw: dict[str, Any]) -> Measure:
+    """A measure of a record, with members as a run writes them.
+
+    Raises:
+        ValueError: one is not.
+    """
+    measure = Measure(**raw)
+    words = (measure.experiment, measure.backend, measure.metric, measure.unit)
+    what = f"the measure {words}"
+    _require(all(isinstance(word, str) for word in words), what)
+    _require(isinstance(measure.parameters, dict), what)
+    samples, groups = measure.samples, measure.groups
+    _require(isinstance(samples, list) and bool(samples), what)
+    _require(all(type(one) in (int, float) and math.isfinite(one) for one in samples), what)
+    _require(isinstance(groups, list) and all(type(one) is int and one > 0 for one in groups), what)
+    _require(not groups or sum(groups) == len(samples), what)
+    if measure.histogram is not None:
+        _require(isinstance(measure.histogram, str), what)
+        Histogram.decoded(measure.histogram)
+    return measure
+
+
+def _remark(raw: dict[str, Any]) -> Remark:
+    """A remark of a record.
+
+    Raises:
+        ValueError: it is none.
+    """
+    remark = Remark(**raw)
+    what = f"the remark on {remark.backend!r}"
+    _require(isinstance(remark.parameters, dict) and remark.why in get_args(Why), what)
+    return remark
+
+
 def load(path: Path) -> Run:
     """Read a record back.
 
@@ -156,9 +210,9 @@ def load(path: Path) -> Run:
         if raw.pop("format") != FORMAT:
             message = f"{path} is of another version of the suite: its format is not {FORMAT}"
             raise BadRecordError(message)
-        raw["measures"] = [Measure(**measure) for measure in raw["measures"]]
-        raw["remarks"] = [Remark(**remark) for remark in raw["remarks"]]
-        return Run(**raw)
+        raw["measures"] = [_measure(measure) for measure in raw["measures"]]
+        raw["remarks"] = [_remark(remark) for remark in raw["remarks"]]
+        return _run(raw)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"{path} is not the record of a run: {error!r}"
         raise BadRecordError(message) from error
