@@ -478,3 +478,20 @@ with ts.connect(sys.argv[1], fresh=True) as space:
 def test_no_battery_is_accused(tmp_path, shm_url):
     lines_of(tmp_path, shm_url, BATTERIES)
     assert findings(tmp_path) == f"{shm_url}:\n  fine\n"
+
+
+SHOWN = """
+import inspect, sys
+import tupelo as ts
+from tupelo import _native, aio
+with ts.connect(sys.argv[1], fresh=True) as space:
+    for shown, plain in ((space, _native.Space), (aio.connect(sys.argv[1]), aio.Space)):
+        for verb in ("put", "take", "claim", "scan", "subscribe"):
+            signature = inspect.signature(getattr(shown, verb))
+            of_plain = inspect.signature(getattr(plain, verb))
+            assert list(signature.parameters) == list(of_plain.parameters)[1:], verb
+"""
+
+
+def test_a_verb_shows_the_signature_that_it_has_where_nobody_records(tmp_path, shm_url):
+    lines_of(tmp_path, shm_url, SHOWN)

@@ -95,9 +95,9 @@ class RecordingAioSpace(Space):
         return _RecordingTransaction(self, others, options.pop("ttl", 30), **options)
 
 
-stand_in(RecordingAioSpace, Space)
 for _verb in IN_SPACES:
     setattr(RecordingAioSpace, _verb.name, awaited(_verb, getattr(Space, _verb.name)))
+stand_in(RecordingAioSpace, Space)
 
 
 class _RecordingClaim(Claim["Any"]):

@@ -89,11 +89,11 @@ class RecordingSpace(_native.Space):
         return RecordingTransaction(self, self._plain.transaction(*others, **options))
 
 
-stand_in(RecordingSpace, _native.Space)
 for _verb in IN_SPACES:
     setattr(RecordingSpace, _verb.name, blocking(_verb))
 for _name, _told in FUTURES.items():
     setattr(RecordingSpace, _name, future(_name, _told))
+stand_in(RecordingSpace, _native.Space)
 
 
 def _claimed(call: Call, claim: _native.Claim[Any]) -> RecordingClaim:

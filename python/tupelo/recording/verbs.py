@@ -145,6 +145,9 @@ def awaited(verb: Verb, plain: Callable[..., Any]) -> Callable[..., Any]:
 def stand_in(recording: type, plain: type) -> None:
     """Let a class that records go by the name of the other, in messages and to who looks at it."""
     recording.__module__, recording.__name__ = plain.__module__, plain.__name__
+    for name, method in vars(recording).items():
+        if hasattr(method, "__code__") and not name.startswith("_") and hasattr(plain, name):
+            method.__wrapped__ = getattr(plain, name)  # whose signature is shown
 
 
 def named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
