@@ -395,6 +395,11 @@ def test_a_search_is_recorded_where_its_tuple_was(shared, tmp_path):
     template = ['"job"', ":int"]
     assert told == [
         ("put", urls[1], None),
+        ("waits", urls[0], template),
         ("read", urls[1], template),
+        ("waits", urls[0], template),
         ("take", urls[1], template),
+        ("take", urls[0], template),
     ]
+    together = [line["spaces"] for line in lines if "spaces" in line]
+    assert together == [urls, urls, urls]  # asked in all, and at last found in none

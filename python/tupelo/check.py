@@ -27,30 +27,31 @@ from typing import Any
 
 import tupelo as ts
 from tupelo._native import put_text
+from tupelo.batteries.core import barrier, locks, queue, values
+from tupelo.recording.lines import LONG_BYTES
 
 FOUND = 1  # exit codes
 UNREADABLE = 2
 
-OWN = '"tupelo.'
+SIZE = "4G"
+"""Room for whatever a record has; it is used only as tuples come."""
+
+OWN_TAG = '"tupelo.'
 """How the first field of Tupelo's own tuples begins."""
 WHOLE = re.compile(r"\(|[A-Za-z_][\w.]*\{")
 """How a text begins that is more than a field: a template with a condition, or an entry's."""
-STATES = frozenset(
-    f'{OWN}{state}"'
-    for state in (
-        "barrier",
-        "counter",
-        "latch",
-        "lock",
-        "register",
-        "rwlock",
-        "rwlock.gate",
-        "rwlock.unit",
-        "semaphore",
-        "semaphore.unit",
-    )
-)
+DIGEST = '"digest '
+"""What is in the text of a value that is recorded as a digest."""
+LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
+KINDS = re.compile(r":\w+(?:\|:\w+)*")
+CONDITION = re.compile(r"\.\.|[<>|]|!=|\b(?:glob|prefix|in|where)\b")
+"""What a pattern has that asks for more than a kind or one value, besides literals and kinds."""
+STATES = frozenset(f'"{tag}"' for core in (barrier, locks, queue, values) for tag in core.STATES)
 """Those that stay: each stands for a state that somebody may look at later."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 
 class BadRecordError(Exception):
@@ -66,6 +67,14 @@ class Transfer:
     target: str
     is_move: bool
     count: int
+
+
+@dataclass(frozen=True)
+class Search:
+    """A template that was looked for in several spaces together, and not found at once."""
+
+    template: tuple[str, ...]
+    spaces: tuple[str, ...]
 
 
 @dataclass
@@ -93,9 +102,9 @@ class History:
             else:
                 self.read.add(found)
 
-    def ask(self, template: tuple[str, ...], *, was_there: bool) -> None:
+    def ask(self, template: tuple[str, ...], *, was_there: bool, times: int = 1) -> None:
         """Note that somebody looked for matches."""
-        self.asked[template] += 1
+        self.asked[template] += times
         if was_there:
             self.matched.add(template)
 
@@ -138,8 +147,9 @@ def load(path: Path) -> dict[str, History]:
         OSError: it can not be read.
     """
     histories: dict[str, History] = {}
-    transfers = []
-    with path.open(encoding="utf-8") as lines:
+    transfers: list[Transfer] = []
+    searches: Counter[Search] = Counter()
+    with path.open("rb") as lines:  # what is no text either is refused as the line that it is in
         for number, line in enumerate(lines, 1):
             try:
                 event = json.loads(line)
@@ -147,13 +157,17 @@ def load(path: Path) -> dict[str, History]:
                 if event["verb"] in ("move", "copy"):
                     transfers.append(_transfer(event))
                     history.ask(tuple(event["template"]), was_there=event["count"] > 0)
+                elif "spaces" in event:
+                    searches[Search(tuple(event["template"]), tuple(event["spaces"]))] += 1
                 else:
                     history.add(event)
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, AttributeError) as error:
                 message = f"{path}:{number} is no line of `tupelo record`: {error!r}"
                 raise BadRecordError(message) from error
     for transfer in transfers:
         _carry_out(transfer, histories)
+    for search, times in searches.items():
+        _ask_together(search, times, histories)
     return histories
 
 
@@ -164,16 +178,18 @@ def _transfer(event: dict[str, Any]) -> Transfer:
 
 
 def _carry_out(transfer: Transfer, histories: dict[str, History]) -> None:
-    """Move tuples from one history into the other: of those that match, such as are left over.
+    """Move tuples from one history into the other: of those that match, those that can have gone.
 
-    The record says how many went, not which. What nobody has taken at the source is what went.
+    The record says how many went, not which. What nobody has taken at the source is what was moved;
+    what was copied may have been taken there since.
     """
     source = histories[transfer.source]
     target = histories.setdefault(transfer.target, History())
     left = transfer.count
-    for fields, copies in (source.put - source.taken).items():
-        went = min(left, copies)
-        if went and _does_match(transfer.template, fields):
+    there = source.put - source.taken if transfer.is_move else source.put.copy()
+    for fields in _matching(transfer.template, there):
+        went = min(left, there[fields])
+        if went:
             target.put[fields] += went
             left -= went
             if transfer.is_move:
@@ -182,10 +198,37 @@ def _carry_out(transfer: Transfer, histories: dict[str, History]) -> None:
                 source.read.add(fields)
 
 
-def _does_match(template: tuple[str, ...], fields: tuple[str, ...]) -> bool:
-    with ts.connect("mem://tupelo-check", fresh=True) as space:
-        put_text(space, ", ".join(fields))
-        return bool(_matches(space, template))
+def _ask_together(search: Search, times: int, histories: dict[str, History]) -> None:
+    """Ask in each space for what was searched in all: found in one, it is missing in none."""
+    asked = [histories.setdefault(url, History()) for url in search.spaces]
+    was_there = any(
+        search.template in history.matched or _is_any(search.template, history.put)
+        for history in asked
+    )
+    for history in asked:
+        history.ask(search.template, was_there=was_there, times=times)
+
+
+def _matching(
+    template: tuple[str, ...], tuples: Iterable[tuple[str, ...]]
+) -> Iterator[tuple[str, ...]]:
+    """Those of the tuples that the template matches, one after the other.
+
+    Each is moved away when it was tried: to take it would need the class of an entry.
+    """
+    with (
+        ts.connect("mem://tupelo-check-one", fresh=True) as space,
+        ts.connect("mem://tupelo-check-tried", fresh=True, size=SIZE) as tried,
+    ):
+        for fields in tuples:
+            put_text(space, ", ".join(fields))
+            if _matches(space, template):
+                yield fields
+            space.move_to(tried, ts.REST)
+
+
+def _is_any(template: tuple[str, ...], tuples: Iterable[tuple[str, ...]]) -> bool:
+    return any(True for _ in _matching(template, tuples))
 
 
 def findings(history: History) -> list[str]:
@@ -194,16 +237,42 @@ def findings(history: History) -> list[str]:
     for fields, copies in _grouped(history.unused()):
         example = ", ".join(fields)
         said.append(f"{_times(copies, 'tuple')} like ({example}) put, never taken and never read")
-    with ts.connect("mem://tupelo-check", fresh=True, size="4G") as space:
+    with ts.connect("mem://tupelo-check", fresh=True, size=SIZE) as space:
         for fields in history.put:
             put_text(space, ", ".join(fields))
         for template, times in history.asked.items():
-            is_own = bool(template) and template[0].startswith((OWN, f"tuple({OWN}", f"({OWN}"))
+            is_own = bool(template) and template[0].startswith(
+                (OWN_TAG, f"tuple({OWN_TAG}", f"({OWN_TAG}")
+            )
             if is_own or template in history.matched or _matches(space, template):
+                continue
+            if may_match_digest(template, history.put):
+                said.append(f"{_whole(template)} may have been there: a long value is not recorded")
                 continue
             said.append(f"{_whole(template)} asked for {_times(times, 'time')}, never there")
             said += [f"  {miss}" for miss in near_misses(space, template)]
     return said
+
+
+def may_match_digest(template: tuple[str, ...], tuples: Iterable[tuple[str, ...]]) -> bool:
+    """Whether a range, a form or a condition is over a value of which there is only a digest."""
+    loose = {place for place, word in enumerate(template) if _is_loose(word)}
+    digests = [fields for fields in tuples if any(DIGEST in word for word in fields)]
+    if not loose or not digests:
+        return False
+    if len(template) == 1 and WHOLE.match(template[0]):
+        return True  # of fields that are one word nothing more is known
+    weaker = tuple("_" if place in loose else word for place, word in enumerate(template))
+    return any(
+        any(DIGEST in fields[place] for place in loose) for fields in _matching(weaker, digests)
+    )
+
+
+def _is_loose(word: str) -> bool:
+    """Whether a digest does not tell if its value would match."""
+    if any(len(literal) > LONG_BYTES for literal in LITERAL.findall(word)):
+        return True  # one inside of a pattern, which is recorded as it is
+    return CONDITION.search(KINDS.sub("", LITERAL.sub("", word))) is not None
 
 
 def near_misses(space: ts.Space, template: tuple[str, ...]) -> list[NearMiss]:

@@ -1,25 +1,28 @@
 """`tupelo record --out FILE -- COMMAND`: run a program, and write down what it does with spaces.
 
 Every process that the command starts writes a file of its own; at the end they are merged into one,
-in the order of the time. The exit code is that of the command.
+in the order of the time. The exit code is that of the command, also after Ctrl-C: the command gets
+the same signal, and what it makes of it is its affair.
 """
 
 from __future__ import annotations
 
 import argparse
-import heapq
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 
 from tupelo.recording import VARIABLE
 
-USAGE = 2
-INTERRUPTED = 130
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
+
+USAGE = 2  # also for a file that can not be written
 NOT_FOUND = 127  # what a shell reports for a program that is not there
 
 EXAMPLES = """examples:
@@ -44,38 +47,65 @@ def main() -> int:
         parser.print_usage(sys.stderr)
         sys.stderr.write("tupelo record: what is to run? put it behind --\n")
         return USAGE
-    with tempfile.TemporaryDirectory(prefix="tupelo-record-") as folder:
+    try:
+        # Before the run: nobody wants to hear after it that there is nowhere to write.
+        merged = options.out.open("w", encoding="utf-8")
+    except OSError as error:
+        sys.stderr.write(f"tupelo record: {options.out} can not be written: {error.strerror}\n")
+        return USAGE
+    with merged:
+        return record(command, merged)
+
+
+def record(command: list[str], merged: TextIO) -> int:
+    """Run the command, and write its record; returns the command's exit code."""
+    leave_interrupts_to_the_command()
+    # A process that outlives the command may be writing while the folder is removed.
+    with tempfile.TemporaryDirectory(prefix="tupelo-record-", ignore_cleanup_errors=True) as folder:
         try:
             code = run(command, folder)
         except OSError as error:
             sys.stderr.write(f"tupelo record: {command[0]}: {error.strerror}\n")
             return NOT_FOUND
-        lines = merge(Path(folder), options.out)
-    sys.stderr.write(f"{lines} operations are in {options.out}: see `tupelo check {options.out}`\n")
+        count, torn = merge(Path(folder), merged)
+    if torn:
+        sys.stderr.write(f"{torn} lines were torn, and are left out\n")
+    out = merged.name
+    sys.stderr.write(f"{count} operations are in {out}: see `tupelo check {out}`\n")
     return code
 
 
+def leave_interrupts_to_the_command() -> None:
+    """From now on, let Ctrl-C end the command only: the record of what it did is still written."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # which the command is to inherit
+        signal.signal(signal.SIGINT, lambda *_: None)
+
+
 def run(command: list[str], folder: str) -> int:
-    """Run the command to its end; its exit code, or 130 if Ctrl-C ended it."""
+    """Run the command to its end; its exit code, 128 and more if a signal ended it."""
     with subprocess.Popen(command, env=os.environ | {VARIABLE: folder}) as process:  # noqa: S603
-        try:
-            code = process.wait()
-        except KeyboardInterrupt:
-            process.wait()  # it got the same signal
-            return INTERRUPTED
+        code = process.wait()
     return code if code >= 0 else 128 - code
 
 
-def merge(folder: Path, out: Path) -> int:
-    """Merge the files of all processes, ordered by time; the number of lines."""
-    count = 0
-    with ExitStack() as stack, out.open("w", encoding="utf-8") as merged:
-        paths = sorted(folder.glob("*.jsonl"))
-        files = [stack.enter_context(path.open(encoding="utf-8")) for path in paths]
-        for line in heapq.merge(*files, key=lambda line: json.loads(line)["time_ns"]):
-            merged.write(line)
-            count += 1
-    return count
+def merge(folder: Path, merged: TextIO) -> tuple[int, int]:
+    """Merge the files of all processes, ordered by time; the numbers of lines, and of torn ones.
+
+    They are sorted here, all together: threads of one process read the clock in one order and may
+    write in another.
+    """
+    lines: list[tuple[int, str]] = []
+    torn = 0
+    for path in sorted(folder.glob("*.jsonl")):
+        with path.open(encoding="utf-8", errors="replace") as written:
+            for line in written:
+                try:
+                    lines.append((json.loads(line)["time_ns"], line.rstrip("\n")))
+                except (ValueError, KeyError, TypeError):
+                    torn += 1
+    lines.sort(key=lambda timed: timed[0])
+    merged.writelines(f"{line}\n" for _, line in lines)
+    return len(lines), torn
 
 
 if __name__ == "__main__":

@@ -7,14 +7,24 @@ from tupelo.aio.searching import Search
 from tupelo.aio.space import Space
 from tupelo.aio.subscription import Subscription
 from tupelo.aio.transaction import Transaction, TransactionSpace
-from tupelo.recording.going_on import ClaimHistory, Undecided
-from tupelo.recording.verbs import IN_SPACES, IN_TRANSACTIONS, Call, awaited, stand_in
+from tupelo.recording.going_on import ClaimHistory, RecordingClaim, Undecided
+from tupelo.recording.searches import SearchCall
+from tupelo.recording.verbs import (
+    IN_SPACES,
+    IN_TRANSACTIONS,
+    SEARCHING,
+    Call,
+    awaited,
+    named,
+    stand_in,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from typing import Any
 
+    from tupelo import _native
     from tupelo.recording.space import RecordingSpace
 
 __all__ = ["RecordingAioSearch", "RecordingAioSpace", "recording"]
@@ -50,9 +60,13 @@ class RecordingAioSpace(Space):
     async def scan(self, *template: Any, **options: Any) -> AsyncIterator[Any]:
         """As `aio.Space.scan`."""
         call = Call(self._note, template, options)
+        is_empty = True
         async for fields in super().scan(*template, **options):
+            is_empty = False
             call.found("read", fields)
             yield fields
+        if is_empty:
+            call.found("read", None)
 
     def claim(self, *template: Any, **options: Any) -> Claim[Any]:
         """As `aio.Space.claim`."""
@@ -71,42 +85,65 @@ class RecordingAioSpace(Space):
 
     def subscribe(self, *template: Any, **options: Any) -> Subscription:
         """As `aio.Space.subscribe`."""
+        subscription = super().subscribe(*template, **options)
         call = Call(self._note, template, options)
-        return _RecordingSubscription(call, super().subscribe(*template, **options))
+        call.waits()
+        return _RecordingSubscription(call, subscription)
 
     def transaction(self, *others: Any, **options: Any) -> Transaction:
         """As `aio.Space.transaction`."""
         return _RecordingTransaction(self, others, options.pop("ttl", 30), **options)
 
 
-stand_in(RecordingAioSpace, Space)
 for _verb in IN_SPACES:
     setattr(RecordingAioSpace, _verb.name, awaited(_verb, getattr(Space, _verb.name)))
+stand_in(RecordingAioSpace, Space)
 
 
 class _RecordingClaim(Claim["Any"]):
-    """A claim that is written down when it ends."""
+    """A claim that is written down when it ends, through either of its faces."""
 
     def __init__(self, call: Call, claim: Claim[Any]) -> None:
+        self._history = ClaimHistory(call)
         super().__init__(claim._begin, claim._with_room)
         self._begun = claim._begun
-        self._history = ClaimHistory(call)
+
+    @property
+    def _begun(self) -> _native.Claim[Any] | None:
+        return self._claimed
+
+    @_begun.setter
+    def _begun(self, claimed: _native.Claim[Any] | None) -> None:
+        self._claimed = claimed
+        if claimed is not None:
+            self._history.claimed(claimed.tuple)
+
+    @property
+    def blocking(self) -> Any:
+        return RecordingClaim(self._history, self._held)
 
     async def put(self, *fields: Any) -> None:
-        await super().put(*fields)
+        with self._history.until_lost():
+            await super().put(*fields)
         self._history.put(fields)
 
     async def done(self, **options: Any) -> None:
-        await super().done(**options)
-        self._history.end(self.tuple, is_done=True)
+        with self._history.until_lost():
+            await super().done(**options)
+        self._history.end(is_done=True)
 
     async def abort(self, reason: str | None = None) -> None:
-        await super().abort(reason)
-        self._history.end(self.tuple, is_done=False)
+        with self._history.until_lost():
+            await super().abort(reason)
+        self._history.end(is_done=False)
 
     async def __aexit__(self, *exception: Any) -> None:
-        await super().__aexit__(*exception)
-        self._history.end(self.tuple, is_done=exception[1] is None)
+        try:
+            await super().__aexit__(*exception)
+        except BaseException:
+            self._history.end(is_done=False)
+            raise
+        self._history.end(is_done=exception[1] is None)
 
 
 class _RecordingSubscription(Subscription):
@@ -155,8 +192,8 @@ class _RecordingTransaction(_RecordingInside, Transaction):
 
     async def commit(self) -> None:
         """As `aio.Transaction.commit`."""
-        await super().commit()
-        self._undecided.end(is_committed=True)
+        with self._undecided.committing():
+            await super().commit()
 
     async def abort(self) -> None:
         """As `aio.Transaction.abort`."""
@@ -165,34 +202,26 @@ class _RecordingTransaction(_RecordingInside, Transaction):
 
     async def __aexit__(self, *exception: Any) -> None:
         """As `aio.Transaction.__aexit__`."""
-        try:
+        with self._undecided.leaving(exception[1]):
             await super().__aexit__(*exception)
-        except BaseException:
-            self._undecided.end(is_committed=False)
-            raise
-        self._undecided.end(is_committed=exception[1] is None)
 
 
 class RecordingAioSearch(Search):
     """A search of `tupelo.aio` that writes down what it finds, where it was."""
 
-    async def take(self, *template: Any, **options: Any) -> Any:
-        """As `aio.Search.take`."""
-        return self._noted("take", template, await super().take(*template, **options), options)
 
-    async def read(self, *template: Any, **options: Any) -> Any:
-        """As `aio.Search.read`."""
-        return self._noted("read", template, await super().read(*template, **options), options)
+def _awaited(name: str) -> Callable[..., Any]:
+    plain = getattr(Search, name)
 
-    async def try_take(self, *template: Any, **options: Any) -> Any:
-        """As `aio.Search.try_take`."""
-        return self._noted("take", template, await super().try_take(*template, **options), options)
-
-    async def try_read(self, *template: Any, **options: Any) -> Any:
-        """As `aio.Search.try_read`."""
-        return self._noted("read", template, await super().try_read(*template, **options), options)
-
-    def _noted(self, verb: str, template: tuple[Any, ...], found: Any, options: Any) -> Any:
-        if found is not None and isinstance(found.space, RecordingAioSpace):
-            Call(found.space._note, template, options).found(verb, found.tuple)
+    async def method(self: RecordingAioSearch, *template: Any, **options: Any) -> Any:
+        call = SearchCall(self.spaces, template, options)
+        call.begins(name)
+        found = await plain(self, *template, **options)
+        call.ended(name, found)
         return found
+
+    return named(method, name)
+
+
+for _name in SEARCHING:
+    setattr(RecordingAioSearch, _name, _awaited(_name))

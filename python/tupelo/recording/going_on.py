@@ -6,10 +6,15 @@ went back was only read, and what was put for the end that never came was not pu
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
+
+from tupelo.errors import ClaimLost, SpaceFull
 from tupelo.recording.verbs import IN_TRANSACTIONS, Call, blocking
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
     from typing import Any, Self
 
@@ -25,13 +30,18 @@ __all__ = [
 
 
 class ClaimHistory:
-    """What is written down of a claim when it ends."""
+    """What is written down of a claim when it ends, however it does."""
 
     def __init__(self, call: Call) -> None:
-        """Begin, with the call that claimed."""
+        """Begin, with the call that claims."""
         self._call = call
+        self._fields: Any = None
         self._puts: list[tuple[Any, ...]] = []
-        self._is_told = False
+        self._pid = os.getpid()
+
+    def claimed(self, fields: Any) -> None:
+        """Note what was claimed: from now on there is an end to be written down."""
+        self._fields = fields
 
     def put(self, fields: tuple[Any, ...]) -> None:
         """Note a tuple that is put if the claim is done."""
@@ -41,23 +51,37 @@ class ClaimHistory:
         """Forget them."""
         self._puts.clear()
 
-    def end(self, fields: Any, *, is_done: bool) -> None:
+    @contextmanager
+    def until_lost(self) -> Iterator[None]:
+        """Write down that there is nothing left to end if the claim was lost."""
+        try:
+            yield
+        except ClaimLost:
+            self.end(is_done=False)
+            raise
+
+    def end(self, *, is_done: bool) -> None:
         """Write down how it ended, once."""
-        if self._is_told:
+        fields, self._fields = self._fields, None
+        if fields is None:
             return
-        self._is_told = True
         self._call.found("take" if is_done else "read", fields)
         for put in self._puts if is_done else ():
             self._call.put(put)
+
+    def __del__(self) -> None:
+        """A claim that is forgotten is aborted. What a fork has copied is not this process's."""
+        if self._pid == os.getpid():
+            self.end(is_done=False)
 
 
 class RecordingClaim:
     """A claim that is written down as a take, and what it puts, when it is done."""
 
-    def __init__(self, call: Call, claim: _native.Claim[Any]) -> None:
-        """Wrap what the call has claimed."""
+    def __init__(self, history: ClaimHistory, claim: _native.Claim[Any]) -> None:
+        """Wrap what was claimed."""
         self._claim = claim
-        self._history = ClaimHistory(call)
+        self._history = history
 
     def __getattr__(self, name: str) -> Any:
         """Everything else is the claim's."""
@@ -79,23 +103,30 @@ class RecordingClaim:
         /,
     ) -> None:
         """As `Claim.__exit__`."""
-        self._claim.__exit__(kind, exception, traceback)
-        self._history.end(self._claim.tuple, is_done=exception is None)
+        try:
+            self._claim.__exit__(kind, exception, traceback)
+        except BaseException:
+            self._history.end(is_done=False)
+            raise
+        self._history.end(is_done=exception is None)
 
     def put(self, *fields: Any) -> None:
         """As `Claim.put`."""
-        self._claim.put(*fields)
+        with self._history.until_lost():
+            self._claim.put(*fields)
         self._history.put(fields)
 
     def done(self, **options: Any) -> None:
         """As `Claim.done`."""
-        self._claim.done(**options)
-        self._history.end(self._claim.tuple, is_done=True)
+        with self._history.until_lost():
+            self._claim.done(**options)
+        self._history.end(is_done=True)
 
     def abort(self, reason: str | None = None) -> None:
         """As `Claim.abort`."""
-        self._claim.abort(reason)
-        self._history.end(self._claim.tuple, is_done=False)
+        with self._history.until_lost():
+            self._claim.abort() if reason is None else self._claim.abort(reason)
+        self._history.end(is_done=False)
 
     def _discard_puts(self) -> int:
         self._history.discard_puts()
@@ -155,6 +186,7 @@ class Undecided:
     def __init__(self) -> None:
         """Begin without any."""
         self._lines: list[tuple[Any, str, dict[str, Any]]] = []
+        self._pid = os.getpid()
 
     def note_for(self, space: Any) -> Any:
         """Return what writes down an operation of the transaction in `space`."""
@@ -173,6 +205,33 @@ class Undecided:
         for space, verb, told in lines:
             if is_committed or verb != "put":
                 space._note(verb if is_committed or verb != "take" else "read", **told)
+
+    @contextmanager
+    def committing(self) -> Iterator[None]:
+        """Write down what a commit makes happen; one that finds no room leaves all undecided."""
+        try:
+            yield
+        except SpaceFull:
+            raise
+        except BaseException:
+            self.end(is_committed=False)
+            raise
+        self.end(is_committed=True)
+
+    @contextmanager
+    def leaving(self, exception: BaseException | None) -> Iterator[None]:
+        """Write down how the block of a transaction ended; nobody is left who could try again."""
+        try:
+            yield
+        except BaseException:
+            self.end(is_committed=False)
+            raise
+        self.end(is_committed=exception is None)
+
+    def __del__(self) -> None:
+        """A transaction that is forgotten is aborted. A fork's copy is not this process's."""
+        if self._pid == os.getpid():
+            self.end(is_committed=False)
 
 
 class RecordingInside:
@@ -212,8 +271,8 @@ class RecordingTransaction(RecordingInside):
 
     def commit(self) -> None:
         """As `Transaction.commit`."""
-        self._plain.commit()
-        self._undecided.end(is_committed=True)
+        with self._undecided.committing():
+            self._plain.commit()
 
     def abort(self) -> None:
         """As `Transaction.abort`."""
@@ -233,9 +292,5 @@ class RecordingTransaction(RecordingInside):
         /,
     ) -> None:
         """As `Transaction.__exit__`."""
-        try:
+        with self._undecided.leaving(exception):
             self._plain.__exit__(kind, exception, traceback)
-        except BaseException:
-            self._undecided.end(is_committed=False)
-            raise
-        self._undecided.end(is_committed=exception is None)

@@ -1,7 +1,10 @@
 """The lines of a record: what stands in them, and how they get into the file of this process.
 
 Each process writes a file of its own, a line per operation, at once: what a killed process did is
-there. docs/command-line.md says what a line has.
+there, but not of claims and transactions that were open. docs/command-line.md says what a line has.
+
+A program never fails because it is recorded: what can not be written down is said once on standard
+error, and left out.
 """
 
 from __future__ import annotations
@@ -9,19 +12,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
+from contextlib import contextmanager, suppress
 
 from tupelo._native import Rest, Template, like
 from tupelo.entries import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any, TypeAlias
 
     Note: TypeAlias = Callable[..., None]
 
-__all__ = ["VARIABLE", "words", "write"]
+__all__ = ["VARIABLE", "without_harm", "words", "write"]
 
 VARIABLE = "TUPELO_RECORD"
 LONG_BYTES = 64  # a value that is longer is recorded as its digest
@@ -45,10 +50,26 @@ def words(patterns: tuple[Any, ...], fields: dict[str, Any] | None = None) -> di
 
     What is more than its fields (an entry, a ready template, one with a condition) is one word.
     """
+    fields = fields or {}
     kinds = [_kind(pattern) for pattern in patterns]
-    if fields or (len(patterns) == 1 and (_is_entry(patterns[0]) or _is_ready(patterns[0]))):
-        return {"kinds": kinds, "words": [str(like(*map(_short, patterns), **(fields or {})))]}
+    sole = patterns[0] if len(patterns) == 1 else None
+    if _is_entry(sole) and not isinstance(sole, type):
+        sole, fields = type(sole), _entry_fields(sole) | fields
+        patterns = (sole,)
+    if fields or _is_entry(sole) or _is_ready(sole):
+        return {"kinds": kinds, "words": [str(like(*map(_short, patterns), **_all_short(fields)))]}
     return {"kinds": kinds, "words": [_text(_short(pattern)) for pattern in patterns]}
+
+
+def _entry_fields(entry: Any) -> dict[str, Any]:
+    described = describe(type(entry))
+    names = [] if described is None else [name for name, _, _ in described[2]]
+    return {name: getattr(entry, name) for name in names}
+
+
+def _all_short(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields by name, with the condition as it is: it is no value."""
+    return {name: one if name == "where" else _short(one) for name, one in fields.items()}
 
 
 def _kind(field: Any) -> str:
@@ -86,33 +107,79 @@ def _text(field: Any) -> str:
 
 
 def _short(value: Any) -> Any:
-    """The value, or what stands for it in a record."""
+    """The value, or one of its kind that stands for it in a record, with the word "digest" in it.
+
+    Equal values have equal digests, so that a template finds what it would have found.
+    """
     if isinstance(value, str) and len(value) > LONG_BYTES:
-        return f"digest {_digest(value.encode()).hex()}"
+        return _named_digest(value.encode())
     if isinstance(value, bytes) and len(value) > LONG_BYTES:
-        return b"digest " + _digest(value)
+        return _named_digest(value).encode()
     if _is_array(value) and memoryview(value).nbytes > LONG_BYTES:
-        return memoryview(_digest(memoryview(value).tobytes()))
+        return memoryview(_named_digest(memoryview(value).tobytes()).encode())
+    if type(value) in (list, tuple, dict) and len(text := _text(value)) > LONG_BYTES:
+        digest = _named_digest(text.encode())
+        return {digest: None} if type(value) is dict else type(value)([digest])
     return value
 
 
-def _digest(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=DIGEST_BYTES).digest()
+def _named_digest(data: bytes) -> str:
+    return f"digest {hashlib.blake2b(data, digest_size=DIGEST_BYTES).hexdigest()}"
+
+
+@contextmanager
+def without_harm() -> Iterator[None]:
+    """Keep what goes wrong in writing down from the program: the operation has taken effect.
+
+    What is odd about one operation is left out, and the next is written again.
+    """
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is not the program's
+        _warn(f"an operation is not in the record: {error!r}")
 
 
 class _File:
-    """The file of this process; a forked child opens one of its own."""
+    """The file of this process; a forked child opens one of its own, and warns for itself."""
 
     pid = 0
     descriptor = -1
+    stopped_pid = 0
+    """The process that has given up to write."""
+    warned_pid = 0
 
 
 def _append(line: str) -> None:
-    """Append a line, in one call of the system."""
+    """Append a line in one call of the system; where that fails, write nothing more from here.
+
+    The folder is gone if this process outlives the command that was recorded.
+    """
     pid = os.getpid()
+    if _File.stopped_pid == pid:
+        return
+    data = (line + "\n").encode()
+    try:
+        if os.write(_descriptor(pid), data) == len(data):
+            return
+        why = "there is no room for a whole line"
+    except (OSError, KeyError) as error:
+        why = str(error)
+    _File.stopped_pid = pid
+    _warn(f"process {pid} is no longer recorded: {why}")
+
+
+def _descriptor(pid: int) -> int:
     if _File.pid != pid:
         path = os.path.join(os.environ[VARIABLE], f"{pid}.jsonl")  # noqa: PTH118 - a light import
         # Of threads that come here together each opens it; the number says that one has.
         _File.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         _File.pid = pid
-    os.write(_File.descriptor, (line + "\n").encode())
+    return _File.descriptor
+
+
+def _warn(message: str) -> None:
+    """Say it on standard error, if this process has said nothing yet."""
+    if _File.warned_pid != os.getpid():
+        _File.warned_pid = os.getpid()
+        with suppress(Exception):  # it may be closed, or None
+            sys.stderr.write(f"tupelo record: {message}\n")

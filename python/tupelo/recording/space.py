@@ -5,14 +5,21 @@ from __future__ import annotations
 from functools import cache, cached_property
 
 from tupelo import _native
-from tupelo.recording.going_on import RecordingClaim, RecordingSubscription, RecordingTransaction
+from tupelo.recording.coming import FUTURES, future
+from tupelo.recording.going_on import (
+    ClaimHistory,
+    RecordingClaim,
+    RecordingSubscription,
+    RecordingTransaction,
+)
 from tupelo.recording.lines import write
-from tupelo.recording.verbs import FUTURES, IN_SPACES, Call, blocking, stand_in
+from tupelo.recording.searches import SearchCall
+from tupelo.recording.verbs import IN_SPACES, SEARCHING, Call, blocking, named, stand_in
 from tupelo.searching import Search
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any, Self
 
 __all__ = ["RecordingSearch", "RecordingSpace", "recording"]
@@ -59,7 +66,7 @@ class RecordingSpace(_native.Space):
         """As `Space.claim`."""
         call = Call(self._note, template, options)
         call.waits()
-        return RecordingClaim(call, self._plain.claim(*template, **options))
+        return _claimed(call, self._plain.claim(*template, **options))
 
     def try_claim(self, *template: Any, **options: Any) -> Any:
         """As `Space.try_claim`."""
@@ -68,21 +75,31 @@ class RecordingSpace(_native.Space):
         if claim is None:
             call.found("take", None)
             return None
-        return RecordingClaim(call, claim)
+        return _claimed(call, claim)
 
     def subscribe(self, *template: Any, **options: Any) -> Any:
         """As `Space.subscribe`."""
         subscription = self._plain.subscribe(*template, **options)
-        return RecordingSubscription(Call(self._note, template, options), subscription)
+        call = Call(self._note, template, options)
+        call.waits()
+        return RecordingSubscription(call, subscription)
 
     def transaction(self, *others: Any, **options: Any) -> Any:
         """As `Space.transaction`."""
         return RecordingTransaction(self, self._plain.transaction(*others, **options))
 
 
-stand_in(RecordingSpace, _native.Space)
-for _verb in (*IN_SPACES, *FUTURES):
+for _verb in IN_SPACES:
     setattr(RecordingSpace, _verb.name, blocking(_verb))
+for _name, _told in FUTURES.items():
+    setattr(RecordingSpace, _name, future(_name, _told))
+stand_in(RecordingSpace, _native.Space)
+
+
+def _claimed(call: Call, claim: _native.Claim[Any]) -> RecordingClaim:
+    history = ClaimHistory(call)
+    history.claimed(claim.tuple)
+    return RecordingClaim(history, claim)
 
 
 @cache
@@ -110,12 +127,22 @@ class _Followed:
         self._call = call
         self._verb = verb
         self._found = found
+        self._is_empty = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._found, name)
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Any:
-        fields = next(self._found)
+        try:
+            fields = next(self._found)
+        except StopIteration:
+            if self._is_empty:
+                self._call.found(self._verb, None)
+            raise
+        self._is_empty = False
         self._call.found(self._verb, fields)
         return fields
 
@@ -123,24 +150,19 @@ class _Followed:
 class RecordingSearch(Search):
     """A search that writes down what it finds, where it was."""
 
-    def take(self, *template: Any, **options: Any) -> Any:
-        """As `Search.take`."""
-        return self._noted("take", template, super().take(*template, **options), options)
 
-    def read(self, *template: Any, **options: Any) -> Any:
-        """As `Search.read`."""
-        return self._noted("read", template, super().read(*template, **options), options)
+def _blocking(name: str) -> Callable[..., Any]:
+    plain = getattr(Search, name)
 
-    def try_take(self, *template: Any, **options: Any) -> Any:
-        """As `Search.try_take`."""
-        return self._noted("take", template, super().try_take(*template, **options), options)
-
-    def try_read(self, *template: Any, **options: Any) -> Any:
-        """As `Search.try_read`."""
-        return self._noted("read", template, super().try_read(*template, **options), options)
-
-    def _noted(self, verb: str, template: tuple[Any, ...], found: Any, options: Any) -> Any:
-        if found is not None and isinstance(found.space, RecordingSpace):
-            note = found.space._note
-            Call(note, template, options).found(verb, found.tuple)
+    def method(self: RecordingSearch, *template: Any, **options: Any) -> Any:
+        call = SearchCall(self.spaces, template, options)
+        call.begins(name)
+        found = plain(self, *template, **options)
+        call.ended(name, found)
         return found
+
+    return named(method, name)
+
+
+for _name in SEARCHING:
+    setattr(RecordingSearch, _name, _blocking(_name))

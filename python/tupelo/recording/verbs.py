@@ -6,33 +6,33 @@ nobody records, so that a `consume` is not also its many looks.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from tupelo import _native
-from tupelo.recording.lines import words
+from tupelo.recording.lines import without_harm, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from tupelo._native import Space
     from tupelo.recording.lines import Note
 
 __all__ = [
-    "FUTURES",
     "IN_SPACES",
     "IN_TRANSACTIONS",
+    "SEARCHING",
     "Call",
     "Verb",
     "awaited",
     "blocking",
+    "named",
     "stand_in",
 ]
 
 # fmt: off
-OWN = frozenset({
+OF_THE_VERB = frozenset({
     "after", "at_least", "buffer", "buffer_bytes", "idle", "lease", "limit", "max_attempts", "n",
     "on", "order", "timeout", "to", "ttl", "unless",
 })
@@ -42,42 +42,48 @@ OWN = frozenset({
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a verb, and who writes it down."""
+    """One call of a verb, and who writes it down: what it tells never harms the program."""
 
     note: Note
     arguments: tuple[Any, ...]
     options: dict[str, Any]
+    plain: Space | None = None
+    """The connection that did it, where it may have to be asked once more."""
 
     def asked(self) -> dict[str, Any]:
         """What stands in a line for the template of the call."""
         fields = {
             name: value
             for name, value in self.options.items()
-            if name not in OWN and value is not None
+            if name not in OF_THE_VERB and not (name == "where" and value is None)
         }
         template = words(self.arguments, fields)
         return {"kinds": template["kinds"], "template": template["words"]}
 
-    def waits(self) -> None:
-        """Write down that it waits: one that never ends can be seen so."""
-        try:
-            asked = self.asked()
-        except (TypeError, ValueError):
-            return  # arguments that make no sense: the verb says so better
-        self.note("waits", **asked)
+    def waits(self, **told: Any) -> None:
+        """Write down that it may wait: one that never ends can be seen so."""
+        with without_harm():
+            try:
+                asked = self.asked()
+            except (TypeError, ValueError):
+                return  # arguments that make no sense: the verb says so better
+            self.note("waits", **asked, **told)
 
-    def found(self, verb: str, fields: Any) -> None:
+    def found(self, verb: str, fields: Any, **told: Any) -> None:
         """Write down what it has found; None for nothing."""
-        if fields is None:
-            self.note(verb, **self.asked(), tuple=None)
-        else:
+        with without_harm():
+            if fields is None:
+                self.note(verb, **self.asked(), tuple=None, **told)
+                return
             tupled = _told(fields)
-            self.note(verb, **(self.asked() | {"kinds": tupled["kinds"], "tuple": tupled["words"]}))
+            line = self.asked() | {"kinds": tupled["kinds"], "tuple": tupled["words"]}
+            self.note(verb, **line, **told)
 
     def put(self, fields: Any) -> None:
         """Write down a tuple that it has put."""
-        tupled = _told(fields)
-        self.note("put", kinds=tupled["kinds"], tuple=tupled["words"])
+        with without_harm():
+            tupled = _told(fields)
+            self.note("put", kinds=tupled["kinds"], tuple=tupled["words"])
 
 
 def _told(fields: Any) -> dict[str, list[str]]:
@@ -96,10 +102,12 @@ class Verb:
     name: str
     tell: Callable[[Call, Any], None]
     """Writes down what the call did, by what it returned."""
-    first: str | None = None
-    """The verb that does the same and does not wait: asked before the call is said to wait."""
     waits: bool = False
-    """Whether it may wait; so a line says it before."""
+    """Whether it may wait; so a line says it before.
+
+    Rejected: to look first whether it has to. That look is another verb, which refuses in its own
+    name what is wrong, and makes an object whose class may refuse it as well.
+    """
     prepared: Callable[[tuple[Any, ...]], tuple[Any, ...]] = _as_it_is
     """Makes of the arguments such that can be looked at afterwards."""
 
@@ -108,47 +116,44 @@ def blocking(verb: Verb) -> Callable[..., Any]:
     """Return a method that records `verb`: of a class with `_note`, and `_plain` to do it."""
 
     def method(self: Any, *arguments: Any, **options: Any) -> Any:
-        call = Call(self._note, verb.prepared(arguments), options)
-        if verb.first is not None:
-            _native.seconds("timeout", options.get("timeout"))
-            now = {name: one for name, one in options.items() if name != "timeout"}
-            found = None
-            with suppress(TypeError):  # wrong arguments, which the verb itself refuses
-                found = getattr(self._plain, verb.first)(*call.arguments, **now)
-            if found is not None:
-                verb.tell(call, found)
-                return found
-        if verb.first is not None or verb.waits:
+        call = Call(self._note, verb.prepared(arguments), options, self._plain)
+        if verb.waits:
             call.waits()
         result = getattr(self._plain, verb.name)(*call.arguments, **options)
-        verb.tell(call, result)
+        with without_harm():
+            verb.tell(call, result)
         return result
 
-    return _named(method, verb)
+    return named(method, verb.name)
 
 
 def awaited(verb: Verb, plain: Callable[..., Any]) -> Callable[..., Any]:
     """Return a coroutine method that records `plain`, the one that does it."""
 
     async def method(self: Any, *arguments: Any, **options: Any) -> Any:
-        call = Call(self._note, verb.prepared(arguments), options)
-        if verb.first is not None or verb.waits:
+        call = Call(self._note, verb.prepared(arguments), options, self._space)
+        if verb.waits:
             call.waits()
         result = await plain(self, *call.arguments, **options)
-        verb.tell(call, result)
+        with without_harm():
+            verb.tell(call, result)
         return result
 
-    return _named(method, verb)
+    return named(method, verb.name)
 
 
 def stand_in(recording: type, plain: type) -> None:
     """Let a class that records go by the name of the other, in messages and to who looks at it."""
     recording.__module__, recording.__name__ = plain.__module__, plain.__name__
+    for name, method in vars(recording).items():
+        if hasattr(method, "__code__") and not name.startswith("_") and hasattr(plain, name):
+            method.__wrapped__ = getattr(plain, name)  # whose signature is shown
 
 
-def _named(method: Callable[..., Any], verb: Verb) -> Callable[..., Any]:
-    method.__name__ = verb.name
-    method.__doc__ = f"As `Space.{verb.name}`."
+def named(method: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Name a method after the verb that it records, for tracebacks and `help`."""
+    method.__name__ = name
+    method.__doc__ = f"As `{name}` where nobody records."
     return method
 
 
@@ -167,6 +172,17 @@ def _put_several(call: Call, _: Any) -> None:
 def _put_unless(call: Call, done: bool) -> None:  # noqa: FBT001 - what the verb returns
     if done:
         _put(call, None)
+    else:
+        _was_there(call)
+
+
+def _was_there(call: Call) -> None:
+    """A `put_if_absent` that was refused has read: it says that a match is there, but not which."""
+    unless = call.options.get("unless")
+    sought = call.arguments if unless is None else unless
+    sought = sought if type(sought) is tuple else (sought,)
+    there = None if call.plain is None else call.plain.try_read(*sought)
+    Call(call.note, sought, {}).found("read", there)
 
 
 def _listed(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -208,21 +224,13 @@ def _letters(call: Call, letters: list[Any]) -> None:
         call.found("read", letter.tuple)
 
 
-def _coming(call: Call, future: Any, *, verb: str) -> None:
-    def arrived(future: Any) -> None:
-        if not future.cancelled() and future.exception() is None:
-            call.found(verb, future.result())
-
-    future.add_done_callback(arrived)
-
-
 _TAKEN, _READ = partial(_one, verb="take"), partial(_one, verb="read")
 
 IN_TRANSACTIONS = (
     Verb("put", _put),
     Verb("put_all", _put_several, prepared=_listed),
-    Verb("take", _TAKEN, first="try_take"),
-    Verb("read", _READ, first="try_read"),
+    Verb("take", _TAKEN, waits=True),
+    Verb("read", _READ, waits=True),
     Verb("try_take", _TAKEN),
     Verb("try_read", _READ),
     Verb("take_all", partial(_each, verb="take")),
@@ -243,7 +251,5 @@ IN_SPACES = (
 )
 """Those of a space that return what they found; what goes on afterwards is its host's."""
 
-FUTURES = (
-    Verb("take_future", partial(_coming, verb="take"), waits=True),
-    Verb("read_future", partial(_coming, verb="read"), waits=True),
-)
+SEARCHING = {"take": "take", "read": "read", "try_take": "take", "try_read": "read"}
+"""The verbs of a search, and what is written down of what they find. The first two wait."""

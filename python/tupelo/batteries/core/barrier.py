@@ -36,6 +36,8 @@ __all__ = ["Barrier", "BrokenBarrier", "Latch"]
 
 BARRIER = "tupelo.barrier"
 LATCH = "tupelo.latch"
+STATES = (BARRIER, LATCH)
+"""Tags of tuples that stay, for whoever looks next: `tupelo check` does not ask who took them."""
 
 PARTIES_MAX = 4096
 """Each arrival copies the names of those who came before: this is for groups, not for crowds."""

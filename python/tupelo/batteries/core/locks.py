@@ -41,6 +41,8 @@ __all__ = ["Acquirable", "Lock", "Permit", "RWLock", "Semaphore"]
 LOCK = "tupelo.lock"
 SEMAPHORE = "tupelo.semaphore"
 RWLOCK = "tupelo.rwlock"
+STATES = (LOCK, SEMAPHORE, f"{SEMAPHORE}.unit", RWLOCK, f"{RWLOCK}.gate", f"{RWLOCK}.unit")
+"""Tags of tuples that stay, for whoever looks next: `tupelo check` does not ask who took them."""
 
 UNITS_MAX = 4096
 """Each unit is a tuple, and a writer claims them all."""

@@ -46,6 +46,8 @@ T = TypeVar("T")
 QUEUE = "tupelo.queue"
 SIZE = "tupelo.queue.size"
 ROOM = "tupelo.queue.room"
+STATES = (SIZE, ROOM)
+"""Tags of tuples that stay, for whoever looks next: `tupelo check` does not ask who took them."""
 
 PRIORITY_MAX = 9
 """Each priority that is in use costs a look, as long as there are urgent items."""

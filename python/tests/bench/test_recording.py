@@ -1,0 +1,497 @@
+"""`tupelo record`: what a program does is in the record, and the program does what it would do."""
+
+import json
+import os
+import subprocess
+import sys
+
+import tupelo as ts
+from tupelo.check import main as check_main
+from tupelo.record import merge
+
+RECORD = [sys.executable, "-m", "tupelo.record", "--out"]
+CHECK = [sys.executable, "-m", "tupelo.check"]
+
+
+def run(words, **options):
+    return subprocess.run(
+        [*map(str, words)], capture_output=True, text=True, check=False, timeout=120, **options
+    )
+
+
+def lines_of(tmp_path, url, text):
+    """Record a program; its run, and its lines."""
+    program, out = tmp_path / "program.py", tmp_path / "run.jsonl"
+    program.write_text(text)
+    done = run([*RECORD, out, "--", sys.executable, "-Werror", program, url])
+    assert done.returncode == 0, done.stderr
+    return done, [json.loads(line) for line in out.read_text().splitlines()]
+
+
+def findings(tmp_path):
+    return run([*CHECK, tmp_path / "run.jsonl"]).stdout
+
+
+def words(lines, verb, key="tuple"):
+    return [line[key] for line in lines if line["verb"] == verb]
+
+
+# --- the command ---
+
+
+def test_a_record_that_can_not_be_written_is_refused_before_the_run(tmp_path):
+    ran = tmp_path / "ran"
+    command = [sys.executable, "-c", f"open({str(ran)!r}, 'w')"]
+    done = run([*RECORD, tmp_path / "missing" / "run.jsonl", "--", *command])
+    assert done.returncode == 2
+    assert "can not be written: No such file or directory" in done.stderr
+    assert not ran.exists()
+
+
+INTERRUPTED = """
+import signal, sys, time
+import tupelo as ts
+interrupts = []
+signal.signal(signal.SIGINT, lambda *_: interrupts.append(1))
+with ts.connect(sys.argv[1]) as space:
+    space.put("begun", 1)
+    print("begun", flush=True)
+    while len(interrupts) < 2:
+        time.sleep(0.01)
+        if interrupts:
+            print("again", flush=True)
+    space.take("begun", 1)
+"""
+
+
+def test_a_program_that_handles_two_interrupts_ends_as_it_likes_and_is_recorded(tmp_path, shm_url):
+    program, out = tmp_path / "program.py", tmp_path / "run.jsonl"
+    program.write_text(INTERRUPTED)
+    # A session of its own: its group is who a terminal would interrupt.
+    with subprocess.Popen(
+        [*RECORD, str(out), "--", sys.executable, str(program), shm_url],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        for word in ("begun\n", "again\n"):
+            assert process.stdout.readline() == word
+            os.killpg(process.pid, 2)
+        assert process.stdout.read() is not None
+        assert process.wait(60) == 0
+    assert [json.loads(line)["verb"] for line in out.read_text().splitlines()][-1] == "take"
+
+
+OUTLIVES = """
+import os, subprocess, sys, time
+import tupelo as ts
+CHILD = '''
+import os, sys, time
+import tupelo as ts
+with ts.connect(sys.argv[1]) as space:
+    while os.path.exists(os.environ["TUPELO_RECORD"]):
+        time.sleep(0.01)
+    space.put("late", 1)
+    space.put("late", 2)
+    space.put("over", 1)
+'''
+with open(ERRORS, "w") as errors:
+    subprocess.Popen([sys.executable, "-c", CHILD, sys.argv[1]], stderr=errors,
+                     stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+"""
+
+
+def test_a_process_that_outlives_the_command_goes_on_and_is_warned_once(tmp_path, shm_url):
+    errors = tmp_path / "errors"
+    lines_of(tmp_path, shm_url, OUTLIVES.replace("ERRORS", repr(str(errors))))
+    with ts.connect(shm_url) as space:
+        assert space.take("over", 1, timeout=60) == ("over", 1)
+        assert space.count("late", int) == 2
+    told = errors.read_text().splitlines()
+    assert len(told) == 1
+    assert "is no longer recorded" in told[0]
+
+
+FULL = """
+import os, sys
+import tupelo as ts
+write, torn = os.write, []
+def short(descriptor, data):
+    torn.append(descriptor)
+    return write(descriptor, data[:10])
+with ts.connect(sys.argv[1], fresh=True) as space:
+    space.put("whole", 1)
+    os.write = short
+    space.put("torn", 1)
+    space.put("gone", 1)
+    assert len(torn) == 1
+    os.write = write
+    assert space.count("torn", 1) == space.count("gone", 1) == 1
+"""
+
+
+def test_a_line_that_does_not_fit_ends_the_record_of_its_process_and_is_left_out(tmp_path, shm_url):
+    done, lines = lines_of(tmp_path, shm_url, FULL)
+    assert words(lines, "put") == [['"whole"', "1"]]
+    assert "no room for a whole line" in done.stderr
+    assert "1 lines were torn" in done.stderr
+
+
+def test_lines_are_merged_in_the_order_of_time_whatever_the_order_of_each_file(tmp_path):
+    for name, times in (("1", (5, 3, 4)), ("2", (2, 6, 1))):
+        text = "".join(f'{{"time_ns": {time_ns}}}\n' for time_ns in times)
+        (tmp_path / f"{name}.jsonl").write_text(text + '{"time_')
+    with (tmp_path / "out").open("w") as out:
+        assert merge(tmp_path, out) == (6, 2)
+    merged = [json.loads(line)["time_ns"] for line in (tmp_path / "out").read_text().splitlines()]
+    assert merged == [1, 2, 3, 4, 5, 6]
+
+
+# --- what is written ---
+
+ODD = """
+import sys
+import tupelo as ts
+from tupelo.recording import verbs
+with ts.connect(sys.argv[1], fresh=True) as space:
+    plain, verbs.words = verbs.words, None
+    space.put("odd", 1)
+    assert space.take("odd", int) == ("odd", 1)
+    verbs.words = plain
+    space.put("even", 1)
+"""
+
+
+def test_what_can_not_be_described_is_left_out_and_the_program_goes_on(tmp_path, shm_url):
+    done, lines = lines_of(tmp_path, shm_url, ODD)
+    assert words(lines, "put") == [['"even"', "1"]]
+    assert done.stderr.count("an operation is not in the record") == 1
+
+
+ENDS = """
+import asyncio, sys
+import tupelo as ts
+from tupelo import aio
+
+async def awaited(url):
+    async with aio.connect(url) as space:
+        held = await space.claim("job", 1)
+        held.blocking.put("result", 1)
+        held.blocking.done()
+        with (await space.claim("job", 2)).blocking as (_, number):
+            pass
+        (await space.claim("job", 3)).blocking.abort("not today")
+
+with ts.connect(sys.argv[1], fresh=True) as space:
+    space.put_all([("job", n) for n in range(6)])
+    asyncio.run(awaited(sys.argv[1]))
+    space.try_claim("job", 4)
+    claim = space.claim("job", 5, ttl=0.01)
+    space.take("job", 5, timeout=60)
+    try:
+        claim.done()
+    except ts.ClaimLost:
+        print("lost")
+    t = space.transaction(ttl=0.01)
+    assert t.take("job", 0) == ("job", 0)
+    space.read("job", 0, timeout=60)
+    try:
+        t.commit()
+    except ts.Aborted:
+        print("aborted")
+    del claim, t
+"""
+
+
+def test_every_end_of_a_claim_and_of_a_transaction_is_written(tmp_path, shm_url):
+    done, lines = lines_of(tmp_path, shm_url, ENDS)
+    assert done.stdout.split() == ["lost", "aborted"]
+    taken, read = ([line[1] for line in words(lines, verb)] for verb in ("take", "read"))
+    assert taken == ["1", "2", "5"]
+    assert read == ["3", "4", "5", "0", "0"]
+    assert ['"result"', "1"] in words(lines, "put")
+
+
+FUTURE = """
+import os, sys, threading, time
+import tupelo as ts
+from tupelo.recording import lines
+
+def slowly(line, append=lines._append):
+    if threading.current_thread() is not threading.main_thread():
+        time.sleep(0.5)
+    append(line)
+
+lines._append = slowly
+space = ts.connect(sys.argv[1], fresh=True)
+coming, given_up = space.take_future("soon", int), space.take_future("never", int)
+assert given_up.cancel() and given_up.cancelled() and not coming.cancelled()
+space.put("soon", 1)
+assert coming.result(60) == ("soon", 1)
+os._exit(0)
+"""
+
+
+def test_what_a_future_has_taken_is_written_before_its_result_is_out(tmp_path, shm_url):
+    _, lines = lines_of(tmp_path, shm_url, FUTURE)
+    assert words(lines, "take") == [['"soon"', "1"]]
+
+
+ASKED = """
+import asyncio, contextlib, sys
+from dataclasses import dataclass
+import tupelo as ts
+from tupelo import aio
+
+@dataclass
+class Job:
+    number: int
+    owner: str | None = None
+
+async def awaited(url):
+    async with aio.connect(url) as space:
+        assert [one async for one in space.scan("scanned", float)] == []
+        async with space.subscribe("heard", float):
+            pass
+
+with ts.connect(sys.argv[1], fresh=True) as space:
+    assert space.put_if_absent("once", 1)
+    assert not space.put_if_absent("once", 1)
+    assert not space.put_if_absent("once", 2, unless=("once", int))
+    assert list(space.scan("scanned", int)) == []
+    with space.subscribe("heard", int):
+        pass
+    with contextlib.closing(space.consume("closed", int, idle=0)):
+        pass
+    assert space.try_take(Job, owner=None) is None
+    asyncio.run(awaited(sys.argv[1]))
+    try:
+        space.take("once", wrong=1)
+    except TypeError as error:
+        assert "take()" in str(error) and "try_take" not in str(error), error
+    else:
+        raise AssertionError
+"""
+
+
+def test_what_is_asked_for_is_written_by_every_verb(tmp_path, shm_url):
+    _, lines = lines_of(tmp_path, shm_url, ASKED)
+    reads = [(line["template"], line["tuple"]) for line in lines if line["verb"] == "read"]
+    assert reads == [
+        (['"once"', "1"], ['"once"', "1"]),
+        (['"once"', ":int"], ['"once"', "1"]),
+        (['"scanned"', ":int"], None),
+        (['"scanned"', ":float"], None),
+    ]
+    waits = words(lines, "waits", "template")
+    assert waits[:2] == [['"heard"', ":int"], ['"closed"', ":int"]]
+    assert ['"heard"', ":float"] in waits
+    assert ["Job{owner: null}"] in words(lines, "take", "template")
+
+
+PICKY = """
+import sys
+from dataclasses import dataclass
+import tupelo as ts
+
+@dataclass
+class Picky:
+    number: int
+    made = 0
+    def __post_init__(self):
+        Picky.made += 1
+        if Picky.made == 2:
+            raise TypeError("a picky class")
+
+with ts.connect(sys.argv[1], fresh=True) as space:
+    space.put(Picky(1))
+    try:
+        space.take(Picky, timeout=0)
+    except TypeError as error:
+        print(error)
+    print(Picky.made)
+"""
+
+
+def test_what_a_class_refuses_is_told_as_where_nobody_records(tmp_path, shm_url):
+    program = tmp_path / "program.py"
+    done, _ = lines_of(tmp_path, shm_url, PICKY)
+    assert done.stdout == run([sys.executable, program, shm_url]).stdout
+
+
+# --- what is made of it ---
+
+LONG = """
+import sys
+from dataclasses import dataclass
+import numpy as np
+import tupelo as ts
+from tupelo import F
+@dataclass
+class Page:
+    number: int
+    text: str
+    words: list
+with ts.connect(sys.argv[1], fresh=True) as space:
+    space.put("list", [7] * 1_000)
+    assert space.take("list", [7] * 1_000)
+    space.put("map", {"key": [7] * 1_000}, ("t",) * 1_000)
+    assert space.take("map", dict, tuple)
+    space.put(Page(1, "x" * 1_000, ["word"] * 1_000))
+    assert space.take(Page, number=1, text="x" * 1_000)
+    space.put("text", "x" * 1_000)
+    assert space.try_read("text", F > "y") is None
+    assert space.try_read("text", str, where="size(f[1]) < 7") is None
+    assert space.try_read("text", F.prefix("a" * 100)) is None
+    assert space.try_take("text", int) is None
+    assert space.try_take("number", F > 3) is None
+    assert space.take("text", str)
+"""
+
+
+def test_no_value_is_long_in_a_record_and_what_is_not_there_is_not_judged(tmp_path, shm_url):
+    _, lines = lines_of(tmp_path, shm_url, LONG)
+    assert max(len(word) for line in lines for word in line.get("tuple") or ()) < 150
+    told = findings(tmp_path)
+    assert told.count("may have been there: a long value is not recorded") == 3
+    assert '("text", :int) asked for 1 time, never there' in told
+    assert '("number", > 3) asked for 1 time, never there' in told
+    assert "put, never taken" not in told
+
+
+COPIED = """
+import sys
+import tupelo as ts
+with ts.connect(sys.argv[1], fresh=True) as space, ts.connect(sys.argv[1] + "-other") as other:
+    space.put_all([("twin", 1), ("twin", 2)])
+    assert space.copy_to(other, "twin", int) == 2
+    assert len(space.take_all("twin", int)) == len(other.take_all("twin", int)) == 2
+    other.put("far", 1)
+    search = ts.Search([space, other])
+    assert search.read("far", int).tuple == other.take("far", 1) == ("far", 1)
+    assert search.try_take("far", int) is None
+    assert search.try_take("nowhere") is None
+ts.remove(sys.argv[1] + "-other")
+"""
+
+
+def test_what_was_copied_or_found_in_another_space_is_not_missing(tmp_path, shm_url):
+    lines_of(tmp_path, shm_url, COPIED)
+    missing = '  ("nowhere") asked for 1 time, never there'
+    assert findings(tmp_path).splitlines() == [
+        f"{shm_url}:",
+        missing,
+        f"{shm_url}-other:",
+        missing,
+    ]
+
+
+def test_what_is_no_text_is_no_record(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "run.jsonl"
+    path.write_bytes(b"\xff\xfe\x00\n")
+    monkeypatch.setattr(sys, "argv", ["check", str(path)])
+    assert check_main() == 2
+    assert "run.jsonl:1 is no line" in capsys.readouterr().err
+
+
+BATTERIES = """
+import asyncio, sys, threading
+import tupelo as ts
+from tupelo import aio, batteries
+from tupelo.aio import batteries as awaited
+
+def queued(space):
+    queue = batteries.Queue(space, "queue", maxsize=3)
+    for item in range(3):
+        queue.put(item, priority=item)
+    for _ in range(3):
+        with queue.get() as item:
+            pass
+    queue.put(7)
+    queue.get().done()
+    queue.join()
+
+def served(space):
+    service = batteries.Service(space, "double", lambda n: 2 * n)
+    serving = threading.Thread(target=service.run)
+    serving.start()
+    assert batteries.call(space, "double", 4, timeout=60) == 8
+    service.stop()
+    serving.join()
+
+def held(space):
+    with batteries.Lock(space, "lock"), batteries.Semaphore(space, "semaphore", n=2):
+        pass
+    shared = batteries.RWLock(space, "shared")
+    with shared.reader:
+        pass
+    with shared.writer:
+        pass
+    batteries.Counter(space, "counter").add(2)
+    batteries.Register(space, "register", default=0).set(1)
+
+def together(space):
+    latch = batteries.Latch(space, "latch", count=1)
+    latch.count_down()
+    latch.wait()
+    barrier = batteries.Barrier(space, "barrier", parties=2)
+    other = threading.Thread(target=barrier.wait)
+    other.start()
+    barrier.wait()
+    other.join()
+
+async def all_awaited(url):
+    async with aio.connect(url) as space:
+        queue = awaited.Queue(space, "queue 2", maxsize=2)
+        await queue.put(1)
+        await queue.put(2)
+        async with await queue.get():
+            pass
+        await (await queue.get()).done()
+        service = awaited.Service(space, "double 2", lambda n: 2 * n)
+        serving = asyncio.create_task(service.run())
+        assert await awaited.call(space, "double 2", 4, timeout=60) == 8
+        await service.stop()
+        await serving
+        async with awaited.Lock(space, "lock 2"), awaited.Semaphore(space, "semaphore 2", n=2):
+            pass
+        shared = awaited.RWLock(space, "shared 2")
+        async with shared.reader:
+            pass
+        async with shared.writer:
+            pass
+        await awaited.Counter(space, "counter 2").add(2)
+        await awaited.Register(space, "register 2", default=0).set(1)
+        latch = awaited.Latch(space, "latch 2", count=1)
+        await latch.count_down()
+        await latch.wait()
+        barrier = awaited.Barrier(space, "barrier 2", parties=2)
+        await asyncio.gather(barrier.wait(), barrier.wait())
+
+with ts.connect(sys.argv[1], fresh=True) as space:
+    for use in (queued, served, held, together):
+        use(space)
+    asyncio.run(all_awaited(sys.argv[1]))
+"""
+
+
+def test_no_battery_is_accused(tmp_path, shm_url):
+    lines_of(tmp_path, shm_url, BATTERIES)
+    assert findings(tmp_path) == f"{shm_url}:\n  fine\n"
+
+
+SHOWN = """
+import inspect, sys
+import tupelo as ts
+from tupelo import _native, aio
+with ts.connect(sys.argv[1], fresh=True) as space:
+    for shown, plain in ((space, _native.Space), (aio.connect(sys.argv[1]), aio.Space)):
+        for verb in ("put", "take", "claim", "scan", "subscribe"):
+            signature = inspect.signature(getattr(shown, verb))
+            of_plain = inspect.signature(getattr(plain, verb))
+            assert list(signature.parameters) == list(of_plain.parameters)[1:], verb
+"""
+
+
+def test_a_verb_shows_the_signature_that_it_has_where_nobody_records(tmp_path, shm_url):
+    lines_of(tmp_path, shm_url, SHOWN)

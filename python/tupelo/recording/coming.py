@@ -1,0 +1,65 @@
+"""Futures whose lines are written before anybody can have their results.
+
+A callback would be too late: it runs when the result is out, and the program may have ended by
+then. So the program gets a future of its own, which the other one fulfils.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+
+from tupelo.recording.verbs import Call, named, stand_in
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+__all__ = ["FUTURES", "future"]
+
+FUTURES = {"take_future": "take", "read_future": "read"}
+"""The verbs, and what is written down of what comes."""
+
+
+def future(name: str, verb: str) -> Callable[..., Any]:
+    """Return a method that records `name`, of a class with `_note`, and `_plain` to do it."""
+
+    def method(self: Any, *arguments: Any, **options: Any) -> Any:
+        call = Call(self._note, arguments, options)
+        call.waits()
+        return RecordingFuture(call, verb, getattr(self._plain, name)(*arguments, **options))
+
+    return named(method, name)
+
+
+class RecordingFuture(Future["Any"]):
+    """A future that is done when the other is done, and that is written down."""
+
+    def __init__(self, call: Call, verb: str, coming: Future[Any]) -> None:
+        """Follow a future of a connection that nobody records."""
+        super().__init__()
+        self._call = call
+        self._verb = verb
+        self._coming = coming
+        coming.add_done_callback(self._arrived)
+
+    def cancel(self) -> bool:
+        """As `Future.cancel`: whether anything has come is for the other one to say."""
+        self._coming.cancel()
+        return self.cancelled()
+
+    def running(self) -> bool:
+        """As `Future.running`."""
+        return self._coming.running()
+
+    def _arrived(self, coming: Future[Any]) -> None:
+        if coming.cancelled():
+            super().cancel()
+        elif (error := coming.exception()) is not None:
+            self.set_exception(error)
+        else:
+            self._call.found(self._verb, coming.result())
+            self.set_result(coming.result())
+
+
+stand_in(RecordingFuture, Future)
