@@ -17,24 +17,26 @@ Matching is the engine's own: the tuples of the record are put into a space, and
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import tupelo as ts
-from tupelo._native import put_text
-from tupelo.batteries.core import barrier, locks, queue, values
+from tupelo.recorded import (
+    SIZE,
+    BadRecordError,
+    History,
+    load,
+    matches,
+    matching,
+    pattern_of,
+    put_words,
+)
 from tupelo.recording.lines import LONG_BYTES
 
 FOUND = 1  # exit codes
 UNREADABLE = 2
-
-SIZE = "4G"
-"""Room for whatever a record has; it is used only as tuples come."""
 
 OWN_TAG = '"tupelo.'
 """How the first field of Tupelo's own tuples begins."""
@@ -46,78 +48,11 @@ LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
 KINDS = re.compile(r":\w+(?:\|:\w+)*")
 CONDITION = re.compile(r"\.\.|[<>|]|!=|\b(?:glob|prefix|in|where)\b")
 """What a pattern has that asks for more than a kind or one value, besides literals and kinds."""
-STATES = frozenset(f'"{tag}"' for core in (barrier, locks, queue, values) for tag in core.STATES)
-"""Those that stay: each stands for a state that somebody may look at later."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-
-class BadRecordError(Exception):
-    """A file is not what `tupelo record` writes."""
-
-
-@dataclass(frozen=True)
-class Transfer:
-    """A `move_to` or `copy_to`."""
-
-    template: tuple[str, ...]
-    source: str
-    target: str
-    is_move: bool
-    count: int
-
-
-@dataclass(frozen=True)
-class Search:
-    """A template that was looked for in several spaces together, and not found at once."""
-
-    template: tuple[str, ...]
-    spaces: tuple[str, ...]
-
-
-@dataclass
-class History:
-    """What happened in one space."""
-
-    put: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    taken: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    read: set[tuple[str, ...]] = field(default_factory=set)
-    asked: Counter[tuple[str, ...]] = field(default_factory=Counter)
-    matched: set[tuple[str, ...]] = field(default_factory=set)
-
-    def add(self, event: dict[str, Any]) -> None:
-        """Note one line of the record."""
-        verb = event["verb"]
-        fields = event.get("tuple")
-        found = None if fields is None else tuple(fields)
-        if verb == "put" and found is not None:
-            self.put[found] += 1
-            return
-        self.ask(tuple(event["template"]), was_there=found is not None)
-        if found is not None:
-            if verb == "take":
-                self.taken[found] += 1
-            else:
-                self.read.add(found)
-
-    def ask(self, template: tuple[str, ...], *, was_there: bool, times: int = 1) -> None:
-        """Note that somebody looked for matches."""
-        self.asked[template] += times
-        if was_there:
-            self.matched.add(template)
-
-    def unused(self) -> Counter[tuple[str, ...]]:
-        """The tuples that were left and that nobody ever read."""
-        used = self.read
-        return Counter(
-            {
-                fields: n
-                for fields, n in (self.put - self.taken).items()
-                if fields not in used and not (fields and fields[0] in STATES)
-            }
-        )
+    from collections import Counter
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True)
@@ -139,98 +74,6 @@ class NearMiss:
         )
 
 
-def load(path: Path) -> dict[str, History]:
-    """Read a record; the history of each space.
-
-    Raises:
-        BadRecordError: it is none.
-        OSError: it can not be read.
-    """
-    histories: dict[str, History] = {}
-    transfers: list[Transfer] = []
-    searches: Counter[Search] = Counter()
-    with path.open("rb") as lines:  # what is no text either is refused as the line that it is in
-        for number, line in enumerate(lines, 1):
-            try:
-                event = json.loads(line)
-                history = histories.setdefault(event["space"], History())
-                if event["verb"] in ("move", "copy"):
-                    transfers.append(_transfer(event))
-                    history.ask(tuple(event["template"]), was_there=event["count"] > 0)
-                elif "spaces" in event:
-                    searches[Search(tuple(event["template"]), tuple(event["spaces"]))] += 1
-                else:
-                    history.add(event)
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                message = f"{path}:{number} is no line of `tupelo record`: {error!r}"
-                raise BadRecordError(message) from error
-    for transfer in transfers:
-        _carry_out(transfer, histories)
-    for search, times in searches.items():
-        _ask_together(search, times, histories)
-    return histories
-
-
-def _transfer(event: dict[str, Any]) -> Transfer:
-    is_move = event["verb"] == "move"
-    template, count = tuple(event["template"]), int(event["count"])
-    return Transfer(template, event["space"], str(event["to"]), is_move, count)
-
-
-def _carry_out(transfer: Transfer, histories: dict[str, History]) -> None:
-    """Move tuples from one history into the other: of those that match, those that can have gone.
-
-    The record says how many went, not which. What nobody has taken at the source is what was moved;
-    what was copied may have been taken there since.
-    """
-    source = histories[transfer.source]
-    target = histories.setdefault(transfer.target, History())
-    left = transfer.count
-    there = source.put - source.taken if transfer.is_move else source.put.copy()
-    for fields in _matching(transfer.template, there):
-        went = min(left, there[fields])
-        if went:
-            target.put[fields] += went
-            left -= went
-            if transfer.is_move:
-                source.taken[fields] += went
-            else:
-                source.read.add(fields)
-
-
-def _ask_together(search: Search, times: int, histories: dict[str, History]) -> None:
-    """Ask in each space for what was searched in all: found in one, it is missing in none."""
-    asked = [histories.setdefault(url, History()) for url in search.spaces]
-    was_there = any(
-        search.template in history.matched or _is_any(search.template, history.put)
-        for history in asked
-    )
-    for history in asked:
-        history.ask(search.template, was_there=was_there, times=times)
-
-
-def _matching(
-    template: tuple[str, ...], tuples: Iterable[tuple[str, ...]]
-) -> Iterator[tuple[str, ...]]:
-    """Those of the tuples that the template matches, one after the other.
-
-    Each is moved away when it was tried: to take it would need the class of an entry.
-    """
-    with (
-        ts.connect("mem://tupelo-check-one", fresh=True) as space,
-        ts.connect("mem://tupelo-check-tried", fresh=True, size=SIZE) as tried,
-    ):
-        for fields in tuples:
-            put_text(space, ", ".join(fields))
-            if _matches(space, template):
-                yield fields
-            space.move_to(tried, ts.REST)
-
-
-def _is_any(template: tuple[str, ...], tuples: Iterable[tuple[str, ...]]) -> bool:
-    return any(True for _ in _matching(template, tuples))
-
-
 def findings(history: History) -> list[str]:
     """What is to be said about one space, a sentence each."""
     said = []
@@ -239,12 +82,12 @@ def findings(history: History) -> list[str]:
         said.append(f"{_times(copies, 'tuple')} like ({example}) put, never taken and never read")
     with ts.connect("mem://tupelo-check", fresh=True, size=SIZE) as space:
         for fields in history.put:
-            put_text(space, ", ".join(fields))
+            put_words(space, fields)
         for template, times in history.asked.items():
             is_own = bool(template) and template[0].startswith(
                 (OWN_TAG, f"tuple({OWN_TAG}", f"({OWN_TAG}")
             )
-            if is_own or template in history.matched or _matches(space, template):
+            if is_own or template in history.matched or matches(space, template):
                 continue
             if may_match_digest(template, history.put):
                 said.append(f"{_whole(template)} may have been there: a long value is not recorded")
@@ -264,7 +107,7 @@ def may_match_digest(template: tuple[str, ...], tuples: Iterable[tuple[str, ...]
         return True  # of fields that are one word nothing more is known
     weaker = tuple("_" if place in loose else word for place, word in enumerate(template))
     return any(
-        any(DIGEST in fields[place] for place in loose) for fields in _matching(weaker, digests)
+        any(DIGEST in fields[place] for place in loose) for fields in matching(weaker, digests)
     )
 
 
@@ -282,16 +125,12 @@ def near_misses(space: ts.Space, template: tuple[str, ...]) -> list[NearMiss]:
         return found
     for place, asked in enumerate(template):
         weaker = (*template[:place], "_", *template[place + 1 :])
-        count = _matches(space, weaker)
-        if count:
-            example = space.read(ts.parse(", ".join(weaker)))
+        example = space.try_read(pattern_of(weaker))
+        if example is not None:
             there = str(ts.like(example[place], ...))[1 : -len(", _)")]
+            count = matches(space, (*template[:place], there, *template[place + 1 :]))
             found.append(NearMiss(place, asked, there, count))
     return sorted(found, key=lambda miss: -miss.tuples)
-
-
-def _matches(space: ts.Space, template: tuple[str, ...]) -> int:
-    return space.count(ts.parse(", ".join(template)))
 
 
 def _whole(template: tuple[str, ...]) -> str:
@@ -324,16 +163,23 @@ def main() -> int:
     parser.add_argument("file", type=Path, help="what `tupelo record` wrote")
     path = parser.parse_args().file
     try:
-        histories = load(path)
+        said = {url: findings(history) for url, history in load(path).items()}
     except (BadRecordError, OSError) as error:
-        sys.stderr.write(f"tupelo check: {error}\n")
+        sys.stderr.write(f"tupelo check: {_shown(str(error))}\n")
         return UNREADABLE
-    found = False
-    for url, history in histories.items():
-        said = findings(history)
-        found = found or bool(said)
-        sys.stdout.write("\n".join([f"{url}:", *(f"  {line}" for line in said or ["fine"])]) + "\n")
-    return FOUND if found else 0
+    if not said:
+        sys.stdout.write(f"{path} has no operations: did the program use a space?\n")
+    for url, lines in said.items():
+        for line in (f"{url}:", *(f"  {line}" for line in lines or ["fine"])):
+            sys.stdout.write(f"{_shown(line)}\n")
+    return FOUND if any(said.values()) else 0
+
+
+def _shown(text: str) -> str:
+    """A text as it may be sent to a terminal: whoever wrote it must not move its cursor."""
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+    )
 
 
 if __name__ == "__main__":

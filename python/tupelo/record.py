@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -60,14 +61,24 @@ def main() -> int:
 def record(command: list[str], merged: TextIO) -> int:
     """Run the command, and write its record; returns the command's exit code."""
     leave_interrupts_to_the_command()
-    # A process that outlives the command may be writing while the folder is removed.
-    with tempfile.TemporaryDirectory(prefix="tupelo-record-", ignore_cleanup_errors=True) as folder:
-        try:
-            code = run(command, folder)
-        except OSError as error:
-            sys.stderr.write(f"tupelo record: {command[0]}: {error.strerror}\n")
-            return NOT_FOUND
+    folder = tempfile.mkdtemp(prefix="tupelo-record-")
+    try:
+        code = run(command, folder)
+    except OSError as error:
+        shutil.rmtree(folder)
+        sys.stderr.write(f"tupelo record: {command[0]}: {error.strerror}\n")
+        return NOT_FOUND
+    try:
         count, torn = merge(Path(folder), merged)
+        merged.flush()
+    except OSError as error:
+        sys.stderr.write(
+            f"tupelo record: {merged.name}: {error.strerror}; what each process wrote is in"
+            f" {folder}\n"
+        )
+        return code or USAGE
+    # A process that outlives the command may be writing while the folder is removed.
+    shutil.rmtree(folder, ignore_errors=True)
     if torn:
         sys.stderr.write(f"{torn} lines were torn, and are left out\n")
     out = merged.name
@@ -82,8 +93,13 @@ def leave_interrupts_to_the_command() -> None:
 
 
 def run(command: list[str], folder: str) -> int:
-    """Run the command to its end; its exit code, 128 and more if a signal ended it."""
+    """Run the command to its end; its exit code, 128 and more if a signal ended it.
+
+    Who tells this process to end means the command: it gets the signal, and its record is written.
+    """
     with subprocess.Popen(command, env=os.environ | {VARIABLE: folder}) as process:  # noqa: S603
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda number, _: process.send_signal(number))
         code = process.wait()
     return code if code >= 0 else 128 - code
 

@@ -336,3 +336,91 @@ def test_what_a_transaction_a_claim_and_a_task_leave_is_found(tmp_path, shm_url)
         f"{shm_url}-other:",
         '  1 tuple like ("go", 2) put, never taken and never read',
     ]
+
+
+def checked(tmp_path, *events):
+    """Check a record with these lines."""
+    path = tmp_path / "run.jsonl"
+    lines = [event if type(event) is str else json.dumps(event) for event in events]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return command("check", path)
+
+
+def event(verb, url="shm://a", pid=1, **told):
+    return {"time_ns": 1, "pid": pid, "space": url, "verb": verb, "kinds": []} | told
+
+
+def test_the_empty_tuple_is_one_as_any_other(tmp_path):
+    fine = checked(tmp_path, event("put", tuple=[]), event("take", template=[], tuple=[]))
+    assert (fine.returncode, fine.stdout) == (0, "shm://a:\n  fine\n")
+    left = checked(tmp_path, event("put", tuple=[]), event("take", template=['"a"'], tuple=None))
+    assert "1 tuple like () put, never taken" in left.stdout
+
+
+def test_a_near_miss_counts_the_tuples_with_the_value_that_it_names(tmp_path):
+    puts = [event("put", tuple=[tag, "1"]) for tag in ('"a"', '"b"', '"b"', '"c"')]
+    takes = [event("take", template=["_", ":int"], tuple=put["tuple"]) for put in puts]
+    asked = event("take", template=['"z"', ":int"], tuple=None)
+    said = checked(tmp_path, *puts, *takes, asked).stdout
+    assert 'with "a" instead of "z" as field 0 it would match 1 tuple\n' in said
+
+
+def test_a_private_space_is_another_one_in_each_process(tmp_path):
+    put = event("put", "mem://jobs", 1, tuple=['"a"'])
+    taken = event("take", "mem://jobs", 2, template=['"a"'], tuple=None)
+    check = checked(tmp_path, put, taken)
+    assert check.returncode == 1
+    assert check.stdout.splitlines() == [
+        "mem://jobs of process 1:",
+        '  1 tuple like ("a") put, never taken and never read',
+        "mem://jobs of process 2:",
+        '  ("a") asked for 1 time, never there',
+    ]
+
+
+def test_a_tuple_that_is_to_go_by_itself_is_no_finding(tmp_path, shm_url):
+    program = """
+import sys, tupelo as ts
+with ts.connect(sys.argv[1]) as space:
+    space.put("short-lived", 1, lease=0.01)
+"""
+    _, out = recorded(tmp_path, shm_url, program)
+    assert command("check", out).returncode == 0
+
+
+HOSTILE = (
+    "[" * 100_000,
+    "5",
+    '{"verb": "put"}',
+    event("put", tuple="abc"),
+    event("put", tuple=[1, 2]),
+    event("put", tuple=["((("]),
+    event("take", template=[1], tuple=None),
+    event("take", template=["((("], tuple=None),
+    event("take", template=['("a") where "f[0] +"'], tuple=None),
+    event("no such verb", template=[]),
+    event("put", 5, tuple=[]),
+    event("put", "mem://a", "pid", tuple=[]),
+    event("move", template=[], to="shm://b", count=float("inf")),
+    event("put", tuple=["x" * 1_000_000]),
+)
+
+
+@pytest.mark.parametrize("line", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_line_that_nobody_writes_is_refused_in_few_words(tmp_path, line):
+    check = checked(tmp_path, line)
+    assert check.returncode == 2, check.stdout
+    assert "Traceback" not in check.stderr
+    assert len(check.stderr) < 1_000
+
+
+def test_what_a_record_says_does_not_move_the_cursor(tmp_path):
+    check = checked(tmp_path, event("put", "shm://\x1b[2J\ud800", tuple=['"\x1b[2J"']))
+    assert check.returncode == 1
+    assert "\x1b" not in check.stdout
+    assert "\\x1b[2J\\ud800" in check.stdout
+
+
+def test_an_empty_record_says_so(tmp_path):
+    check = checked(tmp_path)
+    assert (check.returncode, "no operations" in check.stdout) == (0, True)

@@ -495,3 +495,55 @@ with ts.connect(sys.argv[1], fresh=True) as space:
 
 def test_a_verb_shows_the_signature_that_it_has_where_nobody_records(tmp_path, shm_url):
     lines_of(tmp_path, shm_url, SHOWN)
+
+
+CLOSES = """
+import os, sys
+import tupelo as ts
+with ts.connect(sys.argv[1]) as space:
+    space.put("a", 1)
+    os.closerange(3, 64)  # as daemons do; the space's own memory is mapped
+    files = [open(f"{sys.argv[0]}.{number}", "w") for number in range(20)]
+    space.put("a", 2)
+    space.take_all("a", int)
+    for file in files:
+        file.close()
+"""
+
+
+def test_a_line_never_gets_into_a_file_of_the_program(tmp_path, shm_url):
+    _, lines = lines_of(tmp_path, shm_url, CLOSES)
+    assert words(lines, "take") == [['"a"', "1"], ['"a"', "2"]]
+    written = [path.read_text() for path in tmp_path.glob("program.py.*")]
+    assert written == [""] * 20
+
+
+ENDS = """
+import signal, sys, time
+import tupelo as ts
+def told(*_):
+    space.put("told", 1)
+    sys.exit(3)
+with ts.connect(sys.argv[1]) as space:
+    signal.signal(signal.SIGTERM, told)
+    print("begun", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_who_is_told_to_end_tells_the_command_and_keeps_its_record(tmp_path, shm_url):
+    program, out = tmp_path / "program.py", tmp_path / "run.jsonl"
+    program.write_text(ENDS)
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    command = [*RECORD, out, "--", sys.executable, program, shm_url]
+    with subprocess.Popen(
+        [*map(str, command)], stdout=subprocess.PIPE, text=True, env=environment
+    ) as recording:
+        assert recording.stdout.readline() == "begun\n"
+        recording.terminate()
+        recording.communicate(timeout=60)
+    assert recording.returncode == 3
+    assert words([json.loads(line) for line in out.read_text().splitlines()], "put") == [
+        ['"told"', "1"]
+    ]
+    assert not list(tmp_path.glob("tupelo-record-*"))

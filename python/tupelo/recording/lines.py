@@ -144,6 +144,9 @@ class _File:
 
     pid = 0
     descriptor = -1
+    identity = (0, 0)
+    """The device and the number of the file: the program may have closed what is not its own, and got the
+    descriptor for a file of its own."""
     stopped_pid = 0
     """The process that has given up to write."""
     warned_pid = 0
@@ -169,12 +172,26 @@ def _append(line: str) -> None:
 
 
 def _descriptor(pid: int) -> int:
-    if _File.pid != pid:
+    if _File.pid != pid or not _is_still_ours():
         path = os.path.join(os.environ[VARIABLE], f"{pid}.jsonl")  # noqa: PTH118 - a light import
         # Of threads that come here together each opens it; the number says that one has.
-        _File.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        _File.identity = _identity(descriptor)
+        _File.descriptor = descriptor
         _File.pid = pid
     return _File.descriptor
+
+
+def _is_still_ours() -> bool:
+    try:
+        return _identity(_File.descriptor) == _File.identity
+    except OSError:  # it is closed
+        return False
+
+
+def _identity(descriptor: int) -> tuple[int, int]:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
 
 
 def _warn(message: str) -> None:

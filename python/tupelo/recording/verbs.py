@@ -83,7 +83,9 @@ class Call:
         """Write down a tuple that it has put."""
         with without_harm():
             tupled = _told(fields)
-            self.note("put", kinds=tupled["kinds"], tuple=tupled["words"])
+            lease = self.options.get("lease")
+            terms = {} if lease is None else {"lease": lease}
+            self.note("put", kinds=tupled["kinds"], tuple=tupled["words"], **terms)
 
 
 def _told(fields: Any) -> dict[str, list[str]]:
