@@ -1,5 +1,6 @@
 """Processes of an experiment: results, raw files, failures and deadlines."""
 
+import multiprocessing
 import os
 import time
 
@@ -81,3 +82,23 @@ def test_a_process_runs_where_it_is_told_to():
 def assert_gone(pid):
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_an_interrupt_before_all_have_begun_ends_those_that_have(tmp_path, monkeypatch):
+    make, made = workers.CONTEXT.Process, []
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    def process(**options):
+        made.append(make(**options))
+        if len(made) == 2:
+            made[1].start = interrupted
+        return made[-1]
+
+    monkeypatch.setattr(workers.CONTEXT, "Process", process)
+    monkeypatch.setattr(workers, "GRACE_S", 3_600)  # nobody is waited for in vain
+    targets = [(waits_for_ever, (tmp_path / str(number),)) for number in range(2)]
+    with pytest.raises(KeyboardInterrupt):
+        workers.run(targets, deadline=None)
+    assert not multiprocessing.active_children()

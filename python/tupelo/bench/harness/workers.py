@@ -88,18 +88,19 @@ def run(
         start = CONTEXT.Barrier(len(targets))
         running: list[tuple[BaseProcess, Connection]] = []
         ending.callback(_end, running)
-        for number, (function, arguments) in enumerate(targets):
-            ours, theirs = CONTEXT.Pipe(duplex=False)
-            own = cpus[number] if cpus else None
-            task = Task(raw(folder, number), number, own, function, arguments)
-            process = CONTEXT.Process(target=_work, args=(theirs, start, task), daemon=True)
-            process.start()
-            theirs.close()
-            running.append((process, ours))
         try:
+            for number, (function, arguments) in enumerate(targets):
+                ours, theirs = CONTEXT.Pipe(duplex=False)
+                own = cpus[number] if cpus else None
+                task = Task(raw(folder, number), number, own, function, arguments)
+                process = CONTEXT.Process(target=_work, args=(theirs, start, task), daemon=True)
+                process.start()
+                theirs.close()
+                running.append((process, ours))
             results = _collect(running, deadline)
         except BaseException:
-            # Nobody tells the others to end: they would be waited for in vain.
+            # Nobody tells the others to end, also those that wait for one that never began: they would
+            # be waited for in vain.
             for each, _ in running:
                 each.terminate()
             raise
