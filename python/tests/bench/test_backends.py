@@ -2,18 +2,22 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 from io import UnsupportedOperation
 from time import perf_counter_ns
 
 import numpy as np
 import pytest
 
+import tupelo as ts
 from tupelo.bench.backends.base import Backend, Schema, Shape
 from tupelo.bench.backends.batches import SelfTimed, put_each, take_each
 from tupelo.bench.backends.javaspaces import JavaSpaces
 from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.registry import PEERS, UnknownPeerError, chosen
 from tupelo.bench.backends.rinda import InsideRinda, Rinda
+from tupelo.bench.backends.space import SharedSpace
 from tupelo.bench.harness.lifetime import Server
 from tupelo.bench.harness.runner import started
 from tupelo.bench.harness.workers import CONTEXT
@@ -275,3 +279,18 @@ def test_what_a_self_timed_space_measures_is_less_than_what_passes_here(space):
     put_ns = space.put_each([("keyed", number, 0) for number in range(20)])
     take_ns, _ = space.take_each([("keyed", number, int) for number in range(20)])
     assert 0 < put_ns + take_ns < perf_counter_ns() - begin
+
+
+def test_what_a_killed_run_left_behind_is_removed_by_the_next_and_nothing_else():
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    left, living = (f"bench-{pid}-left" for pid in (ended.pid, os.getpid()))
+    for name in (left, living):
+        ts.connect(f"shm://{name}").close()
+    try:
+        with started(SharedSpace):
+            names = {one["name"] for one in ts.spaces()}
+        assert left not in names
+        assert living in names
+    finally:
+        ts.remove(f"shm://{living}")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import tupelo as ts
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
     from tupelo.bench.backends.base import VisitOrder
 
+OWNED = re.compile(r"bench-(\d+)-.+")
 ROOM_BYTES = 64 << 20  # beside the tuples: each shape and each client has blocks of its own
 ROOM_FACTOR = 6  # a small tuple takes several times its payload, with its index
 
@@ -39,6 +43,15 @@ class SharedSpace(Backend):
         super().__init__()
         self._owner = os.getpid()
         self._size_bytes = 0
+
+    def start(self, folder: Path, cpus: Sequence[int]) -> None:
+        """Remove what runs have left behind that were killed."""
+        del folder, cpus
+        for space in ts.spaces():
+            owner = OWNED.fullmatch(space["name"])
+            if owner and not Path("/proc", owner[1]).exists():
+                with suppress(ts.SpaceNotFound):  # another run was faster
+                    ts.remove(f"shm://{space['name']}")
 
     def create(self, schema: Schema, spaces: Sequence[str], size_bytes: int) -> None:
         super().create(schema, spaces, size_bytes)
