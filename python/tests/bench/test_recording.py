@@ -547,23 +547,3 @@ def test_who_is_told_to_end_tells_the_command_and_keeps_its_record(tmp_path, shm
         ['"told"', "1"]
     ]
     assert not list(tmp_path.glob("tupelo-record-*"))
-
-
-def test_a_field_that_is_called_like_another_verbs_option_is_recorded(tmp_path, shm_url):
-    program = """
-import sys
-from dataclasses import dataclass
-import tupelo as ts
-
-@dataclass
-class Step:
-    n: int
-    to: str
-
-with ts.connect(sys.argv[1]) as space:
-    space.put(Step(1, "a"))
-    assert space.try_take(Step, n=2, to="b") is None
-    assert space.take(Step, n=1) == Step(1, "a")
-"""
-    _, lines = lines_of(tmp_path, shm_url, program)
-    assert words(lines, "take", "template") == [['Step{n: 2, to: "b"}'], ["Step{n: 1}"]]

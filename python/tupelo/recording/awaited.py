@@ -51,7 +51,7 @@ class RecordingAioSpace(Space):
 
     async def consume(self, *template: Any, **options: Any) -> AsyncIterator[Any]:
         """As `aio.Space.consume`."""
-        call = Call(self._note, "consume", template, options)
+        call = Call(self._note, template, options)
         call.waits()
         async for fields in super().consume(*template, **options):
             call.found("take", fields)
@@ -59,7 +59,7 @@ class RecordingAioSpace(Space):
 
     async def scan(self, *template: Any, **options: Any) -> AsyncIterator[Any]:
         """As `aio.Space.scan`."""
-        call = Call(self._note, "scan", template, options)
+        call = Call(self._note, template, options)
         is_empty = True
         async for fields in super().scan(*template, **options):
             is_empty = False
@@ -70,14 +70,14 @@ class RecordingAioSpace(Space):
 
     def claim(self, *template: Any, **options: Any) -> Claim[Any]:
         """As `aio.Space.claim`."""
-        call = Call(self._note, "claim", template, options)
+        call = Call(self._note, template, options)
         call.waits()
         return _RecordingClaim(call, super().claim(*template, **options))
 
     async def try_claim(self, *template: Any, **options: Any) -> Claim[Any] | None:
         """As `aio.Space.try_claim`."""
         claim = await super().try_claim(*template, **options)
-        call = Call(self._note, "try_claim", template, options)
+        call = Call(self._note, template, options)
         if claim is None:
             call.found("take", None)
             return None
@@ -86,7 +86,7 @@ class RecordingAioSpace(Space):
     def subscribe(self, *template: Any, **options: Any) -> Subscription:
         """As `aio.Space.subscribe`."""
         subscription = super().subscribe(*template, **options)
-        call = Call(self._note, "subscribe", template, options)
+        call = Call(self._note, template, options)
         call.waits()
         return _RecordingSubscription(call, subscription)
 
@@ -214,10 +214,10 @@ def _awaited(name: str) -> Callable[..., Any]:
     plain = getattr(Search, name)
 
     async def method(self: RecordingAioSearch, *template: Any, **options: Any) -> Any:
-        call = SearchCall(self.spaces, name, template, options)
-        call.begins()
+        call = SearchCall(self.spaces, template, options)
+        call.begins(name)
         found = await plain(self, *template, **options)
-        call.ended(found)
+        call.ended(name, found)
         return found
 
     return named(method, name)

@@ -25,7 +25,7 @@ def future(name: str, verb: str) -> Callable[..., Any]:
     """Return a method that records `name`, of a class with `_note`, and `_plain` to do it."""
 
     def method(self: Any, *arguments: Any, **options: Any) -> Any:
-        call = Call(self._note, name, arguments, options)
+        call = Call(self._note, arguments, options)
         call.waits()
         return RecordingFuture(call, verb, getattr(self._plain, name)(*arguments, **options))
 

@@ -23,28 +23,26 @@ class SearchCall:
     """One call of a verb of a search, of either API."""
 
     spaces: tuple[Any, ...]
-    name: str
-    """The verb."""
     template: tuple[Any, ...]
     options: dict[str, Any]
 
-    def begins(self) -> None:
+    def begins(self, name: str) -> None:
         """Write down that it may wait, if it may."""
-        if not self.name.startswith("try_"):
+        if not name.startswith("try_"):
             with without_harm():
                 self._together().waits(spaces=self._urls())
 
-    def ended(self, found: Any) -> None:
+    def ended(self, name: str, found: Any) -> None:
         """Write down what it has found, where that was; None for nothing."""
-        verb = SEARCHING[self.name]
+        verb = SEARCHING[name]
         with without_harm():
             if found is None:
                 self._together().found(verb, None, spaces=self._urls())
             else:
-                Call(found.space._note, self.name, self.template, self.options).found(verb, found.tuple)
+                Call(found.space._note, self.template, self.options).found(verb, found.tuple)
 
     def _together(self) -> Call:
-        return Call(self.spaces[0]._note, self.name, self.template, self.options)
+        return Call(self.spaces[0]._note, self.template, self.options)
 
     def _urls(self) -> list[str]:
         return [space.url for space in self.spaces]

@@ -49,7 +49,7 @@ class RecordingSpace(_native.Space):
 
     def consume(self, *template: Any, **options: Any) -> Iterator[Any]:
         """As `Space.consume`."""
-        call = Call(self._note, "consume", template, options)
+        call = Call(self._note, template, options)
         call.waits()
         return _Followed(call, "take", self._plain.consume(*template, **options))
 
@@ -59,19 +59,19 @@ class RecordingSpace(_native.Space):
 
     def scan(self, *template: Any, **options: Any) -> Iterator[Any]:
         """As `Space.scan`."""
-        call = Call(self._note, "scan", template, options)
+        call = Call(self._note, template, options)
         return _Followed(call, "read", self._plain.scan(*template, **options))
 
     def claim(self, *template: Any, **options: Any) -> Any:
         """As `Space.claim`."""
-        call = Call(self._note, "claim", template, options)
+        call = Call(self._note, template, options)
         call.waits()
         return _claimed(call, self._plain.claim(*template, **options))
 
     def try_claim(self, *template: Any, **options: Any) -> Any:
         """As `Space.try_claim`."""
         claim = self._plain.try_claim(*template, **options)
-        call = Call(self._note, "try_claim", template, options)
+        call = Call(self._note, template, options)
         if claim is None:
             call.found("take", None)
             return None
@@ -80,7 +80,7 @@ class RecordingSpace(_native.Space):
     def subscribe(self, *template: Any, **options: Any) -> Any:
         """As `Space.subscribe`."""
         subscription = self._plain.subscribe(*template, **options)
-        call = Call(self._note, "subscribe", template, options)
+        call = Call(self._note, template, options)
         call.waits()
         return RecordingSubscription(call, subscription)
 
@@ -155,10 +155,10 @@ def _blocking(name: str) -> Callable[..., Any]:
     plain = getattr(Search, name)
 
     def method(self: RecordingSearch, *template: Any, **options: Any) -> Any:
-        call = SearchCall(self.spaces, name, template, options)
-        call.begins()
+        call = SearchCall(self.spaces, template, options)
+        call.begins(name)
         found = plain(self, *template, **options)
-        call.ended(found)
+        call.ended(name, found)
         return found
 
     return named(method, name)

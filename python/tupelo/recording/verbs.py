@@ -31,28 +31,12 @@ __all__ = [
     "stand_in",
 ]
 
-_CLAIM = frozenset({"ttl", "max_attempts", "order"})
-_PUT = frozenset({"lease", "after", "timeout"})
-_WAIT = frozenset({"timeout", "order"})
-
-OF_THE_VERB = {
-    "put": _PUT,
-    "put_all": _PUT,
-    "put_if_absent": frozenset({"unless", "timeout"}),
-    "take": _WAIT,
-    "read": _WAIT,
-    "try_take": frozenset({"order"}),
-    "try_read": frozenset({"order"}),
-    "take_all": frozenset({"limit"}),
-    "read_all": frozenset({"limit"}),
-    "take_many": frozenset({"n", "at_least", "timeout"}),
-    "swap": frozenset({"to", "timeout"}),
-    "try_swap": frozenset({"to"}),
-    "consume": frozenset({"idle"}),
-    "claim": _CLAIM | {"timeout"},
-    "try_claim": _CLAIM,
-    "subscribe": frozenset({"on", "buffer", "buffer_bytes"}),
-}
+# fmt: off
+OF_THE_VERB = frozenset({
+    "after", "at_least", "buffer", "buffer_bytes", "idle", "lease", "limit", "max_attempts", "n",
+    "on", "order", "timeout", "to", "ttl", "unless",
+})
+# fmt: on
 """Keywords that are the verb's own. The others belong to the template."""
 
 
@@ -61,8 +45,6 @@ class Call:
     """One call of a verb, and who writes it down: what it tells never harms the program."""
 
     note: Note
-    name: str
-    """The verb."""
     arguments: tuple[Any, ...]
     options: dict[str, Any]
     plain: Space | None = None
@@ -70,11 +52,10 @@ class Call:
 
     def asked(self) -> dict[str, Any]:
         """What stands in a line for the template of the call."""
-        own = OF_THE_VERB.get(self.name, frozenset())
         fields = {
             name: value
             for name, value in self.options.items()
-            if name not in own and not (name == "where" and value is None)
+            if name not in OF_THE_VERB and not (name == "where" and value is None)
         }
         template = words(self.arguments, fields)
         return {"kinds": template["kinds"], "template": template["words"]}
@@ -137,7 +118,7 @@ def blocking(verb: Verb) -> Callable[..., Any]:
     """Return a method that records `verb`: of a class with `_note`, and `_plain` to do it."""
 
     def method(self: Any, *arguments: Any, **options: Any) -> Any:
-        call = Call(self._note, verb.name, verb.prepared(arguments), options, self._plain)
+        call = Call(self._note, verb.prepared(arguments), options, self._plain)
         if verb.waits:
             call.waits()
         result = getattr(self._plain, verb.name)(*call.arguments, **options)
@@ -152,7 +133,7 @@ def awaited(verb: Verb, plain: Callable[..., Any]) -> Callable[..., Any]:
     """Return a coroutine method that records `plain`, the one that does it."""
 
     async def method(self: Any, *arguments: Any, **options: Any) -> Any:
-        call = Call(self._note, verb.name, verb.prepared(arguments), options, self._space)
+        call = Call(self._note, verb.prepared(arguments), options, self._space)
         if verb.waits:
             call.waits()
         result = await plain(self, *call.arguments, **options)
@@ -203,7 +184,7 @@ def _was_there(call: Call) -> None:
     sought = call.arguments if unless is None else unless
     sought = sought if type(sought) is tuple else (sought,)
     there = None if call.plain is None else call.plain.try_read(*sought)
-    Call(call.note, call.name, sought, {}).found("read", there)
+    Call(call.note, sought, {}).found("read", there)
 
 
 def _listed(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -236,7 +217,7 @@ def _counted(call: Call, _: int) -> None:
 
 def _transferred(call: Call, count: int, *, verb: str) -> None:
     other, *template = call.arguments
-    asked = Call(call.note, call.name, tuple(template), call.options).asked()
+    asked = Call(call.note, tuple(template), call.options).asked()
     call.note(verb, **asked, to=other.url, count=count)
 
 
