@@ -402,7 +402,7 @@ HOSTILE = (
     event("put", 5, tuple=[]),
     event("put", "mem://a", "pid", tuple=[]),
     event("move", template=[], to="shm://b", count=float("inf")),
-    event("put", tuple=["x" * 1_000_000]),
+    event("put", tuple=['"' + "x" * 1_000_000]),
 )
 
 

@@ -518,7 +518,7 @@ def test_a_line_never_gets_into_a_file_of_the_program(tmp_path, shm_url):
     assert written == [""] * 20
 
 
-ENDS = """
+TOLD = """
 import signal, sys, time
 import tupelo as ts
 def told(*_):
@@ -533,7 +533,7 @@ with ts.connect(sys.argv[1]) as space:
 
 def test_who_is_told_to_end_tells_the_command_and_keeps_its_record(tmp_path, shm_url):
     program, out = tmp_path / "program.py", tmp_path / "run.jsonl"
-    program.write_text(ENDS)
+    program.write_text(TOLD)
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     command = [*RECORD, out, "--", sys.executable, program, shm_url]
     with subprocess.Popen(

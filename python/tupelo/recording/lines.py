@@ -145,8 +145,8 @@ class _File:
     pid = 0
     descriptor = -1
     identity = (0, 0)
-    """The device and the number of the file: the program may have closed what is not its own, and got the
-    descriptor for a file of its own."""
+    """The device and the number of the file: a program that closes what is not its own may get the
+    same descriptor for a file of its own."""
     stopped_pid = 0
     """The process that has given up to write."""
     warned_pid = 0

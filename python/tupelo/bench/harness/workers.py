@@ -99,8 +99,8 @@ def run(
                 running.append((process, ours))
             results = _collect(running, deadline)
         except BaseException:
-            # Nobody tells the others to end, also those that wait for one that never began: they would
-            # be waited for in vain.
+            # Nobody tells the others to end, also those that wait for one that never began: they
+            # would be waited for in vain.
             for each, _ in running:
                 each.terminate()
             raise
