@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 WIDTH_INCH, HEIGHT_INCH = 7.2, 4.0
 GROUP = 0.82  # of the distance between two groups of bars is bars
-# Thirteen that can be told apart, also in pairs; ours is the darkest.
+# One for each peer, that can be told apart, also in pairs; ours is the darkest.
 COLOURS = (
     "#000000", "#7f7f7f", "#2ca02c", "#d62728", "#9467bd", "#c5b0d5", "#ff7f0e",
-    "#1f77b4", "#bcbd22", "#8c564b", "#17becf", "#e377c2", "#98df8a",
+    "#1f77b4", "#bcbd22", "#8c564b", "#17becf", "#e377c2", "#98df8a", "#393b79",
 )  # fmt: skip
-MARKS = "osD^vP*X<>phd"
+MARKS = "osD^vP*X<>phdH"
 MARKS_SHARE, MARKS_ABOVE = 0.98, 1.2  # of single operations: what is above is shown at the end
 BARS_SPREAD = 10.0  # bars that differ by less than that begin at zero, and so can be compared
 NARROW = 2.0  # a logarithmic axis is not shorter than that
