@@ -83,7 +83,7 @@ def connect(
         schema=schema,
     )
     if os.environ.get("TUPELO_RECORD"):
-        from tupelo.recording import awaited  # noqa: PLC0415 - only where somebody records
+        from tupelo.recording import RecordingAioSpace  # noqa: PLC0415 - only where somebody records
 
-        return awaited.recording(connection)
+        return RecordingAioSpace(connection)
     return Space(connection)

@@ -27,21 +27,16 @@ if TYPE_CHECKING:
     from tupelo import _native
     from tupelo.recording.space import RecordingSpace
 
-__all__ = ["RecordingAioSearch", "RecordingAioSpace", "recording"]
-
-
-def recording(space: Any) -> Space:
-    """Wrap a connection that `tupelo.connect` has opened where somebody records."""
-    return RecordingAioSpace(space)
+__all__ = ["RecordingAioSearch", "RecordingAioSpace"]
 
 
 class RecordingAioSpace(Space):
     """A space of `tupelo.aio` that writes down what is done with it."""
 
-    def __init__(self, space: RecordingSpace) -> None:
-        """Wrap a synchronous connection; the verbs are done by one that nobody records."""
+    def __init__(self, space: Any) -> None:
+        """Wrap a connection that records; the verbs are done by one that nobody records."""
         super().__init__(space._plain)
-        self._recording = space
+        self._recording: RecordingSpace = space
         self._note = space._note
 
     @property

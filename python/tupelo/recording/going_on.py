@@ -75,25 +75,31 @@ class ClaimHistory:
             self.end(is_done=False)
 
 
-class RecordingClaim:
+class _StandsIn:
+    """An object that records, in the place of another, whose everything else is."""
+
+    _plain: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._plain, name)
+
+    def __repr__(self) -> str:
+        return repr(self._plain)
+
+
+class RecordingClaim(_StandsIn):
     """A claim that is written down as a take, and what it puts, when it is done."""
+
+    _plain: _native.Claim[Any]
 
     def __init__(self, history: ClaimHistory, claim: _native.Claim[Any]) -> None:
         """Wrap what was claimed."""
-        self._claim = claim
+        self._plain = claim
         self._history = history
-
-    def __getattr__(self, name: str) -> Any:
-        """Everything else is the claim's."""
-        return getattr(self._claim, name)
-
-    def __repr__(self) -> str:
-        """As the claim shows itself."""
-        return repr(self._claim)
 
     def __enter__(self) -> Any:
         """As `Claim.__enter__`."""
-        return self._claim.__enter__()
+        return self._plain.__enter__()
 
     def __exit__(
         self,
@@ -104,7 +110,7 @@ class RecordingClaim:
     ) -> None:
         """As `Claim.__exit__`."""
         try:
-            self._claim.__exit__(kind, exception, traceback)
+            self._plain.__exit__(kind, exception, traceback)
         except BaseException:
             self._history.end(is_done=False)
             raise
@@ -113,50 +119,44 @@ class RecordingClaim:
     def put(self, *fields: Any) -> None:
         """As `Claim.put`."""
         with self._history.until_lost():
-            self._claim.put(*fields)
+            self._plain.put(*fields)
         self._history.put(fields)
 
     def done(self, **options: Any) -> None:
         """As `Claim.done`."""
         with self._history.until_lost():
-            self._claim.done(**options)
+            self._plain.done(**options)
         self._history.end(is_done=True)
 
     def abort(self, reason: str | None = None) -> None:
         """As `Claim.abort`."""
         with self._history.until_lost():
-            self._claim.abort() if reason is None else self._claim.abort(reason)
+            self._plain.abort() if reason is None else self._plain.abort(reason)
         self._history.end(is_done=False)
 
     def _discard_puts(self) -> int:
         self._history.discard_puts()
-        return self._claim._discard_puts()
+        return self._plain._discard_puts()
 
 
-class RecordingSubscription:
+class RecordingSubscription(_StandsIn):
     """A subscription that writes down what it tells, as read."""
+
+    _plain: _native.Subscription[Any]
 
     def __init__(self, call: Call, subscription: _native.Subscription[Any]) -> None:
         """Wrap what the call has subscribed to."""
         self._call = call
-        self._subscription = subscription
-
-    def __getattr__(self, name: str) -> Any:
-        """Everything else is the subscription's."""
-        return getattr(self._subscription, name)
-
-    def __repr__(self) -> str:
-        """As the subscription shows itself."""
-        return repr(self._subscription)
+        self._plain = subscription
 
     def __enter__(self) -> Self:
         """As `Subscription.__enter__`."""
-        self._subscription.__enter__()
+        self._plain.__enter__()
         return self
 
     def __exit__(self, *exception: Any) -> None:
         """As `Subscription.__exit__`."""
-        self._subscription.__exit__(*exception)
+        self._plain.__exit__(*exception)
 
     def __iter__(self) -> Self:
         """Return itself."""
@@ -164,15 +164,15 @@ class RecordingSubscription:
 
     def __next__(self) -> Any:
         """As `Subscription.__next__`."""
-        return self._told(next(self._subscription))
+        return self._told(next(self._plain))
 
     def next(self, timeout: Any = None) -> Any:
         """As `Subscription.next`."""
-        return self._told(self._subscription.next(timeout))
+        return self._told(self._plain.next(timeout))
 
     def try_next(self) -> Any:
         """As `Subscription.try_next`."""
-        return self._told(self._subscription.try_next())
+        return self._told(self._plain.try_next())
 
     def _told(self, event: Any) -> Any:
         if event is not None:
@@ -234,22 +234,16 @@ class Undecided:
             self.end(is_committed=False)
 
 
-class RecordingInside:
+class RecordingInside(_StandsIn):
     """A space as a transaction sees it, whose verbs are recorded."""
+
+    _plain: _native.TransactionSpace
 
     def __init__(self, space: Any, inside: _native.TransactionSpace, undecided: Undecided) -> None:
         """Wrap what a transaction sees of `space`."""
         self._plain = inside
         self._undecided = undecided
         self._note = undecided.note_for(space)
-
-    def __getattr__(self, name: str) -> Any:
-        """Everything else is the transaction's."""
-        return getattr(self._plain, name)
-
-    def __repr__(self) -> str:
-        """As the transaction shows itself."""
-        return repr(self._plain)
 
 
 for _verb in IN_TRANSACTIONS:
