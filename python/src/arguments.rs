@@ -243,19 +243,27 @@ fn int64(int: &Bound<'_, PyInt>) -> Option<i64> {
 }
 
 /// A field with what it points at.
-enum OwnedField {
+enum OwnedField<'a> {
+    /// A field that borrows from the caller's object.
+    Borrowed(Field<'a>),
     /// A value that is a field as it is.
     Plain(Value),
     /// A value that is stored as its encoding.
     Encoded(tupelo::Kind, Vec<u8>),
     /// An array, its data still with the caller.
-    Array(ArrayArgument),
+    Array(ArrayArgument<'a>),
 }
 
-impl OwnedField {
+impl<'a> OwnedField<'a> {
     /// The field for `object`.
-    fn new(object: &Bound<'_, PyAny>, objects: Objects) -> Result<Self, Refusal> {
-        // First, and not by way of a value: that would copy the data.
+    fn new(object: &'a Bound<'_, PyAny>, objects: Objects) -> Result<Self, Refusal> {
+        let mut borrowed = None;
+        if plain(object, |field| borrowed = Some(field))
+            && let Some(field) = borrowed
+        {
+            return Ok(Self::Borrowed(field));
+        }
+        // Not by way of a value: that would copy the data.
         if known::NDARRAY.is_class_of(object)?
             && let Some(array) = arrays::array(object)?
         {
@@ -276,6 +284,7 @@ impl OwnedField {
     /// The field itself.
     fn field(&self) -> Field<'_> {
         match self {
+            Self::Borrowed(field) => *field,
             Self::Plain(Value::Bool(value)) => Field::Bool(*value),
             Self::Plain(Value::Int(value)) => Field::Int(*value),
             Self::Plain(Value::Float(value)) => Field::Float(*value),
@@ -290,21 +299,25 @@ impl OwnedField {
 
 /// The fields for arguments that are not all plain.
 #[cold]
-fn owned_fields(
+fn owned_fields<'a>(
     py: Python<'_>,
-    (source, arguments): (Source, &[Argument<'_, '_>]),
+    (source, arguments): (Source, &'a [Argument<'_, '_>]),
     objects: Objects,
-) -> PyResult<Vec<OwnedField>> {
+) -> PyResult<Vec<OwnedField<'a>>> {
     refuse_sole_tuple(
         arguments,
         source,
         "give its fields, as in put(*t); a tuple whose one field is t goes in by put_all([(t,)])",
     )?;
-    let field = |(index, argument): (usize, &Argument<'_, '_>)| {
+    let field = |(index, argument): (usize, &'a Argument<'_, '_>)| {
         OwnedField::new(argument, objects)
             .map_err(|why| why.into_exception(py, format_args!("field {index}")))
     };
-    arguments.iter().enumerate().map(field).collect()
+    let mut fields = Vec::with_capacity(arguments.len());
+    for argument in arguments.iter().enumerate() {
+        fields.push(field(argument)?);
+    }
+    Ok(fields)
 }
 
 /// The template for arguments that are not all plain.

@@ -1,4 +1,5 @@
-//! Arrays, by the buffer protocol: numpy arrays, `array.array`, `memoryview`, without importing numpy.
+//! Arrays: numpy's by what [`numpy`] sees of them, and by the buffer protocol all others, `array.array` and
+//! `memoryview` among them, without importing numpy.
 //!
 //! A contiguous little-endian array is put from where it lies; any other is first copied into that form.
 //! Back comes a `numpy.ndarray` when numpy can be imported, else a `memoryview` of the same shape; both
@@ -6,35 +7,34 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::MaybeUninit;
-use std::{ptr, slice};
+use std::slice;
 
 use pyo3::exceptions::PyException;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyByteArray, PyTuple};
 
-use tupelo::{Array, ArrayView, DType, Encoded, Field, Kind, Value, array_head};
+use tupelo::{ArrayView, DType, Encoded, Field, Kind, Value, array_head};
 
-use crate::known;
 use crate::refusal::Refusal;
+use crate::{known, numpy};
 
 /// An array that is put: what describes it, and its data.
-pub(crate) struct ArrayArgument {
-    dtype: DType,
-    shape: Vec<u64>,
+pub(crate) struct ArrayArgument<'a> {
     head: Vec<u8>,
-    data: Data,
+    data: Data<'a>,
 }
 
-enum Data {
+enum Data<'a> {
     /// In the caller's own memory.
+    Lent(&'a [u8]),
+    /// The same, by a view of it.
     Shared(Buffer),
     /// Brought into order.
     Copied(Vec<u8>),
 }
 
-impl ArrayArgument {
+impl ArrayArgument<'_> {
     /// The array as a field.
     pub(crate) fn field(&self) -> Field<'_> {
         Field::Encoded(Encoded { kind: Kind::Array, head: &self.head, body: self.data() })
@@ -42,12 +42,12 @@ impl ArrayArgument {
 
     /// The array as a value, for a place inside a list.
     pub(crate) fn to_value(&self) -> Result<Value, Refusal> {
-        let array = Array::new(self.dtype, &self.shape, self.data().to_vec());
-        Ok(Value::Array(array.map_err(Refusal::from_message)?))
+        Value::from_field(&self.field()).map_err(Refusal::from_message)
     }
 
     fn data(&self) -> &[u8] {
         match &self.data {
+            Data::Lent(bytes) => bytes,
             Data::Shared(buffer) => buffer.bytes(),
             Data::Copied(bytes) => bytes,
         }
@@ -59,13 +59,20 @@ impl ArrayArgument {
 /// # Errors
 ///
 /// [`Refusal`] if its elements are of a type that is not stored.
-pub(crate) fn array(object: &Bound<'_, PyAny>) -> Result<Option<ArrayArgument>, Refusal> {
+pub(crate) fn array<'a>(
+    object: &'a Bound<'_, PyAny>,
+) -> Result<Option<ArrayArgument<'a>>, Refusal> {
+    let is_numpy = known::NDARRAY.is_class_of(object)?;
+    if is_numpy && let Some(array) = numpy::contiguous(object) {
+        let head = head(array.dtype, array.shape)?;
+        return Ok(Some(ArrayArgument { head, data: Data::Lent(array.data) }));
+    }
     // SAFETY: the object is one; the call only looks at its type.
     if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 0 {
         return Ok(None);
     }
     let class = || known::class_name(object);
-    if !known::NDARRAY.is_class_of(object)? && known::MASKED_ARRAY.is_instance(object)? {
+    if !is_numpy && known::MASKED_ARRAY.is_instance(object)? {
         let hint = "put x.filled(0), or x.data and x.mask as two fields";
         return Err(Refusal::new("a masked array, whose mask would be lost", hint));
     }
@@ -84,8 +91,7 @@ pub(crate) fn array(object: &Bound<'_, PyAny>) -> Result<Option<ArrayArgument>, 
                 ELEMENTS_HINT,
             )
         })?;
-    let shape = buffer.shape();
-    let head = array_head(dtype, &shape).map_err(Refusal::from_message)?;
+    let head = head(dtype, buffer.shape())?;
     let data = if buffer.is_contiguous() && !big_endian {
         Data::Shared(buffer)
     } else {
@@ -95,7 +101,13 @@ pub(crate) fn array(object: &Bound<'_, PyAny>) -> Result<Option<ArrayArgument>, 
         }
         Data::Copied(bytes)
     };
-    Ok(Some(ArrayArgument { dtype, shape, head, data }))
+    Ok(Some(ArrayArgument { head, data }))
+}
+
+/// What describes an array of this type and shape.
+fn head(dtype: DType, shape: &[isize]) -> Result<Vec<u8>, Refusal> {
+    let shape = shape.iter().map(|size| size.cast_unsigned() as u64);
+    array_head(dtype, shape).map_err(Refusal::from_message)
 }
 
 const ELEMENTS_HINT: &str =
@@ -166,10 +178,8 @@ pub(crate) fn to_python<'py>(
     py: Python<'py>,
     array: &ArrayView<'_>,
 ) -> Result<Bound<'py, PyAny>, Refusal> {
-    if let Some(numpy_empty) = numpy_empty(py) {
-        let result = numpy_empty.call1((numpy_shape(py, array)?, array.dtype().name()))?;
-        Buffer::get(&result, ffi::PyBUF_WRITABLE)?.fill(array.data());
-        return Ok(result);
+    if let Some(array) = numpy::copied(py, array)? {
+        return Ok(array);
     }
     let Some(code) = format_code(array.dtype()) else {
         return Err(Refusal::new(
@@ -187,25 +197,6 @@ pub(crate) fn to_python<'py>(
         view.call_method1("cast", (code, shape))?
     })
 }
-
-/// The shape as numpy takes it: for one dimension a number, with which `empty` takes 90 ns and not 150.
-fn numpy_shape<'py>(py: Python<'py>, array: &ArrayView<'_>) -> PyResult<Bound<'py, PyAny>> {
-    let mut sizes = array.shape();
-    match (sizes.len(), sizes.next()) {
-        (1, Some(size)) => Ok(size.into_pyobject(py)?.into_any()),
-        _ => Ok(PyTuple::new(py, array.shape())?.into_any()),
-    }
-}
-
-/// `numpy.empty`, or `None` where numpy can not be imported.
-fn numpy_empty(py: Python<'_>) -> Option<&Bound<'_, PyAny>> {
-    static NUMPY_EMPTY: PyOnceLock<Option<Py<PyAny>>> = PyOnceLock::new();
-    let import = || Some(py.import("numpy").ok()?.getattr("empty").ok()?.unbind());
-    NUMPY_EMPTY.get_or_init(py, import).as_ref().map(|empty| empty.bind(py))
-}
-
-/// How much of an array is copied at once.
-const COPY_BYTES: usize = 1024;
 
 /// A view of another object's memory, given back when dropped.
 ///
@@ -243,14 +234,13 @@ impl Buffer {
     }
 
     /// The size of each dimension; none for a single element.
-    fn shape(&self) -> Vec<u64> {
+    fn shape(&self) -> &[isize] {
         let dimensions = usize::try_from(self.view.ndim).unwrap_or(0);
         if dimensions == 0 {
-            return Vec::new();
+            return &[];
         }
         // SAFETY: a view of `PyBUF_ND` with dimensions has the size of each.
-        let shape = unsafe { slice::from_raw_parts(self.view.shape, dimensions) };
-        shape.iter().map(|size| size.cast_unsigned() as u64).collect()
+        unsafe { slice::from_raw_parts(self.view.shape, dimensions) }
     }
 
     fn is_contiguous(&self) -> bool {
@@ -284,24 +274,6 @@ impl Buffer {
             )
         };
         if status == 0 { Ok(bytes) } else { Err(PyErr::fetch(py)) }
-    }
-
-    /// Overwrites the memory, which must be contiguous, writable, new, and as long as `bytes`.
-    ///
-    /// In parts: glibc before 2.39 copies more than 2 KiB by an instruction that is five times slower on Zen 3
-    /// and 4 when source and target lie alike within their pages, as here they often do.
-    fn fill(&self, bytes: &[u8]) {
-        assert_eq!(
-            bytes.len(),
-            self.len(),
-            "an array of the same type and shape has the same size"
-        );
-        for (index, part) in bytes.chunks(COPY_BYTES).enumerate() {
-            // SAFETY: the chunk begins inside of the `len` bytes at `buf`.
-            let target = unsafe { self.view.buf.cast::<u8>().add(index * COPY_BYTES) };
-            // SAFETY: room for this chunk in a new object, which nobody else has seen.
-            unsafe { ptr::copy_nonoverlapping(part.as_ptr(), target, part.len()) };
-        }
     }
 }
 

@@ -31,6 +31,7 @@ mod fork;
 mod formals;
 mod known;
 mod lease;
+mod numpy;
 mod objects;
 mod order;
 mod orphan;

@@ -181,3 +181,85 @@ def test_tupelo_does_not_import_numpy_by_itself():
         "s.put('a', [1], memoryview(b'x')); s.count(ts.REST); sys.exit('numpy' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("letter", "?bBhHiIlLqQefdFD")
+def test_each_of_the_types_that_numpy_names_twice_comes_back(space, letter):
+    given = np.arange(4).astype(letter)
+    space.put("tile", given)
+    assert_same(space.take("tile", np.ndarray)[1], given)  # `long` and `long long` are of one size
+
+
+def test_a_read_only_array_is_put_and_comes_back_writable(space):
+    given = np.arange(4)
+    given.flags.writeable = False
+    space.put("tile", given)
+    back = space.take("tile", np.ndarray)[1]
+    back[0] = 9
+    assert back.tolist() == [9, 1, 2, 3]  # V2
+
+
+def test_the_memory_that_comes_back_is_its_own(space):
+    space.put("tile", np.arange(4))
+    back = space.take("tile", np.ndarray)[1]
+    assert back.flags.owndata
+    back.resize(6, refcheck=False)
+    assert back.tolist() == [0, 1, 2, 3, 0, 0]
+
+
+class Named(np.ndarray):
+    """An array of a class of its own."""
+
+
+def test_an_array_of_a_derived_class_is_the_array_it_is(space):
+    space.put("tile", np.arange(4).view(Named))
+    assert_same(space.take("tile", np.ndarray)[1], np.arange(4))
+
+
+# A numpy whose import fails for a reason of its own must not look like one that is not there.
+BROKEN_NUMPY = """
+import pathlib, sys
+folder = pathlib.Path(sys.argv[2]) / "numpy"
+folder.mkdir()
+(folder / "__init__.py").write_text("raise RuntimeError('a numpy for another processor')")
+sys.path.insert(0, sys.argv[2])
+import tupelo as ts
+
+space = ts.connect(sys.argv[1])
+try:
+    space.take("tile", ...)
+except RuntimeError as why:
+    assert str(why) == "a numpy for another processor"
+else:
+    sys.exit("nothing was said")
+"""
+
+# The first place of the table tells the version of the interface: here one that does not exist yet.
+OTHER_NUMPY = """
+import ctypes, sys, types
+version = ctypes.CFUNCTYPE(ctypes.c_uint)(lambda: 0x03000000)
+table = (ctypes.c_void_p * 400)(ctypes.cast(version, ctypes.c_void_p))
+new = ctypes.pythonapi.PyCapsule_New
+new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+for name in ("numpy", "numpy._core", "numpy._core._multiarray_umath"):
+    sys.modules[name] = types.ModuleType(name)
+sys.modules[name]._ARRAY_API = new(ctypes.cast(table, ctypes.c_void_p), None, None)
+import tupelo as ts
+
+space = ts.connect(sys.argv[1])
+try:
+    space.take("tile", ...)
+except ts.NotEncodable as refusal:
+    assert "the C interface of numpy has version 0x3000000" in str(refusal), refusal
+    assert "whose version begins with 1 or 2" in str(refusal), refusal
+else:
+    sys.exit("nothing was said")
+"""
+
+
+@pytest.mark.parametrize("program", [BROKEN_NUMPY, OTHER_NUMPY], ids=["broken", "other"])
+def test_a_numpy_that_can_not_be_used_says_why_and_the_tuple_stays(shm, shm_url, tmp_path, program):
+    shm.put("tile", np.arange(3))
+    command = [sys.executable, "-c", program, shm_url, str(tmp_path)]
+    subprocess.run(command, check=True, timeout=60)
+    assert shm.take("tile", np.ndarray)[1].tolist() == [0, 1, 2]  # V3

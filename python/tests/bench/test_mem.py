@@ -11,7 +11,7 @@ from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.space import SharedSpace
 from tupelo.bench.experiments.mem import CYCLES, Mem, kinds, memory
-from tupelo.bench.experiments.mem.client import BATCH, same
+from tupelo.bench.experiments.mem.client import BATCH, kept, same
 from tupelo.bench.experiments.mem.entries import ENTRIES, KeyPlan
 from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.progress import Progress
@@ -77,6 +77,13 @@ def test_the_repeats_that_every_cell_gets_have_the_cycles_of_the_paper(repeats, 
         assert job.repeats is None or job.repeats >= least
         assert plan.warm_up == 1
     assert BATCH == 100
+
+
+def test_of_large_results_few_are_kept_at_a_time_and_of_small_ones_all_of_a_cycle():
+    assert {entry.name: min(BATCH, kept(entry)) for entry in ENTRIES} == {
+        "Null": 100, "Integer": 100, "Char 32": 100, "Double 32": 100, "Double 256": 32,
+        "Double 2048": 4,
+    }  # fmt: skip
 
 
 def test_a_keyed_plan_names_its_field_and_no_entry():

@@ -64,7 +64,7 @@ fn value(out: &mut Vec<u8>, value: &Value, levels: usize) -> Result<(), EncodeEr
         Value::Bytes(bytes) => write::bytes(out, bytes)?,
         Value::Decimal(value) => write::decimal(out, value)?,
         Value::Array(array) => {
-            out.extend(array_head(array.dtype(), array.shape())?);
+            out.extend(array_head(array.dtype(), array.shape().iter().copied())?);
             out.extend(array.data());
         }
         Value::Opaque(object) => opaque(out, object)?,
