@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyCapsule;
 
-use tupelo::{ArrayView, DType};
+use tupelo::{ArrayView, DType, Kind, KindSet};
 
 use crate::refusal::Refusal;
 
@@ -117,6 +117,7 @@ impl Interface {
             let what = format!("an array, and the C interface of numpy has version {version:#x}");
             return Err(Refusal::new(what, "install a numpy whose version begins with 1 or 2"));
         }
+        tupelo::represents(KindSet::of(Kind::Array));
         Ok(Some(Self {
             class: table[2],
             // SAFETY: the function at this place in the table of these versions.

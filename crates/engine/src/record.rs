@@ -14,7 +14,7 @@
 //! | 72 | the image ([`tupelo_tuple::image`]) |
 
 use tupelo_shm::{CopyBuffer, Fresh, GRANULE, Span, View};
-use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TupleView, image};
+use tupelo_tuple::{Field, Kind, PatternRef, TupleView, image};
 
 use crate::extension::{self, Extension, INLINE_LINKS};
 
@@ -454,16 +454,6 @@ pub(crate) fn in_place<'m>(view: &View<'m>, reference: u32, kinds: &'m [Kind]) -
     let image = view.bytes(reference as usize * GRANULE + IMAGE, image_bytes(header));
     TupleView::new(kinds, image, shape_of(header).1)
 }
-
-/// Kinds with values that some language has no like of: nanoseconds, types of elements, keys of a map. An
-/// integer, a decimal and a UUID can be had everywhere.
-pub(crate) const REFUSABLE: KindSet = KindSet::of(Kind::Timestamp)
-    .or(KindSet::of(Kind::Array))
-    .or(KindSet::of(Kind::List))
-    .or(KindSet::of(Kind::Tuple))
-    .or(KindSet::of(Kind::Map))
-    .or(KindSet::of(Kind::Entry))
-    .or(KindSet::of(Kind::Opaque));
 
 /// Whether a match is read in place rather than copied inside the section: large ones, so that others do
 /// not wait for the copy, and those that the sink may be unable to represent, so that they can go back.

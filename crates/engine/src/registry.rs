@@ -17,7 +17,7 @@ use crate::index::key::{Key, Tagger};
 use crate::layout::{
     self, DIRECTORY_ENTRIES, PAGE, SHAPE_BYTES, SHAPES_COUNT_MAX, SHAPES_MAX, head,
 };
-use crate::record;
+use crate::refusable;
 use crate::stripe::{self, Stripe};
 
 /// The entry of a shape.
@@ -135,7 +135,7 @@ impl Kinds {
     /// Whether the sink may be unable to represent a tuple of these kinds.
     #[inline]
     pub(crate) fn are_refusable(&self) -> bool {
-        self.all.set & (u32::from(record::REFUSABLE.bits()) | UNCERTAIN) != 0
+        self.all.set & (u32::from(refusable::refusable()) | UNCERTAIN) != 0
     }
 
     /// The kinds, one per field.

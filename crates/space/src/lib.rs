@@ -54,7 +54,7 @@ pub use transaction::{Inside, Transaction};
 pub use tupelo_engine::{
     Attempt, ClaimStat, ClaimTerms, EVENT_BYTES_MAX, EVENTS_MAX, Event, EventKind, LeaseTerms,
     Obituary, Order, SHAPES_MAX, SubscribeTerms, SubscriptionStat, TransactionStat, WAITERS_MAX,
-    WhenFull,
+    WhenFull, represents,
 };
 pub use tupelo_tuple::*;
 pub use wait::{Outcome, Waiter, Want, Watch};

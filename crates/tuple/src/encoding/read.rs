@@ -94,13 +94,10 @@ impl<'a> Reader<'a> {
             0xc4 => self.length::<1>(0).and_then(|length| self.bytes(length))?,
             0xc5 => self.length::<2>(0x100).and_then(|length| self.bytes(length))?,
             0xc6 => self.length::<4>(0x1_0000).and_then(|length| self.bytes(length))?,
-            0xc7 => self.length::<1>(0).and_then(|length| self.extension(length, true, start))?,
-            0xc8 => self.length::<2>(0x100).and_then(|n| self.extension(n, true, start))?,
-            0xc9 => self.length::<4>(0x1_0000).and_then(|n| self.extension(n, true, start))?,
+            0xc7..=0xc9 | 0xd4..=0xd8 => self.extension(marker, start)?,
             0xcb => Item::Float(f64::from_be_bytes(self.array()?)),
             0xcc..=0xcf => self.unsigned(marker, start)?,
             0xd0..=0xd3 => self.negative(marker, start)?,
-            0xd4..=0xd8 => self.extension(1 << (marker - 0xd4), false, start)?,
             0xd9 => self.length::<1>(32).and_then(|length| self.str(length))?,
             0xda => self.length::<2>(0x100).and_then(|length| self.str(length))?,
             0xdb => self.length::<4>(0x1_0000).and_then(|length| self.str(length))?,
@@ -204,21 +201,34 @@ impl<'a> Reader<'a> {
         Ok(Item::Int(value))
     }
 
-    /// The extension type and payload after a header; `sized` if the header spelled the length out.
-    fn extension(
-        &mut self,
-        length: usize,
-        sized: bool,
-        start: usize,
-    ) -> Result<Item<'a>, DecodeError> {
-        let error = |reason| DecodeError::new(start, reason);
-        if sized && matches!(length, 1 | 2 | 4 | 8 | 16) {
-            return Err(error("a length is not in its shortest form"));
+    /// The extension type and payload behind a marker.
+    #[inline]
+    fn payload(&mut self, marker: u8, start: usize) -> Result<(i8, &'a [u8]), DecodeError> {
+        let length = match marker {
+            0xd4..=0xd8 => 1 << (marker - 0xd4),
+            0xc7 => self.length::<1>(0)?,
+            0xc8 => self.length::<2>(0x100)?,
+            0xc9 => self.length::<4>(0x1_0000)?,
+            _ => return Err(DecodeError::new(start, "no extension type stands here")),
+        };
+        if marker < 0xd4 && matches!(length, 1 | 2 | 4 | 8 | 16) {
+            return Err(DecodeError::new(start, "a length is not in its shortest form"));
         }
-        let code = self.array::<1>()?[0].cast_signed();
-        let payload_start = self.at;
-        let payload = self.take(length)?;
-        let inner = Self { bytes: self.bytes, at: payload_start, end: self.at };
+        Ok((self.array::<1>()?[0].cast_signed(), self.take(length)?))
+    }
+
+    /// The payload of the extension type `code`, if that is all there is; without the way through all other items.
+    #[inline]
+    pub(crate) fn sole_payload(mut self, code: i8) -> Option<&'a [u8]> {
+        let marker = self.array::<1>().ok()?[0];
+        let (found, payload) = self.payload(marker, 0).ok()?;
+        (found == code && self.finish().is_ok()).then_some(payload)
+    }
+
+    fn extension(&mut self, marker: u8, start: usize) -> Result<Item<'a>, DecodeError> {
+        let error = |reason| DecodeError::new(start, reason);
+        let (code, payload) = self.payload(marker, start)?;
+        let inner = Self { bytes: self.bytes, at: self.at - payload.len(), end: self.at };
         Ok(match code {
             extension::TIMESTAMP => Item::Timestamp(timestamp(payload).map_err(error)?),
             extension::WIDE_INT => Item::BigInt(big_int(payload).map_err(error)?),

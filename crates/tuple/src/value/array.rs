@@ -1,7 +1,7 @@
 //! Arrays: an element type, a shape, and contiguous little-endian data.
 
 use super::{Value, ValueError};
-use crate::encoding::{EncodeError, Item, Reader, extension, write};
+use crate::encoding::{EncodeError, Reader, extension, write};
 
 /// Most dimensions of an array; numpy's own limit was 32 until its version 2.
 pub const DIMENSIONS_MAX: usize = 32;
@@ -111,15 +111,16 @@ impl From<Array> for Value {
     }
 }
 
-/// The size of the data of such an array, in bytes; `None` beyond counting.
+/// The size of the data of such an array, in bytes; `None` beyond counting. That of an array with a dimension of
+/// zero has to be countable without it too: no language has the others (V3).
 fn data_bytes(dtype: DType, shape: impl Iterator<Item = u64> + Clone) -> Option<usize> {
-    if shape.clone().any(|size| size == 0) {
-        return Some(0);
-    }
-    let elements = shape
-        .into_iter()
-        .try_fold(1_usize, |elements, size| elements.checked_mul(usize::try_from(size).ok()?))?;
-    elements.checked_mul(dtype.item_bytes())
+    let mut sizes = shape.clone().filter(|size| *size != 0);
+    let bytes = sizes.try_fold(dtype.item_bytes(), |bytes, size| {
+        bytes
+            .checked_mul(usize::try_from(size).ok()?)
+            .filter(|bytes| isize::try_from(*bytes).is_ok())
+    })?;
+    Some(if shape.into_iter().any(|size| size == 0) { 0 } else { bytes })
 }
 
 /// The encoding of an array up to its data: with the data as `body`, an [`crate::Encoded`] field that
@@ -160,11 +161,7 @@ pub struct ArrayView<'a> {
 impl<'a> ArrayView<'a> {
     /// Looks at the encoding of an array, copying nothing; `None` if it is not one.
     pub fn parse(encoding: &'a [u8]) -> Option<Self> {
-        let mut reader = Reader::new(encoding);
-        match (reader.item(), reader.finish()) {
-            (Ok(Item::Array(view)), Ok(())) => Some(view),
-            _ => None,
-        }
+        Self::from_payload(Reader::new(encoding).sole_payload(extension::ARRAY)?).ok()
     }
 
     pub(crate) fn from_payload(payload: &'a [u8]) -> Result<Self, &'static str> {
