@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from tupelo.bench.backends.base import Backend, Fields, Found, Handle, Schema
 from tupelo.bench.backends.batches import SelfTimed, in_batches
 from tupelo.bench.backends.entry_classes import class_name, shape_class, space_class
-from tupelo.bench.backends.packages import lacking
+from tupelo.bench.backends.installed import lacking
 from tupelo.bench.harness.lifetime import Server
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Fields, Handle, Schema
-from tupelo.bench.backends.packages import lacking
+from tupelo.bench.backends.installed import lacking
 from tupelo.bench.backends.sql import SQLSearch, Statements, Texts
 from tupelo.bench.harness.lifetime import Server, ServerFailedError
 

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Fields, Found, Handle, Schema
-from tupelo.bench.backends.packages import lacking
+from tupelo.bench.backends.installed import lacking
 from tupelo.bench.harness.lifetime import Server
 
 if TYPE_CHECKING:
