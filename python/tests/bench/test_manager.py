@@ -3,7 +3,7 @@
 from threading import Thread
 from time import sleep
 
-from tupelo.bench.backends.manager_store import Store
+from tupelo.bench.backends.manager.store import Store
 
 PLACE = ("one", "plain")
 

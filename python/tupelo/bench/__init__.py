@@ -2,7 +2,7 @@
 
 `python3 -m tupelo.bench`, or `tupelo bench`. The way through it:
 
-* `backends/`: Tupelo and its peers behind one small interface; one file each.
+* `backends/`: Tupelo and its peers behind one small interface; a file or a folder each.
 * `experiments/`: what is done with them; one file per publication and case.
 * `harness/`: real processes, profiler, statistics, budget, and the record of a run (`run.json`).
 * `report/`: tables, CSV, figures, and the HTML page, all made from `run.json` alone.

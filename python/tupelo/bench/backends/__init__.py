@@ -1,1 +1,1 @@
-"""Tupelo and its peers, one file each, behind the interface in `base`."""
+"""Tupelo and its peers, a file or a folder each, behind the interface in `base`."""

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.calls import STOP, Caller, Client, Servant, address_file
-from tupelo.bench.backends.packages import lacking
+from tupelo.bench.backends.installed import lacking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

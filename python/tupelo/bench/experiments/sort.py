@@ -15,7 +15,8 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Peer
-from tupelo.bench.backends.calls import SCHEMA, SPACE, Caller, NativeCaller
+from tupelo.bench.backends.calls import Caller, NativeCaller
+from tupelo.bench.backends.space_calls import SCHEMA, SPACE
 from tupelo.bench.experiments import native
 from tupelo.bench.experiments.base import OURS, Experiment
 from tupelo.bench.experiments.insertion import insertion_sort, is_compiled, prepare

@@ -89,3 +89,18 @@ class Server:
     def __reduce__(self) -> tuple[Any, ...]:
         """A worker process gets None instead: the server is not its own to stop."""
         return (type(None), ())
+
+
+class PipedProgram:
+    """A program beside a process of ours, which tells it over pipes what to do."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            preexec_fn=die_with_parent,  # noqa: PLW1509 - one call of the system
+        )
+        assert self.process.stdin is not None  # noqa: S101 - both are pipes
+        assert self.process.stdout is not None  # noqa: S101
+        self.questions, self.answers = self.process.stdin, self.process.stdout

@@ -16,7 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Peer
-from tupelo.bench.backends.calls import SCHEMA, SPACE, Caller, NativeCaller
+from tupelo.bench.backends.calls import Caller, NativeCaller
+from tupelo.bench.backends.space_calls import SCHEMA, SPACE
 from tupelo.bench.experiments import native
 from tupelo.bench.experiments.base import Experiment
 from tupelo.bench.experiments.rpc.calls import ROUND_TRIP, WARM_UP, Plan, call

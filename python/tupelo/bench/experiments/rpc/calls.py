@@ -7,7 +7,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend
-from tupelo.bench.backends.calls import SpaceCalls
+from tupelo.bench.backends.space_calls import SpaceCalls
 from tupelo.bench.experiments.round_trips import closed_loop
 from tupelo.bench.harness.workers import WrongResultError
 

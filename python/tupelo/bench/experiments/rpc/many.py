@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Schema, Shape
-from tupelo.bench.backends.calls import SPACE
+from tupelo.bench.backends.space_calls import SPACE
 from tupelo.bench.experiments.rpc.calls import calls, serve
 from tupelo.bench.harness.workers import WrongResultError
 

@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
-import time
-from typing import TYPE_CHECKING, Any, Protocol
-
-from tupelo.bench.backends.base import Found
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tupelo.bench.backends.base import Fields, Schema
+    from tupelo.bench.backends.base import Schema
 
 Texts = dict[tuple[str, bool], str]
 """By the tag of the shape, and by whether the template names the keys."""
-
-
-class SQLSpace(Protocol):
-    """A space in a database, as a search sees it."""
-
-    name: str
-
-    def first_of(self, names: Sequence[str], template: Fields, *, take: bool) -> Any:
-        """The row of a match in one of these spaces; None if there is none."""
-
-    def pause(self, template: Fields, looks: int) -> None:
-        """Wait until it may be worth while to look again, after so many looks in vain."""
 
 
 class Statements:
@@ -67,32 +49,3 @@ class Statements:
             return f"SELECT space, body FROM {where}"
         chosen = f"SELECT id FROM {where}{self._lock}"
         return f"DELETE FROM {table} WHERE id = ({chosen}) RETURNING space, body"
-
-
-class SQLSearch:
-    """Looks for a tuple that is in one of several spaces: one statement."""
-
-    def __init__(self, spaces: Sequence[SQLSpace]) -> None:
-        self._spaces = spaces
-        self._places = {space.name: place for place, space in enumerate(spaces)}
-
-    def take(self, *template: Any) -> Found:
-        """Remove a match, waiting for one."""
-        return self._search(template, take=True)
-
-    def read(self, *template: Any) -> Found:
-        """Return a match, waiting for one."""
-        return self._search(template, take=False)
-
-    def _search(self, template: Fields, *, take: bool) -> Found:
-        own, names = self._spaces[0], list(self._places)
-        visited, looks, waited_s = 0, 0, 0.0
-        while (row := own.first_of(names, template, take=take)) is None:
-            visited += len(names)
-            begin = time.perf_counter()
-            looks += 1
-            own.pause(template, looks)
-            waited_s += time.perf_counter() - begin
-        place = self._places[row[0]]
-        space, visited = self._spaces[place], visited + place + 1
-        return Found(pickle.loads(row[1]), space, visited, waited_s, looks + 1)

@@ -9,7 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from tupelo.bench.backends.base import Shape
+
+
+def entry_classes(shapes: Iterable[Shape], spaces: Sequence[str]) -> dict[str, str]:
+    """The names of all classes for these spaces, and their sources."""
+    wanted = {}
+    for shape in shapes:
+        wanted[class_name(shape)] = shape_class(shape)
+        if len(spaces) > 1:
+            wanted |= {class_name(shape, each): space_class(shape, each) for each in spaces}
+    return wanted
 
 
 def class_name(shape: Shape, space: str = "") -> str:

@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tupelo.bench.backends.calls import NativeCaller, address_file
-from tupelo.bench.harness.lifetime import Server, ServerFailedError, die_with_parent
+from tupelo.bench.backends.omniorb.client import OmniORBClient
+from tupelo.bench.harness.lifetime import Server, ServerFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-
-PROGRAMS = Path(__file__).parent / "native"
+PROGRAMS = Path(__file__).parents[1] / "native"
 HEADER = "omniORB4/CORBA.h"
 LIBRARIES = ("-lomniORB4", "-lomnithread", "-pthread")
 ANSWER_BYTES_MAX = "1073741824"  # of a message; by default it is 2 MiB
@@ -96,66 +95,3 @@ def step(folder: Path, *command: str) -> None:
     if ended.returncode:
         said = (ended.stdout + ended.stderr).splitlines()[-LINES_MAX:]
         raise ServerFailedError("\n".join([f"{command[0]} failed", *said]))
-
-
-class OmniORBClient:
-    """The client program, told by lines what to do; calls.cc has them all."""
-
-    def __init__(self, command: Sequence[str]) -> None:
-        self._process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            preexec_fn=die_with_parent,  # noqa: PLW1509 - one call of the system
-        )
-        self._line()  # it is connected
-
-    def exchange(
-        self, request_bytes: int, answer_bytes: int, count: int, warm_up: int
-    ) -> list[int]:
-        """Call the first server again and again; the nanoseconds of each call."""
-        self._tell(f"exchange {request_bytes} {answer_bytes} {count} {warm_up}")
-        return [int(word) for word in self._line().split()]
-
-    def sort(self, parts: Sequence[np.ndarray]) -> tuple[list[np.ndarray], int]:
-        """Have each server sort a part, all at once; the sorted parts, and the nanoseconds."""
-        import numpy as np
-
-        counts = " ".join(str(len(part)) for part in parts)
-        self._tell(f"sort {counts}", b"".join(part.tobytes() for part in parts))
-        duration_ns = int(self._line())
-        answers = [self._read(part.nbytes) for part in parts]
-        return [np.frombuffer(answer, "i8") for answer in answers], duration_ns
-
-    def stop(self) -> None:
-        """End the servers, and the client."""
-        self._tell("stop")
-        self._line()
-        with self._process as process:
-            assert process.stdin is not None  # noqa: S101 - a pipe
-            process.stdin.close()
-
-    def _tell(self, line: str, data: bytes = b"") -> None:
-        assert self._process.stdin is not None  # noqa: S101 - a pipe
-        self._process.stdin.write(line.encode("ascii") + b"\n" + data)
-        self._process.stdin.flush()
-
-    def _line(self) -> bytes:
-        assert self._process.stdout is not None  # noqa: S101 - a pipe
-        line = self._process.stdout.readline()
-        if not line:
-            self._fail()
-        return line
-
-    def _read(self, size_bytes: int) -> bytes:
-        assert self._process.stdout is not None  # noqa: S101 - a pipe
-        data = self._process.stdout.read(size_bytes)
-        if len(data) < size_bytes:
-            self._fail()
-        return data
-
-    def _fail(self) -> None:
-        with self._process as process:  # which waits for it, and closes the pipes
-            code = process.wait()
-        message = f"the client program ended with code {code}: see above what it said"
-        raise ServerFailedError(message)

@@ -1,8 +1,9 @@
-"""Whether the Python side of a peer can be used."""
+"""What of a peer is installed: whether its Python side can be used, and what its programs say."""
 
 from __future__ import annotations
 
 import importlib
+import subprocess
 
 
 def lacking(*packages: str) -> str | None:
@@ -20,3 +21,8 @@ def lacking(*packages: str) -> str | None:
         except Exception as error:  # noqa: BLE001 - what a broken package raises is its own matter
             return f"the Python package {package} does not work: {error!r}"
     return None
+
+
+def said_by(*command: str) -> str:
+    """Return what a program says when it is asked for its version."""
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,55 @@
+"""PostgreSQL's server: a cluster of its own in a private folder, on a Unix socket there."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tupelo.bench.harness.lifetime import Server, ServerFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+ACCOUNT = "postgres"  # which Debian's package makes; the server refuses to run as root
+SETTINGS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "autovacuum_naptime": "5s",
+    "listen_addresses": "",
+    # In its folder, and not in /dev/shm, where they would stay if it were killed.
+    "dynamic_shared_memory_type": "mmap",
+}
+
+
+def start_server(folder: Path, cpus: Sequence[int]) -> Server:
+    """Make its data, and start it on these processors; `ServerFailedError` if there is no data."""
+    data = folder / "data"
+    data.mkdir()
+    account: dict[str, Any] = {}
+    if os.geteuid() == 0:
+        user = pwd.getpwnam(ACCOUNT)
+        account = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        for each in (folder, data):
+            shutil.chown(each, user.pw_uid, user.pw_gid)
+    made = subprocess.run(
+        [PROGRAMS[0] / "initdb", "-D", data, "-A", "trust", "-U", "bench", "--no-sync"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        **account,
+    )
+    if made.returncode:
+        raise ServerFailedError(made.stderr.strip())
+    settings = [word for pair in SETTINGS.items() for word in ("-c", "=".join(pair))]
+    program = str(PROGRAMS[0] / "postgres")
+    command = [program, "-D", str(data), "-k", str(folder), *settings]
+    return Server(command, folder, cpus, **account)

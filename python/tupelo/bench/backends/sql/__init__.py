@@ -1,0 +1,1 @@
+"""What both databases have in common: tables, statements, and how a program asks with them."""

@@ -1,0 +1,112 @@
+"""SQLite: one table per shape and an index on its keys, in a file on the memory file system."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tupelo.bench.backends.base import Backend
+from tupelo.bench.backends.sql.search import SQLSearch
+from tupelo.bench.backends.sqlite.space import SQLiteSpace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tupelo.bench.backends.base import Handle, Schema, VisitOrder
+
+LOCK_PATIENCE_S = 300.0
+MEMORY_FILES = "/dev/shm"  # noqa: S108 - where shm:// is too
+
+
+class SQLite(Backend):
+    """SQLite in write-ahead mode; nothing survives a power loss, as with the others."""
+
+    name = "sqlite"
+    title = "SQLite"
+    how = (
+        "A table per shape with an index on its keys, DELETE … RETURNING in one statement, WAL,"
+        " synchronous = OFF, the file in /dev/shm. A take that finds nothing polls."
+    )
+    synchronous: ClassVar[str] = "OFF"
+
+    @classmethod
+    def version(cls) -> str:
+        return sqlite3.sqlite_version
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = ""
+        self._file = ""
+
+    def folder(self, private: Path) -> Path:
+        """Where the file lies."""
+        import tempfile
+        from pathlib import Path
+
+        del private
+        return Path(tempfile.mkdtemp(prefix="tupelo-bench-sqlite-", dir=MEMORY_FILES))
+
+    def start(self, folder: Path, cpus: Sequence[int]) -> None:
+        del cpus  # it runs inside its clients
+        place = self.folder(folder)
+        self._folder, self._file = str(place), str(place / "tuples.db")
+
+    def stop(self) -> None:
+        import shutil
+
+        if self._folder:
+            shutil.rmtree(self._folder)
+
+    def create(self, schema: Schema, spaces: Sequence[str], size_bytes: int) -> None:
+        super().create(schema, spaces, size_bytes)
+        with self.connect() as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            for number, _ in enumerate(schema.shapes):
+                connection.execute(
+                    f"CREATE TABLE shape{number}"
+                    " (id INTEGER PRIMARY KEY, space TEXT, key TEXT, body BLOB)"
+                )
+                connection.execute(f"CREATE INDEX by_key{number} ON shape{number} (space, key, id)")
+        connection.close()
+
+    def drop(self) -> None:
+        from pathlib import Path
+
+        for file in Path(self._folder).iterdir():
+            file.unlink()
+
+    def connect(self) -> sqlite3.Connection:
+        """A connection, of the process that calls it."""
+        connection = sqlite3.connect(
+            self._file, timeout=LOCK_PATIENCE_S, isolation_level=None, cached_statements=256
+        )
+        connection.execute(f"PRAGMA synchronous = {self.synchronous}")
+        return connection
+
+    def open(self, space: str) -> Handle:
+        return SQLiteSpace(self.connect(), self.schema, space)
+
+    def search(self, spaces: Sequence[Any], order: VisitOrder) -> Any:
+        return SQLSearch(spaces) if order == "round robin" else None
+
+    def memory_bytes(self) -> int | None:
+        from pathlib import Path
+
+        return sum(file.stat().st_size for file in Path(self._folder).iterdir())
+
+
+class DurableSQLite(SQLite):
+    """The same on disk, every transaction on it before it counts."""
+
+    name = "sqlite-durable"
+    title = "SQLite, durable"
+    how = "As SQLite, with the file on disk and synchronous = FULL."
+    synchronous: ClassVar[str] = "FULL"
+    share = 0.5
+
+    def folder(self, private: Path) -> Path:
+        return private
+
+    def stop(self) -> None:
+        """Leave the folder to its owner."""
