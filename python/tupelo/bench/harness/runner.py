@@ -21,6 +21,7 @@ from tupelo.bench.harness import workers
 from tupelo.bench.harness.budget import FOREVER_S, Budget, Part
 from tupelo.bench.harness.histogram import Histogram, merged
 from tupelo.bench.harness.lifetime import ServerFailedError
+from tupelo.bench.harness.parameters import told
 from tupelo.bench.harness.placement import Placement, Where, placement
 from tupelo.bench.harness.record import Measure, Parameters, Remark, Run, Why
 from tupelo.bench.harness.workers import OverBudgetError, WorkerFailedError, WrongResultError
@@ -364,8 +365,3 @@ def started(peer_class: type[Peer], where: Placement | None = None) -> Iterator[
             yield peer
         finally:
             peer.stop()
-
-
-def told(parameters: Parameters) -> str:
-    """Parameters as text: `type=Null fill=0`."""
-    return " ".join(f"{name}={value}" for name, value in parameters.items())

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from tupelo.bench.experiments.cases import visits
 from tupelo.bench.experiments.settle import Settle
 from tupelo.bench.experiments.settle.metrics import ADDED, AGING, KNEE
+from tupelo.bench.harness.parameters import told
 from tupelo.bench.harness.placement import PLACEMENTS
-from tupelo.bench.harness.runner import told
+from tupelo.bench.report.beside import best, fill_max
 from tupelo.bench.report.tables import Table, mean_of, sign
-from tupelo.bench.report.targets import best, fill_max
 from tupelo.bench.report.units import digits, whole
 
 if TYPE_CHECKING:
