@@ -10,6 +10,7 @@ from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.progress import Progress
 from tupelo.bench.harness.record import Run
 from tupelo.bench.harness.runner import REPEATS_MIN, Block, Job, Options, Runner
+from tupelo.bench.harness.runner.turn import Turn
 from tupelo.bench.harness.statistics import can_tell
 from tupelo.bench.harness.workers import OverBudgetError, WrongResultError
 from tupelo.demo.terminal import Terminal
@@ -173,27 +174,21 @@ def test_a_cell_over_its_share_is_listed_and_larger_ones_of_its_family_are_not_t
     assert "not tried: over budget at cell=large" in run.remarks[1].text
 
 
-def test_a_cell_whose_repeats_will_not_fit_is_given_up_after_the_first():
+def test_a_cell_whose_repeats_will_not_fit_is_given_up_after_the_first(monkeypatch):
     calls = []
+    plain = Turn._repeat  # noqa: SLF001
 
     def slow(stage):
         calls.append(stage.deadline)
         noting(stage)
 
-    cells = [job("slow", slow)]
-    run = Run([], "", 1, quick=False, machine={}, versions={})
-    runner = Runner(run, Options(budget_s=60.0), Progress(Terminal(io.StringIO())))
-    block = Block("e", Stone, placement("free"), cells, 1.0)
-    longest = 30.0
-    plain = runner._repeat  # noqa: SLF001
-
-    def repeat(block, peer, cell, deadline):
-        done = plain(block, peer, cell, deadline)
-        cell.longest_s = longest
+    def repeat(turn, cell, deadline):
+        done = plain(turn, cell, deadline)
+        cell.longest_s = 30.0
         return done
 
-    runner._repeat = repeat  # noqa: SLF001
-    runner.all_of([block])
+    monkeypatch.setattr(Turn, "_repeat", repeat)
+    run = ran(("e", Stone, [job("slow", slow)]), budget_s=60.0)
     assert len(calls) == 1
     assert run.measures == []
     assert f"it needs {REPEATS_MIN}" in run.remarks[0].text

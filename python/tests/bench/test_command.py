@@ -15,6 +15,7 @@ import pytest
 
 import tupelo as ts
 from tupelo.bench.backends.registry import PEERS
+from tupelo.bench.command.arguments import arguments, budget_s
 from tupelo.bench.harness.record import BadRecordError, load
 
 
@@ -152,11 +153,75 @@ def test_an_unknown_peer_is_wrong_usage(bench):
     assert "there is no peer 'kafka'" in run.stderr
 
 
-@pytest.mark.parametrize("text", ["1,2", "0,0,0", "-1,2,3"])
-def test_frequencies_that_make_no_workload_are_wrong_usage(bench, text):
-    run = bench("settle", "--quick", f"--operations={text}")
+@pytest.mark.parametrize(
+    "word",
+    ["--entries=a,b", "--operations=0", "--operations=-1,2,3", "--budget=nan", "--budget=0"],
+)
+def test_a_value_that_can_not_be_is_wrong_usage_and_nothing_is_measured(bench, word):
+    run = bench("settle", "--quick", word)
     assert run.returncode == 2
-    assert "needs 3 numbers" in run.stderr
+    assert f"argument {word.partition('=')[0]}: " in run.stderr
+    assert "Traceback" not in run.stderr
+    assert run.stdout == ""  # not even the first line of progress
+
+
+ENTRIES = "needs 4 numbers, for Null, String, Array, File in this order"
+OPERATIONS = "needs 3 numbers, for read, take, write in this order"
+NO_LIMIT = "no limit is --budget none"
+REFUSED = (  # what is typed, what is wrong with it, what to type instead
+    ("--entries=a,b", f"'a' is no number in 'a,b': {ENTRIES}", "as in --entries=45,15,25,15"),
+    ("--entries=null,Strng", f"'null' is no number in 'null,Strng': {ENTRIES}", "=1,1,0,0?"),
+    ("--entries=1,2", f"2 numbers in '1,2': {ENTRIES}", "as in --entries=45,15,25,15"),
+    ("--entries=1,2,3,nan", "'nan' is not finite", "as in --entries=45,15,25,15"),
+    ("--entries=", f"'' is no number in '': {ENTRIES}", "as in --entries=45,15,25,15"),
+    ("--operations=0", f"1 number in '0': {OPERATIONS}", "as in --operations=0,0,100"),
+    ("--operations=0,0,0", f"nothing is above 0 in '0,0,0': {OPERATIONS}", "=0,0,100"),
+    ("--operations=-1,2,3", f"'-1' is less than 0 in '-1,2,3': {OPERATIONS}", "=0,0,100"),
+    ("--operations=1e400,0,0", "'1e400' is not finite", "as in --operations=0,0,100"),
+    ("--operations=1e308,1e308,0", "the sum is too large", "as in --operations=0,0,100"),
+    ("--operations=writes", "'writes' is no number", "did you mean --operations=0,0,1?"),
+    ("--operations -1,2,3", "expected one argument", "type --operations=R,T,W"),
+    ("--budget=nan", "'nan' is no number of minutes", "as in --budget 30"),
+    ("--budget=ten", "'ten' is no number of minutes", "as in --budget 30"),
+    ("--budget=inf", "'inf' is no number of minutes", NO_LIMIT),
+    ("--budget=None", "'None' is no number of minutes", NO_LIMIT),
+    ("--budget=-inf", "'-inf' minutes are no time", "the least is --budget 1"),
+    ("--budget=-1", "'-1' minutes are no time", "the least is --budget 1"),
+    ("--budget=0", "'0' minutes are no time", "the least is --budget 1"),
+    ("--budget=1.5", "must be whole minutes, not '1.5'", "type --budget 2"),
+    ("--budget=1e400", "'1e400' minutes are more than a week", NO_LIMIT),
+    (f"--budget={'9' * 5_000}", "999...' minutes are more than a week", NO_LIMIT),
+    ("--repeats=x", "'x' is no whole number", "as in --repeats 10"),
+    ("--repeats=0", "must be 1 or more, not 0", "type --repeats 1"),
+    ("--seed=x", "'x' is no whole number", "as in --seed 1"),
+    ("--bugdet 3", "unrecognized arguments: --bugdet 3", "did you mean --budget? there are"),
+    ("settle", "unrecognized arguments: settle", "one of mem, settle, cases"),
+)
+
+
+@pytest.mark.parametrize(("words", "fact", "way_out"), REFUSED, ids=lambda text: text[:30])
+def test_a_refusal_says_what_is_wrong_and_what_to_type(capsys, words, fact, way_out):
+    with pytest.raises(SystemExit) as ended:
+        arguments().parse_args(["mem", *words.split(" ")])
+    assert ended.value.code == 2
+    message = capsys.readouterr().err.splitlines()[-1]
+    assert fact in message
+    assert way_out in message
+
+
+def test_an_unknown_experiment_is_refused_with_the_nearest(capsys):
+    for words, way_out in (["mme"], "did you mean mem? there are mem,"), ([], "as in tupelo bench"):
+        with pytest.raises(SystemExit) as ended:
+            arguments().parse_args(words)
+        assert ended.value.code == 2
+        assert way_out in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("word", "seconds"), [("none", None), ("1", 60.0), ("90", 5_400.0), ("10080", 604_800.0)]
+)
+def test_a_budget_is_whole_minutes_up_to_a_week_or_none(word, seconds):
+    assert budget_s(arguments().parse_args(["mem", "--budget", word])) == seconds
 
 
 def test_peers_tells_what_is_here(bench):

@@ -497,6 +497,29 @@ def test_a_verb_shows_the_signature_that_it_has_where_nobody_records(tmp_path, s
     lines_of(tmp_path, shm_url, SHOWN)
 
 
+CLASSES = """
+import sys
+import tupelo as ts
+with ts.connect(sys.argv[1], fresh=True) as space:
+    space.put("job", 1)
+    with space.subscribe("job", int) as subscription:
+        assert isinstance(subscription, ts.Subscription)
+    claim = space.claim("job", int)
+    assert isinstance(claim, ts.Claim) and not isinstance(claim, ts.Transaction)
+    claim.done()
+    with space.transaction() as transaction:
+        assert isinstance(transaction, ts.Transaction)
+        assert isinstance(transaction.on(space), ts.TransactionSpace)
+        transaction.put("job", 2)
+"""
+
+
+def test_what_is_recorded_is_of_the_class_that_it_has_where_nobody_records(tmp_path, shm_url):
+    _, lines = lines_of(tmp_path, shm_url, CLASSES)
+    assert words(lines, "take") == [['"job"', "1"]]
+    assert words(lines, "put") == [['"job"', "1"], ['"job"', "2"]]
+
+
 CLOSES = """
 import os, sys
 import tupelo as ts

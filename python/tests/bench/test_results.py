@@ -9,11 +9,13 @@ from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
 from tupelo.bench.experiments.settle import Settle
 from tupelo.bench.experiments.settle.metrics import ADDED
 from tupelo.bench.harness.record import Measure, Remark, Run
+from tupelo.bench.report.faster import faster_peers
 from tupelo.bench.report.files import csv_text
-from tupelo.bench.report.questions import NoSuchTableError, questions
+from tupelo.bench.report.questions import questions
+from tupelo.bench.report.questions.question import NoSuchTableError
 from tupelo.bench.report.results import markdown
 from tupelo.bench.report.tables import tables
-from tupelo.bench.report.targets import faster_peers, targets
+from tupelo.bench.report.targets import targets
 
 SMALL = ("Null", "Integer", "Char 32", "Double 32")
 MACHINE = {

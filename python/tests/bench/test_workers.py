@@ -2,11 +2,15 @@
 
 import multiprocessing
 import os
+import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
 from tupelo.bench.harness import workers
+from tupelo.bench.harness.lifetime import Server
 from tupelo.bench.harness.workers import OverBudgetError, WorkerFailedError, WrongResultError
 
 
@@ -102,3 +106,31 @@ def test_an_interrupt_before_all_have_begun_ends_those_that_have(tmp_path, monke
     with pytest.raises(KeyboardInterrupt):
         workers.run(targets, deadline=None)
     assert not multiprocessing.active_children()
+
+
+TOLD_TO_END = """
+import os, signal, sys
+from pathlib import Path
+from tupelo.bench.harness.lifetime import Server
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGTERM))
+try:
+    Server(["sleep", "60"], Path(sys.argv[1]), os.sched_getaffinity(0))
+except KeyboardInterrupt:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        print("ended, and no server is left")
+"""
+
+
+def test_who_is_told_to_end_while_a_server_begins_ends_and_so_does_the_server(tmp_path):
+    command = [sys.executable, "-c", TOLD_TO_END, tmp_path]
+    told = subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    assert (told.stdout, told.stderr) == ("ended, and no server is left\n", "")
+
+
+def test_a_server_can_be_told_to_end(tmp_path):
+    server = Server(["sleep", "60"], tmp_path, os.sched_getaffinity(0))
+    server.stop()
+    assert server.process.returncode == -signal.SIGTERM

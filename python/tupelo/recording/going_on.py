@@ -80,6 +80,11 @@ class _StandsIn:
 
     _plain: Any
 
+    # For `isinstance`: a program that asks is to go the way that it goes where nobody records.
+    @property  # type: ignore[misc]
+    def __class__(self) -> type[Any]:
+        return type(self._plain)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._plain, name)
 

@@ -10,15 +10,17 @@ import ctypes
 import os
 import signal
 import subprocess
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 GRACE_S = 10.0  # for a server to end when asked; then it is killed
 LINES_MAX = 5  # of a server's log in a message
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # by which a run is told to end
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -27,6 +29,20 @@ def die_with_parent(signal_number: int = signal.SIGKILL) -> None:
     """Ask the kernel to send this process a signal when its parent ends."""
     if _LIBC.prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
+
+
+@contextmanager
+def endings_wait() -> Iterator[None]:
+    """Let a signal that ends the run come after the block.
+
+    Python calls functions of its own around a fork, and drops what is raised in them: who was told
+    to end just then went on.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class ServerFailedError(Exception):
@@ -49,19 +65,28 @@ class Server:
         def prepare() -> None:
             os.sched_setaffinity(0, cpus)
             die_with_parent(signal.SIGTERM)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
 
-        with self._log.open("ab") as log:
-            # Nothing but two system calls happens between fork and exec, so threads do not matter.
-            self.process = subprocess.Popen(
-                command,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for us; we end the servers when we are done
-                preexec_fn=prepare,  # noqa: PLW1509
-                **options,
-            )
+        with self._log.open("ab") as log, ExitStack() as unless_started:
+            unless_started.callback(self._abandon)
+            with endings_wait():
+                # Nothing but system calls happens between fork and exec: threads do not matter.
+                self.process = subprocess.Popen(
+                    command,
+                    cwd=folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,  # Ctrl-C is for us; we end the servers when we are done
+                    preexec_fn=prepare,  # noqa: PLW1509
+                    **options,
+                )
+            unless_started.pop_all()
+
+    def _abandon(self) -> None:
+        """End it where nobody will: who was told to end while it began never gets to hold it."""
+        if hasattr(self, "process"):
+            self.stop()
 
     def wait_until(self, ready: Callable[[], bool], patience_s: float = 60.0) -> None:
         """Wait until the server answers; raise `ServerFailedError` if it ends or takes too long."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tupelo.bench.harness.runner import told
+from tupelo.bench.harness.parameters import told
 from tupelo.bench.report.tables import Table, sign
 from tupelo.bench.report.units import digits, quantity
 

@@ -6,8 +6,8 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
+from tupelo.bench.harness.parameters import told
 from tupelo.bench.harness.record import load
-from tupelo.bench.harness.runner import told
 from tupelo.bench.report import drawing
 from tupelo.bench.report.page import page
 from tupelo.bench.report.results import markdown

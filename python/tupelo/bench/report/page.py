@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.harness.runner import told
+from tupelo.bench.harness.parameters import told
 from tupelo.bench.report import drawing
 from tupelo.bench.report.questions import questions
 from tupelo.bench.report.tables import repeats, tables

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from tupelo.bench.experiments.round_trips import QUANTILES
 from tupelo.bench.experiments.rpc.load import OWN_LOAD, SAME_LOAD, UNDER_LOAD
+from tupelo.bench.harness.parameters import told
 from tupelo.bench.harness.placement import PLACEMENTS
-from tupelo.bench.harness.runner import told
-from tupelo.bench.report.questions import Key, questions, text
+from tupelo.bench.report.faster import faster_peers
+from tupelo.bench.report.questions import questions
+from tupelo.bench.report.questions.grids import text
 from tupelo.bench.report.tables import Table, repeats
-from tupelo.bench.report.targets import faster_peers, targets
+from tupelo.bench.report.targets import targets
 from tupelo.bench.report.units import quantity
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from tupelo.bench.experiments.base import Experiment
     from tupelo.bench.harness.record import Run
+    from tupelo.bench.report.questions.question import Key
 
 HEAD = """# Results
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tupelo.bench.harness.runner import told
+from tupelo.bench.harness.parameters import told
 from tupelo.bench.harness.statistics import can_tell, differ
 from tupelo.bench.report.units import between, digits, quantity
 

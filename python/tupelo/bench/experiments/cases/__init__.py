@@ -20,7 +20,8 @@ from tupelo.bench.experiments.cases import (
     sorting,
     visits,
 )
-from tupelo.bench.harness.runner import Job, told
+from tupelo.bench.harness.parameters import told
+from tupelo.bench.harness.runner import Job
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

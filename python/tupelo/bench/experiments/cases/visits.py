@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 from tupelo.bench.backends.base import Backend, Schema, Shape
 from tupelo.bench.experiments.cases.skeleton import SEARCHES, VISITED, Searcher, Worker, names
+from tupelo.bench.harness.parameters import told
 from tupelo.bench.harness.profiler import Profiler
 from tupelo.bench.harness.record import Measure
-from tupelo.bench.harness.runner import told
 from tupelo.bench.harness.statistics import SIGNIFICANCE, can_tell, mann_whitney_p
 from tupelo.bench.harness.workers import Bench, WrongResultError
 

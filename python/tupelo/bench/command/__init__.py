@@ -1,0 +1,1 @@
+"""The parts of the command line: what may be asked, and what is done then."""

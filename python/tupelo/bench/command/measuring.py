@@ -1,0 +1,67 @@
+"""The record of a run: measured now, or one of an earlier run."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from tupelo.bench.backends.registry import chosen
+from tupelo.bench.command.arguments import budget_s
+from tupelo.bench.experiments.everything import YARDSTICKS
+from tupelo.bench.experiments.workload import recorded
+from tupelo.bench.harness import machine
+from tupelo.bench.harness.progress import Progress
+from tupelo.bench.harness.record import Run, load
+from tupelo.bench.harness.runner import Options, Runner
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from tupelo.bench.experiments.base import Experiment
+    from tupelo.demo.terminal import Terminal
+
+REPEATS = 10
+QUICK_REPEATS = 2
+
+
+def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal: Terminal) -> Run:
+    """Run the yardsticks and the experiments."""
+    run = Run(
+        command=["tupelo", "bench", *sys.argv[1:]],
+        begin=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        seed=options.seed,
+        quick=options.quick,
+        machine=machine.describe(),
+        versions=machine.versions(),
+    )
+    repeats = options.repeats or (QUICK_REPEATS if options.quick else REPEATS)
+    workload = recorded(options.workload) if options.workload else None
+    asked = Options(
+        options.quick, repeats, options.seed, budget_s(options),
+        workload, options.operations, options.entries,
+    )  # fmt: skip
+    progress = Progress(terminal)
+    runner = Runner(run, asked, progress)
+    peers = chosen(options.vs)
+    begin = time.monotonic()
+    runner.all_of(
+        [block for experiment in (YARDSTICKS, *wanted) for block in experiment.blocks(peers, asked)]
+    )
+    for experiment in wanted:
+        run.measures += experiment.derive(run)
+    run.duration_s = round(time.monotonic() - begin, 1)
+    return run
+
+
+def again(path: Path, wanted: Sequence[Experiment]) -> Run:
+    """The record of an earlier run; what follows from its measures is computed anew."""
+    run = load(path)
+    run.measures = [
+        *(measure for measure in run.measures if not measure.derived),
+        *(measure for experiment in wanted for measure in experiment.derive(run)),
+    ]
+    return run

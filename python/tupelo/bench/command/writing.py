@@ -1,0 +1,76 @@
+"""The files that were asked for: whether they can be written, and what went wrong."""
+
+from __future__ import annotations
+
+import errno
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tupelo.bench.report import files
+from tupelo.bench.report.page import page
+from tupelo.bench.report.units import quantity
+
+if TYPE_CHECKING:
+    import argparse
+
+    from tupelo.bench.experiments.base import Experiment
+    from tupelo.bench.harness.record import Run
+    from tupelo.demo.terminal import Terminal
+
+
+def require_places(options: argparse.Namespace) -> None:
+    """See that what is asked for can be written, before anything is measured.
+
+    Raises:
+        OSError: it can not; with the name of the place.
+    """
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=options.out):
+            pass
+    for path in (options.save, options.html):
+        if path is not None and path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "a folder: name a file", str(path))
+        if path is not None:
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+
+
+def store(
+    run: Run, everything: tuple[Experiment, ...], options: argparse.Namespace, terminal: Terminal
+) -> None:
+    """Write the files that were asked for, and say what went wrong."""
+    terminal.line()
+    try:
+        _write(run, everything, options, terminal)
+    except OSError:
+        if not options.record:
+            with tempfile.NamedTemporaryFile(suffix=".run.json", delete=False) as rescued:
+                run.save(Path(rescued.name))
+            sys.stderr.write(f"tupelo bench: what was measured is in {rescued.name}\n")
+        raise
+    for remark in run.failures:
+        terminal.line(f"{remark.experiment}, {remark.backend}: {remark.why}: {remark.text}")
+    if run.quick:
+        terminal.line("quick sizes: to see that it works, not how fast it is")
+
+
+def _write(
+    run: Run, everything: tuple[Experiment, ...], options: argparse.Namespace, terminal: Terminal
+) -> None:
+    """Write the files that were asked for."""
+    if options.out:
+        written = files.write(run, everything, options.out)
+        size_bytes = sum(path.stat().st_size for path in written)
+        terminal.line(
+            f"{len(written)} files in {options.out}, {quantity(size_bytes, 'bytes')}, among them"
+            f" {written[-1]}"
+        )
+    if options.save:
+        run.save(options.save)
+        terminal.line(f"the record is in {options.save}")
+    if options.html:
+        options.html.write_text(page(run, everything), encoding="utf-8")
+        terminal.line(f"the page is {options.html}")

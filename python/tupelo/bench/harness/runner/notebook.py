@@ -1,0 +1,62 @@
+"""Writes into the record what repeats noted, and what was not measured, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import tupelo
+from tupelo.bench.harness.histogram import merged
+from tupelo.bench.harness.parameters import told
+from tupelo.bench.harness.record import Measure, Remark
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tupelo.bench.harness.progress import Progress
+    from tupelo.bench.harness.record import Parameters, Run, Why
+    from tupelo.bench.harness.runner.stage import Note, Stage
+
+PACKAGES = Path(tupelo.__file__).parents[1]
+
+
+@dataclass
+class Notebook:
+    """What a run writes while it goes on."""
+
+    run: Run
+    progress: Progress
+
+    def keep(
+        self, experiment: str, backend: str, parameters: Parameters, stages: Sequence[Stage]
+    ) -> None:
+        """Record what the repeats of a cell noted, those of a metric together."""
+        together: dict[str, list[Note]] = {}
+        for stage in stages:
+            for note in stage.noted:
+                together.setdefault(note.metric, []).append(note)
+        for metric, notes in together.items():
+            groups = [len(note.samples) for note in notes]
+            histograms = [note.histogram for note in notes if note.histogram is not None]
+            self.run.measures.append(
+                Measure(
+                    experiment,
+                    backend,
+                    parameters,
+                    metric,
+                    notes[0].unit,
+                    [sample for note in notes for sample in note.samples],
+                    merged(histograms).encoded() if histograms else None,
+                    groups if max(groups) > 1 else [],
+                )
+            )
+
+    def remark(
+        self, experiment: str, backend: str, parameters: Parameters, why: Why, text: str
+    ) -> None:
+        """Record why a cell has no measure, and show it."""
+        # A record is published: where this package lies on a disk is nobody's business.
+        text = text.replace(f"{PACKAGES}/", "")
+        self.run.remarks.append(Remark(experiment, backend, parameters, why, text))
+        self.progress.line(f"  {experiment}, {backend} {told(parameters)}: {why}: {text}")

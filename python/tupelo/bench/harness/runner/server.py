@@ -1,0 +1,27 @@
+"""A peer's server, for as long as its block runs."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tupelo.bench.harness.placement import Placement, placement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tupelo.bench.backends.base import Peer
+
+
+@contextmanager
+def started(peer_class: type[Peer], where: Placement | None = None) -> Iterator[Peer]:
+    """Start a peer's server for the length of a block, with a data folder of its own."""
+    peer = peer_class()
+    with tempfile.TemporaryDirectory(prefix=f"tupelo-bench-{peer.name}-") as folder:
+        try:
+            peer.start(Path(folder), (where or placement("free")).server)
+            yield peer
+        finally:
+            peer.stop()

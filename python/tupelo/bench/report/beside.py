@@ -1,0 +1,53 @@
+"""Which measures of a record are compared with which: ours, and the peers' beside them.
+
+A peer with a server is compared at its best placement, on one processor or on two. That alone makes
+a factor of two to five, and nobody who knows would choose the worse.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tupelo.bench.experiments.base import OURS
+from tupelo.bench.harness.parameters import told
+from tupelo.bench.harness.statistics import differ
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tupelo.bench.harness.record import Measure, Run
+
+
+def best(run: Run, metric: str, backend: str, **parameters: Any) -> Measure | None:
+    """The measure of a backend at the placement that suits it best."""
+    found = [m for m in run.find("mem", metric, **parameters) if m.backend == backend]
+    return min(found, key=lambda measure: measure.summary.mean, default=None)
+
+
+def fill_max(run: Run, entry: str) -> int:
+    """The fullest space with such entries in which we were measured."""
+    fills = [
+        measure.parameters["fill"]
+        for measure in run.find("mem", "take", entry=entry)
+        if measure.backend == OURS
+    ]
+    return max(fills, default=0)
+
+
+def beside_us(
+    run: Run, experiment: str, metric: str, **fixed: Any
+) -> Iterator[tuple[Measure, Measure]]:
+    """Ours and each peer's, at the same parameters."""
+    found = list(run.find(experiment, metric, **fixed))
+    ours = {told(measure.parameters): measure for measure in found if measure.backend == OURS}
+    for measure in found:
+        same = ours.get(told(measure.parameters))
+        if same is not None and not measure.backend.startswith("tupelo"):
+            yield same, measure
+
+
+def is_faster_than(one: Measure, other: Measure) -> bool | None:
+    """Whether one is significantly faster than the other; None if it is, by too few repeats."""
+    if one.summary.mean >= other.summary.mean:
+        return False
+    return differ(one.independent, other.independent)

@@ -1,0 +1,35 @@
+"""How much memory does a tuple take?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tupelo.bench.report.questions.grids import grid
+from tupelo.bench.report.questions.question import Question
+from tupelo.bench.report.units import whole
+
+if TYPE_CHECKING:
+    from tupelo.bench.harness.record import Run
+    from tupelo.bench.report.tables import Table
+
+
+def memory(run: Run) -> Question:
+    """What a system holds after a fill, less what it held before, by tuple."""
+    return Question(
+        "How much memory does a tuple take?",
+        "What a system says it holds after a fill, less what it held before, by tuple: the"
+        " operating system's figure for a server that can not tell. Entries of 0, 4, 32, 256,"
+        " 2 048 and 16 384 bytes.",
+        (_memory(run),),
+    )
+
+
+def _memory(run: Run) -> Table:
+    found = list(run.find("mem", "memory per tuple", placement="apart"))
+    order = list(dict.fromkeys(measure.parameters["entry"] for measure in found))
+    return grid(
+        "memory per tuple",
+        found,
+        lambda m: (order.index(m.parameters["entry"]), m.parameters["fill"]),
+        lambda at: f"{order[at[0]]}, {whole(at[1])}",
+    )

@@ -1,0 +1,77 @@
+"""What MEM was to show: how much faster a put and a take are, and that filling costs little."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tupelo.bench.experiments.base import OURS
+from tupelo.bench.report.beside import best, fill_max
+from tupelo.bench.report.targets.verdict import NAMED_MAX, Verdict
+from tupelo.bench.report.units import digits, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tupelo.bench.harness.record import Measure, Run
+
+SMALL = ("Null", "Integer", "Char 32", "Double 32")  # up to 256 bytes
+LARGE = ("Double 2048",)  # 16 KiB
+FACTORS = ((SMALL, 100.0, "up to 256 bytes"), (LARGE, 20.0, "of 16 KiB"))
+FILLED_MAX = 1.5
+
+
+def faster(run: Run) -> Iterator[Verdict]:
+    """How many times as fast as the peers we are: the least of all cells."""
+    for peer in ("javaspaces", "redis"):
+        for entries, factor, size in FACTORS:
+            ratios = []
+            for metric in ("put", "take"):
+                for entry in entries:
+                    ours = best(run, metric, OURS, entry=entry, fill=0)
+                    theirs = best(run, metric, peer, entry=entry, fill=0)
+                    if ours and theirs:
+                        ratio = theirs.summary.mean / ours.summary.mean
+                        where = theirs.parameters["placement"]
+                        ratios.append((ratio, f"{metric} {entry}, {peer} {where}"))
+            least, which = min(ratios, default=(0.0, ""))
+            if len(ratios) < 2 * len(entries):
+                which += f"; {len(ratios)} of {2 * len(entries)} cells"
+            yield Verdict(
+                f"put and take, entries {size}, against {peer}",
+                f"{factor:.0f} x as fast",
+                f"{digits(least)} x at least ({which})" if ratios else "-",
+                least >= factor if ratios else None,
+            )
+
+
+def filled(run: Run) -> Iterator[Verdict]:
+    """What tuples that are there add to a put and a take, and a key in the last field."""
+    pairs = []
+    for metric in ("put", "take"):
+        for full in run.find("mem", metric):
+            fixed = {**full.parameters, "fill": 0}
+            empty = run.find_one("mem", metric, OURS, **fixed)
+            if full.backend == OURS and full.parameters["fill"] and empty:
+                entry, there = full.parameters["entry"], whole(full.parameters["fill"])
+                pairs.append((f"{metric} {entry}, {there} there", full, empty))
+    yield _none_above("a space with tuples of an entry, against an empty one", pairs)
+    fill = fill_max(run, "key last")
+    last, first = (
+        best(run, "take", OURS, entry=entry, fill=fill) for entry in ("key last", "key first")
+    )
+    what = f"take by the last field out of {whole(fill)}, against the first"
+    yield _none_above(what, [("take", last, first)])
+
+
+def _none_above(what: str, pairs: Sequence[tuple[str, Measure | None, Measure | None]]) -> Verdict:
+    ratios = [
+        (one.summary.mean / other.summary.mean, which)
+        for which, one, other in pairs
+        if one and other
+    ]
+    above = sorted((pair for pair in ratios if pair[0] > FILLED_MAX), reverse=True)
+    named = above[:NAMED_MAX] or sorted(ratios, reverse=True)[:1]
+    measured = "; ".join(f"{digits(ratio)} x ({which})" for ratio, which in named)
+    if len(ratios) > 1:
+        measured += f"; {len(ratios) - len(above)} of {len(ratios)} within it"
+    return Verdict(what, f"{FILLED_MAX} x at most", measured or "-", not above if ratios else None)
