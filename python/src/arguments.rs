@@ -1,8 +1,8 @@
 //! Arguments to fields and patterns.
 //!
 //! Nearly every call has only plain values and types, which borrow from the caller's own objects and
-//! need no memory of ours: the first pass. Whatever else occurs sends the whole call down the second,
-//! which owns what it makes. Both hand the result to a closure, so that neither outlives its memory.
+//! need no memory of ours: the first pass. The second is for arrays beside them, which borrow their elements, too. Whatever
+//! else occurs sends the whole call down the third, which owns what it makes. Both hand the result to a closure, so that neither outlives its memory.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -51,6 +51,12 @@ pub(crate) fn with_fields<'a, R>(
     {
         return use_tuple(TupleRef { fields: &fields, class: None });
     }
+    let mut arrays = ArrayVec::<ArrayArgument<'a>, ARRAYS_MAX>::new();
+    if arguments.len() <= ARITY_MAX
+        && arguments.iter().all(|argument| plain(argument, |_| ()) || lent(argument, &mut arrays))
+    {
+        return with_arrays(arguments, &arrays, use_tuple);
+    }
     if let [sole] = arguments
         && let Some((entry, false)) = entries::of_object(sole)?
     {
@@ -59,6 +65,22 @@ pub(crate) fn with_fields<'a, R>(
     }
     let owned = owned_fields(py, (source, arguments), handle.objects())?;
     let fields: Vec<_> = owned.iter().map(OwnedField::field).collect();
+    use_tuple(TupleRef { fields: &fields, class: None })
+}
+
+/// Gives `use_tuple` arguments of which those that are not plain are `arrays`.
+#[inline(never)]
+fn with_arrays<'a, R>(
+    arguments: &'a [Argument<'a, '_>],
+    arrays: &'a [ArrayArgument<'a>],
+    use_tuple: impl FnOnce(TupleRef<'_>) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let (mut fields, mut rest) = (ArrayVec::<Field<'a>, ARITY_MAX>::new(), arrays.iter());
+    for argument in arguments {
+        if !plain(argument, |field| fields.push(field)) {
+            fields.extend(rest.next().map(ArrayArgument::field));
+        }
+    }
     use_tuple(TupleRef { fields: &fields, class: None })
 }
 
@@ -179,6 +201,21 @@ pub(crate) fn with_template<'a, R>(
     }
     let template = owned_template(py, (source, arguments))?;
     template.with_refs(use_template).map_err(|why| not_encodable(py, why))?
+}
+
+/// Arrays of one tuple for which no memory is needed.
+const ARRAYS_MAX: usize = 4;
+
+/// Appends the array that `object` is, if that is stored as it lies. `false` for any other, and where there is no place.
+#[inline]
+fn lent<'a>(
+    object: &'a Bound<'_, PyAny>,
+    arrays: &mut ArrayVec<ArrayArgument<'a>, ARRAYS_MAX>,
+) -> bool {
+    match arrays::lent(object) {
+        Some(Ok(array)) => arrays.try_push(array).is_ok(),
+        _ => false,
+    }
 }
 
 /// Gives `push` the field for an object that is stored as it is. `false`, and no field, for any other.

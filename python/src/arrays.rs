@@ -54,6 +54,15 @@ impl ArrayArgument<'_> {
     }
 }
 
+/// The array that `object` is, if it is one of `NumPy`'s that is stored as it lies.
+pub(crate) fn lent<'a>(object: &'a Bound<'_, PyAny>) -> Option<Result<ArrayArgument<'a>, Refusal>> {
+    let array = numpy::contiguous(object)?;
+    Some(
+        head(array.dtype, array.shape)
+            .map(|head| ArrayArgument { head, data: Data::Lent(array.data) }),
+    )
+}
+
 /// The array that `object` is, or `None` if it has no buffer.
 ///
 /// # Errors
@@ -62,17 +71,15 @@ impl ArrayArgument<'_> {
 pub(crate) fn array<'a>(
     object: &'a Bound<'_, PyAny>,
 ) -> Result<Option<ArrayArgument<'a>>, Refusal> {
-    let is_numpy = known::NDARRAY.is_class_of(object)?;
-    if is_numpy && let Some(array) = numpy::contiguous(object) {
-        let head = head(array.dtype, array.shape)?;
-        return Ok(Some(ArrayArgument { head, data: Data::Lent(array.data) }));
+    if let Some(lent) = lent(object) {
+        return lent.map(Some);
     }
     // SAFETY: the object is one; the call only looks at its type.
     if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 0 {
         return Ok(None);
     }
     let class = || known::class_name(object);
-    if !is_numpy && known::MASKED_ARRAY.is_instance(object)? {
+    if !known::NDARRAY.is_class_of(object)? && known::MASKED_ARRAY.is_instance(object)? {
         let hint = "put x.filled(0), or x.data and x.mask as two fields";
         return Err(Refusal::new("a masked array, whose mask would be lost", hint));
     }

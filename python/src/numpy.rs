@@ -18,6 +18,7 @@ use pyo3::types::PyCapsule;
 
 use tupelo::{ArrayView, DType, Kind, KindSet};
 
+use crate::known;
 use crate::refusal::Refusal;
 
 /// What an array begins with.
@@ -80,6 +81,9 @@ unsafe impl Send for Interface {}
 // SAFETY: as above.
 unsafe impl Sync for Interface {}
 
+/// What was found; `None` in it if `NumPy` is not installed.
+static INTERFACE: PyOnceLock<Option<Interface>> = PyOnceLock::new();
+
 impl Interface {
     /// The interface, `NumPy` imported if need be; `None` where it is not installed.
     ///
@@ -87,7 +91,6 @@ impl Interface {
     ///
     /// What importing it raises, other than that it is not there; or that its interface is another one.
     fn get(py: Python<'_>) -> Result<Option<&'static Self>, Refusal> {
-        static INTERFACE: PyOnceLock<Option<Interface>> = PyOnceLock::new();
         Ok(INTERFACE.get_or_try_init(py, || Self::find(py))?.as_ref())
     }
 
@@ -139,9 +142,15 @@ pub(crate) struct Contiguous<'a> {
     pub(crate) data: &'a [u8],
 }
 
-/// The elements of a `numpy.ndarray` that are stored as they lie; `None` for any other object.
+/// The elements of a `numpy.ndarray` that are stored as they lie; `None` for any other object. An interface that can
+/// not be used is no matter here: the buffer protocol shows all of them.
 pub(crate) fn contiguous<'a>(object: &'a Bound<'_, PyAny>) -> Option<Contiguous<'a>> {
-    let interface = Interface::get(object.py()).ok().flatten()?;
+    let interface = match INTERFACE.get(object.py()) {
+        Some(found) => found.as_ref()?,
+        // Without importing what the program did not.
+        None if known::NDARRAY.is_class_of(object).ok()? => Interface::get(object.py()).ok()??,
+        None => return None,
+    };
     if object.get_type_ptr().cast::<c_void>() != interface.class {
         return None;
     }
@@ -243,7 +252,7 @@ unsafe fn fill(target: *mut u8, bytes: &[u8]) {
 const LONG_IS_64_BITS: bool = mem::size_of::<c_long>() == 8;
 
 /// The number of an element type in `NumPy`.
-fn number(dtype: DType) -> Option<c_int> {
+const fn number(dtype: DType) -> Option<c_int> {
     Some(match dtype {
         DType::Bool => 0,
         DType::I8 => 1,
@@ -265,13 +274,27 @@ fn number(dtype: DType) -> Option<c_int> {
     })
 }
 
+/// The element types by their numbers in `NumPy`, of those that have only one.
+const TYPES: [Option<DType>; 24] = {
+    let mut types = [None; 24];
+    let mut index = 0;
+    while index < DType::ALL.len() {
+        let dtype = DType::ALL[index];
+        if let Some(number) = number(dtype) {
+            types[number.cast_unsigned() as usize] = Some(dtype);
+        }
+        index += 1;
+    }
+    types
+};
+
 /// The element type that has this number, or whose size the `long` of this number has; `None` if it is not stored.
 fn dtype(number: c_int) -> Option<DType> {
     match number {
-        7 => Some(if LONG_IS_64_BITS { DType::I64 } else { DType::I32 }),
-        8 => Some(if LONG_IS_64_BITS { DType::U64 } else { DType::U32 }),
+        7 if !LONG_IS_64_BITS => Some(DType::I32),
+        8 if !LONG_IS_64_BITS => Some(DType::U32),
         9 => Some(DType::I64),
         10 => Some(DType::U64),
-        number => DType::ALL.iter().copied().find(|dtype| self::number(*dtype) == Some(number)),
+        number => TYPES.get(usize::try_from(number).ok()?).copied().flatten(),
     }
 }
