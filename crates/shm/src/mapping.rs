@@ -143,7 +143,10 @@ impl Mapping {
     pub fn commit(&self, range: Range<usize>) -> Result<(), Error> {
         self.check(&range);
         headroom::claim(range.len() as u64)?;
-        let Some(file) = &self.file else { return Ok(()) };
+        let Some(file) = &self.file else {
+            self.prefer_huge_pages(&range);
+            return Ok(());
+        };
         check_file_size_limit(range.end)?;
         self.take_huge_pages(file, &range);
         // All at once: then the kernel refuses what can not fit before it takes any of it.
@@ -197,6 +200,25 @@ impl Mapping {
             }
             block += HUGE_PAGE_BYTES;
         }
+    }
+
+    /// The same for private memory, of which the system provides pages as they are touched: so not of a single block,
+    /// by which a small space grows, and of which it may use a part.
+    fn prefer_huge_pages(&self, range: &Range<usize>) {
+        if range.len() < 2 * HUGE_PAGE_BYTES {
+            return;
+        }
+        let begin = range.start.next_multiple_of(HUGE_PAGE_BYTES);
+        let end = range.end / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+        if begin == end {
+            return;
+        }
+        // SAFETY: `check` has shown that the blocks are inside the mapping.
+        let start = unsafe { self.base().add(begin) };
+        // SAFETY: the pages are ours (P1), and what is in them stays. An error means small pages.
+        let _ = unsafe {
+            rustix::mm::madvise(start.cast::<c_void>(), end - begin, Advice::LinuxHugepage)
+        };
     }
 
     /// Takes the memory behind `range` away; it reads as zero afterwards and must be committed again

@@ -23,12 +23,12 @@ fn mapped(path: &Path, bytes: usize) -> Arc<Mapping> {
     Mapping::shared(file, bytes).unwrap()
 }
 
-/// How much of a mapping the process sees by huge pages, in bytes.
-fn huge_bytes(mapping: &Mapping) -> usize {
-    let begin = format!("{:x}-", mapping.base() as usize);
+/// How much of the area that begins at `offset` of a mapping the process sees by huge pages, in bytes.
+fn huge_bytes(mapping: &Mapping, offset: usize, what: &str) -> usize {
+    let begin = format!("{:x}-", mapping.base() as usize + offset);
     let smaps = read_to_string("/proc/self/smaps").unwrap();
-    let of_mapping = smaps.lines().skip_while(|line| !line.starts_with(&begin)).skip(1);
-    let line = of_mapping.into_iter().find(|line| line.starts_with("ShmemPmdMapped:")).unwrap();
+    let of_area = smaps.lines().skip_while(|line| !line.starts_with(&begin)).skip(1);
+    let line = of_area.into_iter().find(|line| line.starts_with(what)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
 }
 
@@ -62,7 +62,8 @@ fn whole_blocks_are_huge_pages_where_there_are_any_and_all_contents_stay() {
         assert_eq!(word(&mapping, at).load(Ordering::Relaxed), expected, "at {at}");
     }
     let given = are_given(&scratch.path().join("probe"));
-    assert_eq!(huge_bytes(&mapping), if given { 8 * MIB } else { 0 });
+    let huge_bytes = huge_bytes(&mapping, 0, "ShmemPmdMapped:");
+    assert_eq!(huge_bytes, if given { 8 * MIB } else { 0 });
 }
 
 #[test]
@@ -89,4 +90,27 @@ fn a_commit_of_less_takes_no_more() {
     let mapping = mapped(&scratch.path().join("file"), 4 * MIB);
     mapping.commit(4096..2 * MIB + 4096).unwrap();
     assert_eq!(held_bytes(&mapping), 2 * MIB);
+}
+
+#[test]
+fn private_memory_that_grows_by_several_blocks_has_huge_pages_and_all_contents_stay() {
+    let mapping = Mapping::private(16 * MIB).unwrap();
+    mapping.commit(0..2 * MIB).unwrap();
+    mapping.commit(2 * MIB..4 * MIB).unwrap();
+    mapping.commit(4 * MIB..12 * MIB).unwrap();
+    for at in (0..12 * MIB).step_by(4096) {
+        assert_eq!(word(&mapping, at).swap(7, Ordering::Relaxed), 0, "at {at}");
+    }
+    let modes = read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
+    if modes.contains("[madvise]") {
+        // The area of single blocks ends where the advice begins.
+        assert_eq!(huge_bytes(&mapping, 0, "AnonHugePages:"), 0);
+        let huge_bytes = huge_bytes(&mapping, 4 * MIB, "AnonHugePages:");
+        assert!((2 * MIB..=8 * MIB).contains(&huge_bytes), "{huge_bytes}");
+    }
+    mapping.release(5 * MIB..6 * MIB).unwrap();
+    for at in (0..12 * MIB).step_by(4096) {
+        let expected = if (5 * MIB..6 * MIB).contains(&at) { 0 } else { 7 };
+        assert_eq!(word(&mapping, at).load(Ordering::Relaxed), expected, "at {at}");
+    }
 }

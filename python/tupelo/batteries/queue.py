@@ -85,7 +85,7 @@ class Delivery(core.Work[T]):
         /,
     ) -> None:
         """Be done with the item, unless the block was; give it back if the block raised."""
-        if exception is None:
+        if self._room and exception is None:
             self._make_room()
         self._claim.__exit__(kind, exception, traceback)
 
@@ -256,7 +256,10 @@ class Queue(Generic[T]):
         ('hello', 2)
         >>> delivery.done()
         """
-        return Delivery(self._core.claim_now() or run(self._core.claim(timeout)).blocking)
+        claim = self._core.claim_now()
+        if claim is None:
+            claim = run(self._core.claim(timeout)).blocking
+        return Delivery(claim)
 
     def try_get(self) -> Delivery[T] | None:
         """Claim the next item, or return None at once.
