@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend
 from tupelo.bench.backends.installed import said_by
 from tupelo.bench.backends.rinda.program import PROGRAMS, Program, program, telling_s
+from tupelo.bench.backends.rinda.search import RindaSearch
 from tupelo.bench.backends.rinda.space import InsideRindaSpace, RindaSpace
 from tupelo.bench.harness.lifetime import Server
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from tupelo.bench.backends.base import Fields, Handle
+    from tupelo.bench.backends.base import Fields, Handle, VisitOrder
 
 
 class Rinda(Backend):
@@ -68,6 +69,9 @@ class Rinda(Backend):
 
     def open(self, space: str) -> Handle:
         return RindaSpace(program(self._socket, os.getpid()), self.schema, space)
+
+    def search(self, spaces: Sequence[Any], order: VisitOrder) -> Any:
+        return RindaSearch(spaces) if order == "round robin" else None
 
     def bridge_s(self, fields: Fields) -> float | None:
         """What it costs to tell the Ruby program about a tuple that it then ignores."""

@@ -19,35 +19,41 @@ if TYPE_CHECKING:
 BATCH = 1_000  # tuples per line of `put_all`
 
 
+def fields_of(found: list[Any]) -> Fields:
+    """The tuple that the Ruby program has found: behind the names of space and shelf."""
+    return tuple(map(from_json, found[2:]))
+
+
 class RindaSpace(SelfTimed):
     """One space, held by one process."""
 
     def __init__(self, program: Program, schema: Schema, space: str) -> None:
-        self._program, self._schema, self._space = program, schema, space
+        self.program, self._schema, self._space = program, schema, space
 
-    def _told(self, fields: Fields) -> list[Any]:
+    def told(self, fields: Fields) -> list[Any]:
+        """A tuple or a template, as the Ruby program is told of it."""
         shape, key = self._schema.route(fields)
         shelf = f"{self._space}:{shape.tag}"
         first = ANY if key is None else {"shelf": f"{shelf}:{key}"}
         return [first, shelf, *map(as_json, fields)]
 
     def put_each(self, tuples: Sequence[Fields]) -> int:
-        return int(self._program.tell("put_each", list(map(self._told, tuples))))
+        return int(self.program.tell("put_each", list(map(self.told, tuples))))
 
     def take_each(self, templates: Sequence[Fields]) -> tuple[int, list[Fields]]:
-        take_ns, taken = self._program.tell("take_each", list(map(self._told, templates)))
-        return int(take_ns), [tuple(map(from_json, found[2:])) for found in taken]
+        take_ns, taken = self.program.tell("take_each", list(map(self.told, templates)))
+        return int(take_ns), list(map(fields_of, taken))
 
     def _ask(self, verb: str, template: Fields) -> Any:
-        found = self._program.tell(verb, self._told(template))
-        return None if found is None else tuple(map(from_json, found[2:]))
+        found = self.program.tell(verb, self.told(template))
+        return None if found is None else fields_of(found)
 
     def put(self, *fields: Any) -> None:
-        self._program.tell("put", self._told(fields))
+        self.program.tell("put", self.told(fields))
 
     def put_all(self, tuples: Iterable[Fields]) -> None:
         for batch in in_batches(tuples, BATCH):
-            self._program.tell("put_all", list(map(self._told, batch)))
+            self.program.tell("put_all", list(map(self.told, batch)))
 
     def take(self, *template: Any) -> Fields:
         fields: Fields = self._ask("take", template)
@@ -66,7 +72,7 @@ class RindaSpace(SelfTimed):
         return fields
 
     def count(self, *template: Any) -> int:
-        return int(self._program.tell("count", self._told(template)))
+        return int(self.program.tell("count", self.told(template)))
 
     def close(self) -> None:
         """Leave the program to the other spaces; it ends with this process."""
@@ -76,4 +82,4 @@ class InsideRindaSpace(RindaSpace):
     """A space in a program of its own."""
 
     def close(self) -> None:
-        self._program.close()
+        self.program.close()

@@ -53,6 +53,24 @@ def take_each(front, templates)
   [now_ns - begin_ns, taken.map { |found| tuple_to(found) }]
 end
 
+# A pattern that is one of some names: to Rinda anything is a pattern that `===` says it matches.
+def one_of(names)
+  /\A(?:#{Regexp.union(names.map(&:to_s))})\z/
+end
+
+# A match of one of some templates, which differ in the names of space and shelf: a look with each, in one
+# message, and then one template for all, which waits. Answers which it was, and how long it waited.
+def search(front, method, templates)
+  found = front.first_of(method, templates)
+  return [found[0], tuple_to(found[1]), 0] if found
+
+  firsts, shelves, *fields = templates.transpose
+  first = firsts.any?(&:nil?) ? nil : one_of(firsts)
+  begin_ns = now_ns
+  tuple = front.public_send(method, [first, one_of(shelves), *fields.map(&:first)], nil)
+  [shelves.index(tuple[1]), tuple_to(tuple), now_ns - begin_ns]
+end
+
 front = ARGV.empty? ? Front.new : DRbObject.new_with_uri("drbunix:#{ARGV[0]}")
 waits = { 'take' => [:take, nil], 'read' => [:read, nil], 'try_take' => [:take, 0], 'try_read' => [:read, 0] }
 $stdout.sync = true
@@ -66,6 +84,7 @@ $stdin.each_line do |line|
     when 'put_all' then front.write_all(argument.map { |tuple| tuple_from(tuple) })
     when 'put_each' then put_each(front, argument)
     when 'take_each' then take_each(front, argument)
+    when 'search' then search(front, argument[0].to_sym, argument[1].map { |tuple| tuple_from(tuple) })
     when 'count' then front.count(tuple_from(argument))
     when 'memory' then front.memory_bytes
     when 'clear' then front.clear

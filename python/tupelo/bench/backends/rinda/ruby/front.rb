@@ -3,7 +3,7 @@ require 'drb'
 require 'objspace'
 require 'rinda/tuplespace'
 
-# What the clients get: the space, and two loops over it that need no round trip per tuple.
+# What the clients get: the space, and loops over it that need no round trip per tuple or template.
 class Front
   include DRbUndumped
 
@@ -22,6 +22,16 @@ class Front
 
   def read(template, patience)
     @space.read(template, patience)
+  end
+
+  # A match of the first of some templates that has one, and which that is; nil if none has.
+  def first_of(method, templates)
+    templates.each_with_index do |template, place|
+      return [place, @space.public_send(method, template, 0)]
+    rescue Rinda::RequestExpiredError
+      next
+    end
+    nil
   end
 
   def write_all(tuples)
