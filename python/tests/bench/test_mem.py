@@ -11,13 +11,14 @@ from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.space import SharedSpace
 from tupelo.bench.experiments.mem import CYCLES, Mem, kinds, memory
-from tupelo.bench.experiments.mem.client import BATCH, kept, same
+from tupelo.bench.experiments.mem.client import BATCH, kept, key_client, same
 from tupelo.bench.experiments.mem.entries import ENTRIES, KeyPlan
 from tupelo.bench.harness.placement import placement
+from tupelo.bench.harness.profiler import Profiler
 from tupelo.bench.harness.progress import Progress
 from tupelo.bench.harness.record import Run
 from tupelo.bench.harness.runner import Options, Runner, Stage, started
-from tupelo.bench.harness.workers import WrongResultError
+from tupelo.bench.harness.workers import Bench, WrongResultError
 from tupelo.bench.report.tables import tables
 from tupelo.demo.terminal import Terminal
 
@@ -84,6 +85,44 @@ def test_of_large_results_few_are_kept_at_a_time_and_of_small_ones_all_of_a_cycl
         "Null": 100, "Integer": 100, "Char 32": 100, "Double 32": 100, "Double 256": 32,
         "Double 2048": 4,
     }  # fmt: skip
+
+
+class Keys:
+    """A space of keys, and its own backend."""
+
+    def __init__(self):
+        self.keys, self.taken = set(), []
+
+    def open(self, _):
+        return self
+
+    def put(self, key, *_):
+        self.keys.add(key)
+
+    def put_all(self, tuples):
+        self.keys |= {key for key, *_ in tuples}
+
+    def take(self, key, tag, _):
+        self.keys.remove(key)
+        self.taken.append(key)
+        return (key, tag, 7)
+
+    def count(self, *_):
+        return len(self.keys)
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("fill", [0, 5_000])
+def test_keys_are_taken_of_all_that_are_there(fill):
+    space, bench = Keys(), Bench(0, Profiler(), None)
+    key_client(bench, space, KeyPlan(fill=fill, cycles=4, warm_up=1, field="first"), seed=3)
+    assert len(space.keys) == fill
+    assert len(space.taken) == 5 * BATCH
+    assert bench.profiler.tracks["take"].total_operations == 4 * BATCH
+    old = sum(key < fill for key in space.taken)
+    assert old == 0 if fill == 0 else old > 0.8 * len(space.taken)
 
 
 def test_a_keyed_plan_names_its_field_and_no_entry():

@@ -36,7 +36,10 @@ def test_raw_files_of_several_processes_become_one(tmp_path):
         profiler = Profiler()
         profiler.add("put", 1_000 * (number + 1))
         profiler.count("visited nodes", number)
+        profiler.moment("begin")
         profiler.write(tmp_path / f"{number}")
     together = merged(read(tmp_path / f"{number}") for number in range(3))
+    begun_ns = [read(tmp_path / f"{number}").moments_ns["begin"] for number in range(3)]
+    assert 0 < begun_ns[0] < begun_ns[1] < begun_ns[2]
     assert list(together.tracks["put"].duration_ns) == [1_000, 2_000, 3_000]
     assert together.counts == {"visited nodes": 3}

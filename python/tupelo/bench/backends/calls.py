@@ -33,7 +33,7 @@ class Client(Protocol):
         """Ask a server, and wait for its answer."""
 
     def call_many(self, requests: Sequence[bytes]) -> list[bytes]:
-        """Ask as many servers at once, and wait for all; answers in any order."""
+        """Ask whoever is idle, as many as there are, until all is answered; in any order."""
 
     def stop(self, servers: int) -> None:
         """End the servers."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.calls import STOP, Caller, Client, Servant, address_file
@@ -93,10 +94,26 @@ class GRPCClient:
         return answer
 
     def call_many(self, requests: Sequence[bytes]) -> list[bytes]:
-        """Ask the servers in turn, then wait for all."""
-        turns = [self._methods[n % len(self._methods)] for n in range(len(requests))]
-        futures = [method.future(r) for method, r in zip(turns, requests, strict=True)]
-        return [future.result() for future in futures]
+        """Ask each server, and whoever has answered again, until all is answered."""
+        left = iter(requests)
+        asked = self._methods[: len(requests)]
+        if len(asked) == len(requests):
+            futures = [method.future(next(left)) for method in asked]
+            return [future.result() for future in futures]
+        done: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+
+        def ask(method: Any, request: bytes) -> None:
+            method.future(request).add_done_callback(lambda future: done.put((method, future)))
+
+        for method in asked:
+            ask(method, next(left))
+        answers: list[bytes] = []
+        while len(answers) < len(requests):
+            method, future = done.get()
+            answers.append(future.result())
+            if (request := next(left, None)) is not None:
+                ask(method, request)
+        return answers
 
     def stop(self, servers: int) -> None:
         """End the servers."""

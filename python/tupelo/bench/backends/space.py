@@ -29,6 +29,7 @@ class SharedSpace(Backend):
     name = "tupelo-shm"
     title = "Tupelo, shm://"
     scheme: ClassVar[str] = "shm"
+    share = 2.0  # every comparison and most targets need its cells
 
     @classmethod
     def version(cls) -> str:

@@ -5,7 +5,9 @@ A datagram is not lost on the loopback as long as few are under way, and there i
 
 from __future__ import annotations
 
+import select
 import socket
+import struct
 from typing import TYPE_CHECKING
 
 from tupelo.bench.backends.calls import STOP, Caller, Client, Servant, address_file
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 DATAGRAM_BYTES = 65_507  # the longest
-PATIENCE_S = 60.0  # for an answer; if it takes that long, a datagram was lost
+PATIENCE_S = 60  # for an answer; if it takes that long, a datagram was lost
+PATIENCE = struct.pack("@ll", PATIENCE_S, 0)
 
 
 class UDP(Caller):
@@ -44,7 +47,8 @@ class UDP(Caller):
         for number in range(servers):
             endpoint = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             endpoint.connect((LOOPBACK, int(address_file(self.folder, number).read_text())))
-            endpoint.settimeout(PATIENCE_S)
+            # Not `settimeout`, with which each call asks first whether it would wait.
+            endpoint.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, PATIENCE)
             sockets.append(endpoint)
         return UDPClient(sockets)
 
@@ -54,12 +58,14 @@ class UDPServant:
 
     def __init__(self, endpoint: socket.socket) -> None:
         self._endpoint = endpoint
+        self._buffer = memoryview(bytearray(DATAGRAM_BYTES))
 
     def serve(self, answer: Answer) -> None:
         """Answer until asked to stop."""
         with self._endpoint as endpoint:
             while True:
-                request, sender = endpoint.recvfrom(DATAGRAM_BYTES)
+                count, sender = endpoint.recvfrom_into(self._buffer)
+                request = bytes(self._buffer[:count])
                 if request == STOP:
                     break
                 endpoint.sendto(answer(request), sender)
@@ -70,19 +76,41 @@ class UDPClient:
 
     def __init__(self, sockets: Sequence[socket.socket]) -> None:
         self._sockets = sockets
+        self._buffer = memoryview(bytearray(DATAGRAM_BYTES))
+        self._answers = select.poll()
+        for endpoint in sockets:
+            self._answers.register(endpoint, select.POLLIN)
+
+    def _answer(self, endpoint: socket.socket) -> bytes:
+        return bytes(self._buffer[: endpoint.recv_into(self._buffer)])
 
     def call(self, request: bytes) -> bytes:
         """Ask the first server."""
         endpoint = self._sockets[0]
         endpoint.send(request)
-        return endpoint.recv(DATAGRAM_BYTES)
+        return self._answer(endpoint)
 
     def call_many(self, requests: Sequence[bytes]) -> list[bytes]:
-        """Ask the servers in turn, then wait for all."""
-        turns = [self._sockets[n % len(self._sockets)] for n in range(len(requests))]
-        for endpoint, request in zip(turns, requests, strict=True):
-            endpoint.send(request)
-        return [endpoint.recv(DATAGRAM_BYTES) for endpoint in turns]
+        """Ask each server, and whoever has answered again, until all is answered."""
+        left = iter(requests)
+        asked = self._sockets[: len(requests)]
+        for endpoint in asked:
+            endpoint.send(next(left))
+        if len(asked) == len(requests):
+            return [self._answer(endpoint) for endpoint in asked]
+        by_number = {endpoint.fileno(): endpoint for endpoint in self._sockets}
+        answers: list[bytes] = []
+        while len(answers) < len(requests):
+            ready = self._answers.poll(PATIENCE_S * 1_000)
+            if not ready:
+                message = f"{len(requests) - len(answers)} answers are missing: lost datagrams"
+                raise TimeoutError(message)
+            for number, _ in ready:
+                endpoint = by_number[number]
+                answers.append(self._answer(endpoint))
+                if (request := next(left, None)) is not None:
+                    endpoint.send(request)
+        return answers
 
     def stop(self, servers: int) -> None:
         """End the servers."""

@@ -65,6 +65,8 @@ class Profiler:
     def __init__(self) -> None:
         self.tracks: dict[str, Track] = {}
         self.counts: dict[str, int] = {}
+        self.moments_ns: dict[str, int] = {}
+        """When something happened, by a clock that all processes share."""
         self._begun: dict[str, int] = {}
 
     def begin(self, label: str) -> None:
@@ -95,6 +97,10 @@ class Profiler:
         """Count something that has no duration."""
         self.counts[label] = self.counts.get(label, 0) + how_many
 
+    def moment(self, label: str) -> None:
+        """Note that something happens now."""
+        self.moments_ns[label] = perf_counter_ns()
+
     @contextmanager
     def time(self, label: str, operations: int = 1) -> Iterator[None]:
         """Time a block."""
@@ -108,7 +114,8 @@ class Profiler:
             label: {"duration_ns": list(track.duration_ns), "operations": list(track.operations)}
             for label, track in self.tracks.items()
         }
-        path.write_text(json.dumps({"tracks": tracks, "counts": self.counts}), encoding="utf-8")
+        raw = {"tracks": tracks, "counts": self.counts, "moments_ns": self.moments_ns}
+        path.write_text(json.dumps(raw), encoding="utf-8")
 
 
 def read(path: Path) -> Profiler:
@@ -120,6 +127,7 @@ def read(path: Path) -> Profiler:
             array("q", track["duration_ns"]), array("q", track["operations"])
         )
     profiler.counts.update(raw["counts"])
+    profiler.moments_ns.update(raw["moments_ns"])
     return profiler
 
 

@@ -1,7 +1,8 @@
 """A space in PostgreSQL.
 
-A put of a tuple that somebody may wait for notifies in the same statement; a take that finds
-nothing listens, looks once more, and sleeps until it is told.
+A put of a tuple that somebody may wait for notifies in the same statement, and says of which space
+and key it is. Who may have to wait listens before it looks, and sleeps until it is told of such a
+tuple: what it is told of others costs no statement.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from tupelo.bench.backends.sql.statements import Statements, Texts
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tupelo.bench.backends.base import Fields, Schema
+    from tupelo.bench.backends.base import Fields, Schema, Shape
 
-LISTEN_S = 1.0  # then it looks again, in case a notification came between
+LISTEN_S = 1.0  # then it looks again, whatever happened
+BETWEEN = "\x1f"  # the name of a space and the keys
 
 
 class PostgresSpace(SQLSpace):
@@ -37,12 +39,13 @@ class PostgresSpace(SQLSpace):
         self._listening: set[str] = set()
 
     def _notifying(self, put: str, number: int) -> str:
-        return f"WITH put AS ({put} RETURNING id) SELECT pg_notify('wait{number}', '') FROM put"
+        return f"WITH put AS ({put} RETURNING id) SELECT pg_notify('wait{number}', %s) FROM put"
 
     def put(self, *fields: Any) -> None:
         shape, key = self._schema.route(fields)
         body = pickle.dumps(fields, pickle.HIGHEST_PROTOCOL)
-        self._execute(self._puts[shape.tag], (self.name, key, body), binary=True)
+        told = (f"{self.name}{BETWEEN}{key}",) if shape.awaited else ()
+        self._execute(self._puts[shape.tag], (self.name, key, body, *told), binary=True)
 
     def put_all(self, tuples: Iterable[Fields]) -> None:
         by_tag: dict[str, list[tuple[str, str | None, bytes]]] = {}
@@ -69,14 +72,21 @@ class PostgresSpace(SQLSpace):
         text = self._statements.first_of(shape.tag, len(names), take=take)
         return self._execute(text, (*names, key), binary=True).fetchone()
 
-    def pause(self, template: Fields, looks: int) -> None:
+    def pause(self, names: Sequence[str], template: Fields, looks: int) -> None:
         """Wait until such a tuple was put; the first time, listen from now on."""
         del looks
-        shape = self._schema.route(template)[0]
-        if not shape.awaited or not self._listens(self._channels[shape.tag]):
-            return
-        for _ in self._connection.notifies(timeout=LISTEN_S, stop_after=1):
-            pass
+        shape, key = self._schema.route(template)
+        if shape.awaited and self._listens(self._channels[shape.tag]):
+            self._sleep(names, shape, key)
+
+    def _sleep(self, names: Sequence[str], shape: Shape, key: str | None) -> None:
+        """Sleep until a tuple of this shape was put into one of these spaces, with that key."""
+        channel = self._channels[shape.tag]
+        for told in self._connection.notifies(timeout=LISTEN_S):
+            name, _, its_key = told.payload.partition(BETWEEN)
+            of_these = not name or (name in names and key in (None, its_key))
+            if told.channel == channel and of_these:
+                return
 
     def _listens(self, channel: str) -> bool:
         """Whether it listened before; it does now."""
@@ -87,12 +97,12 @@ class PostgresSpace(SQLSpace):
         return False
 
     def _wait(self, texts: Texts, template: Fields) -> Fields:
-        if (found := self._look(texts, template)) is not None:
-            return found
-        self._listens(self._channels[self._schema.route(template)[0].tag])
+        shape, key = self._schema.route(template)
+        # Before the look: what is put after it is heard of.
+        if shape.awaited:
+            self._listens(self._channels[shape.tag])
         while (found := self._look(texts, template)) is None:
-            for _ in self._connection.notifies(timeout=LISTEN_S, stop_after=1):
-                pass
+            self._sleep((self.name,), shape, key)
         return found
 
     def take(self, *template: Any) -> Fields:

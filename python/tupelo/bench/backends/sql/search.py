@@ -37,7 +37,7 @@ class SQLSearch:
             visited += len(names)
             begin = time.perf_counter()
             looks += 1
-            own.pause(template, looks)
+            own.pause(names, template, looks)
             waited_s += time.perf_counter() - begin
         place = self._places[row[0]]
         space, visited = self._spaces[place], visited + place + 1

@@ -26,8 +26,8 @@ class SQLSpace(Handle):
         """The row of a match in one of these spaces; None if there is none."""
 
     @abstractmethod
-    def pause(self, template: Fields, looks: int) -> None:
-        """Wait until it may be worth while to look again, after so many looks in vain."""
+    def pause(self, names: Sequence[str], template: Fields, looks: int) -> None:
+        """Wait until it may be worth while to look into these spaces again, after so many looks."""
 
     @abstractmethod
     def _one(self, texts: Texts, template: Fields) -> Any:

@@ -62,9 +62,9 @@ class SQLiteSpace(SQLSpace):
         rows = self._connection.execute(text, (*names, key)).fetchall()
         return rows[0] if rows else None
 
-    def pause(self, template: Fields, looks: int) -> None:
+    def pause(self, names: Sequence[str], template: Fields, looks: int) -> None:
         """Let others run; there is nothing to wait for."""
-        del template
+        del names, template
         time.sleep(PAUSE_S if looks > LOOKS_SOON else 0)
 
     def take(self, *template: Any) -> Fields:

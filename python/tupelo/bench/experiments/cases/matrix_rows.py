@@ -11,17 +11,22 @@ the product is exact in any order.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Schema, Shape
 from tupelo.bench.experiments.cases.skeleton import (
+    END,
+    LOCAL_HIT,
     LOCAL_READING,
     MASTER,
+    REMOTE_HIT,
     SEARCH,
-    TOTAL,
     Searcher,
     Worker,
+    begin_together,
     note,
+    total_s,
 )
 from tupelo.bench.harness.workers import WrongResultError
 
@@ -32,11 +37,12 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.workers import Bench
 
 DTYPE = "f8"
+PASSES = 5  # over the rows that are read again
 EACH_WORKERS_MAX = 5  # whose searches are recorded one by one: as many as the figure shows
 SCHEMA = Schema(
     (
         Shape("matrixA", 3, (1,), awaited=False),
-        Shape("matrixB", 3, (1,), awaited=False),
+        Shape("matrixB", 3, (1,)),
         Shape("matrixC", 4),
     )
 )
@@ -66,7 +72,7 @@ def once(stage: Stage, plan: Plan) -> None:
     results, profilers = stage.run(
         (master, (stage.peer, plan)), *[(worker, (stage.peer, plan))] * plan.workers
     )
-    note(stage, profilers, profilers[0].tracks[TOTAL].total_s)
+    note(stage, profilers, total_s(profilers))
     if stage.repeat == 0 and plan.workers <= EACH_WORKERS_MAX:
         for number, each_ns in enumerate(results[1:]):
             stage.note(f"{SEARCH}, worker {number}", "s", [each / 1e9 for each in each_ns])
@@ -77,11 +83,12 @@ def master(bench: Bench, backend: Backend, plan: Plan) -> None:
     import numpy as np
 
     space = backend.open(MASTER)
-    bench.start.wait()
-    bench.profiler.begin(TOTAL)
+    begin_together(bench)
     template = ("matrixC", int, backend.array_kind(), int)
     rows = [space.take(*template) for _ in range(plan.size)]
-    bench.profiler.end(TOTAL)
+    bench.profiler.moment(END)
+    bench.start.wait()
+    bench.start.wait()
     a, b = plan.matrices()
     product = np.zeros_like(a)
     for _, row, values, counter in rows:
@@ -109,16 +116,33 @@ def worker(bench: Bench, backend: Backend, plan: Plan) -> list[int]:
     tuples += [("matrixB", row, backend.array(b[row])) for row in of_b]
     searcher = Searcher(me)
     kind = backend.array_kind()
-    bench.start.wait()
+    begin_together(bench)
     me.put_local(tuples)
     for row in mine:
-        with bench.profiler.time(LOCAL_READING):
-            factors = backend.numbers(me.own.try_read("matrixA", row, kind)[2], DTYPE)
+        begin = perf_counter_ns()
+        found = me.own.try_read("matrixA", row, kind)
+        bench.profiler.add(LOCAL_READING, perf_counter_ns() - begin)
+        factors = backend.numbers(found[2], DTYPE)
         values, counter = np.zeros(plan.size), 0
         for k in range(plan.size):
             values += factors[k] * backend.numbers(searcher.read("matrixB", k, kind)[2], DTYPE)
             counter += 1
         me.put_remote("matrixC", row, backend.array(values), counter)
-    # Others may still search in this worker's space.
+    bench.start.wait()
+    if me.number == 0 and plan.workers > 1 and not plan.all_b_at_one:
+        read_again(me, plan, kind)
+    bench.start.wait()
     me.close()
     return searcher.each_ns
+
+
+def read_again(me: Worker, plan: Plan, kind: type) -> None:
+    """Read rows of B that are there while all others rest, of the own space and of the next one."""
+    for label, space, number in ((LOCAL_HIT, me.spaces[0], 0), (REMOTE_HIT, me.spaces[1], 1)):
+        rows = range(number, plan.size, plan.workers)
+        read = space.try_read
+        begin = perf_counter_ns()
+        for _ in range(PASSES):
+            for row in rows:
+                read("matrixB", row, kind)
+        me.bench.profiler.add(label, perf_counter_ns() - begin, PASSES * len(rows))

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Schema, Shape
 from tupelo.bench.experiments.cases.skeleton import (
+    END,
     MASTER,
-    TOTAL,
     Searcher,
     Worker,
+    begin_together,
     note,
+    total_s,
 )
 from tupelo.bench.harness.workers import WrongResultError
 
@@ -68,7 +70,7 @@ def once(stage: Stage, plan: Plan) -> None:
     _, profilers = stage.run(
         (master, (stage.peer, plan)), *[(worker, (stage.peer, plan))] * plan.workers
     )
-    note(stage, profilers, profilers[0].tracks[TOTAL].total_s)
+    note(stage, profilers, total_s(profilers))
 
 
 def master(bench: Bench, backend: Backend, plan: Plan) -> None:
@@ -76,14 +78,13 @@ def master(bench: Bench, backend: Backend, plan: Plan) -> None:
     import numpy as np
 
     space = backend.open(MASTER)
-    bench.start.wait()
-    bench.profiler.begin(TOTAL)
+    begin_together(bench)
     panels = {}
     for _ in range(plan.workers):
         _, number, data = space.take("panel", int, backend.array_kind())
         panels[number] = backend.numbers(data, DTYPE).reshape(plan.size, -1)
     grid = np.concatenate([panels[number] for number in sorted(panels)], axis=1)
-    bench.profiler.end(TOTAL)
+    bench.profiler.moment(END)
     expected = plan.grid()
     for _ in range(plan.iterations):
         expected = step(expected)
@@ -103,7 +104,7 @@ def worker(bench: Bench, backend: Backend, plan: Plan) -> None:
     panel = plan.grid()[:, columns]
     neighbours = [each for each in (me.number - 1, me.number + 1) if 0 <= each < plan.workers]
     template = backend.array_kind()
-    bench.start.wait()
+    begin_together(bench)
     for iteration in range(plan.iterations):
         me.put_local(
             [

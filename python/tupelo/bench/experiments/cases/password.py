@@ -17,15 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Schema, Shape
 from tupelo.bench.experiments.cases.skeleton import (
+    END,
     LOCAL_READING,
     LOCAL_WITHDRAWING,
     LOCAL_WRITING,
     MASTER,
-    TOTAL,
     Searcher,
     Worker,
+    begin_together,
     note,
     take_timed,
+    total_s,
 )
 from tupelo.bench.harness.workers import WrongResultError
 
@@ -56,7 +58,7 @@ class Plan:
     def wanted(self) -> list[str]:
         """The passwords to search for."""
         choice = random.Random(self.seed)
-        return [password(choice.randrange(self.size)) for _ in range(SEARCHES)]
+        return list(map(password, choice.sample(range(self.size), SEARCHES)))
 
     def entry(self, digest: Any, secret: Any) -> tuple[Any, ...]:
         """A tuple of the database, or a template for one."""
@@ -97,15 +99,14 @@ def once(stage: Stage, plan: Plan) -> None:
     _, profilers = stage.run(
         (master, (stage.peer, plan)), *[(worker, (stage.peer, plan))] * plan.workers
     )
-    note(stage, profilers, profilers[0].tracks[TOTAL].total_s)
+    note(stage, profilers, total_s(profilers))
 
 
 def master(bench: Bench, backend: Backend, plan: Plan) -> None:
     """Ask for all passwords, check every answer, tell the workers to finish."""
     space = backend.open(MASTER)
     wanted = {digest_of(secret): secret for secret in plan.wanted()}
-    bench.start.wait()
-    bench.profiler.begin(TOTAL)
+    begin_together(bench)
     for _ in range(plan.workers):
         space.take("stored", int)
     with bench.profiler.time(LOCAL_WRITING, len(wanted)):
@@ -114,7 +115,7 @@ def master(bench: Bench, backend: Backend, plan: Plan) -> None:
     found = [
         take_timed(bench.profiler, LOCAL_READING, space, ("found_value", str, str)) for _ in wanted
     ]
-    bench.profiler.end(TOTAL)
+    bench.profiler.moment(END)
     for _ in range(plan.workers):
         space.put("search_task", None, "finished")
     bench.start.wait()
@@ -130,7 +131,7 @@ def worker(bench: Bench, backend: Backend, plan: Plan) -> None:
     me = Worker.open(bench, backend, plan.workers)
     tuples = [plan.entry(*pair) for pair in database(plan.part(me.number))]
     searcher = Searcher(me)
-    bench.start.wait()
+    begin_together(bench)
     me.put_local(tuples)
     me.put_remote("stored", me.number)
     while True:

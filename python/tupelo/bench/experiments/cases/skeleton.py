@@ -41,6 +41,9 @@ OPERATIONS = (
     REMOTE_WRITING,
     REMOTE_READING,
 )
+LOCAL_HIT = "a read of the own space that finds"
+REMOTE_HIT = "a read of another's space that finds"
+BEGIN, END = "begin", "end"
 EACH_MAX = 200  # searches of a worker that are recorded one by one
 
 
@@ -146,8 +149,8 @@ class Searcher:
         is_local = found.visited == 1 and found.space is self._spaces[0]
         looked_ns = duration_ns - round(found.waited_s * NS_PER_S)
         label = LOCAL_READING if is_local else REMOTE_READING
-        # Ours is native, and looks into one space after the other.
-        self._profiler.add(label, looked_ns, getattr(found, "trips", found.visited))
+        # Where one call looks into all spaces it is one operation, however many those are.
+        self._profiler.add(label, looked_ns, getattr(found, "trips", 1))
         self._note(duration_ns, found.visited)
         fields: Fields = found.tuple
         return fields
@@ -181,10 +184,25 @@ class Searcher:
         self._order.sort(key=lambda each: -self._found[each])
 
 
+def begin_together(bench: Bench) -> None:
+    """Begin when all are there; note when this process went on."""
+    bench.start.wait()
+    bench.profiler.moment(BEGIN)
+
+
+def total_s(profilers: Sequence[Profiler]) -> float:
+    """From when the first process went on until the master had its result.
+
+    Where there are more processes than processors the master may be the last to go on.
+    """
+    begin_ns = min(profiler.moments_ns[BEGIN] for profiler in profilers)
+    return (profilers[0].moments_ns[END] - begin_ns) / NS_PER_S
+
+
 def note(stage: Stage, profilers: Sequence[Profiler], total_s: float) -> None:
     """Record the metrics of one repeat: the mean of each, over all processes."""
     together = merged(profilers)
-    for label in (*OPERATIONS, SEARCH):
+    for label in (*OPERATIONS, SEARCH, LOCAL_HIT, REMOTE_HIT):
         track = together.tracks.get(label)
         if track is not None and (mean_s := track.mean_s) is not None:
             stage.note(label, "s", [mean_s])

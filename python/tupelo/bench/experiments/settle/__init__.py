@@ -41,7 +41,8 @@ CLIENTS_BETWEEN = 14  # tell least about the knee
 CLIENTS_AGED = (8, 14)
 TUPLE_BYTES = 4_500  # of the largest kind
 NULL_BYTES = 50  # beside what a system needs for any tuple
-SHAPES = tuple(Shape(kind, 1 if kind == "Null" else 2) for kind in KINDS)
+# A client takes no more than it has put, so nobody ever waits.
+SHAPES = tuple(Shape(kind, 1 if kind == "Null" else 2, awaited=False) for kind in KINDS)
 
 
 class Settle(Experiment):

@@ -112,10 +112,10 @@ def client(bench: Bench, backend: Backend, part: Part) -> Outcome:
     taken: deque[Fields] = deque(maxlen=LOOKED_AT if kind == "Null" else None)
     keep = taken.append
     bench.start.wait()
-    if part.warms_up:
-        for _ in range(objects):
+    if part.warm_up:
+        for _ in range(part.warm_up):
             put(*fields)
-        for _ in range(objects):
+        for _ in range(part.warm_up):
             take(*template)
         bench.start.wait()
     time.sleep(part.start_s)

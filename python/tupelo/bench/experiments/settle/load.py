@@ -5,8 +5,9 @@ has memory for, or more time than the budget has, it is shorter, and a client go
 rounds (write, pause, take), so that its phases of a kind last a second together. Objects and phase
 are found once per peer, by a client alone that does them: so all cells of it do the same work, and
 no time of a phase is extrapolated. Response times are those of a round, so that cells can have
-different numbers of them; and where the first round would cost more than the others, since it is
-the first to touch the memory, it comes before those that count.
+different numbers of them. Before those that count all clients warm up at once: with a whole round
+where they have the tuples themselves, since it is the first to touch the memory; with a part of one
+where a server has them; and with as much as a virtual machine needs to compile.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 KIND = "Null"
 QUICK_PHASE_S = 0.02
+WARM_SHARE = 0.1  # of a round, before those that count, where a server has the tuples
 KNEE_SHARE = 0.5  # of the time of a peer: no cell gets more than half of the rest, not the largest
 STRETCH = 1.2  # starts, pauses, and new processes
 OBJECTS_FIRST = 200  # of the calibration, which goes on to more
@@ -77,7 +79,7 @@ class Load:
         if self.objects:
             return
         left_s = math.inf if stage.part_end is None else stage.part_end - time.monotonic()
-        wanted = self.affordable(left_s, len(stage.placement.client))
+        wanted = self.affordable(left_s, len(stage.placement.client), warm_share(stage.peer))
         # A virtual machine that has not compiled yet seems slow, and would get too little to do.
         warm_up = OBJECTS_FIRST if stage.quick else max(OBJECTS_FIRST, stage.peer.warm_up)
         arguments = (stage.peer, wanted.phase_s, self.objects_max, warm_up)
@@ -85,19 +87,17 @@ class Load:
         self.objects, self.phase_s = found
         self.together_s = wanted.together_s
 
-    @property
-    def warms_up(self) -> bool:
-        """Whether a round comes before those that count.
+    def warm_up(self, peer: Backend) -> int:
+        """How many objects each client puts and takes before those that count."""
+        return max(int(self.objects * warm_share(peer)), peer.warm_up // 2)
 
-        Where half a million objects are put within a fraction of a second, to be given the memory
-        takes a good part of it: cells with few rounds would be slower for that alone.
+    def affordable(self, left_s: float, processors: int, warm: float) -> Length:
+        """The longest with which all cells fit into their share of what is left.
+
+        `warm` is the part of a round that comes before those that count.
         """
-        return self.objects == self.objects_max
-
-    def affordable(self, left_s: float, processors: int) -> Length:
-        """The longest with which all cells fit into their share of what is left."""
         for length in self.lengths:
-            phases = sum(n * rounds(length, n, processors) for n in self.counts)
+            phases = sum(n * (warm + rounds(length, n, processors)) for n in self.counts)
             if 2 * length.phase_s * phases * STRETCH * self.repeats <= KNEE_SHARE * left_s:
                 return length
         return self.lengths[-1]
@@ -105,6 +105,11 @@ class Load:
     def rounds(self, clients: int, processors: int) -> int:
         """How often each of so many clients writes and takes."""
         return rounds(Length(self.phase_s, self.together_s), clients, processors)
+
+
+def warm_share(peer: Backend) -> float:
+    """The part of a round with which the clients warm up."""
+    return WARM_SHARE if peer.has_server else 1.0
 
 
 def rounds(length: Length, clients: int, processors: int) -> int:

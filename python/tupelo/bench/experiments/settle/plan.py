@@ -43,7 +43,7 @@ class Plan:
                     rounds,
                     number * rounds * delay_s,
                     delay_s,
-                    self.load.warms_up,
+                    self.load.warm_up(stage.peer),
                 )
                 for number in range(self.clients)
             ]
@@ -71,5 +71,5 @@ class Part:
     pause_s: float
     """Between the phases of a round. Rounds follow each other at once: so the share of the pauses
     is the same, however many there are."""
-    warms_up: bool = False
-    """Whether a round of all clients at once comes first, which does not count."""
+    warm_up: int = 0
+    """How many objects it puts and takes first, at once with all the others; they do not count."""
