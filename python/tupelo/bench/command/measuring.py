@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tupelo.bench.backends.registry import chosen
 from tupelo.bench.command.arguments import budget_s
-from tupelo.bench.experiments.everything import YARDSTICKS
+from tupelo.bench.experiments.everything import YARDSTICKS, YARDSTICKS_AT_END
 from tupelo.bench.experiments.workload import recorded
 from tupelo.bench.harness import machine
 from tupelo.bench.harness.progress import Progress
@@ -48,9 +48,8 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     runner = Runner(run, asked, progress)
     peers = chosen(options.vs)
     begin = time.monotonic()
-    runner.all_of(
-        [block for experiment in (YARDSTICKS, *wanted) for block in experiment.blocks(peers, asked)]
-    )
+    in_turn = (YARDSTICKS, *wanted, YARDSTICKS_AT_END)
+    runner.all_of([block for each in in_turn for block in each.blocks(peers, asked)])
     for experiment in wanted:
         run.measures += experiment.derive(run)
     run.duration_s = round(time.monotonic() - begin, 1)

@@ -9,10 +9,11 @@ from tupelo.bench.experiments.mem import Mem
 from tupelo.bench.experiments.rpc import RPC
 from tupelo.bench.experiments.settle import Settle
 from tupelo.bench.experiments.sort import Sort
-from tupelo.bench.experiments.yardsticks import Yardsticks
+from tupelo.bench.experiments.yardsticks import Yardsticks, YardsticksAtEnd
 
 if TYPE_CHECKING:
     from tupelo.bench.experiments.base import Experiment
 
 YARDSTICKS: Experiment = Yardsticks()
+YARDSTICKS_AT_END: Experiment = YardsticksAtEnd()
 EXPERIMENTS: tuple[Experiment, ...] = (Mem(), Settle(), Cases(), RPC(), Sort())

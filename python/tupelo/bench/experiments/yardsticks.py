@@ -1,7 +1,8 @@
 """The yardsticks of a run: what this machine needs for the least that there is to do.
 
 A private dictionary, a copy of memory, and two processes that send one byte to and fro. Machines
-differ and drift, so every run has its own.
+differ and drift, so every run has its own, and once more at its end: peers are measured one after
+the other, for an hour and more.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Yardsticks(Experiment):
     question = "What does this machine need for the least that there is to do?"
     share = 0.02
     is_limited = False  # without them no figure of the run can be read
+    at_end = False
     main = ("dict insert + pop", "memcpy 16 KiB", "ping-pong")
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
@@ -53,11 +55,12 @@ class Yardsticks(Experiment):
         del peer
         runs = 5 if options.quick else 10
         repeats = None if options.budget_s is None or options.budget_s > SHORT_S else REPEATS_MIN
+        when = {"at": "the end"} if self.at_end else {}
         return [
-            Job({}, lambda stage: private(stage, runs), repeats=repeats),
+            Job(when, lambda stage: private(stage, runs), repeats=repeats),
             *(
                 Job(
-                    {"placement": where},
+                    {"placement": where, **when},
                     lambda stage: ping_pong(stage, runs),
                     repeats=repeats,
                     where=where,
@@ -65,6 +68,12 @@ class Yardsticks(Experiment):
                 for where in PLACEMENTS
             ),
         ]
+
+
+class YardsticksAtEnd(Yardsticks):
+    """The same, when all else is done."""
+
+    at_end = True
 
 
 def private(stage: Stage, runs: int) -> None:
