@@ -59,19 +59,30 @@ def test_a_peer_is_compared_at_its_better_placement():
     )
     _, _, measured, reached = verdict(run, "up to 256 bytes, against redis")
     assert measured.startswith("90.0 x at least")
-    assert "redis together; 4 of 8 cells" in measured
+    assert "redis together); 4 of 8 cells" in measured
     assert reached == "**no**"
 
 
 def test_the_least_of_all_entries_decides():
     run = run_of(
-        *(mem("tupelo-shm", entry, 1) for entry in SMALL),
-        *(mem("redis", entry, 500) for entry in SMALL[1:]),
-        mem("redis", "Null", 101),
+        *(
+            mem(backend, entry, microseconds, placement, metric=metric)
+            for metric in ("put", "take")
+            for entry in SMALL
+            for backend, microseconds, placement in (
+                ("tupelo-shm", 1, "apart"),
+                ("redis", 600, "apart"),
+                ("redis", 101 if (metric, entry) == ("take", "Null") else 500, "together"),
+            )
+        )
     )
     _, _, measured, reached = verdict(run, "up to 256 bytes, against redis")
-    assert "101 x at least (take Null" in measured
+    assert measured == "101 x at least (take Null, redis together)"
     assert reached == "yes"
+    one_placement = run_of(*(m for m in run.measures if m.parameters["placement"] == "apart"))
+    _, _, measured, reached = verdict(one_placement, "up to 256 bytes, against redis")
+    assert measured.endswith("; 8 of them with it at one placement only")
+    assert reached == "too little to tell"
 
 
 def test_what_was_not_measured_is_neither_reached_nor_missed():
@@ -82,8 +93,10 @@ def test_what_was_not_measured_is_neither_reached_nor_missed():
 def test_it_says_how_many_of_the_cells_were_measured():
     run = run_of(mem("tupelo-shm", "Null", 1), mem("redis", "Null", 200))
     _, _, measured, reached = verdict(run, "up to 256 bytes, against redis")
-    assert measured == "200 x at least (take Null, redis apart; 1 of 8 cells)"
-    assert reached == "yes"
+    assert measured.startswith("200 x at least (take Null, redis apart); 1 of 8 cells")
+    assert reached == "too little to tell"
+    slower = run_of(mem("tupelo-shm", "Null", 1), mem("redis", "Null", 99))
+    assert verdict(slower, "up to 256 bytes, against redis")[3] == "**no**"
 
 
 def test_a_fuller_space_is_compared_with_the_empty_one():
@@ -107,6 +120,17 @@ def test_of_fuller_spaces_the_worst_entry_decides():
     _, _, measured, reached = verdict(run, "against an empty one")
     assert measured == "1.40 x (take key first, 1 000 000 there); 2 of 2 within it"
     assert reached == "yes"
+    cell = {"entry": "Null", "fill": 10_000, "placement": "apart"}
+    run.remarks.append(Remark("mem", "tupelo-shm", cell, "over budget", ""))
+    _, _, measured, reached = verdict(run, "against an empty one")
+    assert measured.endswith("2 of 2 within it; 2 not measured")
+    assert reached == "too little to tell"
+
+
+@pytest.mark.parametrize(("fill", "reached"), [(10_000, "too little to tell"), (1_000_000, "yes")])
+def test_the_order_of_the_fields_is_judged_in_the_fullest_space_of_the_plan(fill, reached):
+    run = run_of(*(mem("tupelo-shm", entry, 1, fill=fill) for entry in ("key first", "key last")))
+    assert verdict(run, "take by the last field")[3] == reached
 
 
 def test_what_is_asked_of_every_payload_is_open_until_all_were_measured():
@@ -119,6 +143,11 @@ def test_what_is_asked_of_every_payload_is_open_until_all_were_measured():
     assert measured == "0.01 x at most (256 bytes); 1 of 2 payloads"
     assert reached == "too little to tell"
     assert verdict(run_of(*run.measures, call("grpc", 512, 2)), "apart, against grpc")[3] == "yes"
+    lacking = Remark("rpc", "tupelo-shm", {"bytes": 1024, "placement": "apart"}, "failed", "")
+    run = run_of(*run.measures, call("grpc", 512, 2), remarks=[lacking])
+    _, _, measured, reached = verdict(run, "apart, against grpc")
+    assert measured.endswith("; 2 of 3 payloads")
+    assert reached == "too little to tell"
 
 
 def test_a_peer_that_is_significantly_faster_in_one_case_misses_the_target_and_is_listed():
@@ -174,18 +203,70 @@ def test_where_coordination_is_much_we_have_to_be_faster_than_each():
     assert reached == "**no**"
 
 
-@pytest.mark.parametrize(("last", "reached"), [(79.0, "**no**"), (81.0, "yes")])
-def test_throughput_with_most_clients_is_a_share_of_the_best(last, reached):
+NOT_MADE = [
+    ("over budget", {"case": "ocean", "workers": 15}, "1 not made (over budget)"),
+    ("failed", {"case": "ocean", "workers": 15}, "1 not made (failed)"),
+    ("wrong result", {"case": "ocean", "workers": 15}, "1 not made (wrong result)"),
+    ("not installed", {}, "javaspaces not installed"),
+]
+
+
+@pytest.mark.parametrize(("why", "cell", "told"), NOT_MADE)
+@pytest.mark.parametrize(("seconds", "reached"), [(2.0, "too little to tell"), (0.5, "**no**")])
+def test_one_comparison_misses_a_target_and_only_all_of_them_reach_it(
+    why, cell, told, seconds, reached
+):
+    made = {"case": "sorting", "workers": 5}
+    run = run_of(*total("tupelo-shm", 1.0, 0.3, **made), *total("redis", seconds, **made))
+    words = ("significantly faster in a case", "is coordination")
+    assert {verdict(run, each)[3] for each in words} == {"yes" if seconds > 1 else "**no**"}
+    run.remarks.append(Remark("cases", "javaspaces", cell, why, ""))
+    for each in words:
+        _, _, measured, word = verdict(run, each)
+        assert measured.endswith(f"; {told}")
+        assert word == reached
+
+
+def test_a_comparison_is_not_made_either_where_we_were_not_measured():
+    made, lacking = ({"case": "sorting", "workers": n} for n in (5, 15))
+    run = run_of(
+        *total("tupelo-shm", 1.0, **made), *total("redis", 2.0, **made),
+        *total("redis", 2.0, **lacking),
+        remarks=[
+            Remark("cases", "tupelo-shm", lacking, "over budget", ""),
+            Remark("cases", "mp-queue", made, "can not", ""),  # which nobody could ever compare
+        ],
+    )  # fmt: skip
+    _, _, measured, reached = verdict(run, "significantly faster in a case")
+    assert measured == "0 of 1 comparisons; 1 not made (over budget)"
+    assert reached == "too little to tell"
+
+
+@pytest.mark.parametrize(
+    ("curve", "measured", "reached"),
+    [
+        ({2: 60.0, 8: 100.0, 14: 90.0, 22: 79.0}, "79%", "**no**"),
+        ({2: 60.0, 8: 100.0, 14: 90.0, 22: 81.0}, "81%", "yes"),
+        ({2: 60.0, 8: 100.0, 22: 79.0}, "79%; 3 of 4 points, without 14", "**no**"),
+        ({22: 81.0}, "100%; 1 of 4 points, without 2, 8, 14", "too little to tell"),
+        (
+            {2: 60.0, 8: 100.0},
+            "with 8 clients at most; 2 of 4 points, without 14, 22",
+            "too little to tell",
+        ),
+    ],
+)
+def test_throughput_with_most_clients_is_a_share_of_the_best(curve, measured, reached):
     run = run_of(
         *(
             Measure(
                 "settle", "tupelo-shm", {"series": "overlapping", "entry": "Null", "clients": q},
                 "throughput", "operations/s", [x],
             )
-            for q, x in ((2, 60.0), (8, 100.0), (22, last))
+            for q, x in curve.items()
         )
     )  # fmt: skip
-    assert verdict(run, "22 clients")[3] == reached
+    assert verdict(run, "22 clients")[2:] == (measured, reached)
 
 
 def test_what_aging_adds_follows_from_the_same_clients_in_a_new_space():

@@ -8,7 +8,7 @@ from tupelo.bench.experiments.cases.visits import CASE as VISITS
 from tupelo.bench.experiments.cases.visits import SEEDS, comparisons
 from tupelo.bench.harness.parameters import told
 from tupelo.bench.report.beside import beside_us
-from tupelo.bench.report.targets.verdict import Verdict, listed, none_faster, over_budget
+from tupelo.bench.report.targets.verdict import Verdict, gaps, listed, none_faster, verdict
 from tupelo.bench.report.units import digits
 
 if TYPE_CHECKING:
@@ -22,10 +22,11 @@ COORDINATION_FROM = 0.2
 def cases(run: Run) -> Iterator[Verdict]:
     """Which peers are faster, and which are not slower where programs coordinate much."""
     pairs = list(beside_us(run, "cases", "total"))
+    missing = gaps(run, "cases", "total")
     yield none_faster(
         "peers that are significantly faster in a case, size and number of workers",
         pairs,
-        over_budget(run, "cases"),
+        missing,
     )
     shares = {
         (m.backend, told(m.parameters)): m.summary.mean for m in run.find("cases", "coordination")
@@ -40,8 +41,8 @@ def cases(run: Run) -> Iterator[Verdict]:
     yield Verdict(
         f"peers that are not slower where over {COORDINATION_FROM:.0%} is coordination",
         "none",
-        listed(slower, len(chatty)) if chatty else "-",
-        not slower if chatty else None,
+        f"{listed(slower, len(chatty))}{missing}" if chatty else "-",
+        verdict(not slower, is_whole=not missing) if chatty else None,
     )
 
 
