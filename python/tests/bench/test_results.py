@@ -7,7 +7,6 @@ import pytest
 
 from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
 from tupelo.bench.experiments.settle import Settle
-from tupelo.bench.experiments.settle.metrics import ADDED
 from tupelo.bench.harness.record import Measure, Remark, Run
 from tupelo.bench.report.faster import faster_peers
 from tupelo.bench.report.files import csv_text
@@ -269,20 +268,62 @@ def test_throughput_with_most_clients_is_a_share_of_the_best(curve, measured, re
     assert verdict(run, "22 clients")[2:] == (measured, reached)
 
 
-def test_what_aging_adds_follows_from_the_same_clients_in_a_new_space():
+def aging_run(response_s, throughput):
+    """Eight clients in a new space and in an aged one; with the paper's delays in a new one."""
+    cells = {
+        "overlapping": {"series": "overlapping", "entry": "Null", "clients": 8},
+        "aged": {"series": "aged", "entry": "Null", "clients": 8, "aged by": 3_000},
+        "paper": {"series": "paper", "entry": "Null", "clients": 8},
+    }
+    found = [
+        ("overlapping", "response time", [1.0, 1.01, 1.02, 1.03]),
+        ("overlapping", "throughput", [100.0, 101.0, 102.0, 103.0]),
+        ("aged", "response time", response_s),
+        ("aged", "throughput", throughput),
+        ("aged", "aging", [0.5, 0.7]),
+        ("aged", "cleaning", [0.4]),
+        ("paper", "throughput", [4_000.0]),
+        ("paper", "objects", [1_000.0]),
+    ]
+    return run_of(*(Measure("settle", "redis", cells[at], name, "s", of) for at, name, of in found))
+
+
+def test_what_aging_adds_has_a_tilde_where_it_can_be_by_chance():
+    run = aging_run([1.2, 1.21, 1.22, 1.23], [90.0, 104.0, 105.0, 106.0])
     settle = next(e for e in EXPERIMENTS if e.name == "settle")
-    fresh = {"series": "overlapping", "entry": "Null", "clients": 8}
-    aged = {"series": "aged", "entry": "Null", "clients": 8, "aged by": 3_000}
-    run = run_of(
-        Measure("settle", "redis", fresh, "response time", "s", [1.0] * 4, groups=[2, 2]),
-        Measure("settle", "redis", aged, "response time", "s", [1.2, 1.2, 1.4, 1.4], groups=[2, 2]),
-    )
-    (added,) = [m for m in settle.derive(run) if m.metric == ADDED]
-    assert added.samples == pytest.approx([0.2, 0.4])
-    run.measures.append(added)
-    (question,) = questions(run, EXPERIMENTS)
-    assert question.title == "What does aging cost?"
-    assert question.tables[-1].rows == (("redis", "+30%"),)
+    added = {m.metric: m.samples for m in settle.derive(run) if "added" in m.metric}
+    assert added == {
+        "response time added by aging": [pytest.approx(1.215 / 1.015 - 1)],
+        "throughput added by aging": [pytest.approx(101.25 / 101.5 - 1)],
+    }
+    (question,) = [q for q in questions(run, EXPERIMENTS) if "aging" in q.title]
+    printed, by_response, by_throughput = question.tables
+    assert by_response.rows == (("redis", "+20 %"),)
+    assert by_throughput.rows == (("redis", "~+0 %"),)
+    # A second to age and clean, and four for 2 x 1 000 x 8 operations with the paper's delays.
+    assert printed.rows[0][3:] == ("3 000 operations", "+20 %", "~+0 %", "20 %")
+    few = aging_run([1.2, 1.21], [90.0, 104.0])
+    assert questions(few, EXPERIMENTS)[-1].tables[0].rows[0][4:6] == ("?+19 %", "?-4 %")
+
+
+def test_no_share_of_aging_stands_beside_the_printed_one_without_the_papers_delays():
+    run = aging_run([1.2], [90.0])
+    run.measures = [m for m in run.measures if m.parameters["series"] != "paper"]
+    (question,) = [q for q in questions(run, EXPERIMENTS) if "aging" in q.title]
+    assert question.tables[0].rows[0][-1] == "-"
+
+
+def test_a_figure_of_aged_spaces_begins_with_the_new_one():
+    settle = next(e for e in EXPERIMENTS if e.name == "settle")
+    run = aging_run([1.2], [90.0])
+    (figure,) = [f for f in settle.figures(run) if f.title == "8 clients, aged: response time"]
+    (series,) = figure.series
+    assert [(point.x, point.mean) for point in series.points] == [
+        (0, pytest.approx(1.015)),
+        (3_000, 1.2),
+    ]
+    (other,) = [f for f in settle.figures(run) if f.title == "14 clients, aged: response time"]
+    assert other.series == ()
 
 
 def visited(tuples, order, means):

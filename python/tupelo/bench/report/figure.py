@@ -84,12 +84,19 @@ def lines(
     log_x: bool = False,
     log_y: bool = True,
     note: str = "",
+    also: Sequence[Measure] = (),
 ) -> Figure:
-    """A line per backend over the values of the parameter `x`; over some of them if `only` is."""
+    """A line per backend over the values of the parameter `x`; over some of them if `only` is.
+
+    With the measures of `also`, whatever they are of.
+    """
     found = [
-        measure
-        for measure in run.find(experiment, metric, **fixed)
-        if x in measure.parameters and (only is None or measure.parameters[x] in only)
+        *also,
+        *(
+            measure
+            for measure in run.find(experiment, metric, **fixed)
+            if x in measure.parameters and (only is None or measure.parameters[x] in only)
+        ),
     ]
     scale: Literal["linear", "log"] = "log" if log_x else "linear"
     blank = Figure(slug(f"{experiment} {title}"), title, "lines", x, metric, (), scale, log_y, note)
