@@ -332,29 +332,47 @@ def visited(tuples, order, means):
 
 
 @pytest.mark.parametrize(
-    ("learned", "outcome", "reached"),
-    [(0.5, "fewer", "yes"), (1.01, "no difference", "yes"), (2.0, "more", "**no**")],
+    ("learned", "seeds", "outcome", "reached"),
+    [
+        ([0.5] * 20, "more with 0 seeds, fewer with 20", "fewer", "yes"),
+        ([1.01, 0.99] * 10, "more with 10 seeds, fewer with 10", "no difference", "yes"),
+        ([1.01] * 20, "more with 20 seeds, fewer with 0", "more", "**no**"),
+        ([1.01] * 15 + [0.5] * 5, "more with 15 seeds, fewer with 5", "more", "**no**"),
+    ],
 )
-def test_both_orders_of_a_search_are_reported_with_the_p_of_their_difference(
-    learned, outcome, reached
+def test_both_orders_of_a_search_are_compared_seed_by_seed_for_each_distribution(
+    learned, seeds, outcome, reached
 ):
     in_turn = [2 + seed / 10 for seed in range(20)]
     run = run_of(
         visited("everywhere", "round robin", in_turn),
-        visited("everywhere", "success factor", [learned * mean for mean in in_turn]),
+        visited(
+            "everywhere",
+            "success factor",
+            [by * mean for by, mean in zip(learned, in_turn, strict=True)],
+        ),
     )
-    _, _, measured, word = verdict(run, "by success factor")
-    more = "" if learned < 1 else "; with 20 of 20 seeds more, where the tuples are everywhere: "
-    assert measured.startswith(f"1 {outcome}{more}")
+    _, _, measured, word = verdict(run, "tuples everywhere")
+    assert f"; {seeds}: {outcome} (p = " in measured
     assert word == reached
+    assert verdict(run, "tuples mostly in the first")[2:] == ("-", "not measured")
     (question,) = [q for q in questions(run, EXPERIMENTS) if "ask first" in q.title]
     (row,) = question.tables[0].rows
     assert row[2].startswith("2.95 (2.00 - 3.90)")
-    assert row[-2:] == (outcome, "0 of 20" if learned < 1 else "20 of 20")
+    assert row[-2] == outcome
+    assert row[-1] == f"{seeds.split()[2]} of 20"
     cases = next(e for e in EXPERIMENTS if e.name == "cases")
     (p,) = cases.derive(run)
     assert f"{p.samples[0]:.2g}" == row[5]
     assert (p.samples[0] < 0.05) is (outcome != "no difference")
+
+
+def test_five_seeds_are_too_few_to_tell():
+    run = run_of(
+        visited("everywhere", "round robin", [1.0] * 5),
+        visited("everywhere", "success factor", [2.0] * 5),
+    )
+    assert verdict(run, "tuples everywhere")[3] == "too little to tell"
 
 
 class Renamed(Settle):
