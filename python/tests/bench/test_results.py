@@ -10,6 +10,7 @@ from tupelo.bench.experiments.settle import Settle
 from tupelo.bench.harness.record import Measure, Remark, Run
 from tupelo.bench.report.faster import faster_peers
 from tupelo.bench.report.files import csv_text
+from tupelo.bench.report.page import page as html_page
 from tupelo.bench.report.questions import questions
 from tupelo.bench.report.questions.question import NoSuchTableError
 from tupelo.bench.report.results import markdown
@@ -155,18 +156,27 @@ def test_a_peer_that_is_significantly_faster_in_one_case_misses_the_target_and_i
     _, _, measured, reached = verdict(run, "significantly faster in a case")
     assert reached == "**no**"
     assert "1 of 1 comparisons; redis case=sorting" in measured
-    assert faster_peers(run).rows == (
-        ("cases case=sorting size=7 workers=5", "total", "redis", "2.00 x"),
+    text, listed = faster_peers(run)
+    assert text.startswith(
+        "In 1 of 1 comparisons of times the mean of a peer is less than ours: in 1"
     )
+    assert listed.rows == (("cases case=sorting size=7 workers=5", "total", "redis", "2.00 x"),)
 
 
-def test_a_peer_that_is_faster_but_not_significantly_does_not_count():
+def test_a_peer_that_is_faster_but_not_significantly_misses_no_target_but_is_listed():
     cell = {"case": "sorting", "size": 7, "workers": 5}
     ours = Measure("cases", "tupelo-shm", cell, "total", "s", [1.0, 2.0, 3.0, 4.0])
     theirs = Measure("cases", "redis", cell, "total", "s", [1.1, 1.9, 2.9, 3.9])
     run = run_of(ours, theirs)
     assert verdict(run, "significantly faster in a case")[3] == "yes"
-    assert faster_peers(run).rows == ()
+    text, listed = faster_peers(run)
+    assert "in 0 significantly, in 1 not (a tilde), in 0 there are too few" in text
+    (row,) = listed.rows
+    assert row[-1] == "~1.02 x"
+    page = markdown(run, EXPERIMENTS, [])
+    assert text in page
+    assert "| redis | \\~1.02 x |" in page
+    assert text in html_page(run, EXPERIMENTS)
 
 
 def test_a_peer_that_is_faster_in_too_few_repeats_leaves_the_target_open_and_is_listed():
@@ -177,9 +187,8 @@ def test_a_peer_that_is_faster_in_too_few_repeats_leaves_the_target_open_and_is_
     _, _, measured, reached = verdict(run, "significantly faster in a case")
     assert measured.startswith("0 of 1 comparisons; perhaps 1 of 1 comparisons; redis")
     assert reached == "too little to tell"
-    assert faster_peers(run).rows == (
-        ("cases case=sorting size=7 workers=5", "total", "redis", "?1.91 x"),
-    )
+    _, listed = faster_peers(run)
+    assert listed.rows == (("cases case=sorting size=7 workers=5", "total", "redis", "?1.91 x"),)
 
 
 @pytest.mark.parametrize(("series", "rows"), [("overlapping", 0), ("aged", 0), ("paper", 1)])
@@ -188,7 +197,7 @@ def test_response_times_are_compared_only_where_all_have_the_same_work(series, r
         Measure("settle", backend, {"series": series}, "response time", "s", [seconds] * 4)
         for backend, seconds in (("tupelo-shm", 2.0), ("redis", 1.0))
     )
-    assert len(faster_peers(run_of(ours, theirs)).rows) == rows
+    assert len(faster_peers(run_of(ours, theirs))[1].rows) == rows
 
 
 def test_where_coordination_is_much_we_have_to_be_faster_than_each():
@@ -198,8 +207,22 @@ def test_where_coordination_is_much_we_have_to_be_faster_than_each():
         *total("tupelo-shm", 1.0, 0.1, **little), *total("redis", 0.9, 0.1, **little),
     )  # fmt: skip
     _, _, measured, reached = verdict(run, "is coordination")
-    assert measured.startswith("1 of 1 comparisons; redis case=ocean workers=5")
+    assert measured == "1 of 1 comparisons; redis case=ocean workers=5"
     assert reached == "**no**"
+
+
+@pytest.mark.parametrize("seconds", [[0.9, 2.1, 2.9, 4.2], [1.1, 1.9, 2.9, 3.9], [9.0, 9.1, 9.2]])
+def test_where_coordination_is_much_a_mean_that_can_be_by_chance_tells_nothing(seconds):
+    cell = {"case": "ocean", "workers": 5}
+    ours = [1.0, 2.0, 3.0, 4.0] if len(seconds) > 3 else [1.0, 2.0, 3.0]
+    run = run_of(
+        Measure("cases", "tupelo-shm", cell, "total", "s", ours),
+        Measure("cases", "redis", cell, "total", "s", seconds),
+        Measure("cases", "redis", cell, "coordination", "", [0.9]),
+    )
+    _, _, measured, reached = verdict(run, "is coordination")
+    assert measured == "0 of 1 comparisons; 1 can not be told"
+    assert reached == "too little to tell"
 
 
 NOT_MADE = [

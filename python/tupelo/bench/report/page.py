@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.harness.parameters import told
 from tupelo.bench.report import drawing
+from tupelo.bench.report.faster import faster_peers
 from tupelo.bench.report.questions import questions
 from tupelo.bench.report.tables import repeats, tables
 from tupelo.bench.report.targets import targets
@@ -68,6 +69,7 @@ def page(run: Run, experiments: Sequence[Experiment]) -> str:
         _repeats(run),
         _targets(run),
         *_questions(run, measured),
+        _faster(run),
         *(_experiment(run, experiment) for experiment in measured),
         _peers(run),
         _remarks(run),
@@ -110,6 +112,12 @@ def _questions(run: Run, experiments: Sequence[Experiment]) -> Iterator[str]:
         yield f"<h3>{escape(question.title)}</h3><p>{escape(question.how)}</p>"
         for each in question.tables:
             yield f'<p class="small">{escape(each.title)}</p>{_html_table(each.heads, each.rows)}'
+
+
+def _faster(run: Run) -> str:
+    text, found = faster_peers(run)
+    title = f"<h2>{escape(found.title)}</h2><p>{escape(text)}</p>"
+    return title + _html_table(found.heads, found.rows) if found.rows else title
 
 
 def _experiment(run: Run, experiment: Experiment) -> str:

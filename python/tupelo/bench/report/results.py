@@ -154,8 +154,8 @@ def _printed(run: Run, experiments: Sequence[Experiment], shown: Collection[Key]
 
 
 def _faster(run: Run) -> str:
-    found = faster_peers(run)
-    return table(found) if found.rows else "Nowhere in what was measured, but by chance."
+    text, found = faster_peers(run)
+    return f"{text}\n\n{table(found)}" if found.rows else text
 
 
 def _not_measured(run: Run) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tupelo.bench.experiments.cases.visits import CASE as VISITS
 from tupelo.bench.experiments.cases.visits import SEEDS, SHARES, comparisons
 from tupelo.bench.harness.parameters import told
-from tupelo.bench.report.beside import beside_us
+from tupelo.bench.report.beside import beside_us, is_faster_than
 from tupelo.bench.report.targets.verdict import Verdict, gaps, listed, none_faster, verdict
 from tupelo.bench.report.units import digits
 
@@ -38,12 +38,15 @@ def cases(run: Run) -> Iterator[Verdict]:
         if max(shares.get((m.backend, told(m.parameters)), 0.0) for m in (ours, theirs))
         > COORDINATION_FROM
     ]
-    slower = [theirs for ours, theirs in chatty if ours.summary.mean >= theirs.summary.mean]
+    rest = [pair for pair in chatty if not is_faster_than(*pair)]
+    faster = [theirs for ours, theirs in rest if is_faster_than(theirs, ours)]
+    untold = len(rest) - len(faster)
+    measured = listed(faster, len(chatty)) + (f"; {untold} can not be told" if untold else "")
     yield Verdict(
         f"peers that are not slower where over {COORDINATION_FROM:.0%} is coordination",
         "none",
-        f"{listed(slower, len(chatty))}{missing}" if chatty else "-",
-        verdict(not slower, is_whole=not missing) if chatty else None,
+        f"{measured}{missing}" if chatty else "-",
+        verdict(not faster, is_whole=not (untold or missing)) if chatty else None,
     )
 
 
