@@ -16,6 +16,7 @@ from tupelo.bench.report.questions.question import NoSuchTableError
 from tupelo.bench.report.results import markdown
 from tupelo.bench.report.tables import tables
 from tupelo.bench.report.targets import targets
+from tupelo.bench.report.undrawn import undrawn
 
 SMALL = ("Null", "Integer", "Char 32", "Double 32")
 MACHINE = {
@@ -488,3 +489,39 @@ def test_the_page_says_what_was_not_measured_and_how_each_is_driven():
     assert "![A title](figures/a.svg)" in page
     assert "apart: server on 1, clients on 0" in page
     assert "abacus" in page
+
+
+def test_a_figure_that_can_not_be_drawn_is_listed_with_its_number_and_the_reason():
+    cell = {"case": "sorting", "size": 10_000_000, "workers": 5}
+    run = run_of(
+        *total("tupelo-shm", 1.0, **cell),
+        remarks=[
+            Remark("cases", "redis", cell, "over budget", ""),
+            Remark("cases", "redis", {**cell, "workers": 15}, "over budget", ""),
+            Remark("cases", "redis", {**cell, "size": 1_000_000}, "failed", ""),
+            Remark("cases", "rinda", {}, "not installed", ""),
+        ],
+    )
+    rows = {row[0]: row[1:] for row in undrawn(run, EXPERIMENTS).rows}
+    assert rows["Sorting of 10 000 000 numbers: total"] == (
+        "Figure 12 of the paper",
+        "one mark only; 2 cells over budget; rinda not installed",
+    )
+    assert rows["Sorting of 10 000 000 numbers: remote reading"] == (
+        "Figure 13 of the paper",
+        "2 cells over budget; rinda not installed",
+    )
+    # Its cells are ours alone, so nobody else's remark is the reason.
+    each = "Matrix 100 x 100 by rows, uniform: each search of 5 workers, tupelo-shm"
+    assert rows[each] == ("Figure 23 of the paper", "not measured")
+    assert not [title for title in rows if "Time of a put" in title]  # `mem` was not run at all
+    words = "Figure 12 of the paper", "one mark only; 2 cells over budget"
+    for text in (markdown(run, EXPERIMENTS, []), html_page(run, EXPERIMENTS)):
+        assert all(word in text for word in words)
+
+
+def test_a_figure_that_can_be_drawn_is_not_listed():
+    run = run_of(*(mem("tupelo-shm", entry, 1, metric="put") for entry in SMALL))
+    titles = [row[0] for row in undrawn(run, EXPERIMENTS).rows]
+    assert "Time of a put, empty space" not in titles
+    assert "Time of a take, empty space" in titles

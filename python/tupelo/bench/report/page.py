@@ -11,6 +11,7 @@ from tupelo.bench.report.faster import faster_peers
 from tupelo.bench.report.questions import questions
 from tupelo.bench.report.tables import repeats, tables
 from tupelo.bench.report.targets import targets
+from tupelo.bench.report.undrawn import undrawn
 from tupelo.bench.report.units import quantity
 
 if TYPE_CHECKING:
@@ -137,6 +138,9 @@ def _experiment(run: Run, experiment: Experiment) -> str:
             if not figure.empty:
                 note = f"<figcaption>{escape(figure.note)}</figcaption>" if figure.note else ""
                 parts.append(f"<figure>{drawing.svg(figure)}{note}</figure>")
+    lost = undrawn(run, [experiment])
+    if lost.rows:
+        parts.append(f"<h3>{lost.title}</h3>{_html_table(lost.heads, lost.rows, words=True)}")
     parts += [_printed(printed) for printed in experiment.printed(run)]
     inner = [
         f"<h3>{escape(t.title)}</h3>{_html_table(t.heads, t.rows)}"

@@ -11,11 +11,13 @@ from tupelo.bench.experiments.round_trips import QUANTILES
 from tupelo.bench.experiments.rpc.load import OWN_LOAD, SAME_LOAD, UNDER_LOAD
 from tupelo.bench.harness.parameters import told
 from tupelo.bench.harness.placement import PLACEMENTS
+from tupelo.bench.report import drawing
 from tupelo.bench.report.faster import faster_peers
 from tupelo.bench.report.questions import questions
 from tupelo.bench.report.questions.grids import text
 from tupelo.bench.report.tables import Table, repeats
 from tupelo.bench.report.targets import targets
+from tupelo.bench.report.undrawn import undrawn
 from tupelo.bench.report.units import quantity
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ def markdown(
     parts += _printed(run, experiments, shown)
     parts += ["## Where a peer is faster", _faster(run)]
     parts += ["## Figures", *(f"![{title}]({file})" for title, file in figures)]
+    parts += _undrawn(run, experiments)
     parts += ["## Not measured", _not_measured(run), "## How each is driven", _driven(run)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
@@ -156,6 +159,15 @@ def _printed(run: Run, experiments: Sequence[Experiment], shown: Collection[Key]
 def _faster(run: Run) -> str:
     text, found = faster_peers(run)
     return f"{text}\n\n{table(found)}" if found.rows else text
+
+
+def _undrawn(run: Run, experiments: Sequence[Experiment]) -> Iterator[str]:
+    if lacking := drawing.missing():
+        yield f"None is drawn: {lacking}."
+    found = undrawn(run, experiments)
+    if found.rows:
+        yield f"### {found.title}"
+        yield table(found)
 
 
 def _not_measured(run: Run) -> str:
