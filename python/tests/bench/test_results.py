@@ -442,6 +442,12 @@ def test_speed_up_is_the_ratio_of_the_means():
     assert found["speed-up", 4] == 4
     assert found["efficiency", 4] == found["work-normalised speed-up", 4] == 1
     assert found["work-normalised efficiency", 4] == 0.25
+    # The spread of one of the two times would be too narrow.
+    run.measures = sort.derive(run)
+    rows = list(csv.DictReader(csv_text(run).splitlines()))
+    assert {(row["count"], row["sd"], row["ci95"]) for row in rows} == {("1", "", "")}
+    speed_ups = next(f for f in sort.figures(run) if f.title == "9 numbers: speed-up")
+    assert [point.sd for point in speed_ups.series[0].points] == [None, None]
 
 
 def test_beside_a_mean_of_two_kinds_of_repeats_stand_the_least_and_the_greatest():
