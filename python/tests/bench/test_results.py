@@ -8,6 +8,7 @@ import pytest
 from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
 from tupelo.bench.experiments.settle import Settle
 from tupelo.bench.harness.record import Measure, Remark, Run
+from tupelo.bench.report import drawing
 from tupelo.bench.report.faster import faster_peers
 from tupelo.bench.report.files import csv_text
 from tupelo.bench.report.page import page as html_page
@@ -531,3 +532,26 @@ def test_a_figure_that_can_be_drawn_is_not_listed():
     titles = [row[0] for row in undrawn(run, EXPERIMENTS).rows]
     assert "Time of a put, empty space" not in titles
     assert "Time of a take, empty space" in titles
+
+
+def test_a_multiplication_by_blocks_is_drawn_beside_that_by_rows():
+    size = {"size": 100}
+    run = run_of(
+        *(
+            measure
+            for backend in ("tupelo-shm", "redis")
+            for workers in (1, 5)
+            for measure in total(backend, 2.0, case="matrix rows", rows="uniform", **size,
+                                 workers=workers)
+        ),
+        *total("tupelo-shm", 1.0, case="matrix blocks", block=10, **size, workers=5),
+        *total("tupelo-shm", 7.0, case="matrix rows", rows="B-1", **size, workers=5),
+    )  # fmt: skip
+    cases = next(e for e in EXPERIMENTS if e.name == "cases")
+    (figure,) = [f for f in cases.figures(run) if f.note.startswith("Figure 25")]
+    assert figure.title == "Matrix 100 x 100 by blocks of 10 x 10 and by rows: total"
+    assert [(s.label, s.beside, [p.x for p in s.points]) for s in figure.series] == [
+        ("tupelo-shm", "", [5]),
+        ("tupelo-shm, rows", "tupelo-shm", [1, 5]),
+    ]
+    assert "stroke-dasharray" in drawing.svg(figure)

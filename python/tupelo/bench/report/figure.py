@@ -28,6 +28,8 @@ class Series:
 
     label: str
     points: tuple[Point, ...]
+    beside: str = ""
+    """The series that it is to be compared with: it is drawn in the same colour, with dashes."""
 
 
 @dataclass(frozen=True)
