@@ -9,6 +9,7 @@ from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
 from tupelo.bench.experiments.settle import Settle
 from tupelo.bench.harness.record import Measure, Remark, Run
 from tupelo.bench.report import drawing
+from tupelo.bench.report.deviations import deviations
 from tupelo.bench.report.faster import faster_peers
 from tupelo.bench.report.files import csv_text
 from tupelo.bench.report.page import page as html_page
@@ -555,3 +556,22 @@ def test_a_multiplication_by_blocks_is_drawn_beside_that_by_rows():
         ("tupelo-shm, rows", "tupelo-shm", [1, 5]),
     ]
     assert "stroke-dasharray" in drawing.svg(figure)
+
+
+def test_the_page_has_the_mean_and_the_standard_deviation_of_what_was_measured():
+    cell = {"case": "sorting", "size": 7, "workers": 5}
+    several = Measure("cases", "redis", cell, "total", "s", [1.0, 2.0, 3.0, 4.0])
+    single = Measure("cases", "sqlite", cell, "total", "s", [2.0])
+    grouped = Measure("cases", "redis", cell, "search", "s", [1.0, 3.0], groups=[2])
+    follows = Measure("cases", "redis", cell, "p", "", [0.5], derived=True)
+    run = run_of(several, single, grouped, follows)
+    assert [(table.title, table.heads, table.rows) for table in deviations(run, "cases")] == [
+        (
+            "total",
+            ("", "redis", "sqlite"),
+            (("case=sorting size=7 workers=5", "2.50 ± 1.29 s; ± 2.05", "2.00 s"),),
+        ),
+        # Samples of one repeat are alike: they have a deviation, but no interval.
+        ("search", ("", "redis"), (("case=sorting size=7 workers=5", "2.00 ± 1.41 s"),)),
+    ]
+    assert "<td>2.50 ± 1.29 s; ± 2.05</td>" in html_page(run, EXPERIMENTS)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.harness.parameters import told
 from tupelo.bench.report import drawing
+from tupelo.bench.report.deviations import EXPLAINED, deviations
 from tupelo.bench.report.faster import faster_peers
 from tupelo.bench.report.questions import questions
 from tupelo.bench.report.tables import repeats, tables
@@ -155,7 +156,19 @@ def _experiment(run: Run, experiment: Experiment) -> str:
     parts.append(
         f"<details open><summary>All figures</summary>{explained}{''.join(inner)}</details>"
     )
+    parts.append(_deviations(run, experiment))
     return "\n".join(parts)
+
+
+def _deviations(run: Run, experiment: Experiment) -> str:
+    inner = "".join(
+        f"<h3>{escape(t.title)}</h3>{_html_table(t.heads, t.rows)}"
+        for t in deviations(run, experiment.name)
+    )
+    return (
+        "<details><summary>Means and standard deviations</summary>"
+        f'<p class="small">{escape(EXPLAINED)}</p>{inner}</details>'
+    )
 
 
 def _printed(printed: Printed) -> str:

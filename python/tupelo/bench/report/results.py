@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 HEAD = """# Results
 
 Made by `tupelo bench` from [run.json](run.json), nothing is typed by hand. [The page](report.html)
-has all figures in one file, [run.csv](run.csv) a line per measure. What it means stands in
-[benchmarks](../benchmarks.md).
+has all figures in one file, and all means with their standard deviations; [run.csv](run.csv) has a
+line per measure. What it means stands in [benchmarks](../benchmarks.md).
 """
 SIGNS = """Times are means, in brackets the least and the greatest mean of a repeat: where these are
 far apart, as where a cache line goes from one processor to the other in 50 ns in one process and in
