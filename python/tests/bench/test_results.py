@@ -5,10 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from tupelo.bench.backends.registry import PEERS
 from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
 from tupelo.bench.experiments.settle import Settle
 from tupelo.bench.harness.record import Measure, Remark, Run
+from tupelo.bench.harness.runner import Options
 from tupelo.bench.report import drawing
+from tupelo.bench.report.absent import ABSENT, absent
 from tupelo.bench.report.deviations import deviations
 from tupelo.bench.report.faster import faster_peers
 from tupelo.bench.report.files import csv_text
@@ -575,3 +578,40 @@ def test_the_page_has_the_mean_and_the_standard_deviation_of_what_was_measured()
         ("search", ("", "redis"), (("case=sorting size=7 workers=5", "2.00 ± 1.41 s"),)),
     ]
     assert "<td>2.50 ± 1.29 s; ± 2.05</td>" in html_page(run, EXPERIMENTS)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.name)
+def test_whoever_takes_no_part_in_an_experiment_is_listed_with_the_reason(experiment):
+    taking_part = {peer.name for peer in experiment.peers(PEERS)}
+    listed = [
+        name
+        for experiments, part, systems, _ in ABSENT
+        if experiment.name in experiments and not part
+        for name in systems
+    ]
+    assert sorted(listed) == sorted({peer.name for peer in PEERS} - taking_part)
+
+
+def test_who_lacks_a_part_of_the_calls_is_listed():
+    rpc = next(e for e in EXPERIMENTS if e.name == "rpc")
+    for peer in rpc.peers(PEERS):
+        asked = {name for job in rpc.jobs(peer, Options()) for name in job.parameters}
+        lacks = {
+            part
+            for part, name in (
+                ("open loop", "load"), ("one to many", "readers"), ("undirected", "requests")
+            )
+            if name not in asked
+        }  # fmt: skip
+        assert lacks == {part for _, part, systems, _ in ABSENT if part and peer.name in systems}
+
+
+def test_the_page_says_who_takes_no_part_in_what_was_run():
+    run = run_of(mem("tupelo-shm", "Null", 1))
+    row = ("mem", "", "udp, grpc, omniorb", "carries calls, and holds no tuples")
+    assert row in absent(run).rows
+    assert {each[0] for each in absent(run).rows} == {"mem"}
+    assert f"| {' | '.join(row)} |" in markdown(run, EXPERIMENTS, [])
+    assert '<td class="words">carries calls, and holds no tuples</td>' in html_page(
+        run, EXPERIMENTS
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.harness.parameters import told
 from tupelo.bench.report import drawing
+from tupelo.bench.report.absent import absent
 from tupelo.bench.report.deviations import EXPLAINED, deviations
 from tupelo.bench.report.faster import faster_peers
 from tupelo.bench.report.questions import questions
@@ -75,6 +76,7 @@ def page(run: Run, experiments: Sequence[Experiment]) -> str:
         *(_experiment(run, experiment) for experiment in measured),
         _peers(run),
         _remarks(run),
+        _absent(run),
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"
@@ -198,6 +200,13 @@ def _remarks(run: Run) -> str:
     if not rows:
         return "<h2>Not measured</h2><p>Nothing was left out.</p>"
     return "<h2>Not measured</h2>" + _html_table(("", "", "", "", ""), rows, words=True)
+
+
+def _absent(run: Run) -> str:
+    found = absent(run)
+    if not found.rows:
+        return ""
+    return f"<h3>{found.title}</h3>" + _html_table(found.heads, found.rows, words=True)
 
 
 def _html_table(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, words: bool = False) -> str:

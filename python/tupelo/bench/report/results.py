@@ -12,6 +12,7 @@ from tupelo.bench.experiments.rpc.load import OWN_LOAD, SAME_LOAD, UNDER_LOAD
 from tupelo.bench.harness.parameters import told
 from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.report import drawing
+from tupelo.bench.report.absent import absent
 from tupelo.bench.report.faster import faster_peers
 from tupelo.bench.report.questions import questions
 from tupelo.bench.report.questions.grids import text
@@ -62,7 +63,8 @@ def markdown(
     parts += ["## Where a peer is faster", _faster(run)]
     parts += ["## Figures", *(f"![{title}]({file})" for title, file in figures)]
     parts += _undrawn(run, experiments)
-    parts += ["## Not measured", _not_measured(run), "## How each is driven", _driven(run)]
+    parts += ["## Not measured", _not_measured(run), *_absent(run)]
+    parts += ["## How each is driven", _driven(run)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -180,6 +182,13 @@ def _not_measured(run: Run) -> str:
         return "Nothing was left out."
     rows = tuple((*key, str(len(cells)), cells[0]) for key, cells in grouped.items())
     return table(Table("", ("experiment", "backend", "why", "cells", "the first of them"), rows))
+
+
+def _absent(run: Run) -> Iterator[str]:
+    found = absent(run)
+    if found.rows:
+        yield f"### {found.title}"
+        yield table(found)
 
 
 def _driven(run: Run) -> str:
