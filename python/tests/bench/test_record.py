@@ -92,7 +92,7 @@ def test_histograms_of_several_repeats_are_one():
 def test_percentiles_end_where_a_share_is_less_than_one_request():
     histogram = Histogram()
     histogram.record(range(1, 201))
-    figure = percentiles("e", "t", [measure([1.0], histogram=histogram.encoded())])
+    figure = percentiles("e", "t", [measure([1.0], histogram=histogram.encoded())], {})
     (series,) = figure.series
     assert series.points[0].mean == 1e-9
     assert [round(1 - 1 / point.x, 3) for point in series.points][-1] == 0.995
@@ -101,8 +101,9 @@ def test_percentiles_end_where_a_share_is_less_than_one_request():
 
 def test_a_comparison_shows_what_differs_and_leaves_out_what_does_not():
     same = measure(range(1, 11), backend="same")
-    old = run_of(same, measure(range(1, 11)))
-    new = run_of(same, measure(range(101, 111)))
+    follows = [measure([value], backend="follows", derived=True) for value in (1, 100)]
+    old = run_of(same, measure(range(1, 11)), follows[0])
+    new = run_of(same, measure(range(101, 111)), follows[1])
     rows = compared(old, new).rows
     assert [row[1] for row in rows] == ["one"]
     assert rows[0][-1].endswith(" x")

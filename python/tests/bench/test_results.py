@@ -1,238 +1,84 @@
-"""The results page: what it says follows from the record, also where that is not in our favour."""
+"""The results page: what it says follows from the record."""
 
 import csv
 from dataclasses import replace
 
 import pytest
+from records import SMALL, mem, run_of, total
 
+from tupelo.bench.backends.registry import PEERS
 from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
 from tupelo.bench.experiments.settle import Settle
-from tupelo.bench.experiments.settle.metrics import ADDED
-from tupelo.bench.harness.record import Measure, Remark, Run
-from tupelo.bench.report.faster import faster_peers
+from tupelo.bench.harness.record import Measure, Remark
+from tupelo.bench.harness.runner import Options
+from tupelo.bench.report import drawing
+from tupelo.bench.report.absent import ABSENT, absent
+from tupelo.bench.report.deviations import deviations
 from tupelo.bench.report.files import csv_text
+from tupelo.bench.report.page import page as html_page
 from tupelo.bench.report.questions import questions
 from tupelo.bench.report.questions.question import NoSuchTableError
 from tupelo.bench.report.results import markdown
 from tupelo.bench.report.tables import tables
-from tupelo.bench.report.targets import targets
-
-SMALL = ("Null", "Integer", "Char 32", "Double 32")
-MACHINE = {
-    "processor": "abacus", "processors": [0, 1], "virtual": False, "memory_bytes": 1 << 30,
-    "kernel": "none", "load_1min": 0.0,
-}  # fmt: skip
+from tupelo.bench.report.undrawn import undrawn
 
 
-def run_of(*measures, remarks=()):
-    return Run(
-        ["tupelo", "bench"], "today", 1, quick=False, machine=MACHINE, versions={"redis": "7"},
-        measures=list(measures), remarks=list(remarks), notes={"redis": "a socket | a list"},
-        placements={"mem": ["apart: server on 1, clients on 0"]},
-    )  # fmt: skip
+def aging_run(response_s, throughput):
+    """Eight clients in a new space and in an aged one; with the paper's delays in a new one."""
+    cells = {
+        "overlapping": {"series": "overlapping", "entry": "Null", "clients": 8},
+        "aged": {"series": "aged", "entry": "Null", "clients": 8, "aged by": 3_000},
+        "paper": {"series": "paper", "entry": "Null", "clients": 8},
+    }
+    found = [
+        ("overlapping", "response time", [1.0, 1.01, 1.02, 1.03]),
+        ("overlapping", "throughput", [100.0, 101.0, 102.0, 103.0]),
+        ("aged", "response time", response_s),
+        ("aged", "throughput", throughput),
+        ("aged", "aging", [0.5, 0.7]),
+        ("aged", "cleaning", [0.4]),
+        ("paper", "throughput", [4_000.0]),
+        ("paper", "objects", [1_000.0]),
+    ]
+    return run_of(*(Measure("settle", "redis", cells[at], name, "s", of) for at, name, of in found))
 
 
-def mem(backend, entry, microseconds, placement="apart", *, fill=0, metric="take"):
-    parameters = {"entry": entry, "fill": fill, "placement": placement}
-    samples = [microseconds * 1e-6 * (1 + n / 1_000) for n in range(10)]
-    return Measure("mem", backend, parameters, metric, "s", samples)
-
-
-def total(backend, seconds, coordination=0.0, **parameters):
-    spread = [seconds * (1 + n / 1_000) for n in range(10)]
-    return (
-        Measure("cases", backend, parameters, "total", "s", spread),
-        Measure("cases", backend, parameters, "coordination", "", [coordination]),
-    )
-
-
-def verdict(run, words):
-    (row,) = [row for row in targets(run).rows if words in row[0]]
-    return row
-
-
-def test_a_peer_is_compared_at_its_better_placement():
-    run = run_of(
-        *(mem("tupelo-shm", entry, 1) for entry in SMALL),
-        *(mem("redis", entry, 400, "apart") for entry in SMALL),
-        *(mem("redis", entry, 90, "together") for entry in SMALL),
-    )
-    _, _, measured, reached = verdict(run, "up to 256 bytes, against redis")
-    assert measured.startswith("90.0 x at least")
-    assert "redis together; 4 of 8 cells" in measured
-    assert reached == "**no**"
-
-
-def test_the_least_of_all_entries_decides():
-    run = run_of(
-        *(mem("tupelo-shm", entry, 1) for entry in SMALL),
-        *(mem("redis", entry, 500) for entry in SMALL[1:]),
-        mem("redis", "Null", 101),
-    )
-    _, _, measured, reached = verdict(run, "up to 256 bytes, against redis")
-    assert "101 x at least (take Null" in measured
-    assert reached == "yes"
-
-
-def test_what_was_not_measured_is_neither_reached_nor_missed():
-    run = run_of(mem("tupelo-shm", "Null", 1))
-    assert verdict(run, "up to 256 bytes, against javaspaces")[3] == "not measured"
-
-
-def test_it_says_how_many_of_the_cells_were_measured():
-    run = run_of(mem("tupelo-shm", "Null", 1), mem("redis", "Null", 200))
-    _, _, measured, reached = verdict(run, "up to 256 bytes, against redis")
-    assert measured == "200 x at least (take Null, redis apart; 1 of 8 cells)"
-    assert reached == "yes"
-
-
-def test_a_fuller_space_is_compared_with_the_empty_one():
-    run = run_of(
-        mem("tupelo-shm", "Integer", 1, metric="put"),
-        mem("tupelo-shm", "Integer", 1),
-        mem("tupelo-shm", "Integer", 1.2, fill=1_000_000, metric="put"),
-        mem("tupelo-shm", "Integer", 1.6, fill=1_000_000),
-    )
-    _, _, measured, reached = verdict(run, "against an empty one")
-    assert measured == "1.60 x (take Integer, 1 000 000 there); 1 of 2 within it"
-    assert reached == "**no**"
-
-
-def test_of_fuller_spaces_the_worst_entry_decides():
-    run = run_of(
-        *(mem("tupelo-shm", entry, 1) for entry in ("Integer", "key first")),
-        mem("tupelo-shm", "Integer", 1.1, fill=1_000_000),
-        mem("tupelo-shm", "key first", 1.4, fill=1_000_000),
-    )
-    _, _, measured, reached = verdict(run, "against an empty one")
-    assert measured == "1.40 x (take key first, 1 000 000 there); 2 of 2 within it"
-    assert reached == "yes"
-
-
-def test_what_is_asked_of_every_payload_is_open_until_all_were_measured():
-    def call(backend, payload_bytes, seconds):
-        parameters = {"bytes": payload_bytes, "placement": "apart"}
-        return Measure("rpc", backend, parameters, "round trip", "s", [seconds] * 4)
-
-    run = run_of(call("tupelo-shm", 256, 1), call("tupelo-shm", 512, 1), call("grpc", 256, 100))
-    _, _, measured, reached = verdict(run, "apart, against grpc")
-    assert measured == "0.01 x at most (256 bytes); 1 of 2 payloads"
-    assert reached == "too little to tell"
-    assert verdict(run_of(*run.measures, call("grpc", 512, 2)), "apart, against grpc")[3] == "yes"
-
-
-def test_a_peer_that_is_significantly_faster_in_one_case_misses_the_target_and_is_listed():
-    cell = {"case": "sorting", "size": 7, "workers": 5}
-    run = run_of(*total("tupelo-shm", 1.0, **cell), *total("redis", 0.5, **cell))
-    _, _, measured, reached = verdict(run, "significantly faster in a case")
-    assert reached == "**no**"
-    assert "1 of 1 comparisons; redis case=sorting" in measured
-    assert faster_peers(run).rows == (
-        ("cases case=sorting size=7 workers=5", "total", "redis", "2.00 x"),
-    )
-
-
-def test_a_peer_that_is_faster_but_not_significantly_does_not_count():
-    cell = {"case": "sorting", "size": 7, "workers": 5}
-    ours = Measure("cases", "tupelo-shm", cell, "total", "s", [1.0, 2.0, 3.0, 4.0])
-    theirs = Measure("cases", "redis", cell, "total", "s", [1.1, 1.9, 2.9, 3.9])
-    run = run_of(ours, theirs)
-    assert verdict(run, "significantly faster in a case")[3] == "yes"
-    assert faster_peers(run).rows == ()
-
-
-def test_a_peer_that_is_faster_in_too_few_repeats_leaves_the_target_open_and_is_listed():
-    cell = {"case": "sorting", "size": 7, "workers": 5}
-    ours = Measure("cases", "tupelo-shm", cell, "total", "s", [2.0, 2.1, 2.2])
-    theirs = Measure("cases", "redis", cell, "total", "s", [1.0, 1.1, 1.2])
-    run = run_of(ours, theirs)
-    _, _, measured, reached = verdict(run, "significantly faster in a case")
-    assert measured.startswith("0 of 1 comparisons; perhaps 1 of 1 comparisons; redis")
-    assert reached == "too little to tell"
-    assert faster_peers(run).rows == (
-        ("cases case=sorting size=7 workers=5", "total", "redis", "?1.91 x"),
-    )
-
-
-@pytest.mark.parametrize(("series", "rows"), [("overlapping", 0), ("aged", 0), ("paper", 1)])
-def test_response_times_are_compared_only_where_all_have_the_same_work(series, rows):
-    ours, theirs = (
-        Measure("settle", backend, {"series": series}, "response time", "s", [seconds] * 4)
-        for backend, seconds in (("tupelo-shm", 2.0), ("redis", 1.0))
-    )
-    assert len(faster_peers(run_of(ours, theirs)).rows) == rows
-
-
-def test_where_coordination_is_much_we_have_to_be_faster_than_each():
-    much, little = ({"case": "ocean", "workers": n} for n in (5, 15))
-    run = run_of(
-        *total("tupelo-shm", 1.0, 0.1, **much), *total("redis", 0.9, 0.3, **much),
-        *total("tupelo-shm", 1.0, 0.1, **little), *total("redis", 0.9, 0.1, **little),
-    )  # fmt: skip
-    _, _, measured, reached = verdict(run, "is coordination")
-    assert measured.startswith("1 of 1 comparisons; redis case=ocean workers=5")
-    assert reached == "**no**"
-
-
-@pytest.mark.parametrize(("last", "reached"), [(79.0, "**no**"), (81.0, "yes")])
-def test_throughput_with_most_clients_is_a_share_of_the_best(last, reached):
-    run = run_of(
-        *(
-            Measure(
-                "settle", "tupelo-shm", {"series": "overlapping", "entry": "Null", "clients": q},
-                "throughput", "operations/s", [x],
-            )
-            for q, x in ((2, 60.0), (8, 100.0), (22, last))
-        )
-    )  # fmt: skip
-    assert verdict(run, "22 clients")[3] == reached
-
-
-def test_what_aging_adds_follows_from_the_same_clients_in_a_new_space():
+def test_what_aging_adds_has_a_tilde_where_it_can_be_by_chance():
+    run = aging_run([1.2, 1.21, 1.22, 1.23], [90.0, 104.0, 105.0, 106.0])
     settle = next(e for e in EXPERIMENTS if e.name == "settle")
-    fresh = {"series": "overlapping", "entry": "Null", "clients": 8}
-    aged = {"series": "aged", "entry": "Null", "clients": 8, "aged by": 3_000}
-    run = run_of(
-        Measure("settle", "redis", fresh, "response time", "s", [1.0] * 4, groups=[2, 2]),
-        Measure("settle", "redis", aged, "response time", "s", [1.2, 1.2, 1.4, 1.4], groups=[2, 2]),
-    )
-    (added,) = [m for m in settle.derive(run) if m.metric == ADDED]
-    assert added.samples == pytest.approx([0.2, 0.4])
-    run.measures.append(added)
-    (question,) = questions(run, EXPERIMENTS)
-    assert question.title == "What does aging cost?"
-    assert question.tables[-1].rows == (("redis", "+30%"),)
+    added = {m.metric: m.samples for m in settle.derive(run) if "added" in m.metric}
+    assert added == {
+        "response time added by aging": [pytest.approx(1.215 / 1.015 - 1)],
+        "throughput added by aging": [pytest.approx(101.25 / 101.5 - 1)],
+    }
+    (question,) = [q for q in questions(run, EXPERIMENTS) if "aging" in q.title]
+    printed, by_response, by_throughput = question.tables
+    assert by_response.rows == (("redis", "+20 %"),)
+    assert by_throughput.rows == (("redis", "~+0 %"),)
+    # A second to age and clean, and four for 2 x 1 000 x 8 operations with the paper's delays.
+    assert printed.rows[0][3:] == ("3 000 operations", "+20 %", "~+0 %", "20 %")
+    few = aging_run([1.2, 1.21], [90.0, 104.0])
+    assert questions(few, EXPERIMENTS)[-1].tables[0].rows[0][4:6] == ("?+19 %", "?-4 %")
 
 
-def visited(tuples, order, means):
-    parameters = {"case": "visits", "tuples": tuples, "search": order, "workers": 7}
-    return Measure("cases", "tupelo-shm", parameters, "visited nodes", "", means)
+def test_no_share_of_aging_stands_beside_the_printed_one_without_the_papers_delays():
+    run = aging_run([1.2], [90.0])
+    run.measures = [m for m in run.measures if m.parameters["series"] != "paper"]
+    (question,) = [q for q in questions(run, EXPERIMENTS) if "aging" in q.title]
+    assert question.tables[0].rows[0][-1] == "-"
 
 
-@pytest.mark.parametrize(
-    ("learned", "outcome", "reached"),
-    [(0.5, "fewer", "yes"), (1.01, "no difference", "yes"), (2.0, "more", "**no**")],
-)
-def test_both_orders_of_a_search_are_reported_with_the_p_of_their_difference(
-    learned, outcome, reached
-):
-    in_turn = [2 + seed / 10 for seed in range(20)]
-    run = run_of(
-        visited("everywhere", "round robin", in_turn),
-        visited("everywhere", "success factor", [learned * mean for mean in in_turn]),
-    )
-    _, _, measured, word = verdict(run, "by success factor")
-    more = "" if learned < 1 else "; with 20 of 20 seeds more, where the tuples are everywhere: "
-    assert measured.startswith(f"1 {outcome}{more}")
-    assert word == reached
-    (question,) = [q for q in questions(run, EXPERIMENTS) if "ask first" in q.title]
-    (row,) = question.tables[0].rows
-    assert row[2].startswith("2.95 (2.00 - 3.90)")
-    assert row[-2:] == (outcome, "0 of 20" if learned < 1 else "20 of 20")
-    cases = next(e for e in EXPERIMENTS if e.name == "cases")
-    (p,) = cases.derive(run)
-    assert f"{p.samples[0]:.2g}" == row[5]
-    assert (p.samples[0] < 0.05) is (outcome != "no difference")
+def test_a_figure_of_aged_spaces_begins_with_the_new_one():
+    settle = next(e for e in EXPERIMENTS if e.name == "settle")
+    run = aging_run([1.2], [90.0])
+    (figure,) = [f for f in settle.figures(run) if f.title == "8 clients, aged: response time"]
+    (series,) = figure.series
+    assert [(point.x, point.mean) for point in series.points] == [
+        (0, pytest.approx(1.015)),
+        (3_000, 1.2),
+    ]
+    (other,) = [f for f in settle.figures(run) if f.title == "14 clients, aged: response time"]
+    assert other.series == ()
 
 
 class Renamed(Settle):
@@ -278,6 +124,12 @@ def test_speed_up_is_the_ratio_of_the_means():
     assert found["speed-up", 4] == 4
     assert found["efficiency", 4] == found["work-normalised speed-up", 4] == 1
     assert found["work-normalised efficiency", 4] == 0.25
+    # The spread of one of the two times would be too narrow.
+    run.measures = sort.derive(run)
+    rows = list(csv.DictReader(csv_text(run).splitlines()))
+    assert {(row["count"], row["sd"], row["ci95"]) for row in rows} == {("1", "", "")}
+    speed_ups = next(f for f in sort.figures(run) if f.title == "9 numbers: speed-up")
+    assert [point.sd for point in speed_ups.series[0].points] == [None, None]
 
 
 def test_beside_a_mean_of_two_kinds_of_repeats_stand_the_least_and_the_greatest():
@@ -325,3 +177,118 @@ def test_the_page_says_what_was_not_measured_and_how_each_is_driven():
     assert "![A title](figures/a.svg)" in page
     assert "apart: server on 1, clients on 0" in page
     assert "abacus" in page
+
+
+def test_a_figure_that_can_not_be_drawn_is_listed_with_its_number_and_the_reason():
+    cell = {"case": "sorting", "size": 10_000_000, "workers": 5}
+    run = run_of(
+        *total("tupelo-shm", 1.0, **cell),
+        remarks=[
+            Remark("cases", "redis", cell, "over budget", ""),
+            Remark("cases", "redis", {**cell, "workers": 15}, "over budget", ""),
+            Remark("cases", "redis", {**cell, "size": 1_000_000}, "failed", ""),
+            Remark("cases", "rinda", {}, "not installed", ""),
+        ],
+    )
+    rows = {row[0]: row[1:] for row in undrawn(run, EXPERIMENTS).rows}
+    assert rows["Sorting of 10 000 000 numbers: total"] == (
+        "Figure 12 of the paper",
+        "one mark only; 2 cells over budget; rinda not installed",
+    )
+    assert rows["Sorting of 10 000 000 numbers: remote reading"] == (
+        "Figure 13 of the paper",
+        "2 cells over budget; rinda not installed",
+    )
+    # Its cells are ours alone, so nobody else's remark is the reason.
+    each = "Matrix 100 x 100 by rows, uniform: each search of 5 workers, tupelo-shm"
+    assert rows[each] == ("Figure 23 of the paper", "not measured")
+    assert not [title for title in rows if "Time of a put" in title]  # `mem` was not run at all
+    words = "Figure 12 of the paper", "one mark only; 2 cells over budget"
+    for text in (markdown(run, EXPERIMENTS, []), html_page(run, EXPERIMENTS)):
+        assert all(word in text for word in words)
+
+
+def test_a_figure_that_can_be_drawn_is_not_listed():
+    run = run_of(*(mem("tupelo-shm", entry, 1, metric="put") for entry in SMALL))
+    titles = [row[0] for row in undrawn(run, EXPERIMENTS).rows]
+    assert "Time of a put, empty space" not in titles
+    assert "Time of a take, empty space" in titles
+
+
+def test_a_multiplication_by_blocks_is_drawn_beside_that_by_rows():
+    size = {"size": 100}
+    run = run_of(
+        *(
+            measure
+            for backend in ("tupelo-shm", "redis")
+            for workers in (1, 5)
+            for measure in total(backend, 2.0, case="matrix rows", rows="uniform", **size,
+                                 workers=workers)
+        ),
+        *total("tupelo-shm", 1.0, case="matrix blocks", block=10, **size, workers=5),
+        *total("tupelo-shm", 7.0, case="matrix rows", rows="B-1", **size, workers=5),
+    )  # fmt: skip
+    cases = next(e for e in EXPERIMENTS if e.name == "cases")
+    (figure,) = [f for f in cases.figures(run) if f.note.startswith("Figure 25")]
+    assert figure.title == "Matrix 100 x 100 by blocks of 10 x 10 and by rows: total"
+    assert [(s.label, s.beside, [p.x for p in s.points]) for s in figure.series] == [
+        ("tupelo-shm", "", [5]),
+        ("tupelo-shm, rows", "tupelo-shm", [1, 5]),
+    ]
+    assert "stroke-dasharray" in drawing.svg(figure)
+
+
+def test_the_page_has_the_mean_and_the_standard_deviation_of_what_was_measured():
+    cell = {"case": "sorting", "size": 7, "workers": 5}
+    several = Measure("cases", "redis", cell, "total", "s", [1.0, 2.0, 3.0, 4.0])
+    single = Measure("cases", "sqlite", cell, "total", "s", [2.0])
+    grouped = Measure("cases", "redis", cell, "search", "s", [1.0, 3.0], groups=[2])
+    follows = Measure("cases", "redis", cell, "p", "", [0.5], derived=True)
+    run = run_of(several, single, grouped, follows)
+    assert [(table.title, table.heads, table.rows) for table in deviations(run, "cases")] == [
+        (
+            "total",
+            ("", "redis", "sqlite"),
+            (("case=sorting size=7 workers=5", "2.50 ± 1.29 s; ± 2.05", "2.00 s"),),
+        ),
+        # Samples of one repeat are alike: they have a deviation, but no interval.
+        ("search", ("", "redis"), (("case=sorting size=7 workers=5", "2.00 ± 1.41 s"),)),
+    ]
+    assert "<td>2.50 ± 1.29 s; ± 2.05</td>" in html_page(run, EXPERIMENTS)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.name)
+def test_whoever_takes_no_part_in_an_experiment_is_listed_with_the_reason(experiment):
+    taking_part = {peer.name for peer in experiment.peers(PEERS)}
+    listed = [
+        name
+        for experiments, part, systems, _ in ABSENT
+        if experiment.name in experiments and not part
+        for name in systems
+    ]
+    assert sorted(listed) == sorted({peer.name for peer in PEERS} - taking_part)
+
+
+def test_who_lacks_a_part_of_the_calls_is_listed():
+    rpc = next(e for e in EXPERIMENTS if e.name == "rpc")
+    for peer in rpc.peers(PEERS):
+        asked = {name for job in rpc.jobs(peer, Options()) for name in job.parameters}
+        lacks = {
+            part
+            for part, name in (
+                ("open loop", "load"), ("one to many", "readers"), ("undirected", "requests")
+            )
+            if name not in asked
+        }  # fmt: skip
+        assert lacks == {part for _, part, systems, _ in ABSENT if part and peer.name in systems}
+
+
+def test_the_page_says_who_takes_no_part_in_what_was_run():
+    run = run_of(mem("tupelo-shm", "Null", 1))
+    row = ("mem", "", "udp, grpc, omniorb", "carries calls, and holds no tuples")
+    assert row in absent(run).rows
+    assert {each[0] for each in absent(run).rows} == {"mem"}
+    assert f"| {' | '.join(row)} |" in markdown(run, EXPERIMENTS, [])
+    assert '<td class="words">carries calls, and holds no tuples</td>' in html_page(
+        run, EXPERIMENTS
+    )

@@ -5,7 +5,14 @@ import random
 
 import pytest
 
-from tupelo.bench.harness.statistics import mann_whitney_p, quantile, student_t, summary
+from tupelo.bench.harness.statistics import (
+    can_tell_pairs,
+    mann_whitney_p,
+    quantile,
+    sign_test_p,
+    student_t,
+    summary,
+)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +57,36 @@ def test_mann_whitney_with_ties_is_the_corrected_normal_approximation():
     first = [1, 2, 2, 3, 3, 3, 4, 5]
     second = [2, 3, 4, 4, 5, 5, 6, 6]
     assert mann_whitney_p(first, second) == pytest.approx(0.05445716, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "p"),
+    # As in printed tables of the test: 2 (C(n, 0) + … + C(n, the rarer)) / 2^n.
+    [
+        (20, 0, 1.9073486e-06),
+        (0, 20, 1.9073486e-06),
+        (15, 5, 0.04138947),
+        (14, 6, 0.11531830),
+        (9, 1, 0.02148438),
+        (8, 2, 0.10937500),
+        (6, 0, 0.03125),
+        (5, 0, 0.0625),
+        (10, 10, 1.0),
+        (0, 0, 1.0),
+    ],
+)
+def test_the_sign_test_is_the_binomial_distribution_of_a_coin(above, below, p):
+    pairs = [(1.0, 0.0)] * above + [(0.0, 1.0)] * below + [(7.0, 7.0)] * 3  # which tell nothing
+    first, second = zip(*pairs, strict=True)
+    assert sign_test_p(first, second) == pytest.approx(p, rel=1e-6)
+    assert can_tell_pairs(above + below) is (2 ** (1 - above - below) < 0.05)
+
+
+def test_a_difference_within_every_pair_is_found_however_far_apart_the_pairs_are():
+    first = [float(x) for x in range(20)]
+    second = [x + 0.01 for x in first]
+    assert mann_whitney_p(first, second) > 0.5
+    assert sign_test_p(first, second) < 1e-5
 
 
 def test_samples_that_are_all_equal_do_not_differ():

@@ -119,7 +119,11 @@ class Sort(Experiment):
         ]
 
     def derive(self, run: Run) -> list[Measure]:
-        """Speed-up and efficiency, from the mean response times."""
+        """Speed-up and efficiency: ratios of the mean response times.
+
+        A value each, without repeats: a spread would have to be that of both times, and what is
+        significant is told of the times themselves. A mean of ratios would be larger.
+        """
         found = []
         times = {
             (measure.backend, measure.parameters["size"], measure.parameters["workers"]): measure
@@ -136,14 +140,9 @@ class Sort(Experiment):
                 ("work-normalised speed-up", workers),
                 ("work-normalised efficiency", workers**2),
             ):
-                # The ratio of the means, spread as the times are: a mean of ratios would be larger.
-                mean_s = measure.summary.mean
-                ratio = alone_s / mean_s / divisor
-                values = [ratio * (2 - sample / mean_s) for sample in measure.samples]
+                value = [alone_s / measure.summary.mean / divisor]
                 found.append(
-                    Measure(
-                        self.name, backend, measure.parameters, metric, "", values, derived=True
-                    )
+                    Measure(self.name, backend, measure.parameters, metric, "", value, derived=True)
                 )
         return found
 

@@ -1,6 +1,8 @@
 """Statistics on raw samples, without a library: the figures, and whether two results differ.
 
 * The confidence interval is Student's, of the mean.
+* Whether two sets of pairs differ, as where both had the same seeds, is decided by the sign test,
+  two-sided and exact: it asks how often the one is above the other, and no more.
 * Whether two sets of samples differ is decided by the Mann-Whitney U test, two-sided: it asks
   nothing of the distribution, and times are not normal (they are skewed to the right). Exact for
   small sets without ties, by counting rank sums; else the normal approximation, corrected for ties
@@ -113,6 +115,24 @@ def mann_whitney_p(first: Sequence[float], second: Sequence[float]) -> float:
         return 1.0
     z = max(0.0, n * m / 2 - u - 0.5) / math.sqrt(variance)
     return math.erfc(z / math.sqrt(2))
+
+
+def sign_test_p(first: Sequence[float], second: Sequence[float]) -> float:
+    """The probability of so uneven a division of pairs if neither of both were mostly above.
+
+    Pairs that are equal tell nothing, and are left out.
+    """
+    pairs = list(zip(first, second, strict=True))
+    above = sum(one > other for one, other in pairs)
+    below = sum(one < other for one, other in pairs)
+    count = above + below
+    rarer = sum(math.comb(count, k) for k in range(min(above, below) + 1))
+    return min(1.0, 2 * rarer * 0.5**count)
+
+
+def can_tell_pairs(count: int) -> bool:
+    """Whether so many pairs could differ significantly: if all are on one side. Six can."""
+    return 2 * 0.5**count < SIGNIFICANCE
 
 
 @cache

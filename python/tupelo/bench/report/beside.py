@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.record import Measure, Run
 
 
+def is_peer(backend: str) -> bool:
+    """Whether it is somebody else's."""
+    return not backend.startswith("tupelo")
+
+
 def best(run: Run, metric: str, backend: str, **parameters: Any) -> Measure | None:
     """The measure of a backend at the placement that suits it best."""
     found = [m for m in run.find("mem", metric, **parameters) if m.backend == backend]
@@ -42,7 +47,7 @@ def beside_us(
     ours = {told(measure.parameters): measure for measure in found if measure.backend == OURS}
     for measure in found:
         same = ours.get(told(measure.parameters))
-        if same is not None and not measure.backend.startswith("tupelo"):
+        if same is not None and is_peer(measure.backend):
             yield same, measure
 
 

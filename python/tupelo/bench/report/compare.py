@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 def compared(old: Run, new: Run) -> Table:
     """A row per measure that both runs have and that differs; the greatest change first.
 
-    Where there are too few repeats to tell, every difference is shown, with a question mark.
+    Where there are too few repeats to tell, every difference is shown, with a question mark. What
+    was derived is not shown: it has no repeats, and follows from measures that are.
     """
     before = {measure.key(): measure for measure in old.measures}
     changed: list[tuple[float, tuple[str, ...]]] = []
     for measure in new.measures:
         earlier = before.get(measure.key())
-        if earlier is None or not earlier.summary.mean or not measure.summary.mean:
+        if measure.derived or earlier is None:
+            continue
+        if not (earlier.summary.mean and measure.summary.mean):
             continue
         ratio = measure.summary.mean / earlier.summary.mean
         doubt = sign(earlier, measure)

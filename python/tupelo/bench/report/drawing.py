@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -138,17 +139,20 @@ def _bars(axes: Any, figure: Figure) -> None:
 def _lines(axes: Any, figure: Figure) -> None:
     for number, series in enumerate(figure.series):
         points = sorted(series.points, key=lambda point: point.x)
-        ordered = type(series)(series.label, tuple(points))
+        ordered = replace(series, points=tuple(points))
+        like = series.beside or series.label
         axes.errorbar(
             [point.x for point in points],
             [point.mean for point in points],
             yerr=_errors(ordered, log=figure.log_y),
-            marker=_mark(series.label, number),
+            marker=_mark(like, number),
             markersize=4,
+            markerfacecolor="none" if series.beside else None,
+            linestyle="--" if series.beside else "-",
             linewidth=1.2,
             capsize=2,
             label=series.label,
-            color=_colour(series.label, number),
+            color=_colour(like, number),
         )
     values = sorted({point.x for series in figure.series for point in series.points})
     if figure.x_scale == "nines":

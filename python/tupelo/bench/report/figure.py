@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from tupelo.bench.harness.histogram import Histogram
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tupelo.bench.harness.record import Measure, Run
 
@@ -28,6 +28,8 @@ class Series:
 
     label: str
     points: tuple[Point, ...]
+    beside: str = ""
+    """The series that it is to be compared with: it is drawn in the same colour, with dashes."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,9 @@ class Figure:
     log_y: bool = True
     note: str = ""
     unit: str = ""
+    experiment: str = ""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """What all its cells have in common: so it is known why there are none, if there are none."""
 
     @property
     def empty(self) -> bool:
@@ -67,8 +72,9 @@ def bars(
     """A group of bars per value of the parameter `x`, a bar per backend."""
     found = [m for m in run.find(experiment, metric, **fixed) if m.parameters.get(x) in values]
     blank = Figure(
-        slug(f"{experiment} {title}"), title, "bars", x, metric, (), log_y=log_y, note=note
-    )
+        slug(f"{experiment} {title}"), title, "bars", x, metric, (), log_y=log_y, note=note,
+        experiment=experiment, fixed=fixed,
+    )  # fmt: skip
     return _with_series(blank, found)
 
 
@@ -84,15 +90,25 @@ def lines(
     log_x: bool = False,
     log_y: bool = True,
     note: str = "",
+    also: Sequence[Measure] = (),
 ) -> Figure:
-    """A line per backend over the values of the parameter `x`; over some of them if `only` is."""
+    """A line per backend over the values of the parameter `x`; over some of them if `only` is.
+
+    With the measures of `also`, whatever they are of.
+    """
     found = [
-        measure
-        for measure in run.find(experiment, metric, **fixed)
-        if x in measure.parameters and (only is None or measure.parameters[x] in only)
+        *also,
+        *(
+            measure
+            for measure in run.find(experiment, metric, **fixed)
+            if x in measure.parameters and (only is None or measure.parameters[x] in only)
+        ),
     ]
     scale: Literal["linear", "log"] = "log" if log_x else "linear"
-    blank = Figure(slug(f"{experiment} {title}"), title, "lines", x, metric, (), scale, log_y, note)
+    blank = Figure(
+        slug(f"{experiment} {title}"), title, "lines", x, metric, (), scale, log_y, note,
+        experiment=experiment, fixed=fixed,
+    )  # fmt: skip
     return _with_series(blank, found)
 
 
@@ -119,18 +135,21 @@ def marks(
     unit = found[0].unit if found else ""
     name = slug(f"{experiment} {title}")
     return Figure(
-        name, title, "marks", "operation", "time", series, log_y=False, note=note, unit=unit
-    )
+        name, title, "marks", "operation", "time", series, log_y=False, note=note, unit=unit,
+        experiment=experiment, fixed=fixed,
+    )  # fmt: skip
 
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999)
 
 
-def percentiles(experiment: str, title: str, measures: Iterable[Measure]) -> Figure:
+def percentiles(
+    experiment: str, title: str, measures: Iterable[Measure], fixed: Mapping[str, Any]
+) -> Figure:
     """How long the slowest requests took: a line per backend over the share that was faster.
 
-    A share is drawn where it stands for one request at least; the scale is that of HdrHistogram's
-    plots, each nine as wide as the one before.
+    `fixed` is what the measures have in common. A share is drawn where it stands for one request at
+    least; the scale is that of HdrHistogram's plots, each nine as wide as the one before.
     """
     series = []
     for measure in measures:
@@ -147,6 +166,7 @@ def percentiles(experiment: str, title: str, measures: Iterable[Measure]) -> Fig
     return Figure(
         name, title, "lines", "requests that were faster", "latency", tuple(series), unit="s",
         x_scale="nines", note="Open loop: counted from when a request was due.",
+        experiment=experiment, fixed=fixed,
     )  # fmt: skip
 
 

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.harness.parameters import told
 from tupelo.bench.report import drawing
+from tupelo.bench.report.absent import absent
+from tupelo.bench.report.deviations import EXPLAINED, deviations
+from tupelo.bench.report.faster import faster_peers
 from tupelo.bench.report.questions import questions
 from tupelo.bench.report.tables import repeats, tables
 from tupelo.bench.report.targets import targets
+from tupelo.bench.report.undrawn import undrawn
 from tupelo.bench.report.units import quantity
 
 if TYPE_CHECKING:
@@ -68,9 +72,11 @@ def page(run: Run, experiments: Sequence[Experiment]) -> str:
         _repeats(run),
         _targets(run),
         *_questions(run, measured),
+        _faster(run),
         *(_experiment(run, experiment) for experiment in measured),
         _peers(run),
         _remarks(run),
+        _absent(run),
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"
@@ -112,6 +118,12 @@ def _questions(run: Run, experiments: Sequence[Experiment]) -> Iterator[str]:
             yield f'<p class="small">{escape(each.title)}</p>{_html_table(each.heads, each.rows)}'
 
 
+def _faster(run: Run) -> str:
+    text, found = faster_peers(run)
+    title = f"<h2>{escape(found.title)}</h2><p>{escape(text)}</p>"
+    return title + _html_table(found.heads, found.rows) if found.rows else title
+
+
 def _experiment(run: Run, experiment: Experiment) -> str:
     parts = [
         f'<h2 id="{experiment.name}">{escape(experiment.name)}: {escape(experiment.title)}</h2>',
@@ -129,6 +141,9 @@ def _experiment(run: Run, experiment: Experiment) -> str:
             if not figure.empty:
                 note = f"<figcaption>{escape(figure.note)}</figcaption>" if figure.note else ""
                 parts.append(f"<figure>{drawing.svg(figure)}{note}</figure>")
+    lost = undrawn(run, [experiment])
+    if lost.rows:
+        parts.append(f"<h3>{lost.title}</h3>{_html_table(lost.heads, lost.rows, words=True)}")
     parts += [_printed(printed) for printed in experiment.printed(run)]
     inner = [
         f"<h3>{escape(t.title)}</h3>{_html_table(t.heads, t.rows)}"
@@ -143,7 +158,19 @@ def _experiment(run: Run, experiment: Experiment) -> str:
     parts.append(
         f"<details open><summary>All figures</summary>{explained}{''.join(inner)}</details>"
     )
+    parts.append(_deviations(run, experiment))
     return "\n".join(parts)
+
+
+def _deviations(run: Run, experiment: Experiment) -> str:
+    inner = "".join(
+        f"<h3>{escape(t.title)}</h3>{_html_table(t.heads, t.rows)}"
+        for t in deviations(run, experiment.name)
+    )
+    return (
+        "<details><summary>Means and standard deviations</summary>"
+        f'<p class="small">{escape(EXPLAINED)}</p>{inner}</details>'
+    )
 
 
 def _printed(printed: Printed) -> str:
@@ -173,6 +200,13 @@ def _remarks(run: Run) -> str:
     if not rows:
         return "<h2>Not measured</h2><p>Nothing was left out.</p>"
     return "<h2>Not measured</h2>" + _html_table(("", "", "", "", ""), rows, words=True)
+
+
+def _absent(run: Run) -> str:
+    found = absent(run)
+    if not found.rows:
+        return ""
+    return f"<h3>{found.title}</h3>" + _html_table(found.heads, found.rows, words=True)
 
 
 def _html_table(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, words: bool = False) -> str:

@@ -11,11 +11,14 @@ from tupelo.bench.experiments.round_trips import QUANTILES
 from tupelo.bench.experiments.rpc.load import OWN_LOAD, SAME_LOAD, UNDER_LOAD
 from tupelo.bench.harness.parameters import told
 from tupelo.bench.harness.placement import PLACEMENTS
+from tupelo.bench.report import drawing
+from tupelo.bench.report.absent import absent
 from tupelo.bench.report.faster import faster_peers
 from tupelo.bench.report.questions import questions
 from tupelo.bench.report.questions.grids import text
 from tupelo.bench.report.tables import Table, repeats
 from tupelo.bench.report.targets import targets
+from tupelo.bench.report.undrawn import undrawn
 from tupelo.bench.report.units import quantity
 
 if TYPE_CHECKING:
@@ -28,8 +31,8 @@ if TYPE_CHECKING:
 HEAD = """# Results
 
 Made by `tupelo bench` from [run.json](run.json), nothing is typed by hand. [The page](report.html)
-has all figures in one file, [run.csv](run.csv) a line per measure. What it means stands in
-[benchmarks](../benchmarks.md).
+has all figures in one file, and all means with their standard deviations; [run.csv](run.csv) has a
+line per measure. What it means stands in [benchmarks](../benchmarks.md).
 """
 SIGNS = """Times are means, in brackets the least and the greatest mean of a repeat: where these are
 far apart, as where a cache line goes from one processor to the other in 50 ns in one process and in
@@ -59,7 +62,9 @@ def markdown(
     parts += _printed(run, experiments, shown)
     parts += ["## Where a peer is faster", _faster(run)]
     parts += ["## Figures", *(f"![{title}]({file})" for title, file in figures)]
-    parts += ["## Not measured", _not_measured(run), "## How each is driven", _driven(run)]
+    parts += _undrawn(run, experiments)
+    parts += ["## Not measured", _not_measured(run), *_absent(run)]
+    parts += ["## How each is driven", _driven(run)]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -154,8 +159,17 @@ def _printed(run: Run, experiments: Sequence[Experiment], shown: Collection[Key]
 
 
 def _faster(run: Run) -> str:
-    found = faster_peers(run)
-    return table(found) if found.rows else "Nowhere in what was measured, but by chance."
+    text, found = faster_peers(run)
+    return f"{text}\n\n{table(found)}" if found.rows else text
+
+
+def _undrawn(run: Run, experiments: Sequence[Experiment]) -> Iterator[str]:
+    if lacking := drawing.missing():
+        yield f"None is drawn: {lacking}."
+    found = undrawn(run, experiments)
+    if found.rows:
+        yield f"### {found.title}"
+        yield table(found)
 
 
 def _not_measured(run: Run) -> str:
@@ -168,6 +182,13 @@ def _not_measured(run: Run) -> str:
         return "Nothing was left out."
     rows = tuple((*key, str(len(cells)), cells[0]) for key, cells in grouped.items())
     return table(Table("", ("experiment", "backend", "why", "cells", "the first of them"), rows))
+
+
+def _absent(run: Run) -> Iterator[str]:
+    found = absent(run)
+    if found.rows:
+        yield f"### {found.title}"
+        yield table(found)
 
 
 def _driven(run: Run) -> str:

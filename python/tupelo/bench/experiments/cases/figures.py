@@ -6,6 +6,7 @@ what differs is how each peer is reached, which stands on the page ("How each is
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.experiments.base import OURS
@@ -75,8 +76,11 @@ def figures(run: Run) -> list[Figure]:
         if title in drawn:  # two sizes of the paper are one size of a quick run
             continue
         drawn.add(title)
-        note = f"Figure {number} of the paper" if number else "As figure 6, TUPLEWARE(H)"
-        found.append(lines(run, "cases", metric, "workers", fixed=wanted, title=title, note=note))
+        figure, _, part = number.partition(", ")
+        note = f"Figure {figure} of the paper" if figure else "As figure 6, TUPLEWARE(H)"
+        note += f", {part}" if part else ""
+        blocks = lines(run, "cases", metric, "workers", fixed=wanted, title=title, note=note)
+        found.append(beside_rows(run, blocks) if wanted["case"] == "matrix blocks" else blocks)
     for number, rows in (("23", "uniform"), ("24", "B-1")):
         size = QUICK_SIZES["matrix rows"] if run.quick else 100
         workers = 2 if run.quick else 5
@@ -94,6 +98,20 @@ def figures(run: Run) -> list[Figure]:
     return found
 
 
+def beside_rows(run: Run, blocks: Figure) -> Figure:
+    """A multiplication by blocks beside the same by rows, of whomever both were measured."""
+    fixed = {"case": "matrix rows", "rows": "uniform", "size": blocks.fixed["size"]}
+    rows = lines(run, "cases", TOTAL, "workers", fixed=fixed, title="")
+    present = [series.label for series in blocks.series]
+    others = (
+        replace(series, label=f"{series.label}, rows", beside=series.label)
+        for series in rows.series
+        if series.label in present
+    )
+    note = f"{blocks.note}; dashed: by rows, uniform"
+    return replace(blocks, series=(*blocks.series, *others), note=note)
+
+
 def described(fixed: dict[str, Any]) -> str:
     """What a figure shows, in words."""
     size = whole(fixed["size"])
@@ -103,7 +121,7 @@ def described(fixed: dict[str, Any]) -> str:
         "ocean": lambda: f"Ocean model, {size} x {size}, {fixed['search']}",
         "matrix rows": lambda: f"Matrix {size} x {size} by rows, {fixed['rows']}",
         "matrix blocks": lambda: (
-            f"Matrix {size} x {size} by blocks of {fixed['block']} x {fixed['block']}"
+            f"Matrix {size} x {size} by blocks of {fixed['block']} x {fixed['block']} and by rows"
         ),
     }[fixed["case"]]()
 

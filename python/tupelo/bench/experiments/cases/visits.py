@@ -5,9 +5,10 @@ for it: 200 times. Each seed is a repeat with a search that has learned nothing 
 process, since what is counted depends on the seed alone, and not on any clock. By success factor a
 search may need as many looks as in turn where there is nothing to learn, but not more.
 
-Both orders get the same seeds. Mann-Whitney does not know that, and asks only whether the means of
-the seeds are of one distribution; with how many of the seeds one order needs more stands beside it,
-since that finds differences of a percent, too.
+Both orders get the same seeds, and with the same seed the same tuples at the same places: so they
+are compared pair by pair, with the sign test. That finds a difference of a percent, which is little
+beside the differences between seeds. The repeats of the ocean model have no such pairs: there what
+is visited depends on when the neighbours are ready, too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ from tupelo.bench.experiments.cases.skeleton import SEARCHES, VISITED, Searcher,
 from tupelo.bench.harness.parameters import told
 from tupelo.bench.harness.profiler import Profiler
 from tupelo.bench.harness.record import Measure
-from tupelo.bench.harness.statistics import SIGNIFICANCE, can_tell, mann_whitney_p
+from tupelo.bench.harness.statistics import (
+    SIGNIFICANCE,
+    can_tell,
+    can_tell_pairs,
+    mann_whitney_p,
+    sign_test_p,
+)
 from tupelo.bench.harness.workers import Bench, WrongResultError
 
 if TYPE_CHECKING:
@@ -104,26 +111,38 @@ class Comparison:
 
     @property
     def p(self) -> float:
-        """Mann-Whitney's, two-sided: how likely so large a difference is by chance."""
-        return mann_whitney_p(self.in_turn.independent, self.learned.independent)
+        """How likely so large a difference is by chance, two-sided.
+
+        That of the sign test where the samples are pairs, else Mann-Whitney's.
+        """
+        test = sign_test_p if self.is_paired else mann_whitney_p
+        return test(self.in_turn.independent, self.learned.independent)
 
     @property
-    def seeds_with_more(self) -> int | None:
-        """With how many seeds success factor visits more; None where the repeats have no seed."""
-        if self.in_turn.parameters["case"] != CASE:
+    def is_paired(self) -> bool:
+        """Whether both orders had the same to search for."""
+        return bool(self.in_turn.parameters["case"] == CASE)
+
+    @property
+    def seeds(self) -> tuple[int, int] | None:
+        """With how many seeds success factor visits more, and fewer; None where it is unpaired."""
+        if not self.is_paired:
             return None
-        pairs = zip(self.in_turn.samples, self.learned.samples, strict=True)
-        return sum(learned > in_turn for in_turn, learned in pairs)
+        pairs = list(zip(self.in_turn.samples, self.learned.samples, strict=True))
+        more = sum(learned > in_turn for in_turn, learned in pairs)
+        return more, sum(learned < in_turn for in_turn, learned in pairs)
 
     @property
     def outcome(self) -> str:
         """What the samples say of success factor: "fewer", "more", or that they do not tell."""
         counts = (len(self.in_turn.independent), len(self.learned.independent))
-        if not can_tell(*counts):
+        if not (can_tell_pairs(min(counts)) if self.is_paired else can_tell(*counts)):
             return "too few repeats to tell"
         if self.p >= SIGNIFICANCE:
             return "no difference"
-        return "more" if self.learned.summary.mean > self.in_turn.summary.mean else "fewer"
+        means = (self.in_turn.summary.mean, self.learned.summary.mean)
+        in_turn, learned = self.seeds[::-1] if self.seeds else means
+        return "more" if learned > in_turn else "fewer"
 
 
 def comparisons(run: Run) -> Iterator[Comparison]:

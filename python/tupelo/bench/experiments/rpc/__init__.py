@@ -143,8 +143,8 @@ class RPC(Experiment):
             )  # fmt: skip
             for load, of in ((OWN_LOAD, "half of its own rate"), (SAME_LOAD, "1 000 requests/s")):
                 title = f"Latency at {of}, {where}"
-                measures = run.find("rpc", UNDER_LOAD, placement=where, load=load)
-                found.append(percentiles("rpc", title, measures))
+                under = {"placement": where, "load": load}
+                found.append(percentiles("rpc", title, run.find("rpc", UNDER_LOAD, **under), under))
         many = {"readers": [READERS], "servers": [READERS]}
         for metric, x in ((ONE_TO_MANY, "readers"), (UNDIRECTED, "servers")):
             title = {

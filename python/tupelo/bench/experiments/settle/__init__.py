@@ -97,10 +97,12 @@ class Settle(Experiment):
             aged: dict[str, Any] = {"series": "aged", "clients": clients}
             for metric in (THROUGHPUT, RESPONSE, SHARE):
                 title = f"{clients} clients, aged: {metric}"
-                log_y = metric != SHARE
+                note = aging.NOTE_SHARE if metric == SHARE else aging.NOTE_FRESH
+                fresh = aging.not_aged(run, metric, clients)
                 found.append(
-                    lines(run, self.name, metric, "aged by", fixed=aged, title=title, log_y=log_y)
-                )
+                    lines(run, self.name, metric, "aged by", fixed=aged, title=title,
+                          log_y=metric != SHARE, note=note, also=fresh)
+                )  # fmt: skip
         return found
 
     def printed(self, run: Run) -> list[Printed]:

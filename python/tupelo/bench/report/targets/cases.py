@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tupelo.bench.experiments.cases.visits import CASE as VISITS
-from tupelo.bench.experiments.cases.visits import SEEDS, comparisons
+from tupelo.bench.experiments.cases.visits import SEEDS, SHARES, comparisons
 from tupelo.bench.harness.parameters import told
-from tupelo.bench.report.beside import beside_us
-from tupelo.bench.report.targets.verdict import Verdict, listed, none_faster, over_budget
+from tupelo.bench.report.beside import beside_us, is_faster_than
+from tupelo.bench.report.targets.verdict import Verdict, gaps, listed, none_faster, verdict
 from tupelo.bench.report.units import digits
 
 if TYPE_CHECKING:
@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.record import Run
 
 COORDINATION_FROM = 0.2
+REACHED = {"fewer": True, "no difference": True, "more": False}
 
 
 def cases(run: Run) -> Iterator[Verdict]:
     """Which peers are faster, and which are not slower where programs coordinate much."""
     pairs = list(beside_us(run, "cases", "total"))
+    missing = gaps(run, "cases", "total")
     yield none_faster(
         "peers that are significantly faster in a case, size and number of workers",
         pairs,
-        over_budget(run, "cases"),
+        missing,
     )
     shares = {
         (m.backend, told(m.parameters)): m.summary.mean for m in run.find("cases", "coordination")
@@ -36,31 +38,40 @@ def cases(run: Run) -> Iterator[Verdict]:
         if max(shares.get((m.backend, told(m.parameters)), 0.0) for m in (ours, theirs))
         > COORDINATION_FROM
     ]
-    slower = [theirs for ours, theirs in chatty if ours.summary.mean >= theirs.summary.mean]
+    rest = [pair for pair in chatty if not is_faster_than(*pair)]
+    faster = [theirs for ours, theirs in rest if is_faster_than(theirs, ours)]
+    untold = len(rest) - len(faster)
+    measured = listed(faster, len(chatty)) + (f"; {untold} can not be told" if untold else "")
     yield Verdict(
         f"peers that are not slower where over {COORDINATION_FROM:.0%} is coordination",
         "none",
-        listed(slower, len(chatty)) if chatty else "-",
-        not slower if chatty else None,
+        f"{measured}{missing}" if chatty else "-",
+        verdict(not faster, is_whole=not (untold or missing)) if chatty else None,
     )
 
 
 def visits(run: Run) -> Iterator[Verdict]:
-    """Whether asking by success factor visits more spaces than asking in turn."""
-    found = [each for each in comparisons(run) if each.parameters["case"] == VISITS]
-    outcomes = [each.outcome for each in found]
-    told_of = ", ".join(f"{outcomes.count(each)} {each}" for each in dict.fromkeys(outcomes))
-    # A difference that the test does not see can still be there with every single seed.
-    worst = max(found, key=lambda each: each.seeds_with_more or 0, default=None)
-    if worst is not None and worst.seeds_with_more:
-        told_of += (
-            f"; with {worst.seeds_with_more} of {SEEDS} seeds more, where the tuples are"
-            f" {worst.parameters['tuples']}: {digits(worst.learned.summary.mean)} for"
-            f" {digits(worst.in_turn.summary.mean)}"
+    """Whether asking by success factor visits more spaces than asking in turn, wherever they are.
+
+    Each distribution by itself: that it visits fewer in one makes up for nothing in another.
+    """
+    found = {
+        each.parameters["tuples"]: each
+        for each in comparisons(run)
+        if each.parameters["case"] == VISITS
+    }
+    for tuples in SHARES:
+        each = found.get(tuples)
+        measured = "-"
+        if each and each.seeds:
+            means = [digits(m.summary.mean) for m in (each.learned, each.in_turn)]
+            more, fewer = each.seeds
+            measured = f"{' for '.join(means)}; more with {more} seeds, fewer with {fewer}"
+            measured += f": {each.outcome} (p = {each.p:.2g})"
+        yield Verdict(
+            f"visited spaces of a search by success factor, against in turn, of {SEEDS} seeds,"
+            f" tuples {tuples}",
+            "not significantly more",
+            measured,
+            REACHED.get(each.outcome) if each else None,
         )
-    yield Verdict(
-        f"visited spaces of a search by success factor, against in turn, of {SEEDS} seeds",
-        "not significantly more",
-        told_of or "-",
-        "more" not in outcomes if found else None,
-    )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.experiments.base import OURS
 from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.report.beside import beside_us
-from tupelo.bench.report.targets.verdict import Verdict
+from tupelo.bench.report.targets.verdict import Verdict, verdict
 from tupelo.bench.report.units import digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tupelo.bench.harness.placement import Where
     from tupelo.bench.harness.record import Run
 
 
@@ -26,12 +26,7 @@ def calls(run: Run) -> Iterator[Verdict]:
                 if theirs.backend == peer and sizes in (None, (ours.parameters["bytes"],))
             ]
             most = max(ratios, key=lambda pair: pair[0], default=(0.0, ""))
-            ours = {
-                measure.parameters["bytes"]
-                for measure in run.find("rpc", "round trip", placement=where)
-                if measure.backend == OURS
-            }
-            of = len(sizes or ours)
+            of = len(sizes or payloads(run, where))
             measured = f"{digits(most[0])} x at most ({most[1]} bytes)"
             if len(ratios) < of:
                 measured += f"; {len(ratios)} of {of} payloads"
@@ -39,10 +34,17 @@ def calls(run: Run) -> Iterator[Verdict]:
                 f"a round trip, client and server {where}, against {peer}",
                 "below it at 256 bytes" if sizes else "below it at every payload",
                 measured if ratios else "-",
-                _reached(most[0] < 1, is_whole=len(ratios) >= of) if ratios else None,
+                verdict(most[0] < 1, is_whole=len(ratios) >= of) if ratios else None,
             )
 
 
-def _reached(reached: bool, *, is_whole: bool) -> bool | None:  # noqa: FBT001 - the verdict so far
-    """The verdict on a target, of which a part was not measured if not `is_whole`."""
-    return reached if is_whole or not reached else None
+def payloads(run: Run, where: Where) -> set[Any]:
+    """What was to be exchanged there: by whomever, and whether or not there was time."""
+    measured = (measure.parameters for measure in run.find("rpc", "round trip", placement=where))
+    lacking = (
+        remark.parameters
+        for remark in run.remarks
+        if remark.experiment == "rpc" and remark.parameters.get("placement") == where
+    )
+    cells = [*measured, *(parameters for parameters in lacking if "load" not in parameters)]
+    return {parameters["bytes"] for parameters in cells}

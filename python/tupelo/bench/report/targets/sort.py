@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tupelo.bench.report.beside import beside_us
-from tupelo.bench.report.targets.verdict import none_faster, over_budget
+from tupelo.bench.report.targets.verdict import gaps, none_faster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,5 +20,5 @@ def sorts(run: Run) -> Iterator[Verdict]:
     yield none_faster(
         "sizes and numbers of workers at which gRPC sorts significantly faster",
         pairs,
-        over_budget(run, "sort", "grpc"),
+        gaps(run, "sort", "response time", "grpc"),
     )

@@ -1,0 +1,306 @@
+"""What was to be reached, and where a peer is faster: also where that is not in our favour."""
+
+import pytest
+from records import SMALL, mem, run_of, total
+
+from tupelo.bench.experiments.everything import EXPERIMENTS
+from tupelo.bench.harness.record import Measure, Remark
+from tupelo.bench.report.faster import faster_peers
+from tupelo.bench.report.page import page as html_page
+from tupelo.bench.report.questions import questions
+from tupelo.bench.report.results import markdown
+from tupelo.bench.report.targets import targets
+
+
+def verdict(run, words):
+    (row,) = [row for row in targets(run).rows if words in row[0]]
+    return row
+
+
+def test_a_peer_is_compared_at_its_better_placement():
+    run = run_of(
+        *(mem("tupelo-shm", entry, 1) for entry in SMALL),
+        *(mem("redis", entry, 400, "apart") for entry in SMALL),
+        *(mem("redis", entry, 90, "together") for entry in SMALL),
+    )
+    _, _, measured, reached = verdict(run, "up to 256 bytes, against redis")
+    assert measured.startswith("90.0 x at least")
+    assert "redis together); 4 of 8 cells" in measured
+    assert reached == "**no**"
+
+
+def test_the_least_of_all_entries_decides():
+    run = run_of(
+        *(
+            mem(backend, entry, microseconds, placement, metric=metric)
+            for metric in ("put", "take")
+            for entry in SMALL
+            for backend, microseconds, placement in (
+                ("tupelo-shm", 1, "apart"),
+                ("redis", 600, "apart"),
+                ("redis", 101 if (metric, entry) == ("take", "Null") else 500, "together"),
+            )
+        )
+    )
+    _, _, measured, reached = verdict(run, "up to 256 bytes, against redis")
+    assert measured == "101 x at least (take Null, redis together)"
+    assert reached == "yes"
+    one_placement = run_of(*(m for m in run.measures if m.parameters["placement"] == "apart"))
+    _, _, measured, reached = verdict(one_placement, "up to 256 bytes, against redis")
+    assert measured.endswith("; 8 of them with it at one placement only")
+    assert reached == "too little to tell"
+
+
+def test_what_was_not_measured_is_neither_reached_nor_missed():
+    run = run_of(mem("tupelo-shm", "Null", 1))
+    assert verdict(run, "up to 256 bytes, against javaspaces")[3] == "not measured"
+
+
+def test_it_says_how_many_of_the_cells_were_measured():
+    run = run_of(mem("tupelo-shm", "Null", 1), mem("redis", "Null", 200))
+    _, _, measured, reached = verdict(run, "up to 256 bytes, against redis")
+    assert measured.startswith("200 x at least (take Null, redis apart); 1 of 8 cells")
+    assert reached == "too little to tell"
+    slower = run_of(mem("tupelo-shm", "Null", 1), mem("redis", "Null", 99))
+    assert verdict(slower, "up to 256 bytes, against redis")[3] == "**no**"
+
+
+def test_a_fuller_space_is_compared_with_the_empty_one():
+    run = run_of(
+        mem("tupelo-shm", "Integer", 1, metric="put"),
+        mem("tupelo-shm", "Integer", 1),
+        mem("tupelo-shm", "Integer", 1.2, fill=1_000_000, metric="put"),
+        mem("tupelo-shm", "Integer", 1.6, fill=1_000_000),
+    )
+    _, _, measured, reached = verdict(run, "against an empty one")
+    assert measured == "1.60 x (take Integer, 1 000 000 there); 1 of 2 within it"
+    assert reached == "**no**"
+
+
+def test_of_fuller_spaces_the_worst_entry_decides():
+    run = run_of(
+        *(mem("tupelo-shm", entry, 1) for entry in ("Integer", "key first")),
+        mem("tupelo-shm", "Integer", 1.1, fill=1_000_000),
+        mem("tupelo-shm", "key first", 1.4, fill=1_000_000),
+    )
+    _, _, measured, reached = verdict(run, "against an empty one")
+    assert measured == "1.40 x (take key first, 1 000 000 there); 2 of 2 within it"
+    assert reached == "yes"
+    cell = {"entry": "Null", "fill": 10_000, "placement": "apart"}
+    run.remarks.append(Remark("mem", "tupelo-shm", cell, "over budget", ""))
+    _, _, measured, reached = verdict(run, "against an empty one")
+    assert measured.endswith("2 of 2 within it; 2 not measured")
+    assert reached == "too little to tell"
+
+
+@pytest.mark.parametrize(("fill", "reached"), [(10_000, "too little to tell"), (1_000_000, "yes")])
+def test_the_order_of_the_fields_is_judged_in_the_fullest_space_of_the_plan(fill, reached):
+    run = run_of(*(mem("tupelo-shm", entry, 1, fill=fill) for entry in ("key first", "key last")))
+    assert verdict(run, "take by the last field")[3] == reached
+
+
+def test_what_is_asked_of_every_payload_is_open_until_all_were_measured():
+    def call(backend, payload_bytes, seconds):
+        parameters = {"bytes": payload_bytes, "placement": "apart"}
+        return Measure("rpc", backend, parameters, "round trip", "s", [seconds] * 4)
+
+    run = run_of(call("tupelo-shm", 256, 1), call("tupelo-shm", 512, 1), call("grpc", 256, 100))
+    _, _, measured, reached = verdict(run, "apart, against grpc")
+    assert measured == "0.01 x at most (256 bytes); 1 of 2 payloads"
+    assert reached == "too little to tell"
+    assert verdict(run_of(*run.measures, call("grpc", 512, 2)), "apart, against grpc")[3] == "yes"
+    lacking = Remark("rpc", "tupelo-shm", {"bytes": 1024, "placement": "apart"}, "failed", "")
+    run = run_of(*run.measures, call("grpc", 512, 2), remarks=[lacking])
+    _, _, measured, reached = verdict(run, "apart, against grpc")
+    assert measured.endswith("; 2 of 3 payloads")
+    assert reached == "too little to tell"
+
+
+def test_a_peer_that_is_significantly_faster_in_one_case_misses_the_target_and_is_listed():
+    cell = {"case": "sorting", "size": 7, "workers": 5}
+    run = run_of(*total("tupelo-shm", 1.0, **cell), *total("redis", 0.5, **cell))
+    _, _, measured, reached = verdict(run, "significantly faster in a case")
+    assert reached == "**no**"
+    assert "1 of 1 comparisons; redis case=sorting" in measured
+    text, listed = faster_peers(run)
+    assert text.startswith(
+        "In 1 of 1 comparisons of times the mean of a peer is less than ours: in 1"
+    )
+    assert listed.rows == (("cases case=sorting size=7 workers=5", "total", "redis", "2.00 x"),)
+
+
+def test_a_peer_that_is_faster_but_not_significantly_misses_no_target_but_is_listed():
+    cell = {"case": "sorting", "size": 7, "workers": 5}
+    ours = Measure("cases", "tupelo-shm", cell, "total", "s", [1.0, 2.0, 3.0, 4.0])
+    theirs = Measure("cases", "redis", cell, "total", "s", [1.1, 1.9, 2.9, 3.9])
+    run = run_of(ours, theirs)
+    assert verdict(run, "significantly faster in a case")[3] == "yes"
+    text, listed = faster_peers(run)
+    assert "in 0 significantly, in 1 not (a tilde), in 0 there are too few" in text
+    (row,) = listed.rows
+    assert row[-1] == "~1.02 x"
+    page = markdown(run, EXPERIMENTS, [])
+    assert text in page
+    assert "| redis | \\~1.02 x |" in page
+    assert text in html_page(run, EXPERIMENTS)
+
+
+def test_a_peer_that_is_faster_in_too_few_repeats_leaves_the_target_open_and_is_listed():
+    cell = {"case": "sorting", "size": 7, "workers": 5}
+    ours = Measure("cases", "tupelo-shm", cell, "total", "s", [2.0, 2.1, 2.2])
+    theirs = Measure("cases", "redis", cell, "total", "s", [1.0, 1.1, 1.2])
+    run = run_of(ours, theirs)
+    _, _, measured, reached = verdict(run, "significantly faster in a case")
+    assert measured.startswith("0 of 1 comparisons; perhaps 1 of 1 comparisons; redis")
+    assert reached == "too little to tell"
+    _, listed = faster_peers(run)
+    assert listed.rows == (("cases case=sorting size=7 workers=5", "total", "redis", "?1.91 x"),)
+
+
+@pytest.mark.parametrize(("series", "rows"), [("overlapping", 0), ("aged", 0), ("paper", 1)])
+def test_response_times_are_compared_only_where_all_have_the_same_work(series, rows):
+    ours, theirs = (
+        Measure("settle", backend, {"series": series}, "response time", "s", [seconds] * 4)
+        for backend, seconds in (("tupelo-shm", 2.0), ("redis", 1.0))
+    )
+    assert len(faster_peers(run_of(ours, theirs))[1].rows) == rows
+
+
+def test_where_coordination_is_much_we_have_to_be_faster_than_each():
+    much, little = ({"case": "ocean", "workers": n} for n in (5, 15))
+    run = run_of(
+        *total("tupelo-shm", 1.0, 0.1, **much), *total("redis", 0.9, 0.3, **much),
+        *total("tupelo-shm", 1.0, 0.1, **little), *total("redis", 0.9, 0.1, **little),
+    )  # fmt: skip
+    _, _, measured, reached = verdict(run, "is coordination")
+    assert measured == "1 of 1 comparisons; redis case=ocean workers=5"
+    assert reached == "**no**"
+
+
+@pytest.mark.parametrize("seconds", [[0.9, 2.1, 2.9, 4.2], [1.1, 1.9, 2.9, 3.9], [9.0, 9.1, 9.2]])
+def test_where_coordination_is_much_a_mean_that_can_be_by_chance_tells_nothing(seconds):
+    cell = {"case": "ocean", "workers": 5}
+    ours = [1.0, 2.0, 3.0, 4.0] if len(seconds) > 3 else [1.0, 2.0, 3.0]
+    run = run_of(
+        Measure("cases", "tupelo-shm", cell, "total", "s", ours),
+        Measure("cases", "redis", cell, "total", "s", seconds),
+        Measure("cases", "redis", cell, "coordination", "", [0.9]),
+    )
+    _, _, measured, reached = verdict(run, "is coordination")
+    assert measured == "0 of 1 comparisons; 1 can not be told"
+    assert reached == "too little to tell"
+
+
+NOT_MADE = [
+    ("over budget", {"case": "ocean", "workers": 15}, "1 not made (over budget)"),
+    ("failed", {"case": "ocean", "workers": 15}, "1 not made (failed)"),
+    ("wrong result", {"case": "ocean", "workers": 15}, "1 not made (wrong result)"),
+    ("not installed", {}, "javaspaces not installed"),
+]
+
+
+@pytest.mark.parametrize(("why", "cell", "told"), NOT_MADE)
+@pytest.mark.parametrize(("seconds", "reached"), [(2.0, "too little to tell"), (0.5, "**no**")])
+def test_one_comparison_misses_a_target_and_only_all_of_them_reach_it(
+    why, cell, told, seconds, reached
+):
+    made = {"case": "sorting", "workers": 5}
+    run = run_of(*total("tupelo-shm", 1.0, 0.3, **made), *total("redis", seconds, **made))
+    words = ("significantly faster in a case", "is coordination")
+    assert {verdict(run, each)[3] for each in words} == {"yes" if seconds > 1 else "**no**"}
+    run.remarks.append(Remark("cases", "javaspaces", cell, why, ""))
+    for each in words:
+        _, _, measured, word = verdict(run, each)
+        assert measured.endswith(f"; {told}")
+        assert word == reached
+
+
+def test_a_comparison_is_not_made_either_where_we_were_not_measured():
+    made, lacking = ({"case": "sorting", "workers": n} for n in (5, 15))
+    run = run_of(
+        *total("tupelo-shm", 1.0, **made), *total("redis", 2.0, **made),
+        *total("redis", 2.0, **lacking),
+        remarks=[
+            Remark("cases", "tupelo-shm", lacking, "over budget", ""),
+            Remark("cases", "mp-queue", made, "can not", ""),  # which nobody could ever compare
+        ],
+    )  # fmt: skip
+    _, _, measured, reached = verdict(run, "significantly faster in a case")
+    assert measured == "0 of 1 comparisons; 1 not made (over budget)"
+    assert reached == "too little to tell"
+
+
+@pytest.mark.parametrize(
+    ("curve", "measured", "reached"),
+    [
+        ({2: 60.0, 8: 100.0, 14: 90.0, 22: 79.0}, "79%", "**no**"),
+        ({2: 60.0, 8: 100.0, 14: 90.0, 22: 81.0}, "81%", "yes"),
+        ({2: 60.0, 8: 100.0, 22: 79.0}, "79%; 3 of 4 points, without 14", "**no**"),
+        ({22: 81.0}, "100%; 1 of 4 points, without 2, 8, 14", "too little to tell"),
+        (
+            {2: 60.0, 8: 100.0},
+            "with 8 clients at most; 2 of 4 points, without 14, 22",
+            "too little to tell",
+        ),
+    ],
+)
+def test_throughput_with_most_clients_is_a_share_of_the_best(curve, measured, reached):
+    run = run_of(
+        *(
+            Measure(
+                "settle", "tupelo-shm", {"series": "overlapping", "entry": "Null", "clients": q},
+                "throughput", "operations/s", [x],
+            )
+            for q, x in curve.items()
+        )
+    )  # fmt: skip
+    assert verdict(run, "22 clients")[2:] == (measured, reached)
+
+
+def visited(tuples, order, means):
+    parameters = {"case": "visits", "tuples": tuples, "search": order, "workers": 7}
+    return Measure("cases", "tupelo-shm", parameters, "visited nodes", "", means)
+
+
+@pytest.mark.parametrize(
+    ("learned", "seeds", "outcome", "reached"),
+    [
+        ([0.5] * 20, "more with 0 seeds, fewer with 20", "fewer", "yes"),
+        ([1.01, 0.99] * 10, "more with 10 seeds, fewer with 10", "no difference", "yes"),
+        ([1.01] * 20, "more with 20 seeds, fewer with 0", "more", "**no**"),
+        ([1.01] * 15 + [0.5] * 5, "more with 15 seeds, fewer with 5", "more", "**no**"),
+    ],
+)
+def test_both_orders_of_a_search_are_compared_seed_by_seed_for_each_distribution(
+    learned, seeds, outcome, reached
+):
+    in_turn = [2 + seed / 10 for seed in range(20)]
+    run = run_of(
+        visited("everywhere", "round robin", in_turn),
+        visited(
+            "everywhere",
+            "success factor",
+            [by * mean for by, mean in zip(learned, in_turn, strict=True)],
+        ),
+    )
+    _, _, measured, word = verdict(run, "tuples everywhere")
+    assert f"; {seeds}: {outcome} (p = " in measured
+    assert word == reached
+    assert verdict(run, "tuples mostly in the first")[2:] == ("-", "not measured")
+    (question,) = [q for q in questions(run, EXPERIMENTS) if "ask first" in q.title]
+    (row,) = question.tables[0].rows
+    assert row[2].startswith("2.95 (2.00 - 3.90)")
+    assert row[-2] == outcome
+    assert row[-1] == f"{seeds.split()[2]} of 20"
+    cases = next(e for e in EXPERIMENTS if e.name == "cases")
+    (p,) = cases.derive(run)
+    assert f"{p.samples[0]:.2g}" == row[5]
+    assert (p.samples[0] < 0.05) is (outcome != "no difference")
+
+
+def test_five_seeds_are_too_few_to_tell():
+    run = run_of(
+        visited("everywhere", "round robin", [1.0] * 5),
+        visited("everywhere", "success factor", [2.0] * 5),
+    )
+    assert verdict(run, "tuples everywhere")[3] == "too little to tell"
