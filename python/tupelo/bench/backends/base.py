@@ -62,7 +62,13 @@ class Schema:
         first = fields[0]
         shape = self.by_tag.get(first) if type(first) is str else None
         if shape is None:
-            shape = self.by_tag[fields[1]]
+            shape = self.by_tag.get(fields[1]) if len(fields) > 1 else None
+        if shape is None:
+            message = (
+                f"no tag of a shape in {fields!r:.100}: there are {', '.join(self.by_tag)};"
+                " a backend's own `create` calls that of `Backend` first"
+            )
+            raise ValueError(message)
         keys = shape.keys
         if not keys:
             return shape, ""
