@@ -54,7 +54,7 @@ mod waiters;
 
 pub use check::{Report, ShapeReport};
 pub use claim::dead::Obituary;
-pub use claim::{Attempt, Claim, ClaimRenewal, ClaimTerms};
+pub use claim::{Attempt, Claim, ClaimRenewal, ClaimTerms, Handle};
 pub use engine::{CreateOptions, Engine};
 pub use error::{Error, Fullness, Need};
 pub use events::subscription::{EVENT_BYTES_MAX, EVENTS_MAX, Event, Subscription};

@@ -10,6 +10,7 @@ use super::hold::{Enlisted, Hold};
 use super::lock::{Lock, Locks};
 use super::own::{Number, Own, is_beaten};
 use crate::Engine;
+use crate::at_match::Clock;
 use crate::bulk::Found;
 use crate::claim::Place;
 use crate::claim::list::List;
@@ -122,7 +123,8 @@ impl Part {
             };
             return Ok(take_at_once(&engine, &mut self.locks, (template, term), choose)?.pop());
         }
-        engine.at_match(template, (order, Purpose::Take), |section, stripe, hit, kinds| {
+        let how = (order, Purpose::Take, Clock::BeforeSearch);
+        engine.at_match(template, how, |section, stripe, hit, kinds| {
             engine.enlist(section, stripe, (hit, kinds), term)
         })
     }
@@ -153,7 +155,8 @@ impl Part {
         term: Term,
     ) -> Result<Option<(TupleCopy, Option<Lock>)>, Error> {
         let (engine, locks) = (&self.engine, &self.locks);
-        engine.at_match(template, (order, Purpose::Read), |section, stripe, hit, kinds| {
+        let how = (order, Purpose::Read, Clock::BeforeSearch);
+        engine.at_match(template, how, |section, stripe, hit, kinds| {
             let copy = TupleCopy::new(section.view(), hit.record.reference, *kinds);
             let lock = match locks.on(stripe.scope(), hit.record) {
                 Some(_) => None,
