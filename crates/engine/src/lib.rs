@@ -67,7 +67,7 @@ pub use refusable::represents;
 pub use scan::Scan;
 pub use sink::sink_once;
 pub use stat::{ClaimStat, ShapeStat, Stat, SubscriptionStat, TransactionStat};
-pub use transaction::{Abortion, Transaction};
+pub use transaction::{Abortion, End as TransactionEnd, Transaction};
 pub use waiters::Want;
 pub use waiters::bell::Bell;
 pub use waiters::wait::{Outcome, Waiter};
