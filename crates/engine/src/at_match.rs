@@ -6,13 +6,23 @@ use tupelo_tuple::TemplateRef;
 
 use crate::Engine;
 use crate::bulk::{Found as Chosen, furthest};
-use crate::error::Error;
+use crate::error::{Error, Need};
 use crate::find::{Found, Hit, Order, Purpose, Search};
 use crate::judged::has_condition;
 use crate::record;
 use crate::registry::Kinds;
 use crate::stripe::{self, Stripe};
 use crate::targets::Target;
+use crate::timers;
+
+/// When it is seen to that all has happened which is due where a match is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clock {
+    /// Before the search, by the cheap clock.
+    BeforeSearch,
+    /// If there is a match, by what is done with it: that reads the exact clock in any case ([`Need::Time`]).
+    InAct,
+}
 
 impl Engine {
     /// Runs `act` on the match that `order` asks for; `None` if nothing matches that is good for `purpose`. Does not
@@ -24,7 +34,7 @@ impl Engine {
     pub(crate) fn at_match<'e, R>(
         &'e self,
         template: &[TemplateRef<'_>],
-        (order, purpose): (Order, Purpose),
+        (order, purpose, clock): (Order, Purpose, Clock),
         mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
         if has_condition(template) {
@@ -43,7 +53,7 @@ impl Engine {
             let find = |view: &View<'e>, stripe: Stripe<'e>| {
                 search.pick(view, stripe, order, self.random_for(order))
             };
-            let (done, learn) = self.at_match_of((shape, &kinds), find, &mut act)?;
+            let (done, learn) = self.at_match_of((shape, &kinds), (find, clock), &mut act)?;
             // It may be done: that an index could not be had must not undo it.
             let _ = self.learn_if(learn, stripe::scope_of(shape), search.key.mask);
             if done.is_some() {
@@ -67,6 +77,7 @@ impl Engine {
                 let random = self.random();
                 let find =
                     |view: &View<'e>, _: Stripe<'e>| target.find(view, order, random, self.seed);
+                let find = (find, Clock::BeforeSearch);
                 let (done, _) = self.at_match_of((target.shape, &target.kinds), find, &mut act)?;
                 if done.is_some() {
                     return Ok(done);
@@ -85,14 +96,21 @@ impl Engine {
     fn at_match_of<'e, R>(
         &'e self,
         (shape, kinds): (u32, &Kinds),
-        find: impl Fn(&View<'e>, Stripe<'e>) -> Found<'e>,
+        (find, clock): (impl Fn(&View<'e>, Stripe<'e>) -> Found<'e>, Clock),
         act: &mut impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
     ) -> Result<(Option<R>, bool), Error> {
         self.retry(|| {
-            let mut section = self.enter(stripe::scope_of(shape))?;
+            let scope = stripe::scope_of(shape);
+            let mut section = match clock {
+                Clock::BeforeSearch => self.enter(scope)?,
+                Clock::InAct => Section::enter(&self.memory, scope)?,
+            };
             let stripe = Stripe::of_shape(section.view(), shape);
             let Found { hit, learn } = find(section.view(), stripe);
             let Some(hit) = hit else {
+                if clock == Clock::InAct && timers::is_behind(stripe) {
+                    return Err(Need::Time.into());
+                }
                 section.finish()?;
                 return Ok((None, learn));
             };

@@ -1,6 +1,7 @@
 //! Operations on many tuples at one moment (rules O5, O6): all stripes concerned are locked together, and
 //! one store commits everything.
 
+use smallvec::SmallVec;
 use tupelo_shm::Section;
 use tupelo_tuple::{Field, TemplateRef, TupleRef, TupleView};
 
@@ -16,6 +17,9 @@ use crate::sweep::FirstLook;
 use crate::take::take_in_hand;
 use crate::targets::{Target, TupleCopy};
 use crate::waiters::deliver::Delivery;
+
+/// Tuples that are put at one moment, with their shapes. Nearly always one where something else goes at that moment, too.
+pub(crate) type Together<'f> = SmallVec<[(Incoming<'f>, u32); 1]>;
 
 impl Engine {
     /// Stores all tuples, or none; they become visible together (rule O5). Returns how many.
@@ -52,13 +56,15 @@ impl Engine {
     pub(crate) fn all_incoming<'f>(
         &self,
         tuples: &[impl Into<TupleRef<'f>> + Copy],
-    ) -> Result<Vec<(Incoming<'f>, u32)>, Error> {
-        let checked = tuples.iter().map(|tuple| {
+    ) -> Result<Together<'f>, Error> {
+        // No iterator that may end with an error: it would move each of them from place to place.
+        let mut all = Together::with_capacity(tuples.len());
+        for tuple in tuples {
             let one = self.incoming((*tuple).into())?;
             let shape = self.shape(&one.kinds)?;
-            Ok((one, shape))
-        });
-        checked.collect()
+            all.push((one, shape));
+        }
+        Ok(all)
     }
 
     fn put_all_incoming(&self, incoming: &[(Incoming<'_>, u32)]) -> Result<(), Error> {

@@ -51,22 +51,29 @@ impl Engine {
     /// # Errors
     ///
     /// As [`Engine::put`].
+    #[inline]
     pub fn put_leased<'f>(
         &self,
         tuple: impl Into<TupleRef<'f>>,
         terms: &LeaseTerms,
     ) -> Result<Lease, Error> {
-        self.put_on_terms(tuple.into(), terms)
+        // Part of the caller, who mostly knows the kinds of the fields.
+        let mut incoming = self.incoming(tuple.into())?;
+        self.put_on_terms(&mut incoming, terms)
     }
 
-    /// As [`Engine::put_leased`]. Not generic, so that it is compiled once, here: among a caller's own functions it would be a
-    /// second user of what the compiler then makes no part of a plain put any more.
-    fn put_on_terms(&self, tuple: TupleRef<'_>, terms: &LeaseTerms) -> Result<Lease, Error> {
-        let mut incoming = self.incoming(tuple)?;
+    /// As [`Engine::put_leased`], for a tuple that was looked at. Not generic, so that it is compiled once, here: among a caller's
+    /// own functions it would be a second user of what the compiler then makes no part of a plain put any more.
+    #[inline(never)]
+    fn put_on_terms(
+        &self,
+        incoming: &mut Incoming<'_>,
+        terms: &LeaseTerms,
+    ) -> Result<Lease, Error> {
         let terms = self.terms(terms);
         incoming.terms = Some(terms);
         let shape = self.shape(&incoming.kinds)?;
-        let reference = self.put_at(&incoming, shape)?;
+        let reference = self.put_at(incoming, shape)?;
         Ok(Lease { scope: stripe::scope_of(shape), reference, number: terms.number })
     }
 

@@ -54,7 +54,7 @@ mod waiters;
 
 pub use check::{Report, ShapeReport};
 pub use claim::dead::Obituary;
-pub use claim::{Attempt, Claim, ClaimRenewal, ClaimTerms};
+pub use claim::{Attempt, Claim, ClaimRenewal, ClaimTerms, Handle};
 pub use engine::{CreateOptions, Engine};
 pub use error::{Error, Fullness, Need};
 pub use events::subscription::{EVENT_BYTES_MAX, EVENTS_MAX, Event, Subscription};
@@ -67,7 +67,7 @@ pub use refusable::represents;
 pub use scan::Scan;
 pub use sink::sink_once;
 pub use stat::{ClaimStat, ShapeStat, Stat, SubscriptionStat, TransactionStat};
-pub use transaction::{Abortion, Transaction};
+pub use transaction::{Abortion, End as TransactionEnd, Transaction};
 pub use waiters::Want;
 pub use waiters::bell::Bell;
 pub use waiters::wait::{Outcome, Waiter};

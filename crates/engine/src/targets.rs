@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 
+use smallvec::SmallVec;
 use tupelo_shm::{Section, View};
 use tupelo_tuple::{PatternRef, TemplateRef, TupleView, image};
 
@@ -211,14 +212,17 @@ impl<'t> Deref for Patterns<'t> {
 /// A copy of a tuple: what bulk operations carry from the critical section to the sink.
 pub(crate) struct TupleCopy {
     kinds: Kinds,
-    image: Vec<u8>,
+    image: Image,
     wide: bool,
 }
+
+/// An image outside of the segment, with room for that of a few numbers and words: most need no memory of their own.
+type Image = SmallVec<[u8; 64]>;
 
 impl TupleCopy {
     pub(crate) fn new(view: &View<'_>, reference: u32, kinds: Kinds) -> Self {
         let mut buffer = ImageBuffer::new();
-        let image = buffer.copy(view, reference, kinds.as_slice()).image().to_vec();
+        let image = Image::from_slice(buffer.copy(view, reference, kinds.as_slice()).image());
         let (_, wide) = record::shape_of(record::header(view, reference));
         Self { kinds, image, wide }
     }
@@ -226,7 +230,7 @@ impl TupleCopy {
     /// A copy of a tuple that is in no space.
     pub(crate) fn of(incoming: &Incoming<'_>) -> Self {
         let size = image::size(incoming.fields, 0);
-        let mut image = ImageBytes(vec![0; size.bytes]);
+        let mut image = ImageBytes(Image::from_elem(0, size.bytes));
         image::write(incoming.fields, 0, size.wide, &mut image);
         Self { kinds: incoming.kinds, image: image.0, wide: size.wide }
     }
@@ -264,8 +268,8 @@ impl TupleBuffer {
     }
 }
 
-/// An image outside of the segment.
-struct ImageBytes(Vec<u8>);
+/// Where an image is written that is in no segment.
+struct ImageBytes(Image);
 
 impl image::Write for ImageBytes {
     fn word(&mut self, index: usize, word: u64) {

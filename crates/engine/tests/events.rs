@@ -390,6 +390,51 @@ fn many_subscriptions_to_one_tuple_each_hear_of_it_b2() {
     assert!(matches!(refused, Err(Error::LimitExceeded { limit: EVENTS_MAX, .. })));
 }
 
+/// There are more sets of fixed fields than a shape files by, so many templates are compared with what they do not match.
+#[test]
+fn of_many_templates_each_hears_what_is_equal_in_the_fields_that_it_fixes_n1_m2() {
+    let engine = engine(64 << 20);
+    let ones = [
+        Field::Int(1),
+        Field::Bool(true),
+        Field::Str("more than a word"),
+        Field::Bytes(b"bytes"),
+        Field::Float(0.5),
+        Field::Null,
+    ];
+    let others = [
+        Field::Int(-1),
+        Field::Bool(false),
+        Field::Str("more than a wore"),
+        Field::Bytes(b"bytes\0"),
+        Field::Float(-0.5),
+        Field::Null,
+    ];
+    let subscriptions: Vec<Subscription> = (0..64)
+        .map(|fixed: u32| {
+            let pattern = |(index, field): (usize, &Field<'static>)| match fixed >> index & 1 {
+                1 => PatternRef::Actual(*field),
+                _ => PatternRef::Kinds(KindSet::of(field.kind())),
+            };
+            let patterns: Vec<PatternRef<'_>> = ones.iter().enumerate().map(pattern).collect();
+            subscribe(&engine, &patterns, 100)
+        })
+        .collect();
+    for different in 0..32 {
+        let field = |index: usize| [ones, others][different >> index & 1][index];
+        engine.put(&[field(0), field(1), field(2), field(3), field(4), field(5)]).unwrap();
+    }
+    for (fixed, subscription) in subscriptions.iter().enumerate() {
+        let heard = std::iter::from_fn(|| next_kind(subscription)).count();
+        let expected = (0..32).filter(|different| different & fixed == 0).count();
+        assert_eq!(heard, expected, "fixed fields {fixed:b}");
+    }
+}
+
+fn next_kind(subscription: &Subscription) -> Option<EventKind> {
+    subscription.try_next(|event| Ok::<_, Error>(event.kind)).unwrap()
+}
+
 #[test]
 fn a_wide_subscription_hears_of_shapes_that_come_later_in_one_order_n1() {
     let engine = engine(16 << 20);

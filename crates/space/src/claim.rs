@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use tupelo_engine::{ClaimRenewal, ClaimTerms, Obituary, Order, sink_once};
+use tupelo_engine::{Claim as HeldClaim, ClaimRenewal, ClaimTerms, Obituary, Order, sink_once};
 use tupelo_tuple::{TemplateRef, Tuple, TupleRef, TupleView, with_all_tuples};
 
 use crate::connect::Space;
@@ -32,8 +32,7 @@ use crate::wait::{Lifted, Outcome, Waiter, lift};
 /// ```
 #[derive(Debug)]
 pub struct Claim {
-    space: Space,
-    held: tupelo_engine::Claim,
+    held: HeldClaim<Space>,
     ttl: Duration,
     /// What appears with `done` (rule K4); as a rule nothing.
     puts: OnceLock<Mutex<Vec<Tuple>>>,
@@ -76,12 +75,13 @@ impl Space {
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<(Claim, R)>, E> {
-        let engine = self.engine()?;
+        self.engine()?; // it is open
         require_attempts(terms)?;
         let claimed = lift(|| {
-            engine.try_claim(template, order, terms, |tuple| sink(tuple).map_err(Lifted::caller))
+            let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
+            HeldClaim::begin(self, template, order, terms, sink)
         })?;
-        Ok(claimed.map(|(claim, result)| (self.claim_of(claim, terms), result)))
+        Ok(claimed.map(|(claim, result)| (Claim::new(claim, terms), result)))
     }
 
     /// Claims a match, waiting for one up to `timeout` (`None`: for ever).
@@ -126,10 +126,6 @@ impl Space {
         Ok(Waiter::new(self, self.engine()?.claimant(template, ttl)?))
     }
 
-    pub(crate) fn claim_of(&self, claim: tupelo_engine::Claim, terms: &ClaimTerms) -> Claim {
-        Claim { space: self.clone(), held: claim, ttl: terms.ttl, puts: OnceLock::new() }
-    }
-
     /// Shows the tuples whose last attempt has failed, and that match, to `sink`, with what became of them
     /// (rule K5); the oldest of each shape first.
     ///
@@ -172,16 +168,26 @@ impl Waiter {
     ) -> Result<Outcome<(Claim, R)>, E> {
         require_attempts(terms)?;
         let (space, waiter) = self.into_parts();
-        let outcome =
-            lift(|| waiter.finish_claim(terms, |tuple| sink(tuple).map_err(Lifted::caller)))?;
+        let outcome = lift(|| {
+            let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
+            waiter.finish_claim_for(&space, terms, sink)
+        })?;
         Ok(match space.outcome(outcome) {
-            Outcome::Done((claim, result)) => Outcome::Done((space.claim_of(claim, terms), result)),
+            Outcome::Done((claim, result)) => Outcome::Done((Claim::new(claim, terms), result)),
             Outcome::Waits(waiter) => Outcome::Waits(waiter),
         })
     }
 }
 
 impl Claim {
+    fn new(held: HeldClaim<Space>, terms: &ClaimTerms) -> Self {
+        Self { held, ttl: terms.ttl, puts: OnceLock::new() }
+    }
+
+    fn space(&self) -> &Space {
+        self.held.handle()
+    }
+
     /// The number of the claim: greater than that of every earlier one in the space (rule K1). What the holder
     /// writes elsewhere can carry it, so that a late writer is known.
     pub fn fence(&self) -> u64 {
@@ -200,7 +206,7 @@ impl Claim {
     ///
     /// [`Error::Misuse`] if the claim was done or aborted before; [`Error::SpaceClosed`].
     pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
-        self.space.engine()?;
+        self.space().engine()?;
         self.held.require_open()?;
         let tuple = tuple.into().to_tuple()?;
         lock(self.puts.get_or_init(Mutex::default)).push(tuple);
@@ -221,9 +227,9 @@ impl Claim {
     /// [`Space::put_all`]: nothing was put, and the tuple is still claimed. [`Error::Misuse`] if the claim was done
     /// or aborted before.
     pub fn done(&self) -> Result<(), Error> {
-        self.space.engine()?;
+        self.space().engine()?;
         let Some(puts) = self.puts.get() else { return Ok(self.held.done(&[])?) };
-        self.space.patiently(|| {
+        self.space().patiently(|| {
             let mut puts = lock(puts);
             with_all_tuples(&puts, |tuples| self.held.done(tuples))??;
             puts.clear();
@@ -238,7 +244,7 @@ impl Claim {
     ///
     /// As [`Claim::done`].
     pub fn abort(&self, reason: &str) -> Result<(), Error> {
-        self.space.engine()?;
+        self.space().engine()?;
         self.held.abort(reason)?;
         if let Some(puts) = self.puts.get() {
             lock(puts).clear();
@@ -252,7 +258,7 @@ impl Claim {
     ///
     /// [`Error::ClaimLost`] (rule K3).
     pub fn extend(&self, ttl: Option<Duration>) -> Result<(), Error> {
-        self.space.engine()?;
+        self.space().engine()?;
         Ok(self.held.extend(ttl.unwrap_or(self.ttl))?)
     }
 
@@ -274,7 +280,7 @@ impl Claim {
     pub fn keep_alive(&self) -> Result<KeepAlive, Error> {
         self.held.require_open()?;
         let renewal = Renewal { claim: self.held.renewal(), ttl: self.ttl };
-        self.space.heart().keep(renewal, self.ttl)
+        self.space().heart().keep(renewal, self.ttl)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use tupelo_engine::{CreateOptions, Engine, Limits, WhenFull};
+use tupelo_engine::{CreateOptions, Engine, Handle, Limits, WhenFull};
 use tupelo_shm::{Directory, Segment};
 
 use crate::error::Error;
@@ -62,6 +62,13 @@ pub(crate) struct Inner {
     place: Place,
     closed: AtomicBool,
     heart: Heart,
+}
+
+#[doc(hidden)]
+impl Handle for Space {
+    fn kept(&self) -> &Arc<Engine> {
+        &self.inner.engine
+    }
 }
 
 impl std::fmt::Debug for Space {

@@ -39,6 +39,7 @@ impl Space {
     /// # Errors
     ///
     /// As [`Space::put`].
+    #[inline]
     pub fn put_leased<'f>(
         &self,
         tuple: impl Into<TupleRef<'f>>,

@@ -1,10 +1,12 @@
 //! Transactions: operations on one or several spaces that take effect together, or not at all (rules X1 to X6).
 
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
-use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use tupelo_engine::Order;
+use smallvec::SmallVec;
+use tupelo_engine::{Order, TransactionEnd};
 use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
 use crate::connect::Space;
@@ -35,12 +37,14 @@ use crate::wait::{Lifted, Outcome, Waiter, Want, lift};
 /// ```
 #[derive(Debug)]
 pub struct Transaction {
-    spaces: Vec<Space>,
+    /// One, as a rule.
+    spaces: SmallVec<[Space; 1]>,
     /// Locked while one of its calls runs, and nobody waits for it.
     inner: Mutex<tupelo_engine::Transaction>,
     /// When its time is over.
-    end: Instant,
-    owner: ThreadId,
+    end: TransactionEnd,
+    /// The thread that began it, by its number.
+    owner: u64,
 }
 
 /// A space as a transaction sees it: what is there for everybody, without what the transaction has taken, and with what
@@ -59,8 +63,8 @@ impl Space {
     /// [`Error::Misuse`] if `others` are not of the same kind (all `mem://`, or all `shm://`), or one is named twice
     /// (rule X1). [`Error::LimitExceeded`] for more than 16 spaces.
     pub fn transaction(&self, others: &[&Self], ttl: Duration) -> Result<Transaction, Error> {
-        let spaces: Vec<Self> =
-            std::iter::once(self).chain(others.iter().copied()).cloned().collect();
+        let all = std::iter::once(self).chain(others.iter().copied());
+        let spaces: SmallVec<[Self; 1]> = all.cloned().collect();
         for (index, space) in spaces.iter().enumerate() {
             require_fit(&spaces[..index], space)?;
         }
@@ -69,11 +73,23 @@ impl Space {
         }
         let engines = spaces.iter().map(|space| Arc::clone(&space.inner.engine));
         let inner = tupelo_engine::Transaction::begin(engines, ttl)?;
-        // The engine's own moment, and never before it: who waits until then is told that it is over.
-        let left = inner.time_left();
-        let end = Instant::now() + left;
-        Ok(Transaction { spaces, inner: Mutex::new(inner), end, owner: thread::current().id() })
+        let end = inner.end();
+        Ok(Transaction { spaces, inner: Mutex::new(inner), end, owner: own_number() })
     }
+}
+
+/// The number of the calling thread, which no other thread of the process ever has. The standard library's number of it comes with
+/// a reference to all that is known of the thread, which is counted.
+fn own_number() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    thread_local! {
+        /// 0 until it is asked for.
+        static NUMBER: Cell<u64> = const { Cell::new(0) };
+    }
+    if NUMBER.get() == 0 {
+        NUMBER.set(LAST.fetch_add(1, Ordering::Relaxed) + 1);
+    }
+    NUMBER.get()
 }
 
 /// Refuses a space that can not change together with `spaces` before it.
@@ -163,12 +179,12 @@ impl Transaction {
 
     /// How long it may still be open.
     pub fn time_left(&self) -> Duration {
-        self.end.saturating_duration_since(Instant::now())
+        self.end.time_left()
     }
 
     /// The transaction itself, for the thread that began it.
     fn inner(&self) -> Result<MutexGuard<'_, tupelo_engine::Transaction>, Error> {
-        if thread::current().id() != self.owner {
+        if own_number() != self.owner {
             return Err(Error::Misuse {
                 problem: "this transaction belongs to the thread that began it".into(),
                 hint: Some("begin one in each thread: each of them is atomic on its own".into()),

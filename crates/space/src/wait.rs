@@ -167,7 +167,11 @@ impl<E> From<tupelo_engine::Error> for Lifted<E> {
 }
 
 /// Runs a call of the engine whose sink may fail with the caller's own error.
-#[inline]
+#[expect(
+    clippy::inline_always,
+    reason = "what is behind it is then part of who knows the template"
+)]
+#[inline(always)]
 pub(crate) fn lift<R, E: From<Error>>(call: impl FnOnce() -> Result<R, Lifted<E>>) -> Result<R, E> {
     call().map_err(|error| match error {
         Lifted::Engine(error) => Error::from(error).into(),

@@ -1,6 +1,6 @@
 //! The records of a stripe that are in somebody's hands beyond a call, or dead: lists through their extensions.
 
-use tupelo_shm::{Section, View};
+use tupelo_shm::{Section, View, Word};
 
 use crate::extension::{self, Extension, LIST_NEXT, LIST_PREVIOUS};
 use crate::record;
@@ -40,6 +40,12 @@ impl List {
         }
     }
 
+    /// Whether `reference` is the record that came last.
+    #[inline]
+    pub(crate) fn begins_with(self, stripe: Stripe<'_>, reference: u32) -> bool {
+        stripe.page().load(self.first()) == reference
+    }
+
     /// Whether a stripe has any.
     pub(crate) fn is_empty(self, stripe: Stripe<'_>) -> bool {
         stripe.page().load(self.first()) == 0
@@ -63,6 +69,25 @@ pub(crate) fn push<'m>(
         (extension.place(LIST_PREVIOUS), 0),
         (head, reference),
     ]);
+    if let Some(other) = extension_of(section.view(), first) {
+        section.set(other, LIST_PREVIOUS, reference);
+    }
+}
+
+/// As [`push`], for a record that is on no list, where its words for one mean nothing: they are filled without the log (R2).
+/// Stores three other words with it.
+pub(crate) fn push_unlisted<'m>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    list: List,
+    (reference, extension): (u32, Extension<'m>),
+    [one, two, three]: [(Word<'m>, u32); 3],
+) {
+    let head = stripe.page().place(list.first());
+    let first = head.load();
+    extension.init(LIST_NEXT, first);
+    extension.init(LIST_PREVIOUS, 0);
+    section.set_words([(head, reference), one, two, three]);
     if let Some(other) = extension_of(section.view(), first) {
         section.set(other, LIST_PREVIOUS, reference);
     }

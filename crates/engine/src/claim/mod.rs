@@ -18,8 +18,9 @@ use tupelo_shm::{Section, View, process::fork_generation};
 use tupelo_tuple::{TemplateRef, TupleView};
 
 use crate::Engine;
+use crate::at_match::Clock;
 use crate::engine::{NEXT_FENCE, space_line};
-use crate::error::Error;
+use crate::error::{Error, Need};
 use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE};
 use crate::find::{Order, Purpose};
 use crate::links;
@@ -44,9 +45,22 @@ pub struct ClaimTerms {
     pub attempts_max: Option<u32>,
 }
 
+/// What keeps an engine for a claim: a reference to it, or a handle of the caller's own that has one. So a claim counts up one
+/// reference, and not two.
+pub trait Handle {
+    /// The engine.
+    fn kept(&self) -> &Arc<Engine>;
+}
+
+impl Handle for Arc<Engine> {
+    fn kept(&self) -> &Self {
+        self
+    }
+}
+
 /// A tuple in this process's hands (rule K1). Dropped before it is settled, it gives the tuple back.
-pub struct Claim {
-    engine: Arc<Engine>,
+pub struct Claim<H: Handle = Arc<Engine>> {
+    handle: H,
     place: Place,
     attempt: u32,
     is_settled: AtomicBool,
@@ -92,7 +106,7 @@ impl Failure<'_> {
     }
 }
 
-impl std::fmt::Debug for Claim {
+impl<H: Handle> std::fmt::Debug for Claim<H> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Claim").field("place", &self.place).finish_non_exhaustive()
     }
@@ -117,41 +131,7 @@ impl Engine {
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<(Claim, R)>, E> {
-        let mut copy = TupleBuffer::new();
-        let begun =
-            self.at_match(template, (order, Purpose::Take), |section, stripe, hit, kinds| {
-                links::unlink_found(section, stripe, hit);
-                section.add(stripe.page(), HELD, 1);
-                self.begin_claim(section, stripe, (hit.record, kinds), (terms, &mut copy))
-            })?;
-        begun.map(|begun| self.pour_claim(begun, &mut copy, sink)).transpose()
-    }
-
-    /// Makes a claim of what was begun, and shows the tuple to `sink`.
-    pub(crate) fn pour_claim<R, E: From<Error>>(
-        self: &Arc<Self>,
-        begun: Begun,
-        copy: &mut TupleBuffer,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
-    ) -> Result<(Claim, R), E> {
-        let Begun { place, attempt, is_copied } = begun;
-        let is_settled = AtomicBool::new(false);
-        let (engine, fork_generation) = (Arc::clone(self), fork_generation());
-        let claim = Claim { engine, place, attempt, is_settled, fork_generation };
-        if !is_copied {
-            self.copy_claimed(place, copy)?;
-        }
-        match sink(copy.view()) {
-            Ok(result) => Ok((claim, result)),
-            Err(error) => {
-                claim.is_settled.store(true, Ordering::Relaxed);
-                // A claim that was lost meanwhile is back already.
-                match self.release_claim(place) {
-                    Ok(()) | Err(Error::ClaimLost { .. }) => Err(error),
-                    Err(failed) => Err(failed.into()),
-                }
-            }
-        }
+        Claim::begin(self, template, order, terms, sink)
     }
 
     /// Copies a large tuple that was claimed, without the lock, and then looks whether it still is.
@@ -164,6 +144,10 @@ impl Engine {
     }
 
     /// Claims a record that is in no list, and counted as held. Copies it if it is short.
+    ///
+    /// # Errors
+    ///
+    /// [`Need`], also if something has to happen first in the stripe.
     #[inline]
     pub(crate) fn begin_claim<'m>(
         &'m self,
@@ -172,7 +156,11 @@ impl Engine {
         (record, kinds): (Record<'m>, &Kinds),
         (terms, copy): (&ClaimTerms, &mut TupleBuffer),
     ) -> Result<Begun, Error> {
-        let end_ms = timers::moment_in(terms.ttl);
+        let (now_ms, end_ms) = timers::now_and_in(terms.ttl);
+        if timers::is_behind_at(stripe, now_ms) {
+            // What was found may be a tuple whose time is over.
+            return Err(Need::Time.into());
+        }
         let (fence, extension) =
             self.hold_until(section, stripe, (record, List::Claimed), end_ms)?;
         // Means nothing to anybody until the section is over (R2).
@@ -196,23 +184,81 @@ impl Engine {
     ) -> Result<(u64, Extension<'m>), Error> {
         let Record { reference, header } = record;
         let extension = extension::ensure(section, &self.layout, stripe, header)?;
-        let view = self.memory.view();
-        let fence = space_line(&view).double(NEXT_FENCE).fetch_add(1, Ordering::Relaxed) + 1;
+        let counter = space_line(section.view()).double(NEXT_FENCE);
+        let fence = counter.fetch_add(1, Ordering::Relaxed) + 1;
         // Meaningless until the record is listed (R2).
         extension.init64(FENCE, fence);
         self.begin_hold(section, stripe, extension, end_ms)?;
-        list::push(section, stripe, list, (reference, extension));
         let holder = section.thread().participant() + 1;
-        section.set_words([
+        let stores = [
             (header.place(SHAPE), links::unmarked(header)),
             (header.place(STATE), list.state()),
             (header.place(HOLDER), holder),
-        ]);
+        ];
+        list::push_unlisted(section, stripe, list, (reference, extension), stores);
         Ok((fence, extension))
     }
 }
 
-impl Claim {
+impl<H: Handle + Clone> Claim<H> {
+    /// As [`Engine::try_claim`], in the space of `handle`, which the claim keeps.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::try_claim`].
+    #[inline]
+    pub fn begin<R, E: From<Error>>(
+        handle: &H,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        terms: &ClaimTerms,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<(Self, R)>, E> {
+        let engine = &**handle.kept();
+        let mut copy = TupleBuffer::new();
+        let how = (order, Purpose::Take, Clock::InAct);
+        let begun = engine.at_match(template, how, |section, stripe, hit, kinds| {
+            links::unlink_found(section, stripe, hit);
+            section.add(stripe.page(), HELD, 1);
+            engine.begin_claim(section, stripe, (hit.record, kinds), (terms, &mut copy))
+        })?;
+        begun.map(|begun| Self::pour(handle, begun, &mut copy, sink)).transpose()
+    }
+
+    /// Makes a claim of what was begun, and shows the tuple to `sink`.
+    pub(crate) fn pour<R, E: From<Error>>(
+        handle: &H,
+        begun: Begun,
+        copy: &mut TupleBuffer,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<(Self, R), E> {
+        let Begun { place, attempt, is_copied } = begun;
+        let is_settled = AtomicBool::new(false);
+        let (handle, fork_generation) = (handle.clone(), fork_generation());
+        let claim = Self { handle, place, attempt, is_settled, fork_generation };
+        if !is_copied {
+            claim.handle.kept().copy_claimed(place, copy)?;
+        }
+        match sink(copy.view()) {
+            Ok(result) => Ok((claim, result)),
+            Err(error) => {
+                claim.is_settled.store(true, Ordering::Relaxed);
+                // A claim that was lost meanwhile is back already.
+                match claim.handle.kept().release_claim(place) {
+                    Ok(()) | Err(Error::ClaimLost { .. }) => Err(error),
+                    Err(failed) => Err(failed.into()),
+                }
+            }
+        }
+    }
+}
+
+impl<H: Handle> Claim<H> {
+    /// What it keeps its engine by.
+    pub fn handle(&self) -> &H {
+        &self.handle
+    }
+
     /// The number of the claim, which is greater than that of every earlier one in the space (rule K1).
     pub fn fence(&self) -> u64 {
         self.place.fence
@@ -229,7 +275,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl<H: Handle> Drop for Claim<H> {
     fn drop(&mut self) {
         if self.is_own() && !self.is_settled.load(Ordering::Relaxed) {
             // If this fails, the claim was lost, or the space says so at the next call.

@@ -8,7 +8,7 @@ use tupelo_shm::{Section, View, process::fork_generation};
 use tupelo_tuple::{Kind, TupleRef};
 
 use super::list::{self, List};
-use super::{Attempt, Claim, Failure, Place, history, holder_pid, kinds_of};
+use super::{Attempt, Claim, Failure, Handle, Place, history, holder_pid, kinds_of};
 use crate::Engine;
 use crate::blocks;
 use crate::error::Error;
@@ -23,7 +23,7 @@ use crate::take::count_take;
 use crate::timers::{self, wheel};
 use crate::waiters::{chain, deliver::Delivery};
 
-impl Claim {
+impl<H: Handle> Claim<H> {
     /// Consumes the tuple, and stores `puts` at the same moment (rules K2, K4).
     ///
     /// # Errors
@@ -32,14 +32,14 @@ impl Claim {
     /// [`Engine::put_all`]: nothing was stored, and the tuple is still claimed.
     pub fn done(&self, puts: &[TupleRef<'_>]) -> Result<(), Error> {
         self.require_open()?;
+        let engine = self.engine();
         if puts.is_empty() {
-            let engine = &self.engine;
             self.settled(engine.with_claim(self.place, |section, stripe, record| {
                 engine.end_claim(section, stripe, record)?;
                 engine.free_claimed(section, stripe, record)
             }))
         } else {
-            self.settled(self.engine.done_with(self.place, puts))
+            self.settled(engine.done_with(self.place, puts))
         }
     }
 
@@ -50,7 +50,7 @@ impl Claim {
     /// As [`Claim::done`].
     pub fn abort(&self, reason: &str) -> Result<(), Error> {
         self.require_open()?;
-        self.settled(self.engine.abort_claim(self.place, &Failure::Abort { reason }))
+        self.settled(self.engine().abort_claim(self.place, &Failure::Abort { reason }))
     }
 
     /// Lets the claim run for `ttl` from now (rule K2).
@@ -60,13 +60,17 @@ impl Claim {
     /// [`Error::ClaimLost`] (rule K3).
     pub fn extend(&self, ttl: Duration) -> Result<(), Error> {
         self.require_open()?;
-        self.engine.extend_claim(self.place, ttl)
+        self.engine().extend_claim(self.place, ttl)
     }
 
     /// What extends the claim without this handle, for as long as it holds.
     pub fn renewal(&self) -> ClaimRenewal {
         let Self { place, fork_generation, .. } = *self;
-        ClaimRenewal { engine: Arc::clone(&self.engine), place, fork_generation }
+        ClaimRenewal { engine: Arc::clone(self.handle.kept()), place, fork_generation }
+    }
+
+    fn engine(&self) -> &Engine {
+        self.handle.kept()
     }
 
     /// Whether this handle still has to settle the claim.
@@ -156,9 +160,11 @@ impl Engine {
         list: List,
     ) -> Option<(Record<'m>, u64)> {
         let stripe = Stripe::of_scope(view, place.scope);
-        // Its block may be something else by now, and its words anything: they are looked at one after the other.
-        let is_held = blocks::begins_at(view, &self.layout, stripe, place.reference)
-            && blocks::start(view, place.reference).load(STATE) == list.state();
+        // What came last is there. Another's block may be something else by now, and its words anything: they are looked at
+        // one after the other.
+        let is_held = list.begins_with(stripe, place.reference)
+            || blocks::begins_at(view, &self.layout, stripe, place.reference)
+                && blocks::start(view, place.reference).load(STATE) == list.state();
         let record = is_held.then(|| record::at(view, place.reference))?;
         let extension = extension::of_any(view, &self.layout, record.header)?;
         Some((record, extension.load64(FENCE)))
@@ -198,18 +204,27 @@ impl Engine {
         stripe: Stripe<'m>,
         record: Record<'m>,
     ) -> Result<Delivery, Error> {
-        // Only those who watch removals need its kinds.
-        let told = if chain::watching_removals(section, stripe) {
-            let kinds = kinds_of(self, section.view(), record.header)?;
-            let taken = (record.reference, EventKind::Take);
-            self.told_of_removal(section, stripe, taken, kinds.as_slice())?
-        } else {
-            Delivery::default()
-        };
+        let told = self.told_of_end(section, stripe, record)?;
         section.add(stripe.page(), HELD, -1);
         self.free_record_at(section, stripe, record)?;
         count_take(stripe);
         Ok(told)
+    }
+
+    /// As [`Engine::told_of_removal`], of a record whose holder consumes it. Only those who watch removals need its kinds.
+    #[inline]
+    pub(crate) fn told_of_end<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+    ) -> Result<Delivery, Error> {
+        if !chain::watching_removals(section, stripe) {
+            return Ok(Delivery::default());
+        }
+        let kinds = kinds_of(self, section.view(), record.header)?;
+        let taken = (record.reference, EventKind::Take);
+        self.told_of_removal(section, stripe, taken, kinds.as_slice())
     }
 
     /// Consumes a claimed tuple and stores others, at one moment (rule K4).
@@ -243,9 +258,7 @@ impl Engine {
         self.end_claim(&mut section, stripe, record)?;
         // Its place in a limited space is free for what follows.
         section.add(stripe.page(), HELD, -1);
-        let kinds = kinds_of(self, section.view(), record.header)?;
-        let taken = (record.reference, EventKind::Take);
-        let mut wakes = self.told_of_removal(&mut section, stripe, taken, kinds.as_slice())?;
+        let mut wakes = self.told_of_end(&mut section, stripe, record)?;
         wakes.join(self.store_all(&mut section, incoming)?);
         // Frees last: a block that this section frees must not be filled in it again.
         step::begin(&section)?;

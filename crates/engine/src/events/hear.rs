@@ -6,6 +6,7 @@ use super::EventKind;
 use super::ring::{APPEND_WORDS, Appended, Ring, scope_of};
 use crate::Engine;
 use crate::error::Error;
+use crate::record;
 use crate::step;
 use crate::waiters::{HEARS, LINKED, STATE, cell};
 
@@ -41,6 +42,7 @@ pub(crate) fn write_down(
     (reference, kind): (u32, EventKind),
     wakes: &mut Vec<u32>,
 ) -> Result<(), Error> {
+    let record = record::at(section.view(), reference);
     for number in listeners.all() {
         step::beyond(section, APPEND_WORDS)?;
         let cell = cell(section.view(), number);
@@ -52,7 +54,7 @@ pub(crate) fn write_down(
             return Ok(());
         }
         let before = section.focus(scope);
-        let appended = ring.append(section, number, reference, kind);
+        let appended = ring.append(section, number, record, kind);
         section.focus(before);
         if appended? == Appended::First {
             wakes.push(number);

@@ -23,7 +23,7 @@ use tupelo_shm::{CopyBuffer, GRANULE, Section, Span, View};
 
 use super::EventKind;
 use crate::error::{Error, Need};
-use crate::record;
+use crate::record::{self, Record};
 use crate::timers::wheel::{halves, set64};
 use crate::waiters::{Cell, RING, SCOPE};
 
@@ -163,8 +163,8 @@ impl<'m> Ring<'m> {
         self.words.load64(DROPPED)
     }
 
-    /// Appends an event of the record at `reference`; the oldest are dropped if there are too many. One that is larger
-    /// than the ring is missed. The section is directed to the lock of the ring.
+    /// Appends an event of a record; the oldest are dropped if there are too many. One that is larger than the ring is
+    /// missed. The section is directed to the lock of the ring.
     ///
     /// # Errors
     ///
@@ -173,15 +173,14 @@ impl<'m> Ring<'m> {
         self,
         section: &mut Section<'m>,
         number: u32,
-        reference: u32,
+        record: Record<'_>,
         kind: EventKind,
     ) -> Result<Appended, Error> {
-        let header = record::header(section.view(), reference);
-        let image_bytes = record::image_bytes(header).next_multiple_of(8);
+        let image_bytes = record::image_bytes(record.header).next_multiple_of(8);
         let size = u32::try_from(EVENT_BYTES as usize + image_bytes).unwrap_or(u32::MAX);
         let before = self.extent();
         if size > self.bytes {
-            self.miss(section, header.load(record::IMAGE_BYTES));
+            self.miss(section, record.header.load(record::IMAGE_BYTES));
             return Ok(if before.count == 0 { Appended::First } else { Appended::Behind });
         }
         let seen = self.seen(section);
@@ -201,7 +200,7 @@ impl<'m> Ring<'m> {
         if skips {
             self.size_word(section.view(), extent.tail).init(BYTES, 0);
         }
-        self.write(section.view(), (place, size), reference, kind);
+        self.write(section.view(), (place, size), record, kind);
         let head = if extent.count == 0 { place } else { extent.head };
         let after = Extent { head, tail: place + size, count: extent.count + 1 };
         self.store(section, (before, after), dropped);
@@ -379,8 +378,13 @@ impl<'m> Ring<'m> {
     }
 
     /// Writes an event where nothing is.
-    fn write(self, view: &View<'m>, (place, size): (u32, u32), reference: u32, kind: EventKind) {
-        let header = record::header(view, reference);
+    fn write(
+        self,
+        view: &View<'m>,
+        (place, size): (u32, u32),
+        Record { reference, header }: Record<'_>,
+        kind: EventKind,
+    ) {
         let (shape, wide) = record::shape_of(header);
         let event: Event<'m> = self.window(view, place);
         event.init(BYTES, size);

@@ -90,6 +90,14 @@ fn has_come(due_ms: u64) -> bool {
         && due_ms <= now_ms()
 }
 
+/// Whether something is due in `stripe`, by who has looked at the exact clock.
+#[inline]
+pub(crate) fn is_behind_at(stripe: Stripe<'_>, now_ms: u64) -> bool {
+    let due_ms = stripe.page().load64(DUE_MS);
+    // What the cheap clock does not know of yet, nobody would let happen.
+    due_ms != 0 && due_ms <= now_ms && is_behind(stripe)
+}
+
 /// Whether something is due in `stripe`. For readers without the lock, who look before they believe what they found.
 #[inline(always)]
 pub(crate) fn is_behind(stripe: Stripe<'_>) -> bool {

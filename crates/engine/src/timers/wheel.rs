@@ -191,23 +191,28 @@ pub(crate) fn is_armed(extension: Extension<'_>) -> bool {
 
 /// Where a timer goes.
 #[derive(Clone, Copy)]
-struct Place {
+struct Place<'m> {
     slot: u32,
-    /// The first of the slot until now, 0 if there is none.
-    first: u32,
+    /// The first of the slot until now, if there is one.
+    first: Option<Timer<'m>>,
     /// The last of the slot until now; of an empty one, the timer itself.
     last: u32,
 }
 
 /// The place of the timer of the record at `reference`; `None` if the slot is damaged.
 #[inline]
-fn place_for(view: &View<'_>, wheel: Wheel<'_>, reference: u32, due_ms: u64) -> Option<Place> {
+fn place_for<'m>(
+    view: &View<'m>,
+    wheel: Wheel<'m>,
+    reference: u32,
+    due_ms: u64,
+) -> Option<Place<'m>> {
     let slot = slot_for(wheel.load64(TIME), due_ms);
-    let first = wheel.load(head(slot));
-    let last = match first {
-        0 => reference,
-        first => timer(view, first).load(PREVIOUS),
+    let first = match wheel.load(head(slot)) {
+        0 => None,
+        first => Some(timer(view, first)),
     };
+    let last = first.map_or(reference, |first| first.load(PREVIOUS));
     if last == 0 {
         // A first timer that knows of no last one.
         view.violate();
@@ -232,18 +237,19 @@ fn link<'m>(section: &mut Section<'m>, wheel: Wheel<'m>, reference: u32, due_ms:
 
 /// Makes a timer, which knows its place, the last of its slot.
 #[inline]
-fn enter<'m>(section: &mut Section<'m>, wheel: Wheel<'m>, place: Place, reference: u32) {
+fn enter<'m>(section: &mut Section<'m>, wheel: Wheel<'m>, place: Place<'m>, reference: u32) {
     let Place { slot, first, last } = place;
-    if first == 0 {
-        let (word, bit) = bit(slot);
-        section.set_words([
-            (wheel.place(head(slot)), reference),
-            (wheel.place(word), wheel.load(word) | bit),
-        ]);
-    } else {
-        let (first, last) = (self::timer(section.view(), first), self::timer(section.view(), last));
-        section.set_words([(first.place(PREVIOUS), reference), (last.place(NEXT), reference)]);
-    }
+    let stores = match first {
+        None => {
+            let (word, bit) = bit(slot);
+            [(wheel.place(head(slot)), reference), (wheel.place(word), wheel.load(word) | bit)]
+        }
+        Some(first) => {
+            let last = self::timer(section.view(), last);
+            [(first.place(PREVIOUS), reference), (last.place(NEXT), reference)]
+        }
+    };
+    section.set_words(stores);
 }
 
 /// Disarms the timer of a record, if it is armed.

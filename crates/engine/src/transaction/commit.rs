@@ -3,15 +3,15 @@
 
 use smallvec::SmallVec;
 use tupelo_shm::{Section, commit_together};
+use tupelo_tuple::TupleRef;
 
 use super::part::Part;
 use super::{Few, State, Transaction};
 use crate::Engine;
+use crate::bulk::Together;
+use crate::claim::Place;
 use crate::claim::list::List;
-use crate::claim::{Place, kinds_of};
 use crate::error::Error;
-use crate::events::EventKind;
-use crate::put::Incoming;
 use crate::record;
 use crate::step;
 use crate::stripe::{self, HELD, Stripe};
@@ -21,7 +21,7 @@ use crate::waiters::deliver::Delivery;
 /// What changes in one space.
 struct Change<'a> {
     part: &'a Part,
-    incoming: Vec<(Incoming<'a>, u32)>,
+    incoming: Together<'a>,
     /// Of everything that it touches, ascending.
     shapes: SmallVec<[u32; 2]>,
 }
@@ -35,43 +35,55 @@ impl Transaction {
     /// [`Error::Aborted`] if the lease has ended: nothing happened. As [`Engine::put_all`], for any of the spaces:
     /// nothing happened yet, and the transaction is open.
     pub fn commit(&mut self) -> Result<(), Error> {
-        self.require_open()?;
+        // Whether its lease has ended is asked when all is locked.
+        self.require_own_and_open()?;
         let mut parts: Few<&Part> = self.parts.iter().filter(|part| !part.is_idle()).collect();
         // Always in the same order, whoever commits, so that no two wait for each other.
         parts.sort_by_key(|part| part.engine.segment().identity().uuid);
-        let Some(wakes) = commit_parts(&parts, self.term.end_ms)? else {
-            drop(parts);
-            return Err(self.run_out()?);
+        let is_done = match &parts[..] {
+            [alone] => commit_alone(alone, self.term.end_ms)?,
+            several => commit_parts(several, self.term.end_ms)?,
         };
-        for (delivery, part) in wakes.into_iter().zip(&parts) {
-            delivery.wake(&part.engine);
-        }
         drop(parts);
+        if !is_done {
+            return Err(self.run_out()?);
+        }
         self.state = State::Committed;
         self.parts.clear();
         Ok(())
     }
 }
 
-/// Commits, as often as something is missing; `None` if something was lost before.
-fn commit_parts(parts: &[&Part], end_ms: u64) -> Result<Option<Few<Delivery>>, Error> {
+/// Commits what was done in one space: nothing elsewhere has to come with it. Returns whether nothing was lost before.
+fn commit_alone(part: &Part, end_ms: u64) -> Result<bool, Error> {
+    let fields = part.own.fields();
+    let refs = part.own.refs(&fields);
+    let change = Change::new(part, &refs)?;
+    let engine = &*part.engine;
+    let commit = || -> Result<Option<Delivery>, Error> {
+        let mut section = change.enter()?;
+        if timers::is_past(end_ms) {
+            return Ok(None);
+        }
+        let delivery = change.apply(&mut section)?;
+        if delivery.is_some() {
+            section.finish()?;
+        }
+        Ok(delivery)
+    };
+    let puts = change.puts();
+    let done = engine.making_room((&puts, part.holds.len()), || engine.retry(commit))?;
+    let Some(delivery) = done else { return Ok(false) };
+    delivery.wake(engine);
+    Ok(true)
+}
+
+/// Commits, as often as something is missing. Returns whether nothing was lost before.
+fn commit_parts(parts: &[&Part], end_ms: u64) -> Result<bool, Error> {
     let fields: Few<_> = parts.iter().map(|part| part.own.fields()).collect();
     let refs: Few<_> =
         parts.iter().zip(&fields).map(|(part, fields)| part.own.refs(fields)).collect();
-    let changes = parts.iter().zip(&refs).map(|(part, refs)| {
-        let mut incoming = part.engine.all_incoming(refs)?;
-        for (one, _) in incoming.iter_mut().take(part.holds.len()) {
-            // It comes for one that goes.
-            one.takes_room = false;
-        }
-        let held = part.held().chain(part.locks.all().map(|lock| &lock.place));
-        let held = held.map(|place| stripe::shape_of(place.scope));
-        let mut shapes: SmallVec<[u32; 2]> =
-            incoming.iter().map(|(_, shape)| *shape).chain(held).collect();
-        shapes.sort_unstable();
-        shapes.dedup();
-        Ok(Change { part, incoming, shapes })
-    });
+    let changes = parts.iter().zip(&refs).map(|(part, refs)| Change::new(part, refs));
     let changes: Few<Change<'_>> = changes.collect::<Result<_, Error>>()?;
     loop {
         match commit_once(&changes, end_ms) {
@@ -79,7 +91,11 @@ fn commit_parts(parts: &[&Part], end_ms: u64) -> Result<Option<Few<Delivery>>, E
                 for change in &changes {
                     change.part.engine.return_log_reserve();
                 }
-                return Ok(done);
+                let Some(wakes) = done else { return Ok(false) };
+                for (delivery, part) in wakes.into_iter().zip(parts) {
+                    delivery.wake(&part.engine);
+                }
+                return Ok(true);
             }
             Err((index, Error::Need(need))) => changes[index].part.engine.provide(need)?,
             Err((index, Error::SpaceFull(full))) => {
@@ -101,9 +117,8 @@ fn make_room(changes: &[Change<'_>], index: usize) -> Result<bool, Error> {
             return Ok(false);
         }
     }
-    let Change { part, incoming, .. } = &changes[index];
-    let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
-    part.engine.makes_room(&shapes, part.holds.len())
+    let change = &changes[index];
+    change.part.engine.makes_room(&change.puts(), change.part.holds.len())
 }
 
 /// One attempt. An error comes with the number of the change that it concerns.
@@ -111,12 +126,12 @@ fn commit_once(
     changes: &[Change<'_>],
     end_ms: u64,
 ) -> Result<Option<Few<Delivery>>, (usize, Error)> {
-    let is_alone = changes.len() == 1;
     let mut sections: Few<Section<'_>> = Few::with_capacity(changes.len());
     for (index, change) in changes.iter().enumerate() {
-        sections.push(change.enter(is_alone).map_err(|error| (index, error))?);
+        let section = change.part.engine.lock_entirely(&change.shapes);
+        sections.push(section.map_err(|error| (index, error))?);
     }
-    if end_ms <= timers::now_ms() {
+    if timers::is_past(end_ms) {
         return Ok(None);
     }
     let mut wakes = Few::new();
@@ -126,25 +141,41 @@ fn commit_once(
             None => return Ok(None),
         }
     }
-    if let [alone] = &mut sections[..] {
-        alone.commit().map_err(|error| (0, error.into()))?;
-    } else {
-        commit_together(&mut sections).map_err(|(index, error)| (index, error.into()))?;
-    }
+    commit_together(&mut sections).map_err(|(index, error)| (index, error.into()))?;
     Ok(Some(wakes))
 }
 
 impl<'a> Change<'a> {
-    /// Locks all that it touches.
-    fn enter(&self, is_alone: bool) -> Result<Section<'a>, Error> {
+    /// What `part` has done, where `refs` are what it puts.
+    fn new(part: &'a Part, refs: &[TupleRef<'a>]) -> Result<Self, Error> {
+        let mut incoming = part.engine.all_incoming(refs)?;
+        for (one, _) in incoming.iter_mut().take(part.holds.len()) {
+            // It comes for one that goes.
+            one.takes_room = false;
+        }
+        let held = part.held().chain(part.locks.all().map(|lock| &lock.place));
+        let held = held.map(|place| stripe::shape_of(place.scope));
+        let mut shapes: SmallVec<[u32; 2]> =
+            incoming.iter().map(|(_, shape)| *shape).chain(held).collect();
+        shapes.sort_unstable();
+        shapes.dedup();
+        Ok(Self { part, incoming, shapes })
+    }
+
+    /// The shapes of what it puts, tuple by tuple.
+    fn puts(&self) -> SmallVec<[u32; 2]> {
+        self.incoming.iter().map(|(_, shape)| *shape).collect()
+    }
+
+    /// Locks all that it touches, if nothing else is to be locked.
+    fn enter(&self) -> Result<Section<'a>, Error> {
         let engine: &'a Engine = &self.part.engine;
-        if is_alone {
-            match engine.lock_all(self.shapes.iter().copied())? {
-                Some(section) => Ok(section),
-                None => unreachable!("a part that is not idle touches a shape"),
-            }
-        } else {
-            engine.lock_entirely(&self.shapes)
+        if let [alone] = self.shapes[..] {
+            return engine.enter(stripe::scope_of(alone));
+        }
+        match engine.lock_all(self.shapes.iter().copied())? {
+            Some(section) => Ok(section),
+            None => unreachable!("a part that is not idle touches a shape"),
         }
     }
 
@@ -153,22 +184,20 @@ impl<'a> Change<'a> {
         let engine: &'a Engine = &self.part.engine;
         let locks = self.part.locks.oldest_first();
         let locks = || locks.iter().map(|lock| lock.place);
-        let mut holds = self.part.held();
-        if !holds.all(|place| engine.is_held(section, *place, List::Enlisted))
-            || !locks().all(|place| engine.is_held(section, place, List::Locks))
-        {
+        if !locks().all(|place| engine.is_held(section, place, List::Locks)) {
             return Ok(None);
         }
         let mut wakes = Delivery::default();
         for place in self.part.held() {
             let stripe = begin(section, *place)?;
-            let record = record::at(section.view(), place.reference);
+            let held = engine.held_at(section.view(), *place, List::Enlisted);
+            let Some((record, _)) = held.filter(|(_, fence)| *fence == place.fence) else {
+                return Ok(None);
+            };
             engine.end_hold(section, stripe, (record, List::Enlisted))?;
             // Its place in a limited space is free for what follows.
             section.add(stripe.page(), HELD, -1);
-            let kinds = kinds_of(engine, section.view(), record.header)?;
-            let taken = (place.reference, EventKind::Take);
-            wakes.join(engine.told_of_removal(section, stripe, taken, kinds.as_slice())?);
+            wakes.join(engine.told_of_end(section, stripe, record)?);
         }
         for place in locks() {
             let stripe = begin(section, place)?;

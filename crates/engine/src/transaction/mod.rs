@@ -49,6 +49,19 @@ pub(crate) struct Term {
     number: u32,
 }
 
+/// The moment at which the lease of a transaction ends.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    end_ms: u64,
+}
+
+impl End {
+    /// How long it is until then. Who waits for so long is told that the transaction is over.
+    pub fn time_left(self) -> Duration {
+        timers::exact_time_until(self.end_ms)
+    }
+}
+
 /// How many transactions this process, or those that it was forked from, has begun, modulo 2^32.
 static BEGUN: AtomicU32 = AtomicU32::new(0);
 
@@ -116,9 +129,9 @@ impl Transaction {
         Ok(Self { parts, ttl, begin_ms, term, state, fork_generation })
     }
 
-    /// How long it may still be open. When that has passed, every call says that it is over.
-    pub fn time_left(&self) -> Duration {
-        timers::exact_time_until(self.term.end_ms)
+    /// When every call says that it is over.
+    pub fn end(&self) -> End {
+        End { end_ms: self.term.end_ms }
     }
 
     /// Whether it was neither committed nor aborted, nor found to be over.

@@ -3,7 +3,8 @@
 //! It is kept by shape, as a space keeps its tuples, and found as there: where templates fix fields, by the hash of those
 //! fields, once there are enough tuples for that to pay. So a transaction may put and take thousands of its own.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Index as At;
 
 use smallvec::SmallVec;
 use tupelo_tuple::{Field, PatternRef, TemplateRef, TupleRef};
@@ -27,9 +28,8 @@ pub(super) type Fields<'f> = SmallVec<[Field<'f>; 4]>;
 
 /// The tuples, oldest first.
 pub(super) struct Own {
-    /// In boxes, since a map makes room for eleven at once: most transactions put few.
-    all: BTreeMap<Number, Box<One>>,
-    shapes: Vec<OfShape>,
+    all: Ascending<One>,
+    shapes: Few<OfShape>,
     next: Number,
     seed: u64,
 }
@@ -44,25 +44,83 @@ struct One {
 struct OfShape {
     kinds: Kinds,
     signature: u64,
-    numbers: BTreeSet<Number>,
+    numbers: Ascending<()>,
     indexes: Vec<Index>,
 }
 
 /// Tuples of a shape by the hash of some of their fields.
 struct Index {
     mask: u32,
-    tags: HashMap<u32, BTreeSet<Number>>,
+    tags: HashMap<u32, Ascending<()>>,
+}
+
+/// Values by number, each inserted with a greater one than those before. One alone needs no memory of its own: most transactions
+/// put one tuple, and a map makes room for eleven at once.
+struct Ascending<V> {
+    /// It came when nothing was there, so it is older than all others.
+    first: Option<(Number, V)>,
+    others: BTreeMap<Number, V>,
+}
+
+impl<V> Ascending<V> {
+    const fn new() -> Self {
+        Self { first: None, others: BTreeMap::new() }
+    }
+
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.others.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn insert(&mut self, number: Number, value: V) {
+        if self.is_empty() {
+            self.first = Some((number, value));
+        } else {
+            self.others.insert(number, value);
+        }
+    }
+
+    fn remove(&mut self, number: Number) -> Option<V> {
+        match self.first.take_if(|(first, _)| *first == number) {
+            Some((_, value)) => Some(value),
+            None => self.others.remove(&number),
+        }
+    }
+
+    fn numbers(&self) -> impl DoubleEndedIterator<Item = Number> {
+        let first = self.first.as_ref().map(|(number, _)| *number);
+        first.into_iter().chain(self.others.keys().copied())
+    }
+
+    fn values(&self) -> impl Iterator<Item = &V> {
+        let first = self.first.as_ref().map(|(_, value)| value);
+        first.into_iter().chain(self.others.values())
+    }
+}
+
+impl<V> At<Number> for Ascending<V> {
+    type Output = V;
+
+    fn index(&self, number: Number) -> &V {
+        match &self.first {
+            Some((first, value)) if *first == number => value,
+            _ => &self.others[&number],
+        }
+    }
 }
 
 impl Own {
     pub(super) fn new(seed: u64) -> Self {
-        Self { all: BTreeMap::new(), shapes: Vec::new(), next: 0, seed }
+        Self { all: Ascending::new(), shapes: Few::new(), next: 0, seed }
     }
 
     pub(super) fn put(&mut self, incoming: &Incoming<'_>) {
         let shape = self.shape_of(&incoming.kinds);
         self.shapes[shape].add(self.next, incoming.fields, self.seed);
-        self.all.insert(self.next, Box::new(One { copy: TupleCopy::of(incoming), shape }));
+        self.all.insert(self.next, One { copy: TupleCopy::of(incoming), shape });
         self.next += 1;
     }
 
@@ -70,7 +128,7 @@ impl Own {
         let signature = kinds.signature();
         let is_it = |shape: &OfShape| shape.signature == signature && shape.kinds.are(kinds);
         self.shapes.iter().position(is_it).unwrap_or_else(|| {
-            let (numbers, indexes) = (BTreeSet::new(), Vec::new());
+            let (numbers, indexes) = (Ascending::new(), Vec::new());
             self.shapes.push(OfShape { kinds: *kinds, signature, numbers, indexes });
             self.shapes.len() - 1
         })
@@ -82,12 +140,12 @@ impl Own {
 
     /// One that is there.
     pub(super) fn get(&self, number: Number) -> &TupleCopy {
-        &self.all[&number].copy
+        &self.all[number].copy
     }
 
     /// Takes one out: it was put and taken, and nobody ever hears of it (rules X2, X7).
     pub(super) fn remove(&mut self, number: Number) {
-        if let Some(one) = self.all.remove(&number) {
+        if let Some(one) = self.all.remove(number) {
             let fields: Vec<Field<'_>> = one.copy.view().fields().collect();
             self.shapes[one.shape].remove(number, &fields, self.seed);
         }
@@ -110,6 +168,9 @@ impl Own {
         order: Order,
         random: u64,
     ) -> Option<Number> {
+        if self.all.is_empty() {
+            return None;
+        }
         match order {
             Order::Fifo | Order::Any => {
                 self.search(template, |matches| matches.next()).into_iter().flatten().min()
@@ -150,9 +211,10 @@ impl Own {
         for alternative in template {
             for shape in shapes.iter_mut().filter(|shape| shape.kinds.fit(alternative)) {
                 let Some(patterns) = Patterns::of(alternative, &shape.kinds) else { continue };
-                let is_match = |number: &Number| alternative.matches(&all[number].copy.view());
-                let candidates = shape.candidates(all, &patterns, *seed).into_iter().flatten();
-                found.push(find(&mut candidates.copied().filter(is_match)));
+                let is_match = |number: &Number| alternative.matches(&all[*number].copy.view());
+                let candidates = shape.candidates(all, &patterns, *seed);
+                let candidates = candidates.into_iter().flat_map(Ascending::numbers);
+                found.push(find(&mut candidates.filter(is_match)));
             }
         }
         found
@@ -172,14 +234,14 @@ impl Own {
 
 impl OfShape {
     fn add(&mut self, number: Number, fields: &[Field<'_>], seed: u64) {
-        self.numbers.insert(number);
+        self.numbers.insert(number, ());
         for index in &mut self.indexes {
             index.add(number, fields, seed);
         }
     }
 
     fn remove(&mut self, number: Number, fields: &[Field<'_>], seed: u64) {
-        self.numbers.remove(&number);
+        self.numbers.remove(number);
         for index in &mut self.indexes {
             index.remove(number, fields, seed);
         }
@@ -188,10 +250,10 @@ impl OfShape {
     /// Those that can match, oldest first; `None` if there are none.
     fn candidates(
         &mut self,
-        all: &BTreeMap<Number, Box<One>>,
+        all: &Ascending<One>,
         patterns: &[PatternRef<'_>],
         seed: u64,
-    ) -> Option<&BTreeSet<Number>> {
+    ) -> Option<&Ascending<()>> {
         let key = Key::new(patterns, seed);
         match self.index(all, key.mask, seed) {
             Some(slot) => self.indexes[slot].tags.get(&key.tag),
@@ -200,7 +262,7 @@ impl OfShape {
     }
 
     /// Which index is over the fields in `mask`; it is built, if that pays. `None` if there is none.
-    fn index(&mut self, all: &BTreeMap<Number, Box<One>>, mask: u32, seed: u64) -> Option<usize> {
+    fn index(&mut self, all: &Ascending<One>, mask: u32, seed: u64) -> Option<usize> {
         let slot = self.indexes.iter().position(|index| index.mask == mask);
         let pays =
             || mask != 0 && self.numbers.len() > SCANNED_MAX && self.indexes.len() < INDEXES_MAX;
@@ -208,9 +270,9 @@ impl OfShape {
             return slot;
         }
         let mut index = Index { mask, tags: HashMap::new() };
-        for number in &self.numbers {
+        for number in self.numbers.numbers() {
             let fields: Vec<Field<'_>> = all[number].copy.view().fields().collect();
-            index.add(*number, &fields, seed);
+            index.add(number, &fields, seed);
         }
         self.indexes.push(index);
         Some(self.indexes.len() - 1)
@@ -220,13 +282,13 @@ impl OfShape {
 impl Index {
     fn add(&mut self, number: Number, fields: &[Field<'_>], seed: u64) {
         let tag = tag_of_fields(fields, self.mask, seed);
-        self.tags.entry(tag).or_default().insert(number);
+        self.tags.entry(tag).or_insert_with(Ascending::new).insert(number, ());
     }
 
     fn remove(&mut self, number: Number, fields: &[Field<'_>], seed: u64) {
         let tag = tag_of_fields(fields, self.mask, seed);
         if let Some(numbers) = self.tags.get_mut(&tag) {
-            numbers.remove(&number);
+            numbers.remove(number);
             if numbers.is_empty() {
                 self.tags.remove(&tag);
             }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use tupelo_shm::Section;
 use tupelo_tuple::TemplateRef;
 
-use super::Term;
 use super::hold::{Enlisted, Hold};
 use super::lock::{Lock, Locks};
 use super::own::{Number, Own, is_beaten};
+use super::{Few, Term};
 use crate::Engine;
+use crate::at_match::Clock;
 use crate::bulk::Found;
 use crate::claim::Place;
 use crate::claim::list::List;
@@ -25,7 +26,7 @@ use crate::targets::{Target, TupleCopy};
 pub(super) struct Part {
     pub(super) engine: Arc<Engine>,
     /// What it has taken there.
-    pub(super) holds: Vec<Hold>,
+    pub(super) holds: Few<Hold>,
     /// Its locks on what it has read.
     pub(super) locks: Locks,
     /// What it is going to put.
@@ -35,7 +36,7 @@ pub(super) struct Part {
 impl Part {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
         let own = Own::new(engine.seed);
-        Self { engine, holds: Vec::new(), locks: Locks::default(), own }
+        Self { engine, holds: Few::new(), locks: Locks::default(), own }
     }
 
     pub(super) fn takes(&self) -> usize {
@@ -108,9 +109,10 @@ impl Part {
         (order, rival): (Order, Option<Number>),
         term: Term,
     ) -> Result<Option<Enlisted>, Error> {
-        let engine = Arc::clone(&self.engine);
-        if !self.locks.is_empty() {
-            let rival = rival.map(|own| self.own.get(own));
+        let Self { engine, locks, own, .. } = self;
+        let engine: &Engine = engine;
+        if !locks.is_empty() {
+            let rival = rival.map(|number| own.get(number));
             // What is locked by this transaction alone is good to be taken, which a search does not know. Not if it is
             // beaten: it would lose its lock, though it is not taken.
             let choose = |section: &Section<'_>, targets: &[Target<'_>]| {
@@ -120,9 +122,10 @@ impl Part {
                 });
                 chosen.map(|found| found.place(targets)).into_iter().collect()
             };
-            return Ok(take_at_once(&engine, &mut self.locks, (template, term), choose)?.pop());
+            return Ok(take_at_once(engine, locks, (template, term), choose)?.pop());
         }
-        engine.at_match(template, (order, Purpose::Take), |section, stripe, hit, kinds| {
+        let how = (order, Purpose::Take, Clock::BeforeSearch);
+        engine.at_match(template, how, |section, stripe, hit, kinds| {
             engine.enlist(section, stripe, (hit, kinds), term)
         })
     }
@@ -134,8 +137,9 @@ impl Part {
         (at_least, at_most): (usize, usize),
         term: Term,
     ) -> Result<Vec<Enlisted>, Error> {
-        let engine = Arc::clone(&self.engine);
-        take_at_once(&engine, &mut self.locks, (template, term), |section, targets| {
+        let Self { engine, locks, .. } = self;
+        let engine: &Engine = engine;
+        take_at_once(engine, locks, (template, term), |section, targets| {
             let found: Vec<_> =
                 crate::bulk::found(section, targets, engine.seed, at_most).collect();
             if found.len() < at_least {
@@ -153,7 +157,8 @@ impl Part {
         term: Term,
     ) -> Result<Option<(TupleCopy, Option<Lock>)>, Error> {
         let (engine, locks) = (&self.engine, &self.locks);
-        engine.at_match(template, (order, Purpose::Read), |section, stripe, hit, kinds| {
+        let how = (order, Purpose::Read, Clock::BeforeSearch);
+        engine.at_match(template, how, |section, stripe, hit, kinds| {
             let copy = TupleCopy::new(section.view(), hit.record.reference, *kinds);
             let lock = match locks.on(stripe.scope(), hit.record) {
                 Some(_) => None,

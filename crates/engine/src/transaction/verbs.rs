@@ -1,8 +1,6 @@
 //! The operations of a transaction, each in the transaction's own view: what is in the space and not in other
 //! hands, without what it took, with what it put (rules X2, X3, X6).
 
-use std::sync::Arc;
-
 use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
 use super::Transaction;
@@ -283,9 +281,8 @@ impl Transaction {
         (order, own): (Order, Option<Number>),
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let engine = Arc::clone(&self.parts[at].engine);
         let (hold, was_locked) = (taken.hold, taken.was_locked);
-        let Some(copy) = engine.copy_enlisted(taken)? else {
+        let Some(copy) = self.parts[at].engine.copy_enlisted(taken)? else {
             return Err(self.run_out()?.into());
         };
         let part = &mut self.parts[at];

@@ -57,6 +57,7 @@ impl Delivery {
     }
 
     /// Both deliveries' wake-ups in one.
+    #[inline]
     pub(crate) fn join(&mut self, other: Self) {
         let Some(other) = other.0 else { return };
         self.0.get_or_insert_default().wakes.extend(other.wakes);

@@ -8,7 +8,7 @@ use tupelo_tuple::TupleView;
 use super::wait::{NO_SHAPE, Outcome, Waiter};
 use super::{RECORD, Want, cell, chain};
 use crate::Engine;
-use crate::claim::{Claim, ClaimTerms};
+use crate::claim::{Claim, ClaimTerms, Handle};
 use crate::error::Error;
 use crate::flight::Flight;
 use crate::record::{self, ImageBuffer, Record};
@@ -105,10 +105,25 @@ impl Waiter {
     ///
     /// As [`Engine::try_claim`].
     pub fn finish_claim<R, E: From<Error>>(
-        mut self,
+        self,
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<(Claim, R)>, E> {
+        let engine = Arc::clone(&self.engine);
+        self.finish_claim_for(&engine, terms, sink)
+    }
+
+    /// As [`Waiter::finish_claim`]; the claim keeps `handle`, which is of the waiter's space.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::try_claim`].
+    pub fn finish_claim_for<H: Handle + Clone, R, E: From<Error>>(
+        mut self,
+        handle: &H,
+        terms: &ClaimTerms,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<(Claim<H>, R)>, E> {
         if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
         }
@@ -119,7 +134,7 @@ impl Waiter {
         })?;
         let Some(begun) = begun else { return Ok(Outcome::Waits(self)) };
         self.release()?;
-        engine.pour_claim(begun, &mut copy, sink).map(Outcome::Done)
+        Claim::pour(handle, begun, &mut copy, sink).map(Outcome::Done)
     }
 
     /// Takes the tuple that [`Waiter::wait`] announced for a transaction, without waiting.

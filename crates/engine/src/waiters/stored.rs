@@ -3,7 +3,7 @@
 //! A template whose fields are all actuals and formals of one kind is stored as the image of its actuals,
 //! and compared field by field without decoding; any other in its encoding.
 
-use tupelo_shm::{CopyBuffer, GRANULE, Section, View};
+use tupelo_shm::{CopyBuffer, GRANULE, Section, Span, View};
 use tupelo_tuple::{
     Class, Field, Form, Kind, PatternRef, Template, TemplateRef, TupleView, encode_template_refs,
     image,
@@ -146,11 +146,16 @@ pub(crate) fn matches(view: &View<'_>, cell: Cell<'_>, record: Candidate<'_>) ->
         // A template of plain tuples.
         ACTUALS | ACTUALS_WIDE if class.is_some() => false,
         form @ (ACTUALS | ACTUALS_WIDE) => {
+            let (start, mask) = (view.offset_of(cell) + TEMPLATE, cell.load(FORM) >> FORM_BITS);
+            if form == ACTUALS
+                && let Some(matches) = matches_in_place(view, start, mask, record)
+            {
+                return matches;
+            }
             let mut buffer = CopyBuffer::new();
-            let image =
-                buffer.copy(view, view.offset_of(cell) + TEMPLATE, bytes.min(TEMPLATE_INLINE));
+            let image = buffer.copy(view, start, bytes.min(TEMPLATE_INLINE));
             let actuals = TupleView::new(kinds, image, form == ACTUALS_WIDE);
-            record::matches_actuals(view, reference, &actuals, cell.load(FORM) >> FORM_BITS)
+            record::matches_actuals(view, reference, &actuals, mask)
         }
         ENCODED => matches_encoded(view, view.offset_of(cell) + TEMPLATE, bytes, record),
         ENCODED_APART => {
@@ -162,6 +167,58 @@ pub(crate) fn matches(view: &View<'_>, cell: Cell<'_>, record: Candidate<'_>) ->
             false
         }
     }
+}
+
+/// Whether the fields in `mask` are those of the image at `template`, by the words of both where they lie: nearly all
+/// templates fix nothing but integers and text. `None` if that does not tell.
+#[inline]
+fn matches_in_place(
+    view: &View<'_>,
+    template: usize,
+    mask: u32,
+    Candidate { reference, kinds, .. }: Candidate<'_>,
+) -> Option<bool> {
+    if record::shape_of(record::header(view, reference)).1 {
+        // Some integer is beyond its word.
+        return None;
+    }
+    let tuple = reference as usize * GRANULE + record::IMAGE;
+    for index in record::bits(mask) {
+        let (field, actual) = (word(view, tuple, index), word(view, template, index));
+        let is_same = match kinds.get(index)? {
+            Kind::Null => true,
+            Kind::Bool | Kind::Int => field == actual,
+            Kind::Str | Kind::Bytes => are_same_bytes(view, (tuple, field), (template, actual)),
+            _ => return None,
+        };
+        if !is_same {
+            return Some(false);
+        }
+    }
+    Some(true)
+}
+
+/// Whether two images have the same text or bytes where the words of two fields say: in words, the last one padded with zeros.
+#[expect(clippy::cast_possible_truncation, reason = "the low half of the word is the offset")]
+fn are_same_bytes(
+    view: &View<'_>,
+    (tuple, field): (usize, u64),
+    (template, actual): (usize, u64),
+) -> bool {
+    let bytes = (actual >> 32) as usize;
+    // None is longer, unless it is damaged.
+    if field >> 32 != actual >> 32 || bytes > TEMPLATE_INLINE {
+        return false;
+    }
+    let (first, other) = (field as u32 as usize / 8, actual as u32 as usize / 8);
+    (0..bytes.div_ceil(8))
+        .all(|index| word(view, tuple, first + index) == word(view, template, other + index))
+}
+
+/// Double word number `index` of the image at `start`.
+fn word(view: &View<'_>, start: usize, index: usize) -> u64 {
+    let word: Span<'_, 8> = view.span(start + 8 * index);
+    word.load64(0)
 }
 
 /// Whether the template of `cell` could match a record of `kinds`.
