@@ -1,6 +1,6 @@
 //! The base list: the records of a stripe in the order of their puts (rule T2).
 
-use tupelo_shm::{Section, View, Word};
+use tupelo_shm::{Section, Store, View, Word};
 
 use crate::blocks;
 use crate::layout::Layout;
@@ -12,11 +12,14 @@ pub(crate) const LINK_WORDS: usize = 4;
 /// Words that unlinking one changes: two neighbours and the count.
 pub(crate) const UNLINK_WORDS: usize = 3;
 
-/// Appends a fresh record: the youngest.
-#[inline]
-pub(crate) fn append<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, record: Record<'m>) {
-    let last = stripe.page().load(LAST);
-    link_between(section, stripe, record, last, 0);
+/// What appending a fresh record changes: it becomes the youngest.
+#[inline(always)]
+pub(crate) fn appending<'m>(
+    view: &View<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+) -> [Store<'m>; LINK_WORDS] {
+    linking(view, stripe, record, stripe.page().load(LAST), 0)
 }
 
 /// Puts a record back at the place that its sequence number gives it (rule T5): near what came before it when it
@@ -47,7 +50,8 @@ pub(crate) fn restore<'m>(
         steps -= 1;
     }
     let record = record::at(section.view(), reference);
-    link_between(section, stripe, record, previous, next);
+    let stores = linking(section.view(), stripe, record, previous, next);
+    section.set_words(stores);
 }
 
 /// Whether there is a record in the list at `reference`, which may be anything: a block that was one. It is if its
@@ -66,39 +70,39 @@ fn is_listed(view: &View<'_>, layout: &Layout, stripe: Stripe<'_>, reference: u3
     }
 }
 
-/// Links a record in and says that it is live.
+/// What linking a record in changes, which also says that it is live.
 #[inline(always)]
-fn link_between<'m>(
-    section: &mut Section<'m>,
+fn linking<'m>(
+    view: &View<'m>,
     stripe: Stripe<'m>,
     Record { reference, header }: Record<'m>,
     previous: u32,
     next: u32,
-) {
+) -> [Store<'m>; LINK_WORDS] {
     // The links of a record outside of the list mean nothing: no log (R2).
-    header.init(PREVIOUS, previous);
-    header.init(NEXT, next);
-    let view = section.view();
-    let stores = [
+    const { assert!(NEXT == PREVIOUS + 4 && PREVIOUS.is_multiple_of(8)) };
+    header.init64(PREVIOUS, u64::from(next) << 32 | u64::from(previous));
+    [
         (neighbour(view, stripe, previous, NEXT, FIRST), reference),
         (neighbour(view, stripe, next, PREVIOUS, LAST), reference),
         (stripe.page().place(LIVE), stripe.page().load(LIVE).wrapping_add(1)),
         (header.place(STATE), record::LIVE),
-    ];
-    section.set_words(stores);
+    ]
 }
 
-/// Takes a record out of the list.
+/// What taking a record out of the list changes.
 #[inline(always)]
-pub(crate) fn unlink<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, header: Header<'m>) {
+pub(crate) fn unlinking<'m>(
+    view: &View<'m>,
+    stripe: Stripe<'m>,
+    header: Header<'m>,
+) -> [Store<'m>; UNLINK_WORDS] {
     let (previous, next) = (header.load(PREVIOUS), header.load(NEXT));
-    let view = section.view();
-    let stores = [
+    [
         (neighbour(view, stripe, previous, NEXT, FIRST), next),
         (neighbour(view, stripe, next, PREVIOUS, LAST), previous),
         (stripe.page().place(LIVE), stripe.page().load(LIVE).wrapping_sub(1)),
-    ];
-    section.set_words(stores);
+    ]
 }
 
 /// Where the list's link to one side of a place stands: the link `at` of the neighbour there, or the stripe's

@@ -12,7 +12,7 @@
 //! [`crate::record`]) and the link of the free list. The link is used for nothing else while the block
 //! is in use, so undoing an allocation finds the free list intact.
 
-use tupelo_shm::{GRANULE, Section, Span, View, Word};
+use tupelo_shm::{GRANULE, Section, Span, Store, View};
 
 use crate::arena::{self, BLOCKS, BUMP, Entry, FREE_LIST, KIND, LIVE, NEXT, OWNER, PREVIOUS, RUN};
 use crate::error::Error;
@@ -78,6 +78,42 @@ pub(crate) fn spares(stripe: Stripe<'_>) -> impl Iterator<Item = (usize, usize, 
         let block = stripe.page().load(at);
         (block != 0).then_some((at, class, block))
     })
+}
+
+/// A size of small records: one of those of which a stripe keeps a spare block.
+#[derive(Clone, Copy)]
+pub(crate) struct Small(usize);
+
+impl Small {
+    /// The size for so many bytes, if they are few.
+    #[inline(always)]
+    pub(crate) fn of(bytes: usize) -> Option<Self> {
+        const GRANULES_MIN: usize = CLASSES[SPARES_CLASS] as usize;
+        const { assert!(CLASSES[SPARES_CLASS + SPARES_COUNT] as usize == GRANULES_MIN + SPARES_COUNT) };
+        let number = bytes.div_ceil(GRANULE).wrapping_sub(GRANULES_MIN);
+        (number < SPARES_COUNT).then_some(Self(number))
+    }
+}
+
+/// As [`allocate`], for a small record. Returns also what taking the block changes, which the caller stores: before it allocates
+/// another one.
+#[inline(always)]
+pub(crate) fn allocate_small<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    Small(number): Small,
+) -> Result<(u32, Store<'m>), Error> {
+    let spare = stripe.page().place(SPARES + 4 * number);
+    let class = SPARES_CLASS + number;
+    let mut block = spare.load();
+    if block == 0 {
+        block = allocate_in_extent(section, layout, stripe, class)?;
+    } else {
+        section.note_allocated(block, class_granules(class));
+    }
+    // Where there was none, that stays so.
+    Ok((block, (spare, 0)))
 }
 
 /// How many blocks of class `class` an extent holds.
@@ -173,7 +209,7 @@ fn allocate_in_extent<'m>(
 
 /// The count of an extent's blocks in use, to be stored with `change` added.
 #[inline(always)]
-fn live(entry: Entry<'_>, change: i32) -> (Word<'_>, u32) {
+fn live(entry: Entry<'_>, change: i32) -> Store<'_> {
     (entry.place(LIVE), entry.load(LIVE).wrapping_add_signed(change))
 }
 
@@ -269,22 +305,66 @@ pub(crate) fn free_at<'m>(
     block: u32,
     first: Span<'m, GRANULE>,
 ) -> Result<(), Error> {
+    let release = release(section, layout, stripe, block, first);
+    free_to(section, layout, stripe, (block, first), release)
+}
+
+/// Where a block goes that is freed.
+#[derive(Clone, Copy)]
+pub(crate) enum Release<'m> {
+    /// To the next put, which changes these words.
+    Spare([Store<'m>; 2]),
+    /// Back to its extent, whose number and class these are.
+    Extent(u32, usize),
+    /// It is the extent, and those behind it.
+    Run(u32, Entry<'m>),
+}
+
+/// Where `block` goes when it is freed, which is to happen in this section.
+#[inline(always)]
+pub(crate) fn release<'m>(
+    section: &Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    block: u32,
+    first: Span<'m, GRANULE>,
+) -> Release<'m> {
     let index = layout.extent_of(block);
     let entry = arena::entry(section.view(), layout, index);
     let kind = entry.load(KIND);
     let class = (kind >> 8) as usize;
     if kind & 0xff != BLOCKS || class >= CLASSES_COUNT {
-        return free_run(section, layout, index, entry);
+        return Release::Run(index, entry);
     }
     section.note_freed(block);
-    if let Some(at) = spare(class)
-        && stripe.page().load(at) == 0
-    {
-        let stores = [(first.place(record::STATE), record::FREE), (stripe.page().place(at), block)];
-        section.set_words(stores);
-        return Ok(());
+    match spare(class) {
+        Some(at) if stripe.page().load(at) == 0 => {
+            let place = stripe.page().place(at);
+            Release::Spare([(first.place(record::STATE), record::FREE), (place, block)])
+        }
+        _ => Release::Extent(index, class),
     }
-    free_in_extent(section, layout, stripe, (block, first), (index, class)).map(|_| ())
+}
+
+/// Frees a block that goes where [`release`] says.
+#[inline(always)]
+pub(crate) fn free_to<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    block: (u32, Span<'m, GRANULE>),
+    release: Release<'m>,
+) -> Result<(), Error> {
+    match release {
+        Release::Spare(stores) => {
+            section.set_words(stores);
+            Ok(())
+        }
+        Release::Extent(index, class) => {
+            free_in_extent(section, layout, stripe, block, (index, class)).map(|_| ())
+        }
+        Release::Run(index, entry) => free_run(section, layout, index, entry),
+    }
 }
 
 /// Enters a block of `class` into the free list of the extent with number `index`, and gives the extent back

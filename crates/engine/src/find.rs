@@ -80,13 +80,14 @@ pub(crate) struct Found<'m> {
 #[derive(Clone, Copy)]
 pub(crate) struct Hit<'m> {
     pub(crate) record: Record<'m>,
-    /// The index slot that led to the record, and where the leader of its tag stands: who takes the record
+    /// The index that led to the record, and where the leader of its tag stands: who takes the record
     /// out in the same section need not look again.
-    pub(crate) place: Option<(usize, Place<'m>)>,
+    pub(crate) place: Option<(Index<'m>, Place<'m>)>,
 }
 
 impl<'m> Found<'m> {
     /// The record at `reference`; nothing for 0.
+    #[inline(always)]
     pub(crate) fn at(view: &View<'m>, reference: u32, learn: bool) -> Self {
         let hit = || Hit { record: record::at(view, reference), place: None };
         Self { hit: (reference != 0).then(hit), learn }
@@ -126,9 +127,11 @@ impl<'t> Search<'t> {
     /// Whether the record matches.
     #[inline(always)]
     pub(crate) fn accepts(&self, view: &View<'_>, record: Record<'_>) -> bool {
-        if record.header.load(record::SHAPE) & self.passes_over != 0 {
+        let marks = record.header.load(record::SHAPE);
+        if marks & self.passes_over != 0 {
             return false;
         }
+        let record = (record, record::is_wide(marks));
         if self.key.is_all {
             record::matches_fixed(view, record, self.kinds, self.patterns)
         } else {
@@ -203,12 +206,20 @@ impl<'t> Search<'t> {
         if !self.accepts(view, record) {
             return self.first(view, stripe, false);
         }
-        Found { hit: Some(Hit { record, place: Some((index.slot, place)) }), learn: false }
+        Found { hit: Some(Hit { record, place: Some((index, place)) }), learn: false }
     }
 
     /// The first match in the given order, which is not a field's.
-    #[inline(never)]
+    #[inline(always)]
     fn first<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, backward: bool) -> Found<'m> {
+        let (reference, learn) = self.first_of_walk(view, stripe, backward);
+        Found::at(view, reference, learn)
+    }
+
+    /// As [`Search::first`]: the reference, and whether an index pays. That is little, so what is found without a walk
+    /// need not come through memory either.
+    #[inline(never)]
+    fn first_of_walk(&self, view: &View<'_>, stripe: Stripe<'_>, backward: bool) -> (u32, bool) {
         let mut walk = self.candidates(view, stripe, backward);
         let exact = walk.is_exact(self.key.mask);
         let mut scanned = 0;
@@ -222,7 +233,7 @@ impl<'t> Search<'t> {
             }
         };
         let learn = scanned > 0 && !exact && learn::note(stripe, self.key.mask, scanned);
-        Found::at(view, reference, learn)
+        (reference, learn)
     }
 
     /// The match that `order` asks for.
@@ -237,9 +248,9 @@ impl<'t> Search<'t> {
         match order {
             Order::Fifo | Order::Any => self.oldest(view, stripe),
             Order::Lifo => self.first(view, stripe, true),
-            Order::Random => self.random(view, stripe, random),
-            Order::Max(field) => self.extreme(view, stripe, field, true),
-            Order::Min(field) => self.extreme(view, stripe, field, false),
+            Order::Random => Found::at(view, self.random(view, stripe, random), false),
+            Order::Max(field) => Found::at(view, self.extreme(view, stripe, field, true), false),
+            Order::Min(field) => Found::at(view, self.extreme(view, stripe, field, false), false),
         }
     }
 
@@ -255,22 +266,14 @@ impl<'t> Search<'t> {
     }
 
     #[cold]
-    fn random<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, random: u64) -> Found<'m> {
+    fn random(&self, view: &View<'_>, stripe: Stripe<'_>, random: u64) -> u32 {
         let chosen = chosen(self.matches(view, stripe).count(), random);
-        let reference = chosen.and_then(|index| self.matches(view, stripe).nth(index)).unwrap_or(0);
-        Found::at(view, reference, false)
+        chosen.and_then(|index| self.matches(view, stripe).nth(index)).unwrap_or(0)
     }
 
     #[cold]
-    fn extreme<'m>(
-        &self,
-        view: &View<'m>,
-        stripe: Stripe<'m>,
-        field: usize,
-        greatest: bool,
-    ) -> Found<'m> {
-        let reference = extreme(view, self.kinds, self.matches(view, stripe), field, greatest);
-        Found::at(view, reference, false)
+    fn extreme(&self, view: &View<'_>, stripe: Stripe<'_>, field: usize, greatest: bool) -> u32 {
+        extreme(view, self.kinds, self.matches(view, stripe), field, greatest)
     }
 }
 

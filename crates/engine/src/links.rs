@@ -3,12 +3,12 @@
 //! A record carries a mark per index slot that it is linked in. While an index is being built or dropped
 //! its cursor walks the base list; a record that leaves the list under the cursor moves it on.
 
-use tupelo_shm::{Section, View};
+use tupelo_shm::{Section, Store, View};
 use tupelo_tuple::{Field, Kind};
 
 use crate::Engine;
 use crate::base;
-use crate::blocks;
+use crate::blocks::{self, Release};
 use crate::claim::history;
 use crate::error::Error;
 use crate::extension;
@@ -81,22 +81,64 @@ impl Engine {
         record: Record<'m>,
         fields: &[Field<'_>],
     ) -> Result<(), Error> {
-        let set = stripe.page().load(INDEX_SET);
-        for slot in index::slots(set) {
-            let index = index::at(stripe, slot);
-            let tag = key::tag_of_fields(fields, index.words.load(MASK), self.seed);
-            if record::is_extended(slot) {
-                ensure_extension(section, &self.layout, stripe, record.reference, slot)?;
-            }
-            ring::append(section, &self.layout, stripe, index, (record, tag))?;
-        }
+        self.link_youngest_with(section, stripe, (record, fields), [])
+    }
+
+    /// As [`Engine::link_youngest`], together with `also`, which is stored before a block is allocated.
+    #[inline(always)]
+    pub(crate) fn link_youngest_with<'m, const K: usize>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        (record, fields): (Record<'m>, &[Field<'_>]),
+        also: [Store<'m>; K],
+    ) -> Result<(), Error> {
+        let set = index::set(stripe);
         let header = record.header;
-        // Not reachable before the base list has it, below.
-        header.init(SHAPE, header.load(SHAPE) | set << LINKED_SHIFT);
-        base::append(section, stripe, record);
+        // They mean nothing before the base list has the record, below. One whose time came in a section that was undone has
+        // those of then.
+        header.init(SHAPE, unmarked(header) | set << LINKED_SHIFT);
+        match set {
+            0 => {
+                let base = base::appending(section.view(), stripe, record);
+                section.set_together(base, also, []);
+            }
+            // Nearly always: one index, whose links the record has room for.
+            1 | 2 => {
+                let index = index::at(stripe, set as usize / 2);
+                let tag = key::tag_of_fields(fields, index.words.load(MASK), self.seed);
+                let base = base::appending(section.view(), stripe, record);
+                let added = (record, tag);
+                ring::append_with(section, &self.layout, stripe, index, added, (base, also))?;
+            }
+            _ => {
+                section.set_words(also);
+                self.link_in_several(section, stripe, record, fields)?;
+            }
+        }
         if stripe.page().load(WALKING) != 0 {
             include_in_walks(section, stripe, record.reference);
         }
+        Ok(())
+    }
+
+    /// Links the youngest record in all indexes and in the base list.
+    #[inline(never)]
+    fn link_in_several<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+        fields: &[Field<'_>],
+    ) -> Result<(), Error> {
+        for slot in index::slots(stripe.page().load(INDEX_SET)) {
+            let index = index::at(stripe, slot);
+            let tag = key::tag_of_fields(fields, index.words.load(MASK), self.seed);
+            ensure_extension(section, &self.layout, stripe, record.reference, slot)?;
+            ring::append(section, &self.layout, stripe, index, (record, tag))?;
+        }
+        let stores = base::appending(section.view(), stripe, record);
+        section.set_words(stores);
         Ok(())
     }
 
@@ -139,6 +181,32 @@ impl Engine {
         ring::restore(section, &self.layout, stripe, index, (reference, tag))?;
         set_linked(section, reference, index.slot, true);
         Ok(())
+    }
+
+    /// Takes a record that a search in this section has found out of everything that finds it, and frees it.
+    #[inline(always)]
+    pub(crate) fn unlink_and_free<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        found: Hit<'m>,
+    ) -> Result<(), Error> {
+        let Record { reference, header } = found.record;
+        if header.load(EXTENSION) != 0 {
+            unlink_found(section, stripe, found);
+            return self.free_record_at(section, stripe, found.record);
+        }
+        let first = header.part(0);
+        match blocks::release(section, &self.layout, stripe, reference, first) {
+            Release::Spare(stores) => {
+                unlink_with(section, stripe, found, stores);
+                Ok(())
+            }
+            other => {
+                unlink_with(section, stripe, found, []);
+                blocks::free_to(section, &self.layout, stripe, (reference, first), other)
+            }
+        }
     }
 
     /// Frees the block of a record that is linked nowhere, and its extension.
@@ -207,22 +275,55 @@ pub(crate) fn unlink<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, referenc
 #[inline(always)]
 pub(crate) fn unlink_found<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, found: Hit<'m>) {
     let Record { reference, header } = found.record;
-    for slot in index::slots(linked_of(header)) {
-        let index = index::at(stripe, slot);
-        // A dropped index has no table any more; its marks mean nothing.
-        if matches!(index.words.load(STATE), READY | BUILDING) {
-            let place = found.place.and_then(|(by, place)| (by == slot).then_some(place));
-            ring::unlink(section, index, found.record, place);
-        }
+    if header.load(EXTENSION) != 0 {
+        wheel::disarm(section, stripe, reference);
     }
+    unlink_with(section, stripe, found, []);
+}
+
+/// As [`unlink_found`], for a record without a timer, together with `also`.
+#[inline(always)]
+fn unlink_with<'m, const K: usize>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    found: Hit<'m>,
+    also: [Store<'m>; K],
+) {
+    let Hit { record: Record { reference, header }, place } = found;
     let walking = stripe.page().load(WALKING);
     if walking != 0 {
         move_cursors(section, stripe, walking, reference, header.load(NEXT));
     }
-    if header.load(EXTENSION) != 0 {
-        wheel::disarm(section, stripe, reference);
+    let linked = linked_of(header);
+    if let Some((index, place)) = place
+        && linked == 1 << index.slot
+    {
+        // Nearly always: in the one index that led to it, which is ready.
+        let base = base::unlinking(section.view(), stripe, header);
+        ring::unlink_with(section, index, found.record, place, (base, also));
+        return;
     }
-    base::unlink(section, stripe, header);
+    unlink_from_several(section, stripe, found, linked);
+    let base = base::unlinking(section.view(), stripe, header);
+    section.set_together(base, also, []);
+}
+
+/// Takes a record out of the indexes in the slots of `linked`.
+#[inline(never)]
+fn unlink_from_several<'m>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    found: Hit<'m>,
+    linked: u32,
+) {
+    for slot in index::slots(linked) {
+        let index = index::at(stripe, slot);
+        // A dropped index has no table any more; its marks mean nothing.
+        if matches!(index.words.load(STATE), READY | BUILDING) {
+            let place = found.place.and_then(|(by, place)| (by.slot == slot).then_some(place));
+            ring::unlink(section, index, found.record, place);
+        }
+    }
 }
 
 /// Forgets the marks of a record that is held: it is linked nowhere now.
@@ -233,6 +334,7 @@ pub(crate) fn hold(section: &mut Section<'_>, reference: u32, state: u32) {
 }
 
 /// The shape word of a record without the marks of indexes.
+#[inline]
 pub(crate) fn unmarked(header: Header<'_>) -> u32 {
     header.load(SHAPE) & !(0xff << LINKED_SHIFT)
 }

@@ -7,7 +7,7 @@ use tupelo_tuple::{
 };
 
 use crate::Engine;
-use crate::blocks;
+use crate::blocks::{self, Small};
 use crate::engine;
 use crate::error::{Error, Need};
 use crate::extension;
@@ -16,7 +16,8 @@ use crate::layout::{EXTENT_BYTES, head};
 use crate::lease::Terms;
 use crate::record::{self, ImageBuffer, Record};
 use crate::registry::Kinds;
-use crate::stripe::{self, NEXT_SEQUENCE, Stripe};
+use crate::stripe::{self, NEXT_SEQUENCE, Stripe, WAITING};
+use crate::waiters::chain;
 use crate::waiters::deliver::Delivery;
 
 /// Largest image: its offsets are 32 bits.
@@ -49,9 +50,81 @@ impl Engine {
     /// [`Error::SpaceFull`], [`Error::TooLarge`] and [`Error::LimitExceeded`]: nothing was stored.
     #[inline]
     pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
-        let incoming = self.incoming(tuple.into())?;
+        let tuple: TupleRef<'f> = tuple.into();
+        let mut sizer = Sizer::new();
+        let shape = self.shape_known(tuple, |field| sizer.add(field));
+        let size = record::size(sizer, tuple.fields);
+        let (Some(shape), Some(small)) = (shape, Small::of(size.bytes)) else {
+            return tuple.apart(|tuple| self.put_any(tuple));
+        };
+        match self.put_small(tuple, (size, small), shape) {
+            // Not `done => done`: that would copy all of it.
+            Ok(()) => Ok(()),
+            Err(error) => tuple.apart(|tuple| self.put_small_again(tuple, error)),
+        }
+    }
+
+    /// Puts a small tuple of a shape that is known, once. Always part of its caller, who mostly knows the kinds of the fields:
+    /// that is a quarter of the time of a put. What is seldom needed is not, and gets no more than the tuple.
+    #[inline(always)]
+    fn put_small(
+        &self,
+        tuple: TupleRef<'_>,
+        (size, small): (image::Size, Small),
+        shape: u32,
+    ) -> Result<(), Error> {
+        let (mut section, stripe) = self.enter_stripe(shape)?;
+        let is_awaited = stripe.page().load(WAITING) != 0 || chain::concerns_wide(&section, stripe);
+        if is_awaited || self.tuples_max != 0 {
+            return tuple.apart(|tuple| self.put_inside(section, tuple, shape));
+        }
+        let (reference, taken) = blocks::allocate_small(&mut section, &self.layout, stripe, small)?;
+        let record = record::at(section.view(), reference);
+        record::fill(record.header, shape, size);
+        record::write_image(section.view(), record, tuple.fields, size);
+        number(stripe, record);
+        self.link_youngest_with(&mut section, stripe, (record, tuple.fields), [taken])?;
+        Ok(section.finish()?)
+    }
+
+    /// Puts a small tuple in a section that has its stripe, whoever waits for it and whatever limit there is.
+    #[inline(never)]
+    fn put_inside<'m>(
+        &'m self,
+        mut section: Section<'m>,
+        tuple: TupleRef<'_>,
+        shape: u32,
+    ) -> Result<(), Error> {
+        let incoming = self.incoming(tuple)?;
+        let (delivery, _) = self.store(&mut section, &incoming, shape)?;
+        section.finish()?;
+        delivery.wake(self);
+        Ok(())
+    }
+
+    /// Puts a tuple whose first attempt ended with `error`, if it was for something that can be had. Apart, so that
+    /// that one is no loop, before which the compiler would put what only errors need.
+    #[cold]
+    #[inline(never)]
+    fn put_small_again(&self, tuple: TupleRef<'_>, error: Error) -> Result<(), Error> {
+        if self.ends_with(&error) { Err(error) } else { self.put_any(tuple) }
+    }
+
+    /// Whether a put whose first attempt ended with `error` is over: it was for nothing that can be had.
+    fn ends_with(&self, error: &Error) -> bool {
+        match error {
+            Error::Need(_) => false,
+            Error::SpaceFull(_) => !self.drops_oldest(),
+            _ => true,
+        }
+    }
+
+    /// Puts any tuple, until it has all that it needs.
+    #[inline(never)]
+    fn put_any(&self, tuple: TupleRef<'_>) -> Result<(), Error> {
+        let incoming = self.incoming(tuple)?;
         let shape = self.shape(&incoming.kinds)?;
-        self.put_at(&incoming, shape).map(|_| ())
+        self.put_incoming(&incoming, shape).map(drop)
     }
 
     /// Stores a tuple that was looked at. Returns where it is.
@@ -77,20 +150,13 @@ impl Engine {
         })
     }
 
-    /// Puts a tuple whose first attempt ended with `error`, if it was for something that can be had. Apart, so that
-    /// that one is no loop, before which the compiler would put what only errors need.
     #[cold]
     #[inline(never)]
     fn put_again(&self, incoming: &Incoming<'_>, shape: u32, error: Error) -> Result<u32, Error> {
-        match error {
-            Error::Need(_) => self.put_incoming(incoming, shape),
-            Error::SpaceFull(_) if self.drops_oldest() => self.put_incoming(incoming, shape),
-            error => Err(error),
-        }
+        if self.ends_with(&error) { Err(error) } else { self.put_incoming(incoming, shape) }
     }
 
-    /// Checks a tuple against the limits of the space. Always part of its caller, who mostly knows the kinds of the fields: that
-    /// is a quarter of the time of a put.
+    /// Checks a tuple against the limits of the space.
     #[inline(always)]
     pub(crate) fn incoming<'f>(&self, tuple: TupleRef<'f>) -> Result<Incoming<'f>, Error> {
         let TupleRef { fields, class } = tuple;
@@ -141,8 +207,8 @@ impl Engine {
         if incoming.terms.is_some() {
             return self.store_on_terms(section, stripe, incoming, shape);
         }
-        let record = self.fill(section, stripe, incoming, shape)?;
-        record::write_image(section.view(), record.reference, incoming.fields, incoming.size);
+        let record = self.fill(section, stripe, incoming.size, shape)?;
+        record::write_image(section.view(), record, incoming.fields, incoming.size);
         Ok((self.publish_at_once(section, stripe, record, incoming)?, record.reference))
     }
 
@@ -156,11 +222,11 @@ impl Engine {
         shape: u32,
     ) -> Result<(Delivery, u32), Error> {
         let record = if incoming.is_long() {
-            self.fill(section, stripe, incoming, shape)?
+            self.fill(section, stripe, incoming.size, shape)?
         } else {
             self.fill_extended(section, stripe, incoming, shape)?
         };
-        record::write_image(section.view(), record.reference, incoming.fields, incoming.size);
+        record::write_image(section.view(), record, incoming.fields, incoming.size);
         Ok((self.publish(section, stripe, record, incoming)?, record.reference))
     }
 
@@ -185,12 +251,12 @@ impl Engine {
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        incoming: &Incoming<'_>,
+        size: image::Size,
         shape: u32,
     ) -> Result<Record<'m>, Error> {
-        let reference = blocks::allocate(section, &self.layout, stripe, incoming.size.bytes)?;
+        let reference = blocks::allocate(section, &self.layout, stripe, size.bytes)?;
         let record = record::at(section.view(), reference);
-        record::fill(record.header, shape, incoming.size);
+        record::fill(record.header, shape, size);
         Ok(record)
     }
 
@@ -254,14 +320,15 @@ impl Engine {
             if self.tuples_max != 0 {
                 self.respect_limit(&mut section)?;
             }
-            let Record { reference, header } = self.fill(&mut section, stripe, incoming, shape)?;
+            let Record { reference, header } =
+                self.fill(&mut section, stripe, incoming.size, shape)?;
             section.set(header, record::STATE, record::RESERVED);
             let flight = Flight::begin(&mut section, reference)?;
             section.commit()?;
             Ok((reference, flight))
         })?;
         // Reserved for this thread: if it dies here, the sweeper frees the block.
-        record::write_image(&self.memory.view(), reference, incoming.fields, incoming.size);
+        record::write_long_image(&self.memory.view(), reference, incoming.fields, incoming.size);
         let published = self.retry(|| {
             let mut section = self.enter(scope)?;
             let stripe = Stripe::of_shape(section.view(), shape);

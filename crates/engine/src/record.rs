@@ -14,7 +14,7 @@
 //! | 72 | the image ([`tupelo_tuple::image`]) |
 
 use tupelo_shm::{CopyBuffer, Fresh, GRANULE, Span, View};
-use tupelo_tuple::{Field, Kind, PatternRef, TupleView, image};
+use tupelo_tuple::{Field, Kind, PatternRef, TupleRef, TupleView, image};
 
 use crate::extension::{self, Extension, INLINE_LINKS};
 
@@ -149,13 +149,31 @@ pub(crate) fn size(sizer: image::Sizer, fields: &[Field<'_>]) -> image::Size {
 pub(crate) fn fill(header: Header<'_>, shape: u32, size: image::Size) {
     header.init(IMAGE_BYTES, u32::try_from(size.bytes - HEADER_BYTES).unwrap_or(0));
     header.init(SHAPE, shape | if size.wide { WIDE } else { 0 });
-    header.init(EXTENSION, 0);
-    header.init(HOLDER, 0);
+    // Both at once: no extension, and no holder.
+    const { assert!(HOLDER == EXTENSION + 4 && EXTENSION.is_multiple_of(8)) };
+    header.init64(EXTENSION, 0);
 }
 
 /// Writes the image of `fields`, whose size is `size`, into a block that only this caller can reach.
-#[inline]
+#[inline(always)]
 pub(crate) fn write_image(
+    view: &View<'_>,
+    record: Record<'_>,
+    fields: &[Field<'_>],
+    size: image::Size,
+) {
+    if size.bytes <= WINDOW_BYTES && !size.wide {
+        image::write(fields, IMAGE_ORIGIN, false, &mut ShortTarget(record.header));
+    } else {
+        let write =
+            |tuple: TupleRef<'_>| write_long_image(view, record.reference, tuple.fields, size);
+        TupleRef::from(fields).apart(write);
+    }
+}
+
+/// As [`write_image`], for an image that does not end in the window on the header.
+#[inline(never)]
+pub(crate) fn write_long_image(
     view: &View<'_>,
     reference: u32,
     fields: &[Field<'_>],
@@ -176,6 +194,28 @@ pub(crate) fn write_fields(
 ) {
     if let Some(target) = view.fresh(offset, size.bytes) {
         image::write(fields, 0, size.wide, &mut Target(target));
+    }
+}
+
+/// Where a short image is written to: the window that is there already, so that its places need no check where they are
+/// known when the caller is compiled.
+struct ShortTarget<'m>(Header<'m>);
+
+impl image::Write for ShortTarget<'_> {
+    #[inline(always)]
+    fn word(&mut self, index: usize, word: u64) {
+        self.0.init64(IMAGE + 8 * index, word);
+    }
+
+    #[inline(always)]
+    fn bytes(&mut self, at: usize, bytes: &[u8]) {
+        if bytes.len() <= 8 && at.is_multiple_of(8) {
+            if !bytes.is_empty() {
+                self.word(at / 8, padded_word(bytes));
+            }
+        } else {
+            Target(self.0.rest(IMAGE)).long(at, bytes);
+        }
     }
 }
 
@@ -221,7 +261,7 @@ impl Target<'_> {
 
 /// Up to eight bytes as a word, the rest zeros. Two or three loads that may overlap cover any length, and where
 /// they do they agree.
-#[inline]
+#[inline(always)]
 fn padded_word(chunk: &[u8]) -> u64 {
     match *chunk {
         [] => 0,
@@ -242,7 +282,13 @@ fn padded_word(chunk: &[u8]) -> u64 {
 #[inline]
 pub(crate) fn shape_of(header: Header<'_>) -> (u32, bool) {
     let word = header.load(SHAPE);
-    (word & SHAPE_NUMBER, word & WIDE != 0)
+    (word & SHAPE_NUMBER, is_wide(word))
+}
+
+/// Whether a record whose shape and marks are in `word` has a wide image.
+#[inline(always)]
+pub(crate) fn is_wide(word: u32) -> bool {
+    word & WIDE != 0
 }
 
 /// Whether the extension of the record with this header is freed with its block.
@@ -257,17 +303,17 @@ pub(crate) fn image_bytes(header: Header<'_>) -> usize {
     header.load(IMAGE_BYTES) as usize
 }
 
-/// Whether the record looks like `patterns`. The kinds fit already: the shape was chosen by
+/// Whether the record, whose image may be wide, looks like `patterns`. The kinds fit already: the shape was chosen by
 /// them; there may be fewer patterns than fields (rule M1).
 pub(crate) fn matches(
     view: &View<'_>,
-    record: Record<'_>,
+    (record, is_wide): (Record<'_>, bool),
     kinds: &[Kind],
     patterns: &[PatternRef<'_>],
 ) -> bool {
     patterns.iter().enumerate().all(|(index, pattern)| match pattern {
         PatternRef::Kinds(_) => true,
-        PatternRef::Actual(actual) => is(view, record, kinds, index, actual),
+        PatternRef::Actual(actual) => is(view, (record, is_wide), kinds, index, actual),
         PatternRef::Test(_) => matches_copy(view, record.reference, kinds, index, pattern),
     })
 }
@@ -276,13 +322,13 @@ pub(crate) fn matches(
 #[inline(always)]
 pub(crate) fn matches_fixed(
     view: &View<'_>,
-    record: Record<'_>,
+    (record, is_wide): (Record<'_>, bool),
     kinds: &[Kind],
     patterns: &[PatternRef<'_>],
 ) -> bool {
     for (index, pattern) in patterns.iter().enumerate() {
         if let PatternRef::Actual(actual) = pattern
-            && !is(view, record, kinds, index, actual)
+            && !is(view, (record, is_wide), kinds, index, actual)
         {
             return false;
         }
@@ -298,9 +344,10 @@ pub(crate) fn matches_actuals(
     mask: u32,
 ) -> bool {
     let record = at(view, reference);
+    let (_, is_wide) = shape_of(record.header);
     bits(mask).all(|index| {
         let actual = actuals.field(index);
-        actual.is_some_and(|actual| is(view, record, actuals.kinds(), index, &actual))
+        actual.is_some_and(|actual| is(view, (record, is_wide), actuals.kinds(), index, &actual))
     })
 }
 
@@ -320,7 +367,7 @@ pub(crate) fn bits(mask: u32) -> impl Iterator<Item = usize> {
 #[inline(always)]
 fn is(
     view: &View<'_>,
-    record: Record<'_>,
+    (record, is_wide): (Record<'_>, bool),
     kinds: &[Kind],
     index: usize,
     actual: &Field<'_>,
@@ -328,13 +375,14 @@ fn is(
     let slot = image_word(view, record, index);
     // What most keys are made of first: two comparisons, not a jump through a table.
     match actual {
-        Field::Int(value) if !shape_of(record.header).1 => slot == value.cast_unsigned(),
+        Field::Int(value) if !is_wide => slot == value.cast_unsigned(),
         Field::Str(text) => same_bytes(view, record, slot, text.as_bytes()),
         other => is_rarer(view, record, kinds, (index, slot), other),
     }
 }
 
 /// As [`is`], for a field of a kind that is seldom in a key, with its eight bytes.
+#[cold] // As a rule: what is kept in registers for others is worth more.
 #[inline(never)]
 fn is_rarer(
     view: &View<'_>,
@@ -370,6 +418,7 @@ fn same_bytes(view: &View<'_>, record: Record<'_>, slot: u64, bytes: &[u8]) -> b
     }
 }
 
+#[cold] // As a rule: what is kept in registers for others is worth more.
 #[inline(never)]
 fn same_long_bytes(view: &View<'_>, record: Record<'_>, first: usize, bytes: &[u8]) -> bool {
     bytes
@@ -379,11 +428,18 @@ fn same_long_bytes(view: &View<'_>, record: Record<'_>, first: usize, bytes: &[u
 }
 
 /// Double word number `index` of the image: in the window that is there already, or beyond it.
-#[inline]
+#[inline(always)]
 fn image_word(view: &View<'_>, record: Record<'_>, index: usize) -> u64 {
     if index < (WINDOW_BYTES - IMAGE) / 8 {
-        return record.header.load64(IMAGE + 8 * index);
+        record.header.load64(IMAGE + 8 * index)
+    } else {
+        late_image_word(view, record, index)
     }
+}
+
+#[cold] // As a rule: what is kept in registers for others is worth more.
+#[inline(never)]
+fn late_image_word(view: &View<'_>, record: Record<'_>, index: usize) -> u64 {
     let start = record.reference as usize * GRANULE + IMAGE;
     let word: Span<'_, 8> = view.span(start + 8 * index);
     word.load64(0)
@@ -436,9 +492,14 @@ impl ImageBuffer {
         record: Record<'_>,
         kinds: &'b [Kind],
     ) -> TupleView<'b> {
-        let start = record.reference as usize * GRANULE + IMAGE;
-        let image = self.0.copy(view, start, image_bytes(record.header));
-        TupleView::new(kinds, image, shape_of(record.header).1)
+        const WINDOW_IMAGE_BYTES: usize = WINDOW_BYTES - IMAGE;
+        let (bytes, (_, is_wide)) = (image_bytes(record.header), shape_of(record.header));
+        let image = if bytes <= WINDOW_IMAGE_BYTES {
+            self.0.copy_window(record.header.part::<WINDOW_IMAGE_BYTES>(IMAGE), bytes)
+        } else {
+            self.0.copy(view, record.reference as usize * GRANULE + IMAGE, bytes)
+        };
+        TupleView::new(kinds, image, is_wide)
     }
 
     /// The image that was copied last; empty if there was none.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use tupelo_shm::{Section, Span, View};
 use tupelo_tuple::{
-    Class, Field, Form, Kind, PatternRef, Shape, TemplateRef, hash, image::ARITY_MAX,
+    Class, Field, Form, Kind, PatternRef, Shape, TemplateRef, TupleRef, hash, image::ARITY_MAX,
 };
 
 use crate::Engine;
@@ -47,7 +47,7 @@ const UNCERTAIN: u32 = 1 << 31;
 #[derive(Clone, Copy)]
 struct Summary {
     len: usize,
-    /// See [`Kinds::packed`].
+    /// See [`Summary::packed()`].
     packed: u64,
     /// Which kinds there are, a bit each.
     set: u32,
@@ -58,6 +58,22 @@ struct Summary {
 
 impl Summary {
     const NONE: Self = Self { len: 0, packed: 0, set: 0, class: 0 };
+
+    /// Arity and kinds in 52 bits, for up to 12 fields: distinct for distinct shapes.
+    #[inline(always)]
+    fn packed(&self) -> Option<u64> {
+        (self.len <= 12).then_some((self.len as u64) << 48 | self.packed)
+    }
+
+    /// These are kinds of entries of `class`, if there is one.
+    #[inline(always)]
+    fn set_class(&mut self, class: Option<&'static Class>) {
+        if let Some(class) = class {
+            self.class = class.number();
+            self.packed |= OF_CLASS;
+            self.set |= if class.is_constructible() { 0 } else { UNCERTAIN };
+        }
+    }
 
     /// Adds the kind of the next field.
     #[inline(always)]
@@ -148,11 +164,7 @@ impl Kinds {
     /// Becomes the kinds of entries of `class`, if there is one.
     #[inline(always)]
     pub(crate) fn set_class(&mut self, class: Option<&'static Class>) {
-        if let Some(class) = class {
-            self.all.class = class.number();
-            self.all.packed |= OF_CLASS;
-            self.all.set |= if class.is_constructible() { 0 } else { UNCERTAIN };
-        }
+        self.all.set_class(class);
     }
 
     /// The class, if they are the kinds of entries.
@@ -181,12 +193,6 @@ impl Kinds {
             None => template.accepts_arity(self.all.len) && fit(template.patterns),
             Some(class) => template.resolved(class).is_some_and(|patterns| fit(&patterns)),
         }
-    }
-
-    /// Arity and kinds in 52 bits, for up to 12 fields: distinct for distinct shapes.
-    #[inline]
-    fn packed(&self) -> Option<u64> {
-        (self.all.len <= 12).then_some((self.all.len as u64) << 48 | self.all.packed)
     }
 
     pub(crate) fn signature(&self) -> u64 {
@@ -288,10 +294,27 @@ impl Engine {
     /// The number of the shape with these kinds, if the space has it.
     #[inline]
     pub(crate) fn find_shape(&self, kinds: &Kinds) -> Option<u32> {
-        if let Some(shape) = kinds.packed().and_then(|packed| self.shape_cache.find(packed)) {
+        if let Some(shape) = kinds.all.packed().and_then(|packed| self.shape_cache.find(packed)) {
             return Some(shape);
         }
         self.find_shape_in_directory(kinds)
+    }
+
+    /// The number of the shape of `tuple`, if this process has met it before. Shows each field to `also`. Keeps nothing
+    /// of the kinds, so that where they are known when the caller is compiled, the shape's place is.
+    #[inline(always)]
+    pub(crate) fn shape_known(
+        &self,
+        tuple: TupleRef<'_>,
+        mut also: impl FnMut(&Field<'_>),
+    ) -> Option<u32> {
+        let mut all = Summary::NONE;
+        for field in tuple.fields {
+            all.add(field.kind());
+            also(field);
+        }
+        all.set_class(tuple.class);
+        all.packed().and_then(|packed| self.shape_cache.find(packed))
     }
 
     #[cold]
@@ -301,7 +324,7 @@ impl Engine {
             return self.shape_met(&view, class, kinds);
         }
         let shape = self.probe(&view, kinds).ok()?;
-        if let Some(packed) = kinds.packed() {
+        if let Some(packed) = kinds.all.packed() {
             self.shape_cache.remember(packed, shape);
         }
         Some(shape)

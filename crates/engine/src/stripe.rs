@@ -11,10 +11,13 @@
 //! | 384 | what templates asked for without finding an index |
 //! | 640 | the indexes |
 
-use tupelo_shm::{GRANULE, Span, View};
+use tupelo_shm::{GRANULE, Section, Span, View};
 
+use crate::Engine;
 use crate::blocks::CLASSES_COUNT;
+use crate::error::Error;
 use crate::layout::{self, STRIPE_BYTES};
+use crate::timers;
 
 /// The number of the shape.
 pub(crate) const SHAPE: usize = 64;
@@ -139,6 +142,27 @@ impl<'m> Stripe<'m> {
     #[inline]
     pub(crate) fn scope(self) -> u32 {
         self.scope
+    }
+}
+
+impl Engine {
+    /// Locks the stripe of shape `shape`, as [`Engine::enter`]. Returns it, too: found once for both.
+    #[inline(always)]
+    pub(crate) fn enter_stripe(&self, shape: u32) -> Result<(Section<'_>, Stripe<'_>), Error> {
+        let scope = scope_of(shape);
+        let (section, page) = Section::enter_with(&self.memory, scope)?;
+        let stripe = Stripe { page, scope };
+        if !timers::is_behind(stripe) {
+            return Ok((section, stripe));
+        }
+        drop(section);
+        Ok((self.enter_again(scope)?, stripe))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_again(&self, scope: u32) -> Result<Section<'_>, Error> {
+        self.enter(scope)
     }
 }
 

@@ -91,8 +91,7 @@ impl Engine {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
-        let section = self.enter(stripe::scope_of(shape))?;
-        let stripe = Stripe::of_shape(section.view(), shape);
+        let (section, stripe) = self.enter_stripe(shape)?;
         let found = search.pick(section.view(), stripe, order, self.random_for(order));
         if let Some(hit) = found.hit {
             return self
@@ -113,9 +112,7 @@ impl Engine {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let scope = stripe::scope_of(shape);
-        let section = self.enter(scope)?;
-        let stripe = Stripe::of_shape(section.view(), shape);
+        let (section, stripe) = self.enter_stripe(shape)?;
         let found = search.pick(section.view(), stripe, order, self.random_for(order));
         let Some(hit) = found.hit else {
             let somebody_holds = stripe.hides_some();
@@ -123,7 +120,9 @@ impl Engine {
             if somebody_holds {
                 return self.take_recalled(shape, search, order, sink);
             }
-            return Ok(self.learn_if(found.learn, scope, search.key.mask).map(|()| None)?);
+            return Ok(self
+                .learn_if(found.learn, stripe.scope(), search.key.mask)
+                .map(|()| None)?);
         };
         self.take_hit(section, stripe, search, (hit, found.learn), sink).map(Some)
     }
@@ -151,8 +150,8 @@ impl Engine {
         }
         let mut buffer = ImageBuffer::new();
         let tuple = buffer.copy_of(section.view(), hit.record, search.kinds);
-        links::unlink_found(&mut section, stripe, hit);
-        self.free_told(&mut section, stripe, hit.record)?;
+        self.unlink_and_free(&mut section, stripe, hit)?;
+        count_take(stripe);
         section.finish().map_err(Error::from)?;
         // As above.
         let _ = self.learn_if(learn, scope, search.key.mask);

@@ -138,6 +138,30 @@ impl<'m, const N: usize> Span<'m, N> {
         self.double(at).store(value, Ordering::Relaxed);
     }
 
+    /// What is behind `at`, as a window whose length is known at run time only.
+    ///
+    /// # Panics
+    ///
+    /// If `at` is not aligned to eight or not inside: a bug of the caller.
+    #[inline]
+    pub fn rest(self, at: usize) -> Fresh<'m> {
+        assert!(at.is_multiple_of(8) && at <= N, "rest outside of its window");
+        // Inside of a window that was checked, and aligned as it is.
+        let start = self.start.wrapping_add(at);
+        Fresh { start, doubles: (N - at) / 8, mapping: PhantomData }
+    }
+
+    /// Copies the window to `to`.
+    ///
+    /// # Safety
+    ///
+    /// `to` is the caller's and has room for `N` bytes.
+    #[inline(always)]
+    pub(crate) unsafe fn copy_to(self, to: *mut u8) {
+        // SAFETY: the constructor checked that N bytes from `start` are mapped; `to` is by the caller's promise.
+        unsafe { copy::copy_exactly::<N>(self.start, to) };
+    }
+
     /// Asks the processor to fetch the window's first line, to write it soon.
     #[inline(always)]
     pub fn prefetch(self) {
@@ -247,6 +271,9 @@ impl Fresh<'_> {
 pub struct View<'m> {
     base: *const u8,
     limit: usize,
+    /// The last place where the largest window may begin: what begins no later needs no further look, whatever its
+    /// size.
+    last: usize,
     /// 0 or 1; a whole word, since padding after it would be copied around with every section.
     violated: Cell<usize>,
     mapping: PhantomData<&'m AtomicU32>,
@@ -267,13 +294,14 @@ impl<'m> View<'m> {
     #[inline(always)]
     pub(crate) const unsafe fn new(base: *const u8, limit: usize) -> Self {
         debug_assert!(limit >= Self::BYTES_MIN, "a view is larger than any window");
-        Self { base, limit, violated: Cell::new(0), mapping: PhantomData }
+        let last = limit - Self::BYTES_MIN;
+        Self { base, limit, last, violated: Cell::new(0), mapping: PhantomData }
     }
 
     /// A view that nothing is asked of.
     pub(crate) const fn of_nothing() -> Self {
-        let violated = Cell::new(0);
-        Self { base: std::ptr::null(), limit: Self::BYTES_MIN, violated, mapping: PhantomData }
+        let (base, limit, violated) = (std::ptr::null(), Self::BYTES_MIN, Cell::new(0));
+        Self { base, limit, last: 0, violated, mapping: PhantomData }
     }
 
     /// The same view, to be kept.
@@ -282,8 +310,8 @@ impl<'m> View<'m> {
     ///
     /// As for [`View::new`], for good.
     pub(crate) unsafe fn kept(self) -> View<'static> {
-        let Self { base, limit, violated, .. } = self;
-        View { base, limit, violated, mapping: PhantomData }
+        let Self { base, limit, last, violated, .. } = self;
+        View { base, limit, last, violated, mapping: PhantomData }
     }
 
     /// Where the segment begins in this process.
@@ -297,8 +325,8 @@ impl<'m> View<'m> {
     pub fn span<const N: usize>(&self, offset: usize) -> Span<'m, N> {
         const { assert!(N <= ZEROS_BYTES) };
         // The first test vanishes where the compiler sees that the offset is made of granules.
-        if !offset.is_multiple_of(8) || offset > self.limit - N {
-            return self.violation();
+        if !offset.is_multiple_of(8) || offset > self.last {
+            return self.late_window(offset);
         }
         self.window(offset)
     }
@@ -306,9 +334,31 @@ impl<'m> View<'m> {
     /// The window of `N` bytes at granule `granule`; 0 is the null reference and a violation.
     #[inline(always)]
     pub fn at<const N: usize>(&self, granule: u32) -> Span<'m, N> {
+        self.window_at(granule).unwrap_or_else(|| self.violation())
+    }
+
+    /// As [`View::at`], but `None`, and no violation, where there is no such window.
+    #[inline(always)]
+    pub(crate) fn window_at<const N: usize>(&self, granule: u32) -> Option<Span<'m, N>> {
         const { assert!(N <= ZEROS_BYTES) };
         let offset = granule as usize * GRANULE;
-        if granule == 0 || offset > self.limit - N {
+        // Wraps for the null reference.
+        let is_early = offset.wrapping_sub(1) < self.last;
+        (is_early || self.holds_late(granule, N)).then(|| self.window(offset))
+    }
+
+    /// Whether there is a window of `bytes` bytes at `granule`, which is 0, near the end, or beyond it.
+    #[cold]
+    #[inline(never)]
+    fn holds_late(&self, granule: u32, bytes: usize) -> bool {
+        granule != 0 && self.holds(granule as usize * GRANULE, bytes)
+    }
+
+    /// The window at an offset that is near the end of the segment, or none.
+    #[cold]
+    #[inline(never)]
+    fn late_window<const N: usize>(&self, offset: usize) -> Span<'m, N> {
+        if !offset.is_multiple_of(8) || !self.holds(offset, N) {
             return self.violation();
         }
         self.window(offset)
@@ -397,6 +447,8 @@ impl<'m> View<'m> {
     /// As for [`View::new`].
     #[inline(always)]
     pub(crate) unsafe fn reach(&mut self, limit: usize) -> usize {
+        debug_assert!(limit >= Self::BYTES_MIN, "a view is larger than any window");
+        self.last = limit - Self::BYTES_MIN;
         std::mem::replace(&mut self.limit, limit)
     }
 

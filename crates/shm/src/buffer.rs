@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 
-use crate::access::View;
+use crate::access::{Span, View};
 
 /// Room for a copy of bytes of a segment. Not cleared between uses: [`CopyBuffer::copy`] returns just what
 /// it filled.
@@ -48,6 +48,19 @@ impl CopyBuffer {
         self.filled_bytes = bytes;
         // SAFETY: the first `bytes` bytes were written just now.
         unsafe { std::slice::from_raw_parts(short, bytes) }
+    }
+
+    /// Copies a short window and returns the first `bytes` bytes of it, or all if it has no more: without a look at how
+    /// many they are.
+    #[inline(always)]
+    pub fn copy_window<const N: usize>(&mut self, window: Span<'_, N>, bytes: usize) -> &[u8] {
+        const { assert!(N <= Self::SHORT_BYTES) };
+        let short = self.short.as_mut_ptr().cast();
+        // SAFETY: `short` has room for N bytes.
+        unsafe { window.copy_to(short) };
+        self.filled_bytes = bytes.min(N);
+        // SAFETY: they were written just now.
+        unsafe { std::slice::from_raw_parts(short, self.filled_bytes) }
     }
 
     /// What the last copy returned; empty if there was none.

@@ -31,6 +31,27 @@ pub(crate) unsafe fn copy_raw(from: *const u8, to: *mut u8, bytes: usize) {
     unsafe { copy(from, to, bytes, Shared::Source) };
 }
 
+/// As [`copy_raw`], for a number of bytes that is known when the caller is compiled.
+///
+/// # Safety
+///
+/// As for [`copy_raw`], of `N` bytes.
+#[inline(always)]
+pub(crate) unsafe fn copy_exactly<const N: usize>(from: *const u8, to: *mut u8) {
+    let (pieces, rest) = (N / PIECE_BYTES, N % PIECE_BYTES);
+    for piece in 0..pieces {
+        let at = piece * PIECE_BYTES;
+        // SAFETY: a whole piece of the caller's range, on both sides.
+        unsafe { copy_raw(from.wrapping_add(at), to.wrapping_add(at), PIECE_BYTES) };
+    }
+    let at = pieces * PIECE_BYTES;
+    // SAFETY: what is left of the caller's range, on both sides.
+    unsafe { copy_raw(from.wrapping_add(at), to.wrapping_add(at), rest) };
+}
+
+/// The most that is copied without a loop.
+const PIECE_BYTES: usize = 32;
+
 /// Copies private bytes to `to`, which others may read meanwhile.
 ///
 /// # Safety

@@ -60,7 +60,7 @@ pub(crate) fn line<'m>(view: &View<'m>, scope: u32) -> Result<LockLine<'m>, Erro
 
 #[cold]
 #[inline(never)]
-fn no_line(view: &View<'_>) -> Error {
+pub(crate) fn no_line(view: &View<'_>) -> Error {
     if view.limit() <= thread::fixed_bytes() {
         return Error::poisoned();
     }

@@ -23,13 +23,13 @@ use std::mem::ManuallyDrop;
 use std::sync::atomic::{Ordering, compiler_fence};
 
 use crate::access::{GRANULE, Span, View, Word};
-use crate::desk::Hold;
+use crate::desk::{Desk, Hold};
 use crate::error::Error;
 use crate::liveness::{self, Event};
 use crate::lock::{self, LockLine};
 use crate::log::{self, INLINE_ENTRIES, LogEntry, ScopeTag, put_back};
 use crate::memory::Memory;
-use crate::thread::Thread;
+use crate::thread::{Slot, Thread};
 
 /// A locked scope (or several), and what was changed in it so far. Dropped without [`Section::commit`],
 /// it puts everything back.
@@ -47,8 +47,24 @@ impl<'m> Section<'m> {
     /// this very thread (a signal handler); what [`Memory::thread`] says if this thread has no slot yet.
     #[inline(always)]
     pub fn enter(memory: &'m Memory, scope: u32) -> Result<Self, Error> {
+        Self::enter_with::<GRANULE>(memory, scope).map(|(section, _)| section)
+    }
+
+    /// As [`Section::enter`], with the window of `N` bytes that begins with the lock: found once for both.
+    ///
+    /// # Errors
+    ///
+    /// As [`Section::enter`].
+    #[inline(always)]
+    pub fn enter_with<const N: usize>(
+        memory: &'m Memory,
+        scope: u32,
+    ) -> Result<(Self, Span<'m, N>), Error> {
         let mut desk = Hold::new(memory)?;
-        let line = lock::line(desk.view(), scope)?;
+        let Some(window) = desk.view().window_at::<N>(scope) else {
+            return Err(lock::no_line(desk.view()));
+        };
+        let line: LockLine<'m> = window.part(0);
         let place = (desk.view.base(), scope);
         desk.stays.wait(place, line);
         let before = lock::acquire(memory, desk.thread, line)?;
@@ -56,7 +72,7 @@ impl<'m> Section<'m> {
         if before != thread {
             desk.stays.meet(place, line, thread);
         }
-        Self::inside(memory, desk, (scope, line))
+        Ok((Self::inside(memory, desk, (scope, line))?, window))
     }
 
     /// Says that the calling thread is about to wait for others: nobody need leave a scope to it any longer (see [`crate::stay`]).
@@ -195,45 +211,60 @@ impl<'m> Section<'m> {
     /// Stores several words that others can reach (rule R1): as one [`Section::set_word`] each, at half the
     /// price. All are logged before the first is stored.
     #[inline(always)]
+    pub fn set_words<const K: usize>(&mut self, stores: [Store<'m>; K]) {
+        self.set_together(stores, [], []);
+    }
+
+    /// As [`Section::set_words`], for what changes in up to three places.
+    #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "a log has far fewer entries")]
-    pub fn set_words<const K: usize>(&mut self, stores: [(Word<'m>, u32); K]) {
+    pub fn set_together<const A: usize, const B: usize, const C: usize>(
+        &mut self,
+        first: [Store<'m>; A],
+        second: [Store<'m>; B],
+        third: [Store<'m>; C],
+    ) {
         let desk = &mut *self.desk;
         let (slot, count) = (desk.thread.slot(), desk.count as usize);
-        if count > INLINE_ENTRIES as usize - K {
-            // A copy, so that the stores themselves need no address.
-            let each = stores;
-            return self.set_each(&each);
+        if count > INLINE_ENTRIES as usize - (A + B + C) {
+            // Copies, so that the stores themselves need no address.
+            let each = (first, second, third);
+            return self.set_each([&each.0, &each.1, &each.2]);
         }
-        for (index, (word, _)) in stores.iter().enumerate() {
-            let offset = desk.view.offset_at(word.word.as_ptr().cast());
-            log::write(slot, count + index, LogEntry::new(offset, desk.focus, word.load()));
-        }
-        let count = (count + K) as u32;
+        desk.log((slot, count), first);
+        desk.log((slot, count + A), second);
+        desk.log((slot, count + A + B), third);
+        let count = (count + A + B + C) as u32;
         desk.count = count;
         compiler_fence(Ordering::SeqCst);
         log::set_count(slot, count);
         compiler_fence(Ordering::SeqCst);
-        for (word, value) in stores {
-            word.word.store(value, Ordering::Relaxed);
-        }
+        store(first);
+        store(second);
+        store(third);
     }
 
-    /// As [`Section::set_words`], where the log goes on in its run.
+    /// As [`Section::set_together`], where the log goes on in its run.
     #[cold]
     #[inline(never)]
-    fn set_each(&mut self, stores: &[(Word<'m>, u32)]) {
-        for (word, value) in stores {
+    fn set_each(&mut self, groups: [&[Store<'m>]; 3]) {
+        for (word, value) in groups.into_iter().flatten() {
             self.set_word(*word, *value);
         }
     }
 
-    /// The section can only be rolled back. Until its owner notices, it finds nothing: a place that was
-    /// computed from words that were not stored must not be filled by [`Span::init`].
+    /// The section can only be rolled back, for which [`Section::sound`] looks at its view alone. Until its owner notices,
+    /// it finds nothing: a place that was computed from words that were not stored must not be filled by [`Span::init`].
     #[cold]
     #[inline(never)]
     fn overflow(&mut self) {
         // SAFETY: no further than before.
-        self.desk.overflow = unsafe { self.desk.view.reach(View::BYTES_MIN) };
+        let overflow = unsafe { self.desk.view.reach(View::BYTES_MIN) };
+        // No second time, when it reached no further.
+        if self.desk.overflow == 0 {
+            self.desk.overflow = overflow;
+        }
+        self.desk.view.violate();
         debug_assert!(false, "a step changes more words than it had asked for");
     }
 
@@ -267,7 +298,7 @@ impl<'m> Section<'m> {
     /// segment.
     #[inline(always)]
     pub fn sound(&self) -> bool {
-        self.desk.overflow == 0 && !self.desk.view.violated()
+        !self.desk.view.violated()
     }
 
     /// How many more words the log has room for: long jobs commit before it is full.
@@ -381,6 +412,28 @@ impl<'m> Section<'m> {
         liveness::discard(self.desk.view.base());
         self.desk.count = 0;
         self.desk.overflow = 0;
+    }
+}
+
+/// A word that others can reach, and what is to stand there.
+pub type Store<'m> = (Word<'m>, u32);
+
+impl Desk {
+    /// Writes what stands in the words of `stores` to the entries from number `first` on in `slot`, which do not count yet.
+    #[inline(always)]
+    fn log<const K: usize>(&self, (slot, first): (Slot<'_>, usize), stores: [Store<'_>; K]) {
+        for (index, (word, _)) in stores.iter().enumerate() {
+            let offset = self.view.offset_at(word.word.as_ptr().cast());
+            log::write(slot, first + index, LogEntry::new(offset, self.focus, word.load()));
+        }
+    }
+}
+
+/// Stores what was logged.
+#[inline(always)]
+fn store<const K: usize>(stores: [Store<'_>; K]) {
+    for (word, value) in stores {
+        word.word.store(value, Ordering::Relaxed);
     }
 }
 

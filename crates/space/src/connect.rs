@@ -134,13 +134,14 @@ impl Space {
 
     /// Ends the use of this handle and its clones: later calls are refused. The space stays.
     pub fn close(&self) {
-        self.inner.closed.store(true, Ordering::Release);
+        self.inner.closed.store(true, Ordering::Relaxed);
     }
 
     /// The engine, unless the handle was closed.
     #[inline]
     pub(crate) fn engine(&self) -> Result<&Arc<Engine>, Error> {
-        if self.inner.closed.load(Ordering::Acquire) {
+        // Relaxed: it orders nothing, and the compiler still knows the fields of a put behind it.
+        if self.inner.closed.load(Ordering::Relaxed) {
             return Err(self.closed_error());
         }
         Ok(&self.inner.engine)

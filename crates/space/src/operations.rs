@@ -24,7 +24,7 @@ impl Space {
         let tuple = tuple.into();
         match self.engine()?.put(tuple) {
             Ok(()) => Ok(()),
-            Err(error) => self.put_patiently(tuple, error.into()),
+            Err(error) => tuple.apart(|tuple| self.put_patiently(tuple, error.into())),
         }
     }
 

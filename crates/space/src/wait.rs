@@ -166,12 +166,9 @@ impl<E> From<tupelo_engine::Error> for Lifted<E> {
     }
 }
 
-/// Runs a call of the engine whose sink may fail with the caller's own error.
-#[expect(
-    clippy::inline_always,
-    reason = "what is behind it is then part of who knows the template"
-)]
+/// Runs a call of the engine whose sink may fail with the caller's own error. Part of its caller, who knows the order.
 #[inline(always)]
+#[expect(clippy::inline_always, reason = "there is nothing in it but the call")]
 pub(crate) fn lift<R, E: From<Error>>(call: impl FnOnce() -> Result<R, Lifted<E>>) -> Result<R, E> {
     call().map_err(|error| match error {
         Lifted::Engine(error) => Error::from(error).into(),

@@ -30,11 +30,7 @@ pub const fn fold(a: u64, b: u64) -> u64 {
 }
 
 /// The hash of one field.
-#[inline(always)]
-#[expect(
-    clippy::inline_always,
-    reason = "on the path of every operation, beside a look at the same kind"
-)]
+#[inline]
 pub fn field(field: &Field<'_>) -> u64 {
     // What most keys are made of first: two comparisons, not a jump through a table.
     match field {
@@ -58,7 +54,23 @@ fn rarer(field: &Field<'_>) -> u64 {
     }
 }
 
-/// The hash of a sequence of field hashes: what an index over several fields is keyed with.
+/// The hash of a sequence of fields that ends with `field` and had `hash` before it: what an index over several fields is
+/// keyed with. One multiply per field: values of different kinds need not be told apart, since an index is over one shape.
+#[inline(always)]
+#[expect(
+    clippy::inline_always,
+    reason = "on the path of every operation, beside a look at the same kind"
+)]
+pub fn join(hash: u64, field: &Field<'_>) -> u64 {
+    // What most keys are made of first: two comparisons, not a jump through a table.
+    match field {
+        Field::Int(value) => fold(hash ^ value.cast_unsigned(), SEEDS[7]),
+        Field::Str(value) => of_bytes(value.as_bytes(), hash ^ SEEDS[2]),
+        other => combine(hash, rarer(other)),
+    }
+}
+
+/// The hash of a sequence that ends with an element of hash `field_hash` and had `hash` before it.
 #[inline]
 pub const fn combine(hash: u64, field_hash: u64) -> u64 {
     fold(hash ^ field_hash, SEEDS[1])

@@ -135,7 +135,8 @@ pub trait Write {
 }
 
 /// Writes the image of `fields`, whose size is `size(fields, origin)`, into `out`.
-#[inline]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the caller mostly knows the kinds of the fields")]
 pub fn write(fields: &[Field<'_>], origin: usize, wide: bool, out: &mut impl Write) {
     let mut heap = 8 * fields.len();
     if wide {
@@ -176,7 +177,8 @@ fn write_rarer(heap: &mut usize, field: &Field<'_>, origin: usize, out: &mut imp
 }
 
 /// Writes bytes into the heap. Returns the word of their field.
-#[inline]
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "part of writing an image")]
 fn write_bytes(heap: &mut usize, bytes: &[u8], out: &mut impl Write) -> u64 {
     let start = *heap;
     out.bytes(start, bytes);

@@ -55,7 +55,7 @@ impl Tagger {
     pub(crate) fn fix(&mut self, index: usize, field: &Field<'_>) {
         if index < FIELDS_MAX {
             self.mask |= 1 << index;
-            self.hash = hash::combine(self.hash, hash::field(field));
+            self.hash = hash::join(self.hash, field);
         } else {
             self.restrict();
         }
@@ -72,23 +72,29 @@ impl Tagger {
         Key { mask: self.mask, tag: self.tag(), is_all: self.is_all }
     }
 
-    /// Which fields were hashed is part of the hash: the same value in another field is another key.
+    /// Which fields were hashed is no part of the tag: an index is over one set of them.
     #[inline(always)]
     #[expect(clippy::cast_possible_truncation, reason = "the two halves are folded")]
     fn tag(self) -> u32 {
-        let hash = hash::combine(self.hash, u64::from(self.mask));
-        (hash >> 32) as u32 ^ hash as u32
+        (self.hash >> 32) as u32 ^ self.hash as u32
     }
 }
 
 /// The tag of `fields` under `mask`: what the index over those fields is keyed with.
-#[inline]
+#[inline(always)]
 pub(crate) fn tag_of_fields(fields: &[Field<'_>], mask: u32, seed: u64) -> u32 {
-    tag(mask, seed, |tagger, index| {
-        if let Some(field) = fields.get(index) {
+    let mut tagger = Tagger::new(seed);
+    // One field after the other, also those that are not hashed: they may be known when the caller is compiled.
+    for (index, field) in fields.iter().enumerate().take(FIELDS_MAX) {
+        let left = mask >> index;
+        if left == 0 {
+            break;
+        }
+        if left & 1 == 1 {
             tagger.fix(index, field);
         }
-    })
+    }
+    tagger.tag()
 }
 
 /// The tag that matches of `patterns` have under `mask`, a set of fields that they fix.

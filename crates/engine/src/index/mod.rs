@@ -59,6 +59,12 @@ pub(crate) fn at(stripe: Stripe<'_>, slot: usize) -> Index<'_> {
     Index { slot, words: stripe.page().part(INDEXES + (slot % INDEXES_MAX) * INDEX_BYTES) }
 }
 
+/// The slots of the indexes that are ready, a bit each.
+#[inline]
+pub(crate) fn set(stripe: Stripe<'_>) -> u32 {
+    stripe.page().load(INDEX_SET) & ((1 << INDEXES_MAX) - 1)
+}
+
 /// The indexes that are ready, and so hold every record.
 #[inline]
 pub(crate) fn ready(stripe: Stripe<'_>) -> impl Iterator<Item = Index<'_>> {

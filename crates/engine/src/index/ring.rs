@@ -1,6 +1,6 @@
 //! Records with the same tag: a ring through the records, oldest first, whose leader is in the table.
 
-use tupelo_shm::{Section, View};
+use tupelo_shm::{Section, Store, View};
 
 use super::Index;
 use super::table::{self, Place};
@@ -16,13 +16,25 @@ pub(crate) const LINK_WORDS: usize = 4;
 pub(crate) const UNLINK_WORDS: usize = 4;
 
 /// Links the youngest record of its tag. Nobody can reach its link yet.
-#[inline(always)]
 pub(crate) fn append<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
     stripe: Stripe<'m>,
     index: Index<'m>,
+    added: (Record<'m>, u32),
+) -> Result<(), Error> {
+    append_with(section, layout, stripe, index, added, ([], []))
+}
+
+/// As [`append`], together with `also`.
+#[inline(always)]
+pub(crate) fn append_with<'m, const A: usize, const B: usize>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    index: Index<'m>,
     (record, tag): (Record<'m>, u32),
+    also: ([Store<'m>; A], [Store<'m>; B]),
 ) -> Result<(), Error> {
     let reference = record.reference;
     let link = record::link_of(section.view(), record.header, index.slot);
@@ -32,11 +44,12 @@ pub(crate) fn append<'m>(
         None => {
             link.init(RING_NEXT, reference);
             link.init(RING_PREVIOUS, reference);
-            table::insert(section, index, bucket, (reference, link));
+            table::insert(section, index, bucket, (reference, link), also);
             table::grow(section, layout, stripe, index)
         }
         Some(place) => {
             insert_before(section, index, (reference, link), place.leader());
+            section.set_together(also.0, also.1, []);
             Ok(())
         }
     }
@@ -81,7 +94,7 @@ pub(crate) fn restore<'m>(
 
 /// Takes a record out of its ring, and out of the table if it was the leader. `place` is where the search
 /// that found the record in this section saw the leader of its tag, if it came by this index.
-#[inline]
+#[inline(never)]
 pub(crate) fn unlink<'m>(
     section: &mut Section<'m>,
     index: Index<'m>,
@@ -100,7 +113,7 @@ pub(crate) fn unlink<'m>(
     if place.leader() == reference {
         let after = link.load(BUCKET_NEXT);
         if next == reference {
-            table::remove(section, index, place, after);
+            section.set_words(table::removal(index, place, after));
             return;
         }
         let heir = record::link(section.view(), next, index.slot);
@@ -111,6 +124,26 @@ pub(crate) fn unlink<'m>(
     section.set(link, RING_NEXT, next);
     let link = record::link(section.view(), next, index.slot);
     section.set(link, RING_PREVIOUS, previous);
+}
+
+/// As [`unlink`], for a record at whose tag's leader a search has arrived by this index, together with `also`.
+#[inline(always)]
+pub(crate) fn unlink_with<'m, const A: usize, const B: usize>(
+    section: &mut Section<'m>,
+    index: Index<'m>,
+    record: Record<'m>,
+    place: Place<'m>,
+    also: ([Store<'m>; A], [Store<'m>; B]),
+) {
+    let link = record::link_of(section.view(), record.header, index.slot);
+    // Nearly always: the only one with its tag.
+    if place.leader() == record.reference && link.load(RING_NEXT) == record.reference {
+        let removal = table::removal(index, place, link.load(BUCKET_NEXT));
+        section.set_together(removal, also.0, also.1);
+        return;
+    }
+    unlink(section, index, record, Some(place));
+    section.set_together(also.0, also.1, []);
 }
 
 #[inline]

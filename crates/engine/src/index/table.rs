@@ -8,7 +8,7 @@
 //! Growth is linear hashing: when the load passes four in seven, one bucket is split in two, so an
 //! insertion never pauses for the whole table. The array is a few segments of doubling length.
 
-use tupelo_shm::{GRANULE, Section, Span, View, Word};
+use tupelo_shm::{GRANULE, Section, Span, Store, View, Word};
 
 use super::{BUCKETS, Index, KEYS, SEGMENTS, SEGMENTS_MAX};
 use crate::blocks;
@@ -37,24 +37,33 @@ const ENTRIES_SET: u32 = (1 << ENTRIES) - 1;
 
 /// A word that holds the reference of a leader.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'m>(Word<'m>);
+pub(crate) struct Place<'m> {
+    word: Word<'m>,
+    leader: u32,
+}
 
 impl<'m> Place<'m> {
-    /// The leader.
+    /// The place in `word`, with the leader that it holds now.
+    #[inline]
+    fn new(word: Word<'m>) -> Self {
+        Self { word, leader: word.load() }
+    }
+
+    /// The leader when the place was found.
     #[inline]
     pub(crate) fn leader(self) -> u32 {
-        self.0.load()
+        self.leader
     }
 
     /// Stores another leader, or what follows in the chain.
     #[inline]
     pub(crate) fn set(self, section: &mut Section<'m>, reference: u32) {
-        section.set_word(self.0, reference);
+        section.set_word(self.word, reference);
     }
 }
 
 /// The bucket that `tag` belongs to, among `buckets`.
-#[inline]
+#[inline(always)]
 fn bucket_of(tag: u32, buckets: u32) -> u32 {
     // Ones up to the highest bit of `buckets`, which is at least `BUCKETS_MIN` in a sound table.
     let mask = u32::MAX >> (buckets | BUCKETS_MIN).leading_zeros();
@@ -63,7 +72,7 @@ fn bucket_of(tag: u32, buckets: u32) -> u32 {
 }
 
 /// The line of bucket number `bucket`: segment `j` holds buckets `2^(j+2)` to `2^(j+3)`, the first all below.
-#[inline]
+#[inline(always)]
 fn line<'m>(view: &View<'m>, index: Index<'m>, bucket: u32) -> Bucket<'m> {
     let (segment, inside) = if bucket < BUCKETS_MIN {
         (0, bucket)
@@ -79,19 +88,19 @@ fn line<'m>(view: &View<'m>, index: Index<'m>, bucket: u32) -> Bucket<'m> {
 }
 
 /// The bucket that `tag` belongs to.
-#[inline]
+#[inline(always)]
 pub(crate) fn bucket<'m>(view: &View<'m>, index: Index<'m>, tag: u32) -> Bucket<'m> {
     line(view, index, bucket_of(tag, index.words.load(BUCKETS)))
 }
 
 /// Where the leader of `tag` stands, if there is one.
-#[inline]
+#[inline(always)]
 pub(crate) fn find<'m>(view: &View<'m>, index: Index<'m>, tag: u32) -> Option<Place<'m>> {
     find_in(view, index, bucket(view, index, tag), tag)
 }
 
 /// Where the leader of `tag` stands in its bucket, if there is one.
-#[inline]
+#[inline(always)]
 pub(crate) fn find_in<'m>(
     view: &View<'m>,
     index: Index<'m>,
@@ -111,9 +120,9 @@ pub(crate) fn find_in<'m>(
 }
 
 /// The first of the entries in `set`, which is not empty.
-#[inline]
+#[inline(always)]
 fn entry(bucket: Bucket<'_>, set: u32) -> Place<'_> {
-    Place(bucket.place(4 * (set.trailing_zeros() as usize % (ENTRIES + 1))))
+    Place::new(bucket.place(4 * (set.trailing_zeros() as usize % (ENTRIES + 1))))
 }
 
 #[cold]
@@ -123,7 +132,7 @@ fn find_in_chain<'m>(
     bucket: Bucket<'m>,
     tag: u32,
 ) -> Option<Place<'m>> {
-    let mut place = Place(bucket.place(OVERFLOW));
+    let mut place = Place::new(bucket.place(OVERFLOW));
     for _ in 0..CHAIN_MAX {
         let leader = place.leader();
         if leader == 0 {
@@ -133,43 +142,46 @@ fn find_in_chain<'m>(
         if link.load(TAG) == tag {
             return Some(place);
         }
-        place = Place(link.place(BUCKET_NEXT));
+        place = Place::new(link.place(BUCKET_NEXT));
     }
     view.violate();
     None
 }
 
-/// Enters a leader, whose tag the table does not have, into its bucket. Its link is not reachable yet.
-/// [`grow`] follows.
-#[inline]
-pub(crate) fn insert<'m>(
+/// Enters a leader, whose tag the table does not have, into its bucket, together with `also`. Its link is not reachable
+/// yet. [`grow`] follows.
+#[inline(always)]
+pub(crate) fn insert<'m, const A: usize, const B: usize>(
     section: &mut Section<'m>,
     index: Index<'m>,
     bucket: Bucket<'m>,
     (leader, link): (u32, Link<'m>),
+    also: ([Store<'m>; A], [Store<'m>; B]),
 ) {
     let references: Span<'m, 32> = bucket.part(0);
     let free = references.equal_words(0) & ENTRIES_SET;
     if free == 0 {
         link.init(BUCKET_NEXT, bucket.load(OVERFLOW));
-        section.set_words([(bucket.place(OVERFLOW), leader), keys(index, 1)]);
+        let stores = [(bucket.place(OVERFLOW), leader), keys(index, 1)];
+        section.set_together(stores, also.0, also.1);
     } else {
         let number = free.trailing_zeros() as usize % (ENTRIES + 1);
         // The tag of an empty entry means nothing: no log (R2).
         bucket.init(TAGS + 4 * number, link.load(TAG));
         link.init(BUCKET_NEXT, 0);
-        section.set_words([(bucket.place(4 * number), leader), keys(index, 1)]);
+        let stores = [(bucket.place(4 * number), leader), keys(index, 1)];
+        section.set_together(stores, also.0, also.1);
     }
 }
 
 /// The count of keys, to be stored with `change` added.
 #[inline(always)]
-fn keys(index: Index<'_>, change: i32) -> (Word<'_>, u32) {
+fn keys(index: Index<'_>, change: i32) -> Store<'_> {
     (index.words.place(KEYS), index.words.load(KEYS).wrapping_add_signed(change))
 }
 
 /// Splits a bucket if the table is too full after an insertion.
-#[inline]
+#[inline(always)]
 pub(crate) fn grow<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
@@ -182,15 +194,10 @@ pub(crate) fn grow<'m>(
     Ok(())
 }
 
-/// Takes a leader out whose tag has no other record.
-#[inline]
-pub(crate) fn remove<'m>(
-    section: &mut Section<'m>,
-    index: Index<'m>,
-    place: Place<'m>,
-    after: u32,
-) {
-    section.set_words([(place.0, after), keys(index, -1)]);
+/// What taking a leader out changes whose tag has no other record.
+#[inline(always)]
+pub(crate) fn removal<'m>(index: Index<'m>, place: Place<'m>, after: u32) -> [Store<'m>; 2] {
+    [(place.word, after), keys(index, -1)]
 }
 
 /// Words that a split changes: a new segment, the descriptor, the allocator's word of the new line, and the
