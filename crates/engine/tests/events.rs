@@ -277,6 +277,21 @@ fn leases_are_heard_when_they_end_and_delays_when_they_are_over_n1_l1_l3() {
 }
 
 #[test]
+fn what_was_due_before_a_take_ended_is_heard_before_it_n3_l3() {
+    let engine = engine(16 << 20);
+    let subscriptions = both(&engine);
+    let patterns = any_job();
+    let waiter = engine.waiter(&[TemplateRef::new(&patterns)], Want::Take).unwrap();
+    engine.put(&job(1)).unwrap();
+    let soon = LeaseTerms { after: Some(Duration::from_millis(1)), lease: None };
+    engine.put_leased(&job(2), &soon).unwrap();
+    thread::sleep(Duration::from_millis(3));
+    assert_eq!(waiter.finish(number).unwrap(), 1);
+    both_heard(&subscriptions, &[(Put, 1), (Put, 2), (Take, 1)]);
+    engine.check().unwrap();
+}
+
+#[test]
 fn swaps_and_transfers_are_takes_and_puts_n1_o7_o8() {
     let (engine, other) = (engine(16 << 20), support::engine(16 << 20));
     let (subscriptions, there) = (both(&engine), both(&other));

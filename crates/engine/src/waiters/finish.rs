@@ -57,7 +57,8 @@ impl Waiter {
         let engine = Arc::clone(&self.engine);
         let (shape, _) = record::shape_of(record::header(&engine.memory.view(), self.record()));
         let scope = stripe::scope_of(shape);
-        let mut section = Section::enter(&engine.memory, scope).map_err(Error::from)?;
+        // On time: what was due before the take is told before it.
+        let mut section = engine.enter(scope)?;
         let reference = cell(section.view(), self.number).load(RECORD);
         if reference == 0 {
             // The put that handed it over died and was undone.
