@@ -1,5 +1,5 @@
-//! `NumPy` arrays by the C interface of `NumPy`, which is several times as fast as its Python one: a new array
-//! takes 50 ns and not 190, and to look into one takes 5 and not 150.
+//! `NumPy` arrays by the C interface of `NumPy`, which is twice as fast as its Python one: to read an array of 32
+//! numbers takes 280 ns and not 540, to put and take it 610 and not 1 150 (measured on a busy machine).
 //!
 //! Every compiled extension finds that interface in the same way, a table of functions in a capsule; here it is
 //! looked up when an array is first met, so nothing is linked, and `NumPy` stays optional. The places in the
