@@ -258,8 +258,8 @@ class Queue(Generic[T]):
     def claim_now(self) -> Claim[Any] | None:
         """Claim the next item that is there, if one is: `try_get` without a detour.
 
-        Nearly always nothing is urgent. Then the call is written out: a template and terms that are
-        unpacked cost a fifth of it.
+        Nearly always nothing is urgent. Then the call is written out: to unpack a template and
+        terms makes put, claim and done together take an eighth longer.
         """
         now, terms = self._now, self._terms
         ttl, max_attempts = terms["ttl"], terms["max_attempts"]
