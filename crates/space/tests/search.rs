@@ -285,20 +285,28 @@ fn searches_beside_takes_lose_and_double_nothing_t1() {
 #[test]
 fn by_success_factor_the_space_where_most_searches_ended_is_asked_first() {
     let (spaces, search) = searched(&["mem", "shm", "mem"], Visits::SuccessFactor);
-    for (place, name) in [(2, "border"), (1, "panel"), (2, "border"), (1, "panel")] {
-        for _ in 0..2 {
-            spaces[place].space.put(&fields![name, 1]).unwrap();
-        }
-    }
-    let visited =
-        |name: &str| search.take(&[template![name, Kind::Int]], NOW, kept).unwrap().visited;
-    assert_eq!([visited("border"), visited("border")], [3, 1]);
-    // The shape has been found in the last space only; the first one that stands in the list comes next.
-    assert_eq!([visited("panel"), visited("panel")], [3, 1]);
-    assert_eq!([visited("border"), visited("panel"), visited("border")], [1, 1, 1]);
+    let visited = |name: &str, place: usize| {
+        spaces[place].space.put(&fields![name, 1]).unwrap();
+        search.take(&[template![name, Kind::Int]], NOW, kept).unwrap().visited
+    };
+    // Four may be chance.
+    assert_eq!([(); 6].map(|()| visited("border", 2)), [3, 3, 3, 3, 3, 1]);
+    // Until enough is known of the name, the shape says where to look: in the last space, where it was found most,
+    // then in the first of the list, or where it was found since.
+    assert_eq!([(); 6].map(|()| visited("panel", 1)), [3, 2, 2, 2, 2, 1]);
+    assert_eq!([visited("border", 2), visited("panel", 1), visited("border", 2)], [1, 1, 1]);
     // A name that was not searched for yet is sought where its shape was found most.
-    spaces[2].space.put(&fields!["other", 1]).unwrap();
-    assert_eq!(visited("other"), 1);
+    assert_eq!(visited("other", 2), 1);
+}
+
+#[test]
+fn by_success_factor_the_order_of_the_list_stays_while_the_difference_may_be_chance() {
+    let (spaces, search) = searched(&["mem", "shm", "mem"], Visits::SuccessFactor);
+    let template = [template!["border", Kind::Int]];
+    for place in [2, 0, 1, 2, 1, 2, 0, 2, 1, 2, 2, 0] {
+        spaces[place].space.put(&fields!["border", 1]).unwrap();
+        assert_eq!(search.take(&template, NOW, kept).unwrap().visited, place + 1);
+    }
 }
 
 #[test]
