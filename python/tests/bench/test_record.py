@@ -92,7 +92,7 @@ def test_histograms_of_several_repeats_are_one():
 def test_percentiles_end_where_a_share_is_less_than_one_request():
     histogram = Histogram()
     histogram.record(range(1, 201))
-    figure = percentiles("e", "t", [measure([1.0], histogram=histogram.encoded())], {})
+    figure = percentiles("e", "t", [measure([1.0], histogram=histogram.encoded())], {}, {})
     (series,) = figure.series
     assert series.points[0].mean == 1e-9
     assert [round(1 - 1 / point.x, 3) for point in series.points][-1] == 0.995

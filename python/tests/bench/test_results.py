@@ -9,6 +9,7 @@ from records import SMALL, mem, run_of, total
 from tupelo.bench.backends.registry import PEERS
 from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
 from tupelo.bench.experiments.settle import Settle
+from tupelo.bench.harness.histogram import Histogram
 from tupelo.bench.harness.record import Measure, Remark
 from tupelo.bench.harness.runner import Options
 from tupelo.bench.report import drawing
@@ -21,6 +22,7 @@ from tupelo.bench.report.questions.question import NoSuchTableError
 from tupelo.bench.report.results import markdown
 from tupelo.bench.report.tables import tables
 from tupelo.bench.report.undrawn import undrawn
+from tupelo.bench.report.words import words
 
 
 def aging_run(response_s, throughput):
@@ -179,6 +181,31 @@ def test_the_page_says_what_was_not_measured_and_how_each_is_driven():
     assert "abacus" in page
 
 
+def test_the_page_explains_the_words_of_the_experiments_that_were_run():
+    run = run_of(mem("tupelo-shm", "Null", 1))
+    explained = dict(words(run).rows)
+    assert {"cell", "repeat", "cycle", "fill"} < explained.keys()
+    assert "phase" not in explained, "settle was not run"
+    assert f"| cycle | {explained['cycle']} |" in markdown(run, EXPERIMENTS, [])
+    assert explained["cycle"] in html_page(run, EXPERIMENTS)
+
+
+def test_a_figure_of_latencies_says_the_rate_of_each():
+    under = {"placement": "apart", "load": "half of its own"}
+    histogram = Histogram()
+    histogram.record([1_000, 2_000, 3_000, 900_000])
+    run = run_of(
+        Measure(
+            "rpc", "redis", under, "latency under load", "s", [1e-6], histogram=histogram.encoded()
+        ),
+        Measure("rpc", "redis", under, "rate reached", "requests/s", [44_000.0]),
+    )
+    rpc = next(e for e in EXPERIMENTS if e.name == "rpc")
+    (figure,) = [f for f in rpc.figures(run) if f.title.startswith("Latency") and not f.empty]
+    assert [(series.label, series.detail) for series in figure.series] == [("redis", "44.0k/s")]
+    assert "redis, 44.0k/s" in drawing.svg(figure)
+
+
 def test_a_figure_that_can_not_be_drawn_is_listed_with_its_number_and_the_reason():
     cell = {"case": "sorting", "size": 10_000_000, "workers": 5}
     run = run_of(
@@ -289,6 +316,4 @@ def test_the_page_says_who_takes_no_part_in_what_was_run():
     assert row in absent(run).rows
     assert {each[0] for each in absent(run).rows} == {"mem"}
     assert f"| {' | '.join(row)} |" in markdown(run, EXPERIMENTS, [])
-    assert '<td class="words">carries calls, and holds no tuples</td>' in html_page(
-        run, EXPERIMENTS
-    )
+    assert "<td>carries calls, and holds no tuples</td>" in html_page(run, EXPERIMENTS)

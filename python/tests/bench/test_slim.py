@@ -31,14 +31,26 @@ def test_what_is_slim_says_the_same_in_fewer_words():
     assert "1.98765" in text, "text is for people"
     uses = list(root.iter("{http://www.w3.org/2000/svg}use"))
     assert [use.get("x") for use in uses] == ["1.9", "3.4"]
-    (name,) = {use.get("class") for use in uses}
+    (group,) = root.iter("{http://www.w3.org/2000/svg}g")
+    name = group.get("class")
+    assert {use.get("class") for use in uses} == {None}, "it is said once"
     assert f".{name}{{fill: #ff0000; stroke-width: 0.75}}" in text
     assert 'style="font-size: 9px"' in text, "it comes once"
-    (group,) = root.iter("{http://www.w3.org/2000/svg}g")
     named = set(re.findall(r' id="([^"]+)"', text))
     asked = set(re.findall(r'(?:href="#|url\(#)([^")]+)', text))
     assert named == asked
     assert group.get("clip-path") in {f"url(#{each})" for each in named}
+
+
+def test_marks_of_several_colours_keep_their_own():
+    other = WHOLE.replace("fill: #ff0000; stroke-width: 0.75", "fill: #00ff00", 1)
+    twice = other.replace(
+        "</g>\n   <text", other.split('p99)">')[1].split("</g>")[0] + "</g>\n   <text"
+    )
+    uses = ET.fromstring(slim(twice, "a")).iter("{http://www.w3.org/2000/svg}use")  # noqa: S314
+    names = [use.get("class") for use in uses]
+    assert names[0] != names[1]
+    assert names[:2] == names[2:]
 
 
 def test_the_names_of_two_figures_on_one_page_are_not_the_same():

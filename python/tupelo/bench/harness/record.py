@@ -130,13 +130,13 @@ class Run:
         return [remark for remark in self.remarks if remark.why in FAILURES]
 
     def save(self, path: Path) -> None:
-        """Write the record; samples with five digits: repeats differ in the second or third."""
+        """Write the record; samples with four digits: repeats differ in the second or third."""
         raw = asdict(self)
         for measure in raw["measures"]:
             for name in ("histogram", "groups", "derived"):
                 if not measure[name]:
                     del measure[name]
-            measure["samples"] = [float(f"{sample:.4e}") for sample in measure["samples"]]
+            measure["samples"] = [float(f"{sample:.3e}") for sample in measure["samples"]]
         text = json.dumps({"format": FORMAT, **raw}, separators=(",", ":"))
         path.write_text(text.replace('{"experiment":', '\n{"experiment":') + "\n", encoding="utf-8")
 

@@ -151,7 +151,7 @@ def _lines(axes: Any, figure: Figure) -> None:
             linestyle="--" if series.beside else "-",
             linewidth=1.2,
             capsize=2,
-            label=series.label,
+            label=f"{series.label}, {series.detail}" if series.detail else series.label,
             color=_colour(like, number),
         )
     values = sorted({point.x for series in figure.series for point in series.points})

@@ -30,6 +30,8 @@ class Series:
     points: tuple[Point, ...]
     beside: str = ""
     """The series that it is to be compared with: it is drawn in the same colour, with dashes."""
+    detail: str = ""
+    """What the legend says of it beside its label."""
 
 
 @dataclass(frozen=True)
@@ -144,11 +146,16 @@ SHARES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999)
 
 
 def percentiles(
-    experiment: str, title: str, measures: Iterable[Measure], fixed: Mapping[str, Any]
+    experiment: str,
+    title: str,
+    measures: Iterable[Measure],
+    fixed: Mapping[str, Any],
+    details: Mapping[str, str],
 ) -> Figure:
     """How long the slowest requests took: a line per backend over the share that was faster.
 
-    `fixed` is what the measures have in common. A share is drawn where it stands for one request at
+    `fixed` is what the measures have in common, `details` what is to be said of each backend. A
+    share is drawn where it stands for one request at
     least; the scale is that of HdrHistogram's plots, each nine as wide as the one before.
     """
     series = []
@@ -161,7 +168,8 @@ def percentiles(
             for share in SHARES
             if (1 - share) * histogram.total >= 1
         )
-        series.append(Series(measure.backend, points))
+        detail = details.get(measure.backend, "")
+        series.append(Series(measure.backend, points, detail=detail))
     name = slug(f"{experiment} {title}")
     return Figure(
         name, title, "lines", "requests that were faster", "latency", tuple(series), unit="s",

@@ -15,6 +15,7 @@ from tupelo.bench.report.tables import repeats, tables
 from tupelo.bench.report.targets import targets
 from tupelo.bench.report.undrawn import undrawn
 from tupelo.bench.report.units import quantity
+from tupelo.bench.report.words import HOW_DRAWN, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +39,7 @@ table { border-collapse: collapse; font-size: .82rem; font-variant-numeric: tabu
 th, td { padding: .18rem .7rem .18rem 0; text-align: right; white-space: nowrap;
   border-bottom: 1px solid #e4e4e4; }
 th:first-child, td:first-child { text-align: left; }
-td.words { text-align: left; white-space: normal; }
+.words td { text-align: left; white-space: normal; }
 thead th { border-bottom: 1.5px solid #777; }
 td.theirs { color: #555; background: #f6f6f6; }
 figure { margin: 1rem 0; display: inline-block; width: 36rem; max-width: 100%;
@@ -67,7 +68,7 @@ def page(run: Run, experiments: Sequence[Experiment]) -> str:
         f"<title>tupelo bench, {escape(run.begin)}</title><style>{STYLE}</style></head><body>",
         "<h1>Tupelo beside others</h1>",
         f'<p class="small">{about}</p>',
-        f"<nav>{links}</nav>",
+        f'<nav>{links}<a href="#words">words</a></nav>',
         _machine(run),
         _repeats(run),
         _targets(run),
@@ -77,6 +78,7 @@ def page(run: Run, experiments: Sequence[Experiment]) -> str:
         _peers(run),
         _remarks(run),
         _absent(run),
+        _words(run),
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"
@@ -137,6 +139,7 @@ def _experiment(run: Run, experiment: Experiment) -> str:
     if lacking := drawing.missing():
         parts.append(f"<p><b>No figures:</b> {escape(lacking)}</p>")
     else:
+        parts.append(f'<p class="small">{escape(HOW_DRAWN)}</p>')
         for figure in experiment.figures(run):
             if not figure.empty:
                 note = f"<figcaption>{escape(figure.note)}</figcaption>" if figure.note else ""
@@ -209,12 +212,17 @@ def _absent(run: Run) -> str:
     return f"<h3>{found.title}</h3>" + _html_table(found.heads, found.rows, words=True)
 
 
+def _words(run: Run) -> str:
+    found = words(run)
+    title = f'<h2 id="words">{found.title}</h2>'
+    return title + _html_table(found.heads, found.rows, words=True)
+
+
 def _html_table(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, words: bool = False) -> str:
     kind = ' class="words"' if words else ""
     head = "".join(f"<th>{escape(text)}</th>" for text in heads)
     body = "".join(
-        "<tr>" + "".join(f"<td{kind}>{escape(str(cell))}</td>" for cell in row) + "</tr>"
-        for row in rows
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
     )
     top = f"<thead><tr>{head}</tr></thead>" if any(heads) else ""
-    return f'<div class="scroll"><table>{top}<tbody>{body}</tbody></table></div>'
+    return f'<div class="scroll"><table{kind}>{top}<tbody>{body}</tbody></table></div>'

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tupelo.bench.experiments.round_trips import QUANTILES
-from tupelo.bench.experiments.rpc.load import OWN_LOAD, SAME_LOAD, UNDER_LOAD
+from tupelo.bench.experiments.rpc.load import OWN_LOAD, RATE_REACHED, SAME_LOAD, UNDER_LOAD
 from tupelo.bench.harness.parameters import told
 from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.report import drawing
@@ -20,6 +20,7 @@ from tupelo.bench.report.tables import Table, repeats
 from tupelo.bench.report.targets import targets
 from tupelo.bench.report.undrawn import undrawn
 from tupelo.bench.report.units import quantity
+from tupelo.bench.report.words import HOW_DRAWN, words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -32,7 +33,8 @@ HEAD = """# Results
 
 Made by `tupelo bench` from [run.json](run.json), nothing is typed by hand. [The page](report.html)
 has all figures in one file, and all means with their standard deviations; [run.csv](run.csv) has a
-line per measure. What it means stands in [benchmarks](../benchmarks.md).
+line per measure. What a cell is, and other words, stands [below](#words); what it all means, in
+`docs/benchmarks.md` of Tupelo.
 """
 SIGNS = """Times are means, in brackets the least and the greatest mean of a repeat: where these are
 far apart, as where a cache line goes from one processor to the other in 50 ns in one process and in
@@ -61,10 +63,11 @@ def markdown(
     shown = {key for question in asked for key in question.printed}
     parts += _printed(run, experiments, shown)
     parts += ["## Where a peer is faster", _faster(run)]
-    parts += ["## Figures", *(f"![{title}]({file})" for title, file in figures)]
+    parts += ["## Figures", HOW_DRAWN, *(f"![{title}]({file})" for title, file in figures)]
     parts += _undrawn(run, experiments)
     parts += ["## Not measured", _not_measured(run), *_absent(run)]
     parts += ["## How each is driven", _driven(run)]
+    parts += ["## Words", table(words(run))]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
@@ -115,7 +118,7 @@ def _under_load(run: Run) -> Iterator[str]:
                 name: {m.backend: m for m in run.find("rpc", metric, **fixed)}
                 for name, metric in quantiles.items()
             }
-            rates = {m.backend: m for m in run.find("rpc", "rate reached", **fixed)}
+            rates = {m.backend: m for m in run.find("rpc", RATE_REACHED, **fixed)}
             tail = sorted(found["p99"].values(), key=lambda measure: measure.summary.mean)
             if not tail:
                 continue

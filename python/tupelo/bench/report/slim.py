@@ -14,12 +14,13 @@ def slim(text: str, name: str) -> str:
     """
     text = text[text.index("<svg") :].rstrip()
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r' xmlns:xlink="[^"]*"', "", text).replace("xlink:href=", "href=")
     prefix = f"f{zlib.crc32(name.encode()):08x}"
     text = _without_bare_groups(_with_short_names(text, prefix))
     # A tenth of a point is not seen. What stands between the tags is text for people.
     places = r' (?:d|x|y|transform)="[^"]+"'
     text = re.sub(places, lambda place: re.sub(r"(\d\.\d)\d+", r"\1", place[0]), text)
-    return _with_classes(re.sub(r"\s*\n\s*", "\n", text), prefix)
+    return _with_common_classes(_with_classes(re.sub(r"\s*\n\s*", "\n", text), prefix))
 
 
 def _with_short_names(text: str, prefix: str) -> str:
@@ -58,3 +59,16 @@ def _with_classes(text: str, prefix: str) -> str:
 
     text = re.sub(r' style="([^"]+)"', classed, text)
     return text.replace("</style>", f"{rules}\n</style>", 1)
+
+
+def _with_common_classes(text: str) -> str:
+    """The same with the class of the marks of a group said once, if all have the same."""
+
+    def common(found: re.Match[str]) -> str:
+        group, marks = found[1], found[2]
+        classes = re.findall(r' class="[^"]+"', marks)
+        if len(set(classes)) != 1 or len(classes) != marks.count("<use"):
+            return found[0]
+        return f"<g{group}{classes[0]}>\n{marks.replace(classes[0], '')}</g>"
+
+    return re.sub(r"<g((?: (?!class)[^ >]*)*)>\n((?:<use [^>]*/>\n)+)</g>", common, text)

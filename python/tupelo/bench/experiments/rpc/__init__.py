@@ -21,7 +21,13 @@ from tupelo.bench.backends.space_calls import SCHEMA, SPACE
 from tupelo.bench.experiments import native
 from tupelo.bench.experiments.base import Experiment
 from tupelo.bench.experiments.rpc.calls import ROUND_TRIP, WARM_UP, Plan, call
-from tupelo.bench.experiments.rpc.load import OWN_LOAD, SAME_LOAD, UNDER_LOAD, open_loop
+from tupelo.bench.experiments.rpc.load import (
+    OWN_LOAD,
+    RATE_REACHED,
+    SAME_LOAD,
+    UNDER_LOAD,
+    open_loop,
+)
 from tupelo.bench.experiments.rpc.many import (
     NEWS_SCHEMA,
     ONE_TO_MANY,
@@ -35,6 +41,7 @@ from tupelo.bench.experiments.rpc.printed import printed
 from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.harness.runner import Job
 from tupelo.bench.report.figure import Figure, bars, lines, percentiles
+from tupelo.bench.report.units import quantity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,7 +151,12 @@ class RPC(Experiment):
             for load, of in ((OWN_LOAD, "half of its own rate"), (SAME_LOAD, "1 000 requests/s")):
                 title = f"Latency at {of}, {where}"
                 under = {"placement": where, "load": load}
-                found.append(percentiles("rpc", title, run.find("rpc", UNDER_LOAD, **under), under))
+                rates = {
+                    measure.backend: f"{quantity(measure.summary.mean, '')}/s"
+                    for measure in run.find("rpc", RATE_REACHED, **under)
+                }
+                measures = run.find("rpc", UNDER_LOAD, **under)
+                found.append(percentiles("rpc", title, measures, under, rates))
         many = {"readers": [READERS], "servers": [READERS]}
         for metric, x in ((ONE_TO_MANY, "readers"), (UNDIRECTED, "servers")):
             title = {

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.workers import Bench
 
 UNDER_LOAD = "latency under load"
+RATE_REACHED = "rate reached"
 OWN_LOAD = "half of its own"
 LOAD = 0.5  # of what the closed loop reached
 SAME_LOAD = "1 000/s"
@@ -36,7 +37,7 @@ def open_loop(stage: Stage, plan: Plan) -> None:
     histogram = Histogram()
     histogram.record(track.duration_ns)
     stage.note("rate", "requests/s", [due_per_s])
-    stage.note("rate reached", "requests/s", [served_per_s])
+    stage.note(RATE_REACHED, "requests/s", [served_per_s])
     stage.note(UNDER_LOAD, "s", [track.mean_s or 0.0], histogram)
     for name, share in QUANTILES:
         stage.note(f"{UNDER_LOAD} {name}", "s", [histogram.quantile(share) / 1e9])
