@@ -138,7 +138,9 @@ fn a_killed_worker_gives_the_tuple_back_at_once() {
     let words = ["take", url, "job", ":int", "--exec", &until_go, "--ttl", "1h"];
     let mut worker = command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let shared = connect(&space);
-    eventually(|| shared.stat().unwrap().shapes[0].claims.len() == 1);
+    // Its command runs, and waits: killed before, it has none.
+    eventually(|| shared.stat().unwrap().waiters == 1);
+    assert_eq!(shared.stat().unwrap().shapes[0].claims.len(), 1);
     worker.kill().unwrap();
     worker.wait().unwrap();
     let terms = ClaimTerms { ttl: std::time::Duration::from_secs(1), attempts_max: None };
