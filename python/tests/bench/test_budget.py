@@ -9,7 +9,7 @@ from tupelo.bench.harness.budget import FOREVER_S, Budget
 from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.progress import Progress
 from tupelo.bench.harness.record import Run
-from tupelo.bench.harness.runner import REPEATS_MIN, Block, Job, Options, Runner
+from tupelo.bench.harness.runner import Block, Job, Options, Runner, blocks
 from tupelo.bench.harness.runner.turn import Turn
 from tupelo.bench.harness.statistics import can_tell
 from tupelo.bench.harness.workers import OverBudgetError, WrongResultError
@@ -191,7 +191,108 @@ def test_a_cell_whose_repeats_will_not_fit_is_given_up_after_the_first(monkeypat
     run = ran(("e", Stone, [job("slow", slow)]), budget_s=60.0)
     assert len(calls) == 1
     assert run.measures == []
-    assert f"it needs {REPEATS_MIN}" in run.remarks[0].text
+    assert "2 more are needed, and 60 s of its share are left" in run.remarks[0].text
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of the budget and of the turns, which a test moves."""
+    moved = Clock()
+    monkeypatch.setattr(blocks, "Budget", lambda total_s: Budget(total_s, moved))
+    return moved
+
+
+def lasting(clock, seconds, tried=None):
+    """A repeat that takes so long."""
+
+    def once(stage):
+        clock.now += seconds
+        if tried is not None:
+            tried.append(stage.parameters["cell"])
+        noting(stage)
+
+    return once
+
+
+@pytest.mark.parametrize(("repeat_s", "samples"), [(20, 5), (21, 4), (25, 4), (26, 3), (33, 3)])
+def test_a_cell_whose_share_suffices_for_fewer_repeats_has_those(
+    clock, monkeypatch, repeat_s, samples
+):
+    monkeypatch.setattr(Options, "repeats_least", 5)
+    run = ran(("e", Stone, [job("a", lasting(clock, repeat_s))]), budget_s=100.0)
+    assert [len(measure.samples) for measure in run.measures] == [samples]
+    assert can_tell(samples, 5)
+
+
+def test_a_cell_whose_share_does_not_suffice_for_three_repeats_has_none(clock):
+    run = ran(("e", Stone, [job("a", lasting(clock, 34))]), budget_s=100.0)
+    assert run.measures == []
+    assert run.remarks[0].text == (
+        "a repeat takes 34.0 s, 2 more are needed, and 66 s of its share are left"
+    )
+
+
+def test_a_cell_that_is_stopped_keeps_its_repeats_if_they_are_enough():
+    def stopped(at):
+        def once(stage):
+            if stage.repeat == at:
+                raise OverBudgetError
+            noting(stage)
+
+        return once
+
+    cells = [job("early", stopped(2), family="e"), job("late", stopped(3), family="l")]
+    run = ran(("e", Stone, cells), repeats=5, budget_s=5_000.0)
+    assert [(m.parameters["cell"], m.samples) for m in run.measures] == [("late", [0, 1, 2])]
+    assert "stopped in repeat 3 of 5" in run.remarks[0].text
+
+
+def test_cells_that_are_compared_are_repeated_in_turns():
+    order = []
+    cells = [
+        job(name, lambda stage, name=name: (order.append(name), noting(stage)), **options)
+        for name, options in {
+            "x": {"rank": 2},
+            "a": {"in_turns": "t"},
+            "y": {},
+            "b": {"in_turns": "t", "rank": 1},
+        }.items()
+    ]
+    ran(("e", Stone, cells), repeats=3, budget_s=60.0)
+    assert "".join(order) == "ababab" + "yyy" + "xxx"
+
+
+def test_among_cells_in_turns_those_go_on_that_there_is_time_for_in_the_order_of_what_they_tell(
+    clock,
+):
+    tried = []
+    options = {"family": "f", "in_turns": "t"}
+    cells = [
+        job("larger", lasting(clock, 6, tried), rank=1, weight=3.0, **options),
+        job("large", lasting(clock, 15, tried), rank=1, weight=2.0, **options),
+        job("small", lasting(clock, 6, tried), weight=1.0, **options),
+    ]
+    run = ran(("e", Stone, cells), repeats=3, budget_s=60.0)
+    # After the first of each 33 s are left: the small needs 12 of them, the large one 30.
+    assert tried == ["small", "larger", "large"] + ["small", "larger"] * 2
+    assert {m.parameters["cell"]: m.samples for m in run.measures} == {
+        "small": [0, 1, 2],
+        "larger": [0, 1, 2],
+    }
+    assert [(r.parameters["cell"], r.why) for r in run.remarks] == [("large", "over budget")]
+
+
+def test_the_first_repeat_of_a_cell_can_not_take_the_time_of_those_in_turns_with_it(clock):
+    deadlines = []
+
+    def once(stage):
+        deadlines.append(stage.deadline - clock.now)
+        noting(stage)
+
+    cells = [job(name, once, in_turns="t") for name in "abcdefghij"]
+    ran(("e", Stone, cells), repeats=2, budget_s=100.0)
+    assert deadlines[0] == 50
+    assert deadlines[10] == 100
 
 
 @pytest.mark.parametrize("bad_repeat", [0, 4])

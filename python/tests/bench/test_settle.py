@@ -11,6 +11,7 @@ from tupelo.bench.backends.manager import Manager
 from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.sqlite import SQLite
 from tupelo.bench.experiments.settle import CLIENTS, Settle, job
+from tupelo.bench.experiments.settle.aging import PRINTED_WORKLOAD
 from tupelo.bench.experiments.settle.clients import check, check_empty, client, once
 from tupelo.bench.experiments.settle.knee import knee, knee_of
 from tupelo.bench.experiments.settle.load import LENGTHS, Length, Load, calibrate, rounds
@@ -54,6 +55,14 @@ class Pile:
 
     def wait(self):
         self.waits += 1
+
+
+def test_what_is_compared_with_each_other_is_repeated_in_turns():
+    turns = [j for j in Settle().jobs(Redis, Options()) if j.in_turns]
+    cells = [(j.parameters["series"], j.parameters["clients"]) for j in turns]
+    assert cells == [("overlapping", n) for n in CLIENTS] + [("aged", 8)]
+    assert turns[-1].parameters["aged by"] == PRINTED_WORKLOAD
+    assert len({j.in_turns for j in turns}) == 1
 
 
 def test_the_knee_is_where_throughput_no_longer_rises_and_the_response_time_does():

@@ -1,12 +1,14 @@
 """The yardsticks of a run: what this machine needs for the least that there is to do.
 
-A private dictionary, a copy of memory, and two processes that send one byte to and fro. Machines
-differ and drift, so every run has its own, and once more at its end: peers are measured one after
-the other, for an hour and more.
+A private dictionary, a copy of memory, and two processes that send one byte to and fro: through
+pipes, and through shared memory, where it shows how far the processors' caches are from each other.
+Machines differ and drift, so every run has its own, and once more at its end: peers are measured
+one after the other, for an hour and more.
 """
 
 from __future__ import annotations
 
+import mmap
 import os
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 CALLS = 1_000
 SHORT_S = 600.0  # a run of that many seconds or less has no time for ten of each
 COPY_BYTES = 16 << 10
+THERE, BACK = 0, 128  # of the shared bytes: in lines of their own, also where lines come in pairs
 
 
 class Machine(Peer):
@@ -45,7 +48,7 @@ class Yardsticks(Experiment):
     share = 0.02
     is_limited = False  # without them no figure of the run can be read
     at_end = False
-    main = ("dict insert + pop", "memcpy 16 KiB", "ping-pong")
+    main = ("dict insert + pop", "memcpy 16 KiB", "ping-pong", "shared byte")
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
         del all_peers
@@ -66,6 +69,13 @@ class Yardsticks(Experiment):
                     where=where,
                 )
                 for where in PLACEMENTS
+            ),
+            Job(
+                {"placement": "apart", **when},
+                lambda stage: shared_byte(stage, runs),
+                repeats=repeats,
+                where="apart",
+                lack=None if len(os.sched_getaffinity(0)) > 1 else "there is one processor",
             ),
         ]
 
@@ -131,3 +141,43 @@ def send(bench: Bench, target: str, source: str, runs: int) -> None:
                 writer.write(b"x")
                 reader.read(1)
             bench.profiler.add("ping-pong", perf_counter_ns() - begin, CALLS)
+
+
+def shared_byte(stage: Stage, runs: int) -> None:
+    """Time a byte to another processor and back, through shared memory."""
+    memory = os.memfd_create("tupelo-yardstick")
+    try:
+        os.ftruncate(memory, mmap.PAGESIZE)
+        name = f"/proc/{os.getpid()}/fd/{memory}"
+        here = stage.placement
+        _, (_, profiler) = stage.run_at(
+            (here.server, spin_back, (name, runs)), (here.client, spin, (name, runs))
+        )
+    finally:
+        os.close(memory)
+    stage.note("shared byte", "s", profiler.tracks["shared byte"].samples_s())
+
+
+def spin_back(bench: Bench, name: str, runs: int) -> None:
+    """Write back what is written, never sleeping."""
+    with open(name, "r+b", 0) as file, mmap.mmap(file.fileno(), 0) as shared:  # noqa: PTH123
+        bench.start.wait()
+        for call in range(runs * CALLS):
+            byte = call & 0xFF ^ 1  # never what is there already
+            while shared[THERE] != byte:
+                pass
+            shared[BACK] = byte
+
+
+def spin(bench: Bench, name: str, runs: int) -> None:
+    """Write a byte and wait for it, never sleeping."""
+    with open(name, "r+b", 0) as file, mmap.mmap(file.fileno(), 0) as shared:  # noqa: PTH123
+        bench.start.wait()
+        for run in range(runs):
+            begin = perf_counter_ns()
+            for call in range(run * CALLS, (run + 1) * CALLS):
+                byte = call & 0xFF ^ 1
+                shared[THERE] = byte
+                while shared[BACK] != byte:
+                    pass
+            bench.profiler.add("shared byte", perf_counter_ns() - begin, CALLS)

@@ -3,7 +3,7 @@
 The parts are of what is left, so that what one does not need goes to all that follow, and nobody
 can take what belongs to the later ones. Within a part the cells come in the order of what they
 tell: each is repeated as often as the statistics need (`Options.repeats_least`), then what time is
-left goes to further repeats, in turn.
+left goes to further repeats, in turns.
 """
 
 from __future__ import annotations

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 CLIENTS = (2, 8, 14, 22)
 CLIENTS_BETWEEN = 14  # tell least about the knee
 CLIENTS_AGED = (8, 14)
+AGED_RANK = 1  # of those aged cells that are compared with what a new space does, in turns with it
 TUPLE_BYTES = 4_500  # of the largest kind
 NULL_BYTES = 50  # beside what a system needs for any tuple
 # A client takes no more than it has put, so nobody ever waits.
@@ -119,6 +120,7 @@ def job(series: str, plan: Plan) -> Job:
     if plan.workload is not None:
         parameters["aged by"] = len(plan.workload)
     overlaps = plan.load is not None
+    rank = _rank(series, plan)
     return Job(
         parameters,
         partial(once, plan=plan),
@@ -128,7 +130,8 @@ def job(series: str, plan: Plan) -> Job:
         size_bytes=plan.objects_max * plan.clients * (NULL_BYTES if overlaps else TUPLE_BYTES)
         + len(plan.workload or ()) * TUPLE_BYTES,
         weight=1 + plan.clients * (1.5 if overlaps else 0.3),
-        rank=_rank(series, plan),
+        rank=rank,
+        in_turns="one after the other" if overlaps and rank <= AGED_RANK else "",
     )
 
 
@@ -138,5 +141,5 @@ def _rank(series: str, plan: Plan) -> int:
         return 1 if plan.clients == CLIENTS_BETWEEN else 0
     if series == "aged":
         near = len(plan.workload or ()) in (aging.PRINTED_WORKLOAD, aging.QUICK_WORKLOAD)
-        return 1 if near and plan.clients <= CLIENTS_AGED[0] else 3
+        return AGED_RANK if near and plan.clients <= CLIENTS_AGED[0] else 3
     return 2 if plan.kind == "Null" else 3

@@ -40,6 +40,9 @@ class Job:
     """Why this peer can not do it, whatever the schema; None if it can."""
     where: Where | None = None
     """Where its server and clients run; None for the placement of the experiment."""
+    in_turns: str = ""
+    """Jobs of the same word here are compared with each other: the first repeats of all, then the
+    second ones, so that minutes in which the machine is slow hit them alike."""
 
 
 @dataclass

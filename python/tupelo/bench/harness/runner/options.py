@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 # that budget or a larger one. Three samples and three can never be told apart (Mann-Whitney at
 # 0.05), four and four can if they do not overlap, five and five even if they do a little.
 REPEATS_LEAST = ((3_600.0, 5), (900.0, 4))
-REPEATS_MIN = 3  # with less than these: more cells, of which no difference can be told
+# With less time than these, and for a cell whose share suffices for no more: three and three can
+# not be told apart, but three and five can.
+REPEATS_MIN = 3
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Options:
 
     @property
     def repeats_least(self) -> int:
-        """How often every cell is repeated before any is repeated more often."""
+        """How often a cell that has the time is repeated before any is repeated more often."""
         budget_s = FOREVER_S if self.budget_s is None else self.budget_s
         enough = (repeats for from_s, repeats in REPEATS_LEAST if budget_s >= from_s)
         return min(self.repeats, next(enough, REPEATS_MIN))

@@ -1,13 +1,13 @@
 """The turn of one peer in one experiment: its cells are repeated while its part of the time lasts.
 
-First each cell is repeated as often as the statistics need, in the order of what they tell; then
-all in turn. A cell that is over its share is stopped and listed, and larger sizes of it are not
-tried.
+First each cell is repeated as often as the statistics need, in the order of what they tell, and in
+turns with the cells that it is compared with; then all in turns. A cell whose share suffices for
+fewer repeats has those, if a difference can be told of them beside a full set; a cell that is
+further over its share is stopped and listed, and larger sizes of it are not tried.
 """
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,11 +15,12 @@ from tupelo.bench.backends.base import Backend
 from tupelo.bench.harness.budget import FOREVER_S
 from tupelo.bench.harness.lifetime import ServerFailedError
 from tupelo.bench.harness.parameters import told
+from tupelo.bench.harness.runner.options import REPEATS_MIN
 from tupelo.bench.harness.runner.stage import Stage
 from tupelo.bench.harness.workers import OverBudgetError, WorkerFailedError, WrongResultError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tupelo.bench.backends.base import Peer
     from tupelo.bench.harness.budget import Part
@@ -60,16 +61,10 @@ class Turn:
         """Repeat each cell as often as the statistics need, in the order of what they tell."""
         over: dict[str, Job] = {}
         left_weight = sum(cell.job.weight for cell in self.cells)
-        for cell in sorted(self.cells, key=lambda cell: cell.job.rank):
-            job = cell.job
-            refused = self._refused(job, over.get(job.family))
-            if refused is not None:
-                cell.closed = True
-                self._remark(job, *refused)
-            elif not self._first_repeats(cell, self.part.cell_s(job.weight, left_weight)):
-                over[job.family] = job
-            left_weight -= job.weight
-            self.notebook.progress.done()
+        for group in _groups(self.cells):
+            self._first_repeats(group, left_weight, over)
+            left_weight -= sum(cell.job.weight for cell in group)
+            self.notebook.progress.done(len(group))
 
     def more(self) -> None:
         """Repeat all cells in turn, as long as there is time."""
@@ -92,32 +87,74 @@ class Turn:
             return "over budget", f"not tried: over budget at {told(smaller.parameters)}"
         return None
 
-    def _first_repeats(self, cell: Cell, cell_s: float) -> bool:
-        """The repeats that a cell needs to count; False if it is over its share."""
-        needed = min(cell.repeats, self.options.repeats_least)
-        begin = time.monotonic()
-        while len(cell.stages) < needed and not cell.closed:
-            spent_s = time.monotonic() - begin
-            missing = needed - len(cell.stages)
-            if spent_s + missing * cell.longest_s > cell_s:
-                text = (
-                    f"a repeat takes {cell.longest_s:.1f} s, it needs {needed}, and its share is"
-                    f" {cell_s:.0f} s"
-                )
-            elif self._repeat(cell, begin + cell_s):
+    def _first_repeats(self, group: list[Cell], left_weight: float, over: dict[str, Job]) -> None:
+        """The repeats that the cells of a group need to count, in turns.
+
+        The weight of these cells and of all to come is `left_weight`. `over` has the last job of
+        each family that was over budget, and gets those of this group.
+        """
+        share_s = self.part.cell_s(sum(cell.job.weight for cell in group), left_weight)
+        end = self.part.clock() + share_s
+        for cell in group:
+            if refused := self._refused(cell.job, over.get(cell.job.family)):
+                self._take_out(cell, *refused)
                 continue
-            else:
-                text = f"stopped in repeat {len(cell.stages) + 1} of {needed}, after {cell_s:.0f} s"
-            self._take_out(cell, "over budget", text)
-            return False
-        return True
+            # Nobody knows yet how long it takes: it may not take what the others of the group need.
+            most_s = self.part.cell_s(cell.job.weight, left_weight)
+            left_weight -= cell.job.weight
+            self._first_repeat(cell, min(end, self.part.clock() + most_s), over)
+        while group := self._going_on(group, end, over):
+            for cell in group:
+                self._first_repeat(cell, end, over)
+
+    def _first_repeat(self, cell: Cell, deadline: float, over: dict[str, Job]) -> None:
+        """One of the repeats that a cell needs; without them it is over budget."""
+        left_s = deadline - self.part.clock()
+        if self._repeat(cell, deadline):
+            return
+        cell.closed = True
+        if len(cell.stages) < self._fewest(cell):
+            repeat = len(cell.stages) + 1
+            text = f"stopped in repeat {repeat} of {self._needed(cell)}, after {left_s:.0f} s"
+            self._over_budget(cell, text, over)
+
+    def _going_on(self, group: Iterable[Cell], end: float, over: dict[str, Job]) -> list[Cell]:
+        """Those of a group that are repeated next: in order, as many as there is time for."""
+        found = []
+        left_s = end - self.part.clock()
+        for cell in group:
+            repeats = len(cell.stages)
+            if cell.closed or repeats == self._needed(cell):
+                continue
+            missing = max(1, self._fewest(cell) - repeats)
+            if missing * cell.longest_s <= left_s:
+                left_s -= missing * cell.longest_s
+                found.append(cell)
+            elif repeats < self._fewest(cell):
+                text = (
+                    f"a repeat takes {cell.longest_s:.1f} s, {missing} more are needed, and"
+                    f" {max(0.0, left_s):.0f} s of its share are left"
+                )
+                self._over_budget(cell, text, over)
+        return found
+
+    def _needed(self, cell: Cell) -> int:
+        return min(cell.repeats, self.options.repeats_least)
+
+    def _fewest(self, cell: Cell) -> int:
+        """With how many repeats a cell counts for which there is no time for all that it needs."""
+        return min(cell.repeats, REPEATS_MIN)
+
+    def _over_budget(self, cell: Cell, text: str, over: dict[str, Job]) -> None:
+        over[cell.job.family] = cell.job
+        self._take_out(cell, "over budget", text)
 
     def _repeat(self, cell: Cell, deadline: float) -> bool:
         """One repeat more; False if the time was over before it ended."""
         name = f"{self.block.experiment} {self.peer.name} {told(cell.job.parameters)}"
         self.notebook.progress.show(name, len(cell.stages), cell.repeats)
         stage = self._stage(cell, deadline)
-        begin = time.monotonic()
+        begin = self.part.clock()
         try:
             self._once(cell.job, stage)
         except OverBudgetError:
@@ -127,7 +164,7 @@ class Turn:
         except (WorkerFailedError, ServerFailedError, OSError) as error:
             self._take_out(cell, "failed", str(error))
         else:
-            cell.longest_s = max(cell.longest_s, time.monotonic() - begin)
+            cell.longest_s = max(cell.longest_s, self.part.clock() - begin)
             cell.stages.append(stage)
         return True
 
@@ -163,3 +200,11 @@ class Turn:
 
     def _remark(self, job: Job, why: Why, text: str) -> None:
         self.notebook.remark(self.block.experiment, self.peer.name, job.parameters, why, text)
+
+
+def _groups(cells: Iterable[Cell]) -> list[list[Cell]]:
+    """The cells in the order of their ranks, with each those that are repeated in turns with it."""
+    groups: dict[object, list[Cell]] = {}
+    for cell in sorted(cells, key=lambda cell: cell.job.rank):
+        groups.setdefault(cell.job.in_turns or id(cell), []).append(cell)
+    return list(groups.values())
