@@ -162,17 +162,6 @@ impl<'m, const N: usize> Span<'m, N> {
         unsafe { copy::copy_exactly::<N>(self.start, to) };
     }
 
-    /// Asks the processor to fetch the window's first line, to write it soon.
-    #[inline(always)]
-    pub fn prefetch(self) {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a prefetch is a hint and faults nowhere.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_ET0>(self.start.cast());
-        }
-    }
-
     /// Which of the first eight words equal `value`: bit `i` for word `i`.
     ///
     /// # Panics

@@ -2,7 +2,7 @@
 //!
 //! Questions: how long from a put to the return of a blocked take, beside two processes that pass a cache
 //! line to and fro? Does a thousand takers who wait for something else slow a put down? Do two processes with
-//! keys of their own do twice the work of one?
+//! keys of their own do twice the work of one, and two with shapes of their own?
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -18,15 +18,16 @@ use std::thread;
 use std::time::Instant;
 
 use common::{FLOAT, JOB, Measured, RUNS, fresh, is, key, measure, number, put, report, take};
-use tupelo::{ConnectOptions, Order, PatternRef, Space, TemplateRef, Waiter, Want};
+use tupelo::{ConnectOptions, Field, KindSet, Order, PatternRef, Space, TemplateRef, Waiter, Want};
 
 const URL: &str = "shm://bench-waiting";
 const ROUNDS: i64 = 100_000;
 /// Rounds of all runs together.
 const ROUNDS_IN_ALL: i64 = ROUNDS * 11;
 const _: () = assert!(RUNS == 11);
-const PING: PatternRef<'static> = PatternRef::Actual(tupelo::Field::Str("ping"));
-const PONG: PatternRef<'static> = PatternRef::Actual(tupelo::Field::Str("pong"));
+const PING: PatternRef<'static> = PatternRef::Actual(Field::Str("ping"));
+const PONG: PatternRef<'static> = PatternRef::Actual(Field::Str("pong"));
+const VALUE: Field<'static> = Field::Float(3.5);
 
 fn sorted(mut runs: Vec<f64>) -> Measured {
     runs.sort_by(f64::total_cmp);
@@ -78,7 +79,7 @@ fn blocking_take(space: &Space, patterns: &[PatternRef<'_>]) {
 
 fn say(space: &Space, what: &str, round: i64) {
     space
-        .put(&[tupelo::Field::Str(what), tupelo::Field::Int(round), tupelo::Field::Float(0.5)])
+        .put(&[Field::Str(what), tupelo::Field::Int(round), tupelo::Field::Float(0.5)])
         .unwrap();
 }
 
@@ -132,24 +133,29 @@ fn bystanders() {
     drop(waiters);
 }
 
-/// Pairs of one process alone, then of two at once, each with keys of its own.
+/// Pairs of one process alone, then of two at once, each with keys of its own: in one shape, which has one lock, and
+/// each in a shape of its own.
 fn two_processes() {
     let space = fresh(URL);
-    let alone = own_keys(&space, 0);
+    let alone = own_keys(&space, 0, VALUE);
     let alone = report("one process, pairs of its own keys", alone, alone.median);
-    let mut other = child("keys");
-    let both = own_keys(&space, 0);
-    other.wait().unwrap();
-    let both = report("the same while another process does so too", both, alone);
-    println!("{:<62} {:>9.2} x", "two processes do, of the work of one", 2.0 * alone / both);
+    for (role, what) in [("keys", "the same shape"), ("shape", "a shape of its own")] {
+        let mut other = child(role);
+        let both = own_keys(&space, 0, VALUE);
+        other.wait().unwrap();
+        let both = report(&format!("while another process does so in {what}"), both, alone);
+        println!("{:<62} {:>9.2} x", "two processes do, of the work of one", 2.0 * alone / both);
+    }
 }
 
-fn own_keys(space: &Space, offset: i64) -> Measured {
+/// Pairs of every second key, with `value` in their last field.
+fn own_keys(space: &Space, offset: i64, value: Field<'static>) -> Measured {
+    let last = PatternRef::Kinds(KindSet::of(value.kind()));
     let mut k = offset;
     measure(300_000, || {
         k += 2;
-        put(space, key(k), 3.5);
-        assert!(take(space, &[JOB, is(key(k)), FLOAT]));
+        space.put(&[Field::Str("job"), Field::Int(key(k)), value]).unwrap();
+        assert!(take(space, &[JOB, is(key(k)), last]));
     })
 }
 
@@ -158,7 +164,10 @@ fn main() {
     match role.as_deref() {
         Some("echo") => echo(&Space::connect(URL, &ConnectOptions::default()).unwrap()),
         Some("keys") => {
-            own_keys(&Space::connect(URL, &ConnectOptions::default()).unwrap(), 1);
+            own_keys(&Space::connect(URL, &ConnectOptions::default()).unwrap(), 1, VALUE);
+        }
+        Some("shape") => {
+            own_keys(&Space::connect(URL, &ConnectOptions::default()).unwrap(), 1, Field::Int(3));
         }
         _ => {
             let yardstick = raw_ping_pong();
