@@ -78,9 +78,7 @@ fn blocking_take(space: &Space, patterns: &[PatternRef<'_>]) {
 }
 
 fn say(space: &Space, what: &str, round: i64) {
-    space
-        .put(&[Field::Str(what), tupelo::Field::Int(round), tupelo::Field::Float(0.5)])
-        .unwrap();
+    space.put(&[Field::Str(what), tupelo::Field::Int(round), tupelo::Field::Float(0.5)]).unwrap();
 }
 
 fn echo(space: &Space) {
