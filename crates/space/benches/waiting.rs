@@ -27,6 +27,7 @@ const ROUNDS_IN_ALL: i64 = ROUNDS * 11;
 const _: () = assert!(RUNS == 11);
 const PING: PatternRef<'static> = PatternRef::Actual(Field::Str("ping"));
 const PONG: PatternRef<'static> = PatternRef::Actual(Field::Str("pong"));
+/// The last field of the tuples of one process; another kind makes another shape.
 const VALUE: Field<'static> = Field::Float(3.5);
 
 fn sorted(mut runs: Vec<f64>) -> Measured {
@@ -78,7 +79,7 @@ fn blocking_take(space: &Space, patterns: &[PatternRef<'_>]) {
 }
 
 fn say(space: &Space, what: &str, round: i64) {
-    space.put(&[Field::Str(what), tupelo::Field::Int(round), tupelo::Field::Float(0.5)]).unwrap();
+    space.put(&[Field::Str(what), Field::Int(round), Field::Float(0.5)]).unwrap();
 }
 
 fn echo(space: &Space) {

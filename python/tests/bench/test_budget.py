@@ -232,6 +232,21 @@ def test_a_cell_whose_share_does_not_suffice_for_three_repeats_has_none(clock):
     )
 
 
+def test_what_can_not_be_done_leaves_its_time_to_those_in_turns_with_it(clock):
+    deadlines = []
+
+    def once(stage):
+        deadlines.append(stage.deadline - clock.now)
+        noting(stage)
+
+    cells = [
+        job("heavy", once, weight=90.0, in_turns="t", lack="it can not"),
+        job("light", once, in_turns="t"),
+    ]
+    ran(("e", Stone, cells), repeats=1, budget_s=100.0)
+    assert deadlines == [100]
+
+
 def test_a_cell_that_is_stopped_keeps_its_repeats_if_they_are_enough():
     def stopped(at):
         def once(stage):

@@ -10,6 +10,8 @@ from tupelo.bench.backends.omniorb import OmniORB
 from tupelo.bench.harness.lifetime import ServerFailedError
 from tupelo.bench.harness.runner import started
 
+# A peer that few have: what its programs do can only be seen where Debian's packages of it are
+# installed. What is said where they are not is tested everywhere, above the first that is marked.
 MISSING = OmniORB.missing()
 where_installed = pytest.mark.skipif(MISSING is not None, reason=f"omniORB: {MISSING}")
 

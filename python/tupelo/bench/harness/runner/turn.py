@@ -2,8 +2,8 @@
 
 First each cell is repeated as often as the statistics need, in the order of what they tell, and in
 turns with the cells that it is compared with; then all in turns. A cell whose share suffices for
-fewer repeats has those, if a difference can be told of them beside a full set; a cell that is
-further over its share is stopped and listed, and larger sizes of it are not tried.
+fewer repeats has those, three at least; a cell that is further over its share is stopped and
+listed, and larger sizes of it are not tried.
 """
 
 from __future__ import annotations
@@ -96,13 +96,13 @@ class Turn:
         share_s = self.part.cell_s(sum(cell.job.weight for cell in group), left_weight)
         end = self.part.clock() + share_s
         for cell in group:
-            if refused := self._refused(cell.job, over.get(cell.job.family)):
-                self._take_out(cell, *refused)
-                continue
             # Nobody knows yet how long it takes: it may not take what the others of the group need.
             most_s = self.part.cell_s(cell.job.weight, left_weight)
             left_weight -= cell.job.weight
-            self._first_repeat(cell, min(end, self.part.clock() + most_s), over)
+            if refused := self._refused(cell.job, over.get(cell.job.family)):
+                self._take_out(cell, *refused)
+            else:
+                self._first_repeat(cell, min(end, self.part.clock() + most_s), over)
         while group := self._going_on(group, end, over):
             for cell in group:
                 self._first_repeat(cell, end, over)
