@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import tupelo as ts
+from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.registry import PEERS
 from tupelo.bench.command.arguments import arguments, budget_s
 from tupelo.bench.harness.record import BadRecordError, load
@@ -319,11 +320,21 @@ def short_path():
         yield Path(folder)
 
 
-def test_who_is_told_to_end_leaves_nothing_behind(short_path):
+@pytest.mark.parametrize(
+    "peer",
+    [
+        "mp-manager",  # whose server every Python has
+        # And one that is no Python program, where it is installed.
+        pytest.param(
+            "redis", marks=pytest.mark.skipif(Redis.missing() is not None, reason="no Redis")
+        ),
+    ],
+)
+def test_who_is_told_to_end_leaves_nothing_behind(short_path, peer):
     environment = os.environ | {"TMPDIR": str(short_path)}
-    command = [sys.executable, "-m", "tupelo.bench", "mem", "--quick", "--vs", "redis"]
+    command = [sys.executable, "-m", "tupelo.bench", "mem", "--quick", "--vs", peer]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as run:
-        while not list(short_path.glob("tupelo-bench-redis*")):  # its server is about to start
+        while not list(short_path.glob(f"tupelo-bench-{peer}-*")):  # its server is about to start
             assert run.poll() is None
         run.send_signal(signal.SIGTERM)
         run.communicate()
