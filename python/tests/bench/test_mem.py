@@ -12,7 +12,7 @@ from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.space import SharedSpace
 from tupelo.bench.experiments.mem import CYCLES, Mem, kinds, memory
 from tupelo.bench.experiments.mem.client import BATCH, kept, key_client, same
-from tupelo.bench.experiments.mem.entries import ENTRIES, KeyPlan
+from tupelo.bench.experiments.mem.entries import ENTRIES, LARGE, SMALL, KeyPlan
 from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.profiler import Profiler
 from tupelo.bench.harness.progress import Progress
@@ -140,10 +140,17 @@ def test_a_server_is_measured_at_both_placements_and_all_entries_come_before_any
     jobs = timed(Redis, Options())
     together = [job for job in jobs if job.where == "together"]
     assert {job.parameters["entry"] for job in together} == {*SIZES, "key first", "key last"}
-    assert all(job.parameters["fill"] == 0 and job.rank == 0 for job in together)
-    first = [job for job in jobs if job.rank == 0 and job.where is None]
-    assert {job.parameters["fill"] for job in first} == {0}
+    assert all(job.parameters["fill"] == 0 and job.rank <= 1 for job in together)
+    apart = [job for job in jobs if job.where is None]
+    assert {job.parameters["fill"] for job in apart if job.rank <= 1} == {0}
+    assert all(job.parameters["fill"] > 0 for job in apart if job.rank > 1)
     assert not [job for job in Mem().jobs(SharedSpace, Options()) if job.where == "together"]
+
+
+def test_the_entries_that_the_targets_name_come_first():
+    jobs = timed(Redis, Options())
+    first = {job.parameters["entry"] for job in jobs if job.rank == 0}
+    assert first == {*SMALL, *LARGE} == SIZES.keys() - {"Double 256"}
 
 
 class Counted(Manager):

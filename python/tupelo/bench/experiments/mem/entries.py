@@ -73,6 +73,8 @@ ENTRIES = (
     Entry("Double 256", 256, "f8"),
     Entry("Double 2048", 2_048, "f8"),
 )
+SMALL = ("Null", "Integer", "Char 32", "Double 32")  # up to 256 bytes
+LARGE = ("Double 2048",)  # 16 KiB
 
 KEYED_BYTES = 8  # of the key and of an integer beside it
 KEYED = {

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tupelo.bench.experiments.base import OURS
 from tupelo.bench.experiments.mem import KEYED_FILLS, memory
+from tupelo.bench.experiments.mem.entries import LARGE, SMALL
 from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.report.beside import best, fill_max
 from tupelo.bench.report.targets.verdict import NAMED_MAX, Verdict, verdict
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.record import Measure, Run
 
 METRICS = ("put", "take")
-SMALL = ("Null", "Integer", "Char 32", "Double 32")  # up to 256 bytes
-LARGE = ("Double 2048",)  # 16 KiB
 FACTORS = ((SMALL, 100.0, "up to 256 bytes"), (LARGE, 20.0, "of 16 KiB"))
 FILLED_MAX = 1.5
 
