@@ -29,7 +29,8 @@ impl Engine {
     /// As [`Engine::put`], and [`Error::TransactionTooBig`] for more than one step can change: nothing was
     /// stored.
     pub fn put_all<'f>(&self, tuples: &[impl Into<TupleRef<'f>> + Copy]) -> Result<usize, Error> {
-        let incoming = self.all_incoming(tuples)?;
+        let mut incoming = Together::new();
+        self.all_incoming(tuples, &mut incoming)?;
         self.put_all_incoming(&incoming)?;
         Ok(tuples.len())
     }
@@ -44,7 +45,8 @@ impl Engine {
         tuples: &[impl Into<TupleRef<'f>> + Copy],
         terms: &LeaseTerms,
     ) -> Result<usize, Error> {
-        let mut incoming = self.all_incoming(tuples)?;
+        let mut incoming = Together::new();
+        self.all_incoming(tuples, &mut incoming)?;
         for (one, _) in &mut incoming {
             one.terms = Some(self.terms(terms));
         }
@@ -52,19 +54,20 @@ impl Engine {
         Ok(tuples.len())
     }
 
-    /// Checks tuples that are to be put together, and finds their shapes.
+    /// Checks tuples that are to be put together, finds their shapes, and adds them to `all`.
     pub(crate) fn all_incoming<'f>(
         &self,
         tuples: &[impl Into<TupleRef<'f>> + Copy],
-    ) -> Result<Together<'f>, Error> {
-        // No iterator that may end with an error: it would move each of them from place to place.
-        let mut all = Together::with_capacity(tuples.len());
+        all: &mut Together<'f>,
+    ) -> Result<(), Error> {
+        // Nothing that collects, or returns them: it would move each from place to place.
+        all.reserve(tuples.len());
         for tuple in tuples {
             let one = self.incoming((*tuple).into())?;
             let shape = self.shape(&one.kinds)?;
             all.push((one, shape));
         }
-        Ok(all)
+        Ok(())
     }
 
     fn put_all_incoming(&self, incoming: &[(Incoming<'_>, u32)]) -> Result<(), Error> {

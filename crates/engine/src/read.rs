@@ -132,7 +132,7 @@ impl Engine {
                 view.forgive();
                 continue;
             };
-            if record::image_bytes(hit.record.header) > ImageBuffer::SHORT_BYTES {
+            if !record::is_short(hit.record.header) {
                 break;
             }
             let tuple = buffer.copy_of(&view, hit.record, search.kinds);

@@ -303,6 +303,12 @@ pub(crate) fn image_bytes(header: Header<'_>) -> usize {
     header.load(IMAGE_BYTES) as usize
 }
 
+/// Whether the image is copied inside of the critical section.
+#[inline]
+pub(crate) fn is_short(header: Header<'_>) -> bool {
+    image_bytes(header) <= ImageBuffer::SHORT_BYTES
+}
+
 /// Whether the record, whose image may be wide, looks like `patterns`. The kinds fit already: the shape was chosen by
 /// them; there may be fewer patterns than fields (rule M1).
 pub(crate) fn matches(
@@ -520,7 +526,7 @@ pub(crate) fn in_place<'m>(view: &View<'m>, reference: u32, kinds: &'m [Kind]) -
 /// not wait for the copy, and those that the sink may be unable to represent, so that they can go back.
 #[inline]
 pub(crate) fn must_be_held(header: Header<'_>, is_refusable: bool) -> bool {
-    image_bytes(header) > ImageBuffer::SHORT_BYTES || is_refusable
+    !is_short(header) || is_refusable
 }
 
 /// Copies the image of one record into another that has room for it.

@@ -235,6 +235,16 @@ impl TupleCopy {
         Self { kinds: incoming.kinds, image: image.0, wide: size.wide }
     }
 
+    /// As [`TupleCopy::new`]; `None` of a large tuple, which is copied outside of the critical section.
+    pub(crate) fn of_short(view: &View<'_>, record: Record<'_>, kinds: &Kinds) -> Option<Self> {
+        record::is_short(record.header).then(|| Self::new(view, record.reference, *kinds))
+    }
+
+    /// What kinds its fields have.
+    pub(crate) fn kinds(&self) -> &Kinds {
+        &self.kinds
+    }
+
     pub(crate) fn view(&self) -> TupleView<'_> {
         TupleView::new(self.kinds.as_slice(), &self.image, self.wide).of_class(self.kinds.class())
     }
@@ -258,6 +268,21 @@ impl TupleBuffer {
         self.kinds = *kinds;
         self.image.copy_of(view, record, kinds.as_slice());
         (_, self.wide) = record::shape_of(record.header);
+    }
+
+    /// As [`TupleBuffer::fill`]; not a large tuple, which is copied outside of the critical section. Returns whether it did.
+    #[inline]
+    pub(crate) fn fill_short(
+        &mut self,
+        view: &View<'_>,
+        record: Record<'_>,
+        kinds: &Kinds,
+    ) -> bool {
+        let is_short = record::is_short(record.header);
+        if is_short {
+            self.fill(view, record, kinds);
+        }
+        is_short
     }
 
     /// The tuple that was copied last.

@@ -24,7 +24,7 @@ use crate::error::{Error, Need};
 use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE};
 use crate::find::{Order, Purpose};
 use crate::links;
-use crate::record::{self, HOLDER, Header, ImageBuffer, Record, SHAPE, STATE};
+use crate::record::{self, HOLDER, Header, Record, SHAPE, STATE};
 use crate::registry::Kinds;
 use crate::step;
 use crate::stripe::{HELD, Stripe};
@@ -166,10 +166,7 @@ impl Engine {
         // Means nothing to anybody until the section is over (R2).
         extension.init(ATTEMPTS_MAX, terms.attempts_max.map_or(0, |most| most.max(1)));
         let place = Place { scope: stripe.scope(), reference: record.reference, fence };
-        let is_copied = record::image_bytes(record.header) <= ImageBuffer::SHORT_BYTES;
-        if is_copied {
-            copy.fill(section.view(), record, kinds);
-        }
+        let is_copied = copy.fill_short(section.view(), record, kinds);
         Ok(Begun { place, attempt: extension.load(ATTEMPTS).saturating_add(1), is_copied })
     }
 

@@ -11,6 +11,7 @@ use super::list::{self, List};
 use super::{Attempt, Claim, Failure, Handle, Place, history, holder_pid, kinds_of};
 use crate::Engine;
 use crate::blocks;
+use crate::bulk::Together;
 use crate::error::Error;
 use crate::events::{EventKind, Happening};
 use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE};
@@ -229,7 +230,8 @@ impl Engine {
 
     /// Consumes a claimed tuple and stores others, at one moment (rule K4).
     fn done_with(&self, place: Place, puts: &[TupleRef<'_>]) -> Result<(), Error> {
-        let mut incoming = self.all_incoming(puts)?;
+        let mut incoming = Together::new();
+        self.all_incoming(puts, &mut incoming)?;
         self.require_fit(&incoming)?;
         if let [(sole, _)] = &mut incoming[..] {
             // It comes for the one that goes.

@@ -3,7 +3,6 @@
 
 use smallvec::SmallVec;
 use tupelo_shm::{Section, commit_together};
-use tupelo_tuple::TupleRef;
 
 use super::part::Part;
 use super::{Few, State, Transaction};
@@ -12,6 +11,7 @@ use crate::bulk::Together;
 use crate::claim::Place;
 use crate::claim::list::List;
 use crate::error::Error;
+use crate::put::Incoming;
 use crate::record;
 use crate::step;
 use crate::stripe::{self, HELD, Stripe};
@@ -21,7 +21,7 @@ use crate::waiters::deliver::Delivery;
 /// What changes in one space.
 struct Change<'a> {
     part: &'a Part,
-    incoming: Together<'a>,
+    incoming: &'a [(Incoming<'a>, u32)],
     /// Of everything that it touches, ascending.
     shapes: SmallVec<[u32; 2]>,
 }
@@ -37,14 +37,10 @@ impl Transaction {
     pub fn commit(&mut self) -> Result<(), Error> {
         // Whether its lease has ended is asked when all is locked.
         self.require_own_and_open()?;
-        let mut parts: Few<&Part> = self.parts.iter().filter(|part| !part.is_idle()).collect();
-        // Always in the same order, whoever commits, so that no two wait for each other.
-        parts.sort_by_key(|part| part.engine.segment().identity().uuid);
-        let is_done = match &parts[..] {
-            [alone] => commit_alone(alone, self.term.end_ms)?,
-            several => commit_parts(several, self.term.end_ms)?,
+        let is_done = match &self.parts[..] {
+            [alone] if !alone.is_idle() => commit_alone(alone, self.term.end_ms)?,
+            all => commit_parts(all, self.term.end_ms)?,
         };
-        drop(parts);
         if !is_done {
             return Err(self.run_out()?);
         }
@@ -58,7 +54,9 @@ impl Transaction {
 fn commit_alone(part: &Part, end_ms: u64) -> Result<bool, Error> {
     let fields = part.own.fields();
     let refs = part.own.refs(&fields);
-    let change = Change::new(part, &refs)?;
+    let mut incoming = Together::new();
+    part.incoming(&refs, &mut incoming)?;
+    let change = Change::new(part, &incoming);
     let engine = &*part.engine;
     let commit = || -> Result<Option<Delivery>, Error> {
         let mut section = change.enter()?;
@@ -79,12 +77,20 @@ fn commit_alone(part: &Part, end_ms: u64) -> Result<bool, Error> {
 }
 
 /// Commits, as often as something is missing. Returns whether nothing was lost before.
-fn commit_parts(parts: &[&Part], end_ms: u64) -> Result<bool, Error> {
+fn commit_parts(all: &[Box<Part>], end_ms: u64) -> Result<bool, Error> {
+    let busy = all.iter().filter(|part| !part.is_idle());
+    let mut parts: Few<&Part> = busy.map(|part| &**part).collect();
+    // Always in the same order, whoever commits, so that no two wait for each other.
+    parts.sort_by_key(|part| part.engine.segment().identity().uuid);
     let fields: Few<_> = parts.iter().map(|part| part.own.fields()).collect();
     let refs: Few<_> =
         parts.iter().zip(&fields).map(|(part, fields)| part.own.refs(fields)).collect();
-    let changes = parts.iter().zip(&refs).map(|(part, refs)| Change::new(part, refs));
-    let changes: Few<Change<'_>> = changes.collect::<Result<_, Error>>()?;
+    let mut incoming: Few<Together<'_>> = parts.iter().map(|_| Together::new()).collect();
+    for ((part, refs), incoming) in parts.iter().zip(&refs).zip(&mut incoming) {
+        part.incoming(refs, incoming)?;
+    }
+    let changes = parts.iter().zip(&incoming).map(|(part, incoming)| Change::new(part, incoming));
+    let changes: Few<Change<'_>> = changes.collect();
     loop {
         match commit_once(&changes, end_ms) {
             Ok(done) => {
@@ -92,7 +98,7 @@ fn commit_parts(parts: &[&Part], end_ms: u64) -> Result<bool, Error> {
                     change.part.engine.return_log_reserve();
                 }
                 let Some(wakes) = done else { return Ok(false) };
-                for (delivery, part) in wakes.into_iter().zip(parts) {
+                for (delivery, part) in wakes.into_iter().zip(&parts) {
                     delivery.wake(&part.engine);
                 }
                 return Ok(true);
@@ -146,20 +152,15 @@ fn commit_once(
 }
 
 impl<'a> Change<'a> {
-    /// What `part` has done, where `refs` are what it puts.
-    fn new(part: &'a Part, refs: &[TupleRef<'a>]) -> Result<Self, Error> {
-        let mut incoming = part.engine.all_incoming(refs)?;
-        for (one, _) in incoming.iter_mut().take(part.holds.len()) {
-            // It comes for one that goes.
-            one.takes_room = false;
-        }
+    /// What `part` has done, where `incoming` is what it puts.
+    fn new(part: &'a Part, incoming: &'a [(Incoming<'a>, u32)]) -> Self {
         let held = part.held().chain(part.locks.all().map(|lock| &lock.place));
         let held = held.map(|place| stripe::shape_of(place.scope));
         let mut shapes: SmallVec<[u32; 2]> =
             incoming.iter().map(|(_, shape)| *shape).chain(held).collect();
         shapes.sort_unstable();
         shapes.dedup();
-        Ok(Self { part, incoming, shapes })
+        Self { part, incoming, shapes }
     }
 
     /// The shapes of what it puts, tuple by tuple.
@@ -204,7 +205,7 @@ impl<'a> Change<'a> {
             let lock = record::at(section.view(), place.reference);
             wakes.join(engine.take_off(section, stripe, lock)?);
         }
-        wakes.join(engine.store_all(section, &self.incoming)?);
+        wakes.join(engine.store_all(section, self.incoming)?);
         // Frees last: a block that this section frees must not be filled in it again.
         for place in self.part.held() {
             let stripe = begin(section, *place)?;

@@ -15,11 +15,10 @@ use crate::extension::TRANSACTION;
 use crate::find::Hit;
 use crate::lease::lease_end_ms;
 use crate::links;
-use crate::record::{self, ImageBuffer, Record, SEQUENCE};
-use crate::registry::Kinds;
+use crate::record::{self, Record, SEQUENCE};
 use crate::step;
 use crate::stripe::{HELD, Stripe};
-use crate::targets::TupleCopy;
+use crate::targets::TupleBuffer;
 use crate::timers;
 use crate::waiters::deliver::Delivery;
 
@@ -37,13 +36,12 @@ impl Hold {
     }
 }
 
-/// A tuple that was taken for a transaction.
+/// A tuple that was taken for a transaction, and is not yet noted as held by it.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Enlisted {
     pub(super) hold: Hold,
     /// Whether the transaction had a lock on it before: who gives it back gives that back, too.
     pub(super) was_locked: bool,
-    /// The tuple, if it is short: a large one is copied outside of the lock.
-    copy: Option<TupleCopy>,
 }
 
 impl Engine {
@@ -52,12 +50,12 @@ impl Engine {
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        (hit, kinds): (Hit<'m>, &Kinds),
+        hit: Hit<'m>,
         term: Term,
     ) -> Result<Enlisted, Error> {
         links::unlink_found(section, stripe, hit);
         section.add(stripe.page(), HELD, 1);
-        self.enlist_held(section, stripe, (hit.record, kinds), term)
+        self.enlist_held(section, stripe, hit.record, term)
     }
 
     /// As [`Engine::enlist`], for a record that is in no list, and counted as held.
@@ -65,7 +63,7 @@ impl Engine {
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        (record, kinds): (Record<'m>, &Kinds),
+        record: Record<'m>,
         term: Term,
     ) -> Result<Enlisted, Error> {
         let (fence, extension) =
@@ -73,25 +71,25 @@ impl Engine {
         // Means nothing to anybody until the section is over (R2).
         extension.init(TRANSACTION, term.number);
         let place = Place { scope: stripe.scope(), reference: record.reference, fence };
-        let is_short = record::image_bytes(record.header) <= ImageBuffer::SHORT_BYTES;
-        let copy = is_short.then(|| TupleCopy::new(section.view(), record.reference, *kinds));
         let hold = Hold { place, sequence: record.header.load64(SEQUENCE) };
-        Ok(Enlisted { hold, was_locked: false, copy })
+        Ok(Enlisted { hold, was_locked: false })
     }
 
-    /// The tuple that was taken; `None` if it was lost before all of it was copied.
-    pub(super) fn copy_enlisted(&self, enlisted: Enlisted) -> Result<Option<TupleCopy>, Error> {
-        let Enlisted { hold: Hold { place, .. }, copy, .. } = enlisted;
-        if copy.is_some() {
-            return Ok(copy);
-        }
+    /// Copies a large tuple that was taken, without the lock. Returns whether it still is then; else it was lost before all
+    /// of it was copied.
+    #[cold]
+    pub(super) fn copy_enlisted(
+        &self,
+        Hold { place, .. }: Hold,
+        copy: &mut TupleBuffer,
+    ) -> Result<bool, Error> {
         let view = self.memory.view();
-        let kinds = kinds_of(self, &view, record::header(&view, place.reference))?;
-        let copy = TupleCopy::new(&view, place.reference, kinds);
+        let record = record::at(&view, place.reference);
+        copy.fill(&view, record, &kinds_of(self, &view, record.header)?);
         let section = Section::enter(&self.memory, place.scope)?;
         let is_held = self.is_held(&section, place, List::Enlisted);
         section.finish()?;
-        Ok(is_held.then_some(copy))
+        Ok(is_held)
     }
 
     /// Whether `place` is still its holder's.

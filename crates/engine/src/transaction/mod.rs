@@ -31,7 +31,8 @@ type Few<T> = SmallVec<[T; 1]>;
 /// Operations on spaces that take effect together. Dropped before it commits, it is aborted: everything is as it was
 /// (rule X5).
 pub struct Transaction {
-    parts: Few<Part>,
+    /// Boxed: a transaction that is begun moves from place to place, and a part is large.
+    parts: Few<Box<Part>>,
     ttl: Duration,
     begin_ms: u64,
     term: Term,
@@ -118,7 +119,8 @@ impl Transaction {
         engines: impl IntoIterator<Item = Arc<Engine>>,
         ttl: Duration,
     ) -> Result<Self, Error> {
-        let parts: Few<Part> = engines.into_iter().map(Part::new).collect();
+        let parts: Few<Box<Part>> =
+            engines.into_iter().map(|engine| Box::new(Part::new(engine))).collect();
         let limit = GROUP_MAX as usize;
         if parts.len() > limit {
             return Err(Error::LimitExceeded { what: "spaces in one transaction", limit });
@@ -187,8 +189,8 @@ impl Transaction {
         let abortion = Abortion {
             open: Duration::from_millis(timers::now_ms().saturating_sub(self.begin_ms)),
             ttl: self.ttl,
-            takes: self.parts.iter().map(Part::takes).sum(),
-            puts: self.parts.iter().map(Part::puts).sum(),
+            takes: self.parts.iter().map(|part| part.takes()).sum(),
+            puts: self.parts.iter().map(|part| part.puts()).sum(),
         };
         self.state = State::RunOut(abortion);
         self.release()?;
@@ -197,7 +199,7 @@ impl Transaction {
 
     /// Gives everything back. What can not be given back now comes back when the lease ends; the first error says why.
     fn release(&mut self) -> Result<(), Error> {
-        let released: Few<_> = self.parts.iter_mut().map(Part::release).collect();
+        let released: Few<_> = self.parts.iter_mut().map(|part| part.release()).collect();
         released.into_iter().collect()
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Index as At;
 
 use smallvec::SmallVec;
-use tupelo_tuple::{Field, PatternRef, TemplateRef, TupleRef};
+use tupelo_tuple::{Field, PatternRef, TemplateRef, TupleRef, TupleView};
 
 use super::Few;
 use crate::find::{Order, beats, chosen};
@@ -17,27 +17,22 @@ use crate::registry::Kinds;
 use crate::stripe::INDEXES_MAX;
 use crate::targets::{Patterns, TupleCopy};
 
-/// Of so many tuples of a shape, a look at all of them costs less than an index.
+/// Of so many tuples, a look at all of them costs less than an index.
 const SCANNED_MAX: usize = 16;
 
 /// Which of a transaction's own tuples: they count up in the order of the puts.
 pub(super) type Number = u64;
 
-/// The fields of a tuple: few, as a rule.
+/// The fields of a tuple, or of several, one after the other: few, as a rule.
 pub(super) type Fields<'f> = SmallVec<[Field<'f>; 4]>;
 
 /// The tuples, oldest first.
 pub(super) struct Own {
-    all: Ascending<One>,
-    shapes: Few<OfShape>,
+    all: Ascending<TupleCopy>,
+    /// The same, by shape: from when on there are more than [`SCANNED_MAX`].
+    shapes: Vec<OfShape>,
     next: Number,
     seed: u64,
-}
-
-struct One {
-    copy: TupleCopy,
-    /// Which of the shapes it has.
-    shape: usize,
 }
 
 /// Those of one shape.
@@ -114,24 +109,21 @@ impl<V> At<Number> for Ascending<V> {
 
 impl Own {
     pub(super) fn new(seed: u64) -> Self {
-        Self { all: Ascending::new(), shapes: Few::new(), next: 0, seed }
+        Self { all: Ascending::new(), shapes: Vec::new(), next: 0, seed }
     }
 
     pub(super) fn put(&mut self, incoming: &Incoming<'_>) {
-        let shape = self.shape_of(&incoming.kinds);
-        self.shapes[shape].add(self.next, incoming.fields, self.seed);
-        self.all.insert(self.next, One { copy: TupleCopy::of(incoming), shape });
+        let number = self.next;
         self.next += 1;
-    }
-
-    fn shape_of(&mut self, kinds: &Kinds) -> usize {
-        let signature = kinds.signature();
-        let is_it = |shape: &OfShape| shape.signature == signature && shape.kinds.are(kinds);
-        self.shapes.iter().position(is_it).unwrap_or_else(|| {
-            let (numbers, indexes) = (Ascending::new(), Vec::new());
-            self.shapes.push(OfShape { kinds: *kinds, signature, numbers, indexes });
-            self.shapes.len() - 1
-        })
+        self.all.insert(number, TupleCopy::of(incoming));
+        let Self { all, shapes, seed, .. } = self;
+        if !shapes.is_empty() {
+            of_shape(shapes, &all[number]).add(number, &all[number], *seed);
+        } else if all.len() > SCANNED_MAX {
+            for number in all.numbers() {
+                of_shape(shapes, &all[number]).add(number, &all[number], *seed);
+            }
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -140,14 +132,14 @@ impl Own {
 
     /// One that is there.
     pub(super) fn get(&self, number: Number) -> &TupleCopy {
-        &self.all[number].copy
+        &self.all[number]
     }
 
     /// Takes one out: it was put and taken, and nobody ever hears of it (rules X2, X7).
     pub(super) fn remove(&mut self, number: Number) {
-        if let Some(one) = self.all.remove(number) {
-            let fields: Vec<Field<'_>> = one.copy.view().fields().collect();
-            self.shapes[one.shape].remove(number, &fields, self.seed);
+        let Some(copy) = self.all.remove(number) else { return };
+        if !self.shapes.is_empty() {
+            of_shape(&mut self.shapes, &copy).remove(number, &copy, self.seed);
         }
     }
 
@@ -209,9 +201,16 @@ impl Own {
         let Self { all, shapes, seed, .. } = self;
         let mut found = Vec::new();
         for alternative in template {
+            if shapes.is_empty() {
+                let is_match = |number: &Number| {
+                    let copy = &all[*number];
+                    copy.kinds().fit(alternative) && alternative.matches(&copy.view())
+                };
+                found.push(find(&mut all.numbers().filter(is_match)));
+            }
             for shape in shapes.iter_mut().filter(|shape| shape.kinds.fit(alternative)) {
                 let Some(patterns) = Patterns::of(alternative, &shape.kinds) else { continue };
-                let is_match = |number: &Number| alternative.matches(&all[*number].copy.view());
+                let is_match = |number: &Number| alternative.matches(&all[*number].view());
                 let candidates = shape.candidates(all, &patterns, *seed);
                 let candidates = candidates.into_iter().flat_map(Ascending::numbers);
                 found.push(find(&mut candidates.filter(is_match)));
@@ -220,37 +219,64 @@ impl Own {
         found
     }
 
-    /// The fields of each, for [`Own::refs`].
-    pub(super) fn fields(&self) -> Few<Fields<'_>> {
-        self.all.values().map(|one| one.copy.view().fields().collect()).collect()
+    /// The fields of all, for [`Own::refs`].
+    pub(super) fn fields(&self) -> Fields<'_> {
+        let mut all = Fields::new();
+        for copy in self.all.values() {
+            all.extend(copy.view().fields());
+        }
+        all
     }
 
     /// All of them, in the form that a put takes.
-    pub(super) fn refs<'s>(&'s self, fields: &'s [Fields<'_>]) -> Few<TupleRef<'s>> {
-        let refs = fields.iter().zip(self.all.values());
-        refs.map(|(fields, one)| TupleRef { fields, class: one.copy.view().class() }).collect()
+    pub(super) fn refs<'s>(&'s self, fields: &'s [Field<'_>]) -> Few<TupleRef<'s>> {
+        let (mut refs, mut rest) = (Few::with_capacity(self.len()), fields);
+        for copy in self.all.values() {
+            let (fields, others) = rest.split_at(copy.kinds().as_slice().len());
+            refs.push(TupleRef { fields, class: copy.kinds().class() });
+            rest = others;
+        }
+        refs
     }
 }
 
+/// What there is of the shape of `copy`.
+fn of_shape<'s>(shapes: &'s mut Vec<OfShape>, copy: &TupleCopy) -> &'s mut OfShape {
+    let kinds = copy.kinds();
+    let signature = kinds.signature();
+    let is_it = |shape: &OfShape| shape.signature == signature && shape.kinds.are(kinds);
+    let at = shapes.iter().position(is_it).unwrap_or_else(|| {
+        let (numbers, indexes) = (Ascending::new(), Vec::new());
+        shapes.push(OfShape { kinds: *kinds, signature, numbers, indexes });
+        shapes.len() - 1
+    });
+    &mut shapes[at]
+}
+
+/// The fields of a copy, for indexes.
+fn fields_of(copy: &TupleCopy) -> Fields<'_> {
+    copy.view().fields().collect()
+}
+
 impl OfShape {
-    fn add(&mut self, number: Number, fields: &[Field<'_>], seed: u64) {
+    fn add(&mut self, number: Number, copy: &TupleCopy, seed: u64) {
         self.numbers.insert(number, ());
         for index in &mut self.indexes {
-            index.add(number, fields, seed);
+            index.add(number, &fields_of(copy), seed);
         }
     }
 
-    fn remove(&mut self, number: Number, fields: &[Field<'_>], seed: u64) {
+    fn remove(&mut self, number: Number, copy: &TupleCopy, seed: u64) {
         self.numbers.remove(number);
         for index in &mut self.indexes {
-            index.remove(number, fields, seed);
+            index.remove(number, &fields_of(copy), seed);
         }
     }
 
     /// Those that can match, oldest first; `None` if there are none.
     fn candidates(
         &mut self,
-        all: &Ascending<One>,
+        all: &Ascending<TupleCopy>,
         patterns: &[PatternRef<'_>],
         seed: u64,
     ) -> Option<&Ascending<()>> {
@@ -262,7 +288,7 @@ impl OfShape {
     }
 
     /// Which index is over the fields in `mask`; it is built, if that pays. `None` if there is none.
-    fn index(&mut self, all: &Ascending<One>, mask: u32, seed: u64) -> Option<usize> {
+    fn index(&mut self, all: &Ascending<TupleCopy>, mask: u32, seed: u64) -> Option<usize> {
         let slot = self.indexes.iter().position(|index| index.mask == mask);
         let pays =
             || mask != 0 && self.numbers.len() > SCANNED_MAX && self.indexes.len() < INDEXES_MAX;
@@ -271,8 +297,7 @@ impl OfShape {
         }
         let mut index = Index { mask, tags: HashMap::new() };
         for number in self.numbers.numbers() {
-            let fields: Vec<Field<'_>> = all[number].copy.view().fields().collect();
-            index.add(number, &fields, seed);
+            index.add(number, &fields_of(&all[number]), seed);
         }
         self.indexes.push(index);
         Some(self.indexes.len() - 1)
@@ -297,10 +322,10 @@ impl Index {
 }
 
 /// Whether an order by a field asks for `own` rather than for `copy`, which is older.
-pub(super) fn is_beaten(copy: &TupleCopy, own: &TupleCopy, order: Order) -> bool {
+pub(super) fn is_beaten(copy: &TupleView<'_>, own: &TupleView<'_>, order: Order) -> bool {
     match order {
-        Order::Max(field) => beats(&own.view(), &copy.view(), field, true),
-        Order::Min(field) => beats(&own.view(), &copy.view(), field, false),
+        Order::Max(field) => beats(own, copy, field, true),
+        Order::Min(field) => beats(own, copy, field, false),
         _ => false,
     }
 }

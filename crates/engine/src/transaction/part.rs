@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tupelo_shm::Section;
-use tupelo_tuple::TemplateRef;
+use tupelo_shm::{Section, View};
+use tupelo_tuple::{TemplateRef, TupleRef};
 
 use super::hold::{Enlisted, Hold};
 use super::lock::{Lock, Locks};
@@ -11,16 +11,17 @@ use super::own::{Number, Own, is_beaten};
 use super::{Few, Term};
 use crate::Engine;
 use crate::at_match::Clock;
-use crate::bulk::Found;
+use crate::bulk::{Found, Together};
 use crate::claim::Place;
 use crate::claim::list::List;
 use crate::error::Error;
 use crate::events::{EventKind, Happening};
 use crate::find::{Hit, Order, Purpose};
-use crate::record;
+use crate::record::{self, Record};
+use crate::registry::Kinds;
 use crate::step;
 use crate::stripe::{self, Stripe};
-use crate::targets::{Target, TupleCopy};
+use crate::targets::{Target, TupleBuffer, TupleCopy};
 
 /// The part of a transaction that is in one space.
 pub(super) struct Part {
@@ -50,6 +51,20 @@ impl Part {
     /// Where what it has taken is.
     pub(super) fn held(&self) -> impl Iterator<Item = &Place> {
         self.holds.iter().map(|hold| &hold.place)
+    }
+
+    /// Adds to `all` what it is going to put, `refs`, checked and with the shapes.
+    pub(super) fn incoming<'f>(
+        &self,
+        refs: &[TupleRef<'f>],
+        all: &mut Together<'f>,
+    ) -> Result<(), Error> {
+        self.engine.all_incoming(refs, all)?;
+        for (one, _) in all.iter_mut().take(self.holds.len()) {
+            // It comes for one that goes.
+            one.takes_room = false;
+        }
+        Ok(())
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -87,66 +102,69 @@ impl Part {
     }
 
     /// Gives back one that was taken, as it was: with the lock, if there was one.
-    pub(super) fn put_back(
-        &mut self,
-        (Hold { place, .. }, was_locked): (Hold, bool),
-        term: Term,
-    ) -> Result<(), Error> {
+    pub(super) fn put_back(&mut self, taken: Enlisted, term: Term) -> Result<(), Error> {
+        let Enlisted { hold, was_locked } = taken;
         if !was_locked {
-            return self.engine.release_hold(place, Happening::Unheard);
+            return self.engine.release_hold(hold.place, Happening::Unheard);
         }
-        if let Some(lock) = self.engine.release_to_lock(place, term)? {
+        if let Some(lock) = self.engine.release_to_lock(hold.place, term)? {
             self.locks.add(lock);
         }
         Ok(())
     }
 
     /// Takes the match that `order` asks for out of the space, past what others have read. It is not yet noted as
-    /// held by the transaction, and may still be beaten by `rival`, what the transaction itself has put.
+    /// held by the transaction, and may still be beaten by `rival`, what the transaction itself has put. Returns also
+    /// whether it was copied to `copy`, as a short one is.
     pub(super) fn take(
         &mut self,
         template: &[TemplateRef<'_>],
         (order, rival): (Order, Option<Number>),
-        term: Term,
-    ) -> Result<Option<Enlisted>, Error> {
+        (term, copy): (Term, &mut TupleBuffer),
+    ) -> Result<Option<(Enlisted, bool)>, Error> {
         let Self { engine, locks, own, .. } = self;
         let engine: &Engine = engine;
         if !locks.is_empty() {
-            let rival = rival.map(|number| own.get(number));
+            let rival = rival.map(|number| own.get(number).view());
             // What is locked by this transaction alone is good to be taken, which a search does not know. Not if it is
             // beaten: it would lose its lock, though it is not taken.
             let choose = |section: &Section<'_>, targets: &[Target<'_>]| {
                 let chosen = engine.chosen(section, targets, order);
                 let chosen = chosen.filter(|found| {
-                    !rival.is_some_and(|own| is_beaten(&found.copy(section), own, order))
+                    !rival.is_some_and(|own| is_beaten(&found.copy(section).view(), &own, order))
                 });
                 chosen.map(|found| found.place(targets)).into_iter().collect()
             };
-            return Ok(take_at_once(engine, locks, (template, term), choose)?.pop());
+            let copying = |view: &View<'_>, record: Record<'_>, kinds: &Kinds| {
+                copy.fill_short(view, record, kinds)
+            };
+            return Ok(take_at_once(engine, locks, (template, term), (choose, copying))?.pop());
         }
         let how = (order, Purpose::Take, Clock::BeforeSearch);
         engine.at_match(template, how, |section, stripe, hit, kinds| {
-            engine.enlist(section, stripe, (hit, kinds), term)
+            let is_copied = copy.fill_short(section.view(), hit.record, kinds);
+            Ok((engine.enlist(section, stripe, hit, term)?, is_copied))
         })
     }
 
-    /// Takes up to `at_most` matches, or none if there are fewer than `at_least`.
+    /// Takes up to `at_most` matches, or none if there are fewer than `at_least`. Returns copies of the short ones.
     pub(super) fn take_many(
         &mut self,
         template: &[TemplateRef<'_>],
         (at_least, at_most): (usize, usize),
         term: Term,
-    ) -> Result<Vec<Enlisted>, Error> {
+    ) -> Result<Vec<(Enlisted, Option<TupleCopy>)>, Error> {
         let Self { engine, locks, .. } = self;
         let engine: &Engine = engine;
-        take_at_once(engine, locks, (template, term), |section, targets| {
+        let choose = |section: &Section<'_>, targets: &[Target<'_>]| {
             let found: Vec<_> =
                 crate::bulk::found(section, targets, engine.seed, at_most).collect();
             if found.len() < at_least {
                 return Vec::new();
             }
             found.iter().map(|found| found.place(targets)).collect()
-        })
+        };
+        take_at_once(engine, locks, (template, term), (choose, TupleCopy::of_short))
     }
 
     /// Copies the match that `order` asks for, and locks it, if the transaction has not.
@@ -197,13 +215,17 @@ impl Part {
     }
 }
 
-/// Takes what `choose` chooses at one moment: the number of the target, and the record.
-fn take_at_once(
+/// Takes what `choose` chooses at one moment: the number of the target, and the record. Returns also what `copying` makes of
+/// each.
+fn take_at_once<C>(
     engine: &Engine,
     locks: &mut Locks,
     (template, term): (&[TemplateRef<'_>], Term),
-    choose: impl Fn(&Section<'_>, &[Target<'_>]) -> Vec<(usize, u32)>,
-) -> Result<Vec<Enlisted>, Error> {
+    (choose, mut copying): (
+        impl Fn(&Section<'_>, &[Target<'_>]) -> Vec<(usize, u32)>,
+        impl FnMut(&View<'_>, Record<'_>, &Kinds) -> C,
+    ),
+) -> Result<Vec<(Enlisted, C)>, Error> {
     let done = engine.at_one_moment(template, Purpose::Take, |section, targets| {
         let is_here = |lock: &&Lock| {
             targets.iter().any(|one| stripe::scope_of(one.shape) == lock.place.scope)
@@ -226,9 +248,10 @@ fn take_at_once(
                 step::begin(section)?;
             }
             let hit = Hit { record, place: None };
-            let mut enlisted = engine.enlist(section, stripe, (hit, &target.kinds), term)?;
+            let copied = copying(section.view(), record, &target.kinds);
+            let mut enlisted = engine.enlist(section, stripe, hit, term)?;
             enlisted.was_locked = lock.is_some();
-            taken.push(enlisted);
+            taken.push((enlisted, copied));
         }
         engine.hide_again(section, &shown)?;
         // Frees last: a block that this section frees must not be filled in it again.

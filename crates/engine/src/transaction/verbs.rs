@@ -4,10 +4,11 @@
 use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
 use super::Transaction;
-use super::hold::{Enlisted, Hold};
+use super::hold::Enlisted;
 use super::own::{Number, is_beaten};
 use crate::error::Error;
 use crate::find::Order;
+use crate::targets::{TupleBuffer, TupleCopy};
 use crate::waiters::Want;
 use crate::waiters::patience::Patience;
 use crate::waiters::wait::{Outcome, Waiter};
@@ -60,9 +61,10 @@ impl Transaction {
         self.require_open()?;
         let own = self.own_match(at, template, order);
         if order != Order::Lifo || own.is_none() {
-            let taken = self.parts[at].take(template, (order, own), self.term)?;
-            if let Some(taken) = taken {
-                return self.pour_held(at, taken, (order, own), sink).map(Some);
+            let mut copy = TupleBuffer::new();
+            let into = (self.term, &mut copy);
+            if let Some(taken) = self.parts[at].take(template, (order, own), into)? {
+                return self.pour_held(at, (taken, &mut copy), (order, own), sink).map(Some);
             }
         }
         own.map(|number| self.pour_own(at, number, sink)).transpose()
@@ -86,8 +88,8 @@ impl Transaction {
         if order != Order::Lifo || own.is_none() {
             let read = part.read(template, order, self.term)?;
             if let Some((copy, lock)) = read {
-                let is_own_better =
-                    own.is_some_and(|own| is_beaten(&copy, part.own.get(own), order));
+                let is_own_better = own
+                    .is_some_and(|own| is_beaten(&copy.view(), &part.own.get(own).view(), order));
                 let locks = Vec::from_iter(lock);
                 if !is_own_better {
                     let result = sink(copy.view());
@@ -137,17 +139,19 @@ impl Transaction {
         if taken.len() + own.len() < at_least {
             return Ok(None);
         }
-        let holds: Vec<_> = taken.iter().map(|one| (one.hold, one.was_locked)).collect();
+        let all_taken: Vec<Enlisted> = taken.iter().map(|(one, _)| *one).collect();
         let own = &own[..own.len().min(at_most - taken.len())];
         let part = &mut self.parts[at];
         let begin = part.holds.len();
-        part.holds.extend(holds.iter().map(|(hold, _)| *hold));
-        let pour_all = || {
+        part.holds.extend(all_taken.iter().map(|one| one.hold));
+        let mut pour_all = || {
             let mut results = Vec::new();
-            for one in taken {
-                let copy = part.engine.copy_enlisted(one)?;
-                let Some(copy) = copy else { return Ok(None) };
-                results.push(sink(copy.view())?);
+            let mut buffer = TupleBuffer::new();
+            for (one, copy) in &taken {
+                if copy.is_none() && !part.engine.copy_enlisted(one.hold, &mut buffer)? {
+                    return Ok(None);
+                }
+                results.push(sink(copy.as_ref().map_or_else(|| buffer.view(), TupleCopy::view))?);
             }
             for number in own {
                 results.push(sink(part.own.get(*number).view())?);
@@ -164,7 +168,7 @@ impl Transaction {
             Ok(None) => Err(self.run_out()?.into()),
             Err(error) => {
                 part.holds.truncate(begin);
-                self.put_back(at, &holds)?;
+                self.put_back(at, &all_taken)?;
                 Err(error)
             }
         }
@@ -172,11 +176,11 @@ impl Transaction {
 
     /// Gives back what was taken and is not wanted, as it was. If it can not be locked again, all of the transaction is
     /// undone: others might change what it has read (rule X3).
-    fn put_back(&mut self, at: usize, taken: &[(Hold, bool)]) -> Result<(), Error> {
+    fn put_back(&mut self, at: usize, taken: &[Enlisted]) -> Result<(), Error> {
         let (part, term) = (&mut self.parts[at], self.term);
         for (index, one) in taken.iter().enumerate() {
             if let Err(error) = part.put_back(*one, term) {
-                part.holds.extend(taken[index..].iter().map(|(hold, _)| *hold));
+                part.holds.extend(taken[index..].iter().map(|one| one.hold));
                 self.abort()?;
                 return Err(error);
             }
@@ -253,10 +257,11 @@ impl Transaction {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
         self.require_open()?;
-        match waiter.finish_enlisted(self.term)? {
+        let mut copy = TupleBuffer::new();
+        match waiter.finish_enlisted(self.term, &mut copy)? {
             Outcome::Waits(waiter) => Ok(Outcome::Waits(waiter)),
             Outcome::Done(taken) => {
-                self.pour_held(at, taken, (Order::Fifo, None), sink).map(Outcome::Done)
+                self.pour_held(at, (taken, &mut copy), (Order::Fifo, None), sink).map(Outcome::Done)
             }
         }
     }
@@ -272,31 +277,31 @@ impl Transaction {
         part.own.pick(template, order, random)
     }
 
-    /// Gives what was taken from the space to `sink`; or what the transaction has put itself, if the order asks for
-    /// that rather.
+    /// Gives what was taken from the space to `sink`, by way of `copy`, unless it was copied there; or what the transaction
+    /// has put itself, if the order asks for that rather.
     fn pour_held<R, E: From<Error>>(
         &mut self,
         at: usize,
-        taken: Enlisted,
+        ((taken, is_copied), copy): ((Enlisted, bool), &mut TupleBuffer),
         (order, own): (Order, Option<Number>),
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let (hold, was_locked) = (taken.hold, taken.was_locked);
-        let Some(copy) = self.parts[at].engine.copy_enlisted(taken)? else {
-            return Err(self.run_out()?.into());
-        };
         let part = &mut self.parts[at];
-        if let Some(own) = own.filter(|own| is_beaten(&copy, part.own.get(*own), order)) {
-            self.put_back(at, &[(hold, was_locked)])?;
+        if !is_copied && !part.engine.copy_enlisted(taken.hold, copy)? {
+            return Err(self.run_out()?.into());
+        }
+        let view = copy.view();
+        if let Some(own) = own.filter(|own| is_beaten(&view, &part.own.get(*own).view(), order)) {
+            self.put_back(at, &[taken])?;
             return self.pour_own(at, own, sink);
         }
-        match sink(copy.view()) {
+        match sink(view) {
             Ok(result) => {
-                part.holds.push(hold);
+                part.holds.push(taken.hold);
                 Ok(result)
             }
             Err(error) => {
-                self.put_back(at, &[(hold, was_locked)])?;
+                self.put_back(at, &[taken])?;
                 Err(error)
             }
         }

@@ -138,14 +138,20 @@ impl Waiter {
         Claim::pour(handle, begun, &mut copy, sink).map(Outcome::Done)
     }
 
-    /// Takes the tuple that [`Waiter::wait`] announced for a transaction, without waiting.
-    pub(crate) fn finish_enlisted(mut self, term: Term) -> Result<Outcome<Enlisted>, Error> {
+    /// Takes the tuple that [`Waiter::wait`] announced for a transaction, without waiting. Returns also whether it was
+    /// copied to `copy`, as a short one is.
+    pub(crate) fn finish_enlisted(
+        mut self,
+        term: Term,
+        copy: &mut TupleBuffer,
+    ) -> Result<Outcome<(Enlisted, bool)>, Error> {
         if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
         }
         let engine = Arc::clone(&self.engine);
         let enlisted = self.hold_handed(&engine, |section, stripe, record, kinds| {
-            engine.enlist_held(section, stripe, (record, kinds), term)
+            let is_copied = copy.fill_short(section.view(), record, kinds);
+            Ok((engine.enlist_held(section, stripe, record, term)?, is_copied))
         })?;
         let Some(enlisted) = enlisted else { return Ok(Outcome::Waits(self)) };
         self.release()?;
