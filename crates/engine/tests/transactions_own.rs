@@ -111,3 +111,24 @@ fn a_transaction_finds_its_own_tuples_however_many_there_are_x2() {
     let left: Vec<i64> = left.collect();
     assert_eq!(contents(&engine), left);
 }
+
+#[test]
+fn a_few_of_its_own_of_several_shapes_are_put_as_they_were_x2() {
+    let engine = jobs([]);
+    let mut transaction = begin(&engine);
+    for number in 0..9 {
+        transaction.put(0, &job(number)).unwrap();
+        transaction.put(0, &[Field::Int(number)]).unwrap();
+        transaction.put(0, &[]).unwrap();
+        // There are never many at once, and more than many in all.
+        assert_eq!(take(&mut transaction, &this_job(number)), Some(number));
+        let own = transaction.take_all(0, &[TemplateRef::new(&[])], None, |_| Ok::<_, Error>(()));
+        assert_eq!(own.unwrap().len(), 1);
+        assert_eq!(take(&mut transaction, &this_job(number)), None);
+    }
+    assert_eq!(transaction.count(0, &[TemplateRef::new(&[any(Kind::Int)])]).unwrap(), 9);
+    transaction.commit().unwrap();
+    assert_eq!(contents(&engine), []);
+    assert_eq!(engine.count(&[TemplateRef::new(&[any(Kind::Int)])]).unwrap(), 9);
+    assert_eq!(engine.count(&[TemplateRef::new(&[])]).unwrap(), 0);
+}
