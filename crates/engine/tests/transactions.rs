@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use support::transactions::{LONG, begin, contents, jobs, read, take, take_in};
 use support::{any, any_job, count, engine, job, number, this_job, try_claim, try_read, try_take};
-use tupelo_engine::{Error, Order, Outcome, Transaction, Waiter, Want};
+use tupelo_engine::{Error, Order, Outcome, SHAPES_MAX, Transaction, Waiter, Want};
 use tupelo_tuple::{Field, Kind, PatternRef, TemplateRef};
 
 const BRIEF: Duration = Duration::from_millis(5);
@@ -311,6 +311,25 @@ fn a_transaction_that_runs_out_is_undone_and_says_so_x6() {
     transaction.abort().unwrap();
     assert_eq!(transaction.commit(), Err(Error::TransactionEnded { committed: false }));
     assert_eq!(contents(&engine), [3]);
+}
+
+#[test]
+fn a_shape_too_many_is_told_at_commit_unless_the_time_is_over_x5() {
+    let engine = engine(512 << 20);
+    // Twelve fields of two kinds make as many shapes as there may be.
+    for shape in 0..SHAPES_MAX {
+        let field = |bit| if shape >> bit & 1 == 0 { Field::Int(1) } else { Field::Bool(true) };
+        engine.put(&std::array::from_fn::<_, 12, _>(field)).unwrap();
+    }
+    let mut transaction = begin(&engine);
+    transaction.put(0, &job(1)).unwrap();
+    let limit = Error::LimitExceeded { what: "shapes (combinations of kinds)", limit: SHAPES_MAX };
+    assert_eq!(transaction.commit(), Err(limit));
+    assert!(transaction.is_open());
+    let mut brief = Transaction::begin(vec![Arc::clone(&engine)], BRIEF).unwrap();
+    brief.put(0, &job(1)).unwrap();
+    let_it_run_out();
+    assert!(matches!(brief.commit(), Err(Error::Aborted(_))));
 }
 
 #[test]

@@ -37,9 +37,14 @@ impl Transaction {
     pub fn commit(&mut self) -> Result<(), Error> {
         // Whether its lease has ended is asked when all is locked.
         self.require_own_and_open()?;
-        let is_done = match &self.parts[..] {
-            [alone] if !alone.is_idle() => commit_alone(alone, self.term.end_ms)?,
-            all => commit_parts(all, self.term.end_ms)?,
+        let done = match &self.parts[..] {
+            [alone] if !alone.is_idle() => commit_alone(alone, self.term.end_ms),
+            all => commit_parts(all, self.term.end_ms),
+        };
+        let is_done = match done {
+            // It is told before the locks are taken: by then there may be nothing any more to be committed.
+            Err(Error::LimitExceeded { .. }) if timers::is_past(self.term.end_ms) => false,
+            done => done?,
         };
         if !is_done {
             return Err(self.run_out()?);
