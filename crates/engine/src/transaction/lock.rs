@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use tupelo_shm::{Section, View};
 
 use super::Term;
+use super::hold::Enlisted;
 use crate::Engine;
 use crate::blocks;
 use crate::claim::Place;
@@ -17,6 +18,7 @@ use crate::claim::kinds_of;
 use crate::claim::list::{self, List};
 use crate::error::Error;
 use crate::extension::{self, LOCKS, TRANSACTION};
+use crate::find::Hit;
 use crate::record::{
     self, EXTENSION, HEADER_BYTES, HOLDER, IMAGE, IMAGE_BYTES, READ_MARK, Record, SEQUENCE, SHAPE,
     STATE,
@@ -215,29 +217,36 @@ impl Engine {
         for lock in locks {
             step::begin(section)?;
             section.focus(lock.place.scope);
-            let Some(record) = self.own_locked(section.view(), lock) else { continue };
-            let others = extension::of(section.view(), record.header)
-                .is_none_or(|extension| extension.load(LOCKS) != 1);
-            if !others {
-                section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
-                shown.push(lock);
-            }
+            let Some(record) = self.only_locked(section.view(), lock) else { continue };
+            section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
+            shown.push(lock);
         }
         Ok(shown)
     }
 
-    /// Ends an own lock, the only one on a record that this section takes: nobody else is offered it. Leaves the lock's
+    /// The tuple that an own lock is on, if it is the only one there.
+    pub(super) fn only_locked<'m>(&self, view: &View<'m>, lock: &Lock) -> Option<Record<'m>> {
+        let record = self.own_locked(view, lock)?;
+        let extension = extension::of(view, record.header)?;
+        (extension.load(LOCKS) == 1).then_some(record)
+    }
+
+    /// Takes a record with an own lock, the only one, for its transaction: nobody else is offered it. Leaves the lock's
     /// block to the caller, who frees it at the end of the section.
-    pub(super) fn turn_into_take<'m>(
-        &self,
+    pub(super) fn take_locked<'m>(
+        &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
         (lock, record): (&Lock, Record<'m>),
-    ) -> Result<(), Error> {
+        term: Term,
+    ) -> Result<Enlisted, Error> {
         let block = record::at(section.view(), lock.place.reference);
         self.end_hold(section, stripe, (block, List::Locks))?;
         count_down(section, record);
-        Ok(())
+        section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
+        step::begin(section)?;
+        let taken = self.enlist(section, stripe, Hit { record, place: None }, term)?;
+        Ok(Enlisted { was_locked: true, ..taken })
     }
 
     /// Hides them from takers again, but for those that were taken.

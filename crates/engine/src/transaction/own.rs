@@ -1,7 +1,7 @@
 //! What a transaction has put: in its process, where nobody else sees it until it commits (rule X2).
 //!
-//! It is kept by shape, as a space keeps its tuples, and found as there: where templates fix fields, by the hash of those
-//! fields, once there are enough tuples for that to pay. So a transaction may put and take thousands of its own.
+//! A few are looked at one by one. Of more it also keeps lists by shape, as a space does, and finds them as there: where
+//! templates fix fields, by the hash of those fields, once that pays. So a transaction may put and take thousands of its own.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Index as At;
