@@ -63,9 +63,10 @@ torture: $(VENV)/.extension $(VENV)/.dev ## the long forms of the tests of crash
 check: check-rust check-python check-tree ## check format, lints, types, layers and file sizes
 
 .PHONY: check-rust
-check-rust: ## format and lints of the Rust code
+check-rust: ## format, lints and documentation of the Rust code
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --workspace --exclude tupelo-python --no-deps --document-private-items --locked
 
 .PHONY: check-python
 check-python: $(VENV)/.extension $(VENV)/.dev ## format, lints and types of the Python code

@@ -1,4 +1,5 @@
 //! What can be typed: the commands, their options and their help, examples first.
+#![allow(rustdoc::broken_intra_doc_links, reason = "what documents an option is its help")]
 
 use std::ffi::OsString;
 use std::time::Duration;

@@ -39,7 +39,7 @@ fn entry_parts<'a>(
     json!({ "name": name, "bases": bases, "fields": fields.collect::<Object<String, Json>>() })
 }
 
-/// The tuple that a line spells: a list of its fields, or what [`line`] makes, as `read --json` prints it.
+/// The tuple that a line spells: a list of its fields, or what [`line()`] makes, as `read --json` prints it.
 pub(crate) fn tuple(line: &str) -> Result<Tuple, String> {
     let parsed = serde_json::from_str(line).map_err(|error| format!("this is no JSON: {error}"))?;
     let list = match parsed {

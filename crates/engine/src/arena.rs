@@ -25,7 +25,7 @@ pub(crate) const HINT: usize = 8;
 
 /// The entry of an extent. What it says counts while the extent is owned.
 pub(crate) type Entry<'m> = Span<'m, EXTENT_ENTRY_BYTES>;
-/// What the extent is used for: [`FREE_KIND`], [`BLOCKS`], [`RUN`]; size class in the second byte.
+/// What the extent is used for: [`BLOCKS`] or [`RUN`]; size class in the second byte.
 pub(crate) const KIND: usize = 0;
 /// Scope of the stripe that owns it.
 pub(crate) const OWNER: usize = 4;

@@ -324,7 +324,7 @@ pub(crate) fn matches(
     })
 }
 
-/// As [`matches`], if there are no predicates.
+/// As [`matches()`], if there are no predicates.
 #[inline(always)]
 pub(crate) fn matches_fixed(
     view: &View<'_>,

@@ -75,7 +75,7 @@ impl<'m> Section<'m> {
         Ok((Self::inside(memory, desk, (scope, line))?, window))
     }
 
-    /// Says that the calling thread is about to wait for others: nobody need leave a scope to it any longer (see [`crate::stay`]).
+    /// Says that the calling thread is about to wait for others: nobody need leave a scope to it any longer (see the `stay` module).
     pub fn end_stay(memory: &'m Memory) {
         // If there is no desk at hand, its stay ends by itself.
         if let Ok(mut desk) = Hold::new(memory) {

@@ -175,7 +175,7 @@ impl Engine {
         Ok(false)
     }
 
-    /// Frees the table of an index; its marks are cleared by [`Engine::drop_step`].
+    /// Frees the table of an index; its marks are cleared by [`drop_step`].
     fn retire<'m>(
         &self,
         section: &mut Section<'m>,

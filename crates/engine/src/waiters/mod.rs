@@ -83,7 +83,7 @@ pub enum Want {
     Put,
     /// To be told that a match was removed.
     Removal,
-    /// To be told that there may be room for a put, first come first served ([`room`]).
+    /// To be told that there may be room for a put, first come first served.
     Room,
     /// To have what happens to matches written down.
     Events,

@@ -2,7 +2,7 @@
 //!
 //! A condition is text in CEL, the Common Expression Language, of which `docs/how-to/where.md` says what is
 //! understood. The text is parsed by the `cel` crate, and compiled by [`compile`] into a tree of our own, in which
-//! every name, function and number of arguments is known; [`evaluate`] asks it about a tuple. Parts that this subset
+//! every name, function and number of arguments is known; [`mod@evaluate`] asks it about a tuple. Parts that this subset
 //! of CEL does not have are refused when the condition is made, so what is left to fail later is only what depends
 //! on the tuple: a missing field, kinds that do not compare, a division by zero. Then there is no match ([`Fault`]).
 //!
