@@ -1,6 +1,7 @@
 """Spaces for tests and for the examples in docstrings."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
@@ -11,6 +12,12 @@ import pytest
 import tupelo as ts
 
 NUMBERS = count()
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C interrupt: what a shell runs in the background begins with it ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
