@@ -60,7 +60,7 @@ torture: $(VENV)/.extension $(VENV)/.dev ## the long forms of the tests of crash
 	$(CARGO) test --workspace --locked
 
 .PHONY: check
-check: check-rust check-python check-tree ## check format, lints, types, layers and file sizes
+check: check-rust check-python check-tree ## check format, lints, documentation, types, layers and file sizes
 
 .PHONY: check-rust
 check-rust: ## format, lints and documentation of the Rust code

@@ -144,6 +144,21 @@ fn a_transaction_takes_what_it_alone_has_read_x3() {
 }
 
 #[test]
+fn an_own_put_may_come_between_what_another_has_read_and_what_is_left_t2_x3() {
+    let engine = jobs([7, 9]);
+    let (mut transaction, mut other) = (begin(&engine), begin(&engine));
+    assert_eq!(read(&mut other, &this_job(9)), Some(9));
+    assert_eq!(read(&mut transaction, &this_job(7)), Some(7));
+    transaction.put(0, &job(8)).unwrap();
+    assert_eq!(take_in(&mut transaction, Order::Max(1)), Some(8), "9 is passed over, 7 beaten");
+    assert_eq!(try_take(&engine, &any_job()), None, "7 is locked still");
+    assert_eq!(take_in(&mut transaction, Order::Max(1)), Some(7));
+    transaction.abort().unwrap();
+    other.abort().unwrap();
+    assert_eq!(contents(&engine), [7, 9]);
+}
+
+#[test]
 fn orders_are_kept_over_what_it_has_put_itself_t2() {
     let engine = jobs([5, 3]);
     let mut transaction = begin(&engine);

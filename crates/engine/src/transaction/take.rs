@@ -47,6 +47,8 @@ impl Part {
                 Ok((engine.enlist(section, stripe, hit, term)?, is_copied))
             });
         }
+        // By all other orders, what it has put itself comes after all that is in the space, or has won before.
+        let rival = rival.filter(|_| matches!(order, Order::Max(_) | Order::Min(_)));
         match self.take_first(template, (order, rival), (term, copy))? {
             None | Some(First::Beaten) => Ok(None),
             Some(First::Taken(taken, is_copied, lock)) => {

@@ -139,7 +139,7 @@ class Mem(Experiment):
 
 
 def _rank(entry: str, plan: Plan) -> int:
-    """Entries in an empty space, then the paper's fill, then what goes beyond it."""
+    """What the targets name in an empty space, the rest there, the paper's fill, what is beyond."""
     if plan.fill == 0 and entry in SMALL + LARGE:
         return 0  # a slow peer may have time for these only
     return FILL_RANKS.get(plan.fill, 3 if plan.payload_bytes <= KEYED_BYTES else 4)
