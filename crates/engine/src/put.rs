@@ -16,7 +16,7 @@ use crate::layout::{EXTENT_BYTES, head};
 use crate::lease::Terms;
 use crate::record::{self, ImageBuffer, Record};
 use crate::registry::Kinds;
-use crate::stripe::{self, NEXT_SEQUENCE, Stripe, WAITING};
+use crate::stripe::{self, NEXT_SEQUENCE, SUBSCRIBED, Stripe, WAITING};
 use crate::waiters::chain;
 use crate::waiters::deliver::Delivery;
 
@@ -74,8 +74,10 @@ impl Engine {
         shape: u32,
     ) -> Result<(), Error> {
         let (mut section, stripe) = self.enter_stripe(shape)?;
-        let is_awaited = stripe.page().load(WAITING) != 0 || chain::concerns_wide(&section, stripe);
-        if is_awaited || self.tuples_max != 0 {
+        // Nearly always there is nobody. Subscriptions leave the tuple where it is: they hear of it when it is there.
+        let waiting = stripe.page().load(WAITING);
+        let is_awaited = waiting != stripe.page().load(SUBSCRIBED);
+        if is_awaited || chain::concerns_wide(&section, stripe) || self.tuples_max != 0 {
             return tuple.apart(|tuple| self.put_inside(section, tuple, shape));
         }
         let (reference, taken) = blocks::allocate_small(&mut section, &self.layout, stripe, small)?;
@@ -84,6 +86,10 @@ impl Engine {
         record::write_image(section.view(), record, tuple.fields, size);
         number(stripe, record);
         self.link_youngest_with(&mut section, stripe, (record, tuple.fields), [taken])?;
+        if waiting != 0 {
+            let put = (stripe, reference);
+            return tuple.apart(|tuple| self.finish_heard(section, put, tuple));
+        }
         Ok(section.finish()?)
     }
 

@@ -532,7 +532,6 @@ pub(crate) fn must_be_held(header: Header<'_>, is_refusable: bool) -> bool {
 /// Copies the image of one record into another that has room for it.
 pub(crate) fn copy_image(view: &View<'_>, from: u32, to: u32) {
     let bytes = image_bytes(header(view, from));
-    let mut buffer = CopyBuffer::new();
-    let image = buffer.copy(view, from as usize * GRANULE + IMAGE, bytes.next_multiple_of(8));
-    view.copy_in(to as usize * GRANULE + IMAGE, image);
+    let place = |reference: u32| reference as usize * GRANULE + IMAGE;
+    view.copy_across(place(from), place(to), bytes.next_multiple_of(8));
 }

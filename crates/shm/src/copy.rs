@@ -64,11 +64,24 @@ pub(crate) unsafe fn copy_in(from: &[u8], to: *mut u8) {
     unsafe { copy(from.as_ptr(), to, from.len(), Shared::Target) };
 }
 
+/// Copies bytes from one place in a segment to another.
+///
+/// # Safety
+///
+/// `bytes` bytes at `from` are mapped readable, as many at `to` writable, both aligned to eight; both are
+/// accessed concurrently through atomics, this module or other processes only.
+#[inline(always)]
+pub(crate) unsafe fn copy_across(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: the caller's promise. Should a damaged segment make them overlap, the copy is damaged too.
+    unsafe { copy(from, to, bytes, Shared::Both) };
+}
+
 /// Which side others access.
 #[derive(Clone, Copy)]
 enum Shared {
     Source,
     Target,
+    Both,
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -228,7 +241,8 @@ mod words {
     /// accessed by others as [`super::copy_out`] allows, the other side is the caller's alone.
     pub(super) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize, shared: Shared) {
         let side = match shared {
-            Shared::Source => from,
+            // Of both, either: they are aligned alike.
+            Shared::Source | Shared::Both => from,
             Shared::Target => to.cast_const(),
         };
         let head_bytes = side.align_offset(WORD_BYTES).min(bytes);
@@ -269,6 +283,12 @@ mod words {
                 // SAFETY: the caller's promise; an atomic only for the time of one store.
                 unsafe { AtomicU8::from_ptr(to) }.store(byte, Ordering::Relaxed);
             }
+            Shared::Both => {
+                // SAFETY: the caller's promise; an atomic only for the time of one load.
+                let byte = unsafe { AtomicU8::from_ptr(from.cast_mut()) }.load(Ordering::Relaxed);
+                // SAFETY: the caller's promise; an atomic only for the time of one store.
+                unsafe { AtomicU8::from_ptr(to) }.store(byte, Ordering::Relaxed);
+            }
         }
     }
 
@@ -288,6 +308,13 @@ mod words {
                 // SAFETY: the caller's promise, and private.
                 let word = unsafe { from.read_unaligned() };
                 // SAFETY: the caller's promise; an atomic only for the time of one store.
+                unsafe { AtomicUsize::from_ptr(to) }.store(word, Ordering::Relaxed);
+            }
+            Shared::Both => {
+                // SAFETY: the caller's promise; an atomic only for the time of one load.
+                let word =
+                    unsafe { AtomicUsize::from_ptr(from.cast_mut()) }.load(Ordering::Relaxed);
+                // SAFETY: the caller's promise: it is aligned as `from` is.
                 unsafe { AtomicUsize::from_ptr(to) }.store(word, Ordering::Relaxed);
             }
         }
@@ -321,6 +348,27 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// Copies every size from one aligned place to another.
+    fn check_across(copy: Copy) {
+        for bytes in (0..300).chain([2046, 2048, 4095, 16_384]) {
+            let from: Vec<u64> = (0..=bytes as u64 / 8).map(|word| word * 0x0101_0101).collect();
+            let mut to = vec![u64::MAX; from.len() + 2];
+            let (source, target) = (from.as_ptr().cast(), to[1..].as_mut_ptr().cast());
+            // SAFETY: the vectors hold `bytes` bytes from there, aligned to eight, and are different ones.
+            unsafe { copy(source, target, bytes, Shared::Both) };
+            let all = |words: &[u64]| words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            let (from, to): (Vec<u8>, Vec<u8>) = (all(&from), all(&to));
+            assert_eq!(to[8..8 + bytes], from[..bytes]);
+            assert!(to[..8].iter().chain(&to[8 + bytes..]).all(|&byte| byte == 0xff), "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_copy_between_two_places_of_a_segment_moves_exactly_its_bytes() {
+        check_across(copy);
+        check_across(words::copy);
     }
 
     #[test]

@@ -1,14 +1,18 @@
 //! Writing down what happens, in the section in which it happens (rule N1).
 
 use tupelo_shm::Section;
+use tupelo_tuple::TupleRef;
 
 use super::EventKind;
 use super::ring::{APPEND_WORDS, Appended, Ring, scope_of};
 use crate::Engine;
 use crate::error::Error;
 use crate::record;
+use crate::registry::Kinds;
 use crate::step;
-use crate::waiters::{HEARS, LINKED, STATE, cell};
+use crate::stripe::Stripe;
+use crate::waiters::stored::Candidate;
+use crate::waiters::{Cell, HEARS, LINKED, STATE, cell};
 
 /// Subscriptions that match a tuple: as a rule one, for which nothing is allocated.
 #[derive(Default)]
@@ -65,11 +69,34 @@ pub(crate) fn write_down(
 
 /// Whether a subscription hears of this.
 #[inline]
-pub(crate) fn hears(cell: crate::waiters::Cell<'_>, bit: u32) -> bool {
+pub(crate) fn hears(cell: Cell<'_>, bit: u32) -> bool {
     cell.load(HEARS) & bit != 0
 }
 
 impl Engine {
+    /// Ends a section that has put a tuple where nobody but subscriptions waits, and tells those that match.
+    #[inline(never)]
+    pub(crate) fn finish_heard<'m>(
+        &'m self,
+        mut section: Section<'m>,
+        (stripe, reference): (Stripe<'m>, u32),
+        TupleRef { fields, class }: TupleRef<'_>,
+    ) -> Result<(), Error> {
+        let mut kinds = Kinds::new();
+        kinds.read(fields, |_| ());
+        let record = Candidate { reference, kinds: kinds.as_slice(), class };
+        let (mut listeners, mut wakes) = (Listeners::default(), Vec::new());
+        let cares = |cell: Cell<'_>| hears(cell, EventKind::Put.bit());
+        let found = |number| listeners.add(number);
+        self.each_filed(section.view(), stripe, (record, fields), cares, found);
+        write_down(&mut section, &listeners, (reference, EventKind::Put), &mut wakes)?;
+        section.finish()?;
+        for number in wakes {
+            self.tell(number);
+        }
+        Ok(())
+    }
+
     /// Drops the oldest events of a subscription, for a section that found no room for another one. In a section of
     /// its own: what it overwrites must be nothing that an undo brings back.
     #[cold]

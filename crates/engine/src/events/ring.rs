@@ -391,10 +391,8 @@ impl<'m> Ring<'m> {
         event.init(WHAT, kind.bit() | shape << SHAPE_SHIFT | if wide { WIDE } else { 0 });
         event.init64(SEQUENCE, self.next());
         event.init64(IMAGE_BYTES, u64::from(header.load(record::IMAGE_BYTES)));
-        let mut buffer = CopyBuffer::new();
-        let from = reference as usize * GRANULE + record::IMAGE;
-        let image = buffer.copy(view, from, (size - EVENT_BYTES) as usize);
-        view.copy_in(self.start + (place + EVENT_BYTES) as usize, image);
+        let (from, to) = (reference as usize * GRANULE + record::IMAGE, place + EVENT_BYTES);
+        view.copy_across(from, self.start + to as usize, (size - EVENT_BYTES) as usize);
     }
 
     /// Makes an event that was written part of the ring.

@@ -5,7 +5,7 @@ use tupelo_tuple::{Field, Kind};
 
 use super::patience;
 use super::stored::{self, Candidate};
-use super::{RECORD, TICKET, WANT, Want, cell, chain};
+use super::{Cell, RECORD, TICKET, WANT, Want, cell, chain};
 use crate::Engine;
 use crate::blocks;
 use crate::error::Error;
@@ -90,7 +90,7 @@ struct Occasion {
 
 impl Occasion {
     /// Whether the owner of a cell cares, wherever it comes to tuples that match.
-    fn concerns(self, cell: super::Cell<'_>) -> bool {
+    fn concerns(self, cell: Cell<'_>) -> bool {
         let want = cell.load(WANT);
         if want == Want::Events.number() {
             return hear::hears(cell, self.bit);
@@ -265,7 +265,28 @@ impl Engine {
         Ok(Delivery::new(served))
     }
 
-    /// The cells that match and care: one chain per mask in use is looked at, and those of wide waiters.
+    /// Shows `found` the cells of a stripe that match and care: one chain per mask in use is looked at.
+    #[inline(always)]
+    pub(crate) fn each_filed(
+        &self,
+        view: &View<'_>,
+        stripe: Stripe<'_>,
+        (record, fields): (Candidate<'_>, &[Field<'_>]),
+        cares: impl Fn(Cell<'_>) -> bool,
+        mut found: impl FnMut(u32),
+    ) {
+        for mask in chain::masks_in_use(stripe) {
+            let tag = key::tag_of_fields(fields, mask, self.seed);
+            for (number, cell) in chain::filed(view, stripe, tag) {
+                let filed_here = cell.load(super::MASK) == mask && cell.load(super::TAG) == tag;
+                if filed_here && cares(cell) && stored::matches(view, cell, record) {
+                    found(number);
+                }
+            }
+        }
+    }
+
+    /// The cells that match and care: those of the stripe, and those of wide waiters.
     fn matching<'m>(
         &self,
         section: &mut Section<'m>,
@@ -277,19 +298,9 @@ impl Engine {
         let class = self.class_of(section.view(), stripe.page().load(stripe::SHAPE));
         let record = Candidate { reference, kinds, class };
         let mut matching = Matching::default();
-        if stripe.page().load(WAITING) != 0 {
-            let view = section.view();
-            for mask in chain::masks_in_use(stripe) {
-                let tag = key::tag_of_fields(fields, mask, self.seed);
-                for (number, cell) in chain::filed(view, stripe, tag) {
-                    let filed_here = cell.load(super::MASK) == mask && cell.load(super::TAG) == tag;
-                    if filed_here && occasion.concerns(cell) && stored::matches(view, cell, record)
-                    {
-                        matching.add(view, number);
-                    }
-                }
-            }
-        }
+        let view = section.view();
+        let cares = |cell: Cell<'_>| occasion.concerns(cell);
+        self.each_filed(view, stripe, (record, fields), cares, |number| matching.add(view, number));
         if chain::concerns_wide(section, stripe) {
             chain::enter_wide(section)?;
             let view = section.view();
