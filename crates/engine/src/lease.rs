@@ -44,6 +44,14 @@ pub(crate) struct Terms {
     number: u64,
 }
 
+impl Terms {
+    /// How long until the first thing happens by itself, if anything does: the tuple is visible, or is gone.
+    #[inline]
+    pub(crate) fn first(&self) -> Duration {
+        self.after.or(self.lease).unwrap_or_default()
+    }
+}
+
 impl Engine {
     /// Stores a tuple that is there from one moment to another. When this returns, it will be, whatever becomes of
     /// the caller.
@@ -84,34 +92,49 @@ impl Engine {
         Terms { lease: terms.lease, after: terms.after, number }
     }
 
-    /// As [`Engine::publish`], for a tuple that is put on terms.
+    /// As [`Engine::publish`], for a tuple that is put on terms, the first of which ends at `due_ms`.
+    #[inline(always)]
     pub(crate) fn publish_on_terms<'m>(
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
         record: Record<'m>,
-        (incoming, terms): (&Incoming<'_>, &Terms),
+        (incoming, terms, due_ms): (&Incoming<'_>, &Terms, u64),
     ) -> Result<Delivery, Error> {
         crate::put::number(stripe, record);
         let extension = extension::ensure(section, &self.layout, stripe, record.header)?;
         // Nobody can reach the record yet (R2).
         extension.init64(LEASE_NUMBER, terms.number);
-        let Some(after) = terms.after else {
-            let end_ms = terms.lease.map_or(0, timers::moment_in);
-            extension.init64(LEASE_END_MS, end_ms);
-            if end_ms != 0 {
-                section.add(stripe.page(), LEASED_COUNT, 1);
-            }
-            let delivery = self.deliver_new(section, stripe, record.reference, incoming)?;
-            if !delivery.taken() {
-                self.link_youngest(section, stripe, record, incoming.fields)?;
-                if end_ms != 0 {
-                    let own = (record.reference, extension);
-                    wheel::arm_fresh(self, section, stripe, own, end_ms)?;
-                }
-            }
+        if terms.after.is_some() {
+            return self.publish_later(section, stripe, record, (extension, terms, due_ms));
+        }
+        let ends = terms.lease.is_some();
+        extension.init64(LEASE_END_MS, if ends { due_ms } else { 0 });
+        let delivery = self.deliver_new(section, stripe, record.reference, incoming)?;
+        let leased = stripe.page().place(LEASED_COUNT);
+        let leased = (leased, leased.load().wrapping_add(u32::from(ends)));
+        if delivery.taken() {
+            section.set_words([leased]);
             return Ok(delivery);
-        };
+        }
+        self.link_youngest_with(section, stripe, (record, incoming.fields), [leased])?;
+        if ends {
+            let own = (record.reference, extension);
+            wheel::arm_fresh(self, section, stripe, own, due_ms)?;
+        }
+        Ok(delivery)
+    }
+
+    /// As [`Engine::publish_on_terms`], for a tuple that is visible at `due_ms`.
+    #[cold]
+    #[inline(never)]
+    fn publish_later<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+        (extension, terms, due_ms): (Extension<'m>, &Terms, u64),
+    ) -> Result<Delivery, Error> {
         self.require_turn(section.view())?;
         if let Some(lease) = terms.lease {
             extension.init64(LEASE_END_MS, milliseconds(lease));
@@ -119,7 +142,7 @@ impl Engine {
         }
         section.set(record.header, STATE, record::DELAYED);
         section.add(stripe.page(), DELAYED_COUNT, 1);
-        wheel::arm(self, section, stripe, record.reference, timers::moment_in(after))?;
+        wheel::arm(self, section, stripe, record.reference, due_ms)?;
         Ok(Delivery::default())
     }
 

@@ -17,6 +17,7 @@ use crate::lease::Terms;
 use crate::record::{self, ImageBuffer, Record};
 use crate::registry::Kinds;
 use crate::stripe::{self, NEXT_SEQUENCE, SUBSCRIBED, Stripe, WAITING};
+use crate::timers;
 use crate::waiters::chain;
 use crate::waiters::deliver::Delivery;
 
@@ -191,11 +192,38 @@ impl Engine {
 
     #[inline(always)]
     fn put_once(&self, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
-        let mut section = self.enter(stripe::scope_of(shape))?;
-        let (delivery, reference) = self.store(&mut section, incoming, shape)?;
-        section.finish()?;
+        let (delivery, reference) = match &incoming.terms {
+            None => {
+                let mut section = self.enter(stripe::scope_of(shape))?;
+                let stored = self.store(&mut section, incoming, shape)?;
+                section.finish()?;
+                stored
+            }
+            Some(terms) => self.put_once_on_terms((incoming, terms), shape)?,
+        };
         delivery.wake(self);
         Ok(reference)
+    }
+
+    /// As [`Engine::put_once`], with one look at the clock: the exact one, which says when the terms end.
+    #[inline(always)]
+    fn put_once_on_terms<'m>(
+        &'m self,
+        (incoming, terms): (&Incoming<'_>, &Terms),
+        shape: u32,
+    ) -> Result<(Delivery, u32), Error> {
+        let mut section: Section<'m> = Section::enter(&self.memory, stripe::scope_of(shape))?;
+        let stripe = Stripe::of_shape(section.view(), shape);
+        let (now_ms, due_ms) = timers::now_and_in(terms.first());
+        if timers::is_behind_at(stripe, now_ms) {
+            return Err(Need::Time.into());
+        }
+        if self.tuples_max != 0 {
+            self.respect_limit(&mut section)?;
+        }
+        let stored = self.store_on_terms(&mut section, stripe, (incoming, terms, due_ms), shape)?;
+        section.finish()?;
+        Ok(stored)
     }
 
     /// Stores a tuple in a section that holds its stripe. Returns where, too.
@@ -210,21 +238,22 @@ impl Engine {
         if self.tuples_max != 0 {
             self.respect_limit(section)?;
         }
-        if incoming.terms.is_some() {
-            return self.store_on_terms(section, stripe, incoming, shape);
+        if let Some(terms) = &incoming.terms {
+            let due_ms = timers::moment_in(terms.first());
+            return self.store_on_terms(section, stripe, (incoming, terms, due_ms), shape);
         }
         let record = self.fill(section, stripe, incoming.size, shape)?;
         record::write_image(section.view(), record, incoming.fields, incoming.size);
         Ok((self.publish_at_once(section, stripe, record, incoming)?, record.reference))
     }
 
-    /// As [`Engine::store`], for a tuple that is put on terms.
+    /// As [`Engine::store`], for a tuple that is put on terms, the first of which ends at `due_ms`.
     #[inline(never)]
     fn store_on_terms<'m>(
         &'m self,
         section: &mut Section<'m>,
         stripe: Stripe<'m>,
-        incoming: &Incoming<'_>,
+        (incoming, terms, due_ms): (&Incoming<'_>, &Terms, u64),
         shape: u32,
     ) -> Result<(Delivery, u32), Error> {
         let record = if incoming.is_long() {
@@ -233,7 +262,8 @@ impl Engine {
             self.fill_extended(section, stripe, incoming, shape)?
         };
         record::write_image(section.view(), record, incoming.fields, incoming.size);
-        Ok((self.publish(section, stripe, record, incoming)?, record.reference))
+        let on_terms = (incoming, terms, due_ms);
+        Ok((self.publish_on_terms(section, stripe, record, on_terms)?, record.reference))
     }
 
     /// Refuses one more tuple in a space that has its maximum. Puts queue up here, so that no two of them
@@ -294,7 +324,10 @@ impl Engine {
     ) -> Result<Delivery, Error> {
         match &incoming.terms {
             None => self.publish_at_once(section, stripe, record, incoming),
-            Some(terms) => self.publish_on_terms(section, stripe, record, (incoming, terms)),
+            Some(terms) => {
+                let due_ms = timers::moment_in(terms.first());
+                self.publish_on_terms(section, stripe, record, (incoming, terms, due_ms))
+            }
         }
     }
 

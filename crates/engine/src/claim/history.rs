@@ -69,6 +69,7 @@ pub(crate) fn detach<'m>(section: &mut Section<'m>, extension: Extension<'m>) ->
 }
 
 /// Frees a block that [`append`] or [`detach`] returned. Nothing may be filled in the section after that (R2).
+#[inline(always)]
 pub(crate) fn free<'m>(
     section: &mut Section<'m>,
     layout: &Layout,

@@ -76,6 +76,7 @@ pub(crate) fn push<'m>(
 
 /// As [`push`], for a record that is on no list, where its words for one mean nothing: they are filled without the log (R2).
 /// Stores three other words with it.
+#[inline(always)]
 pub(crate) fn push_unlisted<'m>(
     section: &mut Section<'m>,
     stripe: Stripe<'m>,
@@ -94,6 +95,7 @@ pub(crate) fn push_unlisted<'m>(
 }
 
 /// Unlinks a record.
+#[inline(always)]
 pub(crate) fn remove<'m>(
     section: &mut Section<'m>,
     stripe: Stripe<'m>,
@@ -112,6 +114,7 @@ pub(crate) fn remove<'m>(
 }
 
 /// The extension of the record at `reference`; `None` for reference 0.
+#[inline(always)]
 pub(crate) fn extension_of<'m>(view: &View<'m>, reference: u32) -> Option<Extension<'m>> {
     if reference == 0 {
         return None;

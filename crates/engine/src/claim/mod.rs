@@ -172,6 +172,7 @@ impl Engine {
 
     /// Puts a record that nothing else lists on a list of those in this process's hands, until `end_ms`. Returns the
     /// fence by which the holder is known.
+    #[inline(always)]
     pub(crate) fn hold_until<'m>(
         &'m self,
         section: &mut Section<'m>,

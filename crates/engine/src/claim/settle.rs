@@ -136,6 +136,7 @@ impl Engine {
     }
 
     /// The record that `place` has claimed, under the lock of its stripe.
+    #[inline(always)]
     fn require_claimed<'m>(
         &self,
         view: &View<'m>,
@@ -154,6 +155,7 @@ impl Engine {
 
     /// The record at `place`, if it is on `list` still or again, and the fence of who has it. Under the lock of its
     /// stripe.
+    #[inline(always)]
     pub(crate) fn held_at<'m>(
         &self,
         view: &View<'m>,
@@ -172,6 +174,7 @@ impl Engine {
     }
 
     /// Takes a record off its claim: what follows decides where it goes.
+    #[inline(always)]
     fn end_claim<'m>(
         &self,
         section: &mut Section<'m>,
@@ -182,6 +185,7 @@ impl Engine {
     }
 
     /// Takes a record off a list of those in somebody's hands.
+    #[inline(always)]
     pub(crate) fn end_hold<'m>(
         &self,
         section: &mut Section<'m>,
@@ -213,7 +217,7 @@ impl Engine {
     }
 
     /// As [`Engine::told_of_removal`], of a record whose holder consumes it. Only those who watch removals need its kinds.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn told_of_end<'m>(
         &self,
         section: &mut Section<'m>,

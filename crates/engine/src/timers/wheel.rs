@@ -75,6 +75,7 @@ fn wheel<'m>(view: &View<'m>, stripe: Stripe<'m>) -> Option<Wheel<'m>> {
 }
 
 /// The stripe's wheel; a new one, whose time is `now_ms`, if it has none: only then is the clock read.
+#[inline(always)]
 fn ensure<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
@@ -84,6 +85,18 @@ fn ensure<'m>(
     if let Some(wheel) = wheel(section.view(), stripe) {
         return Ok(wheel);
     }
+    begin(section, layout, stripe, now_ms)
+}
+
+/// Gives a stripe its wheel.
+#[cold]
+#[inline(never)]
+fn begin<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    now_ms: impl FnOnce() -> u64,
+) -> Result<Wheel<'m>, Error> {
     let block = blocks::allocate(section, layout, stripe, WHEEL_BYTES)?;
     let wheel: Wheel<'m> = section.view().at(block);
     wheel.init64(TIME, now_ms());
@@ -139,6 +152,7 @@ pub(crate) fn arm<'m>(
 /// # Errors
 ///
 /// As [`arm`], which needs no more memory then.
+#[inline]
 pub(crate) fn expect<'m>(
     engine: &Engine,
     section: &mut Section<'m>,
@@ -153,6 +167,7 @@ pub(crate) fn expect<'m>(
 }
 
 /// As [`arm`], for a record that nobody can reach yet.
+#[inline(always)]
 pub(crate) fn arm_fresh<'m>(
     engine: &Engine,
     section: &mut Section<'m>,
@@ -200,7 +215,7 @@ struct Place<'m> {
 }
 
 /// The place of the timer of the record at `reference`; `None` if the slot is damaged.
-#[inline]
+#[inline(always)]
 fn place_for<'m>(
     view: &View<'m>,
     wheel: Wheel<'m>,
@@ -236,7 +251,7 @@ fn link<'m>(section: &mut Section<'m>, wheel: Wheel<'m>, reference: u32, due_ms:
 }
 
 /// Makes a timer, which knows its place, the last of its slot.
-#[inline]
+#[inline(always)]
 fn enter<'m>(section: &mut Section<'m>, wheel: Wheel<'m>, place: Place<'m>, reference: u32) {
     let Place { slot, first, last } = place;
     let stores = match first {

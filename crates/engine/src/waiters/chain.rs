@@ -205,7 +205,7 @@ pub(crate) fn is_subscription(cell: Cell<'_>) -> bool {
 }
 
 /// Whether anybody, wide or of this stripe, waits for a removal.
-#[inline]
+#[inline(always)]
 pub(crate) fn watching_removals(section: &Section<'_>, stripe: Stripe<'_>) -> bool {
     stripe.page().load(WATCHING_REMOVALS) != 0
         || (may_wait(section.view(), Some(stripe), WIDE_WATCHING_REMOVALS)
