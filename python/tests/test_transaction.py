@@ -1,6 +1,7 @@
 """transaction: operations that take effect together, or not at all."""
 
 import asyncio
+import gc
 import signal
 import subprocess
 import sys
@@ -418,5 +419,86 @@ def test_a_task_waits_within_a_transaction_and_loses_nothing_when_cancelled(spac
             with pytest.raises(ts.Aborted, match=r'it was waiting for \("none"\)'):
                 async with shared.transaction(ttl=0.02) as t:
                     await t.take("none")
+
+    asyncio.run(main())
+
+
+def test_another_task_is_refused(space):
+    """As another thread is, also while the first one waits."""
+
+    async def refused(call):
+        with pytest.raises(ValueError, match="TUP-019: this transaction belongs to the task that"):
+            await call
+
+    async def main():
+        async with aio.connect(space.url) as shared:
+            begun, calls = asyncio.Event(), []
+
+            async def work():
+                async with shared.transaction() as t:
+                    inside = t.on(shared)
+                    calls.extend(
+                        [
+                            lambda: t.put("a", 1),
+                            lambda: t.take("a", int, timeout=0),
+                            lambda: t.read_all(REST),
+                            lambda: inside.try_take("a", int),
+                            t.commit,
+                            t.abort,
+                            t.__aenter__,
+                            lambda: t.__aexit__(None, None, None),
+                        ]
+                    )
+                    begun.set()
+                    await t.take("b")
+                    await t.put("c")
+
+            task = asyncio.create_task(work())
+            await begun.wait()
+            await asyncio.sleep(0)  # it waits
+            for call in calls:
+                await refused(call())
+            await shared.put("b")
+            await task
+            assert await shared.take_all(REST) == [("c",)]
+
+    asyncio.run(main())
+
+
+def test_a_transaction_that_was_begun_outside_of_tasks_belongs_to_the_first(space):
+    shared = aio.connect(space.url)
+    t = shared.transaction()
+
+    async def main():
+        async with t, asyncio.timeout(60):
+            await t.put("a")
+            with pytest.raises(ValueError, match="belongs to the task"):
+                await asyncio.create_task(t.put("b"))
+
+    asyncio.run(main())
+    shared.close()
+    assert space.take_all(REST) == [("a",)]
+
+
+def test_an_asynchronous_generator_that_is_left_aborts_its_transaction(space):
+    """A task that the loop makes for that ends it."""
+
+    async def main():
+        async with aio.connect(space.url) as shared:
+            problems = []
+            loop = asyncio.get_running_loop()
+            loop.set_exception_handler(lambda _, context: problems.append(context))
+
+            async def taken():
+                async with shared.transaction() as t:
+                    yield await t.take("a")
+
+            await shared.put("a")
+            async for each in taken():
+                assert each == ("a",)
+                break
+            gc.collect()
+            await shared.take("a", timeout=60)  # X5
+            assert problems == []
 
     asyncio.run(main())

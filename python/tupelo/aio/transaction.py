@@ -1,8 +1,8 @@
 """Transactions of tasks: operations that take effect together, or not at all (rules X1 to X7).
 
 All that happens is the synchronous transaction's; here is how its verbs wait. A transaction belongs
-to the thread of its event loop, and to the task that began it: two tasks in one transaction would
-see each other's changes.
+to the task that began it, as a synchronous one belongs to its thread: two tasks in one transaction
+would see each other's changes, and one could commit what the other is in the middle of.
 """
 
 from __future__ import annotations
@@ -26,17 +26,61 @@ if TYPE_CHECKING:
 __all__ = ["Transaction", "TransactionSpace"]
 
 
-class TransactionSpace:
-    """A space as a transaction sees it (rule X6). The verbs are those of `Space`."""
+class Owner:
+    """The task that a transaction belongs to.
 
-    def __init__(self, space: Space, inside: _native.TransactionSpace) -> None:
+    One that was begun outside of all tasks belongs to the first task that uses it.
+    """
+
+    def __init__(self) -> None:
+        """Note the task that runs, if one does."""
+        try:
+            self._task = asyncio.current_task()
+        except RuntimeError:  # no event loop
+            self._task = None
+
+    def require(self) -> None:
+        """Refuse every other task.
+
+        Raises:
+            ValueError: this is another task, as another thread is refused.
+        """
+        task = asyncio.current_task()
+        if self._task is None:
+            self._task = task
+        elif self._task is not task:
+            message = (
+                "TUP-019: this transaction belongs to the task that began it\n  begin one in each "
+                "task: each of them is atomic on its own; for a limit of time give timeout=, or "
+                "use asyncio.timeout: wait_for makes a task in Python 3.11"
+            )
+            raise ValueError(message)
+
+
+class TransactionSpace:
+    """A space as a transaction sees it (rule X6). The verbs are those of `Space`.
+
+    Raises:
+        ValueError: at any call: it comes from another task than began the transaction, or the
+            transaction was committed or aborted before.
+        Aborted: at any call: the transaction's ttl has passed.
+    """
+
+    def __init__(self, space: Space, inside: _native.TransactionSpace, owner: Owner) -> None:
         """Wrap what a synchronous transaction sees."""
         self._space = space
-        self._inside = inside
+        self._plain = inside
+        self._owner = owner
+
+    @property
+    def _inside(self) -> _native.TransactionSpace:
+        """What the synchronous transaction sees, for the task that began it."""
+        self._owner.require()
+        return self._plain
 
     def __repr__(self) -> str:
         """Show where it is; of a transaction also whether it is open."""
-        return f"<aio.{repr(self._inside)[1:]}"
+        return f"<aio.{repr(self._plain)[1:]}"
 
     async def put(self, *fields: Any) -> None:
         """Store a tuple when the transaction commits."""
@@ -187,34 +231,50 @@ class Transaction(TransactionSpace):
     """Operations on one or several spaces that take effect together, or not at all.
 
     Made by `Space.transaction`. As an asynchronous context manager it commits at the end of its
-    block; an exception or a cancellation aborts it.
+    block; an exception or a cancellation aborts it. It belongs to the task that began it: calls of
+    any other raise `ValueError`, and change nothing.
     """
 
     def __init__(self, space: Space, others: tuple[Space, ...], ttl: Seconds) -> None:
         """Begin."""
         spaces = [given.blocking("transaction", other) for other in others]
         self._transaction = space._space.transaction(*spaces, ttl=ttl)
-        super().__init__(space, self._transaction)
+        super().__init__(space, self._transaction, Owner())
 
     def on(self, space: Space) -> TransactionSpace:
         """Return another space of the transaction, as the transaction sees it.
 
         Raises:
             TypeError: it is no space of `tupelo.aio`.
-            ValueError: the transaction was not begun over it.
+            ValueError: the transaction was not begun over it, or by another task.
         """
-        return TransactionSpace(space, self._transaction.on(given.blocking("on", space)))
+        self._owner.require()
+        inside = self._transaction.on(given.blocking("on", space))
+        return TransactionSpace(space, inside, self._owner)
 
     async def commit(self) -> None:
-        """Make everything happen at one moment (rule X1)."""
+        """Make everything happen at one moment (rule X1).
+
+        Raises:
+            Aborted: the ttl has passed, and everything is as it was.
+            SpaceFull: there is no room. Nothing happened, and the transaction goes on.
+            ValueError: this is another task, or it was committed or aborted before.
+        """
+        self._owner.require()
         self._transaction.commit()
 
     async def abort(self) -> None:
-        """Undo everything: what was taken is back with its identity, age and place (rule X5)."""
+        """Undo everything: what was taken is back with its identity, age and place (rule X5).
+
+        Raises:
+            ValueError: this is another task, or it was committed or aborted before.
+        """
+        self._owner.require()
         self._transaction.abort()
 
     async def __aenter__(self) -> Self:
-        """Return this."""
+        """Return this, to the task that began it."""
+        self._owner.require()
         return self
 
     async def __aexit__(
@@ -225,4 +285,8 @@ class Transaction(TransactionSpace):
         /,
     ) -> None:
         """Commit, unless the block has committed or aborted; abort if it raised."""
+        if exception is None:
+            # What has failed is aborted in any task: an asynchronous generator that nobody goes on
+            # with is ended by a task that the loop makes for that.
+            self._owner.require()
         self._transaction.__exit__(kind, exception, traceback)

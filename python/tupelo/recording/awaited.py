@@ -181,7 +181,7 @@ class _RecordingTransaction(_RecordingInside, Transaction):
     def on(self, space: Space) -> TransactionSpace:
         """As `aio.Transaction.on`."""
         inside = super().on(space)
-        recorded = _RecordingInside(inside._space, inside._inside)
+        recorded = _RecordingInside(inside._space, inside._inside, inside._owner)
         recorded._note = self._undecided.note_for(space)
         return recorded
 
