@@ -7,21 +7,46 @@ from contextlib import AbstractAsyncContextManager
 from types import EllipsisType, TracebackType, UnionType
 from typing import Any, Generic, Literal, Self, TypeVar, overload
 
-from tupelo import _native
-from tupelo._native import (
-    AnyFormal,
-    Entry,
-    EventKind,
-    Explanation,
-    Formal,
-    Order,
-    Rest,
-    Seconds,
-    Template,
-    VisitOrder,
+from tupelo import (
+    REST as REST,
+    Aborted as Aborted,
+    AccessDenied as AccessDenied,
+    Call as Call,
+    ClaimLost as ClaimLost,
+    DeadLetter as DeadLetter,
+    Event as Event,
+    Explanation as Explanation,
+    F as F,
+    FieldOrder as FieldOrder,
+    FieldProxy as FieldProxy,
+    Formal as Formal,
+    LeaseExpired as LeaseExpired,
+    LimitExceeded as LimitExceeded,
+    NotEncodable as NotEncodable,
+    RemoteError as RemoteError,
+    Rest as Rest,
+    SchemaMismatch as SchemaMismatch,
+    SpaceClosed as SpaceClosed,
+    SpaceCorrupted as SpaceCorrupted,
+    SpaceFull as SpaceFull,
+    SpaceNotFound as SpaceNotFound,
+    Stalled as Stalled,
+    Template as Template,
+    TemplateError as TemplateError,
+    Timeout as Timeout,
+    TransactionTooBig as TransactionTooBig,
+    TupeloError as TupeloError,
+    UnknownField as UnknownField,
+    VersionMismatch as VersionMismatch,
+    call as call,
+    like as like,
+    parse as parse,
+    remove as remove,
+    spaces as spaces,
+    spawn as spawn,
 )
-from tupelo.events import Event
-from tupelo.letters import DeadLetter
+from tupelo import _native
+from tupelo._native import AnyFormal, Entry, EventKind, Order, Seconds, VisitOrder
 
 E = TypeVar("E", bound=Entry)
 T = TypeVar("T")

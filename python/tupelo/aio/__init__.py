@@ -5,6 +5,11 @@ which it hears of all of them. Cancelling a wait at any point loses nothing: a t
 over already goes back with its identity, age and place (rule T5). A block on a claim that is
 cancelled aborts it.
 
+Every name of `tupelo` is here: what waits has a twin that is awaited, and everything else (`F`,
+`like`, `REST`, `call`, the exceptions, ...) is the very same. So one import will do. `spawn` is
+the same, too: the end of its block waits for the processes, and the event loop with it, so it
+stands around `asyncio.run`. Instead of `take_future` there is `asyncio.create_task(space.take(…))`.
+
 >>> import asyncio
 >>> import tupelo.aio as ts
 >>> async def main():
@@ -30,6 +35,44 @@ from __future__ import annotations
 import os
 
 import tupelo.space
+from tupelo import (
+    REST,
+    Aborted,
+    AccessDenied,
+    Call,
+    ClaimLost,
+    DeadLetter,
+    Event,
+    Explanation,
+    F,
+    FieldOrder,
+    FieldProxy,
+    Formal,
+    LeaseExpired,
+    LimitExceeded,
+    NotEncodable,
+    RemoteError,
+    Rest,
+    SchemaMismatch,
+    SpaceClosed,
+    SpaceCorrupted,
+    SpaceFull,
+    SpaceNotFound,
+    Stalled,
+    Template,
+    TemplateError,
+    Timeout,
+    TransactionTooBig,
+    TupeloError,
+    UnknownField,
+    VersionMismatch,
+    call,
+    like,
+    parse,
+    remove,
+    spaces,
+    spawn,
+)
 from tupelo._native import Found
 from tupelo.aio.claim import Claim
 from tupelo.aio.lease import Lease
@@ -44,16 +87,52 @@ if TYPE_CHECKING:
     from typing import Literal
 
 __all__ = [
+    "REST",
+    "Aborted",
+    "AccessDenied",
+    "Call",
     "Claim",
+    "ClaimLost",
+    "DeadLetter",
+    "Event",
+    "Explanation",
+    "F",
+    "FieldOrder",
+    "FieldProxy",
+    "Formal",
     "Found",
     "Lease",
+    "LeaseExpired",
+    "LimitExceeded",
+    "NotEncodable",
+    "RemoteError",
+    "Rest",
+    "SchemaMismatch",
     "Search",
     "Space",
+    "SpaceClosed",
+    "SpaceCorrupted",
+    "SpaceFull",
+    "SpaceNotFound",
+    "Stalled",
     "Subscription",
+    "Template",
+    "TemplateError",
+    "Timeout",
     "Transaction",
     "TransactionSpace",
+    "TransactionTooBig",
+    "TupeloError",
+    "UnknownField",
+    "VersionMismatch",
+    "call",
     "connect",
+    "like",
+    "parse",
+    "remove",
     "search",
+    "spaces",
+    "spawn",
 ]
 
 

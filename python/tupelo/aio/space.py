@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Space"]
 
+FUTURES = {"take_future": "take", "read_future": "read"}
+"""Verbs of the synchronous space that are none here: a task of the verb is such a future."""
+
 SCAN_BATCH = 256
 """Tuples that a scan returns before other tasks get their turn."""
 
@@ -78,6 +81,15 @@ class Space:
     def __repr__(self) -> str:
         """Show where it is."""
         return f"<aio.Space {self.url}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what there is instead of a future."""
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name in FUTURES:
+                message += f": use asyncio.create_task(space.{FUTURES[name]}(...))"
+            raise AttributeError(message, name=name, obj=self)
 
     async def __aenter__(self) -> Self:
         """Do nothing more: the space is open."""
