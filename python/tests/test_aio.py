@@ -200,6 +200,24 @@ def test_a_tuple_is_put_on_terms_and_its_lease_is_awaited(space):
     run(main())
 
 
+def test_what_times_out_says_how_long_was_waited(space):
+    async def main():
+        async with aio.connect(space.url) as shared:
+            await shared.put("a", 1)
+            for call, told in (
+                (shared.take("b", timeout=0.02), "within"),
+                (shared.take_many("a", int, n=2, timeout=0.02), "within"),
+                (shared.swap("b", to=("c",), timeout=0.02), "within"),
+                (shared.wait_none("a", int, timeout=0.02), "after"),
+            ):
+                with pytest.raises(ts.Timeout) as late:
+                    await call
+                assert late.value.args[0].endswith(f" {told} 0.02 s in {space.url}")
+                assert "0.02 s" in str(late.value).splitlines()[0]
+
+    run(main())
+
+
 def test_a_lease_is_kept_alive_while_the_loop_is_busy(space):
     async def main():
         async with aio.connect(space.url) as shared:

@@ -19,7 +19,7 @@ from tupelo.aio.loop_bell import LoopBell
 from tupelo.aio.subscription import Subscription
 from tupelo.aio.transaction import Transaction
 from tupelo.consuming import SIGN
-from tupelo.errors import SpaceFull
+from tupelo.errors import SpaceFull, waited
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -499,10 +499,10 @@ class Space:
             while True:
                 try:
                     return attempt()
-                except TimeoutError:
+                except TimeoutError as error:
                     left = None if deadline is None else deadline - loop.time()
                     if left is not None and left <= 0:
-                        raise
+                        raise waited(error, seconds) from None
                 await self._bell(loop).wait(watch, seconds=left)
         finally:
             watch.cancel()
