@@ -6,12 +6,14 @@ import io
 import subprocess
 import sys
 import threading
+import types
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import tupelo as ts
-from tupelo import REST, aio
+from tupelo import REST, F, aio, like
 from tupelo.aio import batteries as awaited
 from tupelo.batteries import Rows, gather
 
@@ -34,8 +36,9 @@ def test_the_results_are_taken_together_when_all_are_there(space):
 def test_what_times_out_has_taken_nothing(space, progress):
     """T5."""
     space.put("result", 1)
-    with pytest.raises(ts.Timeout, match="1 of 2 tuples matched"):
-        gather(space, "result", int, n=2, timeout=0.05, progress=progress)
+    problem = r'1 of 2 tuples matched \("result", :int\) within 0\.15 s in '  # as it was given
+    with pytest.raises(ts.Timeout, match=problem):
+        gather(space, "result", int, n=2, timeout=0.15, progress=progress)
     assert space.count("result", int) == 1
 
 
@@ -129,17 +132,96 @@ def test_a_condition_over_the_whole_tuple_chooses_what_is_gathered(space):
     assert gather(space, "result", int, n=3, where="f[1] % 2 == 1").columns() == {"f1": [1, 3, 5]}
 
 
-def test_entries_are_gathered_too_and_have_no_columns(space):
-    space.put(Result(1, 0.5))
-    space.put(Result(2, 0.5))
-    rows = gather(space, Result, number=2, n=1)
-    assert rows == [Result(2, 0.5)]
-    with pytest.raises(TypeError, match="entries have no columns: make lists of the fields"):
-        rows.columns()
-    space.put_all([("a", 1), ("a", 1, 2)])
-    with pytest.raises(TypeError, match="rows of different lengths have no columns"):
-        gather(space, "a", REST, n=2).to_numpy()
+class Pair(NamedTuple):
+    left: int
+    right: str
+
+
+def test_the_columns_of_entries_are_their_fields(space):
+    space.put_all([Result(1, 0.5), Result(2, 0.25), Pair(1, "a")])
+    rows = gather(space, Result, value=F > 0, n=2)
+    assert rows == [Result(1, 0.5), Result(2, 0.25)]
     assert isinstance(rows, Rows)
+    assert rows.columns() == {"number": [1, 2], "value": [0.5, 0.25]}
+    assert rows.to_numpy().number.tolist() == [1, 2]
+    assert gather(space, Pair, n=1).columns() == {"left": [1], "right": ["a"]}
+
+
+def test_rows_of_several_shapes_have_no_columns(space):
+    space.put_all([("a", 1), ("a", 1, 2)])
+    rows = gather(space, "a", REST, n=2)
+    problem = r"rows of different lengths \(2 and 3 fields\) have no columns: gather each shape"
+    for make in (rows.columns, rows.to_numpy, rows.to_pandas, rows.to_arrow):
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            pytest.raises(TypeError, match=problem),
+        ):
+            pretend(patch, "pandas", DataFrame=pytest.fail)
+            pretend(patch, "pyarrow", table=pytest.fail)
+            make()
+    space.put_all([Result(1, 0.5), Pair(1, "a")])
+    rows = gather(space, like(Result) | like(Pair), n=2)
+    with pytest.raises(
+        TypeError, match=r"rows of several classes \(Pair, Result\) have no columns"
+    ):
+        rows.columns()
+
+
+def pretend(patch, name, **members):
+    """Have a library installed, or another one in its place, of which these are all."""
+    library = types.ModuleType(name)
+    vars(library).update(members)
+    patch.setitem(sys.modules, name, library)
+
+
+@pytest.mark.parametrize(
+    ("method", "library", "maker"),
+    [("to_pandas", "pandas", "DataFrame"), ("to_arrow", "pyarrow", "table")],
+)
+def test_the_columns_become_a_table_of_another_library(space, monkeypatch, method, library, maker):
+    space.put_all([("result", 1, 0.5), ("result", 2, 0.25), Result(3, 0.5)])
+    rows = gather(space, "result", int, float, n=2)
+    entries = gather(space, Result, n=1)
+    pretend(monkeypatch, library, **{maker: lambda columns: (maker, columns)})
+    table = getattr(rows, method)()
+    assert table == (maker, {"f1": [1, 2], "f2": [0.5, 0.25]})
+    assert getattr(entries, method)() == (maker, {"number": [3], "value": [0.5]})
+    assert getattr(gather(space, "none", n=0), method)() == (maker, {})
+
+
+def test_the_columns_become_a_data_frame(space):
+    pytest.importorskip("pandas")
+    space.put_all([("result", 1, 0.5), ("result", 2, 0.25)])
+    frame = gather(space, "result", int, float, n=2).to_pandas()
+    assert frame.to_dict("list") == {"f1": [1, 2], "f2": [0.5, 0.25]}
+
+
+def test_the_columns_become_an_arrow_table(space):
+    arrow = pytest.importorskip("pyarrow")
+    space.put_all([("result", 1, 0.5), ("result", 2, 0.25)])
+    table = gather(space, "result", int, float, n=2).to_arrow()
+    assert table.to_pydict() == {"f1": [1, 2], "f2": [0.5, 0.25]}
+    space.put_all([("other", 1), ("other", "a")])
+    with pytest.raises(ValueError, match=r".") as mixed:
+        gather(space, "other", ..., n=2).to_arrow()
+    assert isinstance(mixed.value, arrow.ArrowInvalid | arrow.ArrowTypeError)
+    space.put("other", 1 << 70)
+    with pytest.raises(OverflowError):
+        gather(space, "other", int, n=1).to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("method", "library"),
+    [("to_numpy", "numpy"), ("to_pandas", "pandas"), ("to_arrow", "pyarrow")],
+)
+def test_who_has_not_the_library_is_told_what_to_install(space, monkeypatch, method, library):
+    rows = gather(space, "none", n=0)
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ModuleNotFoundError) as missing:
+        getattr(rows, method)()
+    problem = f"{method}() needs {library}, which is not installed: pip install {library}"
+    assert str(missing.value) == problem
+    assert missing.value.name == library
 
 
 def test_numpy_is_imported_by_those_who_ask_for_it_alone():
