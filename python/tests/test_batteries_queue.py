@@ -393,6 +393,40 @@ def test_tasks_put_and_get(space):
     asyncio.run(main())
 
 
+def test_tasks_enter_a_get_with_and_without_awaiting_it(space):
+    """As a claim."""
+
+    async def main():
+        async with aio.connect(space.url) as shared:
+            mail = awaited.Queue[int](shared, "mail", max_attempts=1)
+            for number in range(4):
+                await mail.put(number)
+            async with mail.get(timeout=60) as item:
+                assert item == 0
+                assert await shared.count(REST) == 3  # it is claimed
+            async with await mail.get() as item:
+                assert item == 1
+            with pytest.raises(ZeroDivisionError):
+                async with mail.get():
+                    raise ZeroDivisionError
+            assert [dead.item async for dead in mail.dead] == [2]
+            delivery = await asyncio.wait_for(asyncio.create_task(mail.get()), 60)
+            assert delivery.item == 3
+            await delivery.done()
+            with pytest.raises(ts.Timeout, match=r"queue 'mail' had no item within 0\.01 s"):
+                async with mail.get(timeout=0.01):
+                    pytest.fail("there was nothing")
+            later = asyncio.create_task(mail.get())
+            await asyncio.sleep(0)
+            later.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await later
+            await mail.put(4)
+            assert (await mail.get(timeout=60)).item == 4  # T5
+
+    asyncio.run(main())
+
+
 def test_a_task_that_is_cancelled_while_it_gets_or_puts_loses_nothing(space):
     """T5."""
 

@@ -83,6 +83,9 @@ async def awaited_queues(space: aio.Space) -> None:
     mail = awaited.Queue[str](space, "mail")
     async with await mail.get() as letter:
         assert_type(letter, str)
+    async with mail.get(timeout=5) as letter:
+        assert_type(letter, str)
+    assert_type(await mail.get(), awaited.Delivery[str])
     assert_type(await mail.try_get(), awaited.Delivery[str] | None)
     async for dead in mail.dead:
         assert_type(dead, awaited.DeadItem[str])

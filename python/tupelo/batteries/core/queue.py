@@ -26,6 +26,7 @@ from typing import Generic, NamedTuple, TypedDict, TypeVar
 
 from tupelo import _native
 from tupelo.batteries import checks
+from tupelo.batteries.core.getting import Getting
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import awaited
 from tupelo.errors import Timeout
@@ -164,7 +165,7 @@ class Queue(Generic[T]):
     ...     async with aio.connect("mem://mailed") as space:
     ...         mail = Queue[str](space, "mail")
     ...         await mail.put("hello")
-    ...         async with await mail.get(timeout=5) as letter:
+    ...         async with mail.get(timeout=5) as letter:
     ...             return letter
     >>> asyncio.run(main())
     'hello'
@@ -243,8 +244,11 @@ class Queue(Generic[T]):
         level = checks.number_of("priority", priority, PRIORITY_MAX)
         return (QUEUE, self.name, room, level, [item])
 
-    async def get(self, timeout: Seconds | None = None) -> Delivery[T]:
-        """Claim the next item, waiting for one."""
+    def get(self, timeout: Seconds | None = None) -> Getting[T]:
+        """Claim the next item, waiting for one: to be awaited, or entered with `async with`."""
+        return Getting(self._get(timeout))
+
+    async def _get(self, timeout: Seconds | None) -> Delivery[T]:
         return await self.try_get() or Delivery(await self.claim(timeout))
 
     async def try_get(self) -> Delivery[T] | None:
