@@ -461,7 +461,11 @@ def test_a_task_that_is_cancelled_while_it_gets_or_puts_loses_nothing(space):
         (lambda s: Queue(s, "a", maxsize=2e3), TypeError, "maxsize has the type float"),
         (lambda s: Queue(s, "a", max_attempts=0), ValueError, "max_attempts is 0: give a number"),
         (lambda s: Queue(s, "a", ttl=0), ValueError, "ttl is 0"),
-        (lambda s: Queue(s, "a").put(1, priority=10), ValueError, "priority is 10: give a number"),
+        (
+            lambda s: Queue(s, "a").put(1, priority=10),
+            ValueError,
+            "priority is 10: give a number from 0",
+        ),
         (
             lambda s: Queue(s, "a").put(1, priority=-1),
             ValueError,

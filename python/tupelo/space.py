@@ -17,6 +17,12 @@ __all__ = ["connect"]
 
 os.register_at_fork(after_in_child=after_fork)
 
+NUMBER_MAX = (1 << 63) - 1
+"""The largest that the native module can be given."""
+
+SIZE_MAX = "256 GiB"
+"""What it says itself is the largest space, of any number that it can be given."""
+
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -148,21 +154,32 @@ def reconnect(space_class: type[SpaceT], url: str, pickle: bool) -> SpaceT:  # n
 
 
 def _size_bytes(size: int | str) -> int:
+    at_most = f"bytes up to {SIZE_MAX}"
     if not isinstance(size, str):
-        return _at_least_one("size", size, "bytes as an int, or a text such as '256M'")
+        what = "bytes as an int, or a text such as '256M'"
+        return _at_least_one("size", size, what, at_most=at_most)
     number = size.rstrip("KMGT")
     unit = size[len(number) :]
     if not (number.isascii() and number.isdigit() and unit in _UNITS):
         message = f"size is {size!r}: give bytes, or a number with K, M, G or T such as '256M'"
         raise ValueError(message)
-    return _at_least_one("size", int(number) * _UNITS[unit])
+    return _at_least_one("size", int(number) * _UNITS[unit], at_most=at_most)
 
 
-def _at_least_one(name: str, value: int, what: str = "an int") -> int:
+def _at_least_one(
+    name: str,
+    value: int,
+    what: str = "an int",
+    *,
+    at_most: str = f"a number up to {NUMBER_MAX}, or None",
+) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         message = f"{name} has the type {type(value).__name__}: give {what}"
         raise TypeError(message)
-    if not 1 <= value < 1 << 63:
+    if value < 1:
         message = f"{name} is {value}: give a number from 1 on"
+        raise ValueError(message)
+    if value > NUMBER_MAX:
+        message = f"{name} is {value}: give {at_most}"
         raise ValueError(message)
     return value

@@ -241,7 +241,7 @@ class Queue(Generic[T]):
         """Return the tuple of an item."""
         if priority == 0:
             return (QUEUE, self.name, room, [item])
-        level = checks.number_of("priority", priority, PRIORITY_MAX)
+        level = checks.number_of("priority", priority, PRIORITY_MAX, at_least=0)
         return (QUEUE, self.name, room, level, [item])
 
     def get(self, timeout: Seconds | None = None) -> Getting[T]:
