@@ -43,6 +43,10 @@ def unstorable():
     return bytearray(b"x")
 
 
+def unstorable_within():
+    return (1, {"a": bytearray(b"x")})
+
+
 def kill_first(url, *names):
     """Kill the process of each attempt that finds a tuple ("kill", …)."""
     with ts.connect(url, create=False) as space:

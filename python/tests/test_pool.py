@@ -403,3 +403,14 @@ def test_progress_is_shown_on_a_terminal_only(capsys, monkeypatch):
     assert "double  " + "█" * 32 + "  10 of 10\n" in shown
     assert "double  3" in shown
     assert Bar("x", 3, screen)
+
+
+def test_a_result_that_can_not_be_stored_is_called_the_result(space):
+    """And not by its place in the answer, which nobody knows."""
+    with Pool(space.url, workers=1) as pool:
+        for function, place in (
+            (calls.unstorable, "the result is"),
+            (calls.unstorable_within, r"the result\[1\]\['a'\] is"),
+        ):
+            with pytest.raises(ts.RemoteError, match=f"TUP-004: {place} a bytearray"):
+                pool.submit(function).result(60)

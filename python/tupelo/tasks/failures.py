@@ -12,14 +12,21 @@ import reprlib
 import traceback
 
 from tupelo.errors import RemoteError
-from tupelo.tasks.protocol import is_call
+from tupelo.tasks.protocol import DEAD, is_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
-__all__ = ["described", "described_death", "described_delay", "remote_error", "shown_call"]
+__all__ = [
+    "described",
+    "described_death",
+    "described_delay",
+    "how_to_look",
+    "remote_error",
+    "shown_call",
+]
 
 TRACEBACK_CHARACTERS_MAX = 20_000
 """Of a longer one the end is kept: it says what happened."""
@@ -87,6 +94,13 @@ def remote_error(call: str, error: object, *, url: str, hint: str | None) -> Rem
     failed.attempts = attempts if isinstance(attempts, int) else None
     failed.__cause__ = _original(failed.kind, told.get("arguments"))
     return failed
+
+
+def how_to_look(url: str, queue: str) -> str:
+    """Say what shows the dead letters of a queue: in a shell, if other processes see them."""
+    if url.startswith("mem://"):
+        return f"it is a dead letter now; look:  space.read_all({DEAD!r}, {queue!r}, ts.REST)"
+    return f"it is a dead letter now; look:  tupelo read {url} {DEAD} {queue} ..."
 
 
 def shown_call(function: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from tupelo.errors import RemoteError, SpaceFull, Timeout
 from tupelo.space import connect
 from tupelo.tasks import protocol
 from tupelo.tasks.crew import Processes, Terms, Threads, processors
+from tupelo.tasks.failures import how_to_look
 from tupelo.tasks.mailbox import Mailbox, new_name
 
 TYPE_CHECKING = False
@@ -59,12 +60,7 @@ class LocalPool:
         self.queue = new_name()
         self.broken: RemoteError | None = None
         """Why there are no workers and will be none."""
-        hint = None
-        if keeps_dead:
-            hint = (
-                "it is a dead letter now; look:"
-                f"  tupelo read {space.url} {protocol.DEAD} {self.queue} ..."
-            )
+        hint = how_to_look(space.url, self.queue) if keeps_dead else None
         self.mailbox = Mailbox(space, f"{self.queue}/futures", hint=hint)
         self._open: set[str] = set()
         self._mailbox_numbers = count()

@@ -8,7 +8,7 @@ under the claim, behind all others; one whose worker died is back at its old pla
 from __future__ import annotations
 
 from tupelo._native import like, waiter
-from tupelo.errors import ClaimLost, SpaceFull
+from tupelo.errors import ClaimLost, NotEncodable, SpaceFull
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.failures import described, described_death, described_delay
 from tupelo.tasks.protocol import DEATHS_MAX, EVAL, Task
@@ -94,13 +94,33 @@ class Server:
         try:
             value = self._computed_in_time(claim, task)
             # This one first: what can be a part of it can also be a field of its own.
-            claim.put(protocol.ANSWER, task.mailbox, task.number, protocol.DONE, value)
+            self._put_answer(claim, task, value)
             if task.function == EVAL:
                 claim.put(*value)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - who asked for it gets to know
             self._fail(claim, task, described(error, outside=__file__))
         else:
             self._done_or_too_large(claim, task)
+
+    def _put_answer(self, claim: Claim[Any], task: Task, value: Any) -> None:
+        """Put what was computed, to appear with the end of the task.
+
+        Raises:
+            NotEncodable: it can not be stored. The message says where in the result, or which field
+                of a tuple that computes itself; of the answer's own fields nobody knows.
+        """
+        answer = (protocol.ANSWER, task.mailbox, task.number, protocol.DONE, value)
+        try:
+            claim.put(*answer)
+        except NotEncodable as error:
+            place = f"field {len(answer) - 1}"
+            message = str(error.args[0])
+            if message.startswith(place):
+                what = message.removeprefix(place)
+                index, _, rest = what.removeprefix("[").partition("]")
+                is_field = task.function == EVAL and what.startswith("[")
+                error.args = (f"field {index}{rest}" if is_field else f"the result{what}",)
+            raise
 
     def _done_or_too_large(self, claim: Claim[Any], task: Task) -> None:
         """Let the answer appear, or one that says that it is larger than the whole space."""

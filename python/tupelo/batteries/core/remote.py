@@ -10,6 +10,7 @@ from tupelo.batteries import checks
 from tupelo.batteries.core.pool import RETRIES_MAX, WORKERS_MAX
 from tupelo.space import connect
 from tupelo.tasks import crew, functions, protocol
+from tupelo.tasks.failures import how_to_look
 from tupelo.tasks.mailbox import Mailbox
 
 TYPE_CHECKING = False
@@ -138,8 +139,7 @@ class Address:
         with self._lock:
             if self._mailbox is None or self._mailbox[0] != os.getpid():
                 hint = (
-                    f"it is a dead letter now; look:  tupelo read {self.url} {protocol.DEAD}"
-                    f" {self.queue} ...\n"
+                    f"{how_to_look(self.url, self.queue)}\n"
                     f"and have it done again:  {self.queue.rpartition(':')[2]}.retry()"
                 )
                 self._mailbox = (os.getpid(), Mailbox(self.connect(), hint=hint))
