@@ -103,6 +103,15 @@ def test_a_program_of_the_tutorial_prints_what_stands_below_it(name, tmp_path):
         assert run(tmp_path / name, tmp_path) == rest.split("```")[0]
 
 
+def test_the_programs_of_the_page_on_workers_run(tmp_path):
+    page = (DOCS / "how-to" / "workers.md").read_text(encoding="utf-8")
+    blocks = [block.split("```")[0] for block in page.split("```python\n")[1:]]
+    for name, program in zip(("film.py", "caller.py"), blocks, strict=True):
+        (tmp_path / name).write_text(program, encoding="utf-8")
+    with spaces_removed("shm://film"), workers_of("film.py", tmp_path):
+        assert run(tmp_path / "caller.py", tmp_path) == "sea 7\nsea 7\n"
+
+
 @contextmanager
 def spaces_removed(*urls):
     yield
