@@ -77,7 +77,7 @@ impl Claim {
         {
             // Nobody is left who could try again: it goes back, for the reason that is raised.
             if let Err(error) = self.held.abort(&reason_of(py, why)) {
-                add_note(py, why, &self.exception(py, error.into()))?;
+                errors::add_note(py, why, &self.exception(py, error.into()))?;
             }
         }
         done
@@ -87,7 +87,7 @@ impl Claim {
     fn abort_at_end(&self, py: Python<'_>, exception: &PyErr) -> PyResult<()> {
         match self.held.abort(&reason_of(py, exception)) {
             Ok(()) => Ok(()),
-            Err(error) => add_note(py, exception, &self.exception(py, error.into())),
+            Err(error) => errors::add_note(py, exception, &self.exception(py, error.into())),
         }
     }
 }
@@ -223,11 +223,4 @@ fn reason_of(py: Python<'_>, exception: &PyErr) -> String {
         Some(text) if !text.is_empty() => format!("{class}: {text}"),
         _ => class,
     }
-}
-
-/// Adds to `exception`, which goes on, that the claim could not be given back because of `problem`.
-#[cold]
-fn add_note(py: Python<'_>, exception: &PyErr, problem: &PyErr) -> PyResult<()> {
-    exception.value(py).call_method1("add_note", (problem.value(py).str()?,))?;
-    Ok(())
 }

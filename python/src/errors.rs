@@ -102,6 +102,13 @@ pub(crate) fn not_encodable(py: Python<'_>, message: &str, hint: Option<&str>) -
     make(py, "NotEncodable", message, hint, None)
 }
 
+/// Adds `problem`, which came second, to `exception`, which goes on.
+#[cold]
+pub(crate) fn add_note(py: Python<'_>, exception: &PyErr, problem: &PyErr) -> PyResult<()> {
+    exception.value(py).call_method1("add_note", (problem.value(py).str()?,))?;
+    Ok(())
+}
+
 /// The name among `names` that is most like `name`, if one is like it at all.
 #[cold]
 pub(crate) fn nearest(py: Python<'_>, name: &str, names: &[&str]) -> Option<String> {

@@ -1,11 +1,14 @@
 //! A lease as an object of Python (rules L1 to L4).
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use pyo3::prelude::*;
 
 use tupelo::Error;
 
+use crate::errors;
 use crate::space::Handle;
 use crate::timeout;
 
@@ -25,14 +28,27 @@ use crate::timeout;
 ///     0
 #[pyclass(frozen, module = "tupelo", name = "Lease")]
 pub(crate) struct Lease {
-    lease: tupelo::Lease,
+    held: tupelo::Lease,
+    /// How long it was at first; `None` for ever.
+    length: Option<Duration>,
     space: Py<Handle>,
+    /// Whether it was ended here: then nobody has lost it.
+    is_cancelled: AtomicBool,
 }
 
 impl Lease {
-    /// The object for a lease in `space`.
-    pub(crate) fn new(lease: tupelo::Lease, space: Py<Handle>) -> Self {
-        Self { lease, space }
+    /// The object for a lease in `space` that was `length` at first.
+    pub(crate) fn new(held: tupelo::Lease, length: Option<Duration>, space: Py<Handle>) -> Self {
+        Self { held, length, space, is_cancelled: AtomicBool::new(false) }
+    }
+
+    /// Renews it if less is left than it was at first.
+    fn refresh(&self) -> Result<(), Error> {
+        let left = self.held.expires_in()?;
+        if left.is_some_and(|left| self.length.is_some_and(|length| left < length)) {
+            self.held.renew_as_before()?;
+        }
+        Ok(())
     }
 
     fn exception(&self, py: Python<'_>, error: Error) -> PyErr {
@@ -50,7 +66,7 @@ impl Lease {
     ///     `LeaseExpired`: it is not there any more.
     #[getter]
     fn expires_in(&self, py: Python<'_>) -> PyResult<Option<f64>> {
-        let left = self.lease.expires_in().map_err(|error| self.exception(py, error))?;
+        let left = self.held.expires_in().map_err(|error| self.exception(py, error))?;
         Ok(left.map(|left| left.as_secs_f64()))
     }
 
@@ -62,8 +78,8 @@ impl Lease {
     fn renew(&self, py: Python<'_>, seconds: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let length = seconds.map_or(Ok(None), |seconds| timeout::RENEWAL.of(seconds))?;
         let renewed = match length {
-            Some(length) => self.lease.renew(Some(length)),
-            None => self.lease.renew_as_before(),
+            Some(length) => self.held.renew(Some(length)),
+            None => self.held.renew_as_before(),
         };
         renewed.map_err(|error| self.exception(py, error))
     }
@@ -74,16 +90,26 @@ impl Lease {
     ///     `LeaseExpired`: the lease has ended, or the tuple was taken; or somebody has it in hands (claimed, taken in an
     ///         open transaction, or handed to a blocked take), and nothing has changed.
     fn cancel(&self, py: Python<'_>) -> PyResult<()> {
-        self.lease.cancel().map_err(|error| self.exception(py, error))
+        self.held.cancel().map_err(|error| self.exception(py, error))?;
+        // Relaxed: it guards nothing; whoever sees it late reports a lease that was cancelled meanwhile as lost.
+        self.is_cancelled.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
-    /// Return a context manager that renews the lease as long as its block runs.
+    /// Return a context manager that renews the lease at the begin of its block, and as long as that runs.
+    ///
+    /// Raises:
+    ///     `LeaseExpired`: at the begin of the block: the lease has ended already, or the tuple was taken. At its end: that
+    ///         happened meanwhile, because somebody took the tuple, or because this process did not run for longer than the
+    ///         lease. If the block raised something else, that goes on, and a note says so. A block that cancels the
+    ///         lease has not lost it.
+    ///     `ValueError`: at the begin of the block: the lease never ends.
     fn keep_alive(slf: Bound<'_, Self>) -> KeepAlive {
         KeepAlive { lease: slf.unbind(), kept: Mutex::default() }
     }
 
     fn __repr__(&self) -> String {
-        match self.lease.expires_in() {
+        match self.held.expires_in() {
             Ok(Some(left)) => format!("<Lease, {} s left>", left.as_secs_f64()),
             Ok(None) => "<Lease for ever>".to_owned(),
             Err(_) => "<Lease, ended>".to_owned(),
@@ -109,13 +135,32 @@ impl KeepAlive {
 impl KeepAlive {
     fn __enter__(&self, py: Python<'_>) -> PyResult<()> {
         let lease = self.lease.get();
-        let keep_alive = lease.lease.keep_alive().map_err(|error| lease.exception(py, error))?;
+        let keep_alive = lease.held.keep_alive().map_err(|error| lease.exception(py, error))?;
+        // The first renewal by the other thread is a third of the lease away, and less than that may be left.
+        lease.refresh().map_err(|error| lease.exception(py, error))?;
         self.set(Some(keep_alive));
         Ok(())
     }
 
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyAny>) {
+    /// Renew no longer; say so if there was nothing to renew any more.
+    #[pyo3(signature = (_kind, exception, _traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        exception: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         self.set(None);
+        let lease = self.lease.get();
+        if lease.is_cancelled.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let Err(error) = lease.held.expires_in() else { return Ok(()) };
+        let lost = lease.exception(py, error);
+        if exception.is_none() {
+            return Err(lost);
+        }
+        errors::add_note(py, &PyErr::from_value(exception.clone()), &lost)
     }
 }

@@ -229,6 +229,29 @@ def test_a_lease_is_kept_alive_while_the_loop_is_busy(space):
     run(main())
 
 
+def test_a_lease_that_is_lost_while_it_is_kept_alive_is_told_to_the_task(space):
+    async def main():
+        async with aio.connect(space.url) as shared:
+            lease = await shared.put("host", "a", lease=60)
+            with pytest.raises(ts.LeaseExpired):
+                async with lease.keep_alive():
+                    await shared.take("host", str)
+            with pytest.raises(ts.LeaseExpired):
+                async with lease.keep_alive():
+                    pytest.fail("the block ran")
+            lease = await shared.put("host", "b", lease=60)
+            with pytest.raises(ZeroDivisionError) as raised:
+                async with lease.keep_alive():
+                    await shared.take("host", str)
+                    1 / 0  # noqa: B018
+            assert raised.value.__notes__[0].startswith("TUP-021")
+            lease = await shared.put("host", "c", lease=60)
+            async with lease.keep_alive():
+                await lease.cancel()
+
+    run(main())
+
+
 @dataclass
 class Errand:
     id: int

@@ -1,5 +1,9 @@
 """put with lease and after: tuples that disappear, or appear, by themselves."""
 
+import os
+import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from time import monotonic
@@ -137,6 +141,79 @@ def test_a_lease_that_is_kept_alive_does_not_end(space, eventually):
     with lease.keep_alive(), pytest.raises(ts.Timeout):
         space.wait_none("host", str, timeout=1.5)  # more than twice the lease
     eventually(lambda: space.count(REST) == 0)
+
+
+def test_a_lease_that_has_ended_is_not_kept_alive(space, eventually):
+    ended = space.put("host", "a", lease=0.01)
+    eventually(lambda: space.count(REST) == 0)
+    taken = space.put("host", "b", lease=60)
+    space.take("host", "b")
+    cancelled = space.put("host", "c", lease=60)
+    cancelled.cancel()
+    for lease in (ended, taken, cancelled):
+        with pytest.raises(ts.LeaseExpired, match="TUP-021"), lease.keep_alive():
+            pytest.fail("the block ran")
+
+
+def test_keeping_alive_renews_at_once(space):
+    """The first renewal by the clock is a third of the lease away: more than may be left."""
+    lease = space.put("host", "a", lease=3600)
+    lease.renew(0.5)
+    with lease.keep_alive():
+        assert lease.expires_in > 3000
+    lease.renew(7200)
+    with lease.keep_alive():
+        assert lease.expires_in > 7000  # longer than at first is left alone
+
+
+def test_a_lease_that_is_lost_while_it_is_kept_alive_says_so_at_the_end(space):
+    lease = space.put("host", "a", lease=60)
+    with pytest.raises(ts.LeaseExpired, match="TUP-021"), lease.keep_alive():
+        space.take("host", str)
+
+
+def test_a_lease_that_is_cancelled_while_it_is_kept_alive_is_not_lost(space):
+    lease = space.put("host", "a", lease=60)
+    with lease.keep_alive():
+        lease.cancel()
+    assert space.count(REST) == 0
+
+
+def test_an_exception_goes_on_and_has_a_note_that_the_lease_was_lost(space):
+    lease = space.put("host", "a", lease=60)
+    with pytest.raises(ZeroDivisionError) as raised, lease.keep_alive():
+        space.take("host", str)
+        1 / 0  # noqa: B018
+    assert [note.split(":")[0] for note in raised.value.__notes__] == ["TUP-021"]
+    kept = space.put("host", "b", lease=60)
+    with pytest.raises(ZeroDivisionError) as raised, kept.keep_alive():
+        1 / 0  # noqa: B018
+    assert not hasattr(raised.value, "__notes__")
+
+
+STOPPED = """
+import os, signal, sys
+import tupelo as ts
+
+space = ts.connect(sys.argv[1], create=False)
+lease = space.put("host", "stopped", lease=0.2)
+try:
+    with lease.keep_alive():
+        os.kill(os.getpid(), signal.SIGSTOP)
+except ts.LeaseExpired:
+    space.put("noticed")
+"""
+
+
+def test_who_is_stopped_for_longer_than_the_lease_is_told_at_the_end(shm, shm_url):
+    child = subprocess.Popen([sys.executable, "-c", STOPPED, shm_url])
+    try:
+        os.waitid(os.P_PID, child.pid, os.WSTOPPED)
+        assert shm.wait_none("host", str, timeout=60) is None
+    finally:
+        child.send_signal(signal.SIGCONT)
+    assert shm.take("noticed", timeout=60) == ("noticed",)
+    assert child.wait(timeout=60) == 0
 
 
 def test_a_lease_that_never_ends_is_not_kept_alive(space):

@@ -96,7 +96,7 @@ fn put_leased<'py>(
         arguments::with_fields(py, (Source::Positional, call.fields), call.handle, |tuple| {
             waiting::with_room(py, space, timeout, || space.put_leased(tuple, terms))
         })?;
-    Ok(Bound::new(py, Lease::new(lease, call.handle_object()))?.into_any())
+    Ok(Bound::new(py, Lease::new(lease, terms.lease, call.handle_object()))?.into_any())
 }
 
 /// `put_all(tuples, lease=None, after=None, timeout=None)`

@@ -34,7 +34,11 @@ class Lease:
         return self._lease.expires_in
 
     async def renew(self, seconds: Seconds | None = None) -> None:
-        """Let the tuple stay for so many seconds from now; by default for as long as at first."""
+        """Let the tuple stay for so many seconds from now; by default for as long as at first.
+
+        Raises:
+            LeaseExpired: the lease has ended, or the tuple was taken.
+        """
         self._lease.renew(seconds)
 
     async def cancel(self) -> None:
@@ -48,7 +52,15 @@ class Lease:
 
     @asynccontextmanager
     async def keep_alive(self) -> AsyncIterator[None]:
-        """Renew the lease as long as the block runs, whatever the event loop is busy with."""
+        """Renew the lease as long as the block runs, whatever the event loop is busy with.
+
+        Raises:
+            LeaseExpired: at the begin of the block: the lease has ended already, or the tuple was
+                taken. At its end: that happened meanwhile. If the block raised something else, or
+                was cancelled, that goes on, and a note says so. A block that cancels the lease has
+                not lost it.
+            ValueError: at the begin of the block: the lease never ends.
+        """
         with self._lease.keep_alive():
             yield
 
