@@ -243,6 +243,13 @@ impl<'a, 'py> Call<'a, 'py> {
         names: &[&str],
         values: &mut [Option<&'a Argument<'a, 'py>>],
     ) -> PyResult<()> {
+        // First: of a class whose field goes by the name of a keyword, the value may be meant for that field.
+        if let [sole] = self.fields
+            && self.has_template
+            && let Some((entry, true)) = entries::of_object(sole)?
+        {
+            entry.require_clear()?;
+        }
         for (name, value) in given.iter_borrowed().zip(self.keyword_values) {
             let name = name.cast::<PyString>()?;
             let name = name.to_str()?;

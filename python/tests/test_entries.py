@@ -197,6 +197,16 @@ def test_a_field_named_like_a_keyword_is_refused_but_by_like(space):
     with pytest.raises(TypeError, match=r"like\(Timed, timeout=\.\.\.\)"):
         space.take(timed, timeout=3.0)
     assert space.take(like(timed, timeout=3.0)) == timed(3.0)
+    # Also with what is no value of that keyword.
+    ranked = make_dataclass("Ranked", [("order", int), ("limit", str)])
+    space.put(ranked(1, "a"))
+    with space.transaction() as t:
+        for verb in (space.try_take, space.take, space.read_all, space.claim, t.take, t.try_read):
+            with pytest.raises(TypeError, match=r"give like\(Ranked, order=\.\.\.\)"):
+                verb(ranked, order=1)
+        for verb in (space.take_all, t.read_all):
+            with pytest.raises(TypeError, match=r"like\(Ranked, order=\.\.\.\)"):
+                verb(ranked, limit="a")
 
 
 def test_a_class_with_another_field_is_a_mismatch_unless_it_has_a_default(space):

@@ -10,6 +10,7 @@ use tupelo::{Inside, Order, Outcome, TemplateRef, Transaction, Want};
 
 use crate::arguments::{self, Source};
 use crate::call::Argument;
+use crate::entries;
 use crate::errors::Failure;
 use crate::order;
 use crate::results;
@@ -144,6 +145,16 @@ impl<'py> Sink<'_, 'py> {
     }
 }
 
+/// Refuses a class of entries whose fields could not be told from the keywords, before those are looked at.
+fn require_clear(template: &Bound<'_, PyTuple>) -> PyResult<()> {
+    if template.len() == 1
+        && let Some((entry, true)) = entries::of_object(&template.get_item(0)?)?
+    {
+        entry.require_clear()?;
+    }
+    Ok(())
+}
+
 type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 fn seconds(value: Given<'_, '_>) -> PyResult<Option<Duration>> {
@@ -198,6 +209,7 @@ impl InsideObject {
         order: Given<'_, 'py>,
         fields: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        require_clear(template)?;
         let (timeout, order) = (seconds(timeout)?, order_of(order)?);
         self.with_template((template, fields), |template, sink| {
             match self.take_now(template, order, sink)? {
@@ -219,6 +231,7 @@ impl InsideObject {
         order: Given<'_, 'py>,
         fields: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        require_clear(template)?;
         let (timeout, order) = (seconds(timeout)?, order_of(order)?);
         self.with_template((template, fields), |template, sink| {
             self.retry(template, sink.py, ("read", timeout), || {
@@ -235,6 +248,7 @@ impl InsideObject {
         order: Given<'_, 'py>,
         fields: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        require_clear(template)?;
         let order = order_of(order)?;
         self.with_template((template, fields), |template, sink| {
             self.take_now(template, order, sink)
@@ -249,6 +263,7 @@ impl InsideObject {
         order: Given<'_, 'py>,
         fields: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        require_clear(template)?;
         let order = order_of(order)?;
         self.with_template((template, fields), |template, sink| {
             self.inside().try_read(template, order, |view| sink.tuple(view))
@@ -263,6 +278,7 @@ impl InsideObject {
         limit: Given<'_, 'py>,
         fields: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyList>> {
+        require_clear(template)?;
         let limit = limit_of(limit)?;
         let taken = self.with_template((template, fields), |template, sink| {
             self.inside().take_all(template, limit, |view| sink.tuple(view))
@@ -278,6 +294,7 @@ impl InsideObject {
         limit: Given<'_, 'py>,
         fields: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyList>> {
+        require_clear(template)?;
         let limit = limit_of(limit)?;
         let read = self.with_template((template, fields), |template, sink| {
             self.inside().read_all(template, limit, |view| sink.tuple(view))
@@ -296,6 +313,7 @@ impl InsideObject {
         timeout: Given<'_, 'py>,
         fields: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyList>> {
+        require_clear(template)?;
         let (at_least, at_most) = at_least_and_most(n, at_least)?;
         let timeout = seconds(timeout)?;
         let taken = self.with_template((template, fields), |template, sink| {
@@ -315,6 +333,7 @@ impl InsideObject {
         timeout: Given<'_, 'py>,
         fields: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        require_clear(template)?;
         let (py, timeout) = (template.py(), seconds(timeout)?);
         let to = to.map(Bound::as_borrowed);
         let to = new_fields("swap", to.as_ref())?;
