@@ -1,6 +1,6 @@
 //! A claim as an object of Python (rules K1 to K4).
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -36,12 +36,14 @@ pub(crate) struct Claim {
     space: Py<Handle>,
     /// Renews the claim while a block runs.
     keep_alive: Mutex<Option<KeepAlive>>,
+    /// How it ended, as far as that is known here: for messages.
+    ending: OnceLock<&'static str>,
 }
 
 impl Claim {
     /// The object for a claim of `tuple` in `space`.
     pub(crate) fn new(held: tupelo::Claim, tuple: Py<PyAny>, space: Py<Handle>) -> Self {
-        Self { held, tuple, space, keep_alive: Mutex::default() }
+        Self { held, tuple, space, keep_alive: Mutex::default(), ending: OnceLock::new() }
     }
 
     fn set_keep_alive(&self, keep_alive: Option<KeepAlive>) {
@@ -55,11 +57,20 @@ impl Claim {
         let handle = self.space.get();
         match failure {
             Failure::Space(error @ Error::ClaimLost { .. }) => {
+                let _ = self.ending.set("was lost");
                 let (tuple, ttl_s) = (self.tuple.bind(py), self.held.ttl().as_secs_f64());
                 let (tuple, problem) = (values::shown(tuple), error.message());
                 let message = format!("your claim on {tuple} (ttl {ttl_s} s) is lost: {problem}");
                 let url = handle.space().url();
                 errors::make(py, "ClaimLost", &message, error.hint().as_deref(), Some(url))
+            }
+            Failure::Space(Error::Misuse { hint, .. }) if self.held.is_settled() => {
+                let (tuple, fence) = (values::shown(self.tuple.bind(py)), self.fence());
+                let ending = self.ending.get().copied().unwrap_or("has ended");
+                let problem = format!(
+                    "the claim was settled already: it {ending} (on {tuple}, fence {fence})"
+                );
+                handle.exception(py, Error::Misuse { problem, hint }.into())
             }
             failure => handle.exception(py, failure),
         }
@@ -79,6 +90,7 @@ impl Claim {
             if let Err(error) = self.held.abort(&reason_of(py, why)) {
                 errors::add_note(py, why, &self.exception(py, error.into()))?;
             }
+            let _ = self.ending.set("was aborted");
         }
         done
     }
@@ -86,7 +98,10 @@ impl Claim {
     /// Ends the claim of a block that failed with `exception`, which goes on.
     fn abort_at_end(&self, py: Python<'_>, exception: &PyErr) -> PyResult<()> {
         match self.held.abort(&reason_of(py, exception)) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                let _ = self.ending.set("was aborted");
+                Ok(())
+            }
             Err(error) => errors::add_note(py, exception, &self.exception(py, error.into())),
         }
     }
@@ -135,7 +150,9 @@ impl Claim {
         let timeout = timeout::seconds("timeout", timeout.as_ref())?;
         let space = self.space.get().space();
         waiting::with_room(py, space, timeout, || self.held.done())
-            .map_err(|failure| self.exception(py, failure))
+            .map_err(|failure| self.exception(py, failure))?;
+        let _ = self.ending.set("was done");
+        Ok(())
     }
 
     /// Put the tuple back at its old place (rule K2); what was put under the claim is forgotten.
@@ -149,7 +166,9 @@ impl Claim {
     fn abort(&self, py: Python<'_>, reason: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let reason = reason
             .map_or(Ok("aborted, no reason given"), |reason| known::text("reason", reason))?;
-        self.settle(py, self.held.abort(reason))
+        self.settle(py, self.held.abort(reason))?;
+        let _ = self.ending.set("was aborted");
+        Ok(())
     }
 
     /// Let the claim run for `ttl` seconds from now; by default for as long as at first.

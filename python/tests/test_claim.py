@@ -119,9 +119,30 @@ def test_a_claim_that_was_settled_can_not_be_used_again(space, first, second):
     claim = space.claim("job", int)
     getattr(claim, first)()
     there = space.read_all(REST)
-    with pytest.raises(ValueError, match=r"TUP-019: the claim was settled already\n  call done"):
+    ending = {"done": "was done", "abort": "was aborted"}[first]
+    with pytest.raises(ValueError, match="TUP-019") as refused:
         getattr(claim, second)()
+    assert str(refused.value) == (
+        f"TUP-019: the claim was settled already: it {ending} (on ('job', 1), fence {claim.fence})"
+        "\n  call done() or abort() once"
+    )
     assert space.read_all(REST) == there
+
+
+def test_a_claim_says_how_it_ended(space):
+    space.put_all([("job", 1), ("job", 2), ("job", 3)])
+    done, aborted = space.claim("job", int), space.claim("job", int)
+    with done:
+        pass
+    with pytest.raises(ZeroDivisionError), aborted:
+        raise ZeroDivisionError
+    lost = space.claim("job", 3, ttl=0.01)
+    space.take("job", 3, timeout=60)
+    with pytest.raises(ts.ClaimLost):
+        lost.done()
+    for claim, ending in ((done, "was done"), (aborted, "was aborted"), (lost, "was lost")):
+        with pytest.raises((ValueError, ts.ClaimLost), match=f"it {ending}|is lost"):
+            claim.put("more")
 
 
 def test_a_block_may_settle_its_claim_itself(space):
