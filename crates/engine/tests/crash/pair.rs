@@ -15,6 +15,8 @@ pub(crate) const END: usize = 500;
 const END_KILLS: usize = 40;
 /// Times that a script is recorded.
 const RECORDINGS_MAX: usize = 5;
+/// Instructions of the longest script that is closed in on: it is recorded for each of some 16 kills, a second each.
+const CLOSE_IN_MAX: usize = 100_000;
 
 /// Two spaces that change together: where tuples are moved from, and where to.
 pub(crate) struct Pair {
@@ -71,7 +73,8 @@ impl Pair {
         [contents(&self.from), contents(&self.into)]
     }
 
-    /// Kills a process in `script` again and again; each time, both spaces are as before, or both as `after`.
+    /// Kills a process in `script` again and again; each time, both spaces are as before, or both as `after`. The kills
+    /// are spread evenly, then dense at the end, and then, unless the script is long, close in on the instruction at which it has happened.
     pub(crate) fn kill_everywhere(&self, script: impl Fn(&Self), after: &[Vec<String>; 2]) {
         let before = self.contents();
         let seen = shared_words(2);
@@ -87,18 +90,55 @@ impl Pair {
         let kills = if thorough() { 10_000 } else { KILLS };
         let whole = || self.experiment().with_kills(kills);
         let end = || self.experiment().with_last(END).with_kills(END_KILLS);
+        let mut instructions = 0;
         for experiment in [&whole as &dyn Fn() -> Experiment, &end] {
             // A run that found a sweep to be due took another path than the ones to be killed, which miss their
             // instruction then: it is recorded again.
             for _ in 0..RECORDINGS_MAX {
                 let summary = experiment().kill_at_every_instruction(&worker, check);
                 eprintln!("{summary:?}");
+                instructions = summary.instructions;
                 if summary.missed * 2 < summary.kills {
                     break;
                 }
             }
         }
+        let befores = || seen[0].load(Ordering::Relaxed);
+        if instructions <= CLOSE_IN_MAX {
+            self.close_in(&worker, instructions, (check, befores));
+        }
         let [before, after] = [0, 1].map(|index: usize| seen[index].load(Ordering::Relaxed));
         assert!(before > 3 && after > 3, "{before} before, {after} after");
+    }
+
+    /// Kills halfway between an instruction after which nothing has happened and one after which all has, until no
+    /// other is between them. What lies between, if the spaces do not change at one moment, is hit whatever its
+    /// length: kills at a stride can pass over it.
+    ///
+    /// `befores` counts the deaths so far after which nothing had happened.
+    fn close_in(
+        &self,
+        worker: &Script<'_, &Self>,
+        instructions: usize,
+        (check, befores): (impl Fn(Death), impl Fn() -> u32),
+    ) {
+        // Counted from the end: what comes before varies with what the spaces have learned.
+        let (mut all, mut nothing) = (0, instructions);
+        let mut missed = 0;
+        while nothing - all > 1 && missed < RECORDINGS_MAX {
+            let halfway = usize::midpoint(all, nothing);
+            let count = befores();
+            let experiment = self.experiment().with_last(halfway).with_kills(1);
+            let summary = experiment.kill_at_every_instruction(worker, &check);
+            if summary.missed > 0 {
+                missed += 1;
+            } else if befores() > count {
+                nothing = halfway;
+            } else {
+                all = halfway;
+            }
+        }
+        eprintln!("it has happened {all} instructions before the end");
+        assert!(missed < RECORDINGS_MAX, "every run takes another path");
     }
 }
