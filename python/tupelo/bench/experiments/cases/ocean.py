@@ -3,7 +3,7 @@
     ("oceanModel", "border", name, iteration, data)
 
 A worker puts its borders into its own space and looks for those of its neighbours in all spaces,
-its own last. Without the iteration in the tuple, a fast worker's border of the next step could be
+its own first. Without the iteration in the tuple, a fast worker's border of the next step could be
 taken for this one's; the name says from whom it is, and to whom.
 """
 
