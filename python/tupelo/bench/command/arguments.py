@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tupelo.bench.command.values import frequencies, minutes, nearest, one_of, positive, whole
+from tupelo.bench.command.values import frequencies, minutes, nearest, one_of, positive, seed
 from tupelo.bench.experiments.everything import EXPERIMENTS
 from tupelo.bench.experiments.workload import KIND_SHARES, OPERATION_SHARES
 from tupelo.bench.harness.budget import FOREVER_S
@@ -82,7 +82,7 @@ def _add_measuring(parser: argparse.ArgumentParser) -> None:
         "--repeats", type=positive("--repeats", 10), metavar="N", help="of each cell (10)"
     )
     parser.add_argument(
-        "--seed", type=whole("--seed", 1), default=1, help="of all random input (1)"
+        "--seed", type=seed, metavar="N", default=1, help="of all random input, 0 or more (1)"
     )
     parser.add_argument(
         "--workload",

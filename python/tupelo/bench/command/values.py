@@ -50,6 +50,15 @@ def whole(option: str, example: int) -> Callable[[str], int]:
     return parsed
 
 
+def seed(text: str) -> int:
+    """A seed: a generator of random numbers takes none below 0."""
+    number = whole("--seed", 1)(text)
+    if number < 0:
+        message = f"must be 0 or more, not {number}: type --seed 0 or more"
+        raise refusal(message)
+    return number
+
+
 def positive(option: str, example: int) -> Callable[[str], int]:
     """An argument that counts something."""
 
