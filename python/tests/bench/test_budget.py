@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from tupelo.bench.backends.base import Peer
+from tupelo.bench.backends.base import Backend, Peer
 from tupelo.bench.harness.budget import FOREVER_S, Budget
 from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.progress import Progress
@@ -345,3 +345,28 @@ def test_every_peer_gets_its_time_and_what_was_spent_is_recorded():
     assert [m.backend for m in run.measures] == ["stone", "pebble"]
     assert set(run.spent_s["e"]) == {"stone", "pebble"}
     assert run.placements["e"][0].startswith("free: all on")
+
+
+class Brick(Backend):
+    """A backend whose server is gone when it is to drop its spaces."""
+
+    name = "brick"
+    title = "a brick"
+    open = None
+
+    def drop(self):
+        raise ConnectionRefusedError
+
+
+def test_what_cleaning_up_says_hides_neither_a_stop_nor_a_failure():
+    def stopped(_stage):
+        raise KeyboardInterrupt
+
+    def wrong(_stage):
+        raise WrongResultError
+
+    with pytest.raises(KeyboardInterrupt):
+        ran(("walls", Brick, [job("one", stopped)]))
+    assert [remark.why for remark in ran(("walls", Brick, [job("one", wrong)])).remarks] == [
+        "wrong result"
+    ]

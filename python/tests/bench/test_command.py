@@ -195,6 +195,7 @@ REFUSED = (  # what is typed, what is wrong with it, what to type instead
     (f"--budget={'9' * 5_000}", "999...' minutes are more than a week", NO_LIMIT),
     ("--repeats=x", "'x' is no whole number", "as in --repeats 10"),
     ("--repeats=0", "must be 1 or more, not 0", "type --repeats 1"),
+    ("--seed=-3", "must be 0 or more, not -3", "type --seed 0"),
     ("--seed=x", "'x' is no whole number", "as in --seed 1"),
     ("--bugdet 3", "unrecognized arguments: --bugdet 3", "did you mean --budget? there are"),
     ("settle", "unrecognized arguments: settle", "one of mem, settle, cases"),
@@ -341,3 +342,25 @@ def test_who_is_told_to_end_leaves_nothing_behind(short_path, peer):
     assert run.returncode == 130
     assert not list(short_path.glob("tupelo-bench-*"))
     assert not [one["name"] for one in ts.spaces() if f"-{run.pid}-" in one["name"]]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_stop_that_reaches_the_whole_group_ends_the_run_without_a_report(short_path, number):
+    out = short_path / "out"
+    command = [*(sys.executable, "-m", "tupelo.bench", "mem", "--quick", "--vs", "mp-manager")]
+    pipe, environment = subprocess.PIPE, os.environ | {"TMPDIR": str(short_path)}
+    with subprocess.Popen(
+        [*command, "--out", out], stdout=pipe, stderr=pipe, text=True, env=environment,
+        start_new_session=True,
+    ) as run:  # fmt: skip
+        while not list(short_path.glob("tupelo-bench-mp-manager-*/manager.sock")):
+            assert run.poll() is None
+        while len(list(short_path.glob("tupelo-bench-*"))) < 2:  # that of its workers
+            assert run.poll() is None
+        os.killpg(run.pid, number)
+        os.killpg(run.pid, number)  # as `timeout` does it
+        output, errors = run.communicate(timeout=60)
+    assert (run.returncode, errors) == (130, "")
+    assert "failed" not in output
+    assert list(out.iterdir()) == []
+    assert not list(short_path.glob("tupelo-bench-*"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from tupelo.bench.command.peers import show_peers
 from tupelo.bench.command.showing import show
 from tupelo.bench.command.writing import require_places, store
 from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
+from tupelo.bench.harness import stopping
 from tupelo.bench.harness.record import BadRecordError, load
 from tupelo.demo.terminal import Terminal
 
@@ -28,8 +28,7 @@ def main() -> int:
     terminal = Terminal(sys.stdout)
     wanted = [e for e in EXPERIMENTS if options.what in ("all", e.name)]
     # Who is told to end takes its servers, workers and spaces with it, as at Ctrl-C.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+    stopping.listen()
     try:
         if options.what == "peers":
             show_peers(terminal)
@@ -49,7 +48,7 @@ def main() -> int:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
         return BROKEN_PIPE
     except (BadRecordError, OSError) as error:
-        return failed(str(error), 1)
+        return INTERRUPTED if stopping.told() else failed(str(error), 1)
     except KeyboardInterrupt:
         return INTERRUPTED
     return 1 if run.failures else 0

@@ -15,6 +15,7 @@ from tupelo.bench.harness import machine
 from tupelo.bench.harness.progress import Progress
 from tupelo.bench.harness.record import Run, load
 from tupelo.bench.harness.runner import Options, Runner
+from tupelo.bench.harness.stopping import deaf, go_on
 
 if TYPE_CHECKING:
     import argparse
@@ -49,7 +50,9 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     peers = chosen(options.vs)
     begin = time.monotonic()
     in_turn = (YARDSTICKS, *wanted, YARDSTICKS_AT_END)
+    deaf()  # before any peer starts a process
     runner.all_of([block for each in in_turn for block in each.blocks(peers, asked)])
+    go_on()
     for experiment in wanted:
         run.measures += experiment.derive(run)
     run.duration_s = round(time.monotonic() - begin, 1)

@@ -10,17 +10,18 @@ import ctypes
 import os
 import signal
 import subprocess
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from tupelo.bench.harness.stopping import ENDINGS, endings_wait
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 GRACE_S = 10.0  # for a server to end when asked; then it is killed
 LINES_MAX = 5  # of a server's log in a message
-ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # by which a run is told to end
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -29,20 +30,6 @@ def die_with_parent(signal_number: int = signal.SIGKILL) -> None:
     """Ask the kernel to send this process a signal when its parent ends."""
     if _LIBC.prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
-
-
-@contextmanager
-def endings_wait() -> Iterator[None]:
-    """Let a signal that ends the run come after the block.
-
-    Python calls functions of its own around a fork, and drops what is raised in them: who was told
-    to end just then went on.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class ServerFailedError(Exception):

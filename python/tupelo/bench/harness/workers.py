@@ -8,25 +8,26 @@ others; what they have not finished by the deadline does not count.
 from __future__ import annotations
 
 import multiprocessing
+import signal
 import sys
-import tempfile
 import time
 import traceback
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tupelo.bench.harness import profiler
 from tupelo.bench.harness.lifetime import die_with_parent
 from tupelo.bench.harness.placement import pin
 from tupelo.bench.harness.profiler import Profiler
+from tupelo.bench.harness.stopping import endings_wait, temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from multiprocessing.process import BaseProcess
     from multiprocessing.synchronize import Barrier
+    from pathlib import Path
 
 GRACE_S = 2.0  # a process that does not end when asked is killed after that
 
@@ -83,9 +84,9 @@ def run(
         WorkerFailedError: one failed. All processes were ended.
         WrongResultError: one found a wrong result. All processes were ended.
     """
-    with tempfile.TemporaryDirectory(prefix="tupelo-bench-") as name, ExitStack() as ending:
-        folder = Path(name)
-        start = CONTEXT.Barrier(len(targets))
+    with temporary_folder("tupelo-bench-") as folder, ExitStack() as ending:
+        with endings_wait():  # half a barrier would leave a semaphore of the system behind
+            start = CONTEXT.Barrier(len(targets))
         running: list[tuple[BaseProcess, Connection]] = []
         ending.callback(_end, running)
         try:
@@ -126,6 +127,7 @@ class Task:
 def _work(report: Connection, start: Barrier, task: Task) -> None:
     """Run in the new process."""
     die_with_parent()
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])  # by which `run` ends it
     try:
         if task.cpus:
             pin(task.cpus)

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tupelo.bench.harness import stopping
 from tupelo.bench.harness.budget import FOREVER_S, Budget, Part
 from tupelo.bench.harness.lifetime import ServerFailedError
 from tupelo.bench.harness.runner.notebook import Notebook
@@ -62,7 +63,9 @@ class Runner:
                 turn.least()
                 turn.more()
         except (ServerFailedError, OSError) as error:
+            stopping.go_on()
             self._notebook.remark(block.experiment, name, {}, "failed", str(error))
+        stopping.go_on()
         spent_s = self.run.spent_s.setdefault(block.experiment, {})
         spent_s[name] = round(spent_s.get(name, 0.0) + time.monotonic() - begin, 1)
         for cell in cells:

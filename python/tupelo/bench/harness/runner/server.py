@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tupelo.bench.harness.placement import Placement, placement
+from tupelo.bench.harness.stopping import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,9 +18,9 @@ if TYPE_CHECKING:
 def started(peer_class: type[Peer], where: Placement | None = None) -> Iterator[Peer]:
     """Start a peer's server for the length of a block, with a data folder of its own."""
     peer = peer_class()
-    with tempfile.TemporaryDirectory(prefix=f"tupelo-bench-{peer.name}-") as folder:
+    with temporary_folder(f"tupelo-bench-{peer.name}-") as folder:
         try:
-            peer.start(Path(folder), (where or placement("free")).server)
+            peer.start(folder, (where or placement("free")).server)
             yield peer
         finally:
             peer.stop()

@@ -8,10 +8,12 @@ listed, and larger sizes of it are not tried.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tupelo.bench.backends.base import Backend
+from tupelo.bench.harness import stopping
 from tupelo.bench.harness.budget import FOREVER_S
 from tupelo.bench.harness.lifetime import ServerFailedError
 from tupelo.bench.harness.parameters import told
@@ -155,13 +157,17 @@ class Turn:
         self.notebook.progress.show(name, len(cell.stages), cell.repeats)
         stage = self._stage(cell, deadline)
         begin = self.part.clock()
+        stopping.go_on()
         try:
             self._once(cell.job, stage)
         except OverBudgetError:
+            stopping.go_on()
             return False
         except WrongResultError as error:
+            stopping.go_on()
             self._take_out(cell, "wrong result", str(error))
         except (WorkerFailedError, ServerFailedError, OSError) as error:
+            stopping.go_on()
             self._take_out(cell, "failed", str(error))
         else:
             cell.longest_s = max(cell.longest_s, self.part.clock() - begin)
@@ -189,8 +195,12 @@ class Turn:
         self.peer.create(job.schema, job.spaces, job.size_bytes)
         try:
             job.once(stage)
-        finally:
-            self.peer.drop()
+        except BaseException:
+            # What went wrong first is what is told: a peer whose server is gone can not drop.
+            with suppress(Exception):
+                self.peer.drop()
+            raise
+        self.peer.drop()
 
     def _take_out(self, cell: Cell, why: Why, text: str) -> None:
         """What went well before does not count either: nobody knows what it was worth."""

@@ -1,0 +1,92 @@
+"""A run that is told to end: by Ctrl-C, a time limit, a closing terminal.
+
+Such a signal often reaches the whole process group. So the processes of the suite do not hear it
+(`deaf`); the first one ends them. There it is raised as `KeyboardInterrupt` once, and noted: what
+goes wrong in cleaning up after it must not pass for a failure of what was measured.
+"""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # by which a run is told to end
+AGAIN_S = 10.0  # `timeout` sends its signal twice, people more often; later ones count again
+
+
+class _Told:
+    """When this process was told to end, on the clock of `time.monotonic`; None if it was not."""
+
+    at: float | None = None
+
+
+def listen() -> None:
+    """From now on end by any of these signals as by Ctrl-C, but for those that are ignored."""
+    for number in ENDINGS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has it, or a shell's `&`
+            signal.signal(number, _end)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    del number, frame
+    now = time.monotonic()
+    if _Told.at is not None and now < _Told.at + AGAIN_S:
+        return  # what cleans up is not disturbed
+    _Told.at = now
+    raise KeyboardInterrupt
+
+
+def told() -> bool:
+    """Whether the run was told to end."""
+    return _Told.at is not None
+
+
+def go_on() -> None:
+    """Go on, unless the run was told to end.
+
+    Raises:
+        KeyboardInterrupt: it was, and something hid that.
+    """
+    if told():
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def endings_wait() -> Iterator[None]:
+    """Let a signal that ends the run come after the block; who is started within is deaf to it.
+
+    Python calls functions of its own around a fork, and drops what is raised in them: who was told
+    to end just then went on.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """Make a folder that is removed after the block, also if the run is told to end meanwhile."""
+    with ExitStack() as ending:
+        with endings_wait():
+            name = ending.enter_context(tempfile.TemporaryDirectory(prefix=prefix))
+        yield Path(name)
+
+
+def deaf() -> None:
+    """Start what starts all processes of the suite, deaf to these signals, and they are, too."""
+    from multiprocessing import forkserver, resource_tracker
+
+    # One after the other: who starts the tracker hears the signals again.
+    for start in (resource_tracker.ensure_running, forkserver.ensure_running):
+        with endings_wait():
+            start()
