@@ -105,23 +105,25 @@ def run(command: list[str], folder: str) -> int:
 
 
 def merge(folder: Path, merged: TextIO) -> tuple[int, int]:
-    """Merge the files of all processes, ordered by time; the numbers of lines, and of torn ones.
+    """Merge the files of all processes, ordered by time; the numbers of operations and torn lines.
 
     They are sorted here, all together: threads of one process read the clock in one order and may
     write in another.
     """
     lines: list[tuple[int, str]] = []
-    torn = 0
+    operations = torn = 0
     for path in sorted(folder.glob("*.jsonl")):
         with path.open(encoding="utf-8", errors="replace") as written:
             for line in written:
                 try:
-                    lines.append((json.loads(line)["time_ns"], line.rstrip("\n")))
+                    event = json.loads(line)
+                    lines.append((event["time_ns"], line.rstrip("\n")))
+                    operations += event.get("verb") != "waits"  # which comes before its operation
                 except (ValueError, KeyError, TypeError):
                     torn += 1
     lines.sort(key=lambda timed: timed[0])
     merged.writelines(f"{line}\n" for _, line in lines)
-    return len(lines), torn
+    return operations, torn
 
 
 if __name__ == "__main__":
