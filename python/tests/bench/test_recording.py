@@ -8,7 +8,6 @@ import sys
 import tupelo as ts
 from tupelo.check import main as check_main
 from tupelo.record import merge
-from tupelo.recording import lines
 
 RECORD = [sys.executable, "-m", "tupelo.record", "--out"]
 CHECK = [sys.executable, "-m", "tupelo.check"]
@@ -571,49 +570,3 @@ def test_who_is_told_to_end_tells_the_command_and_keeps_its_record(tmp_path, shm
         ['"told"', "1"]
     ]
     assert not list(tmp_path.glob("tupelo-record-*"))
-
-
-class Odd(int):
-    """A number that is more than one."""
-
-
-PLAIN = ("tag", 'say "a"', "x" * 64, "x" * 65, "\ud800", 0, -7, 1 << 70, 0.0, -0.0, 1.0, 1e300)
-OTHER = (
-    float("nan"),
-    True,
-    None,
-    b"raw",
-    int,
-    str,
-    float,
-    type(None),
-    bool,
-    ...,
-    Odd(7),
-    [1],
-    (1,),
-)
-
-
-def test_what_most_tuples_are_has_the_words_that_the_long_way_finds(monkeypatch):
-    values = (*PLAIN, *OTHER)
-    fast = [lines.words(("tag", value)) for value in values]
-    assert [lines.words(("tag", value)) for value in values] == fast  # now known by heart
-    monkeypatch.setattr(lines, "_is_plain", lambda _: False)
-    assert [lines.words(("tag", value)) for value in values] == fast
-
-
-COUNTED = """
-import sys
-import tupelo as ts
-with ts.connect(sys.argv[1], fresh=True) as space:
-    for number in range(3):
-        space.put("job", number)
-        space.take("job", int)
-"""
-
-
-def test_a_call_that_may_wait_is_one_operation(tmp_path, shm_url):
-    done, written = lines_of(tmp_path, shm_url, COUNTED)
-    assert len(words(written, "waits", "template")) == 3
-    assert done.stderr.startswith("6 operations are in ")
