@@ -250,6 +250,9 @@ def test_every_experiment_runs_and_its_results_are_right(bench, tmp_path, experi
     assert not record.failures
     assert "tupelo-shm" in {measure.backend for measure in record.of(experiment)}
     assert list((tmp_path / "figures").glob(f"{experiment}-*.svg"))
+    again = bench(experiment, "--record", tmp_path / "run.json", "--save", tmp_path / "again")
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "run.json").read_bytes()
 
 
 @pytest.mark.parametrize("option", ["--out", "--save", "--html"])

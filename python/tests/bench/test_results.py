@@ -173,10 +173,10 @@ def test_the_page_says_what_was_not_measured_and_how_each_is_driven():
             for n in (10, 100)
         ],
     )
-    page = markdown(run, (YARDSTICKS, *EXPERIMENTS), [("A title", "figures/a.svg")])
+    page = markdown(run, (YARDSTICKS, *EXPERIMENTS), [("A title", "figures/a.svg", "A note.")])
     assert "| cases | redis | over budget | 2 | size=10: a repeat takes 9 s |" in page
     assert "a socket \\| a list" in page  # a bar would end the cell
-    assert "![A title](figures/a.svg)" in page
+    assert "![A title](figures/a.svg)\n\nA note.\n" in page
     assert "apart: server on 1, clients on 0" in page
     assert "abacus" in page
 

@@ -53,6 +53,8 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     deaf()  # before any peer starts a process
     runner.all_of([block for each in in_turn for block in each.blocks(peers, asked)])
     go_on()
+    # So it follows from what the record will say, also when it is computed anew from that.
+    run.measures = [measure.rounded() for measure in run.measures]
     for experiment in wanted:
         run.measures += experiment.derive(run)
     run.duration_s = round(time.monotonic() - begin, 1)

@@ -69,6 +69,10 @@ class Measure:
         """The figures of the samples; the confidence interval is that of the repeats."""
         return replace(summary(self.samples), ci95=summary(self.independent).ci95)
 
+    def rounded(self) -> Measure:
+        """The measure as it stands in a record: repeats differ in the second or third digit."""
+        return replace(self, samples=[float(f"{sample:.3e}") for sample in self.samples])
+
     def key(self) -> tuple[Any, ...]:
         """What it has in common with the same measure of another run."""
         return (self.experiment, self.backend, tuple(sorted(self.parameters.items())), self.metric)
@@ -130,13 +134,12 @@ class Run:
         return [remark for remark in self.remarks if remark.why in FAILURES]
 
     def save(self, path: Path) -> None:
-        """Write the record; samples with four digits: repeats differ in the second or third."""
-        raw = asdict(self)
+        """Write the record; samples with four digits."""
+        raw = asdict(replace(self, measures=[measure.rounded() for measure in self.measures]))
         for measure in raw["measures"]:
             for name in ("histogram", "groups", "derived"):
                 if not measure[name]:
                     del measure[name]
-            measure["samples"] = [float(f"{sample:.3e}") for sample in measure["samples"]]
         text = json.dumps({"format": FORMAT, **raw}, separators=(",", ":"))
         path.write_text(text.replace('{"experiment":', '\n{"experiment":') + "\n", encoding="utf-8")
 

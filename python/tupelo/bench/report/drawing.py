@@ -93,7 +93,7 @@ def _place(label: str, number: int) -> int:
 
 
 def _log_scale(axes: Any, unit: str) -> None:
-    """A logarithmic axis that has labels also where it is less than a decade long."""
+    """Label a logarithmic axis, also one of less than a decade, up to what is highest in it."""
     from matplotlib import ticker
 
     axes.set_yscale("log")
@@ -102,7 +102,9 @@ def _log_scale(axes: Any, unit: str) -> None:
         low, high = low / NARROW, high * NARROW
         axes.set_ylim(low, high)
     decades = math.log10(high / low)
-    subs = (1,) if decades > LABELLED_DECADES else (1, 2, 5) if decades > 1 else range(1, 10)
+    # On the shortest with one between 10 and 20: else what is there is above the last label.
+    within = (1, 2, 5) if decades > 1 else (1, 1.5, *range(2, 10))
+    subs = (1,) if decades > LABELLED_DECADES else within
     if unit == "bytes" and decades > 1:  # 1, 4, 16 … KiB
         locator = ticker.LogLocator(base=4, subs=(1,), numticks=12)
     else:

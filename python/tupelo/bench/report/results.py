@@ -46,9 +46,9 @@ comes out as a difference by chance.
 
 
 def markdown(
-    run: Run, experiments: Sequence[Experiment], figures: Sequence[tuple[str, str]]
+    run: Run, experiments: Sequence[Experiment], figures: Sequence[tuple[str, str, str]]
 ) -> str:
-    """The page; `figures` are the titles and the files of those that were drawn."""
+    """The page; `figures` are those that were drawn: title, file, and what is to be known."""
     parts = [HEAD, *_run(run), SIGNS]
     verdicts = targets(run)
     if verdicts.rows:
@@ -63,7 +63,9 @@ def markdown(
     shown = {key for question in asked for key in question.printed}
     parts += _printed(run, experiments, shown)
     parts += ["## Where a peer is faster", _faster(run)]
-    parts += ["## Figures", HOW_DRAWN, *(f"![{title}]({file})" for title, file in figures)]
+    parts += ["## Figures", HOW_DRAWN]
+    for title, file, note in figures:
+        parts += [f"![{title}]({file})", *([note] if note else [])]
     parts += _undrawn(run, experiments)
     parts += ["## Not measured", _not_measured(run), *_absent(run)]
     parts += ["## How each is driven", _driven(run)]

@@ -41,7 +41,11 @@ WORKLOADS = (1_000, 3_000, 6_000, 12_000)
 PRINTED_WORKLOAD = 3_000
 QUICK_WORKLOAD = 100
 NOTE_FRESH = "0: the same clients in a new space."
-NOTE_SHARE = "Of a run without the paper's delays, in proportion to its 1 000 objects of a client."
+NOTE_SHARE = (
+    "Of a run without the paper's delays, in proportion to its 1 000 objects of a client: who is"
+    " done with those sooner has the greater share. Beside a run with the delays, as the printed"
+    " share is, it stands in the table of what aging adds."
+)
 
 
 def workloads(options: Options) -> list[Workload]:
