@@ -1,6 +1,7 @@
 """The budget of a run: who gets how much time, what is left out, and what is repeated."""
 
 import io
+import sys
 
 import pytest
 
@@ -10,6 +11,7 @@ from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.progress import Progress
 from tupelo.bench.harness.record import Run
 from tupelo.bench.harness.runner import Block, Job, Options, Runner, blocks
+from tupelo.bench.harness.runner.notebook import PACKAGES
 from tupelo.bench.harness.runner.turn import Turn
 from tupelo.bench.harness.statistics import can_tell
 from tupelo.bench.harness.workers import OverBudgetError, WrongResultError
@@ -370,3 +372,21 @@ def test_what_cleaning_up_says_hides_neither_a_stop_nor_a_failure():
     assert [remark.why for remark in ran(("walls", Brick, [job("one", wrong)])).remarks] == [
         "wrong result"
     ]
+
+
+class Absent(Stone):
+    """A peer that is not here."""
+
+    how_to_install = f"mvn -f {PACKAGES}/pom.xml"
+
+    @classmethod
+    def missing(cls):
+        return "no stone"
+
+
+def test_who_is_not_installed_is_told_once_with_a_path_that_is_there_and_recorded_without(capsys):
+    run = Run([], "", 1, quick=False, machine={}, versions={})
+    runner = Runner(run, Options(), Progress(Terminal(sys.stdout)))
+    runner.all_of([Block("one", Absent, placement(p), [], 1.0) for p in ("apart", "together")])
+    assert [remark.text for remark in run.remarks] == ["no stone: mvn -f pom.xml"]
+    assert capsys.readouterr().out.count(f"not installed: no stone: mvn -f {PACKAGES}/pom.xml") == 1

@@ -261,7 +261,9 @@ def test_where_nothing_can_be_written_nothing_is_measured(bench, tmp_path, optio
     place = tmp_path / "file" / "below"
     run = bench("mem", "--quick", "--vs", "", option, place)
     assert run.returncode == 1
-    assert str(tmp_path / "file") in run.stderr
+    assert (
+        f"tupelo bench: {option} {place} can not be written (not a directory): name a" in run.stderr
+    )
     assert "Traceback" not in run.stderr
     assert run.stdout == ""  # not even the first line of progress
     assert (tmp_path / "file").read_text() == "in use"
@@ -281,6 +283,22 @@ def test_a_record_with_damaged_members_is_refused(written, tmp_path, change):
     (tmp_path / "run.json").write_text(json.dumps(raw))
     with pytest.raises(BadRecordError, match=r"is not the record of a run"):
         load(tmp_path / "run.json")
+
+
+def test_a_record_that_lacks_something_is_refused_in_words(bench, written, tmp_path):
+    raw = json.loads((written / "run.json").read_text())
+    lacks_unit = {k: v for k, v in raw["measures"][0].items() if k != "unit"}
+    for change, why in (
+        ({"measures": [lacks_unit]}, "a measure lacks unit"),
+        ({"measures": [5]}, "a measure is not what a run writes"),
+        ({"odd": 1}, "the run has an unknown odd"),
+    ):
+        (tmp_path / "run.json").write_text(json.dumps(raw | change))
+        with pytest.raises(BadRecordError, match=why):
+            load(tmp_path / "run.json")
+    other = bench("sort", "--record", written / "run.json")
+    assert other.returncode == 1
+    assert "has no measure of sort: it is of mem" in other.stderr
 
 
 @pytest.mark.parametrize("name", ["machine", "versions", "begin", "notes"])

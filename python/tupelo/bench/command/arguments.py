@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 EXAMPLES = """examples:
-  tupelo bench mem --quick                  seconds; to see what there is
+  tupelo bench mem --quick                  a minute or two; to see what there is
   tupelo bench mem --vs redis,sqlite        beside some peers only
   tupelo bench all --out results            everything, with figures and a page
   tupelo bench rpc --compare old/run.json   what changed since an earlier run
@@ -74,7 +74,11 @@ def arguments() -> argparse.ArgumentParser:
 
 def _add_measuring(parser: argparse.ArgumentParser) -> None:
     """What is measured, how often, and how long it may take."""
-    parser.add_argument("--quick", action="store_true", help="small sizes, in seconds")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"small sizes, in a minute or two; at most {QUICK_MINUTES} minutes",
+    )
     parser.add_argument(
         "--vs", metavar="NAMES", help="only these peers, as in mp,redis; '' for none"
     )

@@ -13,7 +13,7 @@ from tupelo.bench.experiments.everything import YARDSTICKS, YARDSTICKS_AT_END
 from tupelo.bench.experiments.workload import recorded
 from tupelo.bench.harness import machine
 from tupelo.bench.harness.progress import Progress
-from tupelo.bench.harness.record import Run, load
+from tupelo.bench.harness.record import BadRecordError, Run, load
 from tupelo.bench.harness.runner import Options, Runner
 from tupelo.bench.harness.stopping import deaf, go_on
 
@@ -64,6 +64,12 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
 def again(path: Path, wanted: Sequence[Experiment]) -> Run:
     """The record of an earlier run; what follows from its measures is computed anew."""
     run = load(path)
+    there = [measure.experiment for measure in run.measures]
+    if not any(experiment.name in there for experiment in wanted):
+        of = ", ".join(dict.fromkeys(name for name in there if name != YARDSTICKS.name))
+        names = " and ".join(experiment.name for experiment in wanted)
+        message = f"{path} has no measure of {names}: it is of {of or 'nothing'}"
+        raise BadRecordError(message)
     run.measures = [
         *(measure for measure in run.measures if not measure.derived),
         *(measure for experiment in wanted for measure in experiment.derive(run)),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from tupelo.bench.report.units import quantity
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterator
 
     from tupelo.bench.experiments.base import Experiment
     from tupelo.bench.harness.record import Run
@@ -27,15 +28,30 @@ def require_places(options: argparse.Namespace) -> None:
         OSError: it can not; with the name of the place.
     """
     if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=options.out):
-            pass
-    for path in (options.save, options.html):
-        if path is not None and path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, "a folder: name a file", str(path))
-        if path is not None:
-            with tempfile.TemporaryFile(dir=path.parent):
+        with _named("--out", options.out):
+            options.out.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=options.out):
                 pass
+    for option, path in (("--save", options.save), ("--html", options.html)):
+        if path is not None and path.is_dir():
+            message = f"{option} {path} is a folder: name a file in it"
+            raise IsADirectoryError(message)
+        if path is not None:
+            with _named(option, path), tempfile.TemporaryFile(dir=path.parent):
+                pass
+
+
+@contextmanager
+def _named(option: str, path: Path) -> Iterator[None]:
+    """Say of what can not be written by which option it was asked for, and what to type."""
+    try:
+        yield
+    except OSError as error:
+        what = "folder that can" if option == "--out" else "file in a folder that can"
+        message = (
+            f"{option} {path} can not be written ({str(error.strerror).lower()}): name a {what}"
+        )
+        raise OSError(message) from error
 
 
 def store(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -154,12 +154,24 @@ def _require(holds: bool, what: str) -> None:  # noqa: FBT001 - an assertion
         raise ValueError(message)
 
 
+def _require_members(kind: type[Any], raw: Any, what: str) -> None:
+    _require(isinstance(raw, dict), what)
+    members = fields(kind)
+    known = {member.name for member in members}
+    needed = {m.name for m in members if m.default is MISSING and m.default_factory is MISSING}
+    for names, fault in ((needed - set(raw), "lacks"), (set(raw) - known, "has an unknown")):
+        if names:
+            message = f"{what} {fault} {', '.join(sorted(names))}"
+            raise ValueError(message)
+
+
 def _run(raw: dict[str, Any]) -> Run:
     """A run, with members as it writes them.
 
     Raises:
         ValueError: one is not.
     """
+    _require_members(Run, raw, "the run")
     run = Run(**raw)
     _require(isinstance(run.machine, dict) and isinstance(run.versions, dict), "its machine")
     _require(isinstance(run.begin, str) and isinstance(run.command, list), "its beginning")
@@ -173,6 +185,7 @@ def _measure(raw: dict[str, Any]) -> Measure:
     Raises:
         ValueError: one is not.
     """
+    _require_members(Measure, raw, "a measure")
     measure = Measure(**raw)
     words = (measure.experiment, measure.backend, measure.metric, measure.unit)
     what = f"the measure {words}"
@@ -195,6 +208,7 @@ def _remark(raw: dict[str, Any]) -> Remark:
     Raises:
         ValueError: it is none.
     """
+    _require_members(Remark, raw, "a remark")
     remark = Remark(**raw)
     what = f"the remark on {remark.backend!r}"
     _require(isinstance(remark.parameters, dict) and remark.why in get_args(Why), what)
@@ -210,6 +224,8 @@ def load(path: Path) -> Run:
     """
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
+        for name in ("format", "measures", "remarks"):
+            _require(isinstance(raw, dict) and name in raw, f"a file without {name}")
         if raw.pop("format") != FORMAT:
             message = f"{path} is of another version of the suite: its format is not {FORMAT}"
             raise BadRecordError(message)
@@ -217,5 +233,5 @@ def load(path: Path) -> Run:
         raw["remarks"] = [_remark(remark) for remark in raw["remarks"]]
         return _run(raw)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        message = f"{path} is not the record of a run: {error!r}"
+        message = f"{path} is not the record of a run: {error}"
         raise BadRecordError(message) from error

@@ -56,7 +56,11 @@ class Notebook:
         self, experiment: str, backend: str, parameters: Parameters, why: Why, text: str
     ) -> None:
         """Record why a cell has no measure, and show it."""
-        # A record is published: where this package lies on a disk is nobody's business.
-        text = text.replace(f"{PACKAGES}/", "")
-        self.run.remarks.append(Remark(experiment, backend, parameters, why, text))
+        # A record is published: where this package lies on a disk is nobody's business. Who sees
+        # the line needs to know.
+        kept = text.replace(f"{PACKAGES}/", "")
+        remark = Remark(experiment, backend, parameters, why, kept)
+        if why == "not installed" and remark in self.run.remarks:
+            return  # of a second block of the same peer
+        self.run.remarks.append(remark)
         self.progress.line(f"  {experiment}, {backend} {told(parameters)}: {why}: {text}")
