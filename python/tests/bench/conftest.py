@@ -15,7 +15,8 @@ def bench():
 
     def run(*words):
         # However slow the machine is, a test sees every cell.
-        limit = () if "--budget" in words else ("--budget", "none")
+        measures = not {"--budget", "--record", "peers"} & set(map(str, words))
+        limit = ("--budget", "none") if measures else ()
         command = [sys.executable, "-m", "tupelo.bench", *map(str, words), *limit]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as child:

@@ -385,3 +385,16 @@ def test_a_stop_that_reaches_the_whole_group_ends_the_run_without_a_report(short
     assert "failed" not in output
     assert list(out.iterdir()) == []
     assert not list(short_path.glob("tupelo-bench-*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("peers", "--out", "x"), "--out: peers only lists the peers"),
+        (("mem", "--record", "x", "--quick", "--seed", "2"), "--quick, --seed: with --record"),
+    ],
+)
+def test_an_option_that_would_say_nothing_is_refused(bench, words, why):
+    run = bench(*words)
+    assert run.returncode == 2
+    assert why in run.stderr

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tupelo.bench.backends.registry import UnknownPeerError
-from tupelo.bench.command.arguments import arguments
+from tupelo.bench.command.arguments import arguments, pointless
 from tupelo.bench.command.measuring import again, measure
 from tupelo.bench.command.peers import show_peers
 from tupelo.bench.command.showing import show
@@ -24,7 +24,10 @@ BROKEN_PIPE = 141  # what a shell reports for one
 
 def main() -> int:
     """Run what was asked for; returns the exit code: 1 if a result was wrong or a part failed."""
-    options = arguments().parse_args()
+    parser = arguments()
+    options = parser.parse_args()
+    if why := pointless(options, parser):
+        parser.error(why)
     terminal = Terminal(sys.stdout)
     wanted = [e for e in EXPERIMENTS if options.what in ("all", e.name)]
     # Who is told to end takes its servers, workers and spaces with it, as at Ctrl-C.

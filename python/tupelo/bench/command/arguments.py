@@ -13,6 +13,7 @@ from tupelo.bench.experiments.workload import KIND_SHARES, OPERATION_SHARES
 from tupelo.bench.harness.budget import FOREVER_S
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import NoReturn
 
 EXAMPLES = """examples:
@@ -137,6 +138,24 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the record of an earlier run: show what changed",
     )
+
+
+MEASURING = ("quick", "vs", "repeats", "seed", "workload", "budget", "operations", "entries")
+RESULTS = ("record", "out", "save", "html", "compare")
+
+
+def pointless(options: argparse.Namespace, parser: argparse.ArgumentParser) -> str | None:
+    """Which options would say nothing beside the others; None if all say something."""
+
+    def given(names: Sequence[str]) -> str:
+        typed = [name for name in names if getattr(options, name) != parser.get_default(name)]
+        return ", ".join(f"--{name}" for name in typed)
+
+    if options.what == "peers" and (found := given((*MEASURING, *RESULTS))):
+        return f"{found}: peers only lists the peers: leave it out, or ask for an experiment"
+    if options.record and (found := given(MEASURING)):
+        return f"{found}: with --record nothing is measured: leave it out, or --record"
+    return None
 
 
 def budget_s(options: argparse.Namespace) -> float | None:
