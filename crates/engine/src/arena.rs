@@ -85,12 +85,12 @@ pub(crate) fn take(section: &mut Section<'_>, layout: &Layout, count: u32) -> Re
     take_below(layout.extents_max, section, layout, count)
 }
 
-/// As [`take`], for a log: also from those that only logs may have.
+/// As [`take`], also from those beyond the limit of the space: for what serves callers who make room.
 ///
 /// # Errors
 ///
 /// As [`take`].
-pub(crate) fn take_for_log(
+pub(crate) fn take_beyond(
     section: &mut Section<'_>,
     layout: &Layout,
     count: u32,
@@ -99,7 +99,11 @@ pub(crate) fn take_for_log(
 }
 
 /// As [`take`], of the first `end` extents.
-fn take_below(
+///
+/// # Errors
+///
+/// As [`take`].
+pub(crate) fn take_below(
     end: u32,
     section: &mut Section<'_>,
     layout: &Layout,
@@ -245,7 +249,9 @@ impl Engine {
         }
         // In chunks if there is room, else what is needed; a large arena by a part of itself, so that a long
         // section begins again only a few times.
-        let part = (committed / GROWTH).min(GROWTH_EXTENTS_MAX);
+        // Beyond the limit no more than is needed.
+        let is_beyond = end > layout.extents_max;
+        let part = if is_beyond { 0 } else { (committed / GROWTH).min(GROWTH_EXTENTS_MAX) };
         let extents = missing.max(part).next_multiple_of(CHUNK_EXTENTS).min(left);
         let extents = self.commit_extents(committed, extents).or_else(|error| {
             if missing == extents { Err(error) } else { self.commit_extents(committed, missing) }

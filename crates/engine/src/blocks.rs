@@ -5,6 +5,10 @@
 //! A stripe lists, per class, the extents that have room; an extent that becomes empty goes back to the
 //! arena unless it is the only one of its list. What is larger than half an extent gets whole extents.
 //!
+//! Each size is there twice: for tuples, within the limit of the space, and for what serves callers who take from it
+//! (claims, transactions, waits), in extents of its own, which may lie *beyond* the limit: a full space could never be
+//! emptied by them otherwise. What is not for tuples is as much as they hold, so that needs no limit.
+//!
 //! In front of that stands, for the smallest tuples, one *spare* block per class: the last one that was
 //! freed, for the next put. Its extent counts it as in use, so it comes and goes by one logged word.
 //!
@@ -16,23 +20,35 @@ use tupelo_shm::{GRANULE, Section, Span, Store, View};
 
 use crate::arena::{self, BLOCKS, BUMP, Entry, FREE_LIST, KIND, LIVE, NEXT, OWNER, PREVIOUS, RUN};
 use crate::error::Error;
+use crate::extension::EXTENSION_BYTES;
 use crate::layout::{EXTENT_BYTES, EXTENT_GRANULES, Layout};
 use crate::record;
 use crate::step;
-use crate::stripe::{PARTIAL, SPARES, SPARES_COUNT, Stripe};
+use crate::stripe::{PARTIAL, PARTIAL_BEYOND, SPARE_BEYOND, SPARES, SPARES_COUNT, Stripe};
 
-/// Sizes of the classes, in granules.
-const CLASSES: [u16; 28] = [
+/// Sizes of blocks, in granules.
+const SIZES: [u16; 28] = [
     1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160,
     192, 256, 512,
 ];
-/// How many lists of extents a stripe has.
-pub(crate) const CLASSES_COUNT: usize = CLASSES.len();
+pub(crate) const SIZES_COUNT: usize = SIZES.len();
+/// How many lists of extents a stripe has: those of tuples, and then those that may lie beyond the limit.
+pub(crate) const CLASSES_COUNT: usize = 2 * SIZES_COUNT;
+/// Sizes of the classes, in granules.
+const CLASSES: [u16; CLASSES_COUNT] = {
+    let mut classes = [0; CLASSES_COUNT];
+    let mut class = 0;
+    while class < CLASSES_COUNT {
+        classes[class] = SIZES[class % SIZES_COUNT];
+        class += 1;
+    }
+    classes
+};
 
 /// Largest block that is cut from an extent; beyond it, whole extents.
-pub(crate) const BLOCK_BYTES_MAX: usize = CLASSES[CLASSES.len() - 1] as usize * GRANULE;
+pub(crate) const BLOCK_BYTES_MAX: usize = SIZES[SIZES_COUNT - 1] as usize * GRANULE;
 
-/// The class for blocks of this many granules, by table up to 16.
+/// The class of tuples for blocks of this many granules, by table up to 16.
 #[inline]
 fn class_for(granules: usize) -> usize {
     const SMALL: [usize; 17] = {
@@ -50,7 +66,7 @@ fn class_for(granules: usize) -> usize {
     if granules <= 16 {
         SMALL[granules]
     } else {
-        CLASSES.partition_point(|size| (*size as usize) < granules)
+        SIZES.partition_point(|size| (*size as usize) < granules)
     }
 }
 
@@ -63,12 +79,30 @@ pub(crate) fn class_granules(class: usize) -> u32 {
 /// The class of the first spare: two granules, the smallest record.
 const SPARES_CLASS: usize = 1;
 
+/// The class of extensions beyond the limit.
+const EXTENSION_CLASS: usize = SIZES_COUNT + EXTENSION_BYTES / GRANULE - 1;
+const _: () = assert!(CLASSES[EXTENSION_CLASS] as usize * GRANULE == EXTENSION_BYTES);
+
 /// The word of the stripe that holds the spare block of `class`, 0 if there is none; `None` if the class has
 /// no spare.
 #[inline(always)]
 fn spare(class: usize) -> Option<usize> {
     let number = class.wrapping_sub(SPARES_CLASS);
-    if number < SPARES_COUNT { Some(SPARES + 4 * number) } else { None }
+    match class {
+        _ if number < SPARES_COUNT => Some(SPARES + 4 * number),
+        EXTENSION_CLASS => Some(SPARE_BEYOND),
+        _ => None,
+    }
+}
+
+/// The word of the stripe with the list of extents for blocks of `class` that have room.
+#[inline(always)]
+pub(crate) fn list_of(class: usize) -> usize {
+    if class < SIZES_COUNT {
+        PARTIAL + 4 * class
+    } else {
+        PARTIAL_BEYOND + 4 * (class - SIZES_COUNT)
+    }
 }
 
 /// The spare blocks of a stripe: the word that holds it, its class, the block.
@@ -161,9 +195,48 @@ pub(crate) fn allocate<'m>(
     bytes: usize,
 ) -> Result<u32, Error> {
     if bytes > BLOCK_BYTES_MAX {
-        return allocate_run(section, layout, stripe, bytes);
+        return allocate_run(section, stripe, bytes, (layout, layout.extents_max));
     }
-    let class = class_for(bytes.div_ceil(GRANULE));
+    allocate_of(section, layout, stripe, class_for(bytes.div_ceil(GRANULE)))
+}
+
+/// As [`allocate`], perhaps beyond the limit of the space, for what serves a caller.
+///
+/// # Errors
+///
+/// As [`allocate`].
+#[inline(always)]
+pub(crate) fn allocate_beyond<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    bytes: usize,
+) -> Result<u32, Error> {
+    if bytes > BLOCK_BYTES_MAX {
+        return allocate_run(section, stripe, bytes, (layout, layout.extents_all));
+    }
+    let class = SIZES_COUNT + class_for(bytes.div_ceil(GRANULE));
+    allocate_of(section, layout, stripe, class)
+}
+
+/// As [`allocate_beyond`], of an extension. A function of its own, so that it is compiled once.
+#[inline(never)]
+pub(crate) fn allocate_extension_beyond<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+) -> Result<u32, Error> {
+    allocate_of(section, layout, stripe, EXTENSION_CLASS)
+}
+
+/// Allocates a block of `class`.
+#[inline(always)]
+fn allocate_of<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    class: usize,
+) -> Result<u32, Error> {
     if let Some(at) = spare(class) {
         let block = stripe.page().load(at);
         if block != 0 {
@@ -183,8 +256,7 @@ fn allocate_in_extent<'m>(
     stripe: Stripe<'m>,
     class: usize,
 ) -> Result<u32, Error> {
-    let list = PARTIAL + 4 * class;
-    let mut number = stripe.page().load(list);
+    let mut number = stripe.page().load(list_of(class));
     if number == 0 {
         number = add_extent(section, layout, stripe, class)?;
     }
@@ -228,7 +300,8 @@ fn add_extent<'m>(
     stripe: Stripe<'m>,
     class: usize,
 ) -> Result<u32, Error> {
-    let index = arena::take(section, layout, 1)?;
+    let end = if class < SIZES_COUNT { layout.extents_max } else { layout.extents_all };
+    let index = arena::take_below(end, section, layout, 1)?;
     let entry = arena::entry(section.view(), layout, index);
     // A free extent's entry means nothing: no log (R2).
     entry.init(KIND, BLOCKS | u32::try_from(class).unwrap_or(0) << 8);
@@ -238,7 +311,7 @@ fn add_extent<'m>(
     entry.init(BUMP, 0);
     entry.init(PREVIOUS, 0);
     entry.init(NEXT, 0);
-    section.set(stripe.page(), PARTIAL + 4 * class, index + 1);
+    section.set(stripe.page(), list_of(class), index + 1);
     Ok(index + 1)
 }
 
@@ -250,7 +323,7 @@ fn list<'m>(
     number: u32,
     class: usize,
 ) {
-    let at = PARTIAL + 4 * class;
+    let at = list_of(class);
     let first = stripe.page().load(at);
     let entry = arena::entry(section.view(), layout, number - 1);
     section.set(entry, PREVIOUS, 0);
@@ -273,7 +346,7 @@ fn unlist<'m>(
     let entry = arena::entry(section.view(), layout, number - 1);
     let (previous, next) = (entry.load(PREVIOUS), entry.load(NEXT));
     if previous == 0 {
-        section.set(stripe.page(), PARTIAL + 4 * class, next);
+        section.set(stripe.page(), list_of(class), next);
     } else {
         let other = arena::entry(section.view(), layout, previous - 1);
         section.set(other, NEXT, next);
@@ -442,17 +515,17 @@ pub(crate) fn begins_at<'m>(
     }
 }
 
-/// Allocates whole extents for one large block.
+/// Allocates whole extents for one large block, of the first `end`.
 #[cold]
 #[inline(never)]
 fn allocate_run<'m>(
     section: &mut Section<'m>,
-    layout: &Layout,
     stripe: Stripe<'m>,
     bytes: usize,
+    (layout, end): (&Layout, u32),
 ) -> Result<u32, Error> {
     let count = u32::try_from(bytes.div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
-    let first = arena::take(section, layout, count)?;
+    let first = arena::take_below(end, section, layout, count)?;
     arena::mark_run(section, layout, first, count, stripe.scope());
     Ok(layout.extent_granule(first))
 }
@@ -466,8 +539,8 @@ pub(crate) fn free_empty<'m>(
 ) -> Result<u32, Error> {
     let mut freed = free_spares(section, layout, stripe)?;
     for class in 0..CLASSES_COUNT {
-        let mut number = stripe.page().load(PARTIAL + 4 * class);
-        for _ in 0..layout.extents_max {
+        let mut number = stripe.page().load(list_of(class));
+        for _ in 0..layout.extents_all {
             if number == 0 {
                 break;
             }

@@ -91,24 +91,33 @@ pub(crate) fn ensure<'m>(
     stripe: Stripe<'m>,
     header: Header<'m>,
 ) -> Result<Extension<'m>, Error> {
-    match of(section.view(), header) {
-        Some(extension) => Ok(extension),
-        None => add(section, layout, stripe, header),
+    if let Some(extension) = of(section.view(), header) {
+        return Ok(extension);
     }
+    let block = blocks::allocate(section, layout, stripe, EXTENSION_BYTES)?;
+    Ok(add(section, header, block))
 }
 
-#[inline(never)]
-fn add<'m>(
+/// As [`ensure`], for who takes the record, or reads it in a transaction: in a full space, too.
+#[inline]
+pub(crate) fn ensure_beyond<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
     stripe: Stripe<'m>,
     header: Header<'m>,
 ) -> Result<Extension<'m>, Error> {
-    let block = blocks::allocate(section, layout, stripe, EXTENSION_BYTES)?;
+    if let Some(extension) = of(section.view(), header) {
+        return Ok(extension);
+    }
+    let block = blocks::allocate_extension_beyond(section, layout, stripe)?;
+    Ok(add(section, header, block))
+}
+
+fn add<'m>(section: &mut Section<'m>, header: Header<'m>, block: u32) -> Extension<'m> {
     let extension: Extension<'m> = section.view().at(block);
     clear(extension);
     section.set(header, EXTENSION, block);
-    Ok(extension)
+    extension
 }
 
 /// Bytes of a block for a record of `bytes` bytes and its extension.

@@ -167,8 +167,8 @@ pub(crate) const fn extent_entry(index: u32) -> usize {
 pub(crate) struct Layout {
     /// Extents that tuples can have.
     pub(crate) extents_max: u32,
-    /// Extents that the arena can have: those beyond [`Layout::extents_max`] are for long undo logs, so that what
-    /// empties a full space finds room to note what it does.
+    /// Extents that the arena can have: those beyond [`Layout::extents_max`] are for what serves who empties a full
+    /// space: long undo logs, and the blocks of claims, transactions and waiting calls ([`crate::blocks`]).
     pub(crate) extents_all: u32,
     /// Offset of the arena.
     pub(crate) arena: usize,

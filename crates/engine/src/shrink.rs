@@ -39,7 +39,7 @@ impl Engine {
         let idle = tail.min(line.load(IDLE));
         line.init(IDLE, tail);
         let reserve = CHUNK_EXTENTS.max((committed - tail) / RESERVE);
-        // Nothing is kept of what only logs may use.
+        // Nothing is kept of what tuples may not use.
         let over = committed.saturating_sub(self.layout.extents_max).min(idle);
         let goes = idle.saturating_sub(reserve).max(over).min(STEP_EXTENTS);
         let goes = goes / CHUNK_EXTENTS * CHUNK_EXTENTS;

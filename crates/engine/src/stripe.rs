@@ -10,11 +10,12 @@
 //! | 320 | masks of the waiters |
 //! | 384 | what templates asked for without finding an index |
 //! | 640 | the indexes |
+//! | 1664 | extents with room beyond the limit, per size class; a spare block there |
 
 use tupelo_shm::{GRANULE, Section, Span, View};
 
 use crate::Engine;
-use crate::blocks::CLASSES_COUNT;
+use crate::blocks::SIZES_COUNT;
 use crate::error::Error;
 use crate::layout::{self, STRIPE_BYTES};
 use crate::timers;
@@ -94,10 +95,15 @@ pub(crate) const INDEXES: usize = 640;
 pub(crate) const INDEXES_MAX: usize = 8;
 pub(crate) const INDEX_BYTES: usize = 128;
 
-const _: () = assert!(PARTIAL + 4 * CLASSES_COUNT <= SPARES);
+/// As [`PARTIAL`], of blocks that may lie beyond the limit of the space ([`crate::blocks`]).
+pub(crate) const PARTIAL_BEYOND: usize = INDEXES + INDEXES_MAX * INDEX_BYTES;
+/// A spare block of those for an extension, 0 if there is none.
+pub(crate) const SPARE_BEYOND: usize = PARTIAL_BEYOND + 4 * SIZES_COUNT;
+
+const _: () = assert!(PARTIAL + 4 * SIZES_COUNT <= SPARES);
 const _: () = assert!(SPARES + 4 * SPARES_COUNT <= WAITER_MASKS);
 const _: () = assert!(STATISTICS + STATISTICS_MAX * STATISTICS_BYTES <= INDEXES);
-const _: () = assert!(INDEXES + INDEXES_MAX * INDEX_BYTES <= STRIPE_BYTES);
+const _: () = assert!(SPARE_BEYOND + 4 <= STRIPE_BYTES);
 
 /// A stripe, as a window on its page.
 #[derive(Clone, Copy)]

@@ -279,7 +279,7 @@ impl Engine {
         let extents = entries.div_ceil(LOG_ENTRIES_PER_EXTENT);
         self.retry(|| {
             let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
-            let first = arena::take_for_log(&mut section, &self.layout, extents)?;
+            let first = arena::take_beyond(&mut section, &self.layout, extents)?;
             arena::mark_run(&section, &self.layout, first, extents, head::ARENA_SCOPE);
             let slot = section.thread().slot();
             let run = (self.layout.extent_granule(first), extents as usize * EXTENT_BYTES);

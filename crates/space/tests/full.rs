@@ -3,8 +3,11 @@
 
 mod common;
 
+use std::thread;
+use std::time::Duration;
+
 use common::{ENGINES, Temporary, keep};
-use tupelo::{ConnectOptions, Error, Kind, Order, Space, fields, template};
+use tupelo::{ClaimTerms, ConnectOptions, Error, Kind, Order, Space, fields, template};
 use tupelo_model::Limits;
 
 /// The smallest arena.
@@ -101,5 +104,78 @@ fn what_long_logs_needed_is_no_room_for_tuples_b1() {
             fill(space, 0);
             assert!(space.stat().unwrap().bytes_used <= SIZE_BYTES);
         }
+    }
+}
+
+const TERMS: ClaimTerms = ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: None };
+
+#[test]
+fn who_claims_waits_or_has_a_transaction_is_served_in_a_full_space_b1() {
+    for engine in ENGINES {
+        let (temporary, count) = full(engine);
+        let space = &temporary.space;
+        let all = [template![Kind::Int, Kind::Int]];
+        let claim = || space.try_claim(&all, Order::Fifo, &TERMS, keep).unwrap().unwrap().0;
+        claim().abort("later").unwrap();
+        let two = [claim(), claim()];
+        let short = Some(Duration::from_millis(1));
+        let waited = space.take(&[template![-1_i64, Kind::Int]], Order::Fifo, short, keep);
+        assert!(matches!(waited, Err(Error::Timeout { .. })), "{waited:?}");
+        let transaction = space.transaction(&[], TERMS.ttl).unwrap();
+        assert!(transaction.at(0).try_read(&all, Order::Fifo, keep).unwrap().is_some());
+        assert!(transaction.at(0).try_take(&all, Order::Fifo, keep).unwrap().is_some());
+        transaction.commit().unwrap();
+        for claim in two {
+            claim.done().unwrap();
+        }
+        assert_eq!(space.count(&[template![_, _]]).unwrap(), count - 3);
+    }
+}
+
+#[test]
+fn a_claim_ends_in_a_full_space_also_where_somebody_waits_to_read_the_tuple_k2() {
+    for engine in ENGINES {
+        let (temporary, _) = full(engine);
+        let space = &temporary.space;
+        let (claim, _) = space
+            .try_claim(&[template![7_i64, Kind::Int]], Order::Fifo, &TERMS, keep)
+            .unwrap()
+            .unwrap();
+        thread::scope(|scope| {
+            let reader = temporary.connect_again();
+            let waiting = scope.spawn(move || {
+                reader.read(&[template![7_i64, Kind::Int]], Order::Fifo, None, keep)
+            });
+            while space.stat().unwrap().waiters == 0 {
+                thread::yield_now();
+            }
+            claim.abort("later").unwrap();
+            waiting.join().unwrap().unwrap();
+        });
+        assert!(
+            space.try_take(&[template![7_i64, Kind::Int]], Order::Fifo, keep).unwrap().is_some()
+        );
+    }
+}
+
+#[test]
+fn what_claims_need_is_no_room_for_tuples_b1() {
+    for engine in ENGINES {
+        let options = ConnectOptions { size_bytes: SIZE_BYTES, ..ConnectOptions::default() };
+        let temporary = Temporary::with(engine, &options);
+        let space = &temporary.space;
+        // As large as what a claim needs.
+        let text = "x".repeat(80);
+        let put = |number: i64| space.put(&fields![number, text.as_str()]);
+        while put(0).is_ok() {}
+        let count = space.count(&[template![_, _]]).unwrap();
+        for _ in 0..100 {
+            let all = [template![Kind::Int, Kind::Str]];
+            let (held, _) = space.try_claim(&all, Order::Fifo, &TERMS, keep).unwrap().unwrap();
+            assert!(matches!(put(1), Err(Error::SpaceFull { .. })));
+            held.done().unwrap();
+            put(1).unwrap();
+        }
+        assert_eq!(space.count(&[template![_, _]]).unwrap(), count);
     }
 }

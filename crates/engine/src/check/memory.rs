@@ -8,7 +8,7 @@ use crate::blocks::{self, CLASSES_COUNT};
 use crate::error::Error;
 use crate::layout::{EXTENT_GRANULES, head};
 use crate::record;
-use crate::stripe::{self, PARTIAL, Stripe};
+use crate::stripe::{self, Stripe};
 
 /// Every block that is in use, and who was found to use it.
 pub(super) struct Blocks {
@@ -224,7 +224,7 @@ fn check_list(
     with_room: &mut BTreeMap<u32, (u32, usize)>,
 ) -> Result<(), Error> {
     let stripe = Stripe::of_shape(check.view, shape);
-    let (mut previous, mut number) = (0, stripe.page().load(PARTIAL + 4 * class));
+    let (mut previous, mut number) = (0, stripe.page().load(blocks::list_of(class)));
     while number != 0 {
         let found = with_room.remove(&(number - 1));
         require(found == Some((stripe.scope(), class)), || {

@@ -181,7 +181,7 @@ impl Engine {
         end_ms: u64,
     ) -> Result<(u64, Extension<'m>), Error> {
         let Record { reference, header } = record;
-        let extension = extension::ensure(section, &self.layout, stripe, header)?;
+        let extension = extension::ensure_beyond(section, &self.layout, stripe, header)?;
         let counter = space_line(section.view()).double(NEXT_FENCE);
         let fence = counter.fetch_add(1, Ordering::Relaxed) + 1;
         // Meaningless until the record is listed (R2).

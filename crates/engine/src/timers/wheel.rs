@@ -97,7 +97,7 @@ fn begin<'m>(
     stripe: Stripe<'m>,
     now_ms: impl FnOnce() -> u64,
 ) -> Result<Wheel<'m>, Error> {
-    let block = blocks::allocate(section, layout, stripe, WHEEL_BYTES)?;
+    let block = blocks::allocate_beyond(section, layout, stripe, WHEEL_BYTES)?;
     let wheel: Wheel<'m> = section.view().at(block);
     wheel.init64(TIME, now_ms());
     (IN_USE..WHEEL_BYTES).step_by(8).for_each(|word| wheel.init64(word, 0));

@@ -108,11 +108,11 @@ impl Engine {
         term: Term,
     ) -> Result<Lock, Error> {
         let Record { reference, header } = record;
-        let extension = extension::ensure(section, &self.layout, stripe, header)?;
+        let extension = extension::ensure_beyond(section, &self.layout, stripe, header)?;
         section.add(extension, LOCKS, 1);
         section.set(header, SHAPE, header.load(SHAPE) | READ_MARK);
         let bytes = HEADER_BYTES + IMAGE_LEN as usize;
-        let block = blocks::allocate(section, &self.layout, stripe, bytes)?;
+        let block = blocks::allocate_beyond(section, &self.layout, stripe, bytes)?;
         let lock = record::at(section.view(), block);
         let (shape, _) = record::shape_of(header);
         let sequence = header.load64(SEQUENCE);

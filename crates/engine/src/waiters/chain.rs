@@ -344,7 +344,7 @@ impl Engine {
     }
 
     fn new_table<'m>(&self, section: &mut Section<'m>, stripe: Stripe<'m>) -> Result<u32, Error> {
-        let block = blocks::allocate(section, &self.layout, stripe, 4 * CHAINS as usize)?;
+        let block = blocks::allocate_beyond(section, &self.layout, stripe, 4 * CHAINS as usize)?;
         let table: Span<'m, { 4 * CHAINS as usize }> = section.view().at(block);
         for word in
             (0..4 * CHAINS as usize).step_by(4).filter(|word| *word != crate::record::FREE_NEXT)

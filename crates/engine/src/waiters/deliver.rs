@@ -327,7 +327,7 @@ impl Engine {
     ) -> Result<u32, Error> {
         let header = record::header(section.view(), reference);
         let bytes = record::HEADER_BYTES + record::image_bytes(header);
-        let copy = blocks::allocate(section, &self.layout, stripe, bytes)?;
+        let copy = blocks::allocate_beyond(section, &self.layout, stripe, bytes)?;
         let target = record::header(section.view(), copy);
         target.init(IMAGE_BYTES, header.load(IMAGE_BYTES));
         target.init(SHAPE, header.load(SHAPE) & !record::EXTENDED_INSIDE);

@@ -67,7 +67,7 @@ impl Engine {
         let count = u32::try_from(encoded.len().div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
         let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
         let cell = section.view().span(section.view().offset_of(cell));
-        let first = arena::take(&mut section, &self.layout, count)?;
+        let first = arena::take_beyond(&mut section, &self.layout, count)?;
         arena::mark_run(&section, &self.layout, first, count, head::CELLS_SCOPE);
         let granule = self.layout.extent_granule(first);
         section.view().copy_in(granule as usize * GRANULE, encoded);
