@@ -1,9 +1,12 @@
 """stat and explain."""
 
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+
+import pytest
 
 import tupelo as ts
 
@@ -100,6 +103,23 @@ def test_explain_of_what_matches_counts(space):
     explanation = space.explain(ts.like("job", int) | ts.like("stop"))
     assert explanation.matches == 1
     assert explanation.nearest is None
+
+
+def test_explain_names_who_holds_what_matches(space):
+    space.put_all([("job", 17), ("job", 18), ("end",)])
+    me = f"process {os.getpid()}"
+    left = r", for [0-9.]+ s more unless that is extended$"
+    with space.claim("job", 17, ttl=30), space.transaction(ttl=60) as transaction:
+        transaction.take("job", 18)
+        claimed = f"^1 tuple matches, and is claimed by {me}{left}"
+        assert re.search(claimed, str(space.explain("job", 17)))
+        taken = f"^1 tuple matches, and is taken by a transaction of {me}{left}"
+        assert re.search(taken, str(space.explain("job", 18)))
+        both = f"^2 tuples match, and are in somebody's hands: one is .* {me}{left}"
+        assert re.search(both, str(space.explain("job", int)))
+        with pytest.raises(ts.Timeout, match=f"claimed by {me}"):
+            space.take("job", 17, timeout=0)
+    assert str(space.explain("job", 17)).startswith("nearest: ")
 
 
 WAITS = "import sys, tupelo as ts; ts.connect(sys.argv[1]).take('job', int)"

@@ -26,6 +26,7 @@ mod find;
 mod flight;
 mod full;
 mod held;
+mod holdings;
 mod index;
 mod judged;
 mod layout;
@@ -61,6 +62,7 @@ pub use events::subscription::{EVENT_BYTES_MAX, EVENTS_MAX, Event, Subscription}
 pub use events::{EventKind, SubscribeTerms};
 pub use find::Order;
 pub use full::{Limits, WhenFull};
+pub use holdings::{HeldBy, Holding};
 pub use layout::{SHAPES_MAX, WAITERS_MAX};
 pub use lease::{Lease, LeaseTerms};
 pub use refusable::represents;

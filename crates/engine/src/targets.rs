@@ -61,7 +61,7 @@ impl Target<'_> {
     }
 
     /// Whether a record that fits is a match as far as the condition says, if there is one.
-    fn admits(&self, view: &View<'_>, reference: u32) -> bool {
+    pub(crate) fn admits(&self, view: &View<'_>, reference: u32) -> bool {
         self.verdicts.is_none_or(|verdicts| verdicts.admits(view, reference))
     }
 

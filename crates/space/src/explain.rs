@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt;
 
+use tupelo_engine::{HeldBy, Holding};
 use tupelo_tuple::{Field, Form, Kind, KindSet, Named, PatternRef, Shape, TemplateRef};
 
 use crate::connect::Space;
@@ -22,6 +23,8 @@ pub struct Explanation {
     pub matches: u64,
     /// Tuples that match but for the condition (rule M9).
     pub unfulfilled: u64,
+    /// Matches that are not there, since somebody holds them and may give them back (rule O9).
+    pub held: Vec<Holding>,
     /// The shapes that have tuples, most first, and their counts.
     pub shapes: Vec<(Shape, u64)>,
     /// The shape that comes nearest, and what is different there.
@@ -65,13 +68,15 @@ impl Space {
         let mut shapes: Vec<_> = shapes.map(|shape| (shape.shape, shape.count)).collect();
         shapes.sort_by_key(|(_, count)| Reverse(*count));
         let fitting = if matches == 0 { self.count_fitting(template)? } else { 0 };
-        let is_there = matches > 0 || fitting > 0;
+        let held = if matches == 0 { engine.holdings(template)? } else { Vec::new() };
+        let is_there = matches > 0 || fitting > 0 || !held.is_empty();
         let nearest = if is_there { None } else { self.nearest(template, &shapes)? };
         let template: Vec<String> = template.iter().map(ToString::to_string).collect();
         Ok(Explanation {
             template: template.join(" | "),
             matches,
             unfulfilled: fitting,
+            held,
             shapes,
             nearest,
         })
@@ -258,6 +263,11 @@ impl fmt::Display for Explanation {
                 "{count} {are} the fields, of which the condition (where) is not true"
             );
         }
+        if let [first, others @ ..] = &self.held[..] {
+            let held =
+                if others.is_empty() { "tuple matches, and is" } else { "tuples match, and are" };
+            return write!(f, "{} {held} {}", self.held.len(), hands(first, others));
+        }
         let Some(nearest) = &self.nearest else { return f.write_str("the space is empty") };
         let tuples = if nearest.count == 1 { "is 1 tuple" } else { "are tuples" };
         write!(f, "nearest: there {tuples} {}", nearest.shape)?;
@@ -282,4 +292,22 @@ impl fmt::Display for Explanation {
         }
         Ok(())
     }
+}
+
+/// In whose hands tuples are.
+fn hands(first: &Holding, others: &[Holding]) -> String {
+    let by = match first.by {
+        HeldBy::Claim => "claimed by",
+        HeldBy::Transaction => "taken by a transaction of",
+        HeldBy::Call => return "in the hands of a call just now".into(),
+    };
+    let process = match first.pid {
+        0 => "a process that is not known any more".into(),
+        pid => format!("process {pid}"),
+    };
+    let until = first.expires_in.map_or(String::new(), |left| {
+        format!(", for {:.3} s more unless that is extended", left.as_secs_f64())
+    });
+    let among = if others.is_empty() { "" } else { "in somebody's hands: one is " };
+    format!("{among}{by} {process}{until}")
 }
