@@ -17,6 +17,7 @@ Matching is the engine's own: the tuples of the record are put into a space, and
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from dataclasses import dataclass
@@ -161,12 +162,17 @@ def main() -> int:
         description="Says what a recorded run put and never took, and asked for in vain.",
     )
     parser.add_argument("file", type=Path, help="what `tupelo record` wrote")
-    path = parser.parse_args().file
+    parser.add_argument("--json", action="store_true", help="one object: findings by space")
+    arguments = parser.parse_args()
+    path = arguments.file
     try:
         said = {url: findings(history) for url, history in load(path).items()}
     except (BadRecordError, OSError) as error:
         sys.stderr.write(f"tupelo check: {_shown(str(error))}\n")
         return UNREADABLE
+    if arguments.json:
+        sys.stdout.write(f"{json.dumps(said, ensure_ascii=True)}\n")
+        return FOUND if any(said.values()) else 0
     if not said:
         sys.stdout.write(f"{path} has no operations: did the program use a space?\n")
     for url, lines in said.items():

@@ -89,7 +89,7 @@ Examples:
         about = "Measure this machine's spaces beside other systems.",
         before_help = "\
 Examples:
-  tupelo bench mem --quick               seconds; to see what there is
+  tupelo bench mem --quick               a minute or two; to see what there is
   tupelo bench peers                     which other systems are installed
   tupelo bench --help                    all experiments and options",
         help_template = HELP,
@@ -119,7 +119,7 @@ Examples:
     Record(Passed),
     #[command(
         about = "Say what a recorded run put and never took, and asked for in vain.",
-        before_help = "Examples:\n  tupelo check run.jsonl",
+        before_help = "Examples:\n  tupelo check run.jsonl\n  tupelo check run.jsonl --json",
         help_template = HELP,
         disable_help_flag = true
     )]

@@ -23,7 +23,7 @@ use std::path::Path;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
-use arguments::{Arguments, Command, Passed};
+use arguments::{Arguments, Command, Common, Passed};
 use failure::Failure;
 use output::Output;
 use tupelo::Want;
@@ -70,7 +70,7 @@ fn package(
 }
 
 fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Result<(), Failure> {
-    let url = arguments.common.url;
+    let Common { url, json, .. } = arguments.common;
     match arguments.command {
         Command::Put(options) => commands::put::run(options, url, output),
         Command::Read(options) => commands::find::run(Want::Read, options, url, output),
@@ -87,7 +87,12 @@ fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Res
         Command::Bench(options) => package("bench", None, options, program),
         Command::Worker(options) => package("worker", url, options, program),
         Command::Record(options) => package("record", None, options, program),
-        Command::Check(options) => package("check", None, options, program),
+        Command::Check(mut options) => {
+            if json {
+                options.words.insert(0, "--json".into());
+            }
+            package("check", None, options, program)
+        }
         Command::Explain(options) => commands::explain::run(options, url, output),
         Command::Completion(options) => commands::completion::run(&options, output),
     }

@@ -88,6 +88,11 @@ with ts.connect(sys.argv[1]) as space:
     check = command("check", out)
     assert check.returncode == 1
     assert "with 20 instead of :float as field 1 it would match 1 tuple" in check.stdout
+    tupelo = Path(sys.executable).with_name("tupelo")  # its option of every command is passed on
+    words = [tupelo, "--json", "check", out]
+    shown = subprocess.run(words, capture_output=True, check=False, timeout=120)
+    told = [f"  {line}" for line in json.loads(shown.stdout)[shm_url]]
+    assert (shown.returncode, told) == (1, check.stdout.splitlines()[1:])
 
 
 def test_a_tuple_that_was_read_is_not_called_unused(tmp_path, shm_url):
