@@ -158,7 +158,9 @@ fn without_a_match_it_waits_or_says_so() {
     let url = space.url.as_str();
     run(&["put", url, "other"]);
     assert_eq!(run(&["take", url, "job", "_", "--exec", "true", "--try"]).code, 3);
-    assert_eq!(run(&["take", url, "job", "_", "--exec", "true", "--timeout", "10ms"]).code, 3);
+    let missed = run(&["take", url, "job", "_", "--exec", "true", "--timeout", "10ms"]);
+    assert_eq!(missed.code, 3);
+    assert!(missed.err.contains("within 0.01 s"), "{}", missed.err);
     let worker = command(&["take", url, "job", "_", "--exec", "grep -q 8"]).spawn().unwrap();
     let shared = connect(&space);
     eventually(|| shared.stat().unwrap().waiters == 1);

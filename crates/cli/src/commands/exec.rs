@@ -40,8 +40,7 @@ fn claim(
     let begin = Instant::now();
     let mut waiter = space.claimant(template, terms.ttl)?;
     loop {
-        let left = patience.after(begin.elapsed());
-        find::await_match(space, ("take", template), &waiter, left)?;
+        find::await_match(space, ("take", template), &waiter, (patience, begin.elapsed()))?;
         match waiter.finish_claim(terms, words::owned)? {
             Outcome::Done(claimed) => return Ok(Some(claimed)),
             Outcome::Waits(again) => waiter = again,

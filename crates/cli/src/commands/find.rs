@@ -22,17 +22,10 @@ pub(crate) struct Patience<'o> {
     pub(super) order: Order,
     /// Not at all.
     pub(super) now: bool,
+    /// In all: what the user gave.
     timeout: Option<Duration>,
     /// Where it says what it waits for.
     output: &'o Output,
-}
-
-impl Patience<'_> {
-    /// What is left of it after `elapsed`.
-    pub(super) fn after(self, elapsed: Duration) -> Self {
-        let timeout = self.timeout.map(|timeout| timeout.saturating_sub(elapsed));
-        Self { timeout, ..self }
-    }
 }
 
 pub(crate) fn run(
@@ -100,22 +93,23 @@ fn find(
     }
     let waiter = space.waiter(template, want)?;
     let verb = if want == Want::Take { "take" } else { "read" };
-    await_match(space, (verb, template), &waiter, patience)?;
+    await_match(space, (verb, template), &waiter, (patience, Duration::ZERO))?;
     waiter.finish(words::owned)
 }
 
-/// Waits for a match. Who watches is told after a while that it waits, and for what.
+/// Waits for a match, by somebody who has waited for `elapsed` already. Who watches is told after a while that it waits, and for what.
 pub(super) fn await_match(
     space: &Space,
     (verb, template): (&'static str, &[TemplateRef<'_>]),
     waiter: &Waiter,
-    Patience { timeout, output, .. }: Patience<'_>,
+    (Patience { timeout, output, .. }, elapsed): (Patience<'_>, Duration),
 ) -> Result<(), Failure> {
-    let silence = timeout.map_or(SILENCE, |timeout| timeout.min(SILENCE));
+    let left = timeout.map(|timeout| timeout.saturating_sub(elapsed));
+    let silence = left.map_or(SILENCE, |left| left.min(SILENCE));
     if waiter.wait(Some(silence))? {
         return Ok(());
     }
-    let left = timeout.map(|timeout| timeout.saturating_sub(silence));
+    let left = left.map(|left| left.saturating_sub(silence));
     if left != Some(Duration::ZERO) {
         let explanation = space.explain(template)?;
         output.note(format_args!(
