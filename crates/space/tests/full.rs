@@ -7,7 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use common::{ENGINES, Temporary, keep};
-use tupelo::{ClaimTerms, ConnectOptions, Error, Kind, Order, Space, fields, template};
+use tupelo::{ClaimTerms, ConnectOptions, Error, EventKind, Kind, Order, Space};
+use tupelo::{SubscribeTerms, fields, template};
 use tupelo_model::Limits;
 
 /// The smallest arena.
@@ -121,6 +122,9 @@ fn who_claims_waits_or_has_a_transaction_is_served_in_a_full_space_b1() {
         let short = Some(Duration::from_millis(1));
         let waited = space.take(&[template![-1_i64, Kind::Int]], Order::Fifo, short, keep);
         assert!(matches!(waited, Err(Error::Timeout { .. })), "{waited:?}");
+        // What its owner chose the size of counts.
+        let heard = space.subscribe(&all, &SubscribeTerms::new([EventKind::Put], 10_000));
+        assert!(matches!(heard, Err(Error::SpaceFull { .. })), "{heard:?}");
         let transaction = space.transaction(&[], TERMS.ttl).unwrap();
         assert!(transaction.at(0).try_read(&all, Order::Fifo, keep).unwrap().is_some());
         assert!(transaction.at(0).try_take(&all, Order::Fifo, keep).unwrap().is_some());
