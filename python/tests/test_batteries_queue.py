@@ -341,11 +341,13 @@ def test_a_killed_worker_gives_its_item_back_at_once(shm, shm_url):
     assert [dead.item for dead in mail.dead] == [7]
 
 
-def test_a_stopped_worker_has_lost_its_item_and_learns_that(shm, shm_url):
+def test_a_stopped_worker_has_lost_its_item_and_learns_that(shm, shm_url, eventually):
     mail = Queue[int](shm, "mail", maxsize=1)
     mail.put(7)
     child = start(HOLDS, shm_url, 0.3)
     shm.take("held", 7, timeout=60)
+    # In line, and so outside of every critical section, where it would stall all (TUP-016).
+    eventually(lambda: shm.stat()["waiters"] == 1)
     child.send_signal(signal.SIGSTOP)
     with mail.get(timeout=60) as item:
         assert item == 7
