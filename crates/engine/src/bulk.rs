@@ -75,6 +75,7 @@ impl Engine {
             return Ok(());
         }
         self.require_fit(incoming)?;
+        self.keep_time_for_wide()?;
         let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
         let put = || {
             let mut section = self.lock_shapes(shapes.iter().copied())?;

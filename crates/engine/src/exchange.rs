@@ -149,6 +149,7 @@ impl Engine {
         shape: u32,
         mut operation: impl FnMut(&mut Section<'e>, &Targets<'_>) -> Result<R, Error>,
     ) -> Result<R, Error> {
+        self.keep_time_for_wide()?;
         self.judging(template, &mut Verdicts::default(), |verdicts| {
             self.retry(|| {
                 let mut first_look = FirstLook::default();

@@ -102,6 +102,7 @@ impl Engine {
         tuple: TupleRef<'_>,
         shape: u32,
     ) -> Result<(), Error> {
+        self.require_time_for_wide(&section, Stripe::of_shape(section.view(), shape))?;
         let incoming = self.incoming(tuple)?;
         let (delivery, _) = self.store(&mut section, &incoming, shape)?;
         section.finish()?;
@@ -195,6 +196,7 @@ impl Engine {
         let (delivery, reference) = match &incoming.terms {
             None => {
                 let mut section = self.enter(stripe::scope_of(shape))?;
+                self.require_time_for_wide(&section, Stripe::of_shape(section.view(), shape))?;
                 let stored = self.store(&mut section, incoming, shape)?;
                 section.finish()?;
                 stored
@@ -218,6 +220,7 @@ impl Engine {
         if timers::is_behind_at(stripe, now_ms) {
             return Err(Need::Time.into());
         }
+        self.require_time_for_wide(&section, stripe)?;
         if self.tuples_max != 0 {
             self.respect_limit(&mut section)?;
         }
@@ -371,6 +374,7 @@ impl Engine {
         let published = self.retry(|| {
             let mut section = self.enter(scope)?;
             let stripe = Stripe::of_shape(section.view(), shape);
+            self.require_time_for_wide(&section, stripe)?;
             let record = record::at(section.view(), reference);
             let delivery = self.publish(&mut section, stripe, record, incoming)?;
             flight.end(&mut section);

@@ -237,6 +237,7 @@ impl Engine {
         let mut incoming = Together::new();
         self.all_incoming(puts, &mut incoming)?;
         self.require_fit(&incoming)?;
+        self.keep_time_for_wide()?;
         if let [(sole, _)] = &mut incoming[..] {
             // It comes for the one that goes.
             sole.takes_room = false;
@@ -276,6 +277,7 @@ impl Engine {
 
     /// Gives a claimed tuple back: an attempt has failed. Without a reason if there is no room for it.
     pub(crate) fn abort_claim(&self, place: Place, failure: &Failure<'_>) -> Result<(), Error> {
+        self.keep_time_for_wide()?;
         let fail = |failure: Option<&Failure<'_>>| {
             self.with_claim(place, |section, stripe, record| {
                 let kinds = kinds_of(self, section.view(), record.header)?;
@@ -290,6 +292,7 @@ impl Engine {
 
     /// Gives a claimed tuple back as if it had never been claimed.
     pub(super) fn release_claim(&self, place: Place) -> Result<(), Error> {
+        self.keep_time_for_wide()?;
         self.with_claim(place, |section, stripe, record| {
             let kinds = kinds_of(self, section.view(), record.header)?;
             self.end_claim(section, stripe, record)?;

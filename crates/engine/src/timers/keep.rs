@@ -8,15 +8,15 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tupelo_shm::View;
+use tupelo_shm::{Section, View};
 
 use super::{is_behind, is_past, now_ms};
 use crate::Engine;
 use crate::engine::{EARLIEST_MS, KEEPER, space_line};
-use crate::error::Error;
+use crate::error::{Error, Need};
 use crate::registry;
 use crate::stripe::{DUE_MS, Stripe, scope_of};
-use crate::waiters::{self, FREE, SIGNAL, STATE, cells, signal};
+use crate::waiters::{self, FREE, SIGNAL, STATE, cells, chain, signal};
 
 fn earliest<'m>(view: &View<'m>) -> &'m AtomicU64 {
     space_line(view).double(EARLIEST_MS)
@@ -110,6 +110,27 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Asks for everything that is due in the space to happen, before a tuple is put that those who wait for tuples of
+    /// several shapes could get: what was due in another stripe, where nobody has been since, was there before it (T6).
+    #[inline]
+    pub(crate) fn require_time_for_wide(
+        &self,
+        section: &Section<'_>,
+        stripe: Stripe<'_>,
+    ) -> Result<(), Error> {
+        if chain::concerns_wide(section, stripe) && self.anything_is_due() {
+            return Err(Need::Time.into());
+        }
+        Ok(())
+    }
+
+    /// As [`Engine::require_time_for_wide`], before an operation of any length: it is not begun anew for what is due
+    /// while it goes on.
+    #[inline]
+    pub(crate) fn keep_time_for_wide(&self) -> Result<(), Error> {
+        if chain::counts_any_wide(&self.memory.view()) { self.catch_up_all() } else { Ok(()) }
     }
 
     /// Notes the earliest timer of the space anew: who cleared the note may have died over it.

@@ -63,6 +63,7 @@ fn commit_alone(part: &Part, end_ms: u64) -> Result<bool, Error> {
     part.incoming(&refs, &mut incoming)?;
     let change = Change::new(part, &incoming);
     let engine = &*part.engine;
+    engine.keep_time_for_wide()?;
     let commit = || -> Result<Option<Delivery>, Error> {
         let mut section = change.enter()?;
         if timers::is_past(end_ms) {
@@ -93,6 +94,7 @@ fn commit_parts(all: &[Box<Part>], end_ms: u64) -> Result<bool, Error> {
     let mut incoming: Few<Together<'_>> = parts.iter().map(|_| Together::new()).collect();
     for ((part, refs), incoming) in parts.iter().zip(&refs).zip(&mut incoming) {
         part.incoming(refs, incoming)?;
+        part.engine.keep_time_for_wide()?;
     }
     let changes = parts.iter().zip(&incoming).map(|(part, incoming)| Change::new(part, incoming));
     let changes: Few<Change<'_>> = changes.collect();

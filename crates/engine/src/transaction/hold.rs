@@ -113,6 +113,7 @@ impl Engine {
 
     /// Gives back what is at `place`, if it is still its holder's.
     pub(super) fn release_hold(&self, place: Place, happening: Happening) -> Result<(), Error> {
+        self.keep_time_for_wide()?;
         let delivery = self.retry(|| {
             let mut section = self.enter(place.scope)?;
             let stripe = Stripe::of_scope(section.view(), place.scope);
@@ -133,6 +134,7 @@ impl Engine {
     /// Gives back what is at `place`, if it is still its holder's, who has read it before: nobody takes it until the
     /// holder's lease ends (rule X3). Returns the lock; `None` if there is nothing to lock any more.
     pub(super) fn release_to_lock(&self, place: Place, term: Term) -> Result<Option<Lock>, Error> {
+        self.keep_time_for_wide()?;
         let (delivery, lock) = self.retry(|| {
             let mut section = self.enter(place.scope)?;
             let stripe = Stripe::of_scope(section.view(), place.scope);

@@ -190,6 +190,7 @@ impl Engine {
 
     /// Ends the lock at `place`, if it stands still.
     pub(super) fn release_lock(&self, place: Place) -> Result<(), Error> {
+        self.keep_time_for_wide()?;
         let delivery = self.retry(|| {
             let mut section = self.enter(place.scope)?;
             let stripe = Stripe::of_scope(section.view(), place.scope);

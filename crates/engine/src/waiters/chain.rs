@@ -108,6 +108,12 @@ fn note_change<'m>(section: &mut Section<'m>, line: WideLine<'m>) {
     set64(section, line, WIDE_CHANGES, line.load64(WIDE_CHANGES).wrapping_add(1));
 }
 
+/// Whether there are wide waiters, by who has no lock: a hint.
+#[inline]
+pub(crate) fn counts_any_wide(view: &View<'_>) -> bool {
+    wide_line(view).load(WIDE_WAITING) != 0
+}
+
 /// Whether a section over a stripe has to look at the wide waiters.
 ///
 /// Not if it holds the arena without their lock: then there were none when it locked the arena ([`enter_wide`]),
