@@ -24,6 +24,8 @@ use crate::thread::Thread;
 pub(crate) struct Desk {
     /// The base of the segment that the desk is laid for, or [`FOR_NONE`]; null while a section uses it.
     ready_for: *const u8,
+    /// The memory that the section which uses the desk is over.
+    over: *const Memory,
     pub(crate) view: View<'static>,
     pub(crate) thread: Thread<'static>,
     /// The scope that stores are logged under.
@@ -55,6 +57,7 @@ impl Desk {
     const fn bare() -> Self {
         Self {
             ready_for: FOR_NONE,
+            over: ptr::null(),
             view: View::of_nothing(),
             thread: Thread::nobody(),
             focus: ScopeTag::NONE,
@@ -100,6 +103,8 @@ impl<'m> Hold<'m> {
         }
         // SAFETY: as above. From here on, nobody else gets a pointer to it.
         unsafe { *ready_for = ptr::null() };
+        // SAFETY: as above.
+        unsafe { (*desk).over = memory };
         // SAFETY: static storage is nowhere near null.
         Ok(Self { desk: unsafe { NonNull::new_unchecked(desk) }, memory: PhantomData })
     }
@@ -124,7 +129,16 @@ impl<'m> Hold<'m> {
         let mut hold = Self { desk: unsafe { NonNull::new_unchecked(desk) }, memory: PhantomData };
         hold.lay(memory, thread);
         hold.ready_for = ptr::null();
+        hold.over = memory;
         Ok(hold)
+    }
+
+    /// The memory that the desk was asked for.
+    #[inline(always)]
+    pub(crate) fn memory(&self) -> &'m Memory {
+        // SAFETY: `new` has put it there, and it is borrowed for as long as the hold. Nobody who shares the desk changes
+        // it: each hold has its own.
+        unsafe { &*self.over }
     }
 
     /// The view of the section, which sees the segment as long as its memory is borrowed.

@@ -33,10 +33,14 @@ use crate::thread::{Slot, Thread};
 
 /// A locked scope (or several), and what was changed in it so far. Dropped without [`Section::commit`],
 /// it puts everything back.
+///
+/// One pointer, so that it is moved from function to function in a register. Two words are moved as one of twice the
+/// size, which is not there before both have left the store buffer: at the end of a section, where everybody waits.
 pub struct Section<'m> {
     desk: Hold<'m>,
-    memory: &'m Memory,
 }
+
+const _: () = assert!(size_of::<Section<'static>>() == size_of::<usize>());
 
 impl<'m> Section<'m> {
     /// Locks `scope` for the calling thread.
@@ -72,7 +76,7 @@ impl<'m> Section<'m> {
         if before != thread {
             desk.stays.meet(place, line, thread);
         }
-        Ok((Self::inside(memory, desk, (scope, line))?, window))
+        Ok((Self::inside(desk, (scope, line))?, window))
     }
 
     /// Says that the calling thread is about to wait for others: nobody need leave a scope to it any longer (see the `stay` module).
@@ -86,15 +90,11 @@ impl<'m> Section<'m> {
 
     /// A section over a scope that is locked.
     #[inline(always)]
-    fn inside(
-        memory: &'m Memory,
-        mut desk: Hold<'m>,
-        (scope, line): (u32, LockLine<'m>),
-    ) -> Result<Self, Error> {
+    fn inside(mut desk: Hold<'m>, (scope, line): (u32, LockLine<'m>)) -> Result<Self, Error> {
         desk.focus = ScopeTag::new(scope);
         // SAFETY: mappings stay where they are as long as the process.
         desk.first = unsafe { line.kept() };
-        let section = Self { desk, memory };
+        let section = Self { desk };
         // By value, so that the section has no address yet.
         if Memory::sees_all(&section.desk.view) { Ok(section) } else { section.that_sees_all() }
     }
@@ -104,8 +104,9 @@ impl<'m> Section<'m> {
     #[cold]
     #[inline(never)]
     fn see_all(&mut self) -> Result<(), Error> {
-        self.memory.refresh(&mut self.desk.view);
-        self.memory.require_sound()
+        let memory = self.memory();
+        memory.refresh(&mut self.desk.view);
+        memory.require_sound()
     }
 
     #[cold]
@@ -126,7 +127,7 @@ impl<'m> Section<'m> {
         let desk = Hold::new(memory)?;
         let line = lock::line(desk.view(), scope)?;
         let is_ours = lock::try_acquire(desk.view(), &desk.thread, line)?;
-        is_ours.then(|| Self::inside(memory, desk, (scope, line))).transpose()
+        is_ours.then(|| Self::inside(desk, (scope, line))).transpose()
     }
 
     /// Locks a further scope and directs `set` to it. To rule out deadlock, callers lock scopes in
@@ -138,11 +139,11 @@ impl<'m> Section<'m> {
     pub fn enter_also(&mut self, scope: u32) -> Result<(), Error> {
         if self.holds(scope) {
             // Who asks knows what it holds, unless it has the scope from a damaged word.
-            self.memory.poison();
+            self.memory().poison();
             return Err(Error::corrupted("a lock is named that is held already"));
         }
         let line = lock::line(self.view(), scope)?;
-        lock::acquire(self.memory, self.desk.thread, line)?;
+        lock::acquire(self.memory(), self.desk.thread, line)?;
         // SAFETY: mappings stay where they are as long as the process.
         self.desk.others.push(unsafe { line.kept() });
         self.desk.focus = ScopeTag::new(scope);
@@ -334,7 +335,7 @@ impl<'m> Section<'m> {
 
     /// The memory that the section is over.
     pub(crate) fn memory(&self) -> &'m Memory {
-        self.memory
+        self.desk.memory()
     }
 
     /// How many words it has changed since the last commit.
@@ -389,7 +390,7 @@ impl<'m> Section<'m> {
         if overflow != 0 {
             Error::LogFull
         } else {
-            self.memory.poison();
+            self.memory().poison();
             Error::corrupted("a reference points outside of the segment")
         }
     }
