@@ -124,6 +124,13 @@ impl<'t> Search<'t> {
         Self { patterns, kinds: kinds.as_slice(), key, is_refusable, seed, passes_over }
     }
 
+    /// Gives `act` the search with a copy of its patterns, as [`PatternRef::apart`].
+    #[inline(always)]
+    pub(crate) fn apart<R>(&self, act: impl FnOnce(&Search<'_>) -> R) -> R {
+        let rest = *self;
+        PatternRef::apart(self.patterns, move |patterns| act(&Search { patterns, ..rest }))
+    }
+
     /// Whether the record matches.
     #[inline(always)]
     pub(crate) fn accepts(&self, view: &View<'_>, record: Record<'_>) -> bool {
@@ -212,7 +219,8 @@ impl<'t> Search<'t> {
     /// The first match in the given order, which is not a field's.
     #[inline(always)]
     fn first<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, backward: bool) -> Found<'m> {
-        let (reference, learn) = self.first_of_walk(view, stripe, backward);
+        let (reference, learn) =
+            self.apart(move |search| search.first_of_walk(view, stripe, backward));
         Found::at(view, reference, learn)
     }
 
@@ -245,12 +253,17 @@ impl<'t> Search<'t> {
         order: Order,
         random: u64,
     ) -> Found<'m> {
+        let at = |reference| Found::at(view, reference, false);
         match order {
             Order::Fifo | Order::Any => self.oldest(view, stripe),
             Order::Lifo => self.first(view, stripe, true),
-            Order::Random => Found::at(view, self.random(view, stripe, random), false),
-            Order::Max(field) => Found::at(view, self.extreme(view, stripe, field, true), false),
-            Order::Min(field) => Found::at(view, self.extreme(view, stripe, field, false), false),
+            Order::Random => at(self.apart(move |search| search.random(view, stripe, random))),
+            Order::Max(field) => {
+                at(self.apart(move |search| search.extreme(view, stripe, field, true)))
+            }
+            Order::Min(field) => {
+                at(self.apart(move |search| search.extreme(view, stripe, field, false)))
+            }
         }
     }
 

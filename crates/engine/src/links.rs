@@ -4,7 +4,7 @@
 //! its cursor walks the base list; a record that leaves the list under the cursor moves it on.
 
 use tupelo_shm::{Section, Store, View};
-use tupelo_tuple::{Field, Kind};
+use tupelo_tuple::{Field, Kind, TupleRef};
 
 use crate::Engine;
 use crate::base;
@@ -113,7 +113,10 @@ impl Engine {
             }
             _ => {
                 section.set_words(also);
-                self.link_in_several(section, stripe, record, fields)?;
+                let section = &mut *section;
+                TupleRef::from(fields).apart(move |TupleRef { fields, .. }| {
+                    self.link_in_several(section, stripe, record, fields)
+                })?;
             }
         }
         if stripe.page().load(WALKING) != 0 {

@@ -56,12 +56,12 @@ impl Engine {
         let shape = self.shape_known(tuple, |field| sizer.add(field));
         let size = record::size(sizer, tuple.fields);
         let (Some(shape), Some(small)) = (shape, Small::of(size.bytes)) else {
-            return tuple.apart(|tuple| self.put_any(tuple));
+            return tuple.apart(move |tuple| self.put_any(tuple));
         };
         match self.put_small(tuple, (size, small), shape) {
             // Not `done => done`: that would copy all of it.
             Ok(()) => Ok(()),
-            Err(error) => tuple.apart(|tuple| self.put_small_again(tuple, error)),
+            Err(error) => tuple.apart(move |tuple| self.put_small_again(tuple, error)),
         }
     }
 
@@ -79,7 +79,7 @@ impl Engine {
         let waiting = stripe.page().load(WAITING);
         let is_awaited = waiting != stripe.page().load(SUBSCRIBED);
         if is_awaited || chain::concerns_wide(&section, stripe) || self.tuples_max != 0 {
-            return tuple.apart(|tuple| self.put_inside(section, tuple, shape));
+            return tuple.apart(move |tuple| self.put_inside(section, tuple, shape));
         }
         let (reference, taken) = blocks::allocate_small(&mut section, &self.layout, stripe, small)?;
         let record = record::at(section.view(), reference);
@@ -89,7 +89,7 @@ impl Engine {
         self.link_youngest_with(&mut section, stripe, (record, tuple.fields), [taken])?;
         if waiting != 0 {
             let put = (stripe, reference);
-            return tuple.apart(|tuple| self.finish_heard(section, put, tuple));
+            return tuple.apart(move |tuple| self.finish_heard(section, put, tuple));
         }
         Ok(section.finish()?)
     }

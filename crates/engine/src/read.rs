@@ -40,7 +40,7 @@ impl Engine {
     /// # Errors
     ///
     /// What the memory says, and what `sink` says.
-    #[inline]
+    #[inline(always)]
     pub fn try_read<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -57,7 +57,7 @@ impl Engine {
             let search = Search::by_key(one.patterns, &kinds, key, self.seed, Purpose::Read);
             return self.read_from(shape, &search, (order, Miss::Final), sink);
         }
-        self.read_wide(template, order, sink)
+        TemplateRef::apart(template, move |template| self.read_wide(template, order, sink))
     }
 
     /// Copies a match and gives it to `sink`, as [`Engine::try_read`]; if nothing matches, gets in line for one.
@@ -75,29 +75,48 @@ impl Engine {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
         let mut kinds = Kinds::new();
-        let read = match template {
-            [one] if let Some(key) = kinds.select(one, self.seed) => {
-                match self.find_shape(&kinds) {
-                    Some(shape) => {
-                        let search =
-                            Search::by_key(one.patterns, &kinds, key, self.seed, Purpose::Read);
-                        self.read_from(shape, &search, (order, Miss::Preliminary), sink)?
-                    }
-                    None => None,
+        let read = if let [one] = template
+            && let Some(key) = kinds.select(one, self.seed)
+        {
+            match self.find_shape(&kinds) {
+                Some(shape) => {
+                    let search =
+                        Search::by_key(one.patterns, &kinds, key, self.seed, Purpose::Read);
+                    self.read_from(shape, &search, (order, Miss::Preliminary), sink)?
                 }
+                None => None,
             }
-            _ if has_condition(template) => {
-                return self.read_judged_or_wait(template, order, sink);
-            }
-            _ => self.read_wide(template, order, sink)?,
+        } else {
+            let read =
+                move |template: &[TemplateRef<'_>]| self.read_wide_or_wait(template, order, sink);
+            return TemplateRef::apart(template, read);
         };
         match read {
+            Some(result) => Ok(Outcome::Done(result)),
+            None => TemplateRef::apart(template, move |template| {
+                Ok(Outcome::Waits(self.waiter(template, Want::Read)?))
+            }),
+        }
+    }
+
+    /// As [`Engine::read_or_wait`], whatever the template.
+    #[cold]
+    fn read_wide_or_wait<R, E: From<Error>>(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<R>, E> {
+        if has_condition(template) {
+            return self.read_judged_or_wait(template, order, sink);
+        }
+        match self.read_wide(template, order, sink)? {
             Some(result) => Ok(Outcome::Done(result)),
             None => Ok(Outcome::Waits(self.waiter(template, Want::Read)?)),
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_from<R, E: From<Error>>(
         &self,
         shape: u32,
@@ -143,7 +162,7 @@ impl Engine {
             }
             view.forgive();
         }
-        self.read_locked(shape, search, (order, miss), sink)
+        search.apart(move |search| self.read_locked(shape, search, (order, miss), sink))
     }
 
     /// Reads under the lock: after lost races, and what is too large to be copied optimistically.

@@ -14,7 +14,7 @@
 //! | 72 | the image ([`tupelo_tuple::image`]) |
 
 use tupelo_shm::{CopyBuffer, Fresh, GRANULE, Span, View};
-use tupelo_tuple::{Field, Kind, PatternRef, TupleRef, TupleView, image};
+use tupelo_tuple::{Field, Kind, PatternRef, TupleRef, TupleView, few, few::Ask, image};
 
 use crate::extension::{self, Extension, INLINE_LINKS};
 
@@ -326,20 +326,30 @@ pub(crate) fn matches(
 
 /// As [`matches()`], if there are no predicates.
 #[inline(always)]
-pub(crate) fn matches_fixed(
-    view: &View<'_>,
-    (record, is_wide): (Record<'_>, bool),
+pub(crate) fn matches_fixed<'m>(
+    view: &View<'m>,
+    (record, is_wide): (Record<'m>, bool),
     kinds: &[Kind],
     patterns: &[PatternRef<'_>],
 ) -> bool {
-    for (index, pattern) in patterns.iter().enumerate() {
-        if let PatternRef::Actual(actual) = pattern
-            && !is(view, (record, is_wide), kinds, index, actual)
-        {
-            return false;
+    few::each(patterns, &mut Fixed { view, record: (record, is_wide), kinds })
+}
+
+/// Whether a record has the fields that patterns fix.
+struct Fixed<'r, 'm> {
+    view: &'r View<'m>,
+    record: (Record<'m>, bool),
+    kinds: &'r [Kind],
+}
+
+impl Ask<PatternRef<'_>> for Fixed<'_, '_> {
+    #[inline(always)]
+    fn ask(&mut self, index: usize, pattern: &PatternRef<'_>) -> bool {
+        match pattern {
+            PatternRef::Actual(actual) => is(self.view, self.record, self.kinds, index, actual),
+            PatternRef::Kinds(_) | PatternRef::Test(_) => true,
         }
     }
-    true
 }
 
 /// Whether the fields in `mask` are those of `actuals`, whose kinds they have.
@@ -383,7 +393,8 @@ fn is(
     match actual {
         Field::Int(value) if !is_wide => slot == value.cast_unsigned(),
         Field::Str(text) => same_bytes(view, record, slot, text.as_bytes()),
-        other => is_rarer(view, record, kinds, (index, slot), other),
+        // A copy, so that the caller keeps its field (see `few`).
+        other => is_rarer(view, record, kinds, (index, slot), &{ *other }),
     }
 }
 

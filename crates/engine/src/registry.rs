@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use tupelo_shm::{Section, Span, View};
 use tupelo_tuple::{
-    Class, Field, Form, Kind, PatternRef, Shape, TemplateRef, TupleRef, hash, image::ARITY_MAX,
+    Class, Field, Form, Kind, PatternRef, Shape, TemplateRef, TupleRef, few, few::Ask, hash,
+    image::ARITY_MAX,
 };
 
 use crate::Engine;
@@ -109,23 +110,12 @@ impl Kinds {
         {
             return None;
         }
-        let (mut tagger, mut all) = (Tagger::new(seed), Summary::NONE);
-        for (index, (pattern, place)) in template.patterns.iter().zip(&mut self.each).enumerate() {
-            *place = match pattern {
-                PatternRef::Actual(field) => {
-                    tagger.fix(index, field);
-                    field.kind()
-                }
-                PatternRef::Kinds(kinds) => kinds.single()?,
-                PatternRef::Test(test) => {
-                    tagger.restrict();
-                    test.kinds().single()?
-                }
-            };
-            all.add(*place);
-        }
+        let mut selection =
+            Selection { each: &mut self.each, all: Summary::NONE, tagger: Tagger::new(seed) };
+        let is_one_shape = few::each(template.patterns, &mut selection);
+        let Selection { all, tagger, .. } = selection;
         self.all = all;
-        Some(tagger.key())
+        is_one_shape.then(|| tagger.key())
     }
 
     /// Becomes, from none, the kinds of `fields`, as far as there is room, and shows each to `also`.
@@ -199,6 +189,35 @@ impl Kinds {
         let step = |hash, kind: &Kind| hash::combine(hash, 1 + *kind as u64);
         let kinds = self.as_slice().iter().fold(self.all.len as u64, step);
         self.class().map_or(kinds, |class| hash::combine(kinds, class.names_hash()))
+    }
+}
+
+/// The kinds that patterns ask for, and the key of their actuals, while they are looked at one by one.
+struct Selection<'k> {
+    each: &'k mut [Kind; ARITY_MAX],
+    all: Summary,
+    tagger: Tagger,
+}
+
+impl Ask<PatternRef<'_>> for Selection<'_> {
+    /// Whether the pattern asks for one kind.
+    #[inline(always)]
+    fn ask(&mut self, index: usize, pattern: &PatternRef<'_>) -> bool {
+        let kind = match pattern {
+            PatternRef::Actual(field) => {
+                self.tagger.fix(index, field);
+                Some(field.kind())
+            }
+            PatternRef::Kinds(kinds) => kinds.single(),
+            PatternRef::Test(test) => {
+                self.tagger.restrict();
+                test.kinds().single()
+            }
+        };
+        let (Some(kind), Some(place)) = (kind, self.each.get_mut(index)) else { return false };
+        *place = kind;
+        self.all.add(kind);
+        true
     }
 }
 
@@ -297,7 +316,8 @@ impl Engine {
         if let Some(shape) = kinds.all.packed().and_then(|packed| self.shape_cache.find(packed)) {
             return Some(shape);
         }
-        self.find_shape_in_directory(kinds)
+        // A copy, so that the caller knows that its kinds stay what they are.
+        self.find_shape_in_directory(&{ *kinds })
     }
 
     /// The number of the shape of `tuple`, if this process has met it before. Shows each field to `also`. Keeps nothing

@@ -156,13 +156,13 @@ impl Engine {
     #[inline(always)]
     pub(crate) fn enter_stripe(&self, shape: u32) -> Result<(Section<'_>, Stripe<'_>), Error> {
         let scope = scope_of(shape);
-        let (section, page) = Section::enter_with(&self.memory, scope)?;
+        let (mut section, page) = Section::enter_with(&self.memory, scope)?;
         let stripe = Stripe { page, scope };
-        if !timers::is_behind(stripe) {
-            return Ok((section, stripe));
+        if timers::is_behind(stripe) {
+            drop(section);
+            section = self.enter_again(scope)?;
         }
-        drop(section);
-        Ok((self.enter_again(scope)?, stripe))
+        Ok((section, stripe))
     }
 
     #[cold]

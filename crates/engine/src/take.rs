@@ -28,7 +28,7 @@ impl Engine {
     ///
     /// What the memory says, and what `sink` says. If the sink fails on a large tuple or one with a
     /// field that its language may have no like of, the tuple is put back (rule V3).
-    #[inline]
+    #[inline(always)]
     pub fn try_take<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -45,7 +45,7 @@ impl Engine {
             let search = Search::by_key(one.patterns, &kinds, key, self.seed, Purpose::Take);
             return self.take_from(shape, &search, order, sink);
         }
-        self.take_wide(template, order, sink)
+        TemplateRef::apart(template, move |template| self.take_wide(template, order, sink))
     }
 
     /// Removes a match and gives it to `sink`, as [`Engine::try_take`]; if nothing matches, gets in line for it.
@@ -67,11 +67,23 @@ impl Engine {
             && let Some(key) = kinds.select(one, self.seed)
         {
             let Some(shape) = self.find_shape(&kinds) else {
-                return Ok(Outcome::Waits(self.waiter(template, Want::Take)?));
+                let waiter = move |template: &[TemplateRef<'_>]| self.waiter(template, Want::Take);
+                return Ok(Outcome::Waits(TemplateRef::apart(template, waiter)?));
             };
             let search = Search::by_key(one.patterns, &kinds, key, self.seed, Purpose::Take);
-            return self.take_or_wait_at(shape, one, &search, order, sink);
+            return self.take_or_wait_at(shape, &search, order, sink);
         }
+        TemplateRef::apart(template, move |template| self.take_wide_or_wait(template, order, sink))
+    }
+
+    /// As [`Engine::take_or_wait`], whatever the template.
+    #[cold]
+    fn take_wide_or_wait<R, E: From<Error>>(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<R>, E> {
         if has_condition(template) {
             return self.take_judged_or_wait(template, order, sink);
         }
@@ -86,7 +98,6 @@ impl Engine {
     fn take_or_wait_at<R, E: From<Error>>(
         self: &Arc<Self>,
         shape: u32,
-        template: &TemplateRef<'_>,
         search: &Search<'_>,
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
@@ -98,13 +109,13 @@ impl Engine {
                 .take_hit(section, stripe, search, (hit, found.learn), sink)
                 .map(Outcome::Done);
         }
-        let waiter = self.wait_in(section, stripe, template, search)?;
+        let waiter = search.apart(move |search| self.wait_in(section, stripe, search))?;
         self.learn_if(found.learn, stripe.scope(), search.key.mask)?;
         Ok(Outcome::Waits(waiter))
     }
 
     /// Takes from one stripe.
-    #[inline]
+    #[inline(always)]
     fn take_from<R, E: From<Error>>(
         &self,
         shape: u32,
@@ -118,7 +129,7 @@ impl Engine {
             let somebody_holds = stripe.hides_some();
             section.finish().map_err(Error::from)?;
             if somebody_holds {
-                return self.take_recalled(shape, search, order, sink);
+                return search.apart(move |search| self.take_recalled(shape, search, order, sink));
             }
             return Ok(self
                 .learn_if(found.learn, stripe.scope(), search.key.mask)

@@ -77,10 +77,8 @@ impl Space {
     ) -> Result<Option<(Claim, R)>, E> {
         self.engine()?; // it is open
         require_attempts(terms)?;
-        let claimed = lift(|| {
-            let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
-            HeldClaim::begin(self, template, order, terms, sink)
-        })?;
+        let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
+        let claimed = lift(HeldClaim::begin(self, template, order, terms, sink))?;
         Ok(claimed.map(|(claim, result)| (Claim::new(claim, terms), result)))
     }
 
@@ -138,9 +136,7 @@ impl Space {
         mut sink: impl FnMut(TupleView<'_>, Obituary) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         let engine = self.engine()?;
-        lift(|| {
-            engine.dead(template, |tuple, obituary| sink(tuple, obituary).map_err(Lifted::caller))
-        })
+        lift(engine.dead(template, |tuple, obituary| sink(tuple, obituary).map_err(Lifted::caller)))
     }
 
     /// Puts the dead tuples that match back at their old places, as if nobody had tried yet (rule K5). Returns how
@@ -168,10 +164,8 @@ impl Waiter {
     ) -> Result<Outcome<(Claim, R)>, E> {
         require_attempts(terms)?;
         let (space, waiter) = self.into_parts();
-        let outcome = lift(|| {
-            let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
-            waiter.finish_claim_for(&space, terms, sink)
-        })?;
+        let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
+        let outcome = lift(waiter.finish_claim_for(&space, terms, sink))?;
         Ok(match space.outcome(outcome) {
             Outcome::Done((claim, result)) => Outcome::Done((Claim::new(claim, terms), result)),
             Outcome::Waits(waiter) => Outcome::Waits(waiter),

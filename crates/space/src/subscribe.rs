@@ -82,7 +82,7 @@ impl Subscription {
         sink: impl FnOnce(Event<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         self.require_own()?;
-        lift(|| self.inner.try_next(|event| sink(event).map_err(Lifted::caller)))
+        lift(self.inner.try_next(|event| sink(event).map_err(Lifted::caller)))
     }
 
     /// As [`Subscription::try_next`], waiting for an event up to `timeout` (`None`: for ever).

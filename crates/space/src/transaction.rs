@@ -275,9 +275,7 @@ impl<'t> Inside<'t> {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let mut inner = self.inner()?;
-        lift(|| {
-            inner.try_take(self.at, template, order, |tuple| sink(tuple).map_err(Lifted::caller))
-        })
+        lift(inner.try_take(self.at, template, order, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
     /// Copies a match, if there is one, which nobody else can take from now on (rule X3).
@@ -292,9 +290,7 @@ impl<'t> Inside<'t> {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let mut inner = self.inner()?;
-        lift(|| {
-            inner.try_read(self.at, template, order, |tuple| sink(tuple).map_err(Lifted::caller))
-        })
+        lift(inner.try_read(self.at, template, order, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
     /// Takes a match, waiting for one up to `timeout`, or until another transaction gives one back (rule X4).
@@ -399,9 +395,7 @@ impl<'t> Inside<'t> {
         mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         let mut inner = self.inner()?;
-        lift(|| {
-            inner.take_all(self.at, template, limit, |tuple| sink(tuple).map_err(Lifted::caller))
-        })
+        lift(inner.take_all(self.at, template, limit, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
     /// Takes between `at_least` and `at_most` matches of one moment; `None`, and nothing taken, if there are fewer.
@@ -417,10 +411,8 @@ impl<'t> Inside<'t> {
         mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Vec<R>>, E> {
         let mut inner = self.inner()?;
-        lift(|| {
-            let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
-            inner.try_take_many(self.at, template, (at_least, at_most), sink)
-        })
+        let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
+        lift(inner.try_take_many(self.at, template, (at_least, at_most), sink))
     }
 
     /// Copies the matches of one moment, up to `limit`; nobody else can take them from then on (rule X3).
@@ -435,9 +427,7 @@ impl<'t> Inside<'t> {
         mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         let mut inner = self.inner()?;
-        lift(|| {
-            inner.read_all(self.at, template, limit, |tuple| sink(tuple).map_err(Lifted::caller))
-        })
+        lift(inner.read_all(self.at, template, limit, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
     /// The number of matches. Locks nothing: others may change it.
@@ -477,9 +467,8 @@ impl<'t> Inside<'t> {
         }
         let mut inner = self.inner()?;
         let (space, waiter) = waiter.into_parts();
-        let outcome = lift(|| {
-            inner.finish_take(self.at, waiter, |tuple| sink(tuple).map_err(Lifted::caller))
-        })?;
+        let outcome =
+            lift(inner.finish_take(self.at, waiter, |tuple| sink(tuple).map_err(Lifted::caller)))?;
         Ok(space.outcome(outcome))
     }
 

@@ -112,7 +112,7 @@ impl Waiter {
         self,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        lift(|| self.waiter.finish(|tuple| sink(tuple).map_err(Lifted::caller)))
+        lift(self.waiter.finish(|tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
     /// As [`Waiter::finish`], without waiting: if there is no tuple, the waiter stays in line.
@@ -125,7 +125,7 @@ impl Waiter {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
         let (space, waiter) = self.into_parts();
-        let outcome = lift(|| waiter.finish_now(|tuple| sink(tuple).map_err(Lifted::caller)))?;
+        let outcome = lift(waiter.finish_now(|tuple| sink(tuple).map_err(Lifted::caller)))?;
         Ok(space.outcome(outcome))
     }
 
@@ -166,11 +166,11 @@ impl<E> From<tupelo_engine::Error> for Lifted<E> {
     }
 }
 
-/// Runs a call of the engine whose sink may fail with the caller's own error. Part of its caller, who knows the order.
+/// What a call of the engine came to whose sink may fail with the caller's own error.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "there is nothing in it but the call")]
-pub(crate) fn lift<R, E: From<Error>>(call: impl FnOnce() -> Result<R, Lifted<E>>) -> Result<R, E> {
-    call().map_err(|error| match error {
+#[expect(clippy::inline_always, reason = "nearly always there is no error")]
+pub(crate) fn lift<R, E: From<Error>>(result: Result<R, Lifted<E>>) -> Result<R, E> {
+    result.map_err(|error| match error {
         Lifted::Engine(error) => Error::from(error).into(),
         Lifted::Caller(error) => *error,
     })

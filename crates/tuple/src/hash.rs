@@ -66,7 +66,8 @@ pub fn join(hash: u64, field: &Field<'_>) -> u64 {
     match field {
         Field::Int(value) => fold(hash ^ value.cast_unsigned(), SEEDS[7]),
         Field::Str(value) => of_bytes(value.as_bytes(), hash ^ SEEDS[2]),
-        other => combine(hash, rarer(other)),
+        // A copy, so that the caller keeps its field (see `few`).
+        other => combine(hash, rarer(&{ *other })),
     }
 }
 

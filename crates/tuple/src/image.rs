@@ -150,7 +150,8 @@ pub fn write(fields: &[Field<'_>], origin: usize, wide: bool, out: &mut impl Wri
             Field::Int(value) => value.cast_unsigned(),
             Field::Float(value) => value.to_bits(),
             Field::Str(text) => write_bytes(&mut heap, text.as_bytes(), out),
-            other => write_rarer(&mut heap, other, origin, out),
+            // A copy, so that the caller keeps its field (see `few`).
+            other => write_rarer(&mut heap, &{ *other }, origin, out),
         };
         out.word(index, slot);
     }

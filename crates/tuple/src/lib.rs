@@ -10,6 +10,7 @@
 mod class;
 mod condition;
 pub mod encoding;
+pub mod few;
 mod field;
 pub mod fuzz;
 pub mod hash;

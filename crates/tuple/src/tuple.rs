@@ -125,26 +125,7 @@ pub struct TupleRef<'a> {
     pub class: Option<&'static Class>,
 }
 
-/// So many fields are copied by [`TupleRef::apart`].
-const FEW: usize = 8;
-
 impl<'a> TupleRef<'a> {
-    /// Gives `act` the tuple with a copy of its fields, if they are few. For what seldom happens to a tuple: a compiler that
-    /// sees the fields being made, and nobody else who gets them, knows what they are as long as the caller runs,
-    /// whatever that does in shared memory.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "the caller is to see that it keeps the fields")]
-    pub fn apart<R>(self, act: impl FnOnce(TupleRef<'_>) -> R) -> R {
-        let Self { fields, class } = self;
-        if fields.len() > FEW {
-            return act(self);
-        }
-        let mut copy = [Field::Null; FEW];
-        let copy = &mut copy[..fields.len()];
-        copy.copy_from_slice(fields);
-        act(TupleRef { fields: copy, class })
-    }
-
     /// An entry of `class` with these fields, in the order of [`Class::fields`].
     ///
     /// # Panics

@@ -160,9 +160,9 @@ impl Engine {
         self: &'m Arc<Self>,
         mut section: Section<'m>,
         stripe: Stripe<'m>,
-        template: &TemplateRef<'_>,
         search: &Search<'_>,
     ) -> Result<Waiter, Error> {
+        let template = &TemplateRef::new(search.patterns);
         let number = chain::has_table(stripe).then(|| self.spare_cell()).flatten();
         let waiter = number.map(|number| self.waiter_in(number, Want::Take));
         let Some(waiter) = waiter else {
