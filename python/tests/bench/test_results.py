@@ -58,9 +58,27 @@ def test_what_aging_adds_has_a_tilde_where_it_can_be_by_chance():
     assert by_response.rows == (("redis", "+20 %"),)
     assert by_throughput.rows == (("redis", "~+0 %"),)
     # A second to age and clean, and four for 2 x 1 000 x 8 operations with the paper's delays.
-    assert printed.rows[0][3:] == ("3 000 operations", "+20 %", "~+0 %", "20 %")
+    assert printed.rows[0][3:] == ("3 000 operations", "-", "+20 %", "~+0 %", "20 %")
     few = aging_run([1.2, 1.21], [90.0, 104.0])
-    assert questions(few, EXPERIMENTS)[-1].tables[0].rows[0][4:6] == ("?+19 %", "?-4 %")
+    assert questions(few, EXPERIMENTS)[-1].tables[0].rows[0][5:7] == ("?+19 %", "?-4 %")
+
+
+def test_beside_the_printed_cost_of_aging_stands_that_of_clients_with_as_many_objects():
+    run = aging_run([1.0, 1.01, 1.02, 1.03], [100.0, 101.0, 102.0, 103.0])
+    for series, response_s in (("paper", [1.0, 1.01, 1.02, 1.03]), ("paper aged", [2.0, 2.1])):
+        cell = {"series": series, "entry": "Null", "clients": 8}
+        # Another kind of entry is no yardstick for this one.
+        other = Measure("settle", "redis", {**cell, "entry": "File"}, "response time", "s", [9.0])
+        aged = {"aged by": 3_000} if series == "paper aged" else {}
+        run.measures += [
+            *([] if aged else [other]),
+            Measure("settle", "redis", {**cell, **aged}, "response time", "s", response_s),
+        ]
+    (question,) = [q for q in questions(run, EXPERIMENTS) if "aging" in q.title]
+    printed, *added = question.tables
+    assert printed.rows[0][3:7] == ("3 000 operations", "?+102 %", "~+0 %", "~+0 %")
+    assert [table.rows[0][1] for table in added] == ["?+102 %", "~+0 %", "~+0 %"]
+    assert "paper's delays" in added[0].title
 
 
 def test_no_share_of_aging_stands_beside_the_printed_one_without_the_papers_delays():

@@ -10,8 +10,8 @@ from tupelo.bench.backends.javaspaces import JavaSpaces
 from tupelo.bench.backends.manager import Manager
 from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.sqlite import SQLite
-from tupelo.bench.experiments.settle import CLIENTS, Settle, job
-from tupelo.bench.experiments.settle.aging import PRINTED_WORKLOAD
+from tupelo.bench.experiments.settle import CLIENTS, CLIENTS_AGED, Settle, job
+from tupelo.bench.experiments.settle.aging import PRINTED_WORKLOAD, WORKLOADS, age
 from tupelo.bench.experiments.settle.clients import check, check_empty, client, once
 from tupelo.bench.experiments.settle.knee import knee, knee_of
 from tupelo.bench.experiments.settle.load import LENGTHS, Length, Load, calibrate, rounds
@@ -60,9 +60,13 @@ class Pile:
 def test_what_is_compared_with_each_other_is_repeated_in_turns():
     turns = [j for j in Settle().jobs(Redis, Options()) if j.in_turns]
     cells = [(j.parameters["series"], j.parameters["clients"]) for j in turns]
-    assert cells == [("overlapping", n) for n in CLIENTS] + [("aged", 8)]
-    assert turns[-1].parameters["aged by"] == PRINTED_WORKLOAD
-    assert len({j.in_turns for j in turns}) == 1
+    overlapping = [("overlapping", n) for n in CLIENTS]
+    assert cells == [("paper", 8), *overlapping, ("paper aged", 8), ("aged", 8)]
+    assert {j.parameters.get("aged by") for j in turns} == {None, PRINTED_WORKLOAD}
+    words = {}
+    for j in turns:
+        words.setdefault(j.in_turns, set()).add(j.parameters["series"])
+    assert sorted(map(sorted, words.values())) == [["aged", "overlapping"], ["paper", "paper aged"]]
 
 
 def test_the_knee_is_where_throughput_no_longer_rises_and_the_response_time_does():
@@ -175,6 +179,62 @@ def test_in_an_aged_space_any_tuple_of_the_kind_may_be_taken():
     workload = Workload((("write", "String"),))
     plan = Plan("String", 1, quick=True, workload=workload)
     check(plan, 3, [Counter({0: 2, 1_000: 1})], left=1)
+
+
+def test_an_aged_run_has_the_papers_objects_too_beside_which_the_workload_is_not_little():
+    jobs = Settle().jobs(SQLite, Options())
+    aged = [j for j in jobs if j.parameters["series"] == "paper aged"]
+    assert {(j.parameters["clients"], j.parameters["aged by"]) for j in aged} == {
+        (clients, operations) for clients in CLIENTS_AGED for operations in WORKLOADS
+    }
+    stage = Stage(SQLite(), {}, placement("free"), 1, 0, quick=False, deadline=None)
+    for each in aged:
+        parts = each.once.keywords["plan"].parts(stage)
+        assert {(part.objects, part.warm_up, part.aged) for part in parts} == {(1_000, 0, True)}
+
+
+class Written(Pile):
+    """A backend, and the start of all clients, that writes down what happens."""
+
+    def __init__(self):
+        super().__init__()
+        self.verbs = []
+
+    def array(self, numbers):
+        return numbers
+
+    def put(self, *_):
+        self.verbs.append("put")
+
+    def take(self, *template):
+        self.verbs.append("take")
+        return template
+
+    def wait(self):
+        self.verbs.append("wait")
+
+
+@pytest.mark.parametrize("warm_up", [0, 1])
+def test_a_space_is_aged_when_its_clients_are_warm_and_before_they_begin(warm_up):
+    aged, used = Written(), Written()
+    age(Bench(1, Profiler(), aged), aged, Workload((("write", "Null"),)), warm_up > 0)
+    client(Bench(0, Profiler(), used), used, Part("Null", 1, 1, 0.0, 0.0, warm_up, aged=True))
+    warm = ["put", "take", "wait"] * warm_up
+    assert used.verbs == ["wait", *warm, "wait", "put", "take"]
+    assert aged.verbs == ["wait"] * (1 + warm_up) + ["put", "wait"]
+
+
+def test_an_aged_run_with_a_warm_up_takes_all_that_was_put_and_cleans_the_rest():
+    load = Load((2,), 1, objects=50, phase_s=0.001, together_s=0.001)
+    plan = Plan("Null", 2, quick=True, load=load, workload=Workload((("write", "File"),) * 3))
+    with started(SQLite) as peer:
+        peer.create(job("aged", plan).schema, ("settle",), 1 << 20)
+        stage = Stage(peer, {}, placement("free"), 1, 0, quick=True, deadline=None)
+        once(stage, plan)
+        peer.drop()
+    noted = {note.metric: note.samples for note in stage.noted}
+    assert len(noted["response time"]) == 2
+    assert min(*noted["aging"], *noted["cleaning"]) > 0
 
 
 def test_the_amount_of_work_is_found_once_for_all_cells_of_a_peer():

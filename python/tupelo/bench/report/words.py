@@ -33,6 +33,7 @@ OF_EXPERIMENTS = {
         ("response time", "of a round of a client, without the pause"),
         ("paper", "the series with the delays of the paper, in which clients hardly meet today"),
         ("overlapping", "the series in which a client begins half a phase after the one before"),
+        ("paper aged", "the clients of the series paper, in a space as the next line says"),
         ("aged", "in a space that so many operations had populated before the clients began"),
         ("knee", "clients beyond which the response time rises and throughput hardly does"),
     ),

@@ -8,7 +8,7 @@ second, or less where that can not be (`load`), and the delay is half of that. T
 for in the second (`knee`).
 
 Before a run a space may be aged: populated by a workload that was generated from frequencies, or
-recorded (`tupelo record`). Afterwards it is cleaned. Both are timed.
+recorded (`tupelo record`). Afterwards it is cleaned. Both are timed. Each series is run so, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,17 @@ from tupelo.bench.experiments.base import Experiment
 from tupelo.bench.experiments.settle import aging, knee
 from tupelo.bench.experiments.settle.clients import once
 from tupelo.bench.experiments.settle.load import Load, quick_load
-from tupelo.bench.experiments.settle.metrics import ADDED, RESPONSE, SHARE, SPACE, THROUGHPUT
+from tupelo.bench.experiments.settle.metrics import (
+    ADDED,
+    AGED,
+    OVERLAPPING,
+    PAPER,
+    PAPER_AGED,
+    RESPONSE,
+    SHARE,
+    SPACE,
+    THROUGHPUT,
+)
 from tupelo.bench.experiments.settle.plan import Plan
 from tupelo.bench.experiments.workload import KINDS
 from tupelo.bench.harness.runner import Job
@@ -73,15 +83,16 @@ class Settle(Experiment):
         make = quick_load if quick else Load
         load = make(counts, options.repeats_least)
         plans = [
-            ("paper", Plan(kind, clients, quick))
+            (PAPER, Plan(kind, clients, quick))
             for kind in (("Null", "Array") if quick else KINDS)
             for clients in counts
         ]
-        plans += [("overlapping", Plan("Null", clients, quick, load)) for clients in counts]
+        plans += [(OVERLAPPING, Plan("Null", clients, quick, load)) for clients in counts]
         plans += [
-            ("aged", Plan("Null", clients, quick, load, workload))
+            (series, Plan("Null", clients, quick, work, workload))
             for workload in aging.workloads(options)
             for clients in ((2,) if quick else CLIENTS_AGED)
+            for series, work in ((PAPER_AGED, None), (AGED, load))
         ]
         return [job(series, plan) for series, plan in plans]
 
@@ -103,15 +114,10 @@ class Settle(Experiment):
                               note=NOTE_OWN_WORK if own else "")
                     )  # fmt: skip
         for clients in (2,) if run.quick else CLIENTS_AGED:
-            aged: dict[str, Any] = {"series": "aged", "clients": clients}
-            for metric in (THROUGHPUT, RESPONSE, SHARE):
-                title = f"{clients} clients, aged: {metric}"
-                note = aging.NOTE_SHARE if metric == SHARE else aging.NOTE_FRESH
-                fresh = aging.not_aged(run, metric, clients)
-                found.append(
-                    lines(run, self.name, metric, "aged by", fixed=aged, title=title,
-                          log_y=metric != SHARE, note=note, also=fresh)
-                )  # fmt: skip
+            found += [
+                _aged(run, series, clients, metric)
+                for metric, series in (*aging.COMPARED, (SHARE, PAPER_AGED))
+            ]
         return found
 
     def printed(self, run: Run) -> list[Printed]:
@@ -122,6 +128,17 @@ class Settle(Experiment):
         return list(dict.fromkeys(measure.backend for measure in run.of(self.name)))
 
 
+def _aged(run: Run, series: str, clients: int, metric: str) -> Figure:
+    """What so many clients find in aged spaces of a series."""
+    delays = ", paper delays" if series == PAPER_AGED else ""
+    fixed = {"series": series, "clients": clients}
+    title = f"{clients} clients, aged{delays}: {metric}"
+    note = "" if metric == SHARE else aging.NOTE_FRESH
+    fresh = aging.not_aged(run, metric, series, clients)
+    return lines(run, Settle.name, metric, "aged by", fixed=fixed, title=title,
+                 log_y=metric != SHARE, note=note, also=fresh)  # fmt: skip
+
+
 def job(series: str, plan: Plan) -> Job:
     """A cell."""
     parameters: dict[str, Any] = {"series": series, "entry": plan.kind, "clients": plan.clients}
@@ -129,6 +146,7 @@ def job(series: str, plan: Plan) -> Job:
         parameters["aged by"] = len(plan.workload)
     overlaps = plan.load is not None
     rank = _rank(series, plan)
+    with_aged = "aged, or not" if series in (PAPER, PAPER_AGED) else "one after the other"
     return Job(
         parameters,
         partial(once, plan=plan),
@@ -139,15 +157,18 @@ def job(series: str, plan: Plan) -> Job:
         + len(plan.workload or ()) * TUPLE_BYTES,
         weight=1 + plan.clients * (1.5 if overlaps else 0.3),
         rank=rank,
-        in_turns="one after the other" if overlaps and rank <= AGED_RANK else "",
+        in_turns=with_aged if rank <= AGED_RANK else "",
     )
 
 
 def _rank(series: str, plan: Plan) -> int:
     """The knee first, then what aging costs, as the paper prints it, then all the rest."""
-    if series == "overlapping":
+    if series == OVERLAPPING:
         return 1 if plan.clients == CLIENTS_BETWEEN else 0
-    if series == "aged":
+    few = plan.clients in (CLIENTS[0], CLIENTS_AGED[0])
+    if series in (AGED, PAPER_AGED):
         near = len(plan.workload or ()) in (aging.PRINTED_WORKLOAD, aging.QUICK_WORKLOAD)
-        return AGED_RANK if near and plan.clients <= CLIENTS_AGED[0] else 3
-    return 2 if plan.kind == "Null" else 3
+        return AGED_RANK if near and few else 3
+    if plan.kind != "Null":
+        return 3
+    return AGED_RANK if plan.clients == CLIENTS_AGED[0] else 2

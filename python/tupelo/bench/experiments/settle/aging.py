@@ -1,4 +1,10 @@
-"""Spaces that are not new: populated before the clients begin, cleaned when they have ended."""
+"""Spaces that are not new: populated before the clients begin, cleaned when they have ended.
+
+Twice, since one run can not show both figures. "paper aged" has the paper's delays and its 1 000
+objects, beside which 3 000 operations are many: what aging adds to the response time is read there,
+and its throughput is that of the delays. "aged" has clients that overlap, and as many objects as
+fill their phases, which may be a hundred times more: there is the throughput.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +15,12 @@ from typing import TYPE_CHECKING
 from tupelo.bench.experiments.settle.metrics import (
     ADDED,
     ADDED_THROUGHPUT,
+    AGED,
     AGING,
     CLEANING,
+    OVERLAPPING,
+    PAPER,
+    PAPER_AGED,
     RESPONSE,
     SPACE,
     THROUGHPUT,
@@ -41,11 +51,6 @@ WORKLOADS = (1_000, 3_000, 6_000, 12_000)
 PRINTED_WORKLOAD = 3_000
 QUICK_WORKLOAD = 100
 NOTE_FRESH = "0: the same clients in a new space."
-NOTE_SHARE = (
-    "Of a run without the paper's delays, in proportion to its 1 000 objects of a client: who is"
-    " done with those sooner has the greater share. Beside a run with the delays, as the printed"
-    " share is, it stands in the table of what aging adds."
-)
 
 
 def workloads(options: Options) -> list[Workload]:
@@ -57,14 +62,21 @@ def workloads(options: Options) -> list[Workload]:
     return [generated(size, options.seed, *frequencies) for size in sizes]
 
 
-def age(bench: Bench, backend: Backend, workload: Workload) -> float:
-    """Do a workload; how long it took."""
-    del bench
+def age(bench: Bench, backend: Backend, workload: Workload, warm_up: bool) -> float:  # noqa: FBT001
+    """Do a workload while the clients wait; how long it took.
+
+    If they warm up that comes before it: the oldest tuples are taken first, so that what they put
+    and take afterwards would leave nothing old for those phases that count.
+    """
     space = backend.open(SPACE)
     _meet(backend)
+    bench.start.wait()
+    if warm_up:
+        bench.start.wait()
     begin = time.perf_counter()
     workload.run(backend, space)
     aged_s = time.perf_counter() - begin
+    bench.start.wait()
     space.close()
     return aged_s
 
@@ -94,12 +106,18 @@ def _meet(backend: Backend) -> list[Fields]:
 # --- what follows ---
 
 
-def against_fresh(run: Run, metric: str) -> Iterator[tuple[Measure, Measure]]:
-    """A metric of the same clients in a new space, and in each aged one."""
-    for aged in run.find("settle", metric, series="aged"):
+NEW_SPACES = {PAPER_AGED: PAPER, AGED: OVERLAPPING}
+"""Where the same clients do the same in a new space."""
+COMPARED = ((RESPONSE, PAPER_AGED), (RESPONSE, AGED), (THROUGHPUT, AGED))
+"""What aging can change: where all wait for the delays, it can not change the throughput."""
+
+
+def against_fresh(run: Run, metric: str, series: str) -> Iterator[tuple[Measure, Measure]]:
+    """A metric of the same clients in a new space, and in each aged one of a series."""
+    for aged in run.find("settle", metric, series=series):
         fresh = run.find_one(
             "settle", metric, aged.backend,
-            series="overlapping", clients=aged.parameters["clients"],
+            series=NEW_SPACES[series], entry="Null", clients=aged.parameters["clients"],
         )  # fmt: skip
         if fresh is not None:
             yield fresh, aged
@@ -117,17 +135,19 @@ def told_added(fresh: Measure, aged: Measure) -> str:
 
 def added_by_aging(run: Run) -> Iterator[Measure]:
     """What aging adds, for the record: a figure of two cells, so it has no repeats of its own."""
-    for metric, name in ((RESPONSE, ADDED), (THROUGHPUT, ADDED_THROUGHPUT)):
-        for fresh, aged in against_fresh(run, metric):
+    names = {RESPONSE: ADDED, THROUGHPUT: ADDED_THROUGHPUT}
+    for metric, series in COMPARED:
+        name = names[metric]
+        for fresh, aged in against_fresh(run, metric, series):
             value = [added(fresh, aged)]
             yield Measure("settle", aged.backend, aged.parameters, name, "", value, derived=True)
 
 
-def not_aged(run: Run, metric: str, clients: int) -> list[Measure]:
+def not_aged(run: Run, metric: str, series: str, clients: int) -> list[Measure]:
     """The new spaces that the aged ones are compared with, as aged by no operation."""
     found = {
         fresh.backend: replace(fresh, parameters={**fresh.parameters, "aged by": 0})
-        for fresh, aged in against_fresh(run, metric)
+        for fresh, aged in against_fresh(run, metric, series)
         if aged.parameters["clients"] == clients
     }
     return list(found.values())
@@ -137,10 +157,10 @@ def shares(run: Run, backend: str) -> Iterator[float]:
     """To age and to clean, as a share of a run of as many clients with the paper's delays.
 
     That run is a cell of its own, in a new space: what aging adds to it is nothing beside delays of
-    200 ms. An aged run itself has no such delays; without them a thousand objects of each client
-    may take two milliseconds, and the share of whatever comes before is nearly all.
+    200 ms. An aged run without them, which is all that older records have, is over in two
+    milliseconds, in proportion, and the share of whatever comes before is nearly all.
     """
-    for aging in run.find("settle", AGING, series="aged", entry="Null"):
+    for aging in run.find("settle", AGING, series=_series_aged(run, backend), entry="Null"):
         clients = aging.parameters["clients"]
         papers = {"series": "paper", "entry": "Null", "clients": clients}
         throughput, objects = (
@@ -153,32 +173,44 @@ def shares(run: Run, backend: str) -> Iterator[float]:
             yield beside_s / (beside_s + run_s)
 
 
+def _series_aged(run: Run, backend: str) -> str:
+    """The series whose aging and cleaning count beside the paper's delays."""
+    with_delays = (m.backend for m in run.find("settle", AGING, series=PAPER_AGED))
+    return PAPER_AGED if backend in with_delays else AGED
+
+
 def table(run: Run, backends: Sequence[str]) -> Printed:
     """What aging adds, beside what the paper prints."""
     heads = (
         *("", "added to the response time, as printed", "at most of the time, as printed"),
-        *("added here by", "to the response time", "to the throughput"),
+        *("added here by", "to the response time, as there", "to that of overlapping clients"),
+        "to their throughput",
         "at most of the time of a run with the paper's delays",
     )
-    aged = {each.backend for each in run.find("settle", AGING, series="aged")}
+    aged = {
+        each.backend for series in NEW_SPACES for each in run.find("settle", AGING, series=series)
+    }
     rows = tuple(_row(run, each) for each in backends if each in aged)
     return Printed(AGING, "What aging adds", heads, rows, 2)
 
 
 def _row(run: Run, backend: str) -> tuple[str, ...]:
     """The workload of the paper's figure, or the nearest that was measured."""
-    responses, throughputs = (
-        [pair for pair in against_fresh(run, metric) if pair[1].backend == backend]
-        for metric in (RESPONSE, THROUGHPUT)
-    )
-    near = min(responses, key=_from_printed, default=None)
+    pairs = [
+        min(
+            (pair for pair in against_fresh(run, *compared) if pair[1].backend == backend),
+            key=_from_printed,
+            default=None,
+        )
+        for compared in COMPARED
+    ]
+    near = next((pair for pair in pairs if pair), None)
     return (
         backend,
         "30 % by 3 000 operations (NullIO)",
         "31 %",
         f"{whole(near[1].parameters['aged by'])} operations" if near else "-",
-        told_added(*near) if near else "-",
-        told_added(*min(throughputs, key=_from_printed)) if throughputs else "-",
+        *(told_added(*pair) if pair else "-" for pair in pairs),
         next((f"{100 * share:.0f} %" for share in sorted(shares(run, backend))[-1:]), "-"),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.experiments.settle.aging import age, clean
 from tupelo.bench.experiments.settle.metrics import (
@@ -21,7 +21,7 @@ from tupelo.bench.experiments.workload import fields_of, seed_of, template_of
 from tupelo.bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tupelo.bench.backends.base import Backend, Fields
     from tupelo.bench.experiments.settle.plan import Part, Plan
@@ -33,16 +33,13 @@ LOOKED_AT = 10_000  # empty entries that are checked of those that a client took
 
 
 def once(stage: Stage, plan: Plan) -> None:
-    """One repeat: age, run all clients, clean."""
+    """One repeat: warm up, age, run all clients, clean."""
     if plan.load is not None:
         plan.load.find(stage)
         stage.note(ALONE, "s", [plan.load.phase_s])
-    age_s = 0.0
-    if plan.workload is not None:
-        ((age_s,), _) = stage.run((age, (stage.peer, plan.workload)))
     parts = plan.parts(stage)
     rounds, objects = parts[0].rounds, parts[0].objects
-    outcomes, profilers = stage.run(*[(client, (stage.peer, part)) for part in parts])
+    age_s, outcomes, profilers = run_clients(stage, plan, parts)
     ((clean_s, left),), _ = stage.run((clean, (stage.peer,)))
     check(plan, objects * rounds, [taken for *_, taken in outcomes], left)
     run_s = max(end for _, end, _ in outcomes) - min(begin for begin, *_ in outcomes)
@@ -58,6 +55,20 @@ def once(stage: Stage, plan: Plan) -> None:
         papers_run_s = run_s * OBJECTS / (objects * rounds)
         share = (age_s + clean_s) / (age_s + clean_s + papers_run_s)
         stage.note(SHARE, "", [share])
+
+
+def run_clients(
+    stage: Stage, plan: Plan, parts: Sequence[Part]
+) -> tuple[float, list[Outcome], list[Profiler]]:
+    """How long it took to age the space, if that is planned, and what each client did."""
+    targets: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
+        (client, (stage.peer, part)) for part in parts
+    ]
+    if plan.workload is not None:
+        targets.append((age, (stage.peer, plan.workload, parts[0].warm_up > 0)))
+    results, profilers = stage.run(*targets)
+    age_s = results.pop() if plan.workload is not None else 0.0
+    return age_s, results, profilers[: len(parts)]
 
 
 def busy_s(profiler: Profiler) -> float:
@@ -117,6 +128,8 @@ def client(bench: Bench, backend: Backend, part: Part) -> Outcome:
             put(*fields)
         for _ in range(part.warm_up):
             take(*template)
+        bench.start.wait()
+    if part.aged:
         bench.start.wait()
     time.sleep(part.start_s)
     begin = time.perf_counter()

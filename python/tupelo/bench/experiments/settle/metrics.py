@@ -13,3 +13,9 @@ KNEE = "knee"
 AGING = "aging"
 KNEE_POINTS = "points of the knee"
 KNEE_BEFORE = "knee without the last point"
+
+# The series, as they stand in the record.
+PAPER = "paper"
+OVERLAPPING = "overlapping"
+AGED = "aged"
+PAPER_AGED = "paper aged"

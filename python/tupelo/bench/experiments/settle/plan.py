@@ -44,6 +44,7 @@ class Plan:
                     number * rounds * delay_s,
                     delay_s,
                     self.load.warm_up(stage.peer),
+                    self.workload is not None,
                 )
                 for number in range(self.clients)
             ]
@@ -53,7 +54,14 @@ class Plan:
             scale * (DELAY_MIN_S + choice.uniform(0, DELAY_SPREAD_S)) for _ in range(self.clients)
         ]
         return [
-            Part(self.kind, objects, 1, sum(delays_s[1 : number + 1]), delays_s[number])
+            Part(
+                self.kind,
+                objects,
+                1,
+                sum(delays_s[1 : number + 1]),
+                delays_s[number],
+                aged=self.workload is not None,
+            )
             for number in range(self.clients)
         ]
 
@@ -73,3 +81,5 @@ class Part:
     is the same, however many there are."""
     warm_up: int = 0
     """How many objects it puts and takes first, at once with all the others; they do not count."""
+    aged: bool = False
+    """Whether the space is aged when all are warm, while they wait."""
