@@ -262,6 +262,49 @@ def test_a_cell_that_is_stopped_keeps_its_repeats_if_they_are_enough():
     run = ran(("e", Stone, cells), repeats=5, budget_s=5_000.0)
     assert [(m.parameters["cell"], m.samples) for m in run.measures] == [("late", [0, 1, 2])]
     assert "stopped in repeat 3 of 5" in run.remarks[0].text
+    assert run.remarks[1].text == (
+        "repeat 4 was stopped after 0.0 s; the 3 before count, of up to 0.0 s each"
+    )
+    assert [remark.parameters["cell"] for remark in run.left_out] == ["early"]
+    assert not run.failures
+
+
+@pytest.mark.parametrize("hangs_at", [1, 2, 3, 8])
+@pytest.mark.parametrize(("lasts_s", "fails"), [(19.0, False), (21.0, True)])
+def test_a_repeat_that_hangs_where_others_were_done_soon_is_a_failure(
+    clock, hangs_at, lasts_s, fails
+):
+    def once(stage):
+        hangs = stage.repeat == hangs_at
+        clock.now += lasts_s if hangs else 5.0
+        if hangs:
+            raise OverBudgetError
+        noting(stage)
+
+    run = ran(("e", Stone, [job("a", once)]), budget_s=1_000.0)
+    assert [remark.why for remark in run.remarks] == [
+        "failed" if fails else "over budget" if hangs_at < 3 else "repeat stopped"
+    ]
+    assert [len(measure.samples) for measure in run.measures] == (
+        [hangs_at] if hangs_at >= 3 and not fails else []
+    )
+    if fails:
+        assert run.failures[0].text == (
+            f"repeat {hangs_at + 1} was stopped after 21.0 s;"
+            f" none of the {hangs_at} before took more than 5.0 s"
+        )
+
+
+def test_a_repeat_that_a_busy_machine_held_up_for_seconds_does_not_hang(clock):
+    def once(stage):
+        clock.now += 4.9 if stage.repeat == 4 else 0.1
+        if stage.repeat == 4:
+            raise OverBudgetError
+        noting(stage)
+
+    run = ran(("e", Stone, [job("a", once)]), budget_s=1_000.0)
+    assert [remark.why for remark in run.remarks] == ["repeat stopped"]
+    assert run.left_out == []  # no cell is missing
 
 
 def test_cells_that_are_compared_are_repeated_in_turns():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 Parameters = dict[str, Any]
-Why = Literal["not installed", "can not", "over budget", "failed", "wrong result"]
+Why = Literal["not installed", "can not", "over budget", "failed", "wrong result", "repeat stopped"]
 FAILURES: tuple[Why, ...] = ("failed", "wrong result")
 
 
@@ -127,6 +127,11 @@ class Run:
         """The first such measure of a backend; None if there is none."""
         found = self.find(experiment, metric, **parameters)
         return next((measure for measure in found if measure.backend == backend), None)
+
+    @property
+    def left_out(self) -> list[Remark]:
+        """The remarks of what has no measure; who lacks but a repeat has one."""
+        return [remark for remark in self.remarks if remark.why != "repeat stopped"]
 
     @property
     def failures(self) -> list[Remark]:

@@ -63,7 +63,7 @@ def tables(
     wanted = metrics(measures) if only is None else [m for m in metrics(measures) if m in only]
     reasons = {
         (told(remark.parameters), remark.backend): remark.why
-        for remark in run.remarks
+        for remark in run.left_out
         if remark.experiment == experiment
     }
     return [

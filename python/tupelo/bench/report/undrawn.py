@@ -29,7 +29,7 @@ def undrawn(run: Run, experiments: Sequence[Experiment]) -> Table:
 
 def _why(run: Run, figure: Figure) -> str:
     """What the record says of the cells that would be in a figure."""
-    remarks = [remark for remark in run.remarks if _concerns(remark, figure)]
+    remarks = [remark for remark in run.left_out if _concerns(remark, figure)]
     cells = Counter(remark.why for remark in remarks if remark.parameters)
     whole = dict.fromkeys(f"{r.backend} {r.why}" for r in remarks if not r.parameters)
     measured = sum(len(series.points) for series in figure.series)

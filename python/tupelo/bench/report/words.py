@@ -19,6 +19,7 @@ EVERYWHERE = (
     ("repeat", "a cell once more, with new processes and spaces, and random numbers of its own"),
     ("apart, together, free", "client and server on a processor each, both on one, all on any"),
     ("over budget", "the cell needed more than its share of the time that the run was given"),
+    ("repeat stopped", "the time was over before a repeat had ended; the cell has those before it"),
 )
 OF_EXPERIMENTS = {
     "mem": (

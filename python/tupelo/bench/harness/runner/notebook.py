@@ -55,7 +55,7 @@ class Notebook:
     def remark(
         self, experiment: str, backend: str, parameters: Parameters, why: Why, text: str
     ) -> None:
-        """Record why a cell has no measure, and show it."""
+        """Record why a cell, or a repeat of it, has no measure, and show it."""
         # A record is published: where this package lies on a disk is nobody's business. Who sees
         # the line needs to know.
         kept = text.replace(f"{PACKAGES}/", "")

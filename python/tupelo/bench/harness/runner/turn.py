@@ -3,7 +3,9 @@
 First each cell is repeated as often as the statistics need, in the order of what they tell, and in
 turns with the cells that it is compared with; then all in turns. A cell whose share suffices for
 fewer repeats has those, three at least; a cell that is further over its share is stopped and
-listed, and larger sizes of it are not tried.
+listed, and larger sizes of it are not tried. A repeat that the end of the time stops is noted, and
+is a failure where those before it were done in a small part of that: a system that hangs now and
+then is not to be told by its other repeats.
 """
 
 from __future__ import annotations
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.runner.options import Options
 
 CELL_LEAST_S = 0.5  # no cell is tried with less than that: it could not even begin
+# A repeat that takes so many times what the others took is no slow one: somebody waits in vain. But
+# a machine that others use, too, stands still for seconds.
+HANGS_TIMES, HANGS_LEAST_S = 4, 5.0
 
 
 @dataclass
@@ -152,7 +157,7 @@ class Turn:
         self._take_out(cell, "over budget", text)
 
     def _repeat(self, cell: Cell, deadline: float) -> bool:
-        """One repeat more; False if the time was over before it ended."""
+        """One repeat more; False if the time was over before it ended, and it may just be slow."""
         name = f"{self.block.experiment} {self.peer.name} {told(cell.job.parameters)}"
         self.notebook.progress.show(name, len(cell.stages), cell.repeats)
         stage = self._stage(cell, deadline)
@@ -162,7 +167,7 @@ class Turn:
             self._once(cell.job, stage)
         except OverBudgetError:
             stopping.go_on()
-            return False
+            return self._stopped(cell, self.part.clock() - begin)
         except WrongResultError as error:
             stopping.go_on()
             self._take_out(cell, "wrong result", str(error))
@@ -173,6 +178,19 @@ class Turn:
             cell.longest_s = max(cell.longest_s, self.part.clock() - begin)
             cell.stages.append(stage)
         return True
+
+    def _stopped(self, cell: Cell, after_s: float) -> bool:
+        """Note that a repeat did not end in time; whether it seems to hang, and has failed."""
+        before = len(cell.stages)
+        text = f"repeat {before + 1} was stopped after {after_s:.1f} s"
+        if before and after_s > max(HANGS_LEAST_S, HANGS_TIMES * cell.longest_s):
+            others = f"none of the {before} before took more than {cell.longest_s:.1f} s"
+            self._take_out(cell, "failed", f"{text}; {others}")
+            return True
+        if before >= self._fewest(cell):
+            counting = f"the {before} before count, of up to {cell.longest_s:.1f} s each"
+            self._remark(cell.job, "repeat stopped", f"{text}; {counting}")
+        return False
 
     def _stage(self, cell: Cell, deadline: float) -> Stage:
         """What the next repeat works with."""

@@ -71,7 +71,7 @@ def filled(run: Run) -> Iterator[Verdict]:
         remark.experiment == "mem"
         and remark.backend == OURS
         and remark.parameters.get("fill") not in (0, memory.COUNT, memory.COUNT_LARGE)
-        for remark in run.remarks
+        for remark in run.left_out
     )
     yield _none_above("a space with tuples of an entry, against an empty one", pairs, missing)
     fill = fill_max(run, "key last")

@@ -71,7 +71,7 @@ def gaps(run: Run, experiment: str, metric: str, peer: str | None = None) -> Gap
     found = Gaps()
     ours = {told(m.parameters) for m in run.find(experiment, metric) if m.backend == OURS}
     reasons: dict[str, str] = {}  # why we have no figure of a cell
-    for remark in run.remarks:
+    for remark in run.left_out:
         if remark.experiment != experiment or remark.why == "can not":
             continue
         if remark.backend == OURS:
