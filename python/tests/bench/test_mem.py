@@ -10,6 +10,7 @@ from tupelo.bench.backends.manager import Manager
 from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.space import SharedSpace
+from tupelo.bench.backends.sqlite import SQLite
 from tupelo.bench.experiments.mem import CYCLES, Mem, kinds, memory
 from tupelo.bench.experiments.mem.client import BATCH, kept, key_client, same
 from tupelo.bench.experiments.mem.entries import ENTRIES, LARGE, SMALL, KeyPlan
@@ -176,6 +177,39 @@ def test_memory_is_that_of_a_server_which_was_started_for_nothing_else():
     # A tuple of Python alone is 48 bytes and a place in a queue; equal work takes equal room.
     assert all(48 < sample < 200 for sample in samples)
     assert samples[0] == pytest.approx(samples[1], rel=0.2)
+
+
+def test_memory_of_a_database_in_files_is_without_what_its_log_keeps_for_later():
+    keyed = next(kind for kind in kinds() if kind.name == "key first")
+    (sample,) = memory_of(SQLite, keyed)
+    # With its index a tuple of two integers takes some 70 bytes; the log alone is 200 more.
+    assert 40 < sample < 120
+
+
+def test_a_manager_has_no_queue_for_a_key_with_one_tuple():
+    (keyed,) = memory_of(Manager, next(kind for kind in kinds() if kind.name == "key first"))
+    assert keyed < 600  # a queue alone is more
+
+
+def memory_of(peer, kind):
+    with started(peer) as used:
+        stage = Stage(used, {}, placement("apart"), 1, 0, quick=True, deadline=None)
+        memory.once(stage, kind)
+    return stage.noted[0].samples
+
+
+class Forgetful(Manager):
+    """It loses a tuple."""
+
+    def memory_bytes(self):
+        self.open(memory.SPACE).try_take("Integer", int)
+        return super().memory_bytes()
+
+
+def test_memory_of_tuples_of_which_some_are_lost_is_no_figure():
+    kind = next(kind for kind in kinds() if kind.name == "Integer")
+    with pytest.raises(WrongResultError, match="21000 tuples should be left, there are 20998"):
+        memory_of(Forgetful, kind)
 
 
 def test_memory_that_did_not_grow_is_no_figure(monkeypatch):

@@ -35,7 +35,9 @@ class Store:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._queues: dict[Shelf, dict[str, deque[Fields]]] = defaultdict(dict)
+        # A tuple that was put while there was none with its key stands there itself: a queue would
+        # take several times its room, and under most keys there is never a second one.
+        self._queues: dict[Shelf, dict[str, Fields | deque[Fields]]] = defaultdict(dict)
         # By what they wait for; a key of None is any. The order of a dictionary is that of arrival.
         self._waiters: dict[tuple[Shelf, str | None], dict[Waiter, int]] = {}
 
@@ -44,7 +46,16 @@ class Store:
         with self._lock:
             for shelf, key, fields in tuples:
                 if not (self._waiters and self._handed(shelf, key, fields)):
-                    self._queues[shelf].setdefault(key, deque()).append(fields)
+                    self._added(self._queues[shelf], key, fields)
+
+    def _added(self, queues: dict[str, Fields | deque[Fields]], key: str, fields: Fields) -> None:
+        there = queues.get(key)
+        if there is None:
+            queues[key] = fields
+        elif isinstance(there, deque):
+            there.append(fields)
+        else:
+            queues[key] = deque((there, fields))
 
     def _handed(self, shelf: Shelf, key: str, fields: Fields) -> bool:
         """Hand a tuple to those who wait for it; whether one of them took it."""
@@ -69,6 +80,10 @@ class Store:
         queue = queues.get(key)
         if queue is None:
             return None
+        if not isinstance(queue, deque):
+            if take:
+                del queues[key]
+            return queue
         if not take:
             return queue[0]
         fields = queue.popleft()
@@ -108,8 +123,8 @@ class Store:
         with self._lock:
             queues = self._queues.get(shelf, {})
             if key is not None:
-                return len(queues.get(key, ()))
-            return sum(map(len, queues.values()))
+                return _many(queues.get(key))
+            return sum(map(_many, queues.values()))
 
     def waiting(self) -> int:
         """How many threads wait for a tuple."""
@@ -129,6 +144,11 @@ class Store:
         """What this process has in memory, without what it only has not given back yet."""
         release_memory()
         return resident_bytes("self")
+
+
+def _many(there: Fields | deque[Fields] | None) -> int:
+    """How many tuples are under a key."""
+    return len(there) if isinstance(there, deque) else int(there is not None)
 
 
 def release_memory() -> None:

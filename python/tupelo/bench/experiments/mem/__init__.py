@@ -28,6 +28,7 @@ from tupelo.bench.experiments.mem.entries import (
     EntryPlan,
     KeyPlan,
     Plan,
+    key_template,
     key_tuples,
 )
 from tupelo.bench.harness.runner import Job
@@ -148,10 +149,14 @@ def _rank(entry: str, plan: Plan) -> int:
 def kinds() -> list[memory.Kind]:
     """All tuples, as the measurement of their memory wants them."""
     return [
-        *(memory.Kind(e.name, e.payload_bytes, e.schema, e.many) for e in ENTRIES),
+        *(memory.Kind(e.name, e.payload_bytes, e.schema, e.many, e.template) for e in ENTRIES),
         *(
             memory.Kind(
-                f"key {field}", KEYED_BYTES, Schema((shape,)), partial(key_tuples, field=field)
+                f"key {field}",
+                KEYED_BYTES,
+                Schema((shape,)),
+                partial(key_tuples, field=field),
+                partial(key_template, field=field),
             )
             for field, shape in KEYED.items()
         ),

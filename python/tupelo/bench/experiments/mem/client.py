@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.batches import in_batches, put_each, take_each
 from tupelo.bench.experiments.mem import memory
-from tupelo.bench.experiments.mem.entries import KEYED, key_tuple, key_tuples
+from tupelo.bench.experiments.mem.entries import KEYED, key_template, key_tuple, key_tuples
+from tupelo.bench.experiments.mem.memory import check_count
 from tupelo.bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
@@ -85,7 +86,6 @@ def key_client(bench: Bench, backend: Backend, plan: KeyPlan, seed: int) -> None
     tag = KEYED[field].tag
     choice = random.Random(seed)
     there = list(range(fill))
-    template = (int, tag, int) if field == "first" else (tag, int, int)
     memory.put_batches(space, key_tuples(backend, seed, fill, field=field))
     for cycle in range(-plan.warm_up, plan.cycles):
         new = [fill + (cycle + plan.warm_up) * BATCH + number for number in range(BATCH)]
@@ -101,7 +101,7 @@ def key_client(bench: Bench, backend: Backend, plan: KeyPlan, seed: int) -> None
         if taken != [key_tuple(field, key) for key in wanted]:
             message = f"asked for the keys {wanted}, but took {taken!r:.300}"
             raise WrongResultError(message)
-    check_count(space, template, fill)
+    check_count(space, key_template(backend, field=field), fill)
     space.close()
 
 
@@ -111,14 +111,6 @@ def _removed(keys: list[int], place: int) -> int:
     keys[place] = keys[-1]
     keys.pop()
     return key
-
-
-def check_count(space: Any, template: tuple[Any, ...], expected: int) -> None:
-    """See that the fill is still there, and nothing else."""
-    found = space.count(*template)
-    if found != expected:
-        message = f"{expected} tuples should be left, there are {found}"
-        raise WrongResultError(message)
 
 
 def same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:

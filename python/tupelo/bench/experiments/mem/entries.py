@@ -97,6 +97,13 @@ def key_tuples(backend: Backend, seed: int, count: int, *, field: str) -> Iterat
     return (key_tuple(field, key) for key in keys)
 
 
+def key_template(backend: Backend, *, field: str) -> Fields:
+    """What matches all with such a key."""
+    del backend
+    tag = KEYED[field].tag
+    return (int, tag, int) if field == "first" else (tag, int, int)
+
+
 @dataclass(frozen=True)
 class Plan(ABC):
     """What a client does."""

@@ -47,6 +47,8 @@ class Kind:
     schema: Schema
     many: Callable[[Backend, int, int], Iterable[Fields]]
     """So many of them, by backend, seed and number."""
+    template: Callable[[Backend], Fields]
+    """What matches all of them."""
 
     @property
     def count(self) -> int:
@@ -95,6 +97,7 @@ def fill(bench: Bench, backend: Backend, kind: Kind, seed: int) -> int:
     before_bytes = backend.memory_bytes()
     put_batches(space, tuples, FEW)
     after_bytes = backend.memory_bytes()
+    check_count(space, kind.template(backend), FIRST + kind.count)
     space.close()
     if before_bytes is None or after_bytes is None:
         message = f"{backend.name} does not tell its memory, and not why (no_memory)"
@@ -106,3 +109,11 @@ def put_batches(space: Any, tuples: Iterable[Fields], count: int = BATCH) -> Non
     """Put tuples, the fastest way there is, so many at once."""
     for batch in in_batches(tuples, count):
         space.put_all(batch)
+
+
+def check_count(space: Any, template: tuple[Any, ...], expected: int) -> None:
+    """See that the fill is still there, and nothing else."""
+    found = space.count(*template)
+    if found != expected:
+        message = f"{expected} tuples should be left, there are {found}"
+        raise WrongResultError(message)
