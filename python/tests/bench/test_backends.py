@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
 from io import UnsupportedOperation
@@ -15,6 +16,7 @@ from tupelo.bench.backends.base import Backend, Schema, Shape
 from tupelo.bench.backends.batches import SelfTimed, put_each, take_each
 from tupelo.bench.backends.javaspaces import JavaSpaces
 from tupelo.bench.backends.queue import Queue
+from tupelo.bench.backends.redis.search import RedisSearch
 from tupelo.bench.backends.registry import PEERS, UnknownPeerError, chosen
 from tupelo.bench.backends.rinda import InsideRinda, Rinda
 from tupelo.bench.backends.space import SharedSpace
@@ -252,6 +254,31 @@ def test_a_search_waits_for_what_is_not_there_yet(backend, search, verb):
     assert found.space is other
     assert one.count("keyed", "late", int) == 0
     assert other.count("keyed", "late", int) == (verb == "read")
+
+
+class Late:
+    """A space of Redis, and its client, whose tuple is there after so many looks."""
+
+    def __init__(self, looks):
+        self.client, self.looks = self, looks
+
+    def register_script(self, _text):
+        return self.look
+
+    def list_of(self, _template):
+        return "late"
+
+    def look(self, _names, _arguments):
+        self.looks -= 1
+        return None if self.looks >= 0 else (1, pickle.dumps(("late",)))
+
+
+@pytest.mark.parametrize(("looks", "rests"), [(20, False), (21, True)])
+def test_a_read_that_looks_again_in_redis_lets_others_put_after_some_looks(looks, rests):
+    found = RedisSearch([Late(looks)]).read("late")
+    assert found.tuple == ("late",)
+    assert found.trips == looks + 1
+    assert (found.waited_s > 0) == rests
 
 
 # --- batches that are timed where they run ---

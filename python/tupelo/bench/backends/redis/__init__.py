@@ -26,7 +26,8 @@ class Redis(Backend):
     has_server = True
     how = (
         "A Unix socket, redis-py with hiredis, no persistence; a list per shape and key. A search"
-        " in several spaces is one script, then BLPOP of all lists if it takes and has to wait."
+        " in several spaces is one script, then BLPOP of all lists if it takes and has to wait; if"
+        " it reads, it looks again, after twenty looks every millisecond."
     )
     how_to_install = "apt-get install redis-server; pip install redis hiredis"
 

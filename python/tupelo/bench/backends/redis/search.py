@@ -1,4 +1,9 @@
-"""A search in several spaces of Redis: a script, then BLPOP of all lists if it has to wait."""
+"""A search in several spaces of Redis: a script, then BLPOP of all lists if it has to wait.
+
+For a read there is no such command: BLMOVE waits for one list. So it looks again, soon at first
+and then every millisecond, as in a database that can not tell: many that look without a pause would
+take the one thread of the server from those who put what is looked for.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tupelo.bench.backends.redis.space import RedisSpace
+
+LOOKS_SOON = 20  # looks without a pause
+PAUSE_S = 0.001
 
 # The first of some lists that has a tuple.
 FIRST_OF = """
@@ -46,11 +54,15 @@ class RedisSearch:
     def read(self, *template: Any) -> Found:
         """Return a match; Redis can not wait for one without taking it, so this looks again."""
         names = [space.list_of(template) for space in self._spaces]
-        visited, trips = 0, 1
+        visited, trips, waited_s = 0, 1, 0.0
         while (found := self._first_of(names, ["read"])) is None:
             visited += len(names)
+            if trips > LOOKS_SOON:
+                begin = time.perf_counter()
+                time.sleep(PAUSE_S)
+                waited_s += time.perf_counter() - begin
             trips += 1
-        return self._found(found[0] - 1, found[1], visited, 0.0, trips)
+        return self._found(found[0] - 1, found[1], visited, waited_s, trips)
 
     def _found(
         self, place: int, body: bytes, visited: int, waited_s: float, trips: int = 1
