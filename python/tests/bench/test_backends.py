@@ -15,11 +15,13 @@ import tupelo as ts
 from tupelo.bench.backends.base import Backend, Schema, Shape
 from tupelo.bench.backends.batches import SelfTimed, put_each, take_each
 from tupelo.bench.backends.javaspaces import JavaSpaces
+from tupelo.bench.backends.postgres import Postgres
 from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.redis.search import RedisSearch
 from tupelo.bench.backends.registry import PEERS, UnknownPeerError, chosen
 from tupelo.bench.backends.rinda import InsideRinda, Rinda
 from tupelo.bench.backends.space import SharedSpace
+from tupelo.bench.backends.sqlite import SQLite
 from tupelo.bench.harness.lifetime import Server
 from tupelo.bench.harness.runner import started
 from tupelo.bench.harness.workers import CONTEXT
@@ -254,6 +256,20 @@ def test_a_search_waits_for_what_is_not_there_yet(backend, search, verb):
     assert found.space is other
     assert one.count("keyed", "late", int) == 0
     assert other.count("keyed", "late", int) == (verb == "read")
+
+
+def test_databases_have_caches_for_what_they_are_filled_with():
+    with started(SQLite) as peer:
+        connection = peer.connect()
+        told = [
+            connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("cache_size", "mmap_size")
+        ]
+        connection.close()
+    assert told == [-(64 << 10), 1 << 30]
+    if Postgres in installed():
+        with started(Postgres) as peer, peer.connect() as connection:
+            assert connection.execute("SHOW shared_buffers").fetchone() == ("1GB",)
 
 
 class Late:

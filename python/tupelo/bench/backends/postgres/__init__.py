@@ -27,7 +27,8 @@ class Postgres(Backend):
     has_server = True
     how = (
         "Unlogged tables with an index on the keys, DELETE … (SELECT … FOR UPDATE SKIP LOCKED)"
-        " RETURNING, prepared statements, NOTIFY for tuples that are waited for, fsync off."
+        " RETURNING, prepared statements, NOTIFY for tuples that are waited for, fsync off,"
+        " shared_buffers = 1 GB."
     )
     how_to_install = "apt-get install postgresql; pip install 'psycopg[binary]'"
 

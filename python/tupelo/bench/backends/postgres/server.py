@@ -21,6 +21,7 @@ SETTINGS = {
     "synchronous_commit": "off",
     "full_page_writes": "off",
     "wal_level": "minimal",
+    "shared_buffers": "1GB",  # by default an eighth, less than the largest fills
     "max_wal_senders": "0",
     "autovacuum_naptime": "5s",
     "listen_addresses": "",

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from tupelo.bench.backends.base import Handle, Schema, VisitOrder
 
 LOCK_PATIENCE_S = 300.0
+# By default 2 MB and none, beside fills of hundreds. Each space of each process may have that much
+# of a cache; with a mapped file it needs little of it.
+CACHE_KIB, MAPPED_BYTES = 64 << 10, 1 << 30
 MEMORY_FILES = "/dev/shm"  # noqa: S108 - where shm:// is too
 
 
@@ -26,7 +29,8 @@ class SQLite(Backend):
     title = "SQLite"
     how = (
         "A table per shape with an index on its keys, DELETE … RETURNING in one statement, WAL,"
-        " synchronous = OFF, the file in /dev/shm. A take that finds nothing polls."
+        " synchronous = OFF, the file in /dev/shm and mapped, a cache of 64 MB. A take that"
+        " finds nothing polls."
     )
     synchronous: ClassVar[str] = "OFF"
 
@@ -82,6 +86,8 @@ class SQLite(Backend):
             self._file, timeout=LOCK_PATIENCE_S, isolation_level=None, cached_statements=256
         )
         connection.execute(f"PRAGMA synchronous = {self.synchronous}")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
         return connection
 
     def open(self, space: str) -> Handle:
