@@ -1,0 +1,46 @@
+"""JavaSpaces as a peer: whom its server listens to, where it is installed."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tupelo.bench.backends.base import Schema, Shape
+from tupelo.bench.backends.javaspaces import JavaSpaces
+from tupelo.bench.harness.runner import started
+
+MISSING = JavaSpaces.missing()
+LISTENING = "0A"
+LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000")
+
+
+@pytest.mark.skipif(MISSING is not None, reason=f"JavaSpaces: {MISSING}")
+def test_its_server_listens_on_the_loopback_and_on_no_address_of_the_network():
+    with started(JavaSpaces) as peer:
+        peer.create(Schema((Shape("plain", 2),)), ("one",), 1 << 20)
+        process = peer.server.process.pid
+        own = set(files_of(process))
+        tcp = [
+            address
+            for address, state, socket in (*sockets_of("tcp"), *sockets_of("tcp6"))
+            if socket in own and state == LISTENING
+        ]
+        udp = {socket for *_, socket in (*sockets_of("udp"), *sockets_of("udp6"))}
+        peer.drop()
+    assert tcp
+    assert [address for address in tcp if address not in LOOPBACK] == []
+    assert not own & udp  # it announces itself to nobody
+
+
+def files_of(process):
+    """What a process has open."""
+    for link in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it was closed meanwhile
+            yield str(link.readlink())
+
+
+def sockets_of(family):
+    """The sockets of a family: address, state, and how the files of a process name it."""
+    for line in Path(f"/proc/net/{family}").read_text(encoding="ascii").splitlines()[1:]:
+        words = line.split()
+        yield words[1].partition(":")[0], words[3], f"socket:[{words[9]}]"
