@@ -8,13 +8,24 @@ import numpy as np
 import pytest
 
 import tupelo as ts
+from tupelo.bench.backends.javaspaces import JavaSpaces
 from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.space import PrivateSpace, SharedSpace
-from tupelo.bench.experiments.cases import ocean, password, skeleton, visit_jobs, visits
+from tupelo.bench.experiments.cases import (
+    Cases,
+    matrix_blocks,
+    matrix_rows,
+    ocean,
+    password,
+    skeleton,
+    sorting,
+    visit_jobs,
+    visits,
+)
 from tupelo.bench.experiments.cases.skeleton import Searcher, Worker
 from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.profiler import Profiler
-from tupelo.bench.harness.runner import Stage, started
+from tupelo.bench.harness.runner import Options, Stage, started
 from tupelo.bench.harness.workers import Bench
 
 
@@ -154,3 +165,93 @@ def test_panels_stepped_with_their_borders_are_the_grid_stepped():
 @pytest.mark.parametrize("workers", [1, 5, 15])
 def test_every_process_has_a_space_of_its_own(workers):
     assert len(set(skeleton.names(workers))) == workers + 1
+
+
+class Told:
+    """A stage that keeps what the processes of a case are told, and runs none."""
+
+    def __init__(self, peer):
+        self.peer, self.quick = peer, False
+
+    def run(self, *targets):
+        self.warm_up = [arguments[2] for _, arguments in targets]
+        return [], []
+
+
+@pytest.mark.parametrize("peer", [JavaSpaces, Queue])
+def test_the_processes_of_a_case_together_are_as_warm_as_the_system_needs(peer):
+    stage = Told(peer())
+    plan = ocean.Plan(60, 4, iterations=1, order="round robin", seed=1)
+    skeleton.run_warm(stage, ocean.master, ocean.worker, plan)
+    assert len(stage.warm_up) == 5
+    assert sum(stage.warm_up) >= peer.warm_up
+    assert min(stage.warm_up) >= 100
+
+
+class Pile:
+    """A space without keys, which counts what is put."""
+
+    def __init__(self):
+        self.puts, self.there = 0, []
+
+    def put(self, *fields):
+        self.puts += 1
+        self.there.append(fields)
+
+    def try_take(self, *_):
+        return self.there.pop(0) if self.there else None
+
+    def read(self, *_):
+        raise NotImplementedError
+
+    def close(self):
+        pass
+
+
+class Piles(Queue):
+    """A system of such spaces."""
+
+    def __init__(self):
+        super().__init__()
+        self.piles = {}
+
+    def open(self, space):
+        return self.piles.setdefault(space, Pile())
+
+
+def test_what_warms_up_is_put_and_taken_in_each_space_and_leaves_nothing_there():
+    piles = [Pile(), Pile(), Pile()]
+    skeleton.warm(0, *piles)
+    assert [pile.puts for pile in piles] == [1, 1, 1]
+    skeleton.warm(20, *piles)
+    assert [pile.puts for pile in piles] == [5, 4, 4]
+    assert not any(pile.there for pile in piles)
+
+
+def test_every_case_is_warm_before_its_clock_runs():
+    class OffError(Exception):
+        """The clock runs."""
+
+    class Line:
+        def wait(self):
+            raise OffError
+
+    for case, plan in (
+        (password, password.Plan(100, 1, key_first=False, seed=1)),
+        (sorting, sorting.Plan(1_000, 1, seed=1)),
+        (ocean, ocean.Plan(60, 1, iterations=1, order="round robin", seed=1)),
+        (matrix_rows, matrix_rows.Plan(10, 1, all_b_at_one=False, seed=1)),
+        (matrix_blocks, matrix_blocks.Plan(10, 1, 5, seed=1)),
+    ):
+        for process, spaces in ((case.master, 1), (case.worker, 2)):
+            peer, bench = Piles(), Bench(1, Profiler(), Line())
+            with pytest.raises(OffError):
+                process(bench, peer, plan, 40)
+            assert [pile.puts for pile in peer.piles.values()] == [20 // spaces] * spaces
+            assert not any(pile.there for pile in peer.piles.values())
+
+
+def test_every_case_has_room_for_what_warms_it_up():
+    jobs = Cases().jobs(Queue, Options())
+    assert jobs
+    assert all(skeleton.WARM in job.schema.shapes for job in jobs)

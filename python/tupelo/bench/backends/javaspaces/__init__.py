@@ -41,10 +41,9 @@ class JavaSpaces(Backend):
         "Apache River's Outrigger, transient, on the loopback; a class per shape, through JPype in"
         " the client's process. A search in several spaces is one call that waits: a take by a"
         " template per space, a read by one of their superclass. A template's null matches"
-        " anything, so a null can not be asked for. In mem, Java times the puts and takes. In mem"
-        " and rpc, 5,000 operations that do not count come first, in which the virtual machine"
-        " compiles itself to a tenth of its first times; in settle, cases and sort the processes"
-        " are short, and much of their time is that."
+        " anything, so a null can not be asked for. In mem, Java times the puts and takes. 5,000"
+        " operations come first that do not count, in which the virtual machine compiles itself to"
+        " a tenth of its first times; in cases and sort, of all processes together."
     )
     warm_up = 5_000
     share = 3.0

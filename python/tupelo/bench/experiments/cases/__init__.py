@@ -109,7 +109,7 @@ def job(
         {"case": case, **parameters},
         once,
         family=f"{case} {told({k: v for k, v in parameters.items() if k not in GROWING})}",
-        schema=schema,
+        schema=skeleton.with_warm_up(schema),
         spaces=skeleton.names(workers),
         size_bytes=payload_bytes + 1_000 * TUPLE_BYTES,
         weight=1 + workers / 5 + size / 500_000,

@@ -26,7 +26,9 @@ from tupelo.bench.experiments.cases.skeleton import (
     TOTAL,
     Worker,
     note,
+    run_warm,
     take_timed,
+    warm,
 )
 from tupelo.bench.harness.workers import WrongResultError
 
@@ -70,19 +72,18 @@ class Plan:
 
 def once(stage: Stage, plan: Plan) -> None:
     """One repeat: a master and the workers."""
-    _, profilers = stage.run(
-        (master, (stage.peer, plan)), *[(worker, (stage.peer, plan))] * plan.workers
-    )
+    _, profilers = run_warm(stage, master, worker, plan)
     note(stage, profilers, profilers[0].tracks[TOTAL].total_s)
 
 
-def master(bench: Bench, backend: Backend, plan: Plan) -> None:
+def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
     """Put blocks and tasks, wait for the workers, collect the product and check it."""
     import numpy as np
 
     space = backend.open(MASTER)
     a, b = plan.matrices()
     tuples = prepared(backend, plan, a, b)
+    warm(warm_up, space)
     bench.start.wait()
     bench.profiler.begin(TOTAL)
     with bench.profiler.time(LOCAL_WRITING, len(tuples)):
@@ -134,10 +135,11 @@ def values(backend: Backend, plan: Plan, data: Any) -> np.ndarray:
     return backend.numbers(data, DTYPE).reshape(plan.block, plan.block)
 
 
-def worker(bench: Bench, backend: Backend, plan: Plan) -> None:
+def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
     """Work on tasks until there is the poison."""
     me = Worker.open(bench, backend, plan.workers)
     profiler, read, kind = bench.profiler, me.master.read, backend.array_kind()
+    me.warm(warm_up)
     bench.start.wait()
     while True:
         _, i, j, k = me.take_remote("task", int, int, int)

@@ -26,7 +26,9 @@ from tupelo.bench.experiments.cases.skeleton import (
     Worker,
     begin_together,
     note,
+    run_warm,
     total_s,
+    warm,
 )
 from tupelo.bench.harness.workers import WrongResultError
 
@@ -69,20 +71,19 @@ class Plan:
 
 def once(stage: Stage, plan: Plan) -> None:
     """One repeat: a master and the workers."""
-    results, profilers = stage.run(
-        (master, (stage.peer, plan)), *[(worker, (stage.peer, plan))] * plan.workers
-    )
+    results, profilers = run_warm(stage, master, worker, plan)
     note(stage, profilers, total_s(profilers))
     if stage.repeat == 0 and plan.workers <= EACH_WORKERS_MAX:
         for number, each_ns in enumerate(results[1:]):
             stage.note(f"{SEARCH}, worker {number}", "s", [each / 1e9 for each in each_ns])
 
 
-def master(bench: Bench, backend: Backend, plan: Plan) -> None:
+def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
     """Collect the rows of the product, and check them."""
     import numpy as np
 
     space = backend.open(MASTER)
+    warm(warm_up, space)
     begin_together(bench)
     template = ("matrixC", int, backend.array_kind(), int)
     rows = [space.take(*template) for _ in range(plan.size)]
@@ -102,7 +103,7 @@ def master(bench: Bench, backend: Backend, plan: Plan) -> None:
     space.close()
 
 
-def worker(bench: Bench, backend: Backend, plan: Plan) -> list[int]:
+def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> list[int]:
     """Store the own rows, then make rows of the product; how long each of some searches took."""
     import numpy as np
 
@@ -116,6 +117,7 @@ def worker(bench: Bench, backend: Backend, plan: Plan) -> list[int]:
     tuples += [("matrixB", row, backend.array(b[row])) for row in of_b]
     searcher = Searcher(me)
     kind = backend.array_kind()
+    me.warm(warm_up)
     begin_together(bench)
     me.put_local(tuples)
     for row in mine:

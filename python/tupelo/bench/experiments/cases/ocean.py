@@ -20,7 +20,9 @@ from tupelo.bench.experiments.cases.skeleton import (
     Worker,
     begin_together,
     note,
+    run_warm,
     total_s,
+    warm,
 )
 from tupelo.bench.harness.workers import WrongResultError
 
@@ -67,17 +69,16 @@ def step(grid: np.ndarray) -> np.ndarray:
 
 def once(stage: Stage, plan: Plan) -> None:
     """One repeat: a master and the workers."""
-    _, profilers = stage.run(
-        (master, (stage.peer, plan)), *[(worker, (stage.peer, plan))] * plan.workers
-    )
+    _, profilers = run_warm(stage, master, worker, plan)
     note(stage, profilers, total_s(profilers))
 
 
-def master(bench: Bench, backend: Backend, plan: Plan) -> None:
+def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
     """Collect the panels, and compare them bit by bit with a sequential run."""
     import numpy as np
 
     space = backend.open(MASTER)
+    warm(warm_up, space)
     begin_together(bench)
     panels = {}
     for _ in range(plan.workers):
@@ -94,7 +95,7 @@ def master(bench: Bench, backend: Backend, plan: Plan) -> None:
     space.close()
 
 
-def worker(bench: Bench, backend: Backend, plan: Plan) -> None:
+def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
     """Step the own panel, with a column of each neighbour beside it."""
     import numpy as np
 
@@ -104,6 +105,7 @@ def worker(bench: Bench, backend: Backend, plan: Plan) -> None:
     panel = plan.grid()[:, columns]
     neighbours = [each for each in (me.number - 1, me.number + 1) if 0 <= each < plan.workers]
     template = backend.array_kind()
+    me.warm(warm_up)
     begin_together(bench)
     for iteration in range(plan.iterations):
         me.put_local(

@@ -26,8 +26,10 @@ from tupelo.bench.experiments.cases.skeleton import (
     Worker,
     begin_together,
     note,
+    run_warm,
     take_timed,
     total_s,
+    warm,
 )
 from tupelo.bench.harness.workers import WrongResultError
 
@@ -96,16 +98,15 @@ def digest_of(secret: str) -> str:
 
 def once(stage: Stage, plan: Plan) -> None:
     """One repeat: a master and the workers."""
-    _, profilers = stage.run(
-        (master, (stage.peer, plan)), *[(worker, (stage.peer, plan))] * plan.workers
-    )
+    _, profilers = run_warm(stage, master, worker, plan)
     note(stage, profilers, total_s(profilers))
 
 
-def master(bench: Bench, backend: Backend, plan: Plan) -> None:
+def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
     """Ask for all passwords, check every answer, tell the workers to finish."""
     space = backend.open(MASTER)
     wanted = {digest_of(secret): secret for secret in plan.wanted()}
+    warm(warm_up, space)
     begin_together(bench)
     for _ in range(plan.workers):
         space.take("stored", int)
@@ -126,11 +127,12 @@ def master(bench: Bench, backend: Backend, plan: Plan) -> None:
     space.close()
 
 
-def worker(bench: Bench, backend: Backend, plan: Plan) -> None:
+def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
     """Store a part of the database, search until told to finish."""
     me = Worker.open(bench, backend, plan.workers)
     tuples = [plan.entry(*pair) for pair in database(plan.part(me.number))]
     searcher = Searcher(me)
+    me.warm(warm_up)
     begin_together(bench)
     me.put_local(tuples)
     me.put_remote("stored", me.number)

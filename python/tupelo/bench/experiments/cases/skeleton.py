@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
+from tupelo.bench.backends.base import Schema, Shape
 from tupelo.bench.harness.profiler import NS_PER_S, merged
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tupelo.bench.backends.base import Backend, Fields, VisitOrder
     from tupelo.bench.harness.profiler import Profiler
@@ -44,12 +45,48 @@ OPERATIONS = (
 LOCAL_HIT = "a read of the own space that finds"
 REMOTE_HIT = "a read of another's space that finds"
 BEGIN, END = "begin", "end"
+WARM = Shape("warm", 2)
+"""What is put and taken before the clock runs; without a key, since not all peers have any."""
+WARM_UP = 100  # operations, where time is short
 EACH_MAX = 200  # searches of a worker that are recorded one by one
 
 
 def names(workers: int) -> tuple[str, ...]:
     """The spaces of a case: the master's, then one per worker."""
     return (MASTER, *(f"worker-{number}" for number in range(workers)))
+
+
+def with_warm_up(schema: Schema) -> Schema:
+    """What is in the spaces of a case: its own shapes, and that which warms up."""
+    return Schema((*schema.shapes, WARM), outlive=schema.outlive)
+
+
+def run_warm(
+    stage: Stage, master: Callable[..., Any], worker: Callable[..., Any], plan: Any
+) -> tuple[list[Any], list[Profiler]]:
+    """Run the processes of a case, each told how many operations come before its clock runs.
+
+    What a virtual machine needs is that of all together: sixteen of them on two processors would
+    take minutes, each for itself, and the cell would be over its time.
+    """
+    warm_up = WARM_UP if stage.quick else max(WARM_UP, stage.peer.warm_up // (1 + plan.workers))
+    arguments = (stage.peer, plan, warm_up)
+    return stage.run((master, arguments), *[(worker, arguments)] * plan.workers)
+
+
+def warm(operations: int, *spaces: Any) -> None:
+    """Put and take in these spaces in turn, in each of them at least once; leaves nothing there.
+
+    A whole program is short beside what a virtual machine takes to compile itself, and the first
+    operation of a process may have to connect. Others may take what this process put, but each
+    takes as many as it put, after it: so there is one for everybody who waits, and none at the end.
+    """
+    template = (WARM.tag, int)
+    for number in range(max(len(spaces), operations // 2)):
+        space = spaces[number % len(spaces)]
+        space.put(WARM.tag, number)
+        if space.try_take(*template) is None:
+            space.take(*template)
 
 
 @dataclass
@@ -75,6 +112,10 @@ class Worker:
     def own(self) -> Any:
         """The local space."""
         return self.spaces[0]
+
+    def warm(self, operations: int) -> None:
+        """Warm up, in all spaces."""
+        warm(operations, *self.spaces, self.master)
 
     def put_local(self, tuples: Sequence[Fields]) -> None:
         """Put into the local space, timed as one batch."""

@@ -20,7 +20,9 @@ from tupelo.bench.experiments.cases.skeleton import (
     TOTAL,
     Worker,
     note,
+    run_warm,
     take_timed,
+    warm,
 )
 from tupelo.bench.harness.workers import WrongResultError
 
@@ -44,19 +46,18 @@ class Plan:
 
 def once(stage: Stage, plan: Plan) -> None:
     """One repeat: a master and the workers."""
-    _, profilers = stage.run(
-        (master, (stage.peer, plan)), *[(worker, (stage.peer, plan))] * plan.workers
-    )
+    _, profilers = run_warm(stage, master, worker, plan)
     note(stage, profilers, profilers[0].tracks[TOTAL].total_s)
 
 
-def master(bench: Bench, backend: Backend, plan: Plan) -> None:
+def master(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
     """Hand out the parts, merge what comes back, check it."""
     import numpy as np
 
     space = backend.open(MASTER)
     numbers = np.random.default_rng(plan.seed).integers(0, 1 << 31, plan.size, DTYPE)
     parts = np.array_split(numbers, PARTS)
+    warm(warm_up, space)
     bench.start.wait()
     bench.profiler.begin(TOTAL)
     with bench.profiler.time(LOCAL_WRITING, PARTS):
@@ -75,11 +76,12 @@ def master(bench: Bench, backend: Backend, plan: Plan) -> None:
     space.close()
 
 
-def worker(bench: Bench, backend: Backend, plan: Plan) -> None:
+def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
     """Sort parts until told to finish."""
     import numpy as np
 
     me = Worker.open(bench, backend, plan.workers)
+    me.warm(warm_up)
     bench.start.wait()
     while True:
         _, part, status = me.take_remote("sort_array", ..., ...)

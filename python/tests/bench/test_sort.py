@@ -1,0 +1,63 @@
+"""`bench sort`: what comes before the clock, and what becomes of a wrong result."""
+
+import numpy as np
+import pytest
+
+from tupelo.bench.backends.calls import Caller
+from tupelo.bench.experiments import sort
+from tupelo.bench.harness.profiler import Profiler
+from tupelo.bench.harness.workers import Bench, WrongResultError
+
+PLAN = sort.Plan(1_000, workers=4, seed=1, warm_up=100)
+
+
+class Line:
+    """A start line at which nobody waits."""
+
+    def wait(self):
+        return 0
+
+
+class Sorting(Caller):
+    """Servers that sort; those that lie alter the parts of the size given."""
+
+    def __init__(self, lies_at=None):
+        self.lies_at = lies_at
+        self.sizes = []
+
+    def servant(self, number):
+        raise NotImplementedError
+
+    def client(self, servers):
+        assert servers == PLAN.workers
+        return self
+
+    def call_many(self, requests):
+        parts = [np.sort(np.frombuffer(request, sort.DTYPE)) for request in requests]
+        self.sizes.append(parts[0].size)
+        if parts[0].size == self.lies_at:
+            parts[0][-1] += 1
+        return [part.tobytes() for part in parts]
+
+    def stop(self, servers):
+        pass
+
+    def close(self):
+        pass
+
+
+def bench():
+    return Bench(0, Profiler(), Line())
+
+
+def test_workers_are_warm_before_the_call_that_counts():
+    peer, process = Sorting(), bench()
+    sort.master(process, peer, PLAN)
+    assert peer.sizes == [1] * 25 + [250]
+    assert len(process.profiler.tracks[sort.RESPONSE].duration_ns) == 1
+
+
+@pytest.mark.parametrize("size", [1, 250])
+def test_a_part_that_is_not_what_it_was_does_not_count(size):
+    with pytest.raises(WrongResultError):
+        sort.master(bench(), Sorting(lies_at=size), PLAN)
