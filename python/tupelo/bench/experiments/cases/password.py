@@ -147,6 +147,8 @@ def worker(bench: Bench, backend: Backend, plan: Plan, warm_up: int) -> None:
     withdrawn = tuples[:WITHDRAWN]
     take = me.own.take
     with bench.profiler.time(LOCAL_WITHDRAWING, len(withdrawn)):
-        for entry in withdrawn:
-            take(*entry)
+        taken = [take(*entry) for entry in withdrawn]
+    if [tuple(fields) for fields in taken] != withdrawn:
+        message = f"{len(withdrawn)} tuples were withdrawn by name, and others came"
+        raise WrongResultError(message)
     me.close()

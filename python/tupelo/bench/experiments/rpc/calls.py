@@ -46,11 +46,19 @@ def call(stage: Stage, plan: Plan) -> None:
 
 
 def serve(bench: Bench, peer: Any, plan: Plan) -> None:
-    """Answer until asked to stop."""
+    """Check the requests, and answer until asked to stop."""
     servant = calls(peer).servant(bench.number)
-    response = b"r" * plan.response_bytes
+    expected, response = b"q" * plan.request_bytes, b"r" * plan.response_bytes
     bench.start.wait()
-    servant.serve(lambda _: response)
+
+    def answer(request: bytes) -> bytes:
+        # The answer does not depend on it: nobody else would see that some of it is missing.
+        if request != expected:
+            message = f"the request should be {len(expected)} bytes, it is {request!r:.100}"
+            raise WrongResultError(message)
+        return response
+
+    servant.serve(answer)
 
 
 def ask(bench: Bench, peer: Any, plan: Plan) -> None:

@@ -46,8 +46,10 @@ def tell(bench: Bench, backend: Backend, plan: Plan) -> None:
     for number in range(-(plan.warm_up // WARM_UP_PART), plan.exchanges):
         with bench.profiler.time(ONE_TO_MANY if number >= 0 else "warm-up"):
             space.put("news", number, message)
-            for _ in range(READERS):
-                space.take("heard", int)
+            heard = [space.take("heard", int)[1] for _ in range(READERS)]
+        if heard != [number] * READERS:
+            wrong = f"message {number} should have been heard, it was {heard}"
+            raise WrongResultError(wrong)
         space.take("news", number, bytes)
     space.close()
 
@@ -55,11 +57,13 @@ def tell(bench: Bench, backend: Backend, plan: Plan) -> None:
 def hear(bench: Bench, backend: Backend, plan: Plan) -> None:
     """Read each message once."""
     space = backend.open(SPACE)
+    message = b"n" * plan.request_bytes
     bench.start.wait()
     for number in range(-(plan.warm_up // WARM_UP_PART), plan.exchanges):
-        if len(space.read("news", number, bytes)[2]) != plan.request_bytes:
-            message = f"message {number} has another size"
-            raise WrongResultError(message)
+        _, heard, news = space.read("news", number, bytes)
+        if (heard, news) != (number, message):
+            wrong = f"message {number} is another: {heard}, {news!r:.100}"
+            raise WrongResultError(wrong)
         space.put("heard", number)
     space.close()
 
@@ -76,10 +80,14 @@ def tell_each(bench: Bench, peer: Any, plan: Plan) -> None:
     """Call every server with every message."""
     bench.start.wait()
     client: Client = calls(peer).client(READERS)
-    messages = [b"n" * plan.request_bytes] * READERS
+    messages = [b"q" * plan.request_bytes] * READERS
+    expected = [b"r" * plan.response_bytes] * READERS
     for number in range(-(plan.warm_up // WARM_UP_PART), plan.exchanges):
         with bench.profiler.time(ONE_TO_MANY if number >= 0 else "warm-up"):
-            client.call_many(messages)
+            answers = client.call_many(messages)
+        if answers != expected:
+            wrong = f"message {number} was answered by {answers!r:.100}"
+            raise WrongResultError(wrong)
     client.stop(READERS)
     client.close()
 
