@@ -5,6 +5,7 @@ from records import SMALL, mem, run_of, total
 
 from tupelo.bench.experiments.everything import EXPERIMENTS
 from tupelo.bench.harness.record import Measure, Remark
+from tupelo.bench.report.beside import beside_us
 from tupelo.bench.report.faster import faster_peers
 from tupelo.bench.report.page import page as html_page
 from tupelo.bench.report.questions import questions
@@ -304,3 +305,15 @@ def test_five_seeds_are_too_few_to_tell():
         visited("everywhere", "success factor", [2.0] * 5),
     )
     assert verdict(run, "tuples everywhere")[3] == "too little to tell"
+
+
+def test_in_mem_a_peer_stands_beside_us_at_its_better_placement():
+    run = run_of(
+        mem("tupelo-shm", "Null", 1.0),
+        mem("redis", "Null", 70.0),
+        mem("redis", "Null", 25.0, "together"),
+        mem("redis", "Integer", 30.0, "together"),
+    )
+    ((ours, theirs),) = beside_us(run, "mem", "take")
+    assert ours.backend == "tupelo-shm"
+    assert theirs.parameters == {"entry": "Null", "fill": 0, "placement": "together"}

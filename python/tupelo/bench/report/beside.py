@@ -13,7 +13,7 @@ from tupelo.bench.harness.parameters import told
 from tupelo.bench.harness.statistics import differ
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tupelo.bench.harness.record import Measure, Run
 
@@ -42,12 +42,31 @@ def fill_max(run: Run, entry: str) -> int:
 def beside_us(
     run: Run, experiment: str, metric: str, **fixed: Any
 ) -> Iterator[tuple[Measure, Measure]]:
-    """Ours and each peer's, at the same parameters."""
+    """Ours and each peer's, at the same parameters; in `mem` the peer's at its better placement.
+
+    There we have no server, and so no placement but one.
+    """
     found = list(run.find(experiment, metric, **fixed))
+    if experiment == "mem":
+        yield from _beside_us_placed(found)
+        return
     ours = {told(measure.parameters): measure for measure in found if measure.backend == OURS}
     for measure in found:
         same = ours.get(told(measure.parameters))
         if same is not None and is_peer(measure.backend):
+            yield same, measure
+
+
+def _beside_us_placed(measures: Sequence[Measure]) -> Iterator[tuple[Measure, Measure]]:
+    """Ours and each peer's, at the same parameters but for the placement, each at its best."""
+    least: dict[tuple[str, str], Measure] = {}
+    for measure in measures:
+        cell = measure.backend, told({**measure.parameters, "placement": ""})
+        if cell not in least or measure.summary.mean < least[cell].summary.mean:
+            least[cell] = measure
+    for (backend, parameters), measure in least.items():
+        same = least.get((OURS, parameters))
+        if same is not None and is_peer(backend):
             yield same, measure
 
 
