@@ -11,6 +11,7 @@ from tupelo.bench.report.page import page as html_page
 from tupelo.bench.report.questions import questions
 from tupelo.bench.report.results import markdown
 from tupelo.bench.report.targets import targets
+from tupelo.bench.report.targets.rpc import calls
 
 
 def verdict(run, words):
@@ -317,3 +318,17 @@ def test_in_mem_a_peer_stands_beside_us_at_its_better_placement():
     ((ours, theirs),) = beside_us(run, "mem", "take")
     assert ours.backend == "tupelo-shm"
     assert theirs.parameters == {"entry": "Null", "fill": 0, "placement": "together"}
+
+
+@pytest.mark.parametrize(
+    ("grpc", "reached"),
+    [([2.0, 2.1, 2.2, 2.3], True), ([1.0, 1.1, 1.2, 9.0], False), ([2.0, 2.1], None)],
+)
+def test_a_round_trip_is_below_anothers_only_where_that_is_no_chance(grpc, reached):
+    parameters = {"bytes": 256, "placement": "apart"}
+    run = run_of(
+        Measure("rpc", "tupelo-shm", parameters, "round trip", "s", [1.01, 1.11, 1.21, 1.31]),
+        Measure("rpc", "grpc", parameters, "round trip", "s", grpc),
+    )
+    found = [each for each in calls(run) if "apart, against grpc" in each.what]
+    assert [each.reached for each in found] == [reached]

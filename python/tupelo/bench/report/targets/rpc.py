@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.harness.placement import PLACEMENTS
-from tupelo.bench.report.beside import beside_us
+from tupelo.bench.report.beside import beside_us, is_faster_than
 from tupelo.bench.report.targets.verdict import Verdict, verdict
 from tupelo.bench.report.units import digits
 
@@ -20,21 +20,30 @@ def calls(run: Run) -> Iterator[Verdict]:
     """How a round trip stands beside that of a peer, at the payload that suits us least."""
     for where in PLACEMENTS:
         for peer, sizes in (("grpc", None), ("udp", (256,))):
-            ratios = [
-                (ours.summary.mean / theirs.summary.mean, ours.parameters["bytes"])
+            pairs = [
+                (ours, theirs)
                 for ours, theirs in beside_us(run, "rpc", "round trip", placement=where)
                 if theirs.backend == peer and sizes in (None, (ours.parameters["bytes"],))
             ]
+            ratios = [
+                (ours.summary.mean / theirs.summary.mean, ours.parameters["bytes"])
+                for ours, theirs in pairs
+            ]
+            untold = sum(is_faster_than(*pair) is None for pair in pairs)
+            # A ratio of means that is a little below 1 may be chance.
+            below = all(is_faster_than(*pair) is not False for pair in pairs)
             most = max(ratios, key=lambda pair: pair[0], default=(0.0, ""))
             of = len(sizes or payloads(run, where))
             measured = f"{digits(most[0])} x at most ({most[1]} bytes)"
             if len(ratios) < of:
                 measured += f"; {len(ratios)} of {of} payloads"
+            if untold:
+                measured += f"; {untold} can not be told"
             yield Verdict(
                 f"a round trip, client and server {where}, against {peer}",
                 "below it at 256 bytes" if sizes else "below it at every payload",
                 measured if ratios else "-",
-                verdict(most[0] < 1, is_whole=len(ratios) >= of) if ratios else None,
+                verdict(below, is_whole=len(ratios) >= of and not untold) if ratios else None,
             )
 
 
