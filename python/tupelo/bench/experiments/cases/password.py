@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import random
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.base import Backend, Schema, Shape
@@ -80,9 +79,8 @@ def schema(*, key_first: bool) -> Schema:
     )
 
 
-@lru_cache(maxsize=1)
 def database(part: range) -> list[tuple[str, str]]:
-    """The (digest, password) pairs of a part; the last part made is kept for the next repeat."""
+    """The (digest, password) pairs of a part."""
     return [(digest_of(secret), secret) for secret in map(password, part)]
 
 
