@@ -130,17 +130,17 @@ def printed(run: Run) -> list[Printed]:
     """The numbers of the paper's tables, for 15 workers, beside ours."""
     heads = ("", "GigaSpaces, one host", "Docker", "network", OURS, "redis")
     rows = [
-        ("sorting 10^7, remote reading", "60.1 ms", "12.4 ms", "12.2 ms",
+        ("sorting 10^7, remote reading", "60.0817 ms", "12.4407 ms", "12.2382 ms",
          *ours(run, REMOTE_READING, case="sorting", size=10_000_000)),
-        ("sorting 10^7, total", "25.7 s", "28.8 s", "11.1 s",
+        ("sorting 10^7, total", "25 701 ms", "28 773 ms", "11 112 ms",
          *ours(run, TOTAL, case="sorting", size=10_000_000)),
-        ("matrix 100, remote reading", "22.3 µs", "2.87 ms", "1.33 ms",
+        ("matrix 100, remote reading", "0.0223 ms", "2.867 ms", "1.3340 ms",
          *ours(run, REMOTE_READING, case="matrix rows", rows="uniform", size=100)),
-        ("matrix 100, total", "1.58 s", "19.6 s", "13.9 s",
+        ("matrix 100, total", "1 577 ms", "19 641 ms", "13 918 ms",
          *ours(run, TOTAL, case="matrix rows", rows="uniform", size=100)),
     ]  # fmt: skip
     ocean = [
-        ("ocean 1 200, remote reading", "18.8 - 59.7 µs", "2.03 - 3.01 ms", "> 190 ms",
+        ("ocean 1 200, remote reading", "0.0188 - 0.0597 ms", "2.0341 - 3.0108 ms", "> 190 ms",
          *ours(run, REMOTE_READING, case="ocean", search="round robin", size=1_200)),
     ]  # fmt: skip
     others = ("", "GigaSpaces", "MozartSpaces", "Tupleware, Klaim", OURS, "redis")
