@@ -153,6 +153,13 @@ def test_our_round_trips_stand_beside_those_of_the_paper_and_of_its_orb():
             )
     apart, together = RPC().printed(run)
     assert apart.heads[:6] == ("", "sockets", "ANSAware", "COOL ORB", "L²imbo linked", "separate")
+    assert apart.heads[6:] == (
+        "udp",
+        "grpc",
+        "omniorb (C++ on both sides)",
+        "tupelo-shm",
+        "redis (as the separate one)",
+    )
     ours = apart.heads.index("tupelo-shm")
     rows = {row[0]: row for row in apart.rows}
     assert rows["256 bytes"][1:6] == ("2.98 ms", "7.1 ms", "", "6.53 ms", "12.58 ms")

@@ -169,7 +169,7 @@ class Sort(Experiment):
         return found
 
     def printed(self, run: Run) -> list[Printed]:
-        columns = (OURS, "grpc", "omniorb")
+        columns = (OURS, "javaspaces", "grpc", "omniorb")
         rows = []
         for size in SIZES:
             for place, workers in enumerate(WORKERS):
