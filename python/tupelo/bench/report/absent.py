@@ -26,6 +26,8 @@ ABSENT: tuple[tuple[tuple[str, ...], str, tuple[str, ...], str], ...] = (
     (("rpc",), "open loop", ("omniorb",), NATIVE),
     (("rpc",), "one to many", ("omniorb",), NATIVE),
     (("rpc",), "undirected", ("omniorb",), NATIVE),
+    (("settle",), "remote clients", ("all",), "everything is on one host"),
+    (("settle",), "durable", ("all but sqlite",), "the others sync nothing to a disk"),
     (
         ("cases",),
         "search by success factor",

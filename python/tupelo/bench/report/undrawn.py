@@ -24,6 +24,8 @@ def undrawn(run: Run, experiments: Sequence[Experiment]) -> Table:
         for figure in experiment.figures(run)
         if figure.empty
     )
+    if run.of("cases"):
+        rows += (("transports compared", "The paper's figures 27 to 30.", "all is on one host"),)
     return Table("Figures that can not be drawn", ("figure", "", "why"), rows)
 
 
