@@ -170,7 +170,7 @@ impl<'a, 'py> Call<'a, 'py> {
         for (name, value) in names.zip(self.keyword_values) {
             let name = name.cast::<PyString>()?;
             let name = name.to_str()?;
-            // The others are the verb's own: no class has such a field.
+            // The others are the verb's own: a class that gets here has no such field.
             if entry.has_field(name) {
                 patterns.push((name.to_owned(), *value));
             }

@@ -20,8 +20,9 @@ use crate::refusal::Refusal;
 use crate::space::Handle;
 use crate::{patterns, values};
 
-/// Names that keywords of our verbs have: a class with such a field can not be given with keywords.
-const RESERVED: [&str; 16] = [
+/// Names that keywords of our verbs have, and of `search` and `gather`: a class with such a field can not be given
+/// with keywords.
+const RESERVED: [&str; 19] = [
     "timeout",
     "where",
     "order",
@@ -37,6 +38,9 @@ const RESERVED: [&str; 16] = [
     "max_attempts",
     "on",
     "buffer",
+    "buffer_bytes",
+    "want",
+    "progress",
     "schema",
 ];
 
@@ -297,6 +301,18 @@ fn schema_mismatch(
 ) -> PyErr {
     let message = format!("{here} here is {there} in the space");
     errors::make(py, "SchemaMismatch", &message, Some(hint), url)
+}
+
+/// Refuses a class of entries whose fields could not be told from the keywords of a call, before those are looked at.
+#[pyfunction]
+#[pyo3(signature = (*template))]
+pub(crate) fn require_clear(template: &Bound<'_, PyTuple>) -> PyResult<()> {
+    if template.len() == 1
+        && let Some((entry, true)) = of_object(&template.get_item(0)?)?
+    {
+        entry.require_clear()?;
+    }
+    Ok(())
 }
 
 /// Looks, when a class is first used in a space, whether what the space holds under its name can be instances of

@@ -56,7 +56,7 @@ mod _native {
     #[pymodule_export]
     use super::command_line::command_line;
     #[pymodule_export]
-    use super::entries::register;
+    use super::entries::{register, require_clear};
     #[pymodule_export]
     use super::fork::{after_fork, stays_behind};
     #[pymodule_export]

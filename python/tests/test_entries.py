@@ -13,6 +13,7 @@ import pytest
 
 import tupelo as ts
 from tupelo import F, like
+from tupelo.batteries import gather
 
 SCRIPT = "from tupelo.command_line import main; main()"
 
@@ -207,6 +208,42 @@ def test_a_field_named_like_a_keyword_is_refused_but_by_like(space):
         for verb in (space.take_all, t.read_all):
             with pytest.raises(TypeError, match=r"like\(Ranked, order=\.\.\.\)"):
                 verb(ranked, limit="a")
+
+
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("timeout", lambda s, cls: s.take(cls, timeout=1)),
+        ("where", lambda s, cls: s.try_take(cls, where="true")),
+        ("order", lambda s, cls: s.try_claim(cls, order="fifo")),
+        ("limit", lambda s, cls: s.take_all(cls, limit=1)),
+        ("n", lambda s, cls: s.take_many(cls, n=1)),
+        ("at_least", lambda s, cls: s.take_many(cls, n=1, at_least=1)),
+        ("idle", lambda s, cls: s.consume(cls, idle=1)),
+        ("to", lambda s, cls: s.try_swap(cls, to=(1,))),
+        ("unless", lambda s, cls: s.try_take(cls, unless=1)),
+        ("lease", lambda s, cls: s.try_take(cls, lease=1)),
+        ("after", lambda s, cls: s.try_take(cls, after=1)),
+        ("ttl", lambda s, cls: s.try_claim(cls, ttl=1)),
+        ("max_attempts", lambda s, cls: s.try_claim(cls, max_attempts=1)),
+        ("on", lambda s, cls: s.subscribe(cls, on="put")),
+        ("buffer", lambda s, cls: s.subscribe(cls, buffer=1)),
+        ("buffer_bytes", lambda s, cls: s.subscribe(cls, buffer_bytes=65536)),
+        ("want", lambda s, cls: ts.search([s], cls, want="take", timeout=0)),
+        ("want", lambda s, cls: ts.search([s], cls, want=1)),
+        ("progress", lambda s, cls: gather(s, cls, n=1, progress="x")),
+        ("progress", lambda s, cls: gather(s, cls, n=1, progress=1)),
+        ("schema", lambda s, cls: s.try_take(cls, schema=1)),
+    ],
+)
+def test_whatever_keyword_a_field_is_named_like_the_call_is_refused_and_takes_nothing(
+    space, name, use
+):
+    named = make_dataclass(f"Named_{name}", [(name, object)])
+    space.put(named(1))
+    with pytest.raises(TypeError, match=rf"like\(Named_{name}, {name}=\.\.\.\)"):
+        use(space, named)
+    assert space.take(like(named, **{name: 1}), timeout=0) == named(1)
 
 
 def test_a_class_with_another_field_is_a_mismatch_unless_it_has_a_default(space):

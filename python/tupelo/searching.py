@@ -122,6 +122,8 @@ def search(
     >>> found.tuple, found.space.name
     (('border', 7), 'far')
     """
+    # First: the value of a keyword may be meant for a field of the class that goes by its name.
+    _native.require_clear(*template)
     if want not in ("take", "read"):
         message = f"want is {want!r}: give 'take' or 'read'"
         raise ValueError(message)

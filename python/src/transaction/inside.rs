@@ -10,7 +10,7 @@ use tupelo::{Inside, Order, Outcome, TemplateRef, Transaction, Want};
 
 use crate::arguments::{self, Source};
 use crate::call::Argument;
-use crate::entries;
+use crate::entries::require_clear;
 use crate::errors::Failure;
 use crate::order;
 use crate::results;
@@ -143,16 +143,6 @@ impl<'py> Sink<'_, 'py> {
     fn tuple(&self, view: tupelo::TupleView<'_>) -> Result<Bound<'py, PyAny>, Failure> {
         results::tuple(self.py, view, self.fields, self.handle.objects())
     }
-}
-
-/// Refuses a class of entries whose fields could not be told from the keywords, before those are looked at.
-fn require_clear(template: &Bound<'_, PyTuple>) -> PyResult<()> {
-    if template.len() == 1
-        && let Some((entry, true)) = entries::of_object(&template.get_item(0)?)?
-    {
-        entry.require_clear()?;
-    }
-    Ok(())
 }
 
 type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;

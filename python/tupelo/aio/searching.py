@@ -131,6 +131,8 @@ async def search(
     **fields: Any,
 ) -> Found[Any]:
     """Take a match from one of several spaces, waiting for one in all; see `tupelo.search`."""
+    # First: the value of a keyword may be meant for a field of the class that goes by its name.
+    _native.require_clear(*template)
     if want not in ("take", "read"):
         message = f"want is {want!r}: give 'take' or 'read'"
         raise ValueError(message)

@@ -37,6 +37,8 @@ async def gather(
     **fields: Any,
 ) -> Rows[Any]:
     """Wait for `n` matches and take them in one step; see `tupelo.batteries.gather`."""
+    # First: the value of a keyword may be meant for a field of the class that goes by its name.
+    _native.require_clear(*template)
     verbs = awaited(space)
     deadline = Deadline(timeout)
     if not isinstance(progress, str | bool):
