@@ -1,6 +1,7 @@
 """worker and `tupelo worker`: functions that processes of their own compute for others."""
 
 import asyncio
+import math
 import os
 import signal
 import subprocess
@@ -257,6 +258,20 @@ def test_arguments_that_make_no_sense_are_refused(face):
         face("shm://x", ttl=0)
     with pytest.raises(TypeError, match="function is a lambda"):
         face("shm://x")(lambda: 1)
+
+
+def test_a_space_that_no_worker_sees_is_refused_by_submit():
+    message = "no other program sees mem://alone: use shm://alone"
+    sqrt = worker("mem://alone")(math.sqrt)
+    for use in (lambda: sqrt.submit(2.0), sqrt.dead, sqrt.retry):
+        with pytest.raises(ValueError, match=message):
+            use()
+    assert sqrt(4.0) == 2.0
+    aio_sqrt = aio_worker("mem://alone")(math.sqrt)
+    with pytest.raises(ValueError, match=message):
+        asyncio.run(aio_sqrt.submit(2.0))
+    with ts.connect("mem://alone") as space:
+        assert space.count(REST) == 0
 
 
 AIO_FILM = FILM.replace("tupelo.batteries", "tupelo.aio.batteries")

@@ -11,10 +11,9 @@ from queue import SimpleQueue
 from tupelo import TupeloError, connect
 from tupelo._native import seconds
 from tupelo.batteries.core.pool import WORKERS_MAX
-from tupelo.batteries.core.remote import Address, public_terms
+from tupelo.batteries.core.remote import Address, public_terms, require_shared
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.crew import Processes
-from tupelo.tasks.local import is_private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,9 +48,7 @@ def main(words: Sequence[str] | None = None) -> int:
     terms, count = plan(options, address)
     try:
         space = connect(options.url) if address is None else address.connect(options.url)
-        if is_private(space):
-            message = f"no other program sees {space.url}: use shm://{space.name}"
-            raise ValueError(message)  # noqa: TRY301 - as the other ways in which a URL is wrong
+        require_shared(space)
     except (TupeloError, ValueError) as error:
         sys.stderr.write(f"tupelo worker: {error}\n")
         return FAILED if isinstance(error, TupeloError) else USAGE

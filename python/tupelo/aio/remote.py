@@ -72,6 +72,9 @@ class RemoteFunction(Generic[P, R]):
         """Call the function where `tupelo worker` serves it; return its result.
 
         Cancelling withdraws a task that no worker has begun.
+
+        Raises:
+            ValueError: the space is a `mem://` one, which no worker sees.
         """
 
         def put() -> TaskFuture:

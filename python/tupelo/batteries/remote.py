@@ -92,6 +92,7 @@ class RemoteFunction(Generic[P, R]):
         Raises:
             NotEncodable: an argument can not be stored.
             SpaceFull: there is no room for the task.
+            ValueError: the space is a `mem://` one, which no worker sees.
         """
         return cast("Future[R]", self.address.submit(arguments, keywords))
 

@@ -11,6 +11,7 @@ from tupelo.batteries.core.pool import RETRIES_MAX, WORKERS_MAX
 from tupelo.space import connect
 from tupelo.tasks import crew, functions, protocol
 from tupelo.tasks.failures import how_to_look
+from tupelo.tasks.local import is_private
 from tupelo.tasks.mailbox import Mailbox
 
 TYPE_CHECKING = False
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from tupelo._native import Seconds, Space
     from tupelo.tasks.mailbox import TaskFuture
 
-__all__ = ["Address", "Terms"]
+__all__ = ["Address", "Terms", "public_terms", "require_shared"]
 
 
 class Terms(NamedTuple):
@@ -135,15 +136,32 @@ class Address:
         return futures
 
     def _own_mailbox(self) -> Mailbox:
-        """Return the mailbox of this process, also in the child of a fork."""
+        """Return the mailbox of this process, also in the child of a fork.
+
+        Raises:
+            ValueError: no worker can see the space.
+        """
         with self._lock:
             if self._mailbox is None or self._mailbox[0] != os.getpid():
                 hint = (
                     f"{how_to_look(self.url, self.queue)}\n"
                     f"and have it done again:  {self.queue.rpartition(':')[2]}.retry()"
                 )
-                self._mailbox = (os.getpid(), Mailbox(self.connect(), hint=hint))
+                space = self.connect()
+                require_shared(space)
+                self._mailbox = (os.getpid(), Mailbox(space, hint=hint))
             return self._mailbox[1]
+
+
+def require_shared(space: Space) -> None:
+    """Refuse a space that the processes of `tupelo worker` do not see: a task would wait for ever.
+
+    Raises:
+        ValueError: it is one.
+    """
+    if is_private(space):
+        message = f"no other program sees {space.url}: use shm://{space.name}"
+        raise ValueError(message)
 
 
 def public_terms(path: str, ttl_s: float, timeout_s: float | None) -> crew.Terms:
