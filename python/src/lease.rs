@@ -5,12 +5,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use tupelo::Error;
 
 use crate::errors;
 use crate::space::Handle;
 use crate::timeout;
+use crate::values;
 
 /// The time that the space keeps a tuple. The tuple stays when this is forgotten.
 ///
@@ -31,15 +33,21 @@ pub(crate) struct Lease {
     held: tupelo::Lease,
     /// How long it was at first; `None` for ever.
     length: Option<Duration>,
+    /// What was put: for messages.
+    fields: Py<PyTuple>,
     space: Py<Handle>,
     /// Whether it was ended here: then nobody has lost it.
     is_cancelled: AtomicBool,
 }
 
 impl Lease {
-    /// The object for a lease in `space` that was `length` at first.
-    pub(crate) fn new(held: tupelo::Lease, length: Option<Duration>, space: Py<Handle>) -> Self {
-        Self { held, length, space, is_cancelled: AtomicBool::new(false) }
+    /// The object for a lease, in `space`, of the tuple of `fields`; it was `length` at first.
+    pub(crate) fn new(
+        held: tupelo::Lease,
+        (length, fields): (Option<Duration>, Py<PyTuple>),
+        space: Py<Handle>,
+    ) -> Self {
+        Self { held, length, fields, space, is_cancelled: AtomicBool::new(false) }
     }
 
     /// Renews it if less is left than it was at first.
@@ -51,8 +59,26 @@ impl Lease {
         Ok(())
     }
 
+    /// The exception for what went wrong; of a lease that has ended it says which one.
+    #[cold]
     fn exception(&self, py: Python<'_>, error: Error) -> PyErr {
-        self.space.get().exception(py, error.into())
+        let Error::LeaseExpired { problem, is_held } = error else {
+            return self.space.get().exception(py, error.into());
+        };
+        let tuple = values::shown(self.fields.bind(py));
+        let length = self.length.map_or_else(
+            || "put without an end".to_owned(),
+            |length| format!("put for {} s", length.as_secs_f64()),
+        );
+        // Relaxed: as in `cancel`.
+        let how = match (is_held, self.is_cancelled.load(Ordering::Relaxed)) {
+            (true, _) => "",
+            (false, true) => "; it was cancelled here",
+            // The space keeps nothing of a tuple that is gone.
+            (false, false) => "; its lease ended, or somebody took it",
+        };
+        let problem = format!("{problem}: {tuple}, {length}{how}");
+        self.space.get().exception(py, Error::LeaseExpired { problem, is_held }.into())
     }
 }
 

@@ -23,6 +23,7 @@ def test_a_leased_tuple_disappears_and_not_before_its_time(space):
     with pytest.raises(ts.LeaseExpired) as caught:
         lease.renew()  # L2
     assert (caught.value.code, caught.value.space) == ("TUP-021", space.url)
+    assert "not there any more: ('host', 'a'), put for 0.05 s; its lease ended" in str(caught.value)
     with pytest.raises(ts.LeaseExpired):
         lease.cancel()
     with pytest.raises(ts.LeaseExpired):
@@ -76,7 +77,8 @@ def test_a_delayed_tuple_is_visible_later_and_serves_who_waits(space, eventually
 def test_a_tuple_in_somebodys_hands_is_not_cancelled(space):
     lease = space.put("news", 1, lease=60)
     claim = space.claim("news", int)
-    with pytest.raises(ts.LeaseExpired, match="is in somebody's hands") as caught:
+    message = f"in the hands of process {os.getpid()}, .*: \\('news', 1\\), put for 60 s"
+    with pytest.raises(ts.LeaseExpired, match=message) as caught:
         lease.cancel()
     assert "renew the lease for a moment" in caught.value.hint
     claim.abort()
@@ -89,7 +91,7 @@ def test_a_delayed_tuple_can_be_cancelled_before_it_is_seen(space):
     assert space.stat()["shapes"][0]["delayed"] == 1
     lease.cancel()
     assert space.stat()["shapes"][0]["delayed"] == 0
-    with pytest.raises(ts.LeaseExpired):
+    with pytest.raises(ts.LeaseExpired, match=r"put without an end; it was cancelled here"):
         lease.cancel()
 
 

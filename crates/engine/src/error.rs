@@ -66,7 +66,10 @@ pub enum Error {
     /// The tuple of the lease is not there any more (rule L2).
     LeaseExpired,
     /// Somebody has the tuple of the lease in hands (rule L2).
-    LeaseHeld,
+    LeaseHeld {
+        /// The process that has claimed it, or taken it in an open transaction, if it can be told.
+        pid: Option<u32>,
+    },
     /// A template that cannot be kept while its caller waits.
     Template(Box<str>),
     /// The system refused something.
@@ -190,7 +193,12 @@ impl fmt::Display for Error {
                 )
             }
             Self::LeaseExpired => f.write_str("the tuple of this lease is not there any more"),
-            Self::LeaseHeld => f.write_str(
+            Self::LeaseHeld { pid: Some(pid) } => write!(
+                f,
+                "the tuple of this lease is in the hands of process {pid}, which has claimed it, or taken it in an \
+                 open transaction"
+            ),
+            Self::LeaseHeld { pid: None } => f.write_str(
                 "the tuple of this lease is in somebody's hands (handed to a take, claimed, or taken in an open \
                  transaction)",
             ),

@@ -7,6 +7,7 @@ use tupelo_tuple::{Field, Kind, TupleRef};
 
 use crate::Engine;
 use crate::blocks;
+use crate::claim;
 use crate::engine::{NEXT_FENCE, space_line};
 use crate::error::Error;
 use crate::events::EventKind;
@@ -265,7 +266,11 @@ impl Engine {
                     self.free_record(section, stripe, record.reference)?;
                 }
                 // Whoever has it may consume it yet: it can not be had twice.
-                _ => return Err(Error::LeaseHeld),
+                record::CLAIMED | record::ENLISTED => {
+                    let pid = claim::holder_pid(self, record.header);
+                    return Err(Error::LeaseHeld { pid: (pid != 0).then_some(pid) });
+                }
+                _ => return Err(Error::LeaseHeld { pid: None }),
             }
             Ok(Delivery::default())
         })

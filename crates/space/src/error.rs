@@ -247,7 +247,9 @@ impl From<tupelo_engine::Error> for Error {
             Engine::LeaseExpired => {
                 Self::LeaseExpired { problem: error.to_string(), is_held: false }
             }
-            Engine::LeaseHeld => Self::LeaseExpired { problem: error.to_string(), is_held: true },
+            Engine::LeaseHeld { .. } => {
+                Self::LeaseExpired { problem: error.to_string(), is_held: true }
+            }
             Engine::ClaimSettled => Self::Misuse {
                 problem: error.to_string(),
                 hint: Some("call done() or abort() once".into()),

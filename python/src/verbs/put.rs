@@ -96,7 +96,9 @@ fn put_leased<'py>(
         arguments::with_fields(py, (Source::Positional, call.fields), call.handle, |tuple| {
             waiting::with_room(py, space, timeout, || space.put_leased(tuple, terms))
         })?;
-    Ok(Bound::new(py, Lease::new(lease, terms.lease, call.handle_object()))?.into_any())
+    let fields = PyTuple::new(py, call.fields)?.unbind();
+    let lease = Lease::new(lease, (terms.lease, fields), call.handle_object());
+    Ok(Bound::new(py, lease)?.into_any())
 }
 
 /// `put_all(tuples, lease=None, after=None, timeout=None)`

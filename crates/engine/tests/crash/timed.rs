@@ -48,7 +48,7 @@ pub(crate) fn put_brief(engine: &Engine, draw: u64) {
     let terms = LeaseTerms { lease: Some(lease), after: some(draw >> 3) };
     match engine.put_leased(&[Field::Str("brief"), Field::Float(0.5)], &terms) {
         Ok(lease) if (draw >> 6).is_multiple_of(4) => match engine.cancel(&lease) {
-            Ok(()) | Err(Error::LeaseExpired | Error::LeaseHeld) => {}
+            Ok(()) | Err(Error::LeaseExpired | Error::LeaseHeld { .. }) => {}
             Err(error) => panic!("{error}"),
         },
         Ok(_) | Err(Error::SpaceFull(_)) => {}
