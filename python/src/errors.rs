@@ -45,7 +45,10 @@ pub(crate) fn from_space(py: Python<'_>, error: &Error, url: &str) -> PyErr {
     let Some(class) = class_name(error) else {
         return PyValueError::new_err(error.to_string());
     };
-    let exception = make(py, class, &error.message(), error.hint().as_deref(), Some(url));
+    // The line to type, with what stands for the space in it.
+    let hint =
+        error.hint().map(|hint| hint.replace("`tupelo rm URL`", &format!("`tupelo rm {url}`")));
+    let exception = make(py, class, &error.message(), hint.as_deref(), Some(url));
     if matches!(error, Error::SpaceFull { may_pass: false, .. })
         && let Err(why) = exception.value(py).setattr("may_pass", false)
     {

@@ -1,8 +1,10 @@
 """connect, close, remove, spaces."""
 
 import gc
+import os
 import pickle
 import weakref
+from pathlib import Path
 
 import pytest
 
@@ -165,3 +167,31 @@ def test_a_forgotten_space_is_collected(url):
     del space
     gc.collect()
     assert reference() is None
+
+
+@pytest.mark.parametrize(
+    ("offset", "error", "message", "hint"),
+    [
+        (0, ts.SpaceCorrupted, "TUP-015.*does not begin as a space does", "`tupelo rm {url}`"),
+        (8, ts.VersionMismatch, "TUP-012.*layout 0.0, this build expects", "the same version"),
+        (72, ts.SpaceCorrupted, "TUP-015.*fails its checksum", "`tupelo rm {url}`"),
+    ],
+    ids=["magic", "layout", "checksum"],
+)
+def test_a_segment_that_can_not_be_used_is_refused_with_what_to_type_c5(
+    shm_url, offset, error, message, hint
+):
+    ts.connect(shm_url).close()
+    name = shm_url.removeprefix("shm://")
+    path = Path("/dev", "shm", f"tupelo.{os.getuid()}.{name}.v1")
+    with path.open("r+b") as segment:
+        segment.seek(offset)
+        (byte,) = segment.read(1)
+        segment.seek(offset)
+        segment.write(bytes([byte ^ 1]))
+    with pytest.raises(error, match=message) as caught:
+        ts.connect(shm_url, create=False)
+    assert hint.format(url=shm_url) in caught.value.hint
+    ts.remove(shm_url)
+    with ts.connect(shm_url) as anew:
+        assert anew.count() == 0

@@ -202,7 +202,7 @@ impl Error {
                 "ask its owner for the permission, or use a space of your own under another name".into()
             }
             Self::SpaceCorrupted { .. } => {
-                "save what `tupelo read --all` still shows, then remove the space with `tupelo rm`".into()
+                "nothing of it can be had any more: remove the space with `tupelo rm URL`, and begin anew".into()
             }
             Self::Stalled { pid } => format!("let it go on with `kill -CONT {pid}`, or end it with `kill -9 {pid}`"),
             Self::TransactionTooBig { .. } => "do it in smaller steps, or with a limit".into(),
