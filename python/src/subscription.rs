@@ -28,12 +28,18 @@ pub(crate) struct Subscription {
     subscription: Mutex<Option<Arc<tupelo::Subscription>>>,
     /// Also keeps the connection open.
     space: Py<Handle>,
+    /// What is heard, in words: for messages.
+    heard: String,
 }
 
 impl Subscription {
     /// The object for a subscription to `space`.
-    pub(crate) fn new(subscription: tupelo::Subscription, space: Py<Handle>) -> Self {
-        Self { subscription: Mutex::new(Some(Arc::new(subscription))), space }
+    pub(crate) fn new(
+        subscription: tupelo::Subscription,
+        space: Py<Handle>,
+        heard: String,
+    ) -> Self {
+        Self { subscription: Mutex::new(Some(Arc::new(subscription))), space, heard }
     }
 
     /// Locked for a moment only, never while somebody waits.
@@ -167,7 +173,9 @@ impl Subscription {
     fn timed_out(&self, py: Python<'_>, deadline: &Deadline) -> PyErr {
         let url = self.space.get().space().url();
         let seconds = deadline.timeout().as_secs_f64();
-        let message = format!("no event within {seconds} s in {url}");
-        crate::errors::make(py, "Timeout", &message, None, Some(url))
+        let message = format!("no {} within {seconds} s in {url}", self.heard);
+        let hint =
+            "only what happens from the subscription on is told; read_all() shows what is there";
+        crate::errors::make(py, "Timeout", &message, Some(hint), Some(url))
     }
 }

@@ -134,8 +134,9 @@ def test_rest_stands_for_any_number_of_further_fields(space):
 
 
 def test_more_fields_than_a_tuple_can_have_are_refused(space):
-    with pytest.raises(ts.LimitExceeded, match="64"):
+    with pytest.raises(ts.LimitExceeded, match="64") as caught:
         space.put(*range(65))
+    assert caught.value.hint == "put some of them together in a list, which is one field"
     with pytest.raises(ts.TemplateError, match="65 fields are over the limit of 64"):
         space.take(*range(65))
     space.put(*range(64))

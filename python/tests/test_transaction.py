@@ -177,7 +177,7 @@ def test_another_thread_is_refused(space):
         thread.start()
         thread.join()
         t.put("b")
-    assert "belongs to the thread that began it" in failures[0]
+    assert f"in {space.url} belongs to the thread that began it" in failures[0]
     assert space.take_all(REST) == [("b",)]
 
 

@@ -77,6 +77,8 @@ pub enum Error {
     LimitExceeded {
         /// What there are too many of, and the maximum.
         problem: String,
+        /// What would be right.
+        hint: &'static str,
     },
     /// More than one atomic step can change.
     TransactionTooBig {
@@ -136,6 +138,17 @@ impl Error {
         }
     }
 
+    /// With how many of `what` were given, if there were too many of those.
+    #[cold]
+    pub(crate) fn with_given(self, what: &str, given: usize) -> Self {
+        match self {
+            Self::LimitExceeded { problem, hint } if problem.ends_with(what) => {
+                Self::LimitExceeded { problem: format!("{problem}, not {given}"), hint }
+            }
+            error => error,
+        }
+    }
+
     /// Whether a put that was refused may find room later.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::SpaceFull { may_pass: true, .. })
@@ -161,7 +174,7 @@ impl Error {
             | Self::LeaseExpired { problem, .. }
             | Self::AccessDenied { problem }
             | Self::SpaceCorrupted { problem }
-            | Self::LimitExceeded { problem }
+            | Self::LimitExceeded { problem, .. }
             | Self::TransactionTooBig { problem }
             | Self::VersionMismatch { problem }
             | Self::NotEncodable { problem }
@@ -210,7 +223,8 @@ impl Error {
                 "use the same version everywhere, or another name for the new version's space".into()
             }
             Self::Misuse { hint, .. } => return hint.clone(),
-            Self::LimitExceeded { .. } | Self::NotEncodable { .. } | Self::Template { .. } | Self::System { .. } => {
+            Self::LimitExceeded { hint, .. } => (*hint).into(),
+            Self::NotEncodable { .. } | Self::Template { .. } | Self::System { .. } => {
                 return None;
             }
         })
@@ -227,6 +241,29 @@ impl fmt::Display for Error {
     }
 }
 
+/// What to do about too many of `what`.
+fn way_out(what: &str) -> &'static str {
+    match what {
+        "fields in a tuple" => "put some of them together in a list, which is one field",
+        "events in a buffer" | "bytes in a buffer of events" => {
+            "give a smaller buffer: what does not fit is counted, and the next event says how much that was"
+        }
+        "spaces in one transaction" | "spaces in one commit" => {
+            "use fewer spaces in one transaction, or tell them apart by a field of the tuples"
+        }
+        "shapes (combinations of kinds)" => {
+            "use fewer combinations of kinds, or another space for some"
+        }
+        "blocked callers in one space" => {
+            "`tupelo top` shows how many wait for which shape: end some, or use another space"
+        }
+        "large tuples in one thread's hands" => {
+            "let a sink make what it makes of the tuple, and take no other one meanwhile"
+        }
+        _ => "end some, or use another space",
+    }
+}
+
 impl From<tupelo_engine::Error> for Error {
     #[cold]
     fn from(error: tupelo_engine::Error) -> Self {
@@ -236,9 +273,12 @@ impl From<tupelo_engine::Error> for Error {
             Engine::TooLarge { .. } | Engine::TooMany { .. } => {
                 Self::SpaceFull { problem: error.to_string(), may_pass: false }
             }
-            Engine::LimitExceeded { .. } => Self::LimitExceeded { problem: error.to_string() },
+            Engine::LimitExceeded { what, .. } => {
+                Self::LimitExceeded { problem: error.to_string(), hint: way_out(what) }
+            }
             Engine::EventTooLarge { .. } => Self::LimitExceeded {
-                problem: format!("{error}: subscribe with more buffer_bytes"),
+                problem: error.to_string(),
+                hint: "subscribe with more buffer_bytes",
             },
             Engine::TransactionTooBig { .. } => {
                 Self::TransactionTooBig { problem: error.to_string() }
@@ -286,7 +326,9 @@ impl From<tupelo_shm::Error> for Error {
             Memory::Corrupted { .. } => Self::SpaceCorrupted { problem },
             Memory::VersionMismatch { .. } => Self::VersionMismatch { problem },
             Memory::Stalled { pid } => Self::Stalled { pid },
-            Memory::LimitExceeded { .. } => Self::LimitExceeded { problem },
+            Memory::LimitExceeded { what, .. } => {
+                Self::LimitExceeded { problem, hint: way_out(what) }
+            }
             Memory::CopiedByFork => Self::Misuse {
                 problem: "a mem:// space stays in the process that opened it; this is a fork of it"
                     .into(),

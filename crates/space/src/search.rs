@@ -99,7 +99,8 @@ impl Search {
         if spaces.len() > SEARCHED_MAX {
             let problem =
                 format!("a search in {} spaces, the maximum is {SEARCHED_MAX}", spaces.len());
-            return Err(Error::LimitExceeded { problem });
+            let hint = "search in fewer spaces, or tell them apart by a field of the tuples";
+            return Err(Error::LimitExceeded { problem, hint });
         }
         for (place, space) in spaces.iter().enumerate() {
             if spaces[..place].iter().any(|other| other.is_same(space)) {

@@ -72,7 +72,9 @@ impl Space {
             space.engine()?; // it is open
         }
         let engines = spaces.iter().map(|space| Arc::clone(&space.inner.engine));
-        let inner = tupelo_engine::Transaction::begin(engines, ttl)?;
+        let inner = tupelo_engine::Transaction::begin(engines, ttl).map_err(|error| {
+            Error::from(error).with_given("spaces in one transaction", spaces.len())
+        })?;
         let end = inner.end();
         Ok(Transaction { spaces, inner: Mutex::new(inner), end, owner: own_number() })
     }
@@ -186,7 +188,10 @@ impl Transaction {
     fn inner(&self) -> Result<MutexGuard<'_, tupelo_engine::Transaction>, Error> {
         if own_number() != self.owner {
             return Err(Error::Misuse {
-                problem: "this transaction belongs to the thread that began it".into(),
+                problem: format!(
+                    "this transaction in {} belongs to the thread that began it",
+                    self.spaces[0].url()
+                ),
                 hint: Some("begin one in each thread: each of them is atomic on its own".into()),
             });
         }

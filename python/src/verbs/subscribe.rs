@@ -68,10 +68,15 @@ Raises:
         let events_max = buffer.map_or(Ok(Some(BUFFER)), |count| number("buffer", count, false))?;
         let bytes_max =
             buffer_bytes.map_or(Ok(None), |count| number("buffer_bytes", count, true))?;
+        let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+        let names = names.join(" or ");
         let terms = SubscribeTerms::new(kinds, events_max.unwrap_or(BUFFER)).with_bytes(bytes_max);
-        let subscription =
-            call.with_template(|template| Ok(call.space().subscribe(template, &terms)?))?;
-        let subscription = Subscription::new(subscription, call.handle_object());
+        let (subscription, heard) = call.with_template(|template| {
+            let alternatives: Vec<String> = template.iter().map(ToString::to_string).collect();
+            let heard = format!("{names} of {}", alternatives.join(" | "));
+            Ok((call.space().subscribe(template, &terms)?, heard))
+        })?;
+        let subscription = Subscription::new(subscription, call.handle_object(), heard);
         Ok(Bound::new(call.py, subscription)?.into_any())
     }
 }

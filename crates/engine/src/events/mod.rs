@@ -81,6 +81,11 @@ impl SubscribeTerms {
         self.kinds == 0
     }
 
+    /// In how many bytes, if that was said.
+    pub fn bytes_max(&self) -> Option<usize> {
+        self.bytes_max
+    }
+
     /// With a buffer of so many bytes, for tuples that are larger than most.
     #[must_use]
     pub fn with_bytes(self, bytes_max: Option<usize>) -> Self {
