@@ -299,7 +299,7 @@ fn schema_mismatch(
     hint: &str,
     url: Option<&str>,
 ) -> PyErr {
-    let message = format!("{here} here is {there} in the space");
+    let message = format!("{here} here; the space holds {there}");
     errors::make(py, "SchemaMismatch", &message, Some(hint), url)
 }
 
@@ -333,7 +333,7 @@ pub(crate) fn meet(py: Python<'_>, handle: &Handle, entry: &EntryClass) -> Resul
         let of_class = stat.shapes.iter().filter(|one| one.shape.class == Some(stored));
         let count: u64 = of_class.map(|shape| shape.count).sum();
         if count > 0 {
-            let there = format!("{count} of {}", shown(stored));
+            let there = format!("{count} {}", shown(stored));
             let (here, url) = (entry.shown(py), Some(space.url()));
             return Err(schema_mismatch(py, &here, &there, &hint, url).into());
         }

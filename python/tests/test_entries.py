@@ -253,7 +253,7 @@ def test_a_class_with_another_field_is_a_mismatch_unless_it_has_a_default(space)
     for use in (lambda: space.take(strict), lambda: space.put(strict(2, "me"))):
         with pytest.raises(ts.SchemaMismatch, match="TUP-010") as caught:
             use()
-        assert "Versioned(id, owner) here is 1 of Versioned(id) in the space" in str(caught.value)
+        assert "Versioned(id, owner) here; the space holds 1 Versioned(id)" in str(caught.value)
         assert "give the new field a default" in caught.value.hint
     lenient = make_dataclass("Versioned", [("id", int), ("owner", str, field(default="?"))])
     space.put(lenient(2, "me"))
