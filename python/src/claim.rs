@@ -4,7 +4,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyStringMethods, PyTuple};
+use pyo3::types::{PyDict, PyStringMethods, PyTuple};
 
 use tupelo::{Error, KeepAlive};
 
@@ -15,6 +15,7 @@ use crate::known;
 use crate::space::Handle;
 use crate::timeout;
 use crate::values;
+use crate::verbs::put::refuse_terms;
 use crate::waiting;
 
 /// A tuple in the hands of this process, until it is done with or goes back to the space.
@@ -182,8 +183,14 @@ impl Claim {
     }
 
     /// Add the tuple of these fields at the moment when the claim is done, or never (rule K4).
-    #[pyo3(signature = (*fields))]
-    fn put(&self, py: Python<'_>, fields: &Bound<'_, PyTuple>) -> PyResult<()> {
+    #[pyo3(signature = (*fields, **options))]
+    fn put(
+        &self,
+        py: Python<'_>,
+        fields: &Bound<'_, PyTuple>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        refuse_terms(("put", "under a claim"), options)?;
         let fields: Vec<Argument<'_, '_>> = fields.iter_borrowed().collect();
         let handle = self.space.get();
         arguments::with_fields(py, (Source::Positional, &fields), handle, |fields| {

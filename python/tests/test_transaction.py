@@ -163,6 +163,22 @@ def test_a_transaction_ends_once(space):
     assert space.take_all(REST) == [("d",)]
 
 
+@pytest.mark.parametrize("name", ["lease", "after", "timeout"])
+def test_terms_of_a_put_are_refused_with_the_verb_that_has_them(space, name):
+    space.put("work")
+    claim = space.claim("work")
+    with space.transaction() as t:
+        for put in (lambda **terms: t.put("a", **terms), lambda **terms: t.put_all([], **terms)):
+            with pytest.raises(TypeError, match=rf"in a transaction has no {name}=.*space\.put"):
+                put(**{name: 1})
+        with pytest.raises(TypeError, match='put\\(\\) has no keyword argument "nothing"'):
+            t.put("a", nothing=1)
+    with pytest.raises(TypeError, match=rf"under a claim has no {name}=.*space\.put"):
+        claim.put("a", **{name: 1})
+    claim.done()
+    assert space.count(REST) == 0
+
+
 def test_another_thread_is_refused(space):
     failures = []
 

@@ -18,7 +18,7 @@ use crate::space::Handle;
 use crate::template;
 use crate::timeout;
 use crate::verbs::bulk::{at_least_and_most, optional_count};
-use crate::verbs::put::collect;
+use crate::verbs::put::{collect, refuse_terms};
 use crate::verbs::swap::new_fields;
 use crate::verbs::waiter::WaiterObject;
 use crate::waiting::{self, Deadline};
@@ -166,8 +166,14 @@ impl InsideObject {
     /// Raises:
     ///     `Aborted`: the transaction's ttl has passed.
     ///     `NotEncodable`: a field can not be stored. The transaction goes on.
-    #[pyo3(signature = (*fields))]
-    fn put(&self, py: Python<'_>, fields: &Bound<'_, PyTuple>) -> PyResult<()> {
+    #[pyo3(signature = (*fields, **options))]
+    fn put(
+        &self,
+        py: Python<'_>,
+        fields: &Bound<'_, PyTuple>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        refuse_terms(("put", "in a transaction"), options)?;
         let fields: Vec<Argument<'_, '_>> = fields.iter_borrowed().collect();
         arguments::with_fields(py, (Source::Positional, &fields), self.handle(), |fields| {
             Ok(self.inside().put(fields)?)
@@ -176,8 +182,14 @@ impl InsideObject {
     }
 
     /// Add several tuples when the transaction commits; return how many.
-    #[pyo3(signature = (tuples, /))]
-    fn put_all(&self, py: Python<'_>, tuples: &Bound<'_, PyAny>) -> PyResult<usize> {
+    #[pyo3(signature = (tuples, /, **options))]
+    fn put_all(
+        &self,
+        py: Python<'_>,
+        tuples: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<usize> {
+        refuse_terms(("put_all", "in a transaction"), options)?;
         let tuples = collect(tuples)?;
         arguments::with_tuples(py, &tuples, self.handle(), |tuples| {
             self.inside().put_all(tuples)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
 use tupelo::LeaseTerms;
 
@@ -71,6 +71,24 @@ True
             waiting::with_room(py, space, timeout, || space.put(tuple)).map(|()| call.none())
         })
     }
+}
+
+/// Refuses the keywords of a `verb` that puts later, `where_` its tuples are held back, and says what takes them: a
+/// lease would run while nobody can see the tuple.
+pub(crate) fn refuse_terms(
+    (verb, where_): (&str, &str),
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<()> {
+    let Some((name, _)) = options.and_then(|options| options.iter().next()) else { return Ok(()) };
+    let name = name.str()?;
+    let name = name.to_string_lossy();
+    if !matches!(&*name, "lease" | "after" | "timeout") {
+        return Err(PyTypeError::new_err(format!("{verb}() has no keyword argument {name:?}")));
+    }
+    Err(PyTypeError::new_err(format!(
+        "{verb}() {where_} has no {name}=: its tuples appear at the end, and stay until somebody takes them. \
+         space.{verb}(..., {name}=...) has it, and puts at once"
+    )))
 }
 
 /// The terms in the arguments; `None` if there are none.
