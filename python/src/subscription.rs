@@ -25,7 +25,7 @@ use crate::waiting::{self, Deadline};
 #[pyclass(frozen, generic, module = "tupelo", name = "Subscription")]
 pub(crate) struct Subscription {
     /// None once it was closed.
-    subscription: Mutex<Option<Arc<tupelo::Subscription>>>,
+    held: Mutex<Option<Arc<tupelo::Subscription>>>,
     /// Also keeps the connection open.
     space: Py<Handle>,
     /// What is heard, in words: for messages.
@@ -39,12 +39,12 @@ impl Subscription {
         space: Py<Handle>,
         heard: String,
     ) -> Self {
-        Self { subscription: Mutex::new(Some(Arc::new(subscription))), space, heard }
+        Self { held: Mutex::new(Some(Arc::new(subscription))), space, heard }
     }
 
     /// Locked for a moment only, never while somebody waits.
     fn locked(&self) -> MutexGuard<'_, Option<Arc<tupelo::Subscription>>> {
-        self.subscription.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The subscription, unless it was closed.
