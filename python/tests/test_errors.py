@@ -1,11 +1,15 @@
 """The tree of exceptions."""
 
 import pickle
+from pathlib import Path
 
 import pytest
 
 import tupelo as ts
 from tupelo import errors
+from tupelo.batteries import BrokenBarrier
+
+PAGES = Path(__file__).parents[2] / "crates" / "cli" / "errors"
 
 CLASSES = [getattr(ts, name) for name in errors.__all__]
 
@@ -32,6 +36,17 @@ def test_the_tree_drawn_in_the_module_is_the_tree():
 def test_codes_differ():
     codes = [one.code for one in CLASSES]
     assert len(set(codes)) == len(codes)
+
+
+@pytest.mark.parametrize(
+    "one",
+    # The page of the root is that of the system's refusals, which have no class of their own.
+    [*(one for one in CLASSES if one is not ts.TupeloError), BrokenBarrier],
+    ids=lambda one: one.__name__,
+)
+def test_every_code_has_a_page_that_begins_with_it_and_the_class(one):
+    page = (PAGES / f"{one.code}.md").read_text(encoding="utf-8")
+    assert page.startswith(f"# {one.code} {one.__name__}: ")
 
 
 @pytest.mark.parametrize("one", CLASSES, ids=lambda one: one.__name__)
