@@ -106,6 +106,16 @@ def test_giving_up_loses_nothing_t5(space):
         assert events.next(timeout=0) == ("put", ("late", 1), 1, 0)
 
 
+def test_asyncio_says_the_same_of_a_time_that_runs_out_o3(space):
+    async def main():
+        async with tupelo.aio.connect(space.url) as own, own.subscribe("late", int) as events:
+            with pytest.raises(ts.Timeout, match=r"no put of .* within 0\.01 s in") as caught:
+                await events.next(timeout=0.01)
+            assert caught.value.space == space.url
+
+    asyncio.run(main())
+
+
 def test_closing_ends_an_iteration_that_waits(space):
     events = space.subscribe("never", int)
     threading.Timer(0.02, events.close).start()

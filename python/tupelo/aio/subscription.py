@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from tupelo import _native
-from tupelo.errors import Timeout
+from tupelo.errors import Timeout, waited
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,8 +69,11 @@ class Subscription:
         event = await self._next(seconds)
         if event is None:
             self._require_open()
-            message = f"no event within {seconds} s"
-            raise Timeout(message)
+            try:
+                # It says what was awaited; what has come by now is told.
+                return self._subscription.next(timeout=0)
+            except Timeout as error:
+                raise waited(error, seconds) from None
         return event
 
     def try_next(self) -> Event[Any] | None:
