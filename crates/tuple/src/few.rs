@@ -56,7 +56,7 @@ fn apart<T: Copy, R>(items: &[T], blank: T, act: impl FnOnce(&[T]) -> R) -> R {
     act(copy.unwrap_or(items))
 }
 
-impl<'a> TupleRef<'a> {
+impl TupleRef<'_> {
     /// Gives `act` the tuple with a copy of its fields, if they are few. For what seldom happens to a tuple: whoever sees the
     /// fields being made, and nobody else who gets them, knows what they are as long as the caller runs, whatever that does
     /// in shared memory.
@@ -68,7 +68,7 @@ impl<'a> TupleRef<'a> {
     }
 }
 
-impl<'a> PatternRef<'a> {
+impl PatternRef<'_> {
     /// Gives `act` a copy of `patterns`, if they are few, as [`TupleRef::apart`].
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "the caller is to see that it keeps the patterns")]
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn who_gets_a_copy_gets_all_fields_and_patterns() {
         for len in 0..2 * COPIED_MAX {
-            let fields: Vec<Field<'_>> = (0..len).map(|at| Field::Int(at as i64)).collect();
+            let fields: Vec<_> = (0..).map(Field::Int).take(len).collect();
             let kept = TupleRef::from(&fields).apart(|tuple| tuple.to_tuple().unwrap());
             assert_eq!(kept, TupleRef::from(&fields).to_tuple().unwrap());
             let patterns: Vec<_> = fields.iter().map(|field| PatternRef::Actual(*field)).collect();

@@ -70,14 +70,16 @@ pub(crate) fn put(space: &Space, k: i64, value: f64) {
     space.put(&[Field::Str(black_box("job")), Field::Int(k), Field::Float(value)]).unwrap();
 }
 
-/// Takes a match; says whether there was one. Part of its caller, as the call of a program that names its template is.
+/// Takes a match; says whether there was one.
 #[inline(always)]
+#[expect(clippy::inline_always, reason = "as the call of a program that names its template")]
 pub(crate) fn take(space: &Space, patterns: &[PatternRef<'_>]) -> bool {
     space.try_take(&[TemplateRef::new(patterns)], Order::Fifo, number).unwrap().is_some()
 }
 
-/// Reads a match; says whether there was one. Part of its caller, too.
+/// Reads a match; says whether there was one.
 #[inline(always)]
+#[expect(clippy::inline_always, reason = "as the call of a program that names its template")]
 pub(crate) fn read(space: &Space, patterns: &[PatternRef<'_>]) -> bool {
     space.try_read(&[TemplateRef::new(patterns)], Order::Fifo, number).unwrap().is_some()
 }
