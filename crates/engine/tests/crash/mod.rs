@@ -140,6 +140,14 @@ pub(crate) struct Found {
     pub(crate) report: Report,
 }
 
+impl Found {
+    /// Extents in use, without the one that [`arrive`] may have taken for a shape of its own.
+    pub(crate) fn extents_owned(&self) -> u64 {
+        let own = self.report.shapes.iter().any(|one| one.shape.kinds == [Kind::Float]);
+        self.report.extents_owned - u64::from(own)
+    }
+}
+
 /// How the survivors come by: at once with the sweep, or first with work of their own that meets what the
 /// dead one left. Both must do; which of them a kill gets is drawn by its number.
 fn arrive(engine: &Engine, death: Death) {
