@@ -13,6 +13,9 @@ use crash::{
 use tupelo_engine::{Engine, Order};
 use tupelo_tuple::{Class, Field, Form, Named, TemplateRef, TupleRef, TupleView};
 
+/// Fewer instructions than it takes to split a bucket, and more than one put differs from the next.
+const SPLIT_INSTRUCTIONS_MIN: usize = 1_000;
+
 /// 100 tuples under 10 keys, and an index over the keys.
 fn indexed() -> Arc<Engine> {
     let engine = space(8 << 20);
@@ -50,12 +53,21 @@ fn a_put_under_a_known_key_happens_or_not() {
 #[test]
 fn a_put_that_splits_a_bucket_happens_or_not() {
     let engine = indexed();
-    // The table starts with 8 buckets and splits one when there are more than five keys in each.
-    for key in 10..40 {
+    // The table starts with 8 buckets and splits one when there are more than four keys in each: the first split
+    // allocates the second segment as well.
+    for key in 10..31 {
         put(&engine, key, 0);
     }
-    let legal = [contents(&engine), with(&engine, "40,0")];
-    one_of(&engine, |engine| put(engine, 40, 0), &legal);
+    let legal = [contents(&engine), with(&engine, "31,0")];
+    let without_split = one_of(&engine, |engine| put(engine, 31, 0), &legal);
+    put(&engine, 31, 0);
+    let legal = [contents(&engine), with(&engine, "32,0")];
+    let with_split = one_of(&engine, |engine| put(engine, 32, 0), &legal);
+    let lengths = (without_split.instructions, with_split.instructions);
+    assert!(
+        lengths.1 > lengths.0 + SPLIT_INSTRUCTIONS_MIN,
+        "a split is part of the script: {lengths:?}"
+    );
 }
 
 #[test]
