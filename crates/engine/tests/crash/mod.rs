@@ -13,7 +13,7 @@ use tupelo_engine::{CreateOptions, Engine, Error, Limits, Order, Report};
 use tupelo_shm::{Directory, Segment};
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
-/// Kills per script in an ordinary run; a thorough one kills at every instruction.
+/// Kills per script in an ordinary run; a thorough one kills at every instruction of most scripts.
 const KILLS: usize = 12;
 /// The same in a thorough one, unless a script is so long that all would take hours.
 const KILLS_THOROUGH: usize = 10_000;
@@ -21,6 +21,9 @@ const KILLS_THOROUGH: usize = 10_000;
 const FIRST_KILLS: usize = 4;
 /// Deaths of its heir for each of them.
 const SECOND_KILLS: usize = 4;
+/// The same in a thorough one, evenly spread: every pair of instructions would be millions of kills.
+const FIRST_KILLS_THOROUGH: usize = 100;
+const SECOND_KILLS_THOROUGH: usize = 400;
 
 /// An engine over shared memory that has no name any more: nothing is left of it after the test.
 pub(crate) fn space(size_bytes: u64) -> Arc<Engine> {
@@ -232,14 +235,29 @@ pub(crate) fn one_of(
     script: impl Fn(&Arc<Engine>),
     legal: &[Vec<String>],
 ) -> Summary {
-    kill_everywhere(engine, script, |found, ended| {
+    kill_everywhere(engine, script, is_one_of(legal))
+}
+
+/// As [`one_of`], and once more with the one killed, too, that sweeps after the first death.
+pub(crate) fn one_of_twice(
+    engine: &Arc<Engine>,
+    script: impl Fn(&Arc<Engine>),
+    legal: &[Vec<String>],
+) -> Summary {
+    kill_twice(engine, &script, |engine| engine.sweep().unwrap(), is_one_of(legal));
+    one_of(engine, script, legal)
+}
+
+/// The judge of [`one_of`].
+fn is_one_of(legal: &[Vec<String>]) -> impl Fn(Found, bool) {
+    move |found, ended| {
         assert_eq!(found.report.held(), 0, "nobody is left to hold anything");
         if ended {
             assert_eq!(&found.tuples, legal.last().unwrap());
         } else {
             assert!(legal.contains(&found.tuples), "{:?} is not one of {legal:?}", found.tuples);
         }
-    })
+    }
 }
 
 /// Kills a process inside `script`, then the one that does `heir`'s work after it, then judges.
@@ -255,7 +273,11 @@ pub(crate) fn kill_twice(
     };
     let worker = Script::new(register, |engine| script(engine));
     let heir = Script::new(register, |engine| heir(engine));
-    let (first, second) = if thorough() { (100, 400) } else { (FIRST_KILLS, SECOND_KILLS) };
+    let (first, second) = if thorough() {
+        (FIRST_KILLS_THOROUGH, SECOND_KILLS_THOROUGH)
+    } else {
+        (FIRST_KILLS, SECOND_KILLS)
+    };
     let experiment = Experiment::new(region(engine)).with_kills(first).with_heir_kills(second);
     let check = |first: Death, second: Death| {
         let found = recovered(engine, second);
