@@ -125,9 +125,7 @@ def test_a_peer_that_is_significantly_faster_in_one_case_misses_the_target_and_i
     assert reached == "**no**"
     assert "1 of 1 comparisons; redis case=sorting" in measured
     text, listed = faster_peers(run)
-    assert text.startswith(
-        "In 1 of 1 comparisons of times the mean of a peer is less than ours: in 1"
-    )
+    assert text.startswith("In 1 of 1 comparisons the mean of a peer is better than ours: in 1")
     assert listed.rows == (("cases case=sorting size=7 workers=5", "total", "redis", "2.00 x"),)
 
 
@@ -166,6 +164,26 @@ def test_response_times_are_compared_only_where_all_have_the_same_work(series, r
         for backend, seconds in (("tupelo-shm", 2.0), ("redis", 1.0))
     )
     assert len(faster_peers(run_of(ours, theirs))[1].rows) == rows
+
+
+@pytest.mark.parametrize(
+    ("experiment", "metric", "ours", "theirs", "rows"),
+    [
+        ("settle", "throughput", 1.0, 2.0, 1),
+        ("settle", "throughput", 2.0, 1.0, 0),
+        ("mem", "memory per tuple", 131.0, 28.0, 1),
+        ("mem", "memory per tuple", 28.0, 131.0, 0),
+    ],
+)
+def test_a_peer_with_more_throughput_or_less_memory_is_listed(
+    experiment, metric, ours, theirs, rows
+):
+    cell = {"series": "overlapping"} if experiment == "settle" else {}
+    both = (("tupelo-shm", ours), ("redis", theirs))
+    run = run_of(
+        *(Measure(experiment, backend, cell, metric, "", [value] * 4) for backend, value in both)
+    )
+    assert len(faster_peers(run)[1].rows) == rows
 
 
 def test_where_coordination_is_much_we_have_to_be_faster_than_each():
