@@ -136,8 +136,7 @@ impl<'m> Hold<'m> {
     /// The memory that the desk was asked for.
     #[inline(always)]
     pub(crate) fn memory(&self) -> &'m Memory {
-        // SAFETY: `new` has put it there, and it is borrowed for as long as the hold. Nobody who shares the desk changes
-        // it: each hold has its own.
+        // SAFETY: `new` has put it there, where it is borrowed for 'm; as long as this hold has the desk, no other gets it.
         unsafe { &*self.over }
     }
 

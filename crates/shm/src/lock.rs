@@ -150,12 +150,14 @@ fn acquire_contended<'m>(
     thread: Thread<'m>,
 ) -> Result<(), Error> {
     let word = line.word(WORD);
-    let (mut pauses, mut slept) = (0, Duration::ZERO);
+    let (mut pauses, mut has_slept) = (0, false);
+    // How long somebody has been inside without a break, as far as this thread has seen.
+    let (mut sequence, mut waited) = (line.load(SEQUENCE), Duration::ZERO);
     loop {
         let seen = word.load(Ordering::Relaxed);
         if seen & TID == 0 {
             // Whoever slept must assume that others still sleep.
-            let keep = if slept.is_zero() { seen & WAITERS } else { WAITERS };
+            let keep = if has_slept { WAITERS } else { seen & WAITERS };
             let ours = thread.tid | keep;
             if word.compare_exchange(seen, ours, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 if seen & OWNER_DIED != 0 {
@@ -169,17 +171,19 @@ fn acquire_contended<'m>(
             sync::pause(pauses);
             pauses += 1;
         } else {
-            slept += sleep(line, seen, slept);
-            let before = seen;
+            waited += sleep(line, seen, has_slept);
+            has_slept = true;
+            let before = (seen, sequence);
             let seen = word.load(Ordering::Relaxed);
-            if (seen ^ before) & TID != 0 {
-                // It changes hands again: not worth another sleep.
-                pauses = 0;
+            sequence = line.load(SEQUENCE);
+            if (seen ^ before.0) & TID != 0 || sequence != before.1 {
+                // Somebody has left, perhaps to come back at once: not worth another sleep, and nobody stays inside.
+                (pauses, waited) = (0, Duration::ZERO);
             } else if !owner_is_alive(&memory.view(), line, seen & TID) {
                 // As the kernel would have done it.
                 let died = (seen & WAITERS) | OWNER_DIED;
                 let _ = word.compare_exchange(seen, died, Ordering::Relaxed, Ordering::Relaxed);
-            } else if slept >= STALL {
+            } else if waited >= STALL {
                 return Err(Error::Stalled {
                     pid: thread::pid_of(&memory.view(), line.load(OWNER)),
                 });
@@ -189,10 +193,10 @@ fn acquire_contended<'m>(
 }
 
 /// Sleeps one slice while the word keeps an owner. Returns the length of the slice.
-fn sleep(line: LockLine<'_>, seen: u32, slept: Duration) -> Duration {
+fn sleep(line: LockLine<'_>, seen: u32, has_slept: bool) -> Duration {
     let word = line.word(WORD);
     let waiting = seen | WAITERS;
-    let slice = if slept.is_zero() { SLICE_FIRST } else { SLICE };
+    let slice = if has_slept { SLICE } else { SLICE_FIRST };
     if seen == waiting
         || word.compare_exchange(seen, waiting, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     {
