@@ -379,6 +379,11 @@ class Run:
     def unsubscribe(self, step, _here):
         self._subscriptions.pop(step["unsubscribe"]).close()
 
+    def refused(self, step, _here):
+        for text in step["refused"]:
+            with pytest.raises((ts.TupeloError, ValueError)):
+                template(text)
+
     def matches(self, step, here):
         wanted = template(step["matches"])
         for answer in ("yes", "no"):

@@ -198,8 +198,8 @@ fn what_runs_out_comes_back_whoever_dies_over_it_x5_x6() {
     assert!(matches!(silent.commit(), Err(Error::Aborted(_))));
 }
 
-#[test]
-fn two_spaces_change_both_or_neither_x1() {
+/// Two spaces, and what is in them when [`change_both`] has happened.
+fn over_two_spaces() -> (Pair, [Vec<String>; 2]) {
     let pair = Pair::new();
     for value in 0..9 {
         put(&pair.from, value % 3, value);
@@ -210,18 +210,31 @@ fn two_spaces_change_both_or_neither_x1() {
         changed(&pair.from, &["1,4"], &["1,40"]),
         changed(&pair.into, &["2,15"], &["2,150", "2,151"]),
     ];
-    let script = |pair: &Pair| {
-        let engines = vec![Arc::clone(&pair.from), Arc::clone(&pair.into)];
-        let mut transaction = Transaction::begin(engines, HOUR).unwrap();
-        take_in(&mut transaction, 0, 1, 4);
-        take_in(&mut transaction, 1, 2, 15);
-        read_in(&mut transaction, 1, 0, 10);
-        transaction.put(0, &[Field::Int(1), Field::Int(40)]).unwrap();
-        transaction.put(1, &[Field::Int(2), Field::Int(150)]).unwrap();
-        transaction.put(1, &[Field::Int(2), Field::Int(151)]).unwrap();
-        transaction.commit().unwrap();
-    };
-    pair.kill_everywhere(script, &after);
+    (pair, after)
+}
+
+fn change_both(pair: &Pair) {
+    let engines = vec![Arc::clone(&pair.from), Arc::clone(&pair.into)];
+    let mut transaction = Transaction::begin(engines, HOUR).unwrap();
+    take_in(&mut transaction, 0, 1, 4);
+    take_in(&mut transaction, 1, 2, 15);
+    read_in(&mut transaction, 1, 0, 10);
+    transaction.put(0, &[Field::Int(1), Field::Int(40)]).unwrap();
+    transaction.put(1, &[Field::Int(2), Field::Int(150)]).unwrap();
+    transaction.put(1, &[Field::Int(2), Field::Int(151)]).unwrap();
+    transaction.commit().unwrap();
+}
+
+#[test]
+fn two_spaces_change_both_or_neither_x1() {
+    let (pair, after) = over_two_spaces();
+    pair.kill_everywhere(change_both, &after);
+}
+
+#[test]
+fn two_spaces_change_both_or_neither_also_if_the_heir_is_killed_x1() {
+    let (pair, after) = over_two_spaces();
+    pair.kill_twice(change_both, &after);
 }
 
 #[test]

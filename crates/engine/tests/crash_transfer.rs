@@ -5,9 +5,8 @@
 
 mod crash;
 
-use crash::pair::{END, Pair};
-use crash::{INT, STR, contents, int, learn, put, use_it};
-use tupelo_crashtest::thorough;
+use crash::pair::Pair;
+use crash::{INT, STR, contents, int, learn, put};
 use tupelo_engine::Engine;
 use tupelo_tuple::{Field, PatternRef, TemplateRef};
 
@@ -84,26 +83,8 @@ fn more_tuples_than_a_short_log_can_note_are_in_exactly_one_of_two_spaces() {
 #[test]
 fn a_transfer_survives_the_death_of_the_heir_too() {
     let pair = mixed();
-    let before = pair.contents();
     let into = ["3,100", "3,3", "3,8", "3,13", "3,18", "3,23", "3,28", "0.25"];
     let after = moved(&pair, |tuple| tuple.starts_with("3,"), &into);
-    let worker = pair.script(|pair| {
-        assert_eq!(move_all(&pair.from, &pair.into, &[&[int(3), INT]]), 6);
-    });
-    let heir = pair.script(|pair| {
-        pair.into.sweep().unwrap();
-        pair.from.sweep().unwrap();
-    });
-    let (kills, heir_kills) = if thorough() { (END, 400) } else { (10, 4) };
-    let experiment = pair.experiment().with_last(END).with_kills(kills).with_heir_kills(heir_kills);
-    experiment.double_kill(
-        &worker,
-        &heir,
-        || true,
-        |_, second| {
-            let found = pair.recovered(second);
-            assert!(found == after || found == before, "{found:?} is neither before nor after");
-            use_it(pair.drawn(second)[0]);
-        },
-    );
+    let script = |pair: &Pair| assert_eq!(move_all(&pair.from, &pair.into, &[&[int(3), INT]]), 6);
+    pair.kill_twice(script, &after);
 }

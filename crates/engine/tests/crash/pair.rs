@@ -11,7 +11,7 @@ use super::{contents, region, space, use_it};
 /// Kills, spread over the whole of an ordinary run's script.
 const KILLS: usize = 8;
 /// The end of a script, where the spaces commit and are unlocked, in instructions; and the kills there.
-pub(crate) const END: usize = 500;
+const END: usize = 500;
 const END_KILLS: usize = 40;
 /// Times that a script is recorded.
 const RECORDINGS_MAX: usize = 5;
@@ -109,6 +109,32 @@ impl Pair {
         }
         let [before, after] = [0, 1].map(|index: usize| seen[index].load(Ordering::Relaxed));
         assert!(before > 3 && after > 3, "{before} before, {after} after");
+    }
+
+    /// Kills a process at the end of `script`, and then whoever comes by after it, in either space; each time, both spaces are
+    /// as before, or both as `after`.
+    pub(crate) fn kill_twice(&self, script: impl Fn(&Self), after: &[Vec<String>; 2]) {
+        let before = self.contents();
+        let worker = self.script(script);
+        let heir = self.script(|pair| {
+            pair.into.sweep().unwrap();
+            pair.from.sweep().unwrap();
+        });
+        let (kills, heir_kills) = if thorough() { (END, 400) } else { (10, 4) };
+        let experiment = self.experiment().with_last(END).with_kills(kills);
+        experiment.with_heir_kills(heir_kills).double_kill(
+            &worker,
+            &heir,
+            || true,
+            |_, second| {
+                let found = self.recovered(second);
+                assert!(
+                    found == *after || found == before,
+                    "{found:?} is neither before nor after"
+                );
+                use_it(self.drawn(second)[0]);
+            },
+        );
     }
 
     /// Kills halfway between an instruction after which nothing has happened and one after which all has, until no

@@ -209,6 +209,9 @@ impl Step<'_> {
             tuples.iter().flat_map(each).collect()
         } else if self.has("different") {
             different(&self.tuples("different"))
+        } else if self.has("refused") {
+            self.each_is_refused();
+            Vec::new()
         } else if self.has("round_trip") {
             let rest = crate::template("...");
             let tuples = self.tuples("round_trip");
@@ -218,6 +221,19 @@ impl Step<'_> {
         } else {
             return None;
         })
+    }
+}
+
+impl Step<'_> {
+    /// Texts that are no templates: that is known without a space.
+    fn each_is_refused(&self) {
+        let list = self.get("refused").as_array();
+        for json in list.unwrap_or_else(|| self.wrong("`refused` is not a list")) {
+            let text = self.text("refused", json);
+            if text.parse::<Template>().is_ok() {
+                self.wrong(&format!("`{text}` is a template"));
+            }
+        }
     }
 }
 
