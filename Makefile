@@ -40,7 +40,7 @@ test-python: $(VENV)/.extension $(VENV)/.dev ## run the Python tests
 
 .PHONY: bench
 bench: $(VENV)/.extension $(VENV)/.dev ## measure beside yardsticks (a machine with nothing else to do)
-	$(CARGO) bench --locked --package tupelo --bench pair --bench waiting --bench claims
+	$(CARGO) bench --locked --package tupelo --bench pair --bench waiting --bench claims --bench lateness
 	$(BIN)/python benchmarks/pair.py
 	$(BIN)/python benchmarks/tasks.py
 	$(BIN)/python benchmarks/pool.py

@@ -1,0 +1,104 @@
+//! How late what is due happens.
+//!
+//! Question: how long after its time does somebody who is blocked see that a tuple is there, or is gone, or has come back from
+//! a claim whose holder was silent? And how long is a call held up when a million leases end at one moment? Nobody but the one
+//! caller that is blocked keeps the time meanwhile. What is asked for is 20 ms; the yardstick is a sleep of the system.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and stops at a refusal"
+)]
+#![allow(clippy::cast_precision_loss, reason = "nanoseconds and counts are far below 2^52")]
+
+mod common;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{FLOAT, INT, JOB, fresh, is, key, number, put, take};
+use tupelo::{ClaimTerms, Field, LeaseTerms, Order, Space, TemplateRef, Watch};
+
+/// When it is due, from when the clock is looked at.
+const DUE: Duration = Duration::from_millis(5);
+const ROUNDS: usize = 400;
+/// Leases that end at one moment, when the last of them was put.
+const TOGETHER: i64 = 1_000_000;
+
+/// Prints how much later than [`DUE`] after its beginning `call` ends.
+fn lateness(name: &str, mut call: impl FnMut()) {
+    let mut late_us: Vec<f64> = (0..ROUNDS)
+        .map(|_| {
+            let begin = Instant::now();
+            call();
+            (begin.elapsed().as_nanos() as f64 - DUE.as_nanos() as f64) / 1e3
+        })
+        .collect();
+    late_us.sort_by(f64::total_cmp);
+    let at = |share: usize| late_us[(ROUNDS - 1) * share / 100];
+    println!(
+        "{name:<62} {:>9.0} us late  (99 of 100 within {:.0}, all within {:.0})",
+        at(50),
+        at(99),
+        at(100)
+    );
+}
+
+fn put_on(space: &Space, terms: &LeaseTerms) {
+    space.put_leased(&[Field::Str("job"), Field::Int(1), Field::Float(3.5)], terms).unwrap();
+}
+
+fn for_who_is_blocked(space: &Space) {
+    let patterns = [JOB, INT, FLOAT];
+    let template = [TemplateRef::new(&patterns)];
+    lateness("a sleep of the system", || thread::sleep(DUE));
+    lateness("a tuple that is there later, to a take that waits for it", || {
+        put_on(space, &LeaseTerms { lease: None, after: Some(DUE) });
+        space.take(&template, Order::Fifo, None, number).unwrap();
+    });
+    lateness("a tuple whose lease ends, to who waits for its end", || {
+        let watch = space.watch(&template, Watch::Removal).unwrap();
+        put_on(space, &LeaseTerms { lease: Some(DUE), after: None });
+        // May be woken in vain, but not before its time: then it would count as early.
+        assert!(watch.wait(None).unwrap());
+    });
+    lateness("a tuple whose claim ends, to a take that waits for it", || {
+        put(space, 1, 3.5);
+        let terms = ClaimTerms { ttl: DUE, attempts_max: None };
+        let claim = space.try_claim(&template, Order::Fifo, &terms, number).unwrap();
+        space.take(&template, Order::Fifo, None, number).unwrap();
+        drop(claim);
+    });
+}
+
+/// How long calls take while many leases end at one moment: that of who clears them away, and somebody else's.
+fn leases_that_end_together(space: &Space) {
+    let end = Instant::now() + Duration::from_secs(5);
+    for k in 0..TOGETHER {
+        let terms = LeaseTerms { lease: Some(end - Instant::now()), after: None };
+        let fields = [Field::Str("job"), Field::Int(key(k)), Field::Float(3.5)];
+        space.put_leased(&fields, &terms).unwrap();
+    }
+    let longest = || {
+        let mut longest = Duration::ZERO;
+        while Instant::now() < end + Duration::from_secs(2) {
+            let begin = Instant::now();
+            assert!(!take(space, &[JOB, is(1), FLOAT]));
+            longest = longest.max(begin.elapsed());
+        }
+        longest.as_secs_f64() * 1e3
+    };
+    let (one, other) = thread::scope(|scope| {
+        let other = scope.spawn(longest);
+        (longest(), other.join().unwrap())
+    });
+    println!(
+        "{TOGETHER} leases end at one moment: the longest calls of two threads take {one:.0} and {other:.0} ms"
+    );
+}
+
+fn main() {
+    let space = fresh("shm://bench-lateness");
+    for_who_is_blocked(&space);
+    leases_that_end_together(&space);
+    tupelo::remove("shm://bench-lateness").unwrap();
+}
