@@ -9,6 +9,8 @@ from tupelo.bench.backends.base import Schema, Shape
 from tupelo.bench.backends.javaspaces import JavaSpaces
 from tupelo.bench.harness.runner import started
 
+# Where its server listens can only be seen where there is one, for which it takes a JDK and the
+# archives of River: few have them.
 MISSING = JavaSpaces.missing()
 LISTENING = "0A"
 LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000")
