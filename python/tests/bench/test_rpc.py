@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tupelo.bench.backends.grpc_calls import GRPC
 from tupelo.bench.backends.javaspaces import JavaSpaces
 from tupelo.bench.backends.omniorb import OmniORB
 from tupelo.bench.backends.redis import Redis
@@ -122,6 +123,13 @@ def test_the_server_of_a_cell_runs_where_the_cell_says():
     assert names == [placement(name).name for name in ("apart", "together", "free")]
     together = blocks[1].where
     assert together.server == together.client
+
+
+def test_a_peer_that_a_target_names_has_more_of_the_time():
+    weights = dict.fromkeys(["udp", "grpc"], 0.0)
+    for block in RPC().blocks([UDP, GRPC], Options()):
+        weights[block.peer.name] += block.weight
+    assert weights["grpc"] > 2 * weights["udp"]
 
 
 def test_every_payload_is_exchanged_at_both_placements():

@@ -9,7 +9,7 @@ from tupelo.bench.backends.space import SharedSpace
 from tupelo.bench.harness.placement import placement
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tupelo.bench.backends.base import Peer
     from tupelo.bench.harness.placement import Where
@@ -34,6 +34,8 @@ class Experiment(ABC):
     """Where its servers and clients run, unless its parameters say it."""
     share: ClassVar[float] = 1.0
     """Its part of the time of a run, beside the other experiments."""
+    weights: ClassVar[Mapping[str, float]] = {}
+    """How many times their share those peers get that a target of this experiment names."""
     is_limited: ClassVar[bool] = True
     """Whether a run that has little time may cut it short."""
     main: ClassVar[tuple[str, ...]] = ()
@@ -55,17 +57,21 @@ class Experiment(ABC):
 
         found = []
         peers = self.peers(all_peers)
-        shares = sum(peer.share for peer in peers if peer.missing() is None)
+        shares = sum(self.share_of(peer) for peer in peers if peer.missing() is None)
         for peer in peers:
             jobs = self.jobs(peer, options)
             for where in dict.fromkeys(job.where or self.where for job in jobs):
                 there = [job for job in jobs if (job.where or self.where) == where]
-                weight = self.share * peer.share / max(shares, peer.share)
+                weight = self.share * self.share_of(peer) / max(shares, self.share_of(peer))
                 weight *= _first_weight(there) / _first_weight(jobs)
                 found.append(
                     Block(self.name, peer, placement(where), there, weight, self.is_limited)
                 )
         return found
+
+    def share_of(self, peer: type[Peer]) -> float:
+        """The part of this experiment's time that the peer gets, beside the other peers."""
+        return peer.share * self.weights.get(peer.name, 1.0)
 
     def derive(self, run: Run) -> list[Measure]:  # noqa: ARG002
         """Measures that follow from others, when all of them are there."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tupelo.bench.backends.base import Backend, Peer
 from tupelo.bench.backends.calls import Caller, NativeCaller
@@ -94,6 +94,7 @@ class Sort(Experiment):
     )
     question = "How much faster do P workers sort, and does the way to tell them matter?"
     share = 0.1
+    weights: ClassVar = {"grpc": 2.0}
     main = (RESPONSE, "speed-up", "work-normalised speed-up")
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:

@@ -56,7 +56,7 @@ class Cases(Experiment):
     )
     question = "What does coordination cost in whole programs, and how does it grow with workers?"
     main = (skeleton.TOTAL,)
-    share = 0.3
+    share = 0.25
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
         found = [peer for peer in super().peers(all_peers) if not peer.one_process]

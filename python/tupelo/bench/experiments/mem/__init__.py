@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tupelo.bench.backends.base import Schema
 from tupelo.bench.experiments.base import Experiment
@@ -61,7 +61,8 @@ class Mem(Experiment):
     question = "What do a put and a take cost, and does a fuller space slow them down?"
     where = "apart"
     main = ("put", "take", "bridge", memory.METRIC)
-    share = 0.2
+    share = 0.3
+    weights: ClassVar = {"javaspaces": 3.0}  # a virtual machine that warms up, in each repeat
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
         return [peer for peer in super().peers(all_peers) if peer.name != "sqlite-durable"]

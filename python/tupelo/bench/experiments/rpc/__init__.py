@@ -13,7 +13,7 @@ and at one rate for all. Client and server run on one processor, and on two.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tupelo.bench.backends.base import Backend, Peer
 from tupelo.bench.backends.calls import Caller, NativeCaller
@@ -74,6 +74,7 @@ class RPC(Experiment):
     where = "apart"
     main = (ROUND_TRIP, native.ROUND_TRIP, f"{UNDER_LOAD} p99", ONE_TO_MANY, UNDIRECTED)
     share = 0.15
+    weights: ClassVar = {"grpc": 2.5}
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
         wanted = (Backend, Caller, NativeCaller)

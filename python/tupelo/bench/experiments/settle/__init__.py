@@ -71,7 +71,7 @@ class Settle(Experiment):
     )
     question = "Where is the knee: from how many clients on does only the response time rise?"
     main = (THROUGHPUT, RESPONSE, ADDED)
-    share = 0.3
+    share = 0.25
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
         return [peer for peer in super().peers(all_peers) if not peer.one_process]
