@@ -157,7 +157,7 @@ def test_a_forgotten_subscription_ends(space):
             ts.LimitExceeded,
             "no more than 1073741824 bytes .*, not 1099511627776",
         ),
-        ({"buffer_bytes": 1 << 28}, ts.SpaceFull, "space is full"),
+        ({"buffer_bytes": 1 << 28}, ts.SpaceFull, "is full"),
         ({"on": ()}, ValueError, "no kind of event is to be heard"),
         ({"on": {"puts"}}, ValueError, "on has 'puts', which is no event: give some of 'put'"),
         ({"on": 3}, TypeError, "on is 3: give names of events"),

@@ -9,7 +9,7 @@ use tupelo_tuple::hash;
 use crate::arena;
 use crate::blocks;
 use crate::classes::Classes;
-use crate::error::{Error, Fullness, Need};
+use crate::error::{Error, Need};
 use crate::find::Order;
 use crate::full::{Limits, WhenFull};
 use crate::layout::{self, EXTENT_BYTES, Layout, STRIPE_BYTES, head};
@@ -63,6 +63,8 @@ pub struct Engine {
     pub(crate) ringer: Ringer,
     random: AtomicU64,
     segment: Segment,
+    /// What errors call the space.
+    pub(crate) name: String,
 }
 
 impl Engine {
@@ -131,10 +133,18 @@ impl Engine {
             ringer: Ringer::default(),
             random,
             segment,
+            name: "the space".into(),
         };
         engine.memory.watch(engine.segment.created().then_some(layout.arena));
         engine.sweep_at_attach()?;
         Ok(engine)
+    }
+
+    /// The same engine, whose errors call the space `name`.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
     }
 
     /// The segment behind.
@@ -224,32 +234,6 @@ impl Engine {
         tupelo_shm::Error::corrupted(what).into()
     }
 
-    /// The error of a space that can not grow, with its figures.
-    #[cold]
-    pub(crate) fn full(&self, system: Option<tupelo_shm::Error>) -> Error {
-        Error::SpaceFull(Box::new(self.fullness(system)))
-    }
-
-    /// The error of a space whose room is for those who waited for it: so many.
-    #[cold]
-    pub(crate) fn full_for_others(&self, in_line: u32) -> Error {
-        Error::SpaceFull(Box::new(Fullness { in_line, ..self.fullness(None) }))
-    }
-
-    fn fullness(&self, system: Option<tupelo_shm::Error>) -> Fullness {
-        let view = self.memory.view();
-        let line = arena::line(&view);
-        let used = line.load(arena::COMMITTED).saturating_sub(line.load(arena::FREE));
-        Fullness {
-            tuples: tuples(&view),
-            tuples_max: (self.tuples_max != 0).then_some(self.tuples_max),
-            used_bytes: u64::from(used) * EXTENT_BYTES as u64,
-            max_bytes: u64::from(self.layout.extents_max) * EXTENT_BYTES as u64,
-            system: system.map(|error| error.to_string()),
-            in_line: 0,
-        }
-    }
-
     /// The next number in the order of waiters' arrival. A number may be skipped.
     pub(crate) fn next_ticket(&self) -> u64 {
         space_line(&self.memory.view()).double(NEXT_TICKET).fetch_add(1, Ordering::Relaxed)
@@ -269,7 +253,7 @@ impl Engine {
 }
 
 /// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
-const FORMAT: u64 = 14;
+const FORMAT: u64 = 15;
 
 fn layout_for(size_bytes: u64) -> Layout {
     let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tupelo_tuple::Shape;
+
 use crate::transaction::Abortion;
 
 /// Why an operation was refused. It had no effect, unless the variant says otherwise.
@@ -86,8 +88,12 @@ const _: () = assert!(size_of::<Error>() <= 32);
 /// The figures of a space that is full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fullness {
+    /// What the space is called.
+    pub space: String,
     /// Tuples in the space.
     pub tuples: u64,
+    /// The shape that has most of them, and how many it has. `None` if there are none, or if tuples are dropped for others.
+    pub fullest: Option<(Shape, u64)>,
     /// Tuples that it may hold, if that is limited.
     pub tuples_max: Option<u64>,
     /// Bytes of the arena in use.
@@ -211,15 +217,28 @@ impl fmt::Display for Error {
 
 impl fmt::Display for Fullness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { tuples, used_bytes, max_bytes, in_line, .. } = self;
+        let Self { space, tuples, used_bytes, max_bytes, in_line, .. } = self;
         if *in_line > 0 {
-            return write!(f, "space is full: what room there is is for {in_line} who wait for it");
+            return write!(
+                f,
+                "{space} is full: what room there is is for {in_line} who wait for it"
+            );
         }
         let tuple_s = if *tuples == 1 { "tuple" } else { "tuples" };
-        if let Some(max) = self.tuples_max.filter(|max| tuples >= max) {
-            return write!(f, "space is full: {tuples} {tuple_s}, and it was created for {max}");
+        match self.tuples_max.filter(|max| tuples >= max) {
+            Some(max) => {
+                write!(f, "{space} is full: {tuples} {tuple_s}, and it was created for {max}")?
+            }
+            None => {
+                write!(
+                    f,
+                    "{space} is full: {tuples} {tuple_s} in {used_bytes} of {max_bytes} bytes"
+                )?;
+            }
         }
-        write!(f, "space is full: {tuples} {tuple_s} in {used_bytes} of {max_bytes} bytes")?;
+        if let Some((shape, of_it)) = &self.fullest {
+            write!(f, "; {} % of them are {shape}", 100 * of_it / tuples.max(of_it))?;
+        }
         self.system.as_ref().map_or(Ok(()), |said| write!(f, " ({said})"))
     }
 }

@@ -7,11 +7,13 @@
 use std::sync::atomic::Ordering;
 
 use tupelo_shm::View;
+use tupelo_tuple::Shape;
 
 use crate::Engine;
+use crate::arena;
 use crate::claim::list::List;
 use crate::engine::{self, DROPPED, space_line};
-use crate::error::Error;
+use crate::error::{Error, Fullness};
 use crate::events::EventKind;
 use crate::find::Hit;
 use crate::layout::EXTENT_BYTES;
@@ -117,6 +119,48 @@ impl Engine {
     pub(crate) fn may_have_room(&self, more: usize) -> Result<bool, Error> {
         let excess = self.excess_of(more);
         Ok(excess == 0 || self.drops_oldest() && self.has_to_drop(excess)?)
+    }
+
+    /// The error of a space that can not grow, with its figures.
+    #[cold]
+    pub(crate) fn full(&self, system: Option<tupelo_shm::Error>) -> Error {
+        Error::SpaceFull(Box::new(self.fullness(system)))
+    }
+
+    /// The error of a space whose room is for those who waited for it: so many.
+    #[cold]
+    pub(crate) fn full_for_others(&self, in_line: u32) -> Error {
+        Error::SpaceFull(Box::new(Fullness { in_line, ..self.fullness(None) }))
+    }
+
+    fn fullness(&self, system: Option<tupelo_shm::Error>) -> Fullness {
+        let view = self.memory.view();
+        let line = arena::line(&view);
+        let used = line.load(arena::COMMITTED).saturating_sub(line.load(arena::FREE));
+        Fullness {
+            space: self.name.clone(),
+            tuples: engine::tuples(&view),
+            fullest: self.fullest(),
+            tuples_max: (self.tuples_max != 0).then_some(self.tuples_max),
+            used_bytes: u64::from(used) * EXTENT_BYTES as u64,
+            max_bytes: u64::from(self.layout.extents_max) * EXTENT_BYTES as u64,
+            system: system.map(|error| error.to_string()),
+            in_line: 0,
+        }
+    }
+
+    /// The shape that has most tuples, and how many. In a space that drops its oldest tuples nobody looks: there each
+    /// put comes upon the limit.
+    fn fullest(&self) -> Option<(Shape, u64)> {
+        if self.drops_oldest() {
+            return None;
+        }
+        let view = self.memory.view();
+        let live = |shape: u32| Stripe::of_shape(&view, shape).page().load(LIVE);
+        let fullest = (0..registry::count(&view)).max_by_key(|shape| live(*shape))?;
+        let tuples = u64::from(live(fullest));
+        let kinds = self.kinds_of(&view, fullest).filter(|_| tuples > 0)?;
+        Some((kinds.to_shape(), tuples))
     }
 
     /// How many tuples so many more would be too many.

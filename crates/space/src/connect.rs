@@ -191,7 +191,7 @@ fn connect_private(name: &str, url: &str, options: &ConnectOptions) -> Result<Ar
         Segment::private(&create_options(options)?, &Engine::segment_layout(), |mapping| {
             Engine::initialise(mapping, &options.limits())
         })?;
-    let engine = Arc::new(Engine::new(segment)?);
+    let engine = Arc::new(Engine::new(segment)?.named(format!("mem://{name}")));
     spaces.insert(name.into(), Arc::clone(&engine));
     Ok(engine)
 }
@@ -204,7 +204,7 @@ fn attach(name: &str, url: &str, options: &ConnectOptions) -> Result<Engine, Err
             Engine::initialise(mapping, &options.limits())
         });
     let segment = segment.map_err(|error| named(error, url))?;
-    Ok(Engine::new(segment)?)
+    Ok(Engine::new(segment)?.named(format!("shm://{name}")))
 }
 
 fn named(error: tupelo_shm::Error, url: &str) -> Error {
