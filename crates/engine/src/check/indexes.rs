@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Check, memory::Blocks, require};
 use crate::error::Error;
 use crate::index::{
-    self, BUCKETS, BUILDING, CURSOR, DROPPING, Index, KEYS, MASK, NONE, READY, SEGMENTS,
+    self, BUCKETS, BUILDING, CURSOR, DROPPING, Index, KEYS, LEVEL, MASK, NONE, READY, SEGMENTS,
     SEGMENTS_MAX, STATE, key, ring, table,
 };
 use crate::links::{self, WALKING};
@@ -111,6 +111,13 @@ impl<'m> Check<'_, 'm> {
         let buckets = index.words.load(BUCKETS);
         require(buckets >= table::BUCKETS_MIN, || {
             format!("index {} of shape {shape} has {buckets} buckets", index.slot)
+        })?;
+        let level = index.words.load(LEVEL);
+        require(level == table::level_of(buckets), || {
+            format!(
+                "index {} of shape {shape} has level {level:#x}, with {buckets} buckets",
+                index.slot
+            )
         })?;
         for segment in 0..SEGMENTS_MAX {
             let first_bucket = if segment == 0 { 0 } else { 1_u64 << (segment + 2) };

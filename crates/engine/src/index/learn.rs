@@ -10,7 +10,7 @@ use tupelo_shm::{Section, Span};
 use tupelo_tuple::{Kind, PatternRef};
 
 use super::{
-    BUCKETS, BUILDING, CURSOR, DROPPING, Index, KEYS, LOOKUPS, MASK, NONE, READY, SEGMENTS,
+    BUCKETS, BUILDING, CURSOR, DROPPING, Index, KEYS, LEVEL, LOOKUPS, MASK, NONE, READY, SEGMENTS,
     SEGMENTS_MAX, STATE,
     key::{self, Key},
     ring, table,
@@ -148,6 +148,7 @@ impl Engine {
             section.set(index.words, MASK, mask);
             section.set(index.words, KEYS, 0);
             section.set(index.words, BUCKETS, table::BUCKETS_MIN);
+            section.set(index.words, LEVEL, table::level_of(table::BUCKETS_MIN));
             section.set(index.words, LOOKUPS, 0);
             section.set(index.words, CURSOR, stripe.page().load(FIRST));
             section.set(index.words, STATE, BUILDING);

@@ -16,6 +16,7 @@
 //! | 16 | buckets in use |
 //! | 20 | lookups, for choosing a victim |
 //! | 24.. | segments of the bucket array: blocks; each but the first as long as all before |
+//! | 120 | ones up to the highest bit of the number of buckets |
 
 pub(crate) mod key;
 pub(crate) mod learn;
@@ -35,7 +36,8 @@ pub(crate) const BUCKETS: usize = 16;
 pub(crate) const LOOKUPS: usize = 20;
 pub(crate) const SEGMENTS: usize = 24;
 pub(crate) const SEGMENTS_MAX: usize = 24;
-const _: () = assert!(SEGMENTS + 4 * SEGMENTS_MAX <= INDEX_BYTES);
+pub(crate) const LEVEL: usize = 120;
+const _: () = assert!(SEGMENTS + 4 * SEGMENTS_MAX <= LEVEL && LEVEL + 4 <= INDEX_BYTES);
 
 /// The slot is free.
 pub(crate) const NONE: u32 = 0;

@@ -10,7 +10,7 @@
 
 use tupelo_shm::{GRANULE, Section, Span, Store, View, Word};
 
-use super::{BUCKETS, Index, KEYS, SEGMENTS, SEGMENTS_MAX};
+use super::{BUCKETS, Index, KEYS, LEVEL, SEGMENTS, SEGMENTS_MAX};
 use crate::blocks;
 use crate::error::Error;
 use crate::layout::Layout;
@@ -62,13 +62,23 @@ impl<'m> Place<'m> {
     }
 }
 
-/// The bucket that `tag` belongs to, among `buckets`.
+/// Ones up to the highest bit of `buckets`, which is at least `BUCKETS_MIN` in a sound table. Kept in the descriptor, since
+/// many processors are slow to find a highest bit.
+pub(crate) fn level_of(buckets: u32) -> u32 {
+    u32::MAX >> (buckets | BUCKETS_MIN).leading_zeros()
+}
+
+/// The bucket that `tag` belongs to, among `buckets`, whose level is `level`.
 #[inline(always)]
-fn bucket_of(tag: u32, buckets: u32) -> u32 {
-    // Ones up to the highest bit of `buckets`, which is at least `BUCKETS_MIN` in a sound table.
-    let mask = u32::MAX >> (buckets | BUCKETS_MIN).leading_zeros();
-    let high = tag & mask;
-    if high < buckets { high } else { tag & mask >> 1 }
+fn bucket_of(tag: u32, buckets: u32, level: u32) -> u32 {
+    let high = tag & level;
+    if high < buckets { high } else { tag & level >> 1 }
+}
+
+/// The bucket of `index` that `tag` belongs to.
+#[inline(always)]
+fn bucket_in(index: Index<'_>, tag: u32) -> u32 {
+    bucket_of(tag, index.words.load(BUCKETS), index.words.load(LEVEL))
 }
 
 /// The line of bucket number `bucket`: segment `j` holds buckets `2^(j+2)` to `2^(j+3)`, the first all below.
@@ -90,7 +100,7 @@ fn line<'m>(view: &View<'m>, index: Index<'m>, bucket: u32) -> Bucket<'m> {
 /// The bucket that `tag` belongs to.
 #[inline(always)]
 pub(crate) fn bucket<'m>(view: &View<'m>, index: Index<'m>, tag: u32) -> Bucket<'m> {
-    line(view, index, bucket_of(tag, index.words.load(BUCKETS)))
+    line(view, index, bucket_in(index, tag))
 }
 
 /// Where the leader of `tag` stands, if there is one.
@@ -202,7 +212,7 @@ pub(crate) fn removal<'m>(index: Index<'m>, place: Place<'m>, after: u32) -> [St
 
 /// Words that a split changes: a new segment, the descriptor, the allocator's word of the new line, and the
 /// entries, tags and chain of both lines. What stands in the bucket has a link each on top.
-const SPLIT_WORDS: usize = blocks::ALLOCATE_WORDS + 2 + 1 + 2 * (2 * ENTRIES + 1);
+const SPLIT_WORDS: usize = blocks::ALLOCATE_WORDS + 3 + 1 + 2 * (2 * ENTRIES + 1);
 
 /// Splits the bucket whose turn it is in two.
 #[cold]
@@ -214,7 +224,8 @@ fn split<'m>(
     index: Index<'m>,
 ) -> Result<(), Error> {
     let buckets = index.words.load(BUCKETS);
-    let old = line(section.view(), index, bucket_of(buckets, buckets));
+    let level = level_of(buckets);
+    let old = line(section.view(), index, bucket_of(buckets, buckets, level));
     let all = entries(section.view(), index, old);
     step::beyond(section, SPLIT_WORDS + all.len())?;
     if buckets.is_power_of_two() {
@@ -226,13 +237,17 @@ fn split<'m>(
         section.set(index.words, SEGMENTS + 4 * segment, block);
     }
     let more = buckets.wrapping_add(1);
+    let level_after = level_of(more);
     let new = line(section.view(), index, buckets);
     let (stay, go): (Vec<_>, Vec<_>) =
-        all.into_iter().partition(|(tag, _)| bucket_of(*tag, more) != buckets);
+        all.into_iter().partition(|(tag, _)| bucket_of(*tag, more, level_after) != buckets);
     clear(section, new);
     fill(section, index, new, &go);
     fill(section, index, old, &stay);
     section.set(index.words, BUCKETS, more);
+    if level_after != level {
+        section.set(index.words, LEVEL, level_after);
+    }
     Ok(())
 }
 
@@ -306,5 +321,5 @@ pub(crate) fn entries_of(view: &View<'_>, index: Index<'_>, bucket: u32) -> Vec<
 
 /// Whether bucket number `bucket` is where `tag` belongs.
 pub(crate) fn is_in_bucket(index: Index<'_>, tag: u32, bucket: u32) -> bool {
-    bucket_of(tag, index.words.load(BUCKETS)) == bucket
+    bucket_in(index, tag) == bucket
 }
