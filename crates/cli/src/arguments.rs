@@ -67,12 +67,7 @@ pub(crate) enum Command {
     Dead(Dead),
     Requeue(Requeue),
     Rm(Rm),
-    #[command(
-        about = "Check this machine and its spaces; each line is ok, warn or fix.",
-        before_help = "Examples:\n  tupelo doctor\n  tupelo doctor --json",
-        help_template = HELP
-    )]
-    Doctor,
+    Doctor(Doctor),
     #[command(
         about = "Show a space at work, with real processes and checked results.",
         before_help = "\
@@ -268,6 +263,22 @@ Examples:
 )]
 pub(crate) struct Ls {
     /// The space to look into
+    #[arg(value_name = "URL")]
+    pub(crate) space: Option<String>,
+}
+
+#[derive(Args)]
+#[command(
+    about = "Check this machine and its spaces; each line is ok, warn or fix.",
+    before_help = "\
+Examples:
+  tupelo doctor                    the machine, and every space on it
+  tupelo doctor shm://jobs         the machine, and this space
+  tupelo doctor --json             for programs",
+    help_template = HELP
+)]
+pub(crate) struct Doctor {
+    /// The only space to look into
     #[arg(value_name = "URL")]
     pub(crate) space: Option<String>,
 }

@@ -82,7 +82,7 @@ fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Res
         Command::Dead(options) => commands::dead::list(options, url, output),
         Command::Requeue(options) => commands::dead::requeue(options, url, output),
         Command::Rm(options) => commands::rm::run(options, url, output),
-        Command::Doctor => commands::doctor::run(output),
+        Command::Doctor(options) => commands::doctor::run(options, url, output),
         Command::Demo(options) => package("demo", None, options, program),
         Command::Bench(options) => package("bench", None, options, program),
         Command::Worker(options) => package("worker", url, options, program),

@@ -243,6 +243,33 @@ fn doctor_names_every_space() {
 }
 
 #[test]
+fn doctor_of_a_space_tells_who_is_stopped_and_who_waits_for_another_kind() {
+    let (space, other) = (filled("in-vain"), filled("not-asked"));
+    let mut taker = command(&["take", &space.url, "job", ":str"]).spawn().unwrap();
+    let waits = || run(&["stat", &space.url, "--json"]).objects()[0]["waiters"] == 1;
+    while !waits() {}
+    let report = run(&["doctor", &space.url, "--json"]).objects();
+    let texts = |subject: &str| -> Vec<(String, String)> {
+        let of_it = report.iter().filter(|line| line["subject"] == subject);
+        let text = |line: &serde_json::Value, key: &str| line[key].as_str().unwrap().to_owned();
+        of_it.map(|line| (text(line, "level"), text(line, "text"))).collect()
+    };
+    assert_eq!(texts("space").len(), 1, "{other:?} is not looked at", other = other.url);
+    let waiting = texts("waiting taker");
+    assert_eq!((waiting.len(), waiting[0].0.as_str()), (1, "warn"));
+    let told = "1 caller waits for (str, str), of which there are none, but 2 (str, int),";
+    assert!(waiting[0].1.contains(told), "{waiting:?}");
+    assert_eq!(texts("stopped"), []);
+
+    let pid = taker.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-STOP", &pid]).status().unwrap().success());
+    let stopped = || run(&["doctor", &space.url]).out.contains(&format!("kill -CONT {pid}"));
+    while !stopped() {}
+    taker.kill().unwrap();
+    taker.wait().unwrap();
+}
+
+#[test]
 fn doctor_ends_with_1_if_there_is_something_to_fix() {
     let doctor = std::process::Command::new("sh")
         .args(["-c", "ulimit -f 1000; exec \"$0\" doctor", env!("CARGO_BIN_EXE_tupelo")])

@@ -1,0 +1,73 @@
+//! `tupelo doctor`: is this machine fit for spaces, and are its spaces well?
+//!
+//! Each line is `ok`, `warn` (it works, but not as well as it could) or `fix` (something will fail, and
+//! the line says what to do). It ends with 1 if there is anything to fix.
+
+mod machine;
+mod spaces;
+
+use serde_json::json;
+
+use crate::arguments::Doctor;
+use crate::failure::Failure;
+use crate::output::{Color, Output};
+
+#[derive(Clone, Copy)]
+enum Level {
+    Ok,
+    Warn,
+    Fix,
+}
+
+/// One line of the report.
+struct Finding {
+    level: Level,
+    subject: &'static str,
+    text: String,
+}
+
+impl Finding {
+    fn ok(subject: &'static str, text: impl Into<String>) -> Self {
+        Self { level: Level::Ok, subject, text: text.into() }
+    }
+
+    fn warn(subject: &'static str, text: impl Into<String>) -> Self {
+        Self { level: Level::Warn, subject, text: text.into() }
+    }
+
+    fn fix(subject: &'static str, text: impl Into<String>) -> Self {
+        Self { level: Level::Fix, subject, text: text.into() }
+    }
+}
+
+pub(crate) fn run(
+    options: Doctor,
+    url: Option<String>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let mut findings = machine::findings();
+    findings.extend(match options.space.or(url) {
+        Some(url) => spaces::findings_of(&url),
+        None => spaces::findings(),
+    });
+    let mut sound = true;
+    for finding in &findings {
+        sound &= !matches!(finding.level, Level::Fix);
+        print(finding, output)?;
+    }
+    if sound { Ok(()) } else { Err(Failure::Told(1)) }
+}
+
+fn print(finding: &Finding, output: &mut Output) -> Result<(), Failure> {
+    let (word, color) = match finding.level {
+        Level::Ok => ("ok", Color::Green),
+        Level::Warn => ("warn", Color::Yellow),
+        Level::Fix => ("fix", Color::Red),
+    };
+    if output.json {
+        let (subject, text) = (finding.subject, &finding.text);
+        return output.object(&json!({ "level": word, "subject": subject, "text": text }));
+    }
+    let word = output.colored(&format!("{word:<4}"), color);
+    output.line(format!("{word}  {:<14}  {}", finding.subject, finding.text))
+}
