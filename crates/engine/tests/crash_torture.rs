@@ -301,7 +301,7 @@ mod libc_stop {
 /// How long workers are killed; the long form of the tests says.
 fn time() -> Duration {
     let seconds = std::env::var("TUPELO_TORTURE_SECONDS").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs(seconds.unwrap_or(4))
+    Duration::from_secs(seconds.unwrap_or(15))
 }
 
 #[test]

@@ -261,25 +261,36 @@ pub fn claim_operations() -> impl Strategy<Value = Operation> {
 /// What a transaction does in a space.
 fn operations_inside() -> impl Strategy<Value = Operation> {
     let limit = || prop::option::of(0..4_usize);
+    let limited = move || (templates(), limit());
+    let chosen = || (templates(), orders());
+    // In boxes: one in the other by value, they fill the stack.
     prop_oneof![
-        4 => tuples().prop_map(|tuple| Operation::Put { tuple }),
-        5 => (templates(), orders())
-            .prop_map(|(template, order)| Operation::TryTake { template, order }),
-        5 => (templates(), orders())
-            .prop_map(|(template, order)| Operation::TryRead { template, order }),
-        1 => (templates(), orders())
-            .prop_map(|(template, order)| Operation::TakeNoWait { template, order }),
-        1 => (templates(), orders())
-            .prop_map(|(template, order)| Operation::ReadNoWait { template, order }),
-        1 => templates().prop_map(|template| Operation::Count { template }),
-        1 => (templates(), limit())
-            .prop_map(|(template, limit)| Operation::ReadAll { template, limit }),
-        1 => (templates(), limit())
-            .prop_map(|(template, limit)| Operation::TakeAll { template, limit }),
-        1 => (templates(), 0..4_usize, 0..3_usize).prop_map(|(template, at_least, more)| {
-            Operation::TryTakeMany { template, at_least, at_most: at_least + more }
-        }),
-        1 => labels().prop_map(|label| Operation::Finish { label }),
+        4 => tuples().prop_map(|tuple| Operation::Put { tuple }).boxed(),
+        5 => chosen()
+            .prop_map(|(template, order)| Operation::TryTake { template, order })
+            .boxed(),
+        5 => chosen()
+            .prop_map(|(template, order)| Operation::TryRead { template, order })
+            .boxed(),
+        1 => chosen()
+            .prop_map(|(template, order)| Operation::TakeNoWait { template, order })
+            .boxed(),
+        1 => chosen()
+            .prop_map(|(template, order)| Operation::ReadNoWait { template, order })
+            .boxed(),
+        1 => templates().prop_map(|template| Operation::Count { template }).boxed(),
+        1 => limited()
+            .prop_map(|(template, limit)| Operation::ReadAll { template, limit })
+            .boxed(),
+        1 => limited()
+            .prop_map(|(template, limit)| Operation::TakeAll { template, limit })
+            .boxed(),
+        1 => (templates(), 0..4_usize, 0..3_usize)
+            .prop_map(|(template, at_least, more)| {
+                Operation::TryTakeMany { template, at_least, at_most: at_least + more }
+            })
+            .boxed(),
+        1 => labels().prop_map(|label| Operation::Finish { label }).boxed(),
     ]
 }
 
@@ -291,6 +302,25 @@ fn transaction_operations() -> impl Strategy<Value = Operation> {
         2 => labels().prop_map(|label| Operation::Commit { label }),
         2 => labels().prop_map(|label| Operation::RollBack { label }),
     ]
+}
+
+/// A transaction whose time does not end soon, and which waits for nothing: from its begin to its end.
+pub fn whole_transaction() -> impl Strategy<Value = Vec<Operation>> {
+    let at_once = operations_inside().prop_filter("it takes what it has waited for", |operation| {
+        !matches!(operation, Operation::Finish { .. })
+    });
+    let end = |label: &str, commits: bool| match label.to_owned() {
+        label if commits => Operation::Commit { label },
+        label => Operation::RollBack { label },
+    };
+    (labels(), vec(at_once.boxed(), 1..4), prop::bool::weighted(0.7)).prop_map(
+        move |(label, steps, commits)| {
+            let begin = Operation::Begin { label: label.clone(), ttl_ms: LONG_MS };
+            let steps = steps.into_iter().map(|step| inside(label.clone(), step));
+            let end = end(&label, commits);
+            std::iter::once(begin).chain(steps).chain([end]).collect()
+        },
+    )
 }
 
 fn begins(ttl_ms: impl Strategy<Value = u64>) -> impl Strategy<Value = Operation> {

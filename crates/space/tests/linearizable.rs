@@ -1,5 +1,5 @@
 //! Several threads at once: every answer must be explained by some order of the calls (O1, O4-O6, O8, T1,
-//! K1, K2, K4).
+//! K1, K2, K4, X1-X5). What a transaction does is a call each, as are its commit and its end.
 //!
 //! Short histories on a space with few tuples, many times: the search is exhaustive, so a history either
 //! has an order that the model agrees with, or the engine is wrong. The clock is a counter that all
@@ -8,16 +8,17 @@
 
 mod common;
 
+use std::collections::HashMap;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::{ENGINES, Hands, Temporary, perform, rounds};
+use common::{ENGINES, Hands, Temporary, inside, perform, refused, rounds};
 use proptest::collection::vec;
 use proptest::prop_oneof;
 use proptest::strategy::Strategy;
-use tupelo::{Space, Tuple};
+use tupelo::{Error, Space, Transaction, Tuple};
 use tupelo_model::{
     Answer, Call, Limits, Operation, Order, Place, State, linearization, random, template,
 };
@@ -40,8 +41,14 @@ fn scripts() -> impl Strategy<Value = Scripts> {
         use Operation as O;
         !matches!(operation, O::MoveTo { .. } | O::CopyTo { .. } | O::Search { .. })
     });
-    let operation = prop_oneof![2 => plain, 1 => random::claim_operations()];
-    (vec(random::tuples(), 0..4), vec(vec(operation, 1..5), 2..=THREADS))
+    let one = |operation| vec![operation];
+    let part = prop_oneof![
+        2 => plain.prop_map(one).boxed(),
+        1 => random::claim_operations().prop_map(one).boxed(),
+        1 => random::whole_transaction().boxed(),
+    ];
+    let script = vec(part, 1..4).prop_map(|parts| parts.concat());
+    (vec(random::tuples(), 0..4), vec(script, 2..=THREADS))
 }
 
 #[test]
@@ -82,31 +89,65 @@ fn start(first: &[Tuple]) -> State {
     State::new(space, tupelo_model::Space::new())
 }
 
+/// What a thread has in its hands while its script runs, and the labels of what is still open.
+#[derive(Default)]
+struct Held {
+    hands: Hands,
+    claims: Vec<String>,
+    transactions: HashMap<String, Transaction>,
+    begun: Vec<String>,
+}
+
+impl Held {
+    fn perform(&mut self, space: &Space, operation: &Operation, patience: Duration) -> Answer {
+        let done = match operation {
+            Operation::Begin { label, ttl_ms } => {
+                let begun = space.transaction(&[], Duration::from_millis(*ttl_ms));
+                begun.map(|transaction| {
+                    self.transactions.insert(label.clone(), transaction);
+                    Answer::Done
+                })
+            }
+            Operation::Inside { label, operation } => {
+                inside(self.transactions[label].at(0), operation)
+            }
+            Operation::Commit { label } => self.transactions[label].commit().map(|()| Answer::Done),
+            Operation::RollBack { label } => {
+                self.transactions[label].abort().map(|()| Answer::Done)
+            }
+            operation => return perform(space, &mut self.hands, operation, patience),
+        };
+        done.unwrap_or_else(|error: Error| refused(&error))
+    }
+}
+
 /// Runs the scripts at once, each in a thread with its own connection.
 fn history(connections: &[Space], scripts: &[Vec<Operation>]) -> Vec<Call> {
     let clock = AtomicU64::new(0);
     let ready = AtomicUsize::new(0);
     let patience = if scripts.iter().flatten().any(sees_held) { Duration::ZERO } else { PATIENCE };
     let run = |thread: usize, space: &Space, script: &[Operation]| {
-        let (mut hands, mut open, mut calls) = (Hands::default(), Vec::new(), Vec::new());
+        let (mut held, mut calls) = (Held::default(), Vec::new());
         ready.fetch_add(1, Ordering::SeqCst);
         while ready.load(Ordering::SeqCst) < scripts.len() {
             thread::yield_now(); // there may be fewer processors than threads
         }
         for operation in script {
-            let Some(operation) = labelled(operation, thread, &mut open) else { continue };
-            let call = timed(&clock, space, &mut hands, operation, patience);
-            if let (Operation::Claim { label, .. }, Answer::Claimed { .. }) =
-                (&call.operation, &call.answer)
-            {
-                open.push(label.clone());
+            let Some(operation) = labelled(operation, thread, &mut held) else { continue };
+            let call = timed(&clock, space, &mut held, operation, patience);
+            match (&call.operation, &call.answer) {
+                (Operation::Claim { label, .. }, Answer::Claimed { .. }) => {
+                    held.claims.push(label.clone());
+                }
+                (Operation::Begin { label, .. }, _) => held.begun.push(label.clone()),
+                _ => {}
             }
             calls.push(call);
         }
-        // What is still claimed comes back when the history is over.
-        (calls, hands)
+        // What is still claimed, or a transaction's, comes back when the history is over.
+        (calls, held)
     };
-    let (calls, hands): (Vec<_>, Vec<Hands>) = thread::scope(|scope| {
+    let (calls, held): (Vec<_>, Vec<Held>) = thread::scope(|scope| {
         let run = &run;
         let runs = connections.iter().zip(scripts).enumerate();
         let threads: Vec<_> = runs
@@ -117,20 +158,23 @@ fn history(connections: &[Space], scripts: &[Vec<Operation>]) -> Vec<Call> {
             .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
             .unzip()
     });
-    drop(hands);
+    drop(held);
     calls.concat()
 }
 
-/// The operation with a label that no other thread uses: a claim gets one of its own, and what follows is for the
-/// last one that its thread has not ended. `None` if there is none.
-fn labelled(operation: &Operation, thread: usize, open: &mut Vec<String>) -> Option<Operation> {
+/// The operation with a label that no other thread uses: a claim or a transaction gets one of its own, and what follows is
+/// for the last one that its thread has not ended. `None` if there is none.
+fn labelled(operation: &Operation, thread: usize, held: &mut Held) -> Option<Operation> {
     let mut operation = operation.clone();
     match &mut operation {
-        Operation::Claim { label, .. } => *label = format!("{thread}, {}", open.len()),
+        Operation::Claim { label, .. } => *label = format!("{thread}, {}", held.claims.len()),
         Operation::PutUnder { label, .. } | Operation::Extend { label, .. } => {
-            label.clone_from(open.last()?);
+            label.clone_from(held.claims.last()?);
         }
-        Operation::Done { label } | Operation::Abort { label, .. } => *label = open.pop()?,
+        Operation::Done { label } | Operation::Abort { label, .. } => *label = held.claims.pop()?,
+        Operation::Begin { label, .. } => *label = format!("{thread}, {}", held.begun.len()),
+        Operation::Inside { label, .. } => label.clone_from(held.begun.last()?),
+        Operation::Commit { label } | Operation::RollBack { label } => *label = held.begun.pop()?,
         _ => {}
     }
     Some(operation)
@@ -140,13 +184,13 @@ fn labelled(operation: &Operation, thread: usize, open: &mut Vec<String>) -> Opt
 fn timed(
     clock: &AtomicU64,
     space: &Space,
-    hands: &mut Hands,
+    held: &mut Held,
     operation: Operation,
     patience: Duration,
 ) -> Call {
     let invoked = clock.fetch_add(1, Ordering::SeqCst);
     let patience = if may_wait(&operation) { patience } else { Duration::ZERO };
-    let answer = perform(space, hands, &operation, patience);
+    let answer = held.perform(space, &operation, patience);
     let returned = clock.fetch_add(1, Ordering::SeqCst);
     Call { at: Place::Main, operation, answer, invoked, returned }
 }

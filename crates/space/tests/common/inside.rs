@@ -54,7 +54,8 @@ fn seen_by(transaction: &Transaction, at: Place) -> Inside<'_> {
     })
 }
 
-fn inside(space: Inside<'_>, operation: &Operation) -> Result<Answer, Error> {
+/// Does an operation in a space as a transaction sees it.
+pub(crate) fn inside(space: Inside<'_>, operation: &Operation) -> Result<Answer, Error> {
     let found = |tuple: Option<Tuple>| tuple.map_or(Answer::Nothing, Answer::Tuple);
     let limited = |template: &Template, limit: Option<usize>, takes: bool| {
         let all = with_refs(template, |template| {

@@ -16,6 +16,8 @@ use tupelo_model::conformance::Subject;
 use tupelo_model::{Answer, Limits, Operation, Place};
 
 pub(crate) use hands::Hands;
+#[allow(unused_imports, reason = "each test file uses a part of it")]
+pub(crate) use inside::inside;
 
 /// The engines that the same program runs on, by the scheme of their URL.
 pub(crate) const ENGINES: [&str; 2] = ["mem", "shm"];
@@ -204,7 +206,8 @@ pub(crate) fn perform(
     plain(space, space, hands, operation, patience).unwrap_or_else(|error| refused(&error))
 }
 
-fn refused(error: &Error) -> Answer {
+/// What the model says of an error.
+pub(crate) fn refused(error: &Error) -> Answer {
     Answer::Refused(error.code().to_owned())
 }
 
