@@ -13,11 +13,13 @@ import subprocess
 import tempfile
 import timeit
 from pathlib import Path
+from time import perf_counter_ns
 
 import tupelo as ts
 
 CALLS = 100_000
 RUNS = 15
+PUTS = 16  # of an array in a row: 256 KiB
 URL = "shm://bench-python"
 
 
@@ -69,8 +71,26 @@ def arrays(space: ts.Space) -> None:
     }
     copy_ns = least_ns("np.copyto(target, array)", names, 20_000)
     row("numpy: copy of 16 KiB", copy_ns, copy_ns)
+    row(
+        f"shm://: put of the array (to reach: {2 * copy_ns + 200:.0f} ns)",
+        least_put_ns(space, array),
+        copy_ns,
+    )
     both_ns = least_ns("space.put('tile', array); space.take('tile', np.ndarray)", names, 5_000)
     row("shm://: put + take of the array", both_ns, copy_ns)
+
+
+def least_put_ns(space: ts.Space, array: object) -> float:
+    """Return the least time of one put of `array`; the takes between batches do not count."""
+    times_ns = []
+    for _ in range(RUNS * 100):
+        begin_ns = perf_counter_ns()
+        for _ in range(PUTS):
+            space.put("tile", array)
+        times_ns.append((perf_counter_ns() - begin_ns) / PUTS)
+        for _ in range(PUTS):
+            space.take("tile", type(array))
+    return min(times_ns)
 
 
 def queue(pair_ns: float) -> None:

@@ -1,7 +1,8 @@
 //! What waiting costs: handing a tuple to a blocked taker of another process, and putting past waiters.
 //!
 //! Questions: how long from a put to the return of a blocked take, beside two processes that pass a cache
-//! line to and fro? Does a thousand takers who wait for something else slow a put down? Do two processes with
+//! line to and fro? How long does a put take that wakes a sleeping taker, beside the kernel's call that wakes a thread,
+//! and does it wake that one only? Does a thousand takers who wait for something else slow a put down? Do two processes with
 //! keys of their own do twice the work of one, and two with shapes of their own?
 #![allow(
     clippy::unwrap_used,
@@ -11,6 +12,7 @@
 #![allow(clippy::cast_precision_loss, reason = "nanoseconds and counts are far below 2^52")]
 
 mod common;
+mod sleeper;
 
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +20,7 @@ use std::thread;
 use std::time::Instant;
 
 use common::{FLOAT, JOB, Measured, RUNS, fresh, is, key, measure, number, put, report, take};
+use sleeper::Sleeper;
 use tupelo::{ConnectOptions, Field, KindSet, Order, PatternRef, Space, TemplateRef, Waiter, Want};
 
 const URL: &str = "shm://bench-waiting";
@@ -25,6 +28,8 @@ const ROUNDS: i64 = 100_000;
 /// Rounds of all runs together.
 const ROUNDS_IN_ALL: i64 = ROUNDS * 11;
 const _: () = assert!(RUNS == 11);
+/// Times that a thread is woken in a run.
+const WAKES: u64 = 1_000;
 const PING: PatternRef<'static> = PatternRef::Actual(Field::Str("ping"));
 const PONG: PatternRef<'static> = PatternRef::Actual(Field::Str("pong"));
 /// The last field of the tuples of one process; another kind makes another shape.
@@ -107,8 +112,57 @@ fn hand_off(yardstick: f64) {
     report("put -> blocked take in another process, one way", measured, yardstick);
 }
 
+/// Takers of keys that nobody puts.
+fn bystanders(space: &Space) -> Vec<Waiter> {
+    let one = |number: i64| {
+        let patterns = [JOB, is(-1 - 2 * number), FLOAT];
+        space.waiter(&[TemplateRef::new(&patterns)], Want::Take).unwrap()
+    };
+    (0..1000).map(one).collect()
+}
+
+/// Wakes a thread again and again while it sleeps; the time of that call alone.
+fn wakes(sleeper: &Sleeper, wake: impl Fn(u64)) -> Measured {
+    let run = |run: u64| {
+        let rounds = run * WAKES..(run + 1) * WAKES;
+        rounds.map(|round| sleeper.time_to_wake(round, || wake(round))).sum::<f64>() / WAKES as f64
+    };
+    sorted((0..RUNS as u64).map(run).collect())
+}
+
+/// What it costs to wake who sleeps: the kernel's call, and a put. Another thread sleeps in a take of another key meanwhile.
+fn sleeping_takers() {
+    let rounds = WAKES * RUNS as u64;
+    let parked = Sleeper::new(rounds, |_| thread::park());
+    let thread = parked.thread();
+    let raw = wakes(&parked, |_| thread.unpark());
+    let raw = report("a futex's wake of a sleeping thread", raw, raw.median);
+
+    let space = fresh(URL);
+    let others = bystanders(&space);
+    let take = |what: &'static str| {
+        let space = space.clone();
+        move |round: u64| {
+            let of_this_round = is(round.cast_signed());
+            blocking_take(&space, &[PatternRef::Actual(Field::Str(what)), of_this_round, FLOAT]);
+        }
+    };
+    let taker = Sleeper::new(rounds, take("ping"));
+    let other = Sleeper::new(1, take("pong"));
+    let before = other.times_slept();
+    let put = wakes(&taker, |round| say(&space, "ping", round.cast_signed()));
+    let woken = other.times_slept() - before;
+    report("put that wakes a sleeping taker, among 1 002", put, raw);
+    println!(
+        "{:<62} {woken:>9}",
+        format!("times that another sleeping taker woke, of {rounds} puts")
+    );
+    say(&space, "pong", 0);
+    drop(others);
+}
+
 /// Puts and takes of keys that nobody waits for, without and with a thousand waiters.
-fn bystanders() {
+fn past_waiters() {
     let space = fresh(URL);
     let mut k = 0;
     let mut pair = |space: &Space| {
@@ -121,12 +175,7 @@ fn bystanders() {
     }
     let alone = measure(200_000, || pair(&space));
     let alone = report("put + take, nobody waits", alone, alone.median);
-    let waiters: Vec<Waiter> = (0..1000)
-        .map(|number| {
-            let patterns = [JOB, is(-1 - 2 * number), FLOAT];
-            space.waiter(&[TemplateRef::new(&patterns)], Want::Take).unwrap()
-        })
-        .collect();
+    let waiters = bystanders(&space);
     let among = measure(200_000, || pair(&space));
     report("put + take, 1 000 takers wait for other keys", among, alone);
     drop(waiters);
@@ -171,7 +220,8 @@ fn main() {
         _ => {
             let yardstick = raw_ping_pong();
             hand_off(yardstick);
-            bystanders();
+            sleeping_takers();
+            past_waiters();
             two_processes();
             tupelo::remove(URL).unwrap();
         }
