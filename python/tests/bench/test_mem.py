@@ -5,6 +5,7 @@ from dataclasses import replace
 from io import StringIO
 
 import pytest
+from records import mem, run_of
 
 from tupelo.bench.backends.manager import Manager
 from tupelo.bench.backends.queue import Queue
@@ -234,3 +235,17 @@ def test_where_the_memory_can_not_be_told_the_table_says_so():
     assert [row[2] for row in table.rows] == ["can not"]
     (remark,) = run.remarks
     assert "a queue has no store" in remark.text
+
+
+def test_who_has_no_server_stands_beside_servers_wherever_those_run():
+    run = run_of(
+        mem("tupelo-shm", "Integer", 0.1, metric="put"),
+        mem("redis", "Integer", 60.0, metric="put"),
+        mem("redis", "Integer", 30.0, "together", metric="put"),
+        mem("postgres", "Integer", 90.0, metric="put"),
+    )
+    title = "Time of a put, empty space, the server on the client's processor"
+    (figure,) = (figure for figure in Mem().figures(run) if figure.title == title)
+    found = {series.label: [point.mean for point in series.points] for series in figure.series}
+    assert set(found) == {"tupelo-shm", "redis"}
+    assert found["redis"][0] == pytest.approx(30e-6, rel=0.01)

@@ -70,9 +70,14 @@ def bars(
     title: str,
     log_y: bool = True,
     note: str = "",
+    also: Iterable[Measure] = (),
 ) -> Figure:
-    """A group of bars per value of the parameter `x`, a bar per backend."""
-    found = [m for m in run.find(experiment, metric, **fixed) if m.parameters.get(x) in values]
+    """A group of bars per value of the parameter `x`, a bar per backend.
+
+    With the measures of `also`, where else they were measured.
+    """
+    every = (*run.find(experiment, metric, **fixed), *also)
+    found = [measure for measure in every if measure.parameters.get(x) in values]
     blank = Figure(
         slug(f"{experiment} {title}"), title, "bars", x, metric, (), log_y=log_y, note=note,
         experiment=experiment, fixed=fixed,

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tupelo.bench.backends.base import Schema
+from tupelo.bench.backends.registry import PEERS
 from tupelo.bench.experiments.base import Experiment
 from tupelo.bench.experiments.mem import memory
 from tupelo.bench.experiments.mem.client import BATCH, SPACE, keyed, unkeyed
@@ -36,10 +37,10 @@ from tupelo.bench.report.figure import Figure, bars, lines
 from tupelo.bench.report.units import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tupelo.bench.backends.base import Peer
-    from tupelo.bench.harness.record import Run
+    from tupelo.bench.harness.record import Measure, Run
     from tupelo.bench.harness.runner import Options
 
 CYCLES = 100  # of a cell, at least
@@ -125,7 +126,13 @@ class Mem(Experiment):
                 found.append(bars(run, "mem", metric, "entry", names, fixed=fixed, title=title))
             title = f"Time of a {metric}, empty space, the server on the client's processor"
             fixed = {"fill": 0, "placement": "together"}
-            found.append(bars(run, "mem", metric, "entry", names, fixed=fixed, title=title))
+            found.append(
+                bars(
+                    run, "mem", metric, "entry", names, fixed=fixed, title=title,
+                    note="who has no server is measured once, and stands in both figures",
+                    also=_serverless(run, metric),
+                )
+            )  # fmt: skip
             title = f"Time of a {metric} of an Integer, by fill"
             fixed = {"entry": "Integer", "placement": "apart"}
             found.append(lines(run, "mem", metric, "fill", fixed=fixed, title=title, log_x=True))
@@ -138,6 +145,14 @@ class Mem(Experiment):
         fixed = {"placement": "apart"}
         found.append(bars(run, "mem", memory.METRIC, "entry", names, fixed=fixed, title=title))
         return found
+
+
+def _serverless(run: Run, metric: str) -> Iterator[Measure]:
+    """What was measured in an empty space of those who have no server to be put anywhere."""
+    with_server = {peer.name for peer in PEERS if peer.has_server}
+    for measure in run.find("mem", metric, fill=0, placement="apart"):
+        if measure.backend not in with_server:
+            yield measure
 
 
 def _rank(entry: str, plan: Plan) -> int:
