@@ -76,7 +76,7 @@ def bars(
 
     With the measures of `also`, where else they were measured.
     """
-    every = (*run.find(experiment, metric, **fixed), *also)
+    every = (*also, *run.find(experiment, metric, **fixed))
     found = [measure for measure in every if measure.parameters.get(x) in values]
     blank = Figure(
         slug(f"{experiment} {title}"), title, "bars", x, metric, (), log_y=log_y, note=note,
