@@ -225,17 +225,11 @@ impl fmt::Display for Fullness {
             );
         }
         let tuple_s = if *tuples == 1 { "tuple" } else { "tuples" };
+        write!(f, "{space} is full: {tuples} {tuple_s}")?;
         match self.tuples_max.filter(|max| tuples >= max) {
-            Some(max) => {
-                write!(f, "{space} is full: {tuples} {tuple_s}, and it was created for {max}")?
-            }
-            None => {
-                write!(
-                    f,
-                    "{space} is full: {tuples} {tuple_s} in {used_bytes} of {max_bytes} bytes"
-                )?;
-            }
-        }
+            Some(max) => write!(f, ", and it was created for {max}"),
+            None => write!(f, " in {used_bytes} of {max_bytes} bytes"),
+        }?;
         if let Some((shape, of_it)) = &self.fullest {
             write!(f, "; {} % of them are {shape}", 100 * of_it / tuples.max(of_it))?;
         }
