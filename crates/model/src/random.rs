@@ -309,16 +309,15 @@ pub fn whole_transaction() -> impl Strategy<Value = Vec<Operation>> {
     let at_once = operations_inside().prop_filter("it takes what it has waited for", |operation| {
         !matches!(operation, Operation::Finish { .. })
     });
-    let end = |label: &str, commits: bool| match label.to_owned() {
-        label if commits => Operation::Commit { label },
-        label => Operation::RollBack { label },
-    };
     (labels(), vec(at_once.boxed(), 1..4), prop::bool::weighted(0.7)).prop_map(
-        move |(label, steps, commits)| {
+        |(label, steps, commits)| {
             let begin = Operation::Begin { label: label.clone(), ttl_ms: LONG_MS };
             let steps = steps.into_iter().map(|step| inside(label.clone(), step));
-            let end = end(&label, commits);
-            std::iter::once(begin).chain(steps).chain([end]).collect()
+            let mut whole: Vec<_> = std::iter::once(begin).chain(steps).collect();
+            let end =
+                if commits { Operation::Commit { label } } else { Operation::RollBack { label } };
+            whole.push(end);
+            whole
         },
     )
 }

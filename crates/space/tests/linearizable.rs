@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::{ENGINES, Hands, Temporary, inside, perform, refused, rounds};
+use common::inside::inside;
+use common::{ENGINES, Hands, Temporary, perform, refused, rounds};
 use proptest::collection::vec;
 use proptest::prop_oneof;
 use proptest::strategy::Strategy;

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 mod hands;
-mod inside;
+pub(crate) mod inside;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -16,8 +16,6 @@ use tupelo_model::conformance::Subject;
 use tupelo_model::{Answer, Limits, Operation, Place};
 
 pub(crate) use hands::Hands;
-#[allow(unused_imports, reason = "each test file uses a part of it")]
-pub(crate) use inside::inside;
 
 /// The engines that the same program runs on, by the scheme of their URL.
 pub(crate) const ENGINES: [&str; 2] = ["mem", "shm"];
