@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from time import sleep
 
 import pytest
@@ -330,6 +332,31 @@ def test_a_full_space_does_not_keep_a_lock_from_being_released(new_url):
                 with pytest.raises(ts.SpaceFull):
                     space.put("fills it")
             assert space.take_all("fills it") == [("fills it",)]
+
+
+@pytest.mark.parametrize("when_full", ["error", "wait"])
+def test_a_space_without_a_byte_left_does_not_keep_it_from_being_released(
+    new_url, maker, when_full
+):
+    """Not even where puts wait for room: who would make it may wait for the lock."""
+    _, make = maker
+    with (
+        ts.connect(new_url("mem"), size="1M", when_full=when_full) as space,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        one = make(space)
+        permit = one.acquire()
+        for fields in [("fills", "it"), ("fills", "it", 0)]:  # of the shapes that they claim
+            for at_once in (256, 1):
+                with suppress(ts.SpaceFull):
+                    while space.put_all([fields] * at_once, timeout=0):
+                        pass
+        try:
+            pool.submit(permit.release).result(timeout=60)
+        finally:
+            space.take_all("fills", REST)  # in vain, it would wait for this
+        assert space.stat()["waiters"] == 0
+        make(space).try_acquire().release()
 
 
 def test_the_tuples_are_those_of_the_page(space):

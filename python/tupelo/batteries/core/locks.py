@@ -336,7 +336,8 @@ async def give_back(claim: Held) -> None:
     """Put the tuple of a claim anew, for the next in line, at the moment when the claim ends."""
     try:
         await claim.put(*claim.tuple)
-        await claim.done()
+        # Also where puts wait for room: those who would make it may wait for this.
+        await claim.done(timeout=0)
     except SpaceFull:
         # Not even room for what was there before: back to its place, which is as good.
         await claim.abort("released")
