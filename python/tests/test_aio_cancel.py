@@ -1,50 +1,22 @@
 """tupelo.aio: cancelling a call at any point loses nothing (T5).
 
 First at each place where a call awaits, one after the other; then many calls at random moments,
-`TUPELO_CANCELLATIONS` of them (`make torture`: 100 000 of each kind).
+`TUPELO_CANCELLATIONS` of them (`make torture`: 100 000 of each kind). What has more to lose than a
+tuple is in files of its own, `test_aio_cancel_*.py`.
 """
 
 import asyncio
 import gc
-import itertools
 import os
 import random
 
 import pytest
+from cutting import FAULTS, Cut, at_every_await, begun, in_hands, outcome
 
-import tupelo as ts
 from tupelo import REST, aio
 
 CANCELLATIONS = int(os.environ.get("TUPELO_CANCELLATIONS", "8000"))
 SEED = int(os.environ.get("TUPELO_SEED", "7"))
-
-
-class Cut:
-    """Awaits a coroutine until it awaits for the n-th time, and raises there.
-
-    `served`: what it waits for has happened by then, and the coroutine has not heard of it yet.
-    """
-
-    def __init__(self, coroutine, at, exception, *, served):
-        self.coroutine, self.at = coroutine, at
-        self.exception, self.served = exception, served
-        self.was_reached = False
-
-    def __await__(self):
-        for number in itertools.count():
-            try:
-                awaited = self.coroutine.send(None)
-            except StopIteration as end:
-                return end.value
-            if number < self.at or self.served:
-                yield awaited
-            if number == self.at:
-                self.was_reached = True
-                try:
-                    self.coroutine.throw(self.exception())
-                except StopIteration as end:
-                    return end.value
-                pytest.fail("it went on waiting")
 
 
 async def claimed_block(shared):
@@ -79,10 +51,10 @@ CALLS = {
 }
 
 
-FAULTS = [
+CUTS = [
     (verb, fault)
     for verb in CALLS
-    for fault in (asyncio.CancelledError, ZeroDivisionError, GeneratorExit)
+    for fault in FAULTS
     # Closing a coroutine that awaits a step of a generator leaves the generator to the event loop.
     if (verb, fault) != ("consume", GeneratorExit)
 ]
@@ -90,7 +62,7 @@ FAULTS = [
 
 @pytest.mark.parametrize("served", [False, True])
 @pytest.mark.parametrize("is_there", [False, True])
-@pytest.mark.parametrize(("verb", "exception"), FAULTS)
+@pytest.mark.parametrize(("verb", "exception"), CUTS)
 def test_a_fault_at_every_await_loses_nothing_t5(space, verb, is_there, served, exception):
     async def main(at):
         """Return whether the call awaits so often."""
@@ -98,8 +70,7 @@ def test_a_fault_at_every_await_loses_nothing_t5(space, verb, is_there, served, 
             if is_there:
                 await shared.put("n", 1)
             cut = Cut(CALLS[verb](shared), at, exception, served=served)
-            call = asyncio.ensure_future(outcome(cut))
-            await asyncio.sleep(0)
+            call = await begun(outcome(cut))
             if not is_there:
                 await shared.put("n", 1)
             result = await call
@@ -114,43 +85,51 @@ def test_a_fault_at_every_await_loses_nothing_t5(space, verb, is_there, served, 
             else:
                 assert left == {"read": [("n", 1)], "swap": [("swapped", 1)]}.get(verb, [])
             space.wait_none(REST, timeout=0)
+        assert in_hands(space) == {}
         return result is exception
 
-    for at in itertools.count():
-        if not asyncio.run(main(at)):
-            break
-        assert space.stat()["waiters"] == 0
-    assert at > 0 or is_there
+    assert at_every_await(main) > 0 or is_there
 
 
-async def outcome(call):
-    """Return the result, or the class of the exception, whatever it is."""
-    try:
-        return await call
-    except BaseException as exception:  # noqa: BLE001 - it is the point
-        return type(exception)
+NUMBERS = {
+    "take": lambda fields: fields[1],
+    "claim": lambda claim: claim.tuple[1],
+    "claimed block": lambda number: number,
+    "take_many": lambda all_fields: all_fields[0][1],
+    "swap": lambda fields: fields[1],
+    "consume": lambda fields: fields[1],
+}
+"""What was taken, of the results of some calls."""
 
 
 @pytest.mark.parametrize("served", [False, True])
-def test_a_fault_at_every_await_of_a_put_that_waits_for_room_stores_once_or_not_t5(url, served):
+@pytest.mark.parametrize("verb", NUMBERS)
+def test_what_was_on_its_way_to_a_call_that_is_cut_goes_to_the_next_t5(space, verb, served):
     async def main(at):
-        async with aio.connect(url) as shared:
-            await shared.put("n", 0)
-            cut = Cut(shared.put("n", 1, timeout=60), at, asyncio.CancelledError, served=served)
-            call = asyncio.ensure_future(outcome(cut))
-            await asyncio.sleep(0)
-            await shared.take("n", 0)
-            result = await call
-            left = await shared.take_all(REST)
-            assert left == ([] if result is asyncio.CancelledError else [("n", 1)])
-        return result is asyncio.CancelledError
+        async with aio.connect(space.url) as shared:
+            cut = Cut(CALLS[verb](shared), at, served=served)
+            call = await begun(outcome(cut))
+            behind = await begun(asyncio.wait_for(CALLS[verb](shared), 60))
+            await shared.put("n", 1)
+            # Who only watches for a match holds nothing back from others: either of them has it.
+            await asyncio.wait((call, behind), return_when=asyncio.FIRST_COMPLETED)
+            has_one = not (call.done() and call.result() is asyncio.CancelledError)
+            if has_one:
+                await shared.put("n", 2)
+            results = [await call, await behind]
+            was_cut = results[0] is asyncio.CancelledError
+            had = sorted(NUMBERS[verb](result) for result in results[was_cut:])
+            if verb == "claim":
+                await asyncio.gather(*(claim.done() for claim in results[was_cut:]))
+            assert cut.was_reached == was_cut
+            del call, cut
+            left = [number for _, number in await shared.take_all("n", int)]
+            assert sorted(had + left) == [1, 2][: 1 + has_one]
+            assert await shared.take_all(REST) == [("swapped", 1)] * (verb == "swap") * len(had)
+        assert in_hands(space) == {}
+        return was_cut
 
-    with ts.connect(url, tuples_max=1) as space:
-        for at in itertools.count():
-            if not asyncio.run(main(at)):
-                break
-        assert at > 0
-        assert space.stat()["waiters"] == 0
+    assert at_every_await(main) > 0
 
 
 async def take(shared, got):
@@ -170,6 +149,13 @@ async def settle(shared, got):
     got.append(held.tuple[1])
 
 
+async def transact(shared, got):
+    async with shared.transaction(ttl=600) as transaction:
+        number = (await transaction.take("n", int))[1]
+        await asyncio.sleep(0)
+    got.append(number)
+
+
 async def either(shared, got):
     """Take with a time limit that sometimes ends at the very moment."""
     try:
@@ -180,7 +166,7 @@ async def either(shared, got):
     got.append(number)
 
 
-@pytest.mark.parametrize("how", [take, claim, settle, either])
+@pytest.mark.parametrize("how", [take, claim, settle, transact, either])
 def test_of_tasks_that_are_cancelled_at_random_each_tuple_is_had_once_t5(space, how):
     print(f"TUPELO_SEED={SEED} TUPELO_CANCELLATIONS={CANCELLATIONS}")  # noqa: T201 - if it fails
     chance = random.Random(SEED)

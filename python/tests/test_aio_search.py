@@ -4,6 +4,7 @@ import asyncio
 import random
 
 import pytest
+from cutting import FAULTS, Cut, at_every_await, begun, in_hands, outcome
 
 import tupelo as ts
 from tupelo import aio
@@ -126,3 +127,62 @@ def test_cancelling_at_random_moments_loses_nothing_t5(three):
         assert waiters(three) == [0, 0, 0]
 
     asyncio.run(main())
+
+
+FINDS = {
+    "take": lambda three: aio.search(three, "n", int),
+    "read": lambda three: aio.search(three, "n", int, want="read"),
+    "take in time": lambda three: aio.search(three, "n", int, timeout=60),
+    "success factor": lambda three: aio.Search(three, order="success factor").take("n", int),
+}
+
+
+@pytest.mark.parametrize("served", [False, True])
+@pytest.mark.parametrize("exception", FAULTS)
+@pytest.mark.parametrize("places", [(0,), (1,), (2,), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize("find", FINDS)
+def test_a_fault_at_every_await_leaves_each_space_as_it_was_t5_o10(
+    three, find, places, exception, served
+):
+    """Also what several spaces have handed over at once is back, or stays, but for one tuple."""
+
+    async def main(at):
+        cut = Cut(FINDS[find](three), at, exception, served=served)
+        call = await begun(outcome(cut))
+        for place in places:
+            await three[place].put_all([("n", place), ("n", 9)])
+        result = await call
+        was_cut = result is exception
+        assert cut.was_reached == was_cut
+        assert [in_hands(space.blocking) for space in three] == [{}, {}, {}]
+        left = [await space.take_all("n", int) for space in three]
+        there = [[("n", place), ("n", 9)] * (place in places) for place in range(3)]
+        if not was_cut:
+            place = three.index(result.space)
+            assert result.tuple == ("n", place)
+            if find != "read":
+                del there[place][0]
+        assert left == there
+        return was_cut
+
+    assert at_every_await(main) == 1
+
+
+@pytest.mark.parametrize("served", [False, True])
+@pytest.mark.parametrize("place", range(3))
+def test_what_was_on_its_way_to_a_search_that_is_cut_goes_to_the_next_t5(three, place, served):
+    async def main(at):
+        cut = Cut(aio.search(three, "n", int), at, served=served)
+        call = await begun(outcome(cut))
+        behind = await begun(aio.search(three, "n", int, timeout=60))
+        await three[place].put("n", 1)
+        was_cut = await call is asyncio.CancelledError
+        if not was_cut:
+            await three[place].put("n", 2)
+        found = await behind
+        assert (found.tuple, found.space) == (("n", 1 if was_cut else 2), three[place])
+        assert [in_hands(space.blocking) for space in three] == [{}, {}, {}]
+        assert await three[place].count(ts.REST) == 0
+        return was_cut
+
+    assert at_every_await(main) == 1
