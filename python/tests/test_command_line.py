@@ -2,23 +2,13 @@
 
 import signal
 import subprocess
-import sys
 
 import pytest
+from console import command, run
 
 import tupelo as ts
 from tupelo import REST
 from tupelo._native import waiter
-
-SCRIPT = "from tupelo.command_line import main; main()"
-
-
-def command(*words):
-    return [sys.executable, "-c", SCRIPT, *words]
-
-
-def run(*words):
-    return subprocess.run(command(*words), capture_output=True, text=True, check=False, timeout=60)
 
 
 def test_the_command_line_and_python_share_spaces(shm, shm_url):

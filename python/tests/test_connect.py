@@ -1,12 +1,11 @@
 """connect, close, remove, spaces."""
 
 import gc
-import os
 import pickle
 import weakref
-from pathlib import Path
 
 import pytest
+from segments import file_of, flip
 
 import tupelo as ts
 from tupelo import REST
@@ -182,13 +181,7 @@ def test_a_segment_that_can_not_be_used_is_refused_with_what_to_type_c5(
     shm_url, offset, error, message, hint
 ):
     ts.connect(shm_url).close()
-    name = shm_url.removeprefix("shm://")
-    path = Path("/dev", "shm", f"tupelo.{os.getuid()}.{name}.v1")
-    with path.open("r+b") as segment:
-        segment.seek(offset)
-        (byte,) = segment.read(1)
-        segment.seek(offset)
-        segment.write(bytes([byte ^ 1]))
+    flip(file_of(shm_url), offset)
     with pytest.raises(error, match=message) as caught:
         ts.connect(shm_url, create=False)
     assert hint.format(url=shm_url) in caught.value.hint
