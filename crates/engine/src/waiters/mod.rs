@@ -33,6 +33,7 @@ mod judged;
 pub(crate) mod patience;
 pub(crate) mod room;
 pub(crate) mod signal;
+mod spin;
 pub(crate) mod stored;
 pub(crate) mod wait;
 

@@ -1,7 +1,6 @@
 //! The waiting side: registering, sleeping, giving up (rules O3, T3, T5, T6). What was waited for is picked up in
 //! [`super::finish`].
 
-use std::cell::Cell as LocalCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
@@ -12,7 +11,8 @@ use tupelo_tuple::TemplateRef;
 use super::judged::OwnLook;
 use super::patience::{self, Again, Patience};
 use super::{
-    LINKED, RECORD, SCOPE, SIGNAL, STATE, TICKET, WANT, Want, cell, chain, deliver, signal, stored,
+    LINKED, RECORD, SCOPE, SIGNAL, STATE, TICKET, WANT, Want, cell, chain, deliver, signal, spin,
+    stored,
 };
 use crate::Engine;
 use crate::error::Error;
@@ -31,22 +31,6 @@ use crate::targets::Targets;
 /// Longest sleep without looking around: a put that died between its commit and its wake-up, or a dead
 /// process, is noticed after this (rule L5).
 const SLICE: Duration = Duration::from_millis(100);
-/// Longest spin before a sleep, and the longest usual wait that is spun for. More than the time in which a sleeper
-/// comes back (25 to 50 us on a virtual machine, measured; 5 on others), so that two who wait for each other do
-/// not sleep because the other does.
-const SPIN_NS_MAX: u64 = 100_000;
-/// Spins between looks at the clock.
-const SPINS_PER_LOOK: u32 = 32;
-/// Spins before the processor is offered to others: whom this thread waits for may need it.
-const SPIN_ALONE_NS: u64 = 1_000;
-/// Longest wait that is remembered: one of them ends the spinning, and a dozen short ones bring it back.
-const LONG_WAIT_NS: u64 = 4 * SPIN_NS_MAX;
-
-thread_local! {
-    /// How long this thread's waits last, as a moving average: long waits are not spun for.
-    static USUAL_WAIT_NS: LocalCell<u64> = const { LocalCell::new(SPIN_NS_MAX) };
-}
-
 /// What became of a call that waits for what is not there.
 #[derive(Debug)]
 pub enum Outcome<R> {
@@ -334,36 +318,14 @@ impl Waiter {
         Section::end_stay(&self.engine.memory);
         let begin_ns = futex::monotonic_ns();
         let deadline_ns = timeout.map(|timeout| begin_ns.saturating_add(nanoseconds(timeout)));
-        let happened = self.spin(begin_ns, deadline_ns) || {
+        let limits = (begin_ns, deadline_ns);
+        let happened = spin::spin(self.signal(), limits, || self.happened()) || {
             let slept = self.sleep(deadline_ns);
             self.engine.stop_keeping(self.number);
             slept?
         };
-        let waited_ns = futex::monotonic_ns() - begin_ns;
-        USUAL_WAIT_NS.set((USUAL_WAIT_NS.get() * 7 + waited_ns.min(LONG_WAIT_NS)) / 8);
+        spin::learn(futex::monotonic_ns() - begin_ns);
         Ok(happened)
-    }
-
-    /// Looks for the signal again and again, for as long as that may be cheaper than a sleep.
-    fn spin(&self, begin_ns: u64, deadline_ns: Option<u64>) -> bool {
-        // Who waits long as a rule gains nothing by spinning first.
-        let budget_ns = if USUAL_WAIT_NS.get() > SPIN_NS_MAX { 0 } else { SPIN_NS_MAX };
-        let end_ns = deadline_ns.unwrap_or(u64::MAX).min(begin_ns + budget_ns);
-        let mut now_ns = begin_ns;
-        while now_ns < end_ns {
-            for _ in 0..SPINS_PER_LOOK {
-                if signal::is_raised(self.signal()) && self.happened() {
-                    return true;
-                }
-                std::hint::spin_loop();
-            }
-            if now_ns - begin_ns >= SPIN_ALONE_NS {
-                // On one processor, or a busy one, whom this thread waits for runs now.
-                std::thread::yield_now();
-            }
-            now_ns = futex::monotonic_ns();
-        }
-        false
     }
 
     fn sleep(&self, deadline_ns: Option<u64>) -> Result<bool, Error> {
