@@ -346,7 +346,8 @@ impl Engine {
         number(stripe, record);
         let delivery = self.deliver_new(section, stripe, record.reference, incoming)?;
         if !delivery.taken() {
-            self.link_youngest(section, stripe, record, incoming.fields)?;
+            let linked = self.link_youngest(section, stripe, record, incoming.fields);
+            linked.inspect_err(|_| give_number_back(stripe, record))?;
         }
         Ok(delivery)
     }
@@ -402,9 +403,16 @@ impl Engine {
 #[inline(always)]
 pub(crate) fn number<'m>(stripe: Stripe<'m>, record: Record<'m>) {
     let sequence = stripe.page().load64(NEXT_SEQUENCE);
-    // Not undone: a number that was skipped does no harm.
+    // Not undone by itself (`step::count_anew`): a number that was skipped does no harm.
     stripe.page().init64(NEXT_SEQUENCE, sequence + 1);
     record.header.init64(record::SEQUENCE, sequence);
+}
+
+/// The last put of a section is not to be: it begins anew, and is counted once.
+#[cold]
+#[inline(never)]
+fn give_number_back(stripe: Stripe<'_>, record: Record<'_>) {
+    stripe.page().init64(NEXT_SEQUENCE, record.header.load64(record::SEQUENCE));
 }
 
 #[cold]

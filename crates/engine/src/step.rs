@@ -12,7 +12,7 @@ use tupelo_shm::Section;
 
 use crate::claim::list;
 use crate::error::{Error, Need};
-use crate::stripe::INDEXES_MAX;
+use crate::stripe::{INDEXES_MAX, NEXT_SEQUENCE, Stripe, TAKES};
 use crate::timers::wheel;
 use crate::{base, blocks, index::ring};
 
@@ -50,6 +50,32 @@ pub(crate) fn begin(section: &Section<'_>) -> Result<(), Error> {
 pub(crate) fn beyond(section: &Section<'_>, words: usize) -> Result<(), Error> {
     if section.room() < words.saturating_add(STEP_WORDS) { Err(Need::Log.into()) } else { Ok(()) }
 }
+
+/// Lets an undo restore the numbers of puts and takes of `shapes`, whose stripes are locked, which no step logs: `changes`
+/// tuples are to change in one section, and if that is begun anew, as for a longer log or for memory, each is counted once.
+pub(crate) fn count_anew(
+    section: &mut Section<'_>,
+    changes: usize,
+    shapes: impl IntoIterator<Item = u32>,
+) -> Result<(), Error> {
+    if changes < MANY {
+        return Ok(());
+    }
+    for shape in shapes {
+        let stripe = Stripe::of_shape(section.view(), shape);
+        beyond(section, COUNTS.len())?;
+        section.focus(stripe.scope());
+        for at in COUNTS {
+            section.set(stripe.page(), at, stripe.page().load(at));
+        }
+    }
+    Ok(())
+}
+
+/// Fewer changes than these are seldom begun anew, and not worth the stores.
+const MANY: usize = 3;
+/// What is counted: two words each.
+const COUNTS: [usize; 4] = [NEXT_SEQUENCE, NEXT_SEQUENCE + 4, TAKES, TAKES + 4];
 
 /// Commits if there is no room for a step and a rare part of it. For walks that may be interrupted anywhere.
 pub(crate) fn commit_if_full(section: &mut Section<'_>) -> Result<(), Error> {

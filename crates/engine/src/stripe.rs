@@ -55,7 +55,7 @@ pub(crate) const LAST: usize = 132;
 pub(crate) const LIVE: usize = 136;
 /// The sequence number of the next put (two words). Only grows; a number may be skipped.
 pub(crate) const NEXT_SEQUENCE: usize = 144;
-/// Tuples taken so far (two words). Statistics: not undone.
+/// Tuples taken so far (two words). Statistics: undone in steps of many ([`crate::step::count_anew`]).
 pub(crate) const TAKES: usize = 152;
 
 /// Tuples whose lease ends, whatever else becomes of them: in the lists, held, dead, or not visible yet.

@@ -362,7 +362,7 @@ pub(crate) fn take_in_hand<'m>(
     Flight::begin(section, reference)
 }
 
-/// Counts a take. Statistics: not undone.
+/// Counts a take. Not undone by itself (`step::count_anew`).
 #[inline]
 pub(crate) fn count_take(stripe: Stripe<'_>) {
     stripe.page().init64(TAKES, stripe.page().load64(TAKES).wrapping_add(1));

@@ -13,6 +13,7 @@ use crate::bulk::{Found, found, pour};
 use crate::error::Error;
 use crate::find::Purpose;
 use crate::record;
+use crate::step;
 use crate::targets::{Target, TupleCopy};
 use crate::waiters::deliver::Delivery;
 
@@ -137,6 +138,9 @@ impl Engine {
         } else {
             matches.iter().map(|found| found.copy(section)).collect()
         };
+        let mut shapes: Vec<u32> = matches.iter().map(|found| found.target.shape).collect();
+        shapes.dedup(); // They come shape by shape.
+        step::count_anew(section, matches.len(), shapes)?;
         let mut wakes = Delivery::default();
         for found in matches {
             wakes.join(self.remove_found(section, found)?);

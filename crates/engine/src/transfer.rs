@@ -128,6 +128,7 @@ impl Engine {
             return Ok(Some(Judged::Unknown(unknown)));
         }
         let (copies, removed) = self.collect(from, &targets, remove).map_err(in_source)?;
+        step::count_anew(into, copies.len(), shapes.iter().copied()).map_err(in_target)?;
         let stored = other.store_copies(into, &copies).map_err(in_target)?;
         commit_together(&mut both).map_err(|(index, error)| match index {
             0 => in_source(error.into()),
@@ -181,6 +182,8 @@ impl Engine {
         remove: bool,
     ) -> Result<(Vec<TupleCopy>, Delivery), Error> {
         let (mut copies, mut wakes) = (Vec::new(), Delivery::default());
+        let shapes = targets.all.iter().map(|target| target.shape);
+        step::count_anew(section, usize::MAX, shapes.filter(|_| remove))?;
         for target in &targets.all {
             let stripe = Stripe::of_shape(section.view(), target.shape);
             section.focus(stripe.scope());

@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::time::Duration;
+
 use common::{Temporary, keep};
 use tupelo::{Field, Kind, Order, Space, Tuple, fields, template};
 use tupelo_model::Limits;
@@ -77,4 +79,41 @@ fn steps_of_every_size_on_spaces_of_every_fullness_lose_and_invent_nothing() {
             assert_holds(&target.space, &[]);
         }
     }
+}
+
+#[test]
+fn tuples_of_one_step_are_counted_once_also_if_the_step_begins_anew() {
+    // As many as need a longer log, extents and a larger index on their way.
+    let (count, all) = (10_000, [template!["number", Kind::Int, Kind::Int]]);
+    let [source, target] = [0, 1].map(|_| Temporary::new("mem", Limits::default()));
+    learn(&source.space);
+    put_all(&source.space, 0..count);
+    assert_eq!(counted(&source.space), (10_000, 0));
+    assert_eq!(source.space.move_to(&target.space, &all).unwrap(), 10_000);
+    assert_eq!((counted(&source.space), counted(&target.space)), ((10_000, 10_000), (10_000, 0)));
+    assert_eq!(target.space.take_all(&all, None, keep).unwrap().len(), 10_000);
+    assert_eq!(counted(&target.space), (10_000, 10_000));
+
+    put_all(&source.space, 0..count);
+    let transaction = source.space.transaction(&[], Duration::from_secs(600)).unwrap();
+    let inside = transaction.on(&source.space).unwrap();
+    assert_eq!(inside.take_all(&all, None, keep).unwrap().len(), 10_000);
+    (0..count).for_each(|index| inside.put(&number(index)).unwrap());
+    transaction.commit().unwrap();
+    assert_eq!(counted(&source.space), (30_000, 20_000));
+}
+
+#[test]
+fn a_put_is_counted_once_also_if_it_begins_anew() {
+    let Temporary { space, .. } = &Temporary::new("mem", Limits::default());
+    (0..5).for_each(|index| space.put(&number(index)).unwrap());
+    learn(space);
+    (5..20_000).for_each(|index| space.put(&number(index)).unwrap());
+    assert_eq!(counted(space), (20_000, 0));
+}
+
+/// The puts and takes of a space so far.
+fn counted(space: &Space) -> (u64, u64) {
+    let shapes = space.stat().unwrap().shapes;
+    (shapes.iter().map(|shape| shape.puts).sum(), shapes.iter().map(|shape| shape.takes).sum())
 }

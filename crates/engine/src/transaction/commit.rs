@@ -195,6 +195,8 @@ impl<'a> Change<'a> {
         if !locks().all(|place| engine.is_held(section, place, List::Locks)) {
             return Ok(None);
         }
+        let changes = self.incoming.len() + self.part.holds.len();
+        step::count_anew(section, changes, self.shapes.iter().copied())?;
         let mut wakes = Delivery::default();
         for place in self.part.held() {
             let stripe = begin(section, *place)?;
