@@ -37,6 +37,11 @@ def refusal(path, user=None):
     """Return what a user, by default this one, is told of a file that is not theirs to use."""
     status = path.stat()
     user = os.geteuid() if user is None else user
+    if user == status.st_uid:
+        return (
+            f"{path} is yours, and its mode {status.st_mode & 0o7777:04o} does not let you use it:"
+            f" `chmod u+rw {path}`, or use another name"
+        )
     return (
         f"{path} belongs to user {status.st_uid} with mode {status.st_mode & 0o7777:04o} and can"
         f" not be used by user {user}: run as user {status.st_uid}, or use another name"

@@ -70,6 +70,20 @@ except ts.TupeloError as error:
 
 
 @needs_superuser
+def test_who_has_taken_the_permission_from_themselves_is_told_how_to_give_it_back(shm_url):
+    """The superuser may use a file of any mode, so it is somebody else's program that does so."""
+    told = as_somebody(
+        "ts.connect(sys.argv[1]).close(); import os;"
+        " path = f'/dev/shm/tupelo.{os.geteuid()}.{sys.argv[1][6:]}.v1';"
+        " os.chmod(path, 0); ts.connect(sys.argv[1])",
+        shm_url,
+    )
+    path = file_of(shm_url, SOMEBODY)
+    assert told.startswith(f"AccessDenied, TUP-006: {refusal(path, SOMEBODY)}\n")
+    path.unlink()
+
+
+@needs_superuser
 def test_each_user_has_names_of_their_own(shm, shm_url):
     shm.put("job", 1)
     there = as_somebody("ts.connect(sys.argv[1], create=False)", shm_url)
@@ -89,9 +103,16 @@ def planted(shm, shm_url):
     path.unlink()
 
 
+CALLS = [
+    "ts.connect(sys.argv[1])",
+    "ts.connect(sys.argv[1], fresh=True)",
+    "ts.remove(sys.argv[1])",
+]
+
+
 @needs_superuser
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o666])
-@pytest.mark.parametrize("call", ["ts.connect(sys.argv[1])", "ts.remove(sys.argv[1])"])
+@pytest.mark.parametrize("call", CALLS)
 def test_a_file_in_the_place_of_a_space_is_refused_to_another_user(shm_url, planted, call, mode):
     """Also one that everybody may write to: it would be somebody else's space, under one's name."""
     planted.chmod(mode)

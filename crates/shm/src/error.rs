@@ -170,6 +170,12 @@ impl fmt::Display for Error {
                 Bytes(*wanted_bytes)
             ),
             Self::NotFound { path } => write!(f, "there is no space at {}", path.display()),
+            Self::AccessDenied { path, mode, owner, user } if owner == user => write!(
+                f,
+                "{0} is yours, and its mode {mode:04o} does not let you use it: `chmod u+rw {0}`, or \
+                 use another name",
+                path.display()
+            ),
             Self::AccessDenied { path, mode, owner, user } => write!(
                 f,
                 "{} belongs to user {owner} with mode {mode:04o} and can not be used by user {user}: \

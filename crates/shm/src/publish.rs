@@ -113,7 +113,8 @@ impl Unpublished {
             let _ = rustix::fs::unlink(&name);
         }
         let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
-        renamed.map_err(|errno| Error::system("replace", Some(path.into()), errno))
+        // In a directory like /dev/shm only the owner of a file may replace it.
+        renamed.map_err(|errno| directory.refused("replace", path, errno))
     }
 
     /// Adds a name, which must be free.
