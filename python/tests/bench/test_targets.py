@@ -74,25 +74,48 @@ def test_a_fuller_space_is_compared_with_the_empty_one():
         mem("tupelo-shm", "Integer", 1.2, fill=1_000_000, metric="put"),
         mem("tupelo-shm", "Integer", 1.6, fill=1_000_000),
     )
-    _, _, measured, reached = verdict(run, "against an empty one")
+    _, _, measured, reached = verdict(run, "bytes, against an empty one")
     assert measured == "1.60 x (take Integer, 1 000 000 there); 1 of 2 within it"
     assert reached == "**no**"
 
 
 def test_of_fuller_spaces_the_worst_entry_decides():
     run = run_of(
-        *(mem("tupelo-shm", entry, 1) for entry in ("Integer", "key first")),
+        *(mem("tupelo-shm", entry, 1) for entry in ("Integer", "Double 32", "Double 2048")),
         mem("tupelo-shm", "Integer", 1.1, fill=1_000_000),
-        mem("tupelo-shm", "key first", 1.4, fill=1_000_000),
+        mem("tupelo-shm", "Double 32", 1.4, fill=1_000_000),
+        mem("tupelo-shm", "Double 2048", 2, fill=10_000),  # asked of small tuples only
     )
-    _, _, measured, reached = verdict(run, "against an empty one")
-    assert measured == "1.40 x (take key first, 1 000 000 there); 2 of 2 within it"
+    _, _, measured, reached = verdict(run, "bytes, against an empty one")
+    assert measured == "1.40 x (take Double 32, 1 000 000 there); 2 of 2 within it"
     assert reached == "yes"
-    cell = {"entry": "Null", "fill": 10_000, "placement": "apart"}
-    run.remarks.append(Remark("mem", "tupelo-shm", cell, "over budget", ""))
-    _, _, measured, reached = verdict(run, "against an empty one")
+    for entry in ("Null", "Double 2048"):
+        cell = {"entry": entry, "fill": 10_000, "placement": "apart"}
+        run.remarks.append(Remark("mem", "tupelo-shm", cell, "over budget", ""))
+    _, _, measured, reached = verdict(run, "bytes, against an empty one")
     assert measured.endswith("2 of 2 within it; 2 not measured")
     assert reached == "too little to tell"
+
+
+def test_what_keys_add_stands_beside_what_they_add_to_a_dictionary():
+    def dictionary(metric, seconds, **parameters):
+        return Measure("yardsticks", "machine", parameters, metric, "s", [seconds])
+
+    keys = [mem("tupelo-shm", "key first", 1), mem("tupelo-shm", "key first", 2, fill=1_000_000)]
+    _, _, measured, reached = verdict(run_of(*keys), "a space with keys")
+    assert measured == "2.00 x (take key first, 1 000 000 there)"
+    assert reached == "**no**"
+    run = run_of(
+        *keys,
+        dictionary("dict insert by key", 1, fill=0),
+        dictionary("dict insert by key", 3, fill=1_000_000),
+        dictionary("dict insert by key", 9, fill=1_000_000, at="the end"),
+        dictionary("dict pop by key", 1, fill=0),
+        dictionary("dict pop by key", 8, fill=1_000_000),
+    )
+    assert verdict(run, "a space with keys")[2] == (
+        f"{measured}; a private dictionary of Python: insert 3.00 x, pop 8.00 x"
+    )
 
 
 @pytest.mark.parametrize(("fill", "reached"), [(10_000, "too little to tell"), (1_000_000, "yes")])

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import mmap
 import os
+from functools import partial
+from itertools import islice
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from tupelo.bench.backends.base import Peer
 from tupelo.bench.experiments.base import Experiment
+from tupelo.bench.experiments.mem.client import BATCH, key_cycles
+from tupelo.bench.experiments.mem.entries import key_tuple, key_tuples
 from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.harness.runner import REPEATS_MIN, Job
 
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
 CALLS = 1_000
 SHORT_S = 600.0  # a run of that many seconds or less has no time for ten of each
 COPY_BYTES = 16 << 10
+FILL = 1_000_000  # keys, as in `mem`
+DICT_PUT, DICT_TAKE = "dict insert by key", "dict pop by key"
 THERE, BACK = 0, 128  # of the shared bytes: in lines of their own, also where lines come in pairs
 
 
@@ -48,7 +54,7 @@ class Yardsticks(Experiment):
     share = 0.02
     is_limited = False  # without them no figure of the run can be read
     at_end = False
-    main = ("dict insert + pop", "memcpy 16 KiB", "ping-pong", "shared byte")
+    main = ("dict insert + pop", DICT_PUT, DICT_TAKE, "memcpy 16 KiB", "ping-pong", "shared byte")
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
         del all_peers
@@ -61,6 +67,14 @@ class Yardsticks(Experiment):
         when = {"at": "the end"} if self.at_end else {}
         return [
             Job(when, lambda stage: private(stage, runs), repeats=repeats),
+            *(
+                Job(
+                    {"fill": fill, **when},
+                    partial(by_key, fill=fill, cycles=10 * runs),
+                    repeats=REPEATS_MIN,
+                )
+                for fill in (0, 500 if options.quick else FILL)
+            ),
             *(
                 Job(
                     {"placement": where, **when},
@@ -106,6 +120,27 @@ def alone(bench: Bench, runs: int) -> None:
         with bench.profiler.time("memcpy 16 KiB", CALLS):
             for _ in range(CALLS):
                 target[:] = source
+
+
+def by_key(stage: Stage, fill: int, cycles: int) -> None:
+    """Time what `mem` does with keys, done with a dictionary."""
+    _, (profiler,) = stage.run((dictionary, (fill, cycles, stage.seed)))
+    for label, track in profiler.tracks.items():
+        stage.note(label, "s", track.samples_s())
+
+
+def dictionary(bench: Bench, fill: int, cycles: int, seed: int) -> None:
+    """Put new keys beside so many, and take any."""
+    there = key_tuples(None, seed, fill, field="last")
+    entries = {("key", fields[2]): fields for fields in there}
+    for new, wanted in islice(key_cycles(fill, seed), cycles):
+        tuples = [key_tuple("last", key) for key in new]
+        with bench.profiler.time(DICT_PUT, BATCH):
+            for fields in tuples:
+                entries["key", fields[2]] = fields
+        with bench.profiler.time(DICT_TAKE, BATCH):
+            taken = [entries.pop(("key", key)) for key in wanted]
+        del taken
 
 
 def ping_pong(stage: Stage, runs: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.backends.batches import in_batches, put_each, take_each
@@ -12,6 +13,8 @@ from tupelo.bench.experiments.mem.memory import check_count
 from tupelo.bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tupelo.bench.backends.base import Backend
     from tupelo.bench.experiments.mem.entries import Entry, EntryPlan, KeyPlan
     from tupelo.bench.harness.runner import Stage
@@ -77,21 +80,14 @@ def kept(entry: Entry) -> int:
 
 
 def key_client(bench: Bench, backend: Backend, plan: KeyPlan, seed: int) -> None:
-    """Fill the space with keys, then put others, and take by any of all that are there.
-
-    So a take goes where nobody has been of late, as a put does; in an empty space both are close.
-    """
+    """Fill the space with keys, then put others, and take by any of all that are there."""
     field, fill = plan.field, plan.fill
     space = backend.open(SPACE)
     tag = KEYED[field].tag
-    choice = random.Random(seed)
-    there = list(range(fill))
     memory.put_batches(space, key_tuples(backend, seed, fill, field=field))
-    for cycle in range(-plan.warm_up, plan.cycles):
-        new = [fill + (cycle + plan.warm_up) * BATCH + number for number in range(BATCH)]
+    cycles = range(-plan.warm_up, plan.cycles)
+    for cycle, (new, wanted) in zip(cycles, key_cycles(fill, seed), strict=False):
         tuples = [key_tuple(field, key) for key in new]
-        there += new
-        wanted = [_removed(there, choice.randrange(len(there))) for _ in range(BATCH)]
         templates = [(key, tag, int) if field == "first" else (tag, int, key) for key in wanted]
         put_ns = put_each(space, tuples)
         take_ns, taken = take_each(space, templates)
@@ -103,6 +99,19 @@ def key_client(bench: Bench, backend: Backend, plan: KeyPlan, seed: int) -> None
             raise WrongResultError(message)
     check_count(space, key_template(backend, field=field), fill)
     space.close()
+
+
+def key_cycles(fill: int, seed: int) -> Iterator[tuple[list[int], list[int]]]:
+    """For each cycle new keys, and as many to take of all that are there: of so many, and of these.
+
+    So a take goes where nobody has been of late, as a put does; in an empty space both are close.
+    """
+    choice = random.Random(seed)
+    there = list(range(fill))
+    for first in count(fill, BATCH):
+        new = list(range(first, first + BATCH))
+        there += new
+        yield new, [_removed(there, choice.randrange(len(there))) for _ in range(BATCH)]
 
 
 def _removed(keys: list[int], place: int) -> int:

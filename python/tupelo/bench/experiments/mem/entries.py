@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from tupelo.bench.backends.base import Backend, Fields
 
 
+CHARACTER = "u1"
+
+
 @dataclass(frozen=True)
 class Entry:
     """A type of entry: so many elements in one field."""
@@ -22,7 +25,7 @@ class Entry:
     name: str
     elements: int
     dtype: str | None
-    """Of an array; None for a plain field, or for none."""
+    """Of the elements of an array; None for a plain field, or for none."""
 
     @property
     def payload_bytes(self) -> int:
@@ -30,6 +33,11 @@ class Entry:
         import numpy as np
 
         return self.elements * (np.dtype(self.dtype).itemsize if self.dtype else 4)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is characters: an array of them is `bytes` in Python, for every system."""
+        return self.dtype == CHARACTER
 
     @property
     def schema(self) -> Schema:
@@ -42,8 +50,8 @@ class Entry:
             return (self.name, *([seed % 1_000] * self.elements))
         import numpy as np
 
-        values = np.random.default_rng(seed).integers(0, 100, self.elements)
-        return (self.name, backend.array(values.astype(self.dtype)))
+        values = np.random.default_rng(seed).integers(0, 100, self.elements).astype(self.dtype)
+        return (self.name, values.tobytes() if self.is_text else backend.array(values))
 
     def many(self, backend: Backend, seed: int, count: int) -> Iterator[tuple[Any, ...]]:
         """So many of them, each made of objects of its own.
@@ -62,13 +70,13 @@ class Entry:
         """What matches all of this type."""
         if self.dtype is None:
             return (self.name, *([int] * self.elements))
-        return (self.name, backend.array_kind())
+        return (self.name, bytes if self.is_text else backend.array_kind())
 
 
 ENTRIES = (
     Entry("Null", 0, None),
     Entry("Integer", 1, None),
-    Entry("Char 32", 32, "u1"),
+    Entry("Char 32", 32, CHARACTER),
     Entry("Double 32", 32, "f8"),
     Entry("Double 256", 256, "f8"),
     Entry("Double 2048", 2_048, "f8"),
@@ -89,7 +97,7 @@ def key_tuple(field: str, key: int) -> Fields:
     return (key, tag, 7) if field == "first" else (tag, 7, key)
 
 
-def key_tuples(backend: Backend, seed: int, count: int, *, field: str) -> Iterator[Fields]:
+def key_tuples(backend: Backend | None, seed: int, count: int, *, field: str) -> Iterator[Fields]:
     """So many of them, each with a key of its own, in no order."""
     del backend
     keys = list(range(count))

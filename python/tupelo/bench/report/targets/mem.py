@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from tupelo.bench.experiments.base import OURS
 from tupelo.bench.experiments.mem import KEYED_FILLS, memory
-from tupelo.bench.experiments.mem.entries import LARGE, SMALL
+from tupelo.bench.experiments.mem.entries import KEYED, LARGE, SMALL
+from tupelo.bench.experiments.yardsticks import DICT_PUT, DICT_TAKE
 from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.report.beside import best, fill_max
 from tupelo.bench.report.targets.verdict import NAMED_MAX, Verdict, verdict
@@ -58,22 +59,14 @@ def _faster(run: Run, peer: str, entries: Sequence[str], factor: float, size: st
 
 def filled(run: Run) -> Iterator[Verdict]:
     """What tuples that are there add to a put and a take, and a key in the last field."""
-    pairs: list[tuple[str, Measure | None, Measure | None]] = []
-    for metric in METRICS:
-        for full in run.find("mem", metric):
-            fixed = {**full.parameters, "fill": 0}
-            empty = run.find_one("mem", metric, OURS, **fixed)
-            if full.backend == OURS and full.parameters["fill"]:
-                entry, there = full.parameters["entry"], whole(full.parameters["fill"])
-                pairs.append((f"{metric} {entry}, {there} there", full, empty))
-    missing = sum(empty is None for *_, empty in pairs)
-    missing += len(METRICS) * sum(  # a cell is a put and a take
-        remark.experiment == "mem"
-        and remark.backend == OURS
-        and remark.parameters.get("fill") not in (0, memory.COUNT, memory.COUNT_LARGE)
-        for remark in run.left_out
+    keys = [f"key {field}" for field in KEYED]
+    small = _against_empty(run, SMALL)
+    yield _none_above(
+        "a space with tuples of an entry up to 256 bytes, against an empty one", *small
     )
-    yield _none_above("a space with tuples of an entry, against an empty one", pairs, missing)
+    yield _none_above(
+        "a space with keys, against an empty one", *_against_empty(run, keys), _dictionary(run)
+    )
     fill = fill_max(run, "key last")
     last, first = (
         best(run, "take", OURS, entry=entry, fill=fill) for entry in ("key last", "key first")
@@ -82,9 +75,44 @@ def filled(run: Run) -> Iterator[Verdict]:
     yield _none_above(what, [("take", last, first)], int(fill < max(KEYED_FILLS)))
 
 
-def _none_above(
-    what: str, pairs: Sequence[tuple[str, Measure | None, Measure | None]], missing: int
-) -> Verdict:
+Pair = tuple[str, "Measure | None", "Measure | None"]
+
+
+def _against_empty(run: Run, entries: Sequence[str]) -> tuple[list[Pair], int]:
+    """Each fuller space of these entries with the empty one, and how many were not measured."""
+    pairs: list[Pair] = []
+    for metric in METRICS:
+        for full in run.find("mem", metric):
+            entry, fill = full.parameters["entry"], full.parameters["fill"]
+            if full.backend == OURS and entry in entries and fill:
+                empty = run.find_one("mem", metric, OURS, **{**full.parameters, "fill": 0})
+                pairs.append((f"{metric} {entry}, {whole(fill)} there", full, empty))
+    missing = sum(empty is None for *_, empty in pairs)
+    missing += len(METRICS) * sum(  # a cell is a put and a take
+        remark.experiment == "mem"
+        and remark.backend == OURS
+        and remark.parameters.get("entry") in entries
+        and remark.parameters.get("fill") not in (0, memory.COUNT, memory.COUNT_LARGE)
+        for remark in run.left_out
+    )
+    return pairs, missing
+
+
+def _dictionary(run: Run) -> str:
+    """What as many keys add to the same in a private dictionary, of the same run."""
+    told = []
+    for metric, name in ((DICT_PUT, "insert"), (DICT_TAKE, "pop")):
+        found = {
+            m.parameters["fill"]: m.summary.mean
+            for m in run.find("yardsticks", metric)
+            if "at" not in m.parameters
+        }
+        if found.get(0) and len(found) > 1:
+            told.append(f"{name} {digits(found[max(found)] / found[0])} x")
+    return f"; a private dictionary of Python: {', '.join(told)}" if told else ""
+
+
+def _none_above(what: str, pairs: Sequence[Pair], missing: int, beside: str = "") -> Verdict:
     ratios = [
         (one.summary.mean / other.summary.mean, which)
         for which, one, other in pairs
@@ -97,5 +125,7 @@ def _none_above(
         measured += f"; {len(ratios) - len(above)} of {len(ratios)} within it"
     if ratios and missing:
         measured += f"; {missing} not measured"
+    if ratios:
+        measured += beside
     reached = verdict(not above, is_whole=not missing) if ratios else None
     return Verdict(what, f"{FILLED_MAX} x at most", measured or "-", reached)
