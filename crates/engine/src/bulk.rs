@@ -77,12 +77,8 @@ impl Engine {
         self.require_fit(incoming)?;
         self.keep_time_for_wide()?;
         let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
-        let mut each = shapes.clone();
-        each.sort_unstable();
-        each.dedup();
         let put = || {
-            let mut section = self.lock_shapes(each.iter().copied())?;
-            step::count_anew(&mut section, incoming.len(), each.iter().copied())?;
+            let mut section = self.lock_shapes(shapes.iter().copied(), incoming.len())?;
             let wakes = self.store_all(&mut section, incoming)?;
             section.commit()?;
             Ok(wakes)

@@ -156,7 +156,7 @@ impl Engine {
                 loop {
                     let targets = self.targets_judged(template, purpose, verdicts);
                     let shapes = targets.all.iter().map(|target| target.shape);
-                    let mut section = self.lock_shapes(shapes.chain([shape]))?;
+                    let mut section = self.lock_shapes(shapes.chain([shape]), 2)?;
                     if self.outdated(&targets) {
                         continue;
                     }

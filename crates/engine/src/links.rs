@@ -16,6 +16,7 @@ use crate::find::Hit;
 use crate::index::{self, BUILDING, CURSOR, DROPPING, Index, MASK, READY, STATE, key, ring};
 use crate::layout::Layout;
 use crate::lease;
+use crate::put;
 use crate::record::{self, EXTENSION, Header, NEXT, Record, SHAPE, STATE as RECORD_STATE};
 use crate::stripe::{INDEX_SET, RETURNS, Stripe};
 use crate::timers::wheel;
@@ -109,14 +110,16 @@ impl Engine {
                 let tag = key::tag_of_fields(fields, index.words.load(MASK), self.seed);
                 let base = base::appending(section.view(), stripe, record);
                 let added = (record, tag);
-                ring::append_with(section, &self.layout, stripe, index, added, (base, also))?;
+                ring::append_with(section, &self.layout, stripe, index, added, (base, also))
+                    .inspect_err(|_| put::give_number_back(stripe, record))?;
             }
             _ => {
                 section.set_words(also);
                 let section = &mut *section;
-                TupleRef::from(fields).apart(move |TupleRef { fields, .. }| {
+                let linked = TupleRef::from(fields).apart(move |TupleRef { fields, .. }| {
                     self.link_in_several(section, stripe, record, fields)
-                })?;
+                });
+                linked.inspect_err(|_| put::give_number_back(stripe, record))?;
             }
         }
         if stripe.page().load(WALKING) != 0 {

@@ -346,8 +346,7 @@ impl Engine {
         number(stripe, record);
         let delivery = self.deliver_new(section, stripe, record.reference, incoming)?;
         if !delivery.taken() {
-            let linked = self.link_youngest(section, stripe, record, incoming.fields);
-            linked.inspect_err(|_| give_number_back(stripe, record))?;
+            self.link_youngest(section, stripe, record, incoming.fields)?;
         }
         Ok(delivery)
     }
@@ -408,10 +407,10 @@ pub(crate) fn number<'m>(stripe: Stripe<'m>, record: Record<'m>) {
     record.header.init64(record::SEQUENCE, sequence);
 }
 
-/// The last put of a section is not to be: it begins anew, and is counted once.
+/// The last put of a section is not to be: it ends or begins anew, and is counted once.
 #[cold]
 #[inline(never)]
-fn give_number_back(stripe: Stripe<'_>, record: Record<'_>) {
+pub(crate) fn give_number_back(stripe: Stripe<'_>, record: Record<'_>) {
     stripe.page().init64(NEXT_SEQUENCE, record.header.load64(record::SEQUENCE));
 }
 

@@ -53,7 +53,8 @@ pub(crate) const FIRST: usize = 128;
 pub(crate) const LAST: usize = 132;
 /// Records in the base list.
 pub(crate) const LIVE: usize = 136;
-/// The sequence number of the next put (two words). Only grows; a number may be skipped.
+/// The sequence number of the next put (two words): grows, except that who begins anew counts anew ([`crate::step::count_anew`]);
+/// a number may be skipped.
 pub(crate) const NEXT_SEQUENCE: usize = 144;
 /// Tuples taken so far (two words). Statistics: undone in steps of many ([`crate::step::count_anew`]).
 pub(crate) const TAKES: usize = 152;

@@ -15,6 +15,7 @@ use crate::layout::head;
 use crate::put::Incoming;
 use crate::record::{self, ImageBuffer, Record};
 use crate::registry::{self, Kinds};
+use crate::step;
 use crate::stripe::{self, HELD, Stripe};
 use crate::timers;
 use crate::waiters::patience;
@@ -364,18 +365,21 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::lock_all`], of at least one shape, in any order and perhaps several times.
+    /// As [`Engine::lock_all`], of at least one shape, in any order and perhaps several times, for a step in which `changes`
+    /// tuples come or go.
     pub(crate) fn lock_shapes(
         &self,
         shapes: impl IntoIterator<Item = u32>,
+        changes: usize,
     ) -> Result<Section<'_>, Error> {
         let mut shapes: Vec<u32> = shapes.into_iter().collect();
         shapes.sort_unstable();
         shapes.dedup();
-        match self.lock_all(shapes)? {
-            Some(section) => Ok(section),
-            None => unreachable!("at least one shape is to be locked"),
-        }
+        let Some(mut section) = self.lock_all(shapes.iter().copied())? else {
+            unreachable!("at least one shape is to be locked")
+        };
+        step::count_anew(&mut section, changes, shapes)?;
+        Ok(section)
     }
 
     /// Locks the stripes of all targets, then the wide waiters.

@@ -7,7 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Temporary, keep};
-use tupelo::{Field, Kind, Order, Space, Tuple, fields, template};
+use tupelo::{ClaimTerms, Field, Kind, Order, Space, Tuple, fields, template};
 use tupelo_model::Limits;
 
 /// Tuples that are there before, up to more than an extent holds.
@@ -105,11 +105,26 @@ fn tuples_of_one_step_are_counted_once_also_if_the_step_begins_anew() {
 
 #[test]
 fn a_put_is_counted_once_also_if_it_begins_anew() {
+    // As many as make an index grow beyond the extent that it began in.
+    let count = 70_000;
     let Temporary { space, .. } = &Temporary::new("mem", Limits::default());
-    (0..5).for_each(|index| space.put(&number(index)).unwrap());
+    put_all(space, 0..5);
     learn(space);
-    (5..20_000).for_each(|index| space.put(&number(index)).unwrap());
-    assert_eq!(counted(space), (20_000, 0));
+    (5..count).for_each(|index| space.put(&number(index)).unwrap());
+    assert_eq!(counted(space), (count.unsigned_abs(), 0));
+}
+
+#[test]
+fn the_puts_of_a_claim_are_counted_once_also_if_done_begins_anew() {
+    let Temporary { space, .. } = &Temporary::new("mem", Limits::default());
+    learn(space);
+    put_all(space, 0..1);
+    let late = [template!["number", Kind::Int, Kind::Int]];
+    let terms = ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: None };
+    let (claim, _) = space.try_claim(&late, Order::Fifo, &terms, keep).unwrap().unwrap();
+    (1..=10_000).for_each(|index| claim.put(&number(index)).unwrap());
+    claim.done().unwrap();
+    assert_eq!(counted(space), (10_001, 1));
 }
 
 /// The puts and takes of a space so far.

@@ -258,7 +258,7 @@ impl Engine {
     ) -> Result<Delivery, Error> {
         let mut shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
         shapes.push(own);
-        let mut section = self.lock_shapes(shapes)?;
+        let mut section = self.lock_shapes(shapes, incoming.len() + 1)?;
         let (stripe, record) = self.require_claimed(section.view(), place)?;
         step::begin(&section)?;
         section.focus(place.scope);
