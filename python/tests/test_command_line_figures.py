@@ -31,14 +31,11 @@ def known(shm, eventually):
     waits for another job, two for another result; somebody listens to results.
     """
     with shm.subscribe("result", ..., buffer=2048) as results:
-        # One by one: a put_all that has to wait for memory counts twice what it had begun with.
-        for number in range(9):
-            shm.put("job", number)
+        shm.put_all(("job", number) for number in range(9))
         shm.put("job", 9, lease=MONTH)
         shm.put("job", 10, lease=MONTH)
         shm.put("job", 11, after=MONTH)
-        for number in range(12, 16):
-            shm.put("job", number)
+        shm.put_all(("job", number) for number in range(12, 16))
         shm.put("result", 0.5)
         for number in range(3):
             shm.take("job", number)

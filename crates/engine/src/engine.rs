@@ -152,8 +152,8 @@ impl Engine {
         &self.segment
     }
 
-    /// Runs an operation until it has all that it needs. Whatever it finds missing is got while it holds no
-    /// lock, since the kernel may take a millisecond to find pages.
+    /// Runs an operation until it has all that it needs. Whatever it finds missing is got while it locks no
+    /// stripe, since the kernel may take a millisecond to find pages.
     #[inline]
     pub(crate) fn retry<R>(
         &self,

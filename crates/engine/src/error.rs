@@ -113,7 +113,7 @@ impl Fullness {
     }
 }
 
-/// What an operation found missing. It is dropped, the missing is got while no lock is held, and the
+/// What an operation found missing. It is dropped, the missing is got while no stripe is locked, and the
 /// operation begins again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]

@@ -1,5 +1,5 @@
-//! Handing over to a blocked caller, in every order in which those concerned can interleave (T3, T5, T6). The
-//! signal is the engine's own; the lock is taken for one, and time stands still: whoever sleeps and is not
+//! Handing over to a blocked caller, in every order in which those concerned can interleave that interrupts them at most
+//! three times (T3, T5, T6). The signal is the engine's own; the lock is taken for one, and time stands still: whoever sleeps and is not
 //! woken sleeps for ever, which loom reports.
 #![allow(unreachable_pub, reason = "the signal's file is a part of its crate")]
 #![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]

@@ -1,5 +1,5 @@
-//! The lock in every order in which threads can interleave, and with the death of its owner at every step
-//! (C1). The code is the crate's own; what stands below it here is a few words, and a kernel of three rules.
+//! The lock in every order in which threads can interleave that interrupts them at most twice, and with the death of its
+//! owner at every step (C1). The code is the crate's own; what stands below it here is a few words, and a kernel of three rules.
 //!
 //! Nothing wakes by time here, but for one case that is named: whoever sleeps and is not woken sleeps for ever,
 //! which loom reports. So a wake-up that only a time-out would have made up for is found.
