@@ -257,8 +257,12 @@ fn doctor_of_a_space_tells_who_is_stopped_and_who_waits_for_another_kind() {
     assert_eq!(texts("space").len(), 1, "{other:?} is not looked at", other = other.url);
     let waiting = texts("waiting taker");
     assert_eq!((waiting.len(), waiting[0].0.as_str()), (1, "warn"));
-    let told = "1 caller waits for (str, str), of which there are none, but 2 (str, int),";
-    assert!(waiting[0].1.contains(told), "{waiting:?}");
+    let told = format!(
+        "process {} waits for (\"job\", :str); nearest: there are tuples (str, int)",
+        taker.id()
+    );
+    assert!(waiting[0].1.contains(&told), "{waiting:?}");
+    assert!(waiting[0].1.contains("field 1 is int there, :str in the template"), "{waiting:?}");
     assert_eq!(texts("stopped"), []);
 
     let pid = taker.id().to_string();

@@ -12,6 +12,7 @@
 mod arena;
 mod at_match;
 mod base;
+mod blocked;
 mod blocks;
 mod bulk;
 mod check;
@@ -53,6 +54,7 @@ mod transaction;
 mod transfer;
 mod waiters;
 
+pub use blocked::Blocked;
 pub use check::{Report, ShapeReport};
 pub use claim::dead::Obituary;
 pub use claim::{Attempt, Claim, ClaimRenewal, ClaimTerms, Handle};

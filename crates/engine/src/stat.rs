@@ -9,6 +9,7 @@ use tupelo_tuple::Shape;
 
 use crate::Engine;
 use crate::arena;
+use crate::blocked::pid_of;
 use crate::claim::{
     self,
     list::{self, List},
@@ -234,15 +235,12 @@ impl Engine {
     fn subscription_stats(&self) -> Vec<SubscriptionStat> {
         let view = self.memory.view();
         let participants = self.memory.participants();
-        let pid = |owner: u32| {
-            participants.iter().find(|one| one.number + 1 == owner).map_or(0, |one| one.pid)
-        };
         let stat = |number| {
             let cell = waiters::cell(&view, number);
             let is_one = chain::is_subscription(cell) && cell.load(waiters::STATE) != waiters::FREE;
             let ring = if is_one { Ring::of(&view, cell) } else { None }?;
             Some(SubscriptionStat {
-                pid: pid(cell.load(waiters::OWNER)),
+                pid: pid_of(&participants, cell.load(waiters::OWNER)),
                 waiting: u64::from(ring.count()),
                 buffer: u64::from(ring.events_max()),
                 buffer_bytes: ring.bytes() as u64,
@@ -320,11 +318,8 @@ impl Engine {
 
 /// The transactions, with the processes that began them.
 fn with_pids(transactions: Transactions, participants: &[ParticipantInfo]) -> Vec<TransactionStat> {
-    let pid = |holder: u32| {
-        let of = participants.iter().find(|one| one.number + 1 == holder);
-        of.map_or(0, |one| one.pid)
-    };
-    let with_pid = |((holder, _), stat)| TransactionStat { pid: pid(holder), ..stat };
+    let with_pid =
+        |((holder, _), stat)| TransactionStat { pid: pid_of(participants, holder), ..stat };
     transactions.into_iter().map(with_pid).collect()
 }
 

@@ -52,9 +52,9 @@ pub use stat::{ProcessStat, ShapeStat, Stat};
 pub use subscribe::Subscription;
 pub use transaction::{Inside, Transaction};
 pub use tupelo_engine::{
-    Attempt, ClaimStat, ClaimTerms, EVENT_BYTES_MAX, EVENTS_MAX, Event, EventKind, LeaseTerms,
-    Obituary, Order, SHAPES_MAX, SubscribeTerms, SubscriptionStat, TransactionStat, WAITERS_MAX,
-    WhenFull, represents,
+    Attempt, Blocked, ClaimStat, ClaimTerms, EVENT_BYTES_MAX, EVENTS_MAX, Event, EventKind,
+    LeaseTerms, Obituary, Order, SHAPES_MAX, SubscribeTerms, SubscriptionStat, TransactionStat,
+    WAITERS_MAX, WhenFull, represents,
 };
 pub use tupelo_tuple::*;
 pub use wait::{Outcome, Waiter, Want, Watch};

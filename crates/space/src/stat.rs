@@ -1,6 +1,6 @@
 //! What is in a space, for people and programs.
 
-use tupelo_engine::{ClaimStat, SubscriptionStat, TransactionStat, WhenFull};
+use tupelo_engine::{Blocked, ClaimStat, SubscriptionStat, TransactionStat, WhenFull};
 use tupelo_tuple::Shape;
 
 use crate::connect::Space;
@@ -80,6 +80,16 @@ pub struct ShapeStat {
 }
 
 impl Space {
+    /// The callers that wait for a tuple, to take or to read it: why they do is what [`Space::explain`] tells of their
+    /// templates. Those whose template has a condition look themselves, and are not among them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceCorrupted`].
+    pub fn blocked(&self) -> Result<Vec<Blocked>, Error> {
+        Ok(self.engine()?.blocked()?)
+    }
+
     /// What is in the space.
     ///
     /// # Errors

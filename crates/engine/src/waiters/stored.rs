@@ -5,8 +5,8 @@
 
 use tupelo_shm::{CopyBuffer, GRANULE, Section, Span, View};
 use tupelo_tuple::{
-    Class, Field, Form, Kind, PatternRef, Template, TemplateRef, TupleView, encode_template_refs,
-    image,
+    Class, Field, Form, Kind, KindSet, PatternRef, Template, TemplateRef, TupleView,
+    encode_template_refs, image,
 };
 
 use super::{Cell, FORM, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE};
@@ -219,6 +219,30 @@ fn are_same_bytes(
 fn word(view: &View<'_>, start: usize, index: usize) -> u64 {
     let word: Span<'_, 8> = view.span(start + 8 * index);
     word.load64(0)
+}
+
+/// The template of `cell`, whose lock the caller holds. `kinds` are those of the shape that it selects, if it selects one.
+pub(crate) fn template(view: &View<'_>, cell: Cell<'_>, kinds: Option<&Kinds>) -> Option<Template> {
+    let (bytes, inside) = (cell.load(TEMPLATE_BYTES) as usize, view.offset_of(cell) + TEMPLATE);
+    let mut buffer = CopyBuffer::new();
+    let form = cell.load(FORM) & ((1 << FORM_BITS) - 1);
+    let start = match form {
+        ENCODED => inside,
+        ENCODED_APART => cell.load(TEMPLATE) as usize * GRANULE,
+        _ => {
+            let (kinds, mask) = (kinds?.as_slice(), cell.load(FORM) >> FORM_BITS);
+            let image = buffer.copy(view, inside, bytes.min(TEMPLATE_INLINE));
+            let actuals = TupleView::new(kinds, image, form == ACTUALS_WIDE);
+            let pattern = |(index, kind): (usize, &Kind)| {
+                let is_actual = index < FIELDS_MAX && mask >> index & 1 == 1;
+                let actual = is_actual.then(|| actuals.field(index).map(PatternRef::Actual));
+                actual.unwrap_or(Some(PatternRef::Kinds(KindSet::of(*kind))))
+            };
+            let patterns: Option<Vec<_>> = kinds.iter().enumerate().map(pattern).collect();
+            return TemplateRef::new(&patterns?).to_template().ok();
+        }
+    };
+    Template::decode(buffer.copy(view, start, bytes)).ok()
 }
 
 /// Whether the template of `cell` could match a record of `kinds`.

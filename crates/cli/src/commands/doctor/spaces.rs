@@ -1,14 +1,20 @@
 //! Are the spaces well, who holds them up, and who waits in vain?
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use tupelo::{ShapeStat, Stat};
+use tupelo::{Blocked, Error, Explanation, Kind, Space, Stat, Template};
 
 use super::Finding;
 use crate::commands::{connect_existing, pids};
+use crate::failure::Failure;
 use crate::format;
 
 const FULL_PERCENT: u64 = 90;
+/// Templates, and processes of each, that are listed.
+const TEMPLATES_MAX: usize = 8;
+const PIDS_MAX: usize = 5;
 
 /// What is to say of every space, or that there are none.
 pub(super) fn findings() -> Vec<Finding> {
@@ -21,12 +27,14 @@ pub(super) fn findings() -> Vec<Finding> {
     }
 }
 
-/// What is to say of the space at `url`: a line about it, one per stopped process, one per shape that is waited for in
-/// vain so far.
+/// What is to say of the space at `url`: a line about it, one per stopped process, one per template that is waited for.
 pub(super) fn findings_of(url: &str) -> Vec<Finding> {
-    let looked = connect_existing(url).and_then(|space| Ok(space.stat()?));
-    let stat = match looked {
-        Ok(stat) => stat,
+    let looked = connect_existing(url).and_then(|space| {
+        let stat = space.stat()?;
+        Ok((stat, waiting(url, &space)?))
+    });
+    let (stat, waiting) = match looked {
+        Ok(looked) => looked,
         Err(failure) => {
             let why = failure.message().unwrap_or_default().replace("\n  ", "; ");
             return vec![Finding::fix("space", format!("{url}: {why}"))];
@@ -38,7 +46,7 @@ pub(super) fn findings_of(url: &str) -> Vec<Finding> {
         let text = format!("{url}: process {pid} is stopped; {effect}: kill -CONT {pid}");
         Finding::warn("stopped", text)
     }));
-    findings.extend(stat.shapes.iter().filter_map(|shape| waiting(url, shape, &stat)));
+    findings.extend(waiting);
     findings
 }
 
@@ -69,23 +77,51 @@ fn is_stopped(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['T', 't']))
 }
 
-/// Callers that wait for tuples of a shape, while none of those that are there have it. As a rule they are early, or
-/// idle. Where not, kind or arity are wrong: so what lies there untaken is told beside it.
-fn waiting(url: &str, shape: &ShapeStat, stat: &Stat) -> Option<Finding> {
-    const SUBJECT: &str = "waiting taker";
-    if shape.waiting == 0 || shape.count > 0 {
-        return None;
+/// What is to say of the callers that wait for a tuple: one line per template, those first for which most wait. As a rule
+/// they are early, or idle. Where not, a field of the template is wrong: so what comes nearest is told beside it.
+fn waiting(url: &str, space: &Space) -> Result<Vec<Finding>, Failure> {
+    let mut by_template = BTreeMap::<String, (Vec<u32>, Template)>::new();
+    for Blocked { pid, template } in space.blocked()? {
+        by_template.entry(template.to_string()).or_insert((Vec::new(), template)).0.push(pid);
     }
-    let callers = format::plural(shape.waiting, "caller waits", "callers wait");
-    let text = format!("{url}: {callers} for {}, of which there are none", shape.shape);
-    let untaken = stat.shapes.iter().filter(|other| other.count > 0 && other.waiting == 0);
-    Some(match untaken.max_by_key(|other| other.count) {
-        None => Finding::ok(SUBJECT, text),
-        Some(other) => {
-            let count = format::count(other.count);
-            let way_out = "does a kind or a field differ? `tupelo explain` tells for a template";
-            let text = format!("{text}, but {count} {}, for which nobody waits", other.shape);
-            Finding::warn(SUBJECT, format!("{text}; {way_out}"))
-        }
-    })
+    let mut waiting: Vec<_> = by_template.into_iter().collect();
+    waiting.sort_by_key(|(_, (pids, _))| Reverse(pids.len()));
+    let listed = waiting.iter().take(TEMPLATES_MAX);
+    let listed = listed.map(|(text, (pids, template))| {
+        let explanation = template.with_refs(|refs| space.explain(refs)).map_err(Error::from)??;
+        let who = format!("{url}: {} for {text}", who_waits(pids));
+        Ok::<_, Failure>(of_waiting(&who, &explanation))
+    });
+    listed.collect()
+}
+
+/// "process 7 waits", or "3 callers wait (process 7, 9)".
+fn who_waits(pids: &[u32]) -> String {
+    if let [pid] = pids {
+        return format!("process {pid} waits");
+    }
+    let distinct: BTreeSet<u32> = pids.iter().copied().collect();
+    let named: Vec<String> = distinct.iter().take(PIDS_MAX).map(u32::to_string).collect();
+    let more = if distinct.len() > PIDS_MAX { ", …" } else { "" };
+    format!(
+        "{} callers wait (process {}{more})",
+        format::count(pids.len() as u64),
+        named.join(", ")
+    )
+}
+
+fn of_waiting(who: &str, explanation: &Explanation) -> Finding {
+    const SUBJECT: &str = "waiting taker";
+    let told = explanation.to_string();
+    let text = format!("{who}; {}", told.lines().next().unwrap_or_default());
+    let differences = explanation.nearest.as_ref().map(|nearest| &nearest.differences[..]);
+    match differences {
+        // A name, or a kind: somebody has mistyped it, there or here. Another value may yet come.
+        Some([one]) if one.field == 0 || is_kind(&one.found) => Finding::warn(SUBJECT, text),
+        _ => Finding::ok(SUBJECT, text),
+    }
+}
+
+fn is_kind(found: &str) -> bool {
+    Kind::ALL.iter().any(|kind| kind.name() == found)
 }
