@@ -163,9 +163,15 @@ def test_keeping_alive_renews_at_once(space):
     lease.renew(0.5)
     with lease.keep_alive():
         assert lease.expires_in > 3000
+
+
+def test_keeping_alive_shortens_nothing(space):
+    lease = space.put("host", "a", lease=0.3)
     lease.renew(7200)
     with lease.keep_alive():
-        assert lease.expires_in > 7000  # longer than at first is left alone
+        with pytest.raises(ts.Timeout):
+            space.wait_none("host", str, timeout=0.5)  # more than one renewal
+        assert lease.expires_in > 7000
 
 
 def test_a_lease_that_is_lost_while_it_is_kept_alive_says_so_at_the_end(space):

@@ -222,12 +222,12 @@ def test_a_deadlock_ends_with_the_lease_and_says_what_was_waited_for(space):
     (aborted,) = [outcome for outcome in outcomes if outcome != "through"]
     assert aborted.code == "TUP-008"
     assert 'it was waiting for ("right") in' in str(aborted)  # X6
-    assert "1 takes were undone, 0 puts discarded" in str(aborted)
+    assert "1 take was undone, 0 puts were discarded" in str(aborted)
     assert space.count(REST) == 0  # The other got both.
 
 
 def test_a_block_that_goes_on_after_aborted_does_not_end_as_if_all_were_well(space):
-    with pytest.raises(ts.Aborted, match="0 takes were undone, 1 puts discarded"):
+    with pytest.raises(ts.Aborted, match="0 takes were undone, 1 put was discarded"):
         with space.transaction(ttl=0.01) as t:
             t.put("left")
             with pytest.raises(ts.Aborted):
@@ -352,12 +352,16 @@ def test_a_commit_that_finds_no_room_raises_and_undoes_everything(url):
         assert small.take_all("a", int) == [("a", 1), ("a", 2)]
 
 
-def test_a_closed_space_is_refused(url):
+def test_a_closed_space_is_refused(url, space):
     with ts.connect(url) as closed:
         t = closed.transaction()
         t.put("a")
     with pytest.raises(ts.SpaceClosed):
         t.take("a")
+    with pytest.raises(ts.SpaceClosed):
+        t.commit()
+    assert space.count(REST) == 0
+    t.abort()
 
 
 HOLDS = """

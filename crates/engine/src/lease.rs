@@ -224,6 +224,28 @@ impl Engine {
     ///
     /// [`Error::LeaseExpired`] if it is not there any more.
     pub fn renew(&self, lease: &Lease, length: Option<Duration>) -> Result<(), Error> {
+        self.move_lease_end(lease, length, |_, end_ms| end_ms)
+    }
+
+    /// As [`Engine::renew`], except that a tuple that stays longer as it is does so.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::renew`].
+    pub fn prolong(&self, lease: &Lease, length: Duration) -> Result<(), Error> {
+        self.move_lease_end(lease, Some(length), |before_ms, end_ms| {
+            if before_ms == 0 { 0 } else { before_ms.max(end_ms) }
+        })
+    }
+
+    /// Moves the end of a lease to where `choose` wants it, of where it is and where `length` would have it; 0: never. Before
+    /// the tuple is visible, both are lengths.
+    fn move_lease_end(
+        &self,
+        lease: &Lease,
+        length: Option<Duration>,
+        choose: impl Fn(u64, u64) -> u64,
+    ) -> Result<(), Error> {
         self.with_leased(lease, |section, stripe, record, _| {
             let Some(extension) = extension::of(section.view(), record.header) else {
                 return Err(Error::LeaseExpired);
@@ -234,6 +256,7 @@ impl Engine {
                 Some(length) if state == record::DELAYED => milliseconds(length),
                 Some(length) => timers::moment_in(length),
             };
+            let end_ms = choose(extension.load64(LEASE_END_MS), end_ms);
             recount(section, stripe, extension, end_ms != 0);
             wheel::set64(section, extension, LEASE_END_MS, end_ms);
             if matches!(state, record::LIVE | record::DEAD) {

@@ -135,6 +135,18 @@ fn an_extended_claim_holds_k2() {
 }
 
 #[test]
+fn a_renewal_shortens_no_claim_that_was_extended_k2() {
+    let engine = engine(16 << 20);
+    engine.put(&job(1)).unwrap();
+    let (claim, _) = try_claim(&engine, &any_job(), &BRIEF).unwrap();
+    claim.extend(Duration::from_secs(3600)).unwrap();
+    claim.renewal().prolong(Duration::from_millis(1)).unwrap();
+    let_it_run_out();
+    claim.done(&[]).unwrap();
+    sound(&engine);
+}
+
+#[test]
 fn of_many_silent_holders_each_loses_its_claim_at_its_end_k2() {
     // More than one undo log has room for at once.
     let engine = engine(16 << 20);

@@ -47,7 +47,7 @@ struct Renewal {
 impl Beat for Renewal {
     fn beat(&self) -> bool {
         use tupelo_engine::Error::{ClaimForked, ClaimLost};
-        !matches!(self.claim.extend(self.ttl), Err(ClaimLost { .. } | ClaimForked))
+        !matches!(self.claim.prolong(self.ttl), Err(ClaimLost { .. } | ClaimForked))
     }
 }
 
@@ -266,7 +266,7 @@ impl Claim {
         self.ttl
     }
 
-    /// Renews the claim by a thread of its own as long as the returned guard lives.
+    /// Renews the claim by a thread of its own as long as the returned guard lives. One that was extended beyond that stays so.
     ///
     /// # Errors
     ///

@@ -27,7 +27,7 @@ struct Renewal {
 
 impl Beat for Renewal {
     fn beat(&self) -> bool {
-        let renewed = self.engine.renew(&self.lease, Some(self.length));
+        let renewed = self.engine.prolong(&self.lease, self.length);
         !matches!(renewed, Err(tupelo_engine::Error::LeaseExpired))
     }
 }
@@ -119,7 +119,7 @@ impl Lease {
         Ok(self.space.engine()?.cancel(&self.held)?)
     }
 
-    /// Renews the lease by a thread of its own as long as the returned guard lives.
+    /// Renews the lease by a thread of its own as long as the returned guard lives. One that was renewed for longer stays so.
     ///
     /// # Errors
     ///

@@ -144,8 +144,11 @@ impl Transaction {
     /// # Errors
     ///
     /// [`Error::Aborted`] if the `ttl` has passed: nothing happened. As [`Space::put_all`], for any of the spaces:
-    /// nothing happened yet, and the transaction is open still. [`Error::Misuse`] if it was ended before.
+    /// nothing happened yet, and the transaction is open still. [`Error::SpaceClosed`] if one of the handles was closed:
+    /// nothing happened, and nothing will. [`Error::Misuse`] if it was ended before.
     pub fn commit(&self) -> Result<(), Error> {
+        // What a closed handle was to put is not put, as in any other call on it.
+        self.spaces.iter().try_for_each(|space| space.engine().map(drop))?;
         Ok(self.inner()?.commit()?)
     }
 

@@ -14,7 +14,7 @@ use crate::blocks;
 use crate::bulk::Together;
 use crate::error::Error;
 use crate::events::{EventKind, Happening};
-use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE};
+use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE, HOLD_END_MS};
 use crate::lease::lease_end_ms;
 use crate::put::Incoming;
 use crate::record::{self, Record, STATE};
@@ -61,7 +61,7 @@ impl<H: Handle> Claim<H> {
     /// [`Error::ClaimLost`] (rule K3).
     pub fn extend(&self, ttl: Duration) -> Result<(), Error> {
         self.require_open()?;
-        self.engine().extend_claim(self.place, ttl)
+        self.engine().move_claim_end(self.place, |_| timers::moment_in(ttl))
     }
 
     /// What extends the claim without this handle, for as long as it holds.
@@ -103,17 +103,17 @@ pub struct ClaimRenewal {
 }
 
 impl ClaimRenewal {
-    /// As [`Claim::extend`].
+    /// As [`Claim::extend`], except that a claim that runs longer as it is does so.
     ///
     /// # Errors
     ///
     /// [`Error::ClaimLost`], also after the claim was settled; [`Error::ClaimForked`] in a child of the process that
     /// claimed.
-    pub fn extend(&self, ttl: Duration) -> Result<(), Error> {
+    pub fn prolong(&self, ttl: Duration) -> Result<(), Error> {
         if self.fork_generation != fork_generation() {
             return Err(Error::ClaimForked);
         }
-        self.engine.extend_claim(self.place, ttl)
+        self.engine.move_claim_end(self.place, |end_ms| end_ms.max(timers::moment_in(ttl)))
     }
 }
 
@@ -301,12 +301,13 @@ impl Engine {
         })
     }
 
-    fn extend_claim(&self, place: Place, ttl: Duration) -> Result<(), Error> {
+    /// Moves the end of a claim to where `choose` wants it, of where it is.
+    fn move_claim_end(&self, place: Place, choose: impl Fn(u64) -> u64) -> Result<(), Error> {
         self.with_claim(place, |section, stripe, record| {
             let Some(extension) = extension::of(section.view(), record.header) else {
                 return Err(self.damaged("a claimed record has no extension"));
             };
-            let end_ms = timers::moment_in(ttl);
+            let end_ms = choose(extension.load64(HOLD_END_MS));
             self.move_hold_end(section, stripe, (record.reference, extension), end_ms)?;
             Ok(Delivery::default())
         })

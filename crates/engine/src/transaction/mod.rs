@@ -97,7 +97,10 @@ impl std::fmt::Display for Abortion {
             f,
             "the transaction was open for {open_s:.3} s (its ttl is {ttl_s} s) and was rolled back: "
         )?;
-        write!(f, "{takes} takes were undone, {puts} puts discarded")
+        let were = |count: usize, what: &str| {
+            format!("{count} {what}{}", if count == 1 { " was" } else { "s were" })
+        };
+        write!(f, "{} undone, {} discarded", were(*takes, "take"), were(*puts, "put"))
     }
 }
 
