@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use tupelo_shm::Bytes;
 use tupelo_tuple::Shape;
 
 use crate::transaction::Abortion;
@@ -228,7 +229,7 @@ impl fmt::Display for Fullness {
         write!(f, "{space} is full: {tuples} {tuple_s}")?;
         match self.tuples_max.filter(|max| tuples >= max) {
             Some(max) => write!(f, ", and it was created for {max}"),
-            None => write!(f, " in {used_bytes} of {max_bytes} bytes"),
+            None => write!(f, " in {} of {}", Bytes(*used_bytes), Bytes(*max_bytes)),
         }?;
         if let Some((shape, of_it)) = &self.fullest {
             write!(f, "; {} % of them are {shape}", 100 * of_it / tuples.max(of_it))?;

@@ -250,7 +250,8 @@ impl Limit {
 }
 
 /// A size for a person to read: `64 MiB`, `1.5 GiB`, `70412 bytes`.
-struct Bytes(u64);
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes(pub u64);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -46,7 +46,7 @@ mod thread;
 
 pub use access::{Fresh, GRANULE, Span, View, Word};
 pub use buffer::CopyBuffer;
-pub use error::{Error, Limit};
+pub use error::{Bytes, Error, Limit};
 pub use group::{GROUP_MAX, commit_together};
 pub use log::{ENTRY_BYTES as LOG_ENTRY_BYTES, LOG_ENTRIES_MIN, log_run, set_log_run};
 pub use mapping::Mapping;

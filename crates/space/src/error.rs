@@ -28,6 +28,8 @@ pub enum Error {
         problem: String,
         /// Whether it may be otherwise when others have taken something: what is larger than the whole space never fits.
         may_pass: bool,
+        /// Whether it is the system that has no more for the space.
+        by_system: bool,
     },
     /// There is no such space, and it was not to be created.
     SpaceNotFound {
@@ -191,6 +193,9 @@ impl Error {
             Self::SpaceFull { may_pass: false, .. } => {
                 "create the space with larger limits (size, tuples_max), or put it in smaller parts".into()
             }
+            Self::SpaceFull { by_system: true, .. } => {
+                "are the takers running? take some tuples, or give the system more room, as the message says: a larger size of the space would not help".into()
+            }
             Self::SpaceFull { .. } => {
                 "are the takers running? take some tuples, wait for room with a timeout, or create the space with larger limits (size, tuples_max)".into()
             }
@@ -269,9 +274,13 @@ impl From<tupelo_engine::Error> for Error {
     fn from(error: tupelo_engine::Error) -> Self {
         use tupelo_engine::Error as Engine;
         match error {
-            Engine::SpaceFull(_) => Self::SpaceFull { problem: error.to_string(), may_pass: true },
+            Engine::SpaceFull(ref fullness) => Self::SpaceFull {
+                problem: error.to_string(),
+                may_pass: true,
+                by_system: fullness.system.is_some(),
+            },
             Engine::TooLarge { .. } | Engine::TooMany { .. } => {
-                Self::SpaceFull { problem: error.to_string(), may_pass: false }
+                Self::SpaceFull { problem: error.to_string(), may_pass: false, by_system: false }
             }
             Engine::LimitExceeded { what, .. } => {
                 Self::LimitExceeded { problem: error.to_string(), hint: way_out(what) }
@@ -320,7 +329,7 @@ impl From<tupelo_shm::Error> for Error {
         use tupelo_shm::Error as Memory;
         let problem = error.to_string();
         match error {
-            Memory::Full { .. } => Self::SpaceFull { problem, may_pass: true },
+            Memory::Full { .. } => Self::SpaceFull { problem, may_pass: true, by_system: true },
             Memory::NotFound { path } => Self::SpaceNotFound { url: path.display().to_string() },
             Memory::AccessDenied { .. } => Self::AccessDenied { problem },
             Memory::Corrupted { .. } => Self::SpaceCorrupted { problem },
