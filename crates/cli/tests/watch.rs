@@ -61,6 +61,19 @@ fn events_are_json_objects_with_their_numbers_n2() {
 }
 
 #[test]
+fn a_tuple_that_is_larger_than_the_buffer_is_missed_and_the_watch_goes_on_n2() {
+    let space = TestSpace::new("watch-large");
+    let url = space.url.as_str();
+    let words = ["watch", url, "job", "_", "--json", "--count", "1", "--buffer-bytes", "65536"];
+    let watch = command(&words).spawn().unwrap();
+    until_it_listens(&space);
+    run(&["put", url, "job", &"x".repeat(100_000)]);
+    run(&["put", url, "job", "7"]);
+    let events = finish(watch).objects();
+    assert_eq!(events, [json!({"event": "put", "seq": 2, "missed": 1, "tuple": ["job", 7]})]);
+}
+
+#[test]
 fn a_watch_that_sees_nothing_ends_with_3_and_wrong_words_with_2() {
     let space = TestSpace::new("watch-timeout");
     let url = space.url.as_str();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tupelo::{Event, EventKind, SubscribeTerms, Subscription, Tuple};
+use tupelo::{Error, Event, EventKind, SubscribeTerms, Subscription, Tuple};
 
 use super::connect;
 use crate::arguments::Watch;
@@ -22,7 +22,15 @@ pub(crate) fn run(options: Watch, url: Option<String>, output: &mut Output) -> R
     let (end, mut left) = (options.timeout.map(|timeout| Instant::now() + timeout), options.count);
     while left != Some(0) {
         let timeout = end.map(|end| end.saturating_duration_since(Instant::now()));
-        let Some(told) = next(&subscription, timeout)? else { return Err(Failure::NoMatch) };
+        let told = match next(&subscription, timeout) {
+            // A tuple was larger than the buffer: the next event counts it as missed.
+            Err(failure @ Failure::Space(Error::LimitExceeded { .. })) => {
+                output.note(failure.message().unwrap_or_default());
+                continue;
+            }
+            told => told?,
+        };
+        let Some(told) = told else { return Err(Failure::NoMatch) };
         told.print(output)?;
         output.flush()?;
         left = left.map(|left| left - 1);
