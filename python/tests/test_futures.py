@@ -1,7 +1,7 @@
 """take_future and read_future."""
 
 import threading
-from concurrent.futures import CancelledError, wait
+from concurrent.futures import CancelledError, Future, wait
 
 import pytest
 
@@ -39,6 +39,23 @@ def test_a_cancelled_future_leaves_the_line_and_its_tuple_t5(space, eventually):
     eventually(lambda: space.stat()["waiters"] == 0)
     space.put("a", 2)
     assert space.take("a", int, timeout=0) == ("a", 2)
+
+
+def test_a_future_that_is_cancelled_while_it_is_looked_at_holds_up_no_other(space, monkeypatch):
+    class CancelledThen(Future):
+        def cancelled(self):
+            was = super().cancelled()
+            self.cancel()  # as another thread may, right after
+            return was
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tupelo.futures.Future", CancelledThen)
+        space.take_future("a", 1)
+    other = space.take_future("a", 2)
+    space.put("a", 1)
+    assert space.take("a", 1) == ("a", 1)
+    space.put("a", 2)
+    assert other.result(timeout=60) == ("a", 2)
 
 
 def test_cancelling_while_tuples_come_loses_none_t5(space):

@@ -82,7 +82,7 @@ def test_a_failure_that_nobody_has_looked_at_is_raised_at_the_end(space):
     with pytest.raises(ts.RemoteError, match=r"half_of_even\(1\) failed") as caught:
         with Pool(space.url, workers=1) as pool:
             assert list(pool.map(calls.half_of_even, range(4))) == [0, 1]
-    assert caught.value.__notes__ == ["1 more tasks have failed: look at pool.failures"]
+    assert caught.value.__notes__ == ["1 more task has failed: look at pool.failures"]
 
 
 def test_submit_returns_a_future(space):
@@ -146,6 +146,22 @@ def test_of_killed_workers_no_task_is_lost(shm, shm_url, tasks, kills, eventuall
                 os.kill(pool.pids()[number % 2], signal.SIGKILL)
         assert sorted(done) == [2 * n for n in range(tasks)]
         eventually(lambda: len(pool.pids()) == 2)
+    assert shm.count(REST) == 0
+
+
+def test_a_pool_whose_mark_was_taken_for_that_of_a_dead_program_makes_another(shm, shm_url):
+    thief = shm.take_future("tupelo.pool", str)
+    with Pool(shm_url, workers=1) as pool:
+        assert pool.submit(calls.double, 2).result(timeout=60) == 4
+        assert thief.result(timeout=60)[0] == "tupelo.pool"
+    assert shm.count(REST) == 0
+
+
+def test_the_mark_of_a_pool_that_lives_long_stays(shm, shm_url, monkeypatch):
+    """Who cleans up after dead programs would take what is there of this one for theirs."""
+    monkeypatch.setattr("tupelo.tasks.local.A_WEEK_S", 0.2)
+    with Pool(shm_url, workers=1), pytest.raises(ts.Timeout):
+        shm.claim("tupelo.pool", str, timeout=0.7)  # beyond what it lasts unless it is renewed
     assert shm.count(REST) == 0
 
 

@@ -13,7 +13,7 @@ import calls
 import pytest
 
 import tupelo as ts
-from tupelo import REST, aio
+from tupelo import REST, aio, batteries
 from tupelo.aio import batteries as awaited
 
 
@@ -246,7 +246,13 @@ async def service_stop(shared):
     await awaited.Service(shared, "nobody asks", print).stop()
 
 
-@pytest.mark.parametrize("needs_room", [queue_put, delivery_done, delivery_block, service_stop])
+async def finished(shared):
+    await shared.finish("n", int)
+
+
+@pytest.mark.parametrize(
+    "needs_room", [queue_put, delivery_done, delivery_block, service_stop, finished]
+)
 def test_a_battery_that_waits_for_room_does_not_hold_up_the_loop(url, needs_room):
     """Who makes the room is a task of the same loop: else nobody ever would."""
 
@@ -286,6 +292,45 @@ def test_a_task_for_others_waits_for_room_in_the_loop(shm_url, submit):
     with full(shm_url, "wait", 2) as space, rescued(space):
         asyncio.run(main())
         assert space.stat()["waiting_for_room"] == 0
+
+
+def test_the_first_eval_of_a_program_waits_for_room_in_the_loop(shm_url):
+    async def main():
+        async with aio.connect(shm_url) as shared:
+            waiting = asyncio.create_task(shared.eval("d", ts.call(calls.double, 2)))
+            await in_line_for_room(shared, waiting)
+            await shared.take_all("n", int)
+            assert await waiting == ("d", 4)
+
+    with full(shm_url, "wait", 4) as space, rescued(space):
+        asyncio.run(main())
+
+
+USES = {
+    "call": lambda space: batteries.call(space, "nobody", timeout=0.05),
+    "Lock.try_acquire": lambda space: batteries.Lock(space, "a").try_acquire(),
+    "Lock.acquire": lambda space: batteries.Lock(space, "a").acquire(timeout=0.05),
+    "Semaphore": lambda space: batteries.Semaphore(space, "a", n=2).acquire(timeout=0.05),
+    "RWLock": lambda space: batteries.RWLock(space, "a").reader.try_acquire(),
+    "Barrier": lambda space: batteries.Barrier(space, "a", parties=2).wait(timeout=0.05),
+    "Queue": lambda space: batteries.Queue(space, "a", maxsize=1).put(1, timeout=0.05),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_a_battery_waits_for_room_no_longer_than_it_may(url, use):
+    with full(url, "wait", 2) as space:
+        with pytest.raises(ts.SpaceFull, match="TUP-005"):
+            USES[use](space)
+        assert space.read_all(REST) == [("n", 0), ("n", 1)]
+        assert space.stat()["waiters"] == 0
+
+
+def test_a_queue_waits_no_longer_than_it_may_for_whoever_makes_its_room(space):
+    space.put("tupelo.queue.size", "mail", 0)
+    with space.claim("tupelo.queue.size", "mail", int):  # as another one that was stopped at it
+        with pytest.raises(ts.Timeout, match="queue 'mail' had no room within"):
+            batteries.Queue(space, "mail", maxsize=1).put("a", timeout=0.05)
 
 
 def test_a_task_for_a_pool_waits_for_room_in_the_loop(url):

@@ -71,7 +71,7 @@ class Collector:
                 future, place = self._waiting.get(number, (None, None))
             # One that was cancelled is about to leave the line, in another thread; it may be here a
             # second time, and has no state that could still change.
-            if future is None or place is None or future.cancelled() or not place.wait(0):
+            if future is None or place is None or future.cancelled() or not _is_served(place):
                 continue
             # Once it runs it can not be cancelled, so what is picked up is delivered.
             if future.running() or future.set_running_or_notify_cancel():
@@ -98,6 +98,14 @@ class Collector:
         for future in futures:
             if future.running() or future.set_running_or_notify_cancel():
                 future.set_exception(error)
+
+
+def _is_served(place: Waiter) -> bool:
+    """Whether something was handed over; not to a place that was left since, by who cancelled."""
+    try:
+        return place.wait(0)
+    except RuntimeError:  # it was left
+        return False
 
 
 _collectors: weakref.WeakKeyDictionary[Space, Collector] = weakref.WeakKeyDictionary()

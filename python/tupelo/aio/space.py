@@ -169,7 +169,9 @@ class Space:
 
     async def finish(self, *template: Any, where: str | None = None, **fields: Any) -> None:
         """End every `consume` of an equal template once nothing matches any more."""
-        self._space.finish(*template, where=where, **fields)
+        require_entry("finish", template, fields)
+        ended = _native.like(*template, where=where, **fields)
+        await self.put_if_absent(SIGN, str(ended))
 
     async def move_to(
         self, other: Space, /, *template: Any, where: str | None = None, **fields: Any

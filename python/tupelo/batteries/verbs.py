@@ -68,7 +68,9 @@ if TYPE_CHECKING:
         async def put_all(
             self, tuples: Iterable[tuple[Any, ...]], /, *, timeout: Seconds | None = None
         ) -> int: ...
-        async def put_if_absent(self, *fields: Any, unless: tuple[Any, ...]) -> bool: ...
+        async def put_if_absent(
+            self, *fields: Any, unless: tuple[Any, ...], timeout: Seconds | None = None
+        ) -> bool: ...
         async def take(
             self, *template: Any, timeout: Seconds | None = None, order: Order = "fifo"
         ) -> tuple[Any, ...]: ...
@@ -234,9 +236,11 @@ class AtOnce:
         """Store all tuples together, or none. With a timeout, wait for room."""
         return self._space.put_all(tuples, timeout=timeout)
 
-    async def put_if_absent(self, *fields: Any, unless: tuple[Any, ...]) -> bool:
+    async def put_if_absent(
+        self, *fields: Any, unless: tuple[Any, ...], timeout: Seconds | None = None
+    ) -> bool:
         """Store a tuple unless something matches `unless`; return whether it did."""
-        return self._space.put_if_absent(*fields, unless=unless)
+        return self._space.put_if_absent(*fields, unless=unless, timeout=timeout)
 
     async def take(
         self, *template: Any, timeout: Seconds | None = None, order: Order = "fifo"

@@ -54,7 +54,7 @@ def evaluate(
             queue, protocol.EVAL, asked, {}, attempts_max=ATTEMPTS_MAX, timeout_s=timeout_s
         )
     asked = tuple(_asked(field, functions.sendable) for field in fields)
-    pool = _pool(space, threads=way == "threads")
+    pool = _pool(space, timeout_s, threads=way == "threads")
     future = pool.submit(protocol.EVAL, asked, {}, attempts_max=ATTEMPTS_MAX, timeout_s=timeout_s)
     try:
         pool.grow(len(pool.mailbox.due()))
@@ -99,7 +99,7 @@ _pools: dict[tuple[int, str, str, bool], LocalPool] = {}
 _mailboxes: weakref.WeakKeyDictionary[Space, tuple[int, Mailbox]] = weakref.WeakKeyDictionary()
 
 
-def _pool(space: Space, *, threads: bool) -> LocalPool:
+def _pool(space: Space, timeout_s: float | None, *, threads: bool) -> LocalPool:
     key = _key(space, threads=threads)
     with _lock:
         pool = _pools.get(key)
@@ -108,7 +108,8 @@ def _pool(space: Space, *, threads: bool) -> LocalPool:
                 # Behind what the crew has registered, so that it runs before that.
                 atexit.register(_finish)
             own = reconnect(Space, space.url, space.objects == "pickle")
-            pool = _pools[key] = LocalPool(own, threads=threads, keeps_dead=True)
+            pool = LocalPool(own, threads=threads, keeps_dead=True, room_timeout_s=timeout_s)
+            _pools[key] = pool
     return pool
 
 

@@ -54,10 +54,20 @@ class LocalPool:
         ttl_s: float = protocol.TTL_S,
         timeout_s: float | None = None,
         keeps_dead: bool = False,
+        room_timeout_s: float | None = None,
     ) -> None:
-        """Make a queue. The arguments are those of `Server`; workers come with `add`."""
+        """Make a queue. The arguments are those of `Server`; workers come with `add`.
+
+        Raises:
+            SpaceFull: there was no room for its mark within `room_timeout_s`.
+        """
         self.space = space
-        self.queue = new_name()
+        self._alive: Claim[Any] | None = None
+        if is_private(space):
+            self.queue = new_name()
+        else:
+            _remove_those_of_the_dead(space)
+            self.queue, self._alive = _marked_queue(space, room_timeout_s)
         self.broken: RemoteError | None = None
         """Why there are no workers and will be none."""
         hint = how_to_look(space.url, self.queue) if keeps_dead else None
@@ -65,16 +75,11 @@ class LocalPool:
         self._open: set[str] = set()
         self._mailbox_numbers = count()
         terms = Terms(self.queue, None, ttl_s, timeout_s, keeps_dead)
-        self._alive: Claim[Any] | None = None
         self.crew: Crew
         if threads:
             self.crew = Threads(space, terms, self._break)
         else:
             self.crew = Processes(space, terms, self._break)
-        if not is_private(space):
-            _remove_those_of_the_dead(space)
-            space.put(POOL, self.queue)
-            self._alive = space.claim(POOL, self.queue, ttl=A_WEEK_S)
 
     def open_mailbox(self) -> str:
         """Make up a mailbox from which the caller takes the answers itself.
@@ -166,7 +171,7 @@ class LocalPool:
     def _remove(self) -> None:
         _take_all(self.space, self.queue)
         if self._alive is not None:
-            self._alive.done()
+            self._alive.__exit__(None, None, None)
             self._alive = None
 
 
@@ -183,6 +188,18 @@ def _take_all(space: Space, queue: str) -> None:
     with connect(trash) as other:
         space.move_to(other, everything)
     remove(trash)
+
+
+def _marked_queue(space: Space, timeout_s: float | None) -> tuple[str, Claim[Any]]:
+    """Make up a queue, and mark it as one of a program that lives, for as long as that does."""
+    while True:
+        queue = new_name()
+        space.put(POOL, queue, timeout=timeout_s)
+        alive = space.try_claim(POOL, queue, ttl=A_WEEK_S)
+        # None if somebody else, who cleans up, took it for that of a dead program in between.
+        if alive is not None:
+            alive.__enter__()  # renewed from now on
+            return queue, alive
 
 
 def _remove_those_of_the_dead(space: Space) -> None:

@@ -106,7 +106,7 @@ class Barrier:
         """Wait until all parties have come; return how many had come before this one."""
         deadline = Deadline(timeout)
         party = self._party or this_party()
-        state = await self._arrive(party)
+        state = await self._arrive(party, deadline)
         if state.came == self.parties:
             return self.parties - 1
         within = ""
@@ -134,7 +134,7 @@ class Barrier:
             ):
                 return
 
-    async def _arrive(self, party: str) -> State:
+    async def _arrive(self, party: str, deadline: Deadline) -> State:
         """Count this party in; return the round as it then was."""
         while True:
             state = await self._state()
@@ -144,7 +144,7 @@ class Barrier:
             new = now = state._replace(came=len(arrived), arrived=arrived)
             if now.came == self.parties:
                 new = now._replace(round=state.round + 1, came=0, arrived=[], before=arrived)
-            if await self._put(new, instead_of=state):
+            if await self._put(new, instead_of=state, deadline=deadline):
                 return now
 
     async def _end_of(self, number: int, deadline: Deadline) -> State:
@@ -194,12 +194,17 @@ class Barrier:
             raise ValueError(message)
         return state
 
-    async def _put(self, new: State, *, instead_of: State) -> bool:
+    async def _put(
+        self, new: State, *, instead_of: State, deadline: Deadline | None = None
+    ) -> bool:
         """Replace what was read; return False if somebody else was faster."""
         if await self._space.try_swap(*instead_of, to=tuple(new)) is not None:
             return True
         is_first = instead_of.round == instead_of.came == 0
-        return is_first and await self._space.put_if_absent(*new, unless=self._template())
+        left_s = None if deadline is None else deadline.left()
+        return is_first and await self._space.put_if_absent(
+            *new, unless=self._template(), timeout=left_s
+        )
 
     def _template(self) -> tuple[object, ...]:
         return (BARRIER, self.name, int, int, int, list, list)

@@ -185,7 +185,7 @@ class Lock(Acquirable):
         if claim is not None:
             await claim.__aenter__()
         else:
-            await self._space.put_if_absent(*tuple_, unless=tuple_)
+            await self._space.put_if_absent(*tuple_, unless=tuple_, timeout=deadline.left())
             claim = await self._claim(*tuple_, deadline=deadline)
         return Permit(self._what(), [claim])
 
@@ -215,7 +215,7 @@ class Semaphore(Acquirable):
 
     async def _acquire(self, deadline: Deadline) -> Permit:
         if not self._has_units:
-            await provide_units(self._space, SEMAPHORE, self.name, "n", self.n)
+            await provide_units(self._space, SEMAPHORE, self.name, ("n", self.n), deadline)
             self._has_units = True
         unit = await self._claim(f"{SEMAPHORE}.unit", self.name, int, deadline=deadline)
         return Permit(self._what(), [unit])
@@ -262,8 +262,9 @@ class Side(Acquirable):
         """Claim the gate."""
         gate = (f"{RWLOCK}.gate", self.name)
         if not self._has_units:
-            await provide_units(self._space, RWLOCK, self.name, "readers", self._readers)
-            await self._space.put_if_absent(*gate, unless=gate)
+            number = ("readers", self._readers)
+            await provide_units(self._space, RWLOCK, self.name, number, deadline)
+            await self._space.put_if_absent(*gate, unless=gate, timeout=deadline.left())
             self._has_units = True
         return await self._claim(*gate, deadline=deadline)
 
@@ -311,13 +312,18 @@ class Writer(Side):
         return Permit(self._what(), claims)
 
 
-async def provide_units(space: Verbs, sign: str, name: str, what: str, number: int) -> None:
+async def provide_units(
+    space: Verbs, sign: str, name: str, expected: tuple[str, int], deadline: Deadline
+) -> None:
     """Put the units of a name, those that are not there yet.
 
     Raises:
+        SpaceFull: there was no room for all of them. Those that are there stay.
         ValueError: there is another number of them.
     """
-    if not await space.put_if_absent(sign, name, number, unless=(sign, name, int)):
+    what, number = expected
+    same = (sign, name, int)
+    if not await space.put_if_absent(sign, name, number, unless=same, timeout=deadline.left()):
         _, _, there = await space.read(sign, name, int)
         if there != number:
             kind = sign.removeprefix("tupelo.")
@@ -329,7 +335,7 @@ async def provide_units(space: Verbs, sign: str, name: str, what: str, number: i
     for unit in range(number):
         # One that is claimed is there, too (O9).
         tuple_ = (f"{sign}.unit", name, unit)
-        await space.put_if_absent(*tuple_, unless=tuple_)
+        await space.put_if_absent(*tuple_, unless=tuple_, timeout=deadline.left())
 
 
 async def give_back(claim: Held) -> None:

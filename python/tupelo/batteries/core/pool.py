@@ -191,7 +191,9 @@ class Failures:
             return
         error = self._all[-self._unseen].error
         if self._unseen > 1:
-            error.add_note(f"{self._unseen - 1} more tasks have failed: look at pool.failures")
+            more = self._unseen - 1
+            tasks_have = "task has" if more == 1 else "tasks have"
+            error.add_note(f"{more} more {tasks_have} failed: look at pool.failures")
         raise error
 
 

@@ -218,11 +218,11 @@ class Queue(Generic[T]):
             return
         deadline = Deadline(timeout)
         bounded = self._item(item, priority, room=1)
-        if not self._has_room:
-            await self._provide_room(self.maxsize)
-        if self._now.try_swap(ROOM, self.name, to=bounded) is not None:
+        if self._has_room and self._now.try_swap(ROOM, self.name, to=bounded) is not None:
             return
         try:
+            if not self._has_room:
+                await self._provide_room(self.maxsize, deadline)
             await self._space.swap(ROOM, self.name, to=bounded, timeout=deadline.left())
         except Timeout:
             message = f"queue {self.name!r} had no room{deadline}, its maxsize is {self.maxsize}"
@@ -307,11 +307,18 @@ class Queue(Generic[T]):
             message = f"queue {self.name!r} was not done{deadline}, {left} items wait"
             raise timed_out(message, self._space.url) from None
 
-    async def _provide_room(self, maxsize: int) -> None:
-        """Put as many tuples as there is room, unless they are there: all, or none."""
+    async def _provide_room(self, maxsize: int, deadline: Deadline) -> None:
+        """Put as many tuples as there is room, unless they are there: all, or none.
+
+        Raises:
+            SpaceFull: there was no room for them.
+            Timeout: somebody else is at it, and was not ready in time.
+            ValueError: there is another number of them.
+        """
         space, name = self._space, self.name
-        await space.put_if_absent(SIZE, name, 0, unless=(SIZE, name, int))
-        held = await space.claim(SIZE, name, int)
+        same = (SIZE, name, int)
+        await space.put_if_absent(SIZE, name, 0, unless=same, timeout=deadline.left())
+        held = await space.claim(*same, timeout=deadline.left())
         async with held as (_, _, there):
             put = held.blocking.put
             if there == 0:

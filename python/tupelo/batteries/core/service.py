@@ -151,7 +151,7 @@ async def call(
     request = (REQUEST, service, mailbox, 0, [argument])
     # Longer than the caller waits, who withdraws it: the lease is for a caller that is killed.
     lease = None if deadline.timeout_s is None else deadline.timeout_s + REQUEST_GRACE_S
-    await space.put(*request, lease=lease)
+    await space.put(*request, lease=lease, timeout=deadline.left())
     try:
         answer = await space.take(ANSWER, mailbox, 0, str, ..., timeout=deadline.left())
     except BaseException as error:
