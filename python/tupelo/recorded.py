@@ -14,6 +14,7 @@ from typing import Any
 import tupelo as ts
 from tupelo._native import put_text
 from tupelo.batteries.core import barrier, locks, queue, values
+from tupelo.consuming import SIGN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,12 @@ OF_PROCESS = " of process "
 WHY_MAX = 200  # characters of an error about a line, which may be megabytes
 VERBS = frozenset({"put", "take", "read", "count", "waits"})
 TRANSFERS = frozenset({"move", "copy"})
-STATES = frozenset(f'"{tag}"' for core in (barrier, locks, queue, values) for tag in core.STATES)
+STATES = frozenset(
+    (
+        *(f'"{tag}"' for core in (barrier, locks, queue, values) for tag in core.STATES),
+        f'tuple("{SIGN[0]}")',
+    )
+)
 """Those that stay: each stands for a state that somebody may look at later."""
 
 

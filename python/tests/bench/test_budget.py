@@ -417,6 +417,36 @@ def test_what_cleaning_up_says_hides_neither_a_stop_nor_a_failure():
     ]
 
 
+class Wreck(Brick):
+    """A backend whose client says in its own way that the server is gone."""
+
+    def create(self, *_):
+        message = "the connection is closed"
+        raise RuntimeError(message)
+
+
+class Unnamed(Stone):
+    """A peer that can not say its version."""
+
+    @classmethod
+    def version(cls):
+        message = "what version?"
+        raise RuntimeError(message)
+
+
+@pytest.mark.parametrize(
+    ("peer", "text"),
+    [
+        (Wreck, "RuntimeError: the connection is closed"),
+        (Unnamed, "RuntimeError: what version?"),
+    ],
+)
+def test_whatever_a_peer_raises_is_its_own_failure_and_the_others_go_on(peer, text):
+    run = ran(("sea", peer, [job("one", noting)]), ("sea", Pebble, [job("two", noting)]))
+    assert [(failure.why, failure.text) for failure in run.failures] == [("failed", text)]
+    assert [measure.backend for measure in run.measures] == ["pebble"]
+
+
 class Absent(Stone):
     """A peer that is not here."""
 

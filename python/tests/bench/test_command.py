@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import xml.etree.ElementTree as ET  # of our own files
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -336,6 +337,18 @@ def test_a_broken_package_of_a_peer_hides_no_other_peer(bench, tmp_path, monkeyp
     assert "the Python package redis does not work: RuntimeError('broken')" in lines["redis"]
 
 
+def test_without_numpy_it_says_what_to_install(bench, tmp_path, monkeypatch):
+    lack = "raise ModuleNotFoundError(\"No module named 'numpy'\", name='numpy')"
+    (tmp_path / "numpy.py").write_text(lack)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    run = bench("mem", "--quick")
+    assert run.returncode == 1
+    assert run.stderr == (
+        "tupelo bench: no Python package numpy, which every experiment needs:"
+        " pip install 'tupelo[bench]'\n"
+    )
+
+
 @pytest.fixture
 def short_path():
     """A folder in which a Unix socket has a name that is not too long."""
@@ -364,6 +377,41 @@ def test_who_is_told_to_end_leaves_nothing_behind(short_path, peer):
     assert run.returncode == 130
     assert not list(short_path.glob("tupelo-bench-*"))
     assert not [one["name"] for one in ts.spaces() if f"-{run.pid}-" in one["name"]]
+
+
+def processes_in(folder):
+    """The processes that have this folder for their temporary files, as the run and its servers."""
+    mark, found = f"TMPDIR={folder}".encode(), []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # one that has ended, or of somebody else
+            if mark in environment.read_bytes().split(b"\0"):
+                found.append(int(environment.parent.name))
+    return found
+
+
+@pytest.mark.parametrize(
+    "peer",
+    [
+        "mp-manager",
+        pytest.param(
+            "redis", marks=pytest.mark.skipif(Redis.missing() is not None, reason="no Redis")
+        ),
+    ],
+)
+def test_who_is_killed_leaves_no_process_behind(short_path, peer, eventually):
+    environment = os.environ | {"TMPDIR": str(short_path)}
+    command = [sys.executable, "-m", "tupelo.bench", "mem", "--quick", "--vs", peer]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) as run:
+        while not list(short_path.glob(f"tupelo-bench-{peer}-*")):
+            assert run.poll() is None
+        while len(list(short_path.glob("tupelo-bench-*"))) < 2:  # that of its workers
+            assert run.poll() is None
+        assert len(processes_in(short_path)) > 1
+        run.kill()
+    eventually(lambda: processes_in(short_path) == [])
+    for one in ts.spaces():  # which a next run would remove
+        if f"-{run.pid}-" in one["name"]:
+            ts.remove(f"shm://{one['name']}")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

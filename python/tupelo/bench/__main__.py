@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tupelo.bench.backends.registry import UnknownPeerError
 from tupelo.bench.command.arguments import arguments, pointless
-from tupelo.bench.command.measuring import again, measure
+from tupelo.bench.command.measuring import LackingError, again, measure
 from tupelo.bench.command.peers import show_peers
 from tupelo.bench.command.showing import show
 from tupelo.bench.command.writing import require_places, store
@@ -50,7 +50,7 @@ def main() -> int:
         # Whoever reads has enough; what is left is for nobody.
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
         return BROKEN_PIPE
-    except (BadRecordError, OSError) as error:
+    except (BadRecordError, LackingError, OSError) as error:
         return INTERRUPTED if stopping.told() else failed(str(error), 1)
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from tupelo.bench.backends.installed import lacking
 from tupelo.bench.backends.registry import chosen
 from tupelo.bench.command.arguments import budget_s
 from tupelo.bench.experiments.everything import YARDSTICKS, YARDSTICKS_AT_END
@@ -29,8 +30,19 @@ REPEATS = 10
 QUICK_REPEATS = 2
 
 
+class LackingError(Exception):
+    """What every experiment needs is not installed."""
+
+
 def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal: Terminal) -> Run:
-    """Run the yardsticks and the experiments."""
+    """Run the yardsticks and the experiments.
+
+    Raises:
+        LackingError: there is no NumPy.
+    """
+    if why := lacking("numpy"):
+        message = f"{why}, which every experiment needs: pip install 'tupelo[bench]'"
+        raise LackingError(message)
     run = Run(
         command=["tupelo", "bench", *sys.argv[1:]],
         begin=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),

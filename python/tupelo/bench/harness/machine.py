@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ def versions() -> dict[str, str]:
         "tupelo": _with_revision(tupelo.__version__),
         "python": sys.version.split()[0],
         "libc": " ".join(platform.libc_ver()),
+        "numpy": version("numpy"),
     }
 
 

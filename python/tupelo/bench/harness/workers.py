@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 GRACE_S = 2.0  # a process that does not end when asked is killed after that
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tupelo.bench.experiments.everything"])
+CONTEXT.set_forkserver_preload(
+    ["tupelo.bench.harness.forkserver", "tupelo.bench.experiments.everything"]
+)
 
 
 class OverBudgetError(Exception):

@@ -40,10 +40,14 @@ OF_EXPERIMENTS = {
     ),
     "cases": (
         ("local, remote", "of the process's own space; of that of the master or another worker"),
-        ("withdrawing", "removing tuples; reading leaves them where they are"),
+        ("reading", "getting tuples, also by removing them: the master's takes are local reading"),
+        ("withdrawing", "removing what was put for oneself, or searched for"),
         ("search", "from when a worker begins to look for a tuple to when it has it"),
         ("visited nodes", "spaces that a search has looked into; again counts again"),
-        ("total", "from when the first process goes on to the master's result"),
+        (
+            "total",
+            "from when the first process goes on (in sorting: the master) to the master's result",
+        ),
         ("coordination", "share of the total that operations take, without the waiting in them"),
         ("uniform, B-1", "the rows of the second matrix lie at all workers, or all at one"),
         ("round robin", "a search asks the spaces in the order of the list"),

@@ -49,7 +49,8 @@ FILL_LARGE = 100_000
 TUPLE_BYTES = 150  # that a system may add to the payload, when it says how much room it needs
 FILLS = (0, 10_000)
 FILL_RANKS = {0: 1, 10_000: 2}
-FURTHER = {"Integer": (100_000, 1_000_000), "Double 32": (100_000, 1_000_000)}
+FURTHER = (100_000, 1_000_000)
+FURTHER_BYTES_MAX = 256  # larger ones would not fit into the memory of a machine
 KEYED_FILLS = (0, 10_000, 1_000_000)
 
 
@@ -72,7 +73,8 @@ class Mem(Experiment):
         quick = options.quick
         found = []
         for entry in ENTRIES:
-            for fill in (0, 500) if quick else (*FILLS, *FURTHER.get(entry.name, ())):
+            further = FURTHER if entry.payload_bytes <= FURTHER_BYTES_MAX else ()
+            for fill in (0, 500) if quick else (*FILLS, *further):
                 parameters = {"entry": entry.name, "fill": fill, "placement": "apart"}
                 plan: Plan = EntryPlan(fill, entry=entry)
                 found.append(self._job(parameters, unkeyed, plan, entry.schema))

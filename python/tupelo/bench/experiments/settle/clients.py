@@ -16,6 +16,7 @@ from tupelo.bench.experiments.settle.metrics import (
     SPACE,
     THROUGHPUT,
 )
+from tupelo.bench.experiments.settle.phases import fetch, write
 from tupelo.bench.experiments.settle.plan import OBJECTS
 from tupelo.bench.experiments.workload import fields_of, seed_of, template_of
 from tupelo.bench.harness.workers import WrongResultError
@@ -118,16 +119,12 @@ def client(bench: Bench, backend: Backend, part: Part) -> Outcome:
     kind, objects = part.kind, part.objects
     fields = fields_of(backend, kind, bench.number)
     template = template_of(backend, kind)
-    put, take = space.put, space.take
     # An entry that is empty has nothing to tell it from another: half a million need not be kept.
     taken: deque[Fields] = deque(maxlen=LOOKED_AT if kind == "Null" else None)
-    keep = taken.append
     bench.start.wait()
     if part.warm_up:
-        for _ in range(part.warm_up):
-            put(*fields)
-        for _ in range(part.warm_up):
-            take(*template)
+        write(space, fields, part.warm_up)
+        fetch(space, template, part.warm_up)
         bench.start.wait()
     if part.aged:
         bench.start.wait()
@@ -135,12 +132,10 @@ def client(bench: Bench, backend: Backend, part: Part) -> Outcome:
     begin = time.perf_counter()
     for _ in range(part.rounds):
         with bench.profiler.time("phase", objects):
-            for _ in range(objects):
-                put(*fields)
+            write(space, fields, objects)
         time.sleep(part.pause_s)
         with bench.profiler.time("phase", objects):
-            for _ in range(objects):
-                keep(take(*template))
+            fetch(space, template, objects, taken.extend)
     end = time.perf_counter()
     space.close()
     if kind == "Null":

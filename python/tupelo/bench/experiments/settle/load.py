@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tupelo.bench.experiments.settle.metrics import SPACE
+from tupelo.bench.experiments.settle.phases import fetch, write
 from tupelo.bench.experiments.workload import fields_of, template_of
 
 if TYPE_CHECKING:
@@ -142,15 +143,13 @@ def calibrate(
     fields, template = fields_of(backend, KIND, 0), template_of(backend, KIND)
     objects = min(OBJECTS_FIRST, objects_max)
     for _ in range(0, warm_up, 2 * objects):
-        for operation, arguments in ((space.put, fields), (space.take, template)):
-            for _ in range(objects):
-                operation(*arguments)
+        write(space, fields, objects)
+        fetch(space, template, objects)
     while True:
         phase_s = math.inf
-        for operation, arguments in ((space.put, fields), (space.take, template)):
+        for phase, argument in ((write, fields), (fetch, template)):
             begin = time.perf_counter()
-            for _ in range(objects):
-                operation(*arguments)
+            phase(space, argument, objects)
             phase_s = min(phase_s, time.perf_counter() - begin)
         if phase_s >= wanted_s or objects == objects_max:
             break

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from tupelo.bench.harness import stopping
 from tupelo.bench.harness.budget import FOREVER_S, Budget, Part
-from tupelo.bench.harness.lifetime import ServerFailedError
-from tupelo.bench.harness.runner.notebook import Notebook
+from tupelo.bench.harness.runner.notebook import Notebook, what_failed
 from tupelo.bench.harness.runner.server import started
 from tupelo.bench.harness.runner.turn import Cell, Turn
 
@@ -54,17 +53,17 @@ class Runner:
 
     def _block(self, block: Block, part: Part) -> None:
         name = block.peer.name
-        self._describe(block)
         cells = [Cell(job, job.repeats or self.options.repeats) for job in block.jobs]
         begin = time.monotonic()
         try:
+            self._describe(block)
             with started(block.peer, block.where) as peer:
                 turn = Turn(block, peer, cells, part, self.options, self._notebook)
                 turn.least()
                 turn.more()
-        except (ServerFailedError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever a peer says, the others go on
             stopping.go_on()
-            self._notebook.remark(block.experiment, name, {}, "failed", str(error))
+            self._notebook.remark(block.experiment, name, {}, "failed", what_failed(error))
         stopping.go_on()
         spent_s = self.run.spent_s.setdefault(block.experiment, {})
         spent_s[name] = round(spent_s.get(name, 0.0) + time.monotonic() - begin, 1)

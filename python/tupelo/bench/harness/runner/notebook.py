@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 import tupelo
 from tupelo.bench.harness.histogram import merged
+from tupelo.bench.harness.lifetime import ServerFailedError
 from tupelo.bench.harness.parameters import told
 from tupelo.bench.harness.record import Measure, Remark
+from tupelo.bench.harness.workers import WorkerFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,3 +66,10 @@ class Notebook:
             return  # of a second block of the same peer
         self.run.remarks.append(remark)
         self.progress.line(f"  {experiment}, {backend} {told(parameters)}: {why}: {text}")
+
+
+def what_failed(error: Exception) -> str:
+    """What a remark says of what went wrong. What the suite raises itself needs no name."""
+    if isinstance(error, (OSError, ServerFailedError, WorkerFailedError)):
+        return str(error)
+    return f"{type(error).__name__}: {error}"

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 from tupelo.bench.backends.base import Backend
 from tupelo.bench.harness import stopping
 from tupelo.bench.harness.budget import FOREVER_S
-from tupelo.bench.harness.lifetime import ServerFailedError
 from tupelo.bench.harness.parameters import told
+from tupelo.bench.harness.runner.notebook import what_failed
 from tupelo.bench.harness.runner.options import REPEATS_MIN
 from tupelo.bench.harness.runner.stage import Stage
-from tupelo.bench.harness.workers import OverBudgetError, WorkerFailedError, WrongResultError
+from tupelo.bench.harness.workers import OverBudgetError, WrongResultError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -171,9 +171,9 @@ class Turn:
         except WrongResultError as error:
             stopping.go_on()
             self._take_out(cell, "wrong result", str(error))
-        except (WorkerFailedError, ServerFailedError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - whatever a peer says, the others go on
             stopping.go_on()
-            self._take_out(cell, "failed", str(error))
+            self._take_out(cell, "failed", what_failed(error))
         else:
             cell.longest_s = max(cell.longest_s, self.part.clock() - begin)
             cell.stages.append(stage)
