@@ -31,7 +31,7 @@ test: test-rust test-python ## run all tests, Rust and Python
 .PHONY: test-rust
 test-rust: ## run the Rust tests
 	$(CARGO) test --workspace --locked
-	$(CARGO) test --locked --package tupelo --features checked --test conformance --test bulk --test against_model
+	$(CARGO) test --locked --package tupelo --features checked --test conformance --test bulk --test against_model --test exhaustive
 	$(CARGO) test --locked --package tupelo-engine --features checked --test claims --test events --test first --test leases --test transactions --test transactions_own
 
 .PHONY: test-python

@@ -7,7 +7,7 @@ mod common;
 use std::time::Duration;
 
 use common::{Temporary, keep};
-use tupelo::{ClaimTerms, Field, Kind, Order, Space, Tuple, fields, template};
+use tupelo::{ClaimTerms, Error, Field, Kind, Order, Space, Tuple, fields, template};
 use tupelo_model::Limits;
 
 /// Tuples that are there before, up to more than an extent holds.
@@ -125,6 +125,21 @@ fn the_puts_of_a_claim_are_counted_once_also_if_done_begins_anew() {
     (1..=10_000).for_each(|index| claim.put(&number(index)).unwrap());
     claim.done().unwrap();
     assert_eq!(counted(space), (10_001, 1));
+}
+
+#[test]
+fn a_step_of_more_changes_than_can_be_undone_is_refused_and_changes_nothing_b2() {
+    let Temporary { space, .. } = &Temporary::new("mem", Limits::default());
+    put_all(space, 0..5);
+    learn(space);
+    let fields: Vec<_> = (5..600_000).map(number).collect();
+    let slices: Vec<&[Field<'_>]> = fields.iter().map(<[Field<'_>; 3]>::as_slice).collect();
+    let refused = space.put_all(&slices).unwrap_err();
+    assert!(matches!(refused, Error::TransactionTooBig { .. }), "{refused}");
+    assert_holds(space, &numbers(0..5));
+    // A smaller one is not.
+    assert_eq!(space.put_all(&slices[..20_000]).unwrap(), 20_000);
+    assert_holds(space, &numbers(0..20_005));
 }
 
 /// The puts and takes of a space so far.
