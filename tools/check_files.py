@@ -2,6 +2,7 @@
 
 * Source files stay under 600 lines (a reader would find two subjects in a longer one).
 * A link from one page to another leads somewhere.
+* The results of a run, all files together, stay below five megabytes.
 * Packages are named, never addressed: an address of a registry in the tree would tie the build to
   one network. `Cargo.lock` is Cargo's own and always names the canonical source.
 """
@@ -12,6 +13,8 @@ import sys
 from pathlib import Path
 
 LINES_MAX = 600
+RESULTS = Path("docs/results")
+RESULTS_BYTES_MAX = 5_000_000
 SOURCE_SUFFIXES = {".rs", ".py", ".pyi", ".sh", ".toml"}
 GENERATED = {"Cargo.lock"}  # and whatever says so in its first lines
 
@@ -63,6 +66,10 @@ def main() -> int:
         if path.is_file() and path.name not in GENERATED and path.resolve() != own
         for line in findings(path)
     ]
+    results = [path for path in paths if RESULTS in path.parents and path.is_file()]
+    results_bytes = sum(path.stat().st_size for path in results)
+    if results_bytes > RESULTS_BYTES_MAX:
+        found.append(f"{RESULTS}: {results_bytes} bytes, over the limit of {RESULTS_BYTES_MAX}")
     print("\n".join(found) if found else f"check_files: {len(paths)} files are fine")
     return 1 if found else 0
 

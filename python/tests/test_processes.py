@@ -157,3 +157,21 @@ def test_other_threads_run_while_one_waits(space, eventually):
         assert sum(range(100_000)) == 4_999_950_000
         space.put("never")
         blocked.result()
+
+
+PUTS_AND_ENDS = """
+import sys
+import tupelo as ts
+
+ts.connect(sys.argv[1]).put("left", 1)
+"""
+
+
+@pytest.mark.parametrize("scheme", ["shm", "mem"])
+def test_a_shm_space_outlives_the_processes_that_use_it_and_a_mem_space_is_its_process_s_own_c4(
+    scheme, shm_url
+):
+    url = f"{scheme}{shm_url.removeprefix('shm')}"
+    subprocess.run([sys.executable, "-c", PUTS_AND_ENDS, url], check=True)
+    with ts.connect(url) as space:
+        assert space.take_all(REST) == ([("left", 1)] if scheme == "shm" else [])
