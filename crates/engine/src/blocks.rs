@@ -26,10 +26,11 @@ use crate::record;
 use crate::step;
 use crate::stripe::{PARTIAL, PARTIAL_BEYOND, SPARE_BEYOND, SPARES, SPARES_COUNT, Stripe};
 
-/// Sizes of blocks, in granules.
+/// Sizes of blocks, in granules. The largest are as many as an extent can be cut into 8, 6, 5, 4, 3 and 2 of: a tuple with an array
+/// of 16 KiB is one of three.
 const SIZES: [u16; 28] = [
-    1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160,
-    192, 256, 512,
+    1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 128, 170, 204,
+    256, 341, 512,
 ];
 pub(crate) const SIZES_COUNT: usize = SIZES.len();
 /// How many lists of extents a stripe has: those of tuples, and then those that may lie beyond the limit.
