@@ -1,6 +1,7 @@
 //! Renewing claims and leases while their holder works: one thread per handle of a space, which has nothing to do
 //! with what the holder's own threads are busy with (an interpreter's lock, an event loop).
 
+use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,7 +32,8 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    beats: Vec<Renewal>,
+    /// By their numbers: who ends one of ten thousand does not look at all.
+    beats: HashMap<u64, Renewal>,
     next_number: u64,
     has_thread: bool,
     /// When the thread looks again by itself; `None` while it sleeps until it is told.
@@ -40,7 +42,6 @@ struct State {
 }
 
 struct Renewal {
-    number: u64,
     what: Arc<dyn Beat>,
     every: Duration,
     due: Instant,
@@ -88,7 +89,7 @@ impl Heart {
         let due = Instant::now() + every;
         // Waking the thread costs more than a whole claim. With one `ttl` it is told about the first of many.
         let is_early = state.looks_at.is_none_or(|looks_at| due < looks_at);
-        state.beats.push(Renewal { number, what, every, due });
+        state.beats.insert(number, Renewal { what, every, due });
         drop(state);
         if is_early {
             shared.changed.notify_one();
@@ -119,7 +120,7 @@ impl Drop for Heart {
 impl Drop for KeepAlive {
     fn drop(&mut self) {
         if self.fork_generation == fork_generation() {
-            self.shared.lock().beats.retain(|beat| beat.number != self.number);
+            self.shared.lock().beats.remove(&self.number);
         }
     }
 }
@@ -137,16 +138,18 @@ impl Shared {
             let due: Vec<(u64, Arc<dyn Beat>)> = state
                 .beats
                 .iter()
-                .filter(|beat| beat.due <= now)
-                .map(|beat| (beat.number, Arc::clone(&beat.what)))
+                .filter(|(_, beat)| beat.due <= now)
+                .map(|(number, beat)| (*number, Arc::clone(&beat.what)))
                 .collect();
             drop(state);
             // Without the lock: whoever lets go of a claim must not wait for the others' renewals.
             let ended: Vec<u64> =
                 due.iter().filter(|(_, what)| !what.beat()).map(|(number, _)| *number).collect();
             state = self.lock();
-            state.beats.retain(|beat| !ended.contains(&beat.number));
-            for beat in &mut state.beats {
+            for number in ended {
+                state.beats.remove(&number);
+            }
+            for beat in state.beats.values_mut() {
                 if beat.due <= now {
                     beat.due = now + beat.every;
                 }
@@ -160,7 +163,7 @@ impl Shared {
         if state.is_over {
             return state;
         }
-        state.looks_at = state.beats.iter().map(|beat| beat.due).min();
+        state.looks_at = state.beats.values().map(|beat| beat.due).min();
         match state.looks_at {
             None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             Some(due) => {

@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 from io import UnsupportedOperation
+from pathlib import Path
 from time import perf_counter_ns
 
 import numpy as np
@@ -21,7 +22,7 @@ from tupelo.bench.backends.redis.search import RedisSearch
 from tupelo.bench.backends.registry import PEERS, UnknownPeerError, chosen
 from tupelo.bench.backends.rinda import InsideRinda, Rinda
 from tupelo.bench.backends.space import SharedSpace
-from tupelo.bench.backends.sqlite import SQLite
+from tupelo.bench.backends.sqlite import FOLDER, MEMORY_FILES, SQLite
 from tupelo.bench.harness.lifetime import Server
 from tupelo.bench.harness.runner import started
 from tupelo.bench.harness.workers import CONTEXT
@@ -144,6 +145,21 @@ def test_a_server_ends_when_it_is_stopped(peer):
         os.kill(pid, 0)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_what_a_killed_run_left_of_sqlite_is_removed_by_the_next_and_nothing_else(tmp_path):
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    folders = [Path(MEMORY_FILES, f"{FOLDER}{pid}-left") for pid in (ended.pid, os.getpid())]
+    for folder in folders:
+        folder.mkdir()
+    try:
+        backend = SQLite()
+        backend.start(tmp_path, ())
+        backend.stop()
+        assert [folder.exists() for folder in folders] == [False, True]
+    finally:
+        folders[1].rmdir()
 
 
 def test_a_template_that_names_some_of_its_keys_is_refused():

@@ -323,6 +323,31 @@ def test_a_workload_that_is_no_history_is_refused(bench, tmp_path, text):
     assert "Traceback" not in run.stderr
 
 
+RECORDED = """
+import tupelo as ts
+
+with ts.connect("mem://recorded") as space:
+    for number in range(20):
+        space.put("job", number)
+    for number in range(15):
+        space.take("job", number)
+"""
+
+
+def test_a_recorded_program_ages_a_space(bench, tmp_path):
+    history = tmp_path / "history.jsonl"
+    program = (sys.executable, "-c", RECORDED)
+    record = (sys.executable, "-m", "tupelo.record", "--out", history, "--", *program)
+    subprocess.run(record, check=True)
+    out = tmp_path / "out"
+    run = bench("settle", "--quick", "--vs", "", "--workload", history, "--out", out)
+    assert run.returncode == 0, run.stderr
+    measures = load(out / "run.json").measures
+    aged = {measure.parameters.get("aged by") for measure in measures}
+    assert len(aged - {None}) == 1
+    assert any(measure.metric == "cleaning" for measure in measures)
+
+
 def test_a_broken_package_of_a_peer_hides_no_other_peer(bench, tmp_path, monkeypatch):
     (tmp_path / "redis.py").write_text("raise RuntimeError('broken')")
     server = tmp_path / "redis-server"  # its package is looked at where its server is

@@ -20,6 +20,7 @@ LOCK_PATIENCE_S = 300.0
 # of a cache; with a mapped file it needs little of it.
 CACHE_KIB, MAPPED_BYTES = 64 << 10, 1 << 30
 MEMORY_FILES = "/dev/shm"  # noqa: S108 - where shm:// is too
+FOLDER = "tupelo-bench-sqlite-"  # and which process it belongs to
 
 
 class SQLite(Backend):
@@ -45,11 +46,19 @@ class SQLite(Backend):
 
     def folder(self, private: Path) -> Path:
         """Where the file lies."""
+        import os
+        import shutil
         import tempfile
         from pathlib import Path
 
         del private
-        return Path(tempfile.mkdtemp(prefix="tupelo-bench-sqlite-", dir=MEMORY_FILES))
+        for left in Path(MEMORY_FILES).glob(
+            f"{FOLDER}*"
+        ):  # by runs that were killed, and live ones
+            owner = left.name.removeprefix(FOLDER).partition("-")[0]
+            if not Path("/proc", owner).exists():
+                shutil.rmtree(left, ignore_errors=True)  # another run may be faster
+        return Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=MEMORY_FILES))
 
     def start(self, folder: Path, cpus: Sequence[int]) -> None:
         del cpus  # it runs inside its clients
