@@ -381,16 +381,14 @@ def short_path():
         yield Path(folder)
 
 
-@pytest.mark.parametrize(
-    "peer",
-    [
-        "mp-manager",  # whose server every Python has
-        # And one that is no Python program, where it is installed.
-        pytest.param(
-            "redis", marks=pytest.mark.skipif(Redis.missing() is not None, reason="no Redis")
-        ),
-    ],
+WITH_SERVER = (
+    "mp-manager",  # whose server every Python has
+    # And one that is no Python program, where it is installed.
+    pytest.param("redis", marks=pytest.mark.skipif(Redis.missing() is not None, reason="no Redis")),
 )
+
+
+@pytest.mark.parametrize("peer", WITH_SERVER)
 def test_who_is_told_to_end_leaves_nothing_behind(short_path, peer):
     environment = os.environ | {"TMPDIR": str(short_path)}
     command = [sys.executable, "-m", "tupelo.bench", "mem", "--quick", "--vs", peer]
@@ -414,15 +412,7 @@ def processes_in(folder):
     return found
 
 
-@pytest.mark.parametrize(
-    "peer",
-    [
-        "mp-manager",
-        pytest.param(
-            "redis", marks=pytest.mark.skipif(Redis.missing() is not None, reason="no Redis")
-        ),
-    ],
-)
+@pytest.mark.parametrize("peer", WITH_SERVER)
 def test_who_is_killed_leaves_no_process_behind(short_path, peer, eventually):
     environment = os.environ | {"TMPDIR": str(short_path)}
     command = [sys.executable, "-m", "tupelo.bench", "mem", "--quick", "--vs", peer]

@@ -104,9 +104,6 @@ def _pool(space: Space, timeout_s: float | None, *, threads: bool) -> LocalPool:
     with _lock:
         pool = _pools.get(key)
         if pool is None or pool.broken is not None:
-            if not _pools:
-                # Behind what the crew has registered, so that it runs before that.
-                atexit.register(_finish)
             own = reconnect(Space, space.url, space.objects == "pickle")
             pool = LocalPool(own, threads=threads, keeps_dead=True, room_timeout_s=timeout_s)
             _pools[key] = pool
@@ -126,6 +123,7 @@ def _mailbox(space: Space) -> Mailbox:
     return mailbox
 
 
+@atexit.register  # behind what the crew has registered, so that it runs before that
 def _finish() -> None:
     """At the end of the program: wait for what was begun."""
     for (pid, *_), pool in list(_pools.items()):

@@ -52,9 +52,7 @@ class SQLite(Backend):
         from pathlib import Path
 
         del private
-        for left in Path(MEMORY_FILES).glob(
-            f"{FOLDER}*"
-        ):  # by runs that were killed, and live ones
+        for left in Path(MEMORY_FILES).glob(f"{FOLDER}*"):  # of runs that live, or were killed
             owner = left.name.removeprefix(FOLDER).partition("-")[0]
             if not Path("/proc", owner).exists():
                 shutil.rmtree(left, ignore_errors=True)  # another run may be faster
