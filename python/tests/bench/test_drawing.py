@@ -6,6 +6,7 @@ import pytest
 
 from tupelo.bench.backends.registry import PEERS
 from tupelo.bench.experiments.settle import NOTE_OWN_WORK, Settle
+from tupelo.bench.experiments.workload import KINDS
 from tupelo.bench.harness.record import Run
 from tupelo.bench.report.drawing import COLOURS, MARKS, svg
 from tupelo.bench.report.figure import Figure, Point, Series
@@ -29,4 +30,4 @@ def test_a_short_logarithmic_axis_has_labels_up_to_what_is_highest(low_ms, high_
 def test_what_is_of_different_work_is_called_so_below_its_figure():
     figures = Settle().figures(Run([], "", 1, quick=False, machine={}, versions={}))
     noted = [figure.title for figure in figures if figure.note == NOTE_OWN_WORK]
-    assert noted == ["Null, overlapping delays: response time"]
+    assert noted == [f"{kind}, overlapping delays: response time" for kind in KINDS]

@@ -91,13 +91,17 @@ def test_no_share_of_aging_stands_beside_the_printed_one_without_the_papers_dela
 def test_a_figure_of_aged_spaces_begins_with_the_new_one():
     settle = next(e for e in EXPERIMENTS if e.name == "settle")
     run = aging_run([1.2], [90.0])
-    (figure,) = [f for f in settle.figures(run) if f.title == "8 clients, aged: response time"]
+    (figure,) = [
+        f for f in settle.figures(run) if f.title == "Null, 8 clients, aged: response time"
+    ]
     (series,) = figure.series
     assert [(point.x, point.mean) for point in series.points] == [
         (0, pytest.approx(1.015)),
         (3_000, 1.2),
     ]
-    (other,) = [f for f in settle.figures(run) if f.title == "14 clients, aged: response time"]
+    (other,) = [
+        f for f in settle.figures(run) if f.title == "Null, 14 clients, aged: response time"
+    ]
     assert other.series == ()
 
 

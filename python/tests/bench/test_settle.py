@@ -3,26 +3,34 @@
 import json
 import time
 from collections import Counter
+from itertools import product
 
+import numpy as np
 import pytest
 
+from tupelo.bench.backends.base import Backend, Schema
 from tupelo.bench.backends.javaspaces import JavaSpaces
 from tupelo.bench.backends.manager import Manager
 from tupelo.bench.backends.redis import Redis
+from tupelo.bench.backends.registry import PEERS
+from tupelo.bench.backends.space import SharedSpace
 from tupelo.bench.backends.sqlite import SQLite
 from tupelo.bench.experiments.settle import CLIENTS, CLIENTS_AGED, Settle, job
 from tupelo.bench.experiments.settle.aging import PRINTED_WORKLOAD, WORKLOADS, age
-from tupelo.bench.experiments.settle.clients import check, check_empty, client, once
+from tupelo.bench.experiments.settle.clients import check, check_whole, client, once
 from tupelo.bench.experiments.settle.knee import knee, knee_of
-from tupelo.bench.experiments.settle.load import LENGTHS, Length, Load, calibrate, rounds
+from tupelo.bench.experiments.settle.load import LENGTHS, Asked, Length, Load, calibrate, rounds
 from tupelo.bench.experiments.settle.plan import Part, Plan
 from tupelo.bench.experiments.workload import (
+    ENTRIES,
     KINDS,
+    Entry,
     Workload,
     fields_of,
     generated,
     recorded,
     seed_of,
+    template_of,
 )
 from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.profiler import Profiler
@@ -117,7 +125,7 @@ def test_the_report_says_what_a_knee_rests_on():
 def test_a_generated_workload_has_the_frequencies_that_were_asked_for():
     workload = generated(4_000, 1, {"read": 1, "take": 1, "write": 2}, {"Null": 3, "File": 1})
     operations = [operation for operation, _ in workload]
-    kinds = [kind for _, kind in workload]
+    kinds = [entry.tag for _, entry in workload]
     assert len(workload) == 4_000
     assert operations.count("write") == pytest.approx(2_000, rel=0.1)
     assert kinds.count("File") == pytest.approx(1_000, rel=0.1)
@@ -129,7 +137,8 @@ def test_the_papers_own_workload_only_writes():
 
 
 def test_what_is_left_counts_takes_that_found_something():
-    workload = Workload((("take", "Null"), ("write", "Null"), ("write", "File"), ("take", "File")))
+    null, file = ENTRIES["Null"], ENTRIES["File"]
+    workload = Workload((("take", null), ("write", null), ("write", file), ("take", file)))
     assert workload.left() == 1
 
 
@@ -140,21 +149,67 @@ def test_a_recorded_history_is_a_workload(tmp_path):
         {"verb": "put", "kinds": ["str", "array"]},
         {"verb": "take", "kinds": ["str", "bytes"]},
         {"verb": "count", "kinds": ["str"]},
-        {"verb": "read", "kinds": ["str", "str"]},
+        {"verb": "read", "kinds": ["str", "str", "null", "bool"]},
+        {"verb": "put", "kinds": ["int", "float"]},
+        {"verb": "put", "kinds": ["other"]},
     ]
     path.write_text("".join(json.dumps(event) + "\n" for event in events))
-    assert list(recorded(path)) == [
-        ("write", "Null"),
-        ("write", "Array"),
-        ("take", "File"),
-        ("read", "String"),
+    workload = recorded(path)
+    assert [(operation, entry.types) for operation, entry in workload] == [
+        ("write", ("int",)),
+        ("write", ("array",)),
+        ("take", ("bytes",)),
+        ("read", ("str", "null", "bool")),
+        ("write", ("int", "float")),
+        ("write", ()),
     ]
+    assert len({entry.tag for _, entry in workload}) == len(workload)
+    assert set(ENTRIES.values()) < set(workload.entries)
+
+
+TYPED = Entry("recorded all", ("null", "bool", "int", "float", "str", "bytes", "array"))
+
+
+def replay(bench, backend, workload):
+    """What a workload of such entries leaves, and the numbers in their arrays."""
+    bench.start.wait()
+    space = backend.open("settle")
+    workload.run(backend, space)
+    template = template_of(backend, TYPED)
+    left = list(iter(lambda: space.try_take(*template), None))
+    space.close()
+    return left, [backend.numbers(each[-1], "f8").tolist() for each in left]
+
+
+@pytest.mark.parametrize("peer_type", [peer for peer in PEERS if issubclass(peer, Backend)])
+def test_every_peer_ages_by_fields_of_all_types_that_a_record_has(peer_type):
+    if peer_type.missing():
+        pytest.skip(f"{peer_type.name}: {peer_type.missing()}")
+    workload = Workload((*[("write", TYPED)] * 5, ("read", TYPED), ("take", TYPED)))
+    schema = Schema(tuple(entry.shape for entry in workload.entries), outlive=True)
+    with started(peer_type) as peer:
+        if why := peer.lacks(schema):
+            pytest.skip(f"{peer_type.name}: {why}")
+        peer.create(schema, ("settle",), 1 << 20)
+        stage = Stage(peer, {}, placement("free"), 1, 0, quick=True, deadline=None)
+        (((values, numbers),), _) = stage.run((replay, (peer, workload)))
+        peer.drop()
+    assert len(values) == workload.left() == 4
+    seeds = [found[3] for found in values]
+    for seed, found, array in zip(seeds, values, numbers, strict=True):
+        assert found[:5] == (TYPED.tag, None, seed % 2 == 1, seed, float(seed))
+        assert [*map(type, found[2:5])] == [bool, int, float]
+        assert int(found[5]) == seed
+        assert int.from_bytes(found[6][:8], "little") == seed
+        assert array == [float(seed)] * 256
+    assert len(set(seeds)) == 4, "same types, different values"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_entry_tells_from_what_it_was_made(kind):
     expected = 0 if kind == "Null" else 17
-    assert seed_of(Manager(), kind, fields_of(Manager(), kind, 17)) == expected
+    entry = ENTRIES[kind]
+    assert seed_of(Manager(), entry, fields_of(Manager(), entry, 17)) == expected
 
 
 def test_clients_that_take_what_they_put_together_are_right():
@@ -176,7 +231,7 @@ def test_a_tuple_that_came_twice_or_never_is_a_wrong_result(taken, left):
 
 
 def test_in_an_aged_space_any_tuple_of_the_kind_may_be_taken():
-    workload = Workload((("write", "String"),))
+    workload = Workload((("write", ENTRIES["String"]),))
     plan = Plan("String", 1, quick=True, workload=workload)
     check(plan, 3, [Counter({0: 2, 1_000: 1})], left=1)
 
@@ -184,9 +239,9 @@ def test_in_an_aged_space_any_tuple_of_the_kind_may_be_taken():
 def test_an_aged_run_has_the_papers_objects_too_beside_which_the_workload_is_not_little():
     jobs = Settle().jobs(SQLite, Options())
     aged = [j for j in jobs if j.parameters["series"] == "paper aged"]
-    assert {(j.parameters["clients"], j.parameters["aged by"]) for j in aged} == {
-        (clients, operations) for clients in CLIENTS_AGED for operations in WORKLOADS
-    }
+    assert {
+        tuple(j.parameters[name] for name in ("entry", "clients", "aged by")) for j in aged
+    } == {*product(KINDS, CLIENTS_AGED, WORKLOADS)}
     stage = Stage(SQLite(), {}, placement("free"), 1, 0, quick=False, deadline=None)
     for each in aged:
         parts = each.once.keywords["plan"].parts(stage)
@@ -217,16 +272,18 @@ class Written(Pile):
 @pytest.mark.parametrize("warm_up", [0, 1])
 def test_a_space_is_aged_when_its_clients_are_warm_and_before_they_begin(warm_up):
     aged, used = Written(), Written()
-    age(Bench(1, Profiler(), aged), aged, Workload((("write", "Null"),)), warm_up > 0)
+    age(Bench(1, Profiler(), aged), aged, Workload((("write", ENTRIES["Null"]),)), warm_up > 0)
     client(Bench(0, Profiler(), used), used, Part("Null", 1, 1, 0.0, 0.0, warm_up, aged=True))
     warm = ["put", "take", "wait"] * warm_up
     assert used.verbs == ["wait", *warm, "wait", "put", "take"]
     assert aged.verbs == ["wait"] * (1 + warm_up) + ["put", "wait"]
 
 
-def test_an_aged_run_with_a_warm_up_takes_all_that_was_put_and_cleans_the_rest():
-    load = Load((2,), 1, objects=50, phase_s=0.001, together_s=0.001)
-    plan = Plan("Null", 2, quick=True, load=load, workload=Workload((("write", "File"),) * 3))
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_aged_run_with_a_warm_up_takes_all_that_was_put_and_cleans_the_rest(kind):
+    load = Load(kind, (2,), 1, objects=50, phase_s=0.001, together_s=0.001)
+    workload = Workload((("write", ENTRIES["File"]),) * 3)
+    plan = Plan(kind, 2, quick=True, load=load, workload=workload)
     with started(SQLite) as peer:
         peer.create(job("aged", plan).schema, ("settle",), 1 << 20)
         stage = Stage(peer, {}, placement("free"), 1, 0, quick=True, deadline=None)
@@ -240,12 +297,13 @@ def test_an_aged_run_with_a_warm_up_takes_all_that_was_put_and_cleans_the_rest()
 def test_the_amount_of_work_is_found_once_for_all_cells_of_a_peer():
     plans = [job.once.keywords["plan"] for job in Settle().jobs(SQLite, Options())]
     overlapping = [plan for plan in plans if plan.load is not None]
-    assert {plan.clients for plan in overlapping} == set(CLIENTS)
-    assert len({id(plan.load) for plan in overlapping}) == 1
+    assert {(plan.kind, plan.clients) for plan in overlapping} == set(product(KINDS, CLIENTS))
+    assert all(plan.load.kind == plan.kind for plan in overlapping)
+    assert len({id(plan.load) for plan in overlapping}) == len(KINDS)
     with started(SQLite) as peer:
         peer.create(Settle().jobs(SQLite, Options())[0].schema, ("settle",), 1 << 20)
         stage = Stage(peer, {}, placement("free"), 1, 0, quick=True, deadline=None)
-        load = Load((2,), 3, (Length(0.05, 0.05),))
+        load = Load("Null", (2,), 3, (Length(0.05, 0.05),))
         load.find(stage)
         found = (load.objects, load.phase_s)
         load.lengths = (Length(10.0, 10.0),)
@@ -258,13 +316,14 @@ def test_the_phase_of_a_client_alone_is_measured_and_as_long_as_was_wanted():
     with started(SQLite) as peer:
         peer.create(Settle().jobs(SQLite, Options())[0].schema, ("settle",), 1 << 20)
         stage = Stage(peer, {}, placement("free"), 1, 0, quick=True, deadline=None)
-        load, capped = (Load((2,), 3, (Length(0.1, 0.1),), most) for most in (500_000, 300))
+        load = Load("Null", (2,), 3, (Length(0.1, 0.1),))
+        capped = Load("Array", (2,), 3, (Length(0.1, 0.1),), quick=True)
         load.find(stage)
         capped.find(stage)
         peer.drop()
     assert load.objects > 200
     assert load.phase_s >= 0.1
-    assert capped.objects == 300
+    assert capped.objects == capped.objects_max == 600
     assert capped.phase_s < load.phase_s
 
 
@@ -286,7 +345,7 @@ class Cold(Pile):
 
 def test_what_compiles_as_it_runs_is_warm_before_its_phases_are_timed():
     bench = Bench(0, Profiler(), None)
-    objects, phase_s = calibrate(bench, Cold(), 0.001, 100_000, 1_000)
+    objects, phase_s = calibrate(bench, Cold(), Asked("Null", 0.001, 100_000, 1_000))
     assert objects > 200  # cold, the first 200 take longer than was wanted
     assert phase_s >= 0.001
 
@@ -301,7 +360,7 @@ def test_what_is_too_short_to_be_timed_is_done_in_several_rounds(phase_s, client
 
 
 def test_all_starts_and_pauses_are_as_of_one_round_in_proportion():
-    load = Load(CLIENTS, 3, objects=500, phase_s=0.1, together_s=1.0)
+    load = Load("Null", CLIENTS, 3, objects=500, phase_s=0.1, together_s=1.0)
     stage = Stage(SQLite(), {}, placement("free"), 1, 0, quick=False, deadline=None)
     for clients in CLIENTS:
         parts = Plan("Null", clients, quick=False, load=load).parts(stage)
@@ -313,7 +372,7 @@ def test_all_starts_and_pauses_are_as_of_one_round_in_proportion():
 
 
 def test_a_run_with_less_time_has_shorter_phases():
-    load = Load(CLIENTS, 5)
+    load = Load("Null", CLIENTS, 5)
     found = [load.affordable(left_s, 2, 0.1) for left_s in (float("inf"), 3_600, 600, 150, 20, 0)]
     assert found[0] == found[1] == Length(1.0, 1.0)
     assert found[-1] == LENGTHS[-1]
@@ -327,7 +386,7 @@ def test_a_run_with_less_time_has_shorter_phases():
 
 
 def test_clients_that_go_through_several_rounds_take_all_that_they_put():
-    load = Load((2,), 1, objects=50, phase_s=0.001, together_s=0.003)
+    load = Load("Null", (2,), 1, objects=50, phase_s=0.001, together_s=0.003)
     plan = Plan("Null", 2, quick=True, load=load)
     with started(SQLite) as peer:
         peer.create(job("overlapping", plan).schema, ("settle",), 1 << 20)
@@ -353,7 +412,7 @@ def test_what_warms_up_is_not_timed(warm_up):
 
 
 def test_each_client_warms_up_with_a_round_and_with_what_its_system_needs_to_compile():
-    load = Load(CLIENTS, 3, objects=1_000)
+    load = Load("Null", CLIENTS, 3, objects=1_000)
     assert load.warm_up(SQLite()) == 1_000
     assert load.warm_up(Redis()) == 100
     assert load.warm_up(JavaSpaces()) == JavaSpaces.warm_up // 2 > 1_000
@@ -366,7 +425,17 @@ def test_the_knee_is_looked_for_before_anything_else():
     assert {p["series"] for p in first} == {"overlapping"}
 
 
-def test_an_empty_entry_that_is_not_what_was_put_is_refused():
-    check_empty(("Null",), [("Null",), ["Null"]])
-    with pytest.raises(WrongResultError, match="'Nil'"):
-        check_empty(("Null",), [("Null",), ("Nil",)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_entry_that_is_not_what_was_put_is_refused(kind):
+    entry = ENTRIES[kind]
+    made = fields_of(SharedSpace(), entry, 17)
+    check_whole(SharedSpace(), entry, [made, list(made)])
+    damaged = {
+        "str": "1" * 99,
+        "bytes": b"12345678" * 511 + b"1234567!",
+        "array": np.arange(256.0),
+    }
+    wrong = [("Nil", *made[1:]), (*made, 1), *((kind, damaged[name]) for name in entry.types)]
+    for each in wrong:
+        with pytest.raises(WrongResultError, match="was taken, but never put"):
+            check_whole(SharedSpace(), entry, [made, each])

@@ -300,6 +300,22 @@ def test_throughput_with_most_clients_is_a_share_of_the_best(curve, measured, re
     assert verdict(run, "22 clients")[2:] == (measured, reached)
 
 
+def test_each_kind_of_entry_that_was_measured_has_its_own_share():
+    run = run_of(
+        *(
+            Measure(
+                "settle", "tupelo-shm", {"series": "overlapping", "entry": kind, "clients": q},
+                "throughput", "operations/s", [x],
+            )
+            for kind, last in (("Null", 90.0), ("File", 70.0))
+            for q, x in zip((2, 8, 14, 22), (60.0, 100.0, 95.0, last), strict=True)
+        )
+    )  # fmt: skip
+    assert verdict(run, "maximum, File")[2:] == ("70%", "**no**")
+    of_null = next(row for row in targets(run).rows if row[0].endswith("maximum"))
+    assert of_null[2:] == ("90%", "yes")
+
+
 def visited(tuples, order, means):
     parameters = {"case": "visits", "tuples": tuples, "search": order, "workers": 7}
     return Measure("cases", "tupelo-shm", parameters, "visited nodes", "", means)

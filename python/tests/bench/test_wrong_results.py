@@ -11,6 +11,7 @@ import pytest
 import tupelo as ts
 from tupelo.bench.backends.base import Schema
 from tupelo.bench.backends.space import PrivateSpace
+from tupelo.bench.experiments import native
 from tupelo.bench.experiments.cases import (
     matrix_blocks,
     matrix_rows,
@@ -18,6 +19,7 @@ from tupelo.bench.experiments.cases import (
     password,
     skeleton,
     sorting,
+    visits,
 )
 from tupelo.bench.experiments.mem import client as mem
 from tupelo.bench.experiments.mem.entries import ENTRIES, KEYED, EntryPlan, KeyPlan
@@ -215,3 +217,36 @@ def test_a_call_to_each_has_to_be_answered_by_each(monkeypatch):
     monkeypatch.setattr(many, "calls", lambda _: SimpleNamespace(client=lambda _: client))
     with pytest.raises(WrongResultError):
         many.tell_each(Bench(0, Profiler(), NOBODY_WAITS), None, CALL)
+
+
+@pytest.mark.parametrize("answer", [b"r" * 9, b"r" * 7 + b"x", b""])
+def test_who_calls_refuses_another_answer(answer, monkeypatch):
+    client = SimpleNamespace(call=lambda _: answer)
+    monkeypatch.setattr(calls, "calls", lambda _: SimpleNamespace(client=lambda _: client))
+    with pytest.raises(WrongResultError, match="the answer should be 8 bytes"):
+        calls.ask(Bench(0, Profiler(), NOBODY_WAITS), None, calls.Plan(8, 8, 1))
+
+
+@pytest.mark.parametrize("wrong", [lambda asked: asked[1:], lambda asked: [*asked[1:], b"0"]])
+def test_undirected_requests_have_to_be_answered_each_by_its_own(wrong, monkeypatch):
+    client = SimpleNamespace(call_many=wrong)
+    monkeypatch.setattr(many, "calls", lambda _: SimpleNamespace(client=lambda _: client))
+    with pytest.raises(WrongResultError):
+        many.hand_out(Bench(0, Profiler(), NOBODY_WAITS), None, CALL, 1)
+
+
+def test_a_native_program_has_to_make_all_calls_that_were_asked_for():
+    client = SimpleNamespace(exchange=lambda *_: [1], stop=lambda: None)
+    peer = SimpleNamespace(client=lambda _: client)
+    with pytest.raises(WrongResultError, match="2 calls were asked for, 1 were made"):
+        native.ask(Bench(0, Profiler(), NOBODY_WAITS), peer, calls.Plan(8, 8, 2))
+
+
+def test_a_search_that_finds_another_tuple_is_refused():
+    plan = visits.Plan("everywhere", "round robin", 1)
+    lie = ("take", "border", 1)
+    targets = [(visits.search, plan)]
+    found = outcome(lie, visits.SCHEMA, skeleton.names(visits.SPACES), targets)
+    assert isinstance(found, WrongResultError)
+    assert "searched for border 0" in str(found)
+    assert outcome(HONEST, visits.SCHEMA, skeleton.names(visits.SPACES), targets) is None

@@ -1,4 +1,4 @@
-"""Workloads that age a space: operations on four kinds of entry, generated or recorded."""
+"""Workloads that age a space: operations on entries, generated or as recorded."""
 
 from __future__ import annotations
 
@@ -6,19 +6,41 @@ import json
 import random
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from tupelo.bench.backends.base import Shape
 from tupelo.bench.harness.record import BadRecordError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from tupelo.bench.backends.base import Backend, Fields
 
 Operation = Literal["read", "take", "write"]
 
-KINDS = ("Null", "String", "Array", "File")
+
+class Entry(NamedTuple):
+    """The entries of one kind."""
+
+    tag: str
+    types: tuple[str, ...] = ()
+    """Of the fields behind the tag, as a record names them: the keys of `TYPES`."""
+
+    @property
+    def shape(self) -> Shape:
+        """Its shape. A client takes no more than it has put, so nobody ever waits."""
+        return Shape(self.tag, 1 + len(self.types), awaited=False)
+
+
+# The paper's: a file is its bytes.
+ENTRIES: Mapping[str, Entry] = {
+    "Null": Entry("Null"),
+    "String": Entry("String", ("str",)),
+    "Array": Entry("Array", ("array",)),
+    "File": Entry("File", ("bytes",)),
+}
+KINDS = tuple(ENTRIES)
 # The example of the paper.
 KIND_SHARES: Mapping[str, float] = {"Null": 0.45, "String": 0.15, "Array": 0.25, "File": 0.15}
 # The paper's own: nothing but writes.
@@ -33,32 +55,37 @@ FILE_BYTES = 4_096
 class Workload:
     """Operations, one after the other."""
 
-    operations: tuple[tuple[Operation, str], ...]
+    operations: tuple[tuple[Operation, Entry], ...]
 
     def __len__(self) -> int:
         return len(self.operations)
 
-    def __iter__(self) -> Iterator[tuple[Operation, str]]:
+    def __iter__(self) -> Iterator[tuple[Operation, Entry]]:
         return iter(self.operations)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Its kinds of entry, and the paper's, each once."""
+        return tuple(dict.fromkeys((*ENTRIES.values(), *(entry for _, entry in self.operations))))
 
     def run(self, backend: Backend, space: Any) -> None:
         """Do it; what finds nothing does nothing."""
-        for number, (operation, kind) in enumerate(self.operations):
+        for number, (operation, entry) in enumerate(self.operations):
             if operation == "write":
-                space.put(*fields_of(backend, kind, 1_000 + number))
+                space.put(*fields_of(backend, entry, 1_000 + number))
             elif operation == "take":
-                space.try_take(*template_of(backend, kind))
+                space.try_take(*template_of(backend, entry))
             else:
-                space.try_read(*template_of(backend, kind))
+                space.try_read(*template_of(backend, entry))
 
     def left(self) -> int:
         """How many tuples are there afterwards."""
-        there: Counter[str] = Counter()
-        for operation, kind in self.operations:
+        there: Counter[Entry] = Counter()
+        for operation, entry in self.operations:
             if operation == "write":
-                there[kind] += 1
-            elif operation == "take" and there[kind]:
-                there[kind] -= 1
+                there[entry] += 1
+            elif operation == "take" and there[entry]:
+                there[entry] -= 1
         return there.total()
 
 
@@ -74,7 +101,7 @@ def generated(
         tuple(
             zip(
                 choice.choices(list(operations), list(operations.values()), k=size),
-                choice.choices(list(kinds), list(kinds.values()), k=size),
+                choice.choices([ENTRIES[kind] for kind in kinds], list(kinds.values()), k=size),
                 strict=True,
             )
         )
@@ -82,20 +109,24 @@ def generated(
 
 
 def recorded(path: Path) -> Workload:
-    """The operations of a history that `tupelo record` wrote, with the nearest kind of entry.
+    """The operations of a history that `tupelo record` wrote.
+
+    Entries have the types of the recorded fields, other values, and all their fields formal in a
+    template. The tag says only which types they are. A field that has none of `TYPES` (a list, an
+    object, an entry) is a text.
 
     Raises:
         BadRecordError: it is none, or has no operation.
         OSError: it can not be read.
     """
     verbs: dict[str, Operation] = {"put": "write", "take": "take", "read": "read"}
-    found: list[tuple[Operation, str]] = []
+    found: list[tuple[Operation, Entry]] = []
     with path.open(encoding="utf-8") as lines:
         try:
             for event in map(json.loads, lines):
                 operation = verbs.get(event["verb"])
                 if operation is not None:
-                    found.append((operation, _kind(event["kinds"])))
+                    found.append((operation, _entry(event["kinds"])))
         except (ValueError, KeyError, TypeError, IndexError) as error:
             message = f"{path} is no history of `tupelo record`: {error!r}"
             raise BadRecordError(message) from error
@@ -105,45 +136,74 @@ def recorded(path: Path) -> Workload:
     return Workload(tuple(found))
 
 
-def _kind(kinds: list[str]) -> str:
-    """The kind of entry that is most like a tuple of these fields, the first being its tag."""
-    rest = kinds[1:]
-    for wanted, kind in (("array", "Array"), ("bytes", "File"), ("str", "String")):
-        if wanted in rest:
-            return kind
-    return "Null"
+def _entry(kinds: list[str]) -> Entry:
+    """The entries that have fields of these kinds; the first, if it is a text, is their tag."""
+    known = [kind if kind in TYPES else "str" for kind in kinds]
+    types = tuple(known[1:] if known[:1] == ["str"] else known)
+    return Entry(" ".join(("recorded", *types)), types)
 
 
-def fields_of(backend: Backend, kind: str, seed: int) -> Fields:
+def fields_of(backend: Backend, entry: Entry, seed: int) -> Fields:
     """An entry of that kind; another seed gives other values of the same types."""
-    if kind == "Null":
-        return (kind,)
-    if kind == "String":
-        return (kind, f"{seed:0{TEXT_LETTERS}}")
-    if kind == "File":
-        return (kind, seed.to_bytes(8, "little") * (FILE_BYTES // 8))
+    return (entry.tag, *(TYPES[name].value(backend, seed) for name in entry.types))
+
+
+def template_of(backend: Backend, entry: Entry) -> Fields:
+    """What matches every entry of that kind."""
+    return (entry.tag, *(TYPES[name].formal(backend) for name in entry.types))
+
+
+def seed_of(backend: Backend, entry: Entry, fields: Fields) -> int:
+    """The seed that an entry of the paper's was made from: the way back of `fields_of`."""
+    return TYPES[entry.types[0]].seed(backend, fields[1]) if entry.types else 0
+
+
+def is_whole(backend: Backend, entry: Entry, fields: Fields) -> bool:
+    """Whether `fields_of` could have made this entry of the paper's: with all of its bytes."""
+    try:
+        made = fields_of(backend, entry, seed_of(backend, entry, fields))
+    except (ValueError, TypeError, IndexError):
+        return False
+    return len(fields) == len(made) and all(map(_alike, fields, made))
+
+
+def _alike(one: Any, other: Any) -> bool:
+    # What numbers are in an array, their bytes say; two arrays have no one truth.
+    return one == other if isinstance(other, str) else bytes(one) == bytes(other)
+
+
+# --- the types of fields ---
+
+
+class Type(NamedTuple):
+    """What an entry has in a field of this type, and what a template."""
+
+    value: Callable[[Backend, int], Any]
+    """Of a seed."""
+    formal: Callable[[Backend], Any]
+    seed: Callable[[Backend, Any], int] = lambda _backend, value: int(value)
+
+
+def _array(backend: Backend, seed: int) -> Any:
     import numpy as np
 
-    return (kind, backend.array(np.full(ARRAY_ELEMENTS, float(seed))))
+    return backend.array(np.full(ARRAY_ELEMENTS, float(seed)))
 
 
-def template_of(backend: Backend, kind: str) -> Fields:
-    """What matches every entry of that kind."""
-    types: dict[str, tuple[type, ...]] = {
-        "Null": (),
-        "String": (str,),
-        "File": (bytes,),
-        "Array": (backend.array_kind(),),
-    }
-    return (kind, *types[kind])
-
-
-def seed_of(backend: Backend, kind: str, fields: Fields) -> int:
-    """The seed that an entry was made from: the way back of `fields_of`."""
-    if kind == "Null":
-        return 0
-    if kind == "String":
-        return int(fields[1])
-    if kind == "File":
-        return int.from_bytes(fields[1][:8], "little")
-    return int(backend.numbers(fields[1], "f8")[0])
+TYPES: Mapping[str, Type] = {
+    "null": Type(lambda _, seed: None, lambda _: type(None)),  # noqa: ARG005 - all are alike
+    "bool": Type(lambda _, seed: seed % 2 == 1, lambda _: bool),
+    "str": Type(lambda _, seed: f"{seed:0{TEXT_LETTERS}}", lambda _: str),
+    "int": Type(lambda _, seed: seed, lambda _: int),
+    "float": Type(lambda _, seed: float(seed), lambda _: float),
+    "bytes": Type(
+        lambda _, seed: seed.to_bytes(8, "little") * (FILE_BYTES // 8),
+        lambda _: bytes,
+        lambda _, value: int.from_bytes(value[:8], "little"),
+    ),
+    "array": Type(
+        _array,
+        lambda backend: backend.array_kind(),
+        lambda backend, value: int(backend.numbers(value, "f8")[0]),
+    ),
+}

@@ -20,6 +20,7 @@ class Bridge:
         self._bytes = jpype.JArray(jpype.JByte)
         self._text, self._whole = jpype.JClass("java.lang.String"), jpype.JClass("java.lang.Long")
         self._real = jpype.JClass("java.lang.Double")
+        self._truth = jpype.JClass("java.lang.Boolean")
 
     def entry(self, fields: Fields) -> Any:
         """A tuple or a template as an entry; types and `...` are null there."""
@@ -47,4 +48,6 @@ class Bridge:
             return str(value)
         if isinstance(value, self._whole):
             return int(value)
+        if isinstance(value, self._truth):
+            return bool(value)
         return float(value) if isinstance(value, self._real) else bytes(value)

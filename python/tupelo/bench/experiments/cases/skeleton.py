@@ -48,7 +48,7 @@ BEGIN, END = "begin", "end"
 WARM = Shape("warm", 2)
 """What is put and taken before the clock runs; without a key, since not all peers have any."""
 WARM_UP = 100  # operations, where time is short
-EACH_MAX = 200  # searches of a worker that are recorded one by one
+EACH_MAX = 100  # searches of a worker that are recorded one by one
 
 
 def names(workers: int) -> tuple[str, ...]:

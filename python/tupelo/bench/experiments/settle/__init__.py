@@ -14,10 +14,10 @@ recorded (`tupelo record`). Afterwards it is cleaned. Both are timed. Each serie
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.backends.base import Schema, Shape
+from tupelo.bench.backends.base import Schema
 from tupelo.bench.experiments.base import Experiment
 from tupelo.bench.experiments.settle import aging, knee
 from tupelo.bench.experiments.settle.clients import once
@@ -49,11 +49,10 @@ if TYPE_CHECKING:
 CLIENTS = (2, 8, 14, 22)
 CLIENTS_BETWEEN = 14  # tell least about the knee
 CLIENTS_AGED = (8, 14)
+KINDS_QUICK = ("Null", "Array")
 AGED_RANK = 1  # of those aged cells that are compared with what a new space does, in turns with it
 TUPLE_BYTES = 4_500  # of the largest kind
 NULL_BYTES = 50  # beside what a system needs for any tuple
-# A client takes no more than it has put, so nobody ever waits.
-SHAPES = tuple(Shape(kind, 1 if kind == "Null" else 2, awaited=False) for kind in KINDS)
 NOTE_OWN_WORK = (
     "Each system's phases hold as much work as fills them, so these times are of different work:"
     " compare the throughput."
@@ -81,18 +80,19 @@ class Settle(Experiment):
         quick = options.quick
         counts = (2, 3) if quick else CLIENTS
         make = quick_load if quick else Load
-        load = make(counts, options.repeats_least)
-        plans = [
-            (PAPER, Plan(kind, clients, quick))
-            for kind in (("Null", "Array") if quick else KINDS)
-            for clients in counts
-        ]
-        plans += [(OVERLAPPING, Plan("Null", clients, quick, load)) for clients in counts]
+        kinds = KINDS_QUICK if quick else KINDS
+        loads = {kind: make(kind, counts, options.repeats_least) for kind in kinds}
+        plans = [(PAPER, Plan(kind, clients, quick)) for kind, clients in product(kinds, counts)]
         plans += [
-            (series, Plan("Null", clients, quick, work, workload))
-            for workload in aging.workloads(options)
-            for clients in ((2,) if quick else CLIENTS_AGED)
-            for series, work in ((PAPER_AGED, None), (AGED, load))
+            (OVERLAPPING, Plan(kind, clients, quick, loads[kind]))
+            for kind, clients in product(kinds, counts)
+        ]
+        plans += [
+            (series, Plan(kind, clients, quick, load, workload))
+            for kind, workload, clients in product(
+                kinds, aging.workloads(options), (2,) if quick else CLIENTS_AGED
+            )
+            for series, load in ((PAPER_AGED, None), (AGED, loads[kind]))
         ]
         return [job(series, plan) for series, plan in plans]
 
@@ -102,21 +102,16 @@ class Settle(Experiment):
         return [*chain.from_iterable(knees), *aging.added_by_aging(run)]
 
     def figures(self, run: Run) -> list[Figure]:
-        found = []
-        for series, kinds in (("paper", KINDS), ("overlapping", ("Null",))):
-            for kind in kinds:
-                for metric in (THROUGHPUT, RESPONSE):
-                    fixed = {"series": series, "entry": kind}
-                    title = f"{kind}, {series} delays: {metric}"
-                    own = series == "overlapping" and metric == RESPONSE
-                    found.append(
-                        lines(run, self.name, metric, "clients", fixed=fixed, title=title,
-                              note=NOTE_OWN_WORK if own else "")
-                    )  # fmt: skip
-        for clients in (2,) if run.quick else CLIENTS_AGED:
+        found = [
+            _by_clients(run, series, kind, metric)
+            for series, kind, metric in product((PAPER, OVERLAPPING), KINDS, (THROUGHPUT, RESPONSE))
+        ]
+        for kind, clients in product(KINDS, (2,) if run.quick else CLIENTS_AGED):
+            # Of the other kinds what the paper prints: the response time, with its delays.
+            all_of = (*aging.COMPARED, (SHARE, PAPER_AGED))
             found += [
-                _aged(run, series, clients, metric)
-                for metric, series in (*aging.COMPARED, (SHARE, PAPER_AGED))
+                _aged(run, series, kind, clients, metric)
+                for metric, series in (all_of if kind == "Null" else all_of[:1])
             ]
         return found
 
@@ -128,13 +123,22 @@ class Settle(Experiment):
         return list(dict.fromkeys(measure.backend for measure in run.of(self.name)))
 
 
-def _aged(run: Run, series: str, clients: int, metric: str) -> Figure:
+def _by_clients(run: Run, series: str, kind: str, metric: str) -> Figure:
+    """What more and more clients find in a new space."""
+    own = series == OVERLAPPING and metric == RESPONSE
+    return lines(
+        run, Settle.name, metric, "clients", fixed={"series": series, "entry": kind},
+        title=f"{kind}, {series} delays: {metric}", note=NOTE_OWN_WORK if own else "",
+    )  # fmt: skip
+
+
+def _aged(run: Run, series: str, kind: str, clients: int, metric: str) -> Figure:
     """What so many clients find in aged spaces of a series."""
     delays = ", paper delays" if series == PAPER_AGED else ""
-    fixed = {"series": series, "clients": clients}
-    title = f"{clients} clients, aged{delays}: {metric}"
+    fixed = {"series": series, "entry": kind, "clients": clients}
+    title = f"{kind}, {clients} clients, aged{delays}: {metric}"
     note = "" if metric == SHARE else aging.NOTE_FRESH
-    fresh = aging.not_aged(run, metric, series, clients)
+    fresh = aging.not_aged(run, metric, fixed)
     return lines(run, Settle.name, metric, "aged by", fixed=fixed, title=title,
                  log_y=metric != SHARE, note=note, also=fresh)  # fmt: skip
 
@@ -145,15 +149,16 @@ def job(series: str, plan: Plan) -> Job:
     if plan.workload is not None:
         parameters["aged by"] = len(plan.workload)
     overlaps = plan.load is not None
+    tuple_bytes = NULL_BYTES if overlaps and plan.kind == "Null" else TUPLE_BYTES
     rank = _rank(series, plan)
     with_aged = "aged, or not" if series in (PAPER, PAPER_AGED) else "one after the other"
     return Job(
         parameters,
         partial(once, plan=plan),
         family=f"{series} {plan.kind}",
-        schema=Schema(SHAPES, outlive=plan.workload is not None),
+        schema=Schema(tuple(e.shape for e in plan.entries), outlive=plan.workload is not None),
         spaces=(SPACE,),
-        size_bytes=plan.objects_max * plan.clients * (NULL_BYTES if overlaps else TUPLE_BYTES)
+        size_bytes=plan.objects_max * plan.clients * tuple_bytes
         + len(plan.workload or ()) * TUPLE_BYTES,
         weight=1 + plan.clients * (1.5 if overlaps else 0.3),
         rank=rank,
@@ -163,12 +168,12 @@ def job(series: str, plan: Plan) -> Job:
 
 def _rank(series: str, plan: Plan) -> int:
     """The knee first, then what aging costs, as the paper prints it, then all the rest."""
+    if plan.kind != "Null":
+        return 3 if series == PAPER else 4
     if series == OVERLAPPING:
         return 1 if plan.clients == CLIENTS_BETWEEN else 0
     few = plan.clients in (CLIENTS[0], CLIENTS_AGED[0])
     if series in (AGED, PAPER_AGED):
         near = len(plan.workload or ()) in (aging.PRINTED_WORKLOAD, aging.QUICK_WORKLOAD)
         return AGED_RANK if near and few else 3
-    if plan.kind != "Null":
-        return 3
     return AGED_RANK if plan.clients == CLIENTS_AGED[0] else 2

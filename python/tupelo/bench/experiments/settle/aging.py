@@ -27,7 +27,6 @@ from tupelo.bench.experiments.settle.metrics import (
 )
 from tupelo.bench.experiments.workload import (
     KIND_SHARES,
-    KINDS,
     OPERATION_SHARES,
     Workload,
     fields_of,
@@ -40,9 +39,11 @@ from tupelo.bench.report.tables import sign
 from tupelo.bench.report.units import whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
     from tupelo.bench.backends.base import Backend, Fields
+    from tupelo.bench.experiments.workload import Entry
     from tupelo.bench.harness.record import Run
     from tupelo.bench.harness.runner import Options
     from tupelo.bench.harness.workers import Bench
@@ -69,7 +70,7 @@ def age(bench: Bench, backend: Backend, workload: Workload, warm_up: bool) -> fl
     and take afterwards would leave nothing old for those phases that count.
     """
     space = backend.open(SPACE)
-    _meet(backend)
+    _meet(backend, workload.entries)
     bench.start.wait()
     if warm_up:
         bench.start.wait()
@@ -81,11 +82,11 @@ def age(bench: Bench, backend: Backend, workload: Workload, warm_up: bool) -> fl
     return aged_s
 
 
-def clean(bench: Bench, backend: Backend) -> tuple[float, int]:
-    """Take everything; how long it took, and how much there was."""
+def clean(bench: Bench, backend: Backend, entries: Sequence[Entry]) -> tuple[float, int]:
+    """Take everything of these kinds; how long it took, and how much there was."""
     del bench
     space = backend.open(SPACE)
-    templates = _meet(backend)
+    templates = _meet(backend, entries)
     begin = time.perf_counter()
     taken = 0
     for template in templates:
@@ -96,11 +97,11 @@ def clean(bench: Bench, backend: Backend) -> tuple[float, int]:
     return cleaned_s, taken
 
 
-def _meet(backend: Backend) -> list[Fields]:
+def _meet(backend: Backend, entries: Sequence[Entry]) -> list[Fields]:
     """The template of each kind; an entry of each was made, so that no import is timed."""
-    for kind in KINDS:
-        fields_of(backend, kind, 0)
-    return [template_of(backend, kind) for kind in KINDS]
+    for entry in entries:
+        fields_of(backend, entry, 0)
+    return [template_of(backend, entry) for entry in entries]
 
 
 # --- what follows ---
@@ -112,12 +113,15 @@ COMPARED = ((RESPONSE, PAPER_AGED), (RESPONSE, AGED), (THROUGHPUT, AGED))
 """What aging can change: where all wait for the delays, it can not change the throughput."""
 
 
-def against_fresh(run: Run, metric: str, series: str) -> Iterator[tuple[Measure, Measure]]:
-    """A metric of the same clients in a new space, and in each aged one of a series."""
-    for aged in run.find("settle", metric, series=series):
+def against_fresh(
+    run: Run, metric: str, series: str, **cells: Any
+) -> Iterator[tuple[Measure, Measure]]:
+    """A metric of the same clients in a new space, and in each of these aged ones of a series."""
+    for aged in run.find("settle", metric, series=series, **cells):
         fresh = run.find_one(
             "settle", metric, aged.backend,
-            series=NEW_SPACES[series], entry="Null", clients=aged.parameters["clients"],
+            series=NEW_SPACES[series], entry=aged.parameters["entry"],
+            clients=aged.parameters["clients"],
         )  # fmt: skip
         if fresh is not None:
             yield fresh, aged
@@ -143,12 +147,11 @@ def added_by_aging(run: Run) -> Iterator[Measure]:
             yield Measure("settle", aged.backend, aged.parameters, name, "", value, derived=True)
 
 
-def not_aged(run: Run, metric: str, series: str, clients: int) -> list[Measure]:
-    """The new spaces that the aged ones are compared with, as aged by no operation."""
+def not_aged(run: Run, metric: str, cells: Mapping[str, Any]) -> list[Measure]:
+    """The new spaces that these aged ones are compared with, as aged by no operation."""
     found = {
         fresh.backend: replace(fresh, parameters={**fresh.parameters, "aged by": 0})
-        for fresh, aged in against_fresh(run, metric, series)
-        if aged.parameters["clients"] == clients
+        for fresh, aged in against_fresh(run, metric, **cells)
     }
     return list(found.values())
 
@@ -198,7 +201,11 @@ def _row(run: Run, backend: str) -> tuple[str, ...]:
     """The workload of the paper's figure, or the nearest that was measured."""
     pairs = [
         min(
-            (pair for pair in against_fresh(run, *compared) if pair[1].backend == backend),
+            (
+                pair
+                for pair in against_fresh(run, *compared, entry="Null")
+                if pair[1].backend == backend
+            ),
             key=_from_printed,
             default=None,
         )

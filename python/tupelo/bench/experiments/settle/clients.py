@@ -18,7 +18,7 @@ from tupelo.bench.experiments.settle.metrics import (
 )
 from tupelo.bench.experiments.settle.phases import fetch, write
 from tupelo.bench.experiments.settle.plan import OBJECTS
-from tupelo.bench.experiments.workload import fields_of, seed_of, template_of
+from tupelo.bench.experiments.workload import ENTRIES, fields_of, is_whole, seed_of, template_of
 from tupelo.bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
     from tupelo.bench.backends.base import Backend, Fields
     from tupelo.bench.experiments.settle.plan import Part, Plan
+    from tupelo.bench.experiments.workload import Entry
     from tupelo.bench.harness.profiler import Profiler
     from tupelo.bench.harness.runner import Stage
     from tupelo.bench.harness.workers import Bench
 
-LOOKED_AT = 10_000  # empty entries that are checked of those that a client took: the last ones
+LOOKED_AT = 1_000  # entries that are checked of those that a client took: the last ones
 
 
 def once(stage: Stage, plan: Plan) -> None:
@@ -41,7 +42,7 @@ def once(stage: Stage, plan: Plan) -> None:
     parts = plan.parts(stage)
     rounds, objects = parts[0].rounds, parts[0].objects
     age_s, outcomes, profilers = run_clients(stage, plan, parts)
-    ((clean_s, left),), _ = stage.run((clean, (stage.peer,)))
+    ((clean_s, left),), _ = stage.run((clean, (stage.peer, plan.entries)))
     check(plan, objects * rounds, [taken for *_, taken in outcomes], left)
     run_s = max(end for _, end, _ in outcomes) - min(begin for begin, *_ in outcomes)
     stage.note(THROUGHPUT, "operations/s", [2 * objects * rounds * plan.clients / run_s])
@@ -88,39 +89,34 @@ def check(plan: Plan, objects: int, taken: Sequence[Counter[int]], left: int) ->
         message = f"{expected} tuples should be left for cleaning, there are {left}"
         raise WrongResultError(message)
     together = sum(taken, Counter())
-    marks = Counter({mark_of(plan.kind, number): 0 for number in range(plan.clients)})
+    marks: Counter[int] = Counter()
     for number in range(plan.clients):
-        marks[mark_of(plan.kind, number)] += objects
+        marks[0 if plan.unmarked else number] += objects
     if together.total() != marks.total() or (plan.workload is None and together != marks):
         message = f"{marks.total()} entries were put, by client {marks}, but {together} were taken"
         raise WrongResultError(message)
 
 
-def check_empty(fields: Fields, taken: Iterable[Fields]) -> None:
-    """See that entries that are all alike are as they were put."""
-    wrong = next((each for each in taken if tuple(each) != tuple(fields)), None)
+def check_whole(backend: Backend, entry: Entry, taken: Iterable[Fields]) -> None:
+    """See that entries are such as were put: the same in all of their bytes."""
+    wrong = next((each for each in taken if not is_whole(backend, entry, each)), None)
     if wrong is not None:
-        message = f"{fields!r} was put, but {wrong!r:.300} was taken"
+        message = f"{wrong!r:.300} was taken, but never put"
         raise WrongResultError(message)
 
 
-def mark_of(kind: str, number: int) -> int:
-    """What tells the entries of a client from those of another; an entry that is empty has none."""
-    return 0 if kind == "Null" else number
-
-
 Outcome = tuple[float, float, "Counter[int]"]
-"""When a client began and ended, and how many entries of each other client it has taken."""
+"""When a client began and ended, and how many entries of each client it has taken: all as of the
+first where nothing tells them apart, or only the last ones were looked at (`Plan.unmarked`)."""
 
 
 def client(bench: Bench, backend: Backend, part: Part) -> Outcome:
     """Write, pause, take; as often as there are rounds."""
     space = backend.open(SPACE)
-    kind, objects = part.kind, part.objects
-    fields = fields_of(backend, kind, bench.number)
-    template = template_of(backend, kind)
-    # An entry that is empty has nothing to tell it from another: half a million need not be kept.
-    taken: deque[Fields] = deque(maxlen=LOOKED_AT if kind == "Null" else None)
+    entry, objects = ENTRIES[part.kind], part.objects
+    fields = fields_of(backend, entry, bench.number)
+    template = template_of(backend, entry)
+    taken: deque[Fields] = deque(maxlen=LOOKED_AT if part.sampled else None)
     bench.start.wait()
     if part.warm_up:
         write(space, fields, part.warm_up)
@@ -138,7 +134,7 @@ def client(bench: Bench, backend: Backend, part: Part) -> Outcome:
             fetch(space, template, objects, taken.extend)
     end = time.perf_counter()
     space.close()
-    if kind == "Null":
-        check_empty(fields, taken)
-        return begin, end, Counter({mark_of(kind, 0): objects * part.rounds})
-    return begin, end, Counter(seed_of(backend, kind, each) for each in taken)
+    check_whole(backend, entry, taken)
+    if part.sampled:
+        return begin, end, Counter({0: objects * part.rounds})
+    return begin, end, Counter(seed_of(backend, entry, each) for each in taken)

@@ -18,9 +18,11 @@ from tupelo.bench.experiments.settle.metrics import (
     KNEE_BEFORE,
     KNEE_POINTS,
     LASTED,
+    OVERLAPPING,
     RESPONSE,
     THROUGHPUT,
 )
+from tupelo.bench.experiments.workload import KINDS
 from tupelo.bench.harness.record import Measure
 from tupelo.bench.report.printed import Printed
 from tupelo.bench.report.units import digits, quantity, whole
@@ -79,9 +81,9 @@ def knee(points: Points) -> float | None:
     return None
 
 
-def points_of(run: Run, backend: str) -> Points:
-    """The curve of a backend: its overlapping series."""
-    fixed = {"series": "overlapping", "entry": "Null"}
+def points_of(run: Run, backend: str, kind: str = "Null") -> Points:
+    """The curve of a backend: its overlapping series of a kind of entry."""
+    fixed = {"series": OVERLAPPING, "entry": kind}
     found: dict[float, list[float]] = {}
     for metric in (THROUGHPUT, RESPONSE):
         for measure in run.find("settle", metric, **fixed):
@@ -95,18 +97,19 @@ def points_of(run: Run, backend: str) -> Points:
 
 def derived(run: Run, backend: str) -> Iterator[Measure]:
     """A knee as measures: so whoever reads the record sees what it rests on, too."""
-    points = points_of(run, backend)
-    if not points:
-        return
-    found = knee_of(points)
-    parameters = {"series": "overlapping", "entry": "Null"}
-    for metric, unit, value in (
-        (KNEE, "clients", found.clients),
-        (KNEE_POINTS, "", found.points),
-        (KNEE_BEFORE, "clients", found.clients_without_last),
-    ):
-        if value is not None:
-            yield Measure("settle", backend, parameters, metric, unit, [value], derived=True)
+    for kind in KINDS:
+        points = points_of(run, backend, kind)
+        if not points:
+            continue
+        found = knee_of(points)
+        parameters = {"series": OVERLAPPING, "entry": kind}
+        for metric, unit, value in (
+            (KNEE, "clients", found.clients),
+            (KNEE_POINTS, "", found.points),
+            (KNEE_BEFORE, "clients", found.clients_without_last),
+        ):
+            if value is not None:
+                yield Measure("settle", backend, parameters, metric, unit, [value], derived=True)
 
 
 def table(run: Run, backends: Sequence[str]) -> Printed:
@@ -116,20 +119,22 @@ def table(run: Run, backends: Sequence[str]) -> Printed:
         "throughput with most clients, of the best",
         *(ALONE, "objects of a client", f"{LASTED}, of all cells"),
     )
-    curves = [(backend, points_of(run, backend)) for backend in backends]
-    rows = tuple(_row(run, backend, points) for backend, points in curves if points)
+    curves = [
+        (backend, kind, points_of(run, backend, kind)) for kind in KINDS for backend in backends
+    ]
+    rows = tuple(_row(run, *curve) for curve in curves if curve[-1])
     return Printed(KNEE, "Where throughput no longer rises", heads, rows, 1)
 
 
-def _row(run: Run, backend: str, points: Points) -> tuple[str, ...]:
+def _row(run: Run, backend: str, kind: str, points: Points) -> tuple[str, ...]:
     best = max(throughput for _, throughput, _ in points)
     found, most = knee_of(points), points[-1][0]
-    fixed = {"series": "overlapping"}
+    fixed = {"series": OVERLAPPING, "entry": kind}
     phase = run.find_one("settle", ALONE, backend, **fixed)
     objects = run.find_one("settle", "objects", backend, **fixed)
     lasted = [m.summary.least for m in run.find("settle", LASTED, **fixed) if m.backend == backend]
     return (
-        backend,
+        backend if kind == "Null" else f"{backend}, {kind}",
         "8 to 14 (JavaSpaces)",
         f"none within {most:.0f}" if found.clients is None else f"{found.clients:.0f}",
         "; ".join(found.doubts) or f"{found.points} points",

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from tupelo.bench.experiments.settle.metrics import SPACE
 from tupelo.bench.experiments.settle.phases import fetch, write
-from tupelo.bench.experiments.workload import fields_of, template_of
+from tupelo.bench.experiments.workload import ENTRIES, fields_of, template_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,14 +28,16 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.runner import Stage
     from tupelo.bench.harness.workers import Bench
 
-KIND = "Null"
 QUICK_PHASE_S = 0.02
+QUICK_PART = 25  # of the objects of a full run
 WARM_SHARE = 0.1  # of a round, before those that count, where a server has the tuples
 KNEE_SHARE = 0.5  # of the time of a peer: no cell gets more than half of the rest, not the largest
 STRETCH = 1.2  # starts, pauses, and new processes
 OBJECTS_FIRST = 200  # of the calibration, which goes on to more
 GROWTH_MAX = 8.0  # from one size to the next: the first sizes tell little
-OBJECTS_MAX = 500_000  # of a client, so that those of all fit into the memory of a small machine
+# Of a client, so that those of all fit into the memory of a small machine: of empty entries, and of
+# those that have something in them.
+OBJECTS_MAX, OBJECTS_LARGE_MAX = 500_000, 15_000
 
 
 @dataclass(frozen=True)
@@ -60,20 +62,28 @@ LENGTHS = (
 
 @dataclass
 class Load:
-    """The work of the clients of one peer in the overlapping series: found once."""
+    """The work of the clients of one peer in the overlapping series of a kind: found once."""
 
+    kind: str
+    """Of the entries."""
     counts: Sequence[int]
     """Of the clients of the cells that have to fit into the time."""
     repeats: int
     """That these need."""
     lengths: Sequence[Length] = LENGTHS
-    objects_max: int = OBJECTS_MAX
+    quick: bool = False
     objects: int = 0
     """Of a client in a round."""
     phase_s: float = 0.0
     """The shorter phase of a client alone, as measured."""
     together_s: float = 0.0
     """Of the phases of a kind of each client, all rounds."""
+
+    @property
+    def objects_max(self) -> int:
+        """The most that a client may put in a round."""
+        objects_max = OBJECTS_MAX if self.kind == "Null" else OBJECTS_LARGE_MAX
+        return objects_max // QUICK_PART if self.quick else objects_max
 
     def find(self, stage: Stage) -> None:
         """Run a client alone, if that was not done yet."""
@@ -83,8 +93,8 @@ class Load:
         wanted = self.affordable(left_s, len(stage.placement.client), warm_share(stage.peer))
         # A virtual machine that has not compiled yet seems slow, and would get too little to do.
         warm_up = OBJECTS_FIRST if stage.quick else max(OBJECTS_FIRST, stage.peer.warm_up)
-        arguments = (stage.peer, wanted.phase_s, self.objects_max, warm_up)
-        ((found,), _) = stage.run((calibrate, arguments))
+        asked = Asked(self.kind, wanted.phase_s, self.objects_max, warm_up)
+        ((found,), _) = stage.run((calibrate, (stage.peer, asked)))
         self.objects, self.phase_s = found
         self.together_s = wanted.together_s
 
@@ -123,26 +133,36 @@ def rounds(length: Length, clients: int, processors: int) -> int:
     return max(1, round(length.together_s / (length.phase_s * longer)))
 
 
-def quick_load(counts: Sequence[int], repeats: int) -> Load:
+def quick_load(kind: str, counts: Sequence[int], repeats: int) -> Load:
     """The work of a quick run: a round of short phases."""
-    return Load(counts, repeats, (Length(QUICK_PHASE_S, QUICK_PHASE_S),), OBJECTS_MAX // 25)
+    return Load(kind, counts, repeats, (Length(QUICK_PHASE_S, QUICK_PHASE_S),), quick=True)
 
 
-def calibrate(
-    bench: Bench, backend: Backend, wanted_s: float, objects_max: int, warm_up: int
-) -> tuple[int, float]:
+@dataclass(frozen=True)
+class Asked:
+    """What is to be found out by a client alone."""
+
+    kind: str
+    """Of the entries."""
+    phase_s: float
+    """How long its shorter phase is to take, at least."""
+    objects_max: int
+    warm_up: int
+    """Operations that come first, at least, and are not timed."""
+
+
+def calibrate(bench: Bench, backend: Backend, asked: Asked) -> tuple[int, float]:
     """Write and take more and more objects, until the shorter phase takes long enough.
-
-    Before that comes a `warm_up` of so many operations at least, which are not timed.
 
     Returns:
         How many objects that were, and how long the shorter phase took, in seconds.
     """
     del bench
     space = backend.open(SPACE)
-    fields, template = fields_of(backend, KIND, 0), template_of(backend, KIND)
-    objects = min(OBJECTS_FIRST, objects_max)
-    for _ in range(0, warm_up, 2 * objects):
+    entry = ENTRIES[asked.kind]
+    fields, template = fields_of(backend, entry, 0), template_of(backend, entry)
+    objects = min(OBJECTS_FIRST, asked.objects_max)
+    for _ in range(0, asked.warm_up, 2 * objects):
         write(space, fields, objects)
         fetch(space, template, objects)
     while True:
@@ -151,8 +171,9 @@ def calibrate(
             begin = time.perf_counter()
             phase(space, argument, objects)
             phase_s = min(phase_s, time.perf_counter() - begin)
-        if phase_s >= wanted_s or objects == objects_max:
+        if phase_s >= asked.phase_s or objects == asked.objects_max:
             break
-        objects = min(objects_max, int(objects * min(GROWTH_MAX, 1.1 * wanted_s / phase_s)) + 1)
+        growth = min(GROWTH_MAX, 1.1 * asked.phase_s / phase_s)
+        objects = min(asked.objects_max, int(objects * growth) + 1)
     space.close()
     return objects, phase_s

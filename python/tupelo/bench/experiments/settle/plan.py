@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tupelo.bench.experiments.workload import ENTRIES
+
 if TYPE_CHECKING:
     from tupelo.bench.experiments.settle.load import Load
-    from tupelo.bench.experiments.workload import Workload
+    from tupelo.bench.experiments.workload import Entry, Workload
     from tupelo.bench.harness.runner import Stage
 
 DELAY_MIN_S, DELAY_SPREAD_S = 0.200, 0.050
@@ -24,6 +26,16 @@ class Plan:
     load: Load | None = None
     """Of the overlapping series; None for the paper's delays."""
     workload: Workload | None = None
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All kinds of entry that there may be in the space."""
+        return tuple(ENTRIES.values()) if self.workload is None else self.workload.entries
+
+    @property
+    def unmarked(self) -> bool:
+        """Whether nobody can tell, or looks, from which client an entry is."""
+        return self.kind == "Null" or self.load is not None
 
     @property
     def objects_max(self) -> int:
@@ -45,6 +57,7 @@ class Plan:
                     delay_s,
                     self.load.warm_up(stage.peer),
                     self.workload is not None,
+                    sampled=True,
                 )
                 for number in range(self.clients)
             ]
@@ -83,3 +96,5 @@ class Part:
     """How many objects it puts and takes first, at once with all the others; they do not count."""
     aged: bool = False
     """Whether the space is aged when all are warm, while they wait."""
+    sampled: bool = False
+    """Whether it takes too many to keep them all: then the last ones are looked at."""

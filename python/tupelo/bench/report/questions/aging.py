@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.experiments.settle import Settle
 from tupelo.bench.experiments.settle.aging import COMPARED, against_fresh, told_added
 from tupelo.bench.experiments.settle.metrics import AGING, PAPER_AGED
+from tupelo.bench.experiments.workload import KINDS
 from tupelo.bench.report.questions.grids import grid
 from tupelo.bench.report.questions.question import Key, Question, printed_in
 from tupelo.bench.report.units import whole
@@ -34,26 +36,31 @@ def aging(run: Run, experiments: Sequence[Experiment]) -> Question:
         " few. To age and to clean is set against a run with the paper's delays.",
         (
             *printed_in(run, experiments, AGED),
-            *(_by_workload(run, *compared) for compared in _measured(run)),
+            *(_by_workload(run, kind, *compared) for kind, compared in _measured(run)),
         ),
         (AGED,),
     )
 
 
-def _measured(run: Run) -> Iterator[tuple[str, str]]:
+def _measured(run: Run) -> Iterator[tuple[str, tuple[str, str]]]:
     """Of what is compared, what is in the record: older ones have overlapping clients only."""
-    return (compared for compared in COMPARED if any(against_fresh(run, *compared)))
+    return (
+        (kind, compared)
+        for kind, compared in product(KINDS, COMPARED)
+        if any(against_fresh(run, *compared, entry=kind))
+    )
 
 
-def _by_workload(run: Run, metric: str, series: str) -> Table:
-    pairs = {id(aged): (fresh, aged) for fresh, aged in against_fresh(run, metric, series)}
+def _by_workload(run: Run, kind: str, metric: str, series: str) -> Table:
+    found = against_fresh(run, metric, series, entry=kind)
+    pairs = {id(aged): (fresh, aged) for fresh, aged in found}
     clients = "clients with the paper's delays" if series == PAPER_AGED else "overlapping clients"
 
     def cell(row: dict[Any, Measure], at: Any) -> str:
         return told_added(*pairs[id(row[at])]) if at in row else "-"
 
     return grid(
-        f"added to the {metric} of {clients}",
+        f"added to the {metric} of {clients}" + ("" if kind == "Null" else f", {kind}"),
         [aged for _, aged in pairs.values()],
         lambda measure: (measure.parameters["clients"], measure.parameters["aged by"]),
         lambda at: f"{at[0]} clients, {whole(at[1])} operations",

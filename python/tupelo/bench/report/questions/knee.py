@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tupelo.bench.experiments.settle import Settle
-from tupelo.bench.experiments.settle.metrics import KNEE
+from tupelo.bench.experiments.settle.metrics import KNEE, OVERLAPPING, THROUGHPUT
+from tupelo.bench.experiments.workload import KINDS
 from tupelo.bench.report.questions.grids import grid
 from tupelo.bench.report.questions.question import Key, Question, printed_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tupelo.bench.experiments.base import Experiment
     from tupelo.bench.harness.record import Run
@@ -26,15 +27,19 @@ def knee(run: Run, experiments: Sequence[Experiment]) -> Question:
         "Clients begin one after the other, half a phase apart, so that they overlap. The knee"
         " is the number of clients beyond which throughput rises by no more than 5 % and"
         " response time does.",
-        (*printed_in(run, experiments, KNEES), _by_clients(run)),
+        (*printed_in(run, experiments, KNEES), *_by_clients(run)),
         (KNEES,),
     )
 
 
-def _by_clients(run: Run) -> Table:
-    return grid(
-        "throughput by clients",
-        run.find("settle", "throughput", series="overlapping"),
-        lambda measure: measure.parameters["clients"],
-        lambda clients: f"{clients} clients",
-    )
+def _by_clients(run: Run) -> Iterator[Table]:
+    """A table for each kind of entry that was measured; empty ones always are the first."""
+    for kind in KINDS:
+        measures = run.find("settle", THROUGHPUT, series=OVERLAPPING, entry=kind)
+        if measures or kind == "Null":
+            yield grid(
+                "throughput by clients" if kind == "Null" else f"throughput by clients, {kind}",
+                measures,
+                lambda measure: measure.parameters["clients"],
+                lambda clients: f"{clients} clients",
+            )
