@@ -41,7 +41,7 @@ def csv_text(run: Run) -> str:
             (
                 *(measure.experiment, measure.backend, told(measure.parameters)),
                 *(measure.metric, measure.unit, figures.count),
-                *("" if number is None else f"{number:.5g}" for number in numbers),
+                *("" if number is None else f"{number:.4g}" for number in numbers),
             )
         )
     return out.getvalue()
