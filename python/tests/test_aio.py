@@ -359,3 +359,25 @@ def options(function):
     """Return the keyword arguments of a function, with their defaults."""
     parameters = inspect.signature(function).parameters.values()
     return {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
+
+
+def test_a_loop_that_was_closed_while_its_tasks_waited_is_in_nobodys_way(shm_url):
+    space = aio.connect(shm_url)
+
+    async def wait_for_nothing():
+        asyncio.get_running_loop().create_task(space.take("never"))
+        while not ts.connect(shm_url).stat()["waiters"]:  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(0)
+
+    abandoned = asyncio.new_event_loop()
+    abandoned.run_until_complete(wait_for_nothing())
+    abandoned.close()
+
+    async def wait_for_something():
+        waiting = asyncio.create_task(space.take("something"))
+        await asyncio.sleep(0)
+        await space.put("something")
+        return await waiting
+
+    assert asyncio.run(wait_for_something()) == ("something",)
+    space.close()

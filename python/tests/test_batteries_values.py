@@ -71,6 +71,13 @@ def test_of_what_many_threads_update_nothing_is_lost(space):
     assert register.value == 1000
 
 
+def test_the_default_of_a_register_is_a_copy_for_each_who_asks(space):
+    register = Register[list[int]](space, "none yet", default=[])
+    register.value.append(1)
+    assert register.value == []
+    assert register.update(lambda old: [*old, 2]) == [2]
+
+
 def test_a_value_of_changing_kinds_is_always_there(space):
     """A reader never finds nothing between two values of different shapes."""
     register = Register[object](space, "state", default="default")

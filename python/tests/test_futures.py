@@ -1,12 +1,13 @@
 """take_future and read_future."""
 
 import threading
-from concurrent.futures import CancelledError, Future, wait
+from concurrent.futures import CancelledError, wait
 
 import pytest
 
 import tupelo as ts
 from tupelo import linda
+from tupelo.futures import PromptFuture
 
 
 def test_futures_are_fulfilled_as_tuples_come(space):
@@ -41,15 +42,26 @@ def test_a_cancelled_future_leaves_the_line_and_its_tuple_t5(space, eventually):
     assert space.take("a", int, timeout=0) == ("a", 2)
 
 
+def test_who_waits_for_a_future_learns_that_it_was_cancelled(space):
+    future = space.take_future("a", int)
+    waiting = threading.Thread(target=wait, args=([future],), daemon=True)
+    waiting.start()
+    assert future.cancel()
+    assert future.cancel(), "it stays cancelled"
+    waiting.join(30)
+    assert not waiting.is_alive()
+    assert wait([future], timeout=0).done == {future}
+
+
 def test_a_future_that_is_cancelled_while_it_is_looked_at_holds_up_no_other(space, monkeypatch):
-    class CancelledThen(Future):
+    class CancelledThen(PromptFuture):
         def cancelled(self):
             was = super().cancelled()
             self.cancel()  # as another thread may, right after
             return was
 
     with monkeypatch.context() as patched:
-        patched.setattr("tupelo.futures.Future", CancelledThen)
+        patched.setattr("tupelo.futures.PromptFuture", CancelledThen)
         space.take_future("a", 1)
     other = space.take_future("a", 2)
     space.put("a", 1)

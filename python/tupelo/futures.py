@@ -22,7 +22,37 @@ if TYPE_CHECKING:
 
     from tupelo._native import Space, Template, Waiter
 
-__all__ = ["dispatch"]
+__all__ = ["PromptFuture", "dispatch"]
+
+
+class PromptFuture(Future["Any"]):
+    """A future that tells all who wait for it at once when it is cancelled.
+
+    `concurrent.futures.wait` and `as_completed` go on waiting until whoever runs a future has
+    noticed; one that was only in line is never run.
+    """
+
+    def __init__(self) -> None:
+        """Be in line."""
+        super().__init__()
+        self._beginning = threading.Lock()
+        self._told = False
+
+    def cancel(self) -> bool:
+        """Cancel it, unless it runs or is done; return whether it is cancelled."""
+        if not super().cancel():
+            return False
+        self.set_running_or_notify_cancel()
+        return True
+
+    def set_running_or_notify_cancel(self) -> bool:
+        """Run it; or tell, once, that it was cancelled. Return whether it runs."""
+        with self._beginning:
+            if self._told:
+                return False
+            runs = super().set_running_or_notify_cancel()
+            self._told = not runs
+            return runs
 
 
 class Collector:
@@ -38,7 +68,7 @@ class Collector:
 
     def future(self, place: Waiter) -> Future[tuple[Any, ...]]:
         """Return the future of what a place in line will be handed."""
-        future: Future[tuple[Any, ...]] = Future()
+        future: Future[tuple[Any, ...]] = PromptFuture()
         found = place.finish_now()
         if found is not None:
             future.set_result(found)

@@ -303,7 +303,7 @@ def test_the_page_has_the_mean_and_the_standard_deviation_of_what_was_measured()
         # Samples of one repeat are alike: they have a deviation, but no interval.
         ("search", ("", "redis"), (("case=sorting size=7 workers=5", "2.00 ± 1.41 s"),)),
     ]
-    assert "<td>2.50 ± 1.29 s; ± 2.05</td>" in html_page(run, EXPERIMENTS)
+    assert "<td>2.50 ± 1.29 s; ± 2.05<" in html_page(run, EXPERIMENTS)
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.name)
@@ -338,4 +338,4 @@ def test_the_page_says_who_takes_no_part_in_what_was_run():
     assert row in absent(run).rows
     assert {each[0] for each in absent(run).rows} == {"mem"}
     assert f"| {' | '.join(row)} |" in markdown(run, EXPERIMENTS, [])
-    assert "<td>carries calls, and holds no tuples</td>" in html_page(run, EXPERIMENTS)
+    assert "<td>carries calls, and holds no tuples<" in html_page(run, EXPERIMENTS)

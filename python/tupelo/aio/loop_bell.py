@@ -66,10 +66,13 @@ class LoopBell:
         self._tell([self._bell.add(place)])
 
     def close(self) -> None:
-        """Give the bell back. Who still waits is told that something happened, and finds out."""
-        for future in self._futures.values():
-            _resolve(future, True)  # noqa: FBT003
+        """Give the bell back. Who still waits is told that something happened, and finds out.
+
+        A loop that was closed while its tasks waited has nobody who could be told.
+        """
         if not self._loop.is_closed():
+            for future in self._futures.values():
+                _resolve(future, True)  # noqa: FBT003
             self._loop.remove_reader(self._bell.fileno())
         if self._next_look is not None:
             self._next_look.cancel()

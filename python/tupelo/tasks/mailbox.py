@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from concurrent.futures import Future
 from functools import partial
 from itertools import count
 from typing import Any
 
 from tupelo import F
 from tupelo.errors import NotEncodable, TupeloError
+from tupelo.futures import PromptFuture
 from tupelo.tasks import protocol
 from tupelo.tasks.failures import remote_error, shown_call
 from tupelo.tasks.protocol import Task
@@ -43,7 +43,7 @@ def failure_of(space: Space, task: Task, error: dict[str, Any], hint: str | None
     return remote_error(call, error, url=space.url, hint=hint)
 
 
-class TaskFuture(Future[Any]):
+class TaskFuture(PromptFuture):
     """The future of a task: `cancel` succeeds as long as no worker has begun."""
 
     def __init__(self, mailbox: Mailbox, task: Task) -> None:
@@ -138,10 +138,13 @@ class Mailbox:
         return taken is not None
 
     def fail(self, error: BaseException) -> None:
-        """End all futures with an exception: nobody is there to answer."""
+        """End all futures with an exception: nobody is there to answer.
+
+        Not those that were answered or withdrawn since: who takes one off the list may end it.
+        """
         for future in self.due():
-            self._forget(future.task.number)
-            future.set_exception(error)
+            if self._forget(future.task.number) is not None:
+                future.set_exception(error)
 
     def _run(self) -> None:
         """Deliver answers until none are due."""
@@ -181,8 +184,8 @@ class Mailbox:
                 answer = self.space.try_take(protocol.answer_to(self.name, number))
             except NotEncodable as error:
                 self._unreadable.add(number)
-                self._forget(number)
-                future.set_exception(error)
+                if self._forget(number) is not None:
+                    future.set_exception(error)
             else:
                 answers += [] if answer is None else [answer]
         return answers

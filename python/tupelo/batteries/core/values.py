@@ -13,6 +13,7 @@ The tuples:
 
 from __future__ import annotations
 
+import copy
 from typing import Generic, TypeVar, cast
 
 from tupelo.batteries import checks
@@ -141,4 +142,5 @@ class Register(Generic[T]):
     async def _read(self) -> tuple[int, T]:
         """Return the version and the value."""
         found = await self._space.try_read(REGISTER, self.name, int, ...)
-        return (0, self._default) if found is None else (found[2], found[3])
+        # A copy: what the caller does to it is not in the register.
+        return (0, copy.deepcopy(self._default)) if found is None else (found[2], found[3])

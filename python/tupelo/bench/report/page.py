@@ -222,7 +222,9 @@ def _html_table(heads: Sequence[str], rows: Iterable[Sequence[Any]], *, words: b
     kind = ' class="words"' if words else ""
     head = "".join(f"<th>{escape(text)}</th>" for text in heads)
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
+        # The end tags of cells and rows may be left out: they would be a tenth of the page.
+        "<tr>" + "".join(f"<td>{escape(str(cell))}" for cell in row)
+        for row in rows
     )
     top = f"<thead><tr>{head}</tr></thead>" if any(heads) else ""
     return f'<div class="scroll"><table{kind}>{top}<tbody>{body}</tbody></table></div>'
