@@ -1,5 +1,6 @@
 """Functions that workers call in tests: they find them by module and name."""
 
+import asyncio
 import os
 import signal
 import sys
@@ -91,3 +92,13 @@ def hold_the_interpreter():
     import ctypes  # noqa: PLC0415
 
     ctypes.PyDLL(None).usleep(600_000_000)
+
+
+def give_up() -> None:
+    """Raise what ends a task of an event loop, and is no `Exception`."""
+    raise asyncio.CancelledError
+
+
+def interrupt() -> None:
+    """Raise what ends a program."""
+    raise KeyboardInterrupt

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import wait
 from functools import partial
 from pathlib import Path
 
@@ -430,3 +431,42 @@ def test_a_result_that_can_not_be_stored_is_called_the_result(space):
         ):
             with pytest.raises(ts.RemoteError, match=f"TUP-004: {place} a bytearray"):
                 pool.submit(function).result(60)
+
+
+def test_what_is_no_exception_fails_a_task_and_not_its_worker(space):
+    with Pool(space.url, workers=2) as pool:
+        futures = [pool.submit(calls.give_up) for _ in range(5)]
+        for future in futures:
+            with pytest.raises(ts.RemoteError, match="CancelledError"):
+                future.result(60)
+        assert pool.submit(math.sqrt, 4.0).result(60) == 2.0
+
+
+def test_a_thread_that_is_interrupted_breaks_its_pool_and_nobody_waits_for_ever(space):
+    if not space.url.startswith("mem"):
+        pytest.skip("processes are replaced")
+    with pytest.raises(ts.RemoteError, match="KeyboardInterrupt"), Pool(space.url) as pool:
+        pool.submit(calls.interrupt).result(60)
+
+
+def test_a_pool_that_can_not_clean_up_ends_its_workers_and_its_futures(shm_url, monkeypatch):
+    def refuse(*_):
+        raise ts.SpaceFull
+
+    with pytest.raises(ts.SpaceFull), Pool(shm_url, workers=1) as pool:
+        future = pool.submit(calls.wait_if, shm_url, "slow")
+        monkeypatch.setattr("tupelo.tasks.local._take_all", refuse)
+        message = "the user's own"
+        raise ValueError(message)
+    with pytest.raises(ts.RemoteError, match="ended before this task"):
+        future.result(60)
+
+
+def test_who_waits_for_a_task_learns_that_it_was_withdrawn(shm_url):
+    with Pool(shm_url, workers=1) as pool:
+        pool.submit(calls.wait_if, shm_url, "slow")
+        ts.connect(shm_url).take("began", "slow", int)
+        withdrawn = pool.submit(math.sqrt, 4.0)
+        assert withdrawn.cancel()
+        assert wait([withdrawn], timeout=60).done == {withdrawn}
+        ts.connect(shm_url).put("go on", "slow")

@@ -122,8 +122,9 @@ class Threads:
             self._terms.server(self._space).serve()
         except SpaceClosed:
             return
-        except Exception:  # noqa: BLE001 - told to whoever waits for answers
-            self._on_broken(traceback.format_exc())
+        except BaseException:  # noqa: BLE001 - told to whoever waits for answers
+            with suppress(SpaceClosed):  # another one has told it, and the pool has ended
+                self._on_broken(traceback.format_exc())
 
 
 class Processes:

@@ -139,9 +139,12 @@ class LocalPool:
 
     def kill(self) -> None:
         """End the workers now, and remove what is left. Futures without an answer fail."""
-        _take_all(self.space, self.queue)
-        self.crew.kill()
-        self.mailbox.fail(RemoteError("the pool was ended before this task was done"))
+        try:
+            # First, so that nobody begins another one; without room for that they end all the same.
+            _take_all(self.space, self.queue)
+        finally:
+            self.crew.kill()
+            self.mailbox.fail(RemoteError("the pool was ended before this task was done"))
         self._remove()
 
     def _wait_for_answers(self) -> None:

@@ -97,7 +97,9 @@ class Server:
             self._put_answer(claim, task, value)
             if task.function == EVAL:
                 claim.put(*value)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - who asked for it gets to know
+        except KeyboardInterrupt:
+            raise  # it is meant for the worker, and the task is for another one
+        except BaseException as error:  # noqa: BLE001 - who asked for it gets to know
             self._fail(claim, task, described(error, outside=__file__))
         else:
             self._done_or_too_large(claim, task)
