@@ -94,11 +94,11 @@ def hold_the_interpreter():
     ctypes.PyDLL(None).usleep(600_000_000)
 
 
-def give_up() -> None:
+def give_up():
     """Raise what ends a task of an event loop, and is no `Exception`."""
     raise asyncio.CancelledError
 
 
-def interrupt() -> None:
+def interrupt():
     """Raise what ends a program."""
     raise KeyboardInterrupt

@@ -23,6 +23,7 @@ from tupelo.bench.experiments.settle.load import LENGTHS, Asked, Length, Load, c
 from tupelo.bench.experiments.settle.plan import Part, Plan
 from tupelo.bench.experiments.workload import (
     ENTRIES,
+    FILE_BYTES,
     KINDS,
     Entry,
     Workload,
@@ -170,6 +171,13 @@ def test_a_recorded_history_is_a_workload(tmp_path):
 TYPED = Entry("recorded all", ("null", "bool", "int", "float", "str", "bytes", "array"))
 
 
+def test_a_space_has_room_for_all_fields_of_a_recorded_workload():
+    wide = Entry("recorded wide", ("bytes",) * 60)
+    plan = Plan("Null", 1, quick=True, workload=Workload((("write", wide), ("take", wide)) * 100))
+    least_bytes = 100 * 60 * FILE_BYTES
+    assert job("paper aged", plan).size_bytes > least_bytes
+
+
 def replay(bench, backend, workload):
     """What a workload of such entries leaves, and the numbers in their arrays."""
     bench.start.wait()
@@ -184,11 +192,13 @@ def replay(bench, backend, workload):
 @pytest.mark.parametrize("peer_type", [peer for peer in PEERS if issubclass(peer, Backend)])
 def test_every_peer_ages_by_fields_of_all_types_that_a_record_has(peer_type):
     if peer_type.missing():
+        # Which peers are installed is up to the machine; the suite says so of each, too.
         pytest.skip(f"{peer_type.name}: {peer_type.missing()}")
     workload = Workload((*[("write", TYPED)] * 5, ("read", TYPED), ("take", TYPED)))
     schema = Schema(tuple(entry.shape for entry in workload.entries), outlive=True)
     with started(peer_type) as peer:
         if why := peer.lacks(schema):
+            # It takes no part in what ages a space, as the results say: multiprocessing.Queue.
             pytest.skip(f"{peer_type.name}: {why}")
         peer.create(schema, ("settle",), 1 << 20)
         stage = Stage(peer, {}, placement("free"), 1, 0, quick=True, deadline=None)

@@ -68,6 +68,11 @@ class Workload:
         """Its kinds of entry, and the paper's, each once."""
         return tuple(dict.fromkeys((*ENTRIES.values(), *(entry for _, entry in self.operations))))
 
+    @property
+    def fields(self) -> int:
+        """How many fields it writes; an entry that is empty counts as one, too."""
+        return sum(max(1, len(entry.types)) for what, entry in self.operations if what == "write")
+
     def run(self, backend: Backend, space: Any) -> None:
         """Do it; what finds nothing does nothing."""
         for number, (operation, entry) in enumerate(self.operations):

@@ -51,7 +51,7 @@ CLIENTS_BETWEEN = 14  # tell least about the knee
 CLIENTS_AGED = (8, 14)
 KINDS_QUICK = ("Null", "Array")
 AGED_RANK = 1  # of those aged cells that are compared with what a new space does, in turns with it
-TUPLE_BYTES = 4_500  # of the largest kind
+TUPLE_BYTES = 4_500  # of the largest kind, whose one field is as large as any of a recorded one
 NULL_BYTES = 50  # beside what a system needs for any tuple
 NOTE_OWN_WORK = (
     "Each system's phases hold as much work as fills them, so these times are of different work:"
@@ -159,7 +159,7 @@ def job(series: str, plan: Plan) -> Job:
         schema=Schema(tuple(e.shape for e in plan.entries), outlive=plan.workload is not None),
         spaces=(SPACE,),
         size_bytes=plan.objects_max * plan.clients * tuple_bytes
-        + len(plan.workload or ()) * TUPLE_BYTES,
+        + (plan.workload.fields * TUPLE_BYTES if plan.workload else 0),
         weight=1 + plan.clients * (1.5 if overlaps else 0.3),
         rank=rank,
         in_turns=with_aged if rank <= AGED_RANK else "",

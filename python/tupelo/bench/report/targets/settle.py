@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tupelo.bench.experiments.base import OURS
 from tupelo.bench.experiments.settle import CLIENTS
-from tupelo.bench.experiments.settle.metrics import OVERLAPPING
+from tupelo.bench.experiments.settle.metrics import OVERLAPPING, THROUGHPUT
 from tupelo.bench.report.targets.verdict import Verdict, verdict
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ THROUGHPUT_LEAST = 0.8
 def knee(run: Run) -> Iterator[Verdict]:
     """What is left of the greatest throughput with the most clients, of each kind of entry."""
     found: dict[str, dict[float, float]] = {"Null": {}}
-    for measure in run.find("settle", "throughput", series=OVERLAPPING):
+    for measure in run.find("settle", THROUGHPUT, series=OVERLAPPING):
         if measure.backend == OURS:
             curve = found.setdefault(measure.parameters["entry"], {})
             curve[measure.parameters["clients"]] = measure.summary.mean
