@@ -23,9 +23,14 @@ AGAIN_S = 10.0  # `timeout` sends its signal twice, people more often; later one
 
 
 class _Told:
-    """When this process was told to end, on the clock of `time.monotonic`; None if it was not."""
+    """Whether and when this process was told to end, and what that waits for."""
 
     at: float | None = None
+    """On the clock of `time.monotonic`; None if it was not."""
+    blocks: int = 0
+    """Of `endings_wait`, one within the other."""
+    is_due: bool = False
+    """Whether it is still to be raised, after them."""
 
 
 def listen() -> None:
@@ -41,6 +46,9 @@ def _end(number: int, frame: FrameType | None) -> None:
     if _Told.at is not None and now < _Told.at + AGAIN_S:
         return  # what cleans up is not disturbed
     _Told.at = now
+    if _Told.blocks:
+        _Told.is_due = True
+        return
     raise KeyboardInterrupt
 
 
@@ -64,13 +72,21 @@ def endings_wait() -> Iterator[None]:
     """Let a signal that ends the run come after the block; who is started within is deaf to it.
 
     Python calls functions of its own around a fork, and drops what is raised in them: who was told
-    to end just then went on.
+    to end just then went on. The mask is of this thread alone, and for those who are started: a
+    signal goes to another thread then, as NumPy has one, and is handled here all the same. So it is
+    noted, too.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
+    _Told.blocks += 1
     try:
         yield
     finally:
+        # What waits behind the mask is handled in this call, still within the block.
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        _Told.blocks -= 1
+        if _Told.is_due and not _Told.blocks:
+            _Told.is_due = False
+            raise KeyboardInterrupt
 
 
 @contextmanager

@@ -97,9 +97,10 @@ def run(
                 own = cpus[number] if cpus else None
                 task = Task(raw(folder, number), number, own, function, arguments)
                 process = CONTEXT.Process(target=_work, args=(theirs, start, task), daemon=True)
-                process.start()
+                with endings_wait():  # half a message would end the process that forks all others
+                    process.start()
+                    running.append((process, ours))
                 theirs.close()
-                running.append((process, ours))
             results = _collect(running, deadline)
         except BaseException:
             # Nobody tells the others to end, also those that wait for one that never began: they
