@@ -49,6 +49,7 @@ pub fn parse(bytes: &[u8]) {
         assert_eq!(encoding.map(|bytes| Value::decode(&bytes)), Ok(Ok(value.clone())));
         survives_text(&value);
     }
+    words_agree(text);
     if let Ok(tuple) = text.parse::<Tuple>() {
         survives_text(&tuple);
     }
@@ -80,6 +81,14 @@ pub fn condition(bytes: &[u8], image: &[u8]) {
         let encoding = template.encode();
         assert_eq!(encoding.map(|bytes| Template::decode(&bytes)), Ok(Ok(template.clone())));
         survives_text(&template);
+    }
+}
+
+/// Asserts that a word that asks for one value, and has no sign of the notation before it, is that value in a tuple.
+fn words_agree(word: &str) {
+    let has_sign = word.starts_with(['=', '(']);
+    if let (Ok(Pattern::Actual(sought)), false) = (Pattern::parse_word(word), has_sign) {
+        assert_eq!(Value::parse_word(word), Ok(sought), "{word}");
     }
 }
 

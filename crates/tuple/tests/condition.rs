@@ -148,6 +148,41 @@ fn the_fields_of_an_entry_are_names_m7_m9() {
 }
 
 #[test]
+fn a_comment_hides_nothing_of_the_other_condition_m9() {
+    let hidden = Condition::new("f[0] == 1 // the first").unwrap();
+    let other = Condition::new("f[1] == 2 // the second").unwrap();
+    for (both, joined) in [(hidden.and(&other), "1, 2"), (other.and(&hidden), "1, 2")] {
+        let both = both.unwrap();
+        assert_eq!(asked(both.text(), joined), Ok(true), "{both}");
+        assert_eq!(asked(both.text(), "1, 3"), Ok(false), "{both}");
+        assert_eq!(asked(both.text(), "0, 2"), Ok(false), "{both}");
+    }
+    let third = Condition::new("f[2] == '//' // the third").unwrap();
+    let all = hidden.and(&other).unwrap().and(&third).unwrap();
+    assert_eq!(asked(all.text(), "1, 2, \"//\""), Ok(true));
+    assert_eq!(asked(all.text(), "1, 2, \"/\""), Ok(false));
+    // As a part of a template, too.
+    let template: Template = r#"_, _ where "f[0] == 1 // the first""#.parse().unwrap();
+    let template = template.with_condition(&other).unwrap();
+    assert_eq!(template.to_string().parse::<Template>().unwrap(), template);
+    assert!(template.matches(&"1, 2".parse().unwrap()));
+    assert!(!template.matches(&"1, 3".parse().unwrap()));
+}
+
+#[test]
+fn two_conditions_without_comments_are_one_line_of_at_most_the_longest_text_b2_m9() {
+    let one = Condition::new("f[0] == 1").unwrap();
+    assert_eq!(one.and(&one).unwrap().text(), "(f[0] == 1) && (f[0] == 1)");
+    let frame = "f[0] == ''".len() + "(f[0] == 1) && ()".len();
+    let of_bytes = |bytes: usize| Condition::new(&format!("f[0] == '{}'", "x".repeat(bytes)));
+    let longest = of_bytes(CONDITION_BYTES_MAX - frame).unwrap();
+    assert_eq!(one.and(&longest).unwrap().text().len(), CONDITION_BYTES_MAX);
+    let longer = of_bytes(CONDITION_BYTES_MAX - frame + 1).unwrap();
+    let error = one.and(&longer).unwrap_err().to_string();
+    assert!(error.starts_with("expected at most 2048 bytes instead of 2049"), "{error}");
+}
+
+#[test]
 fn what_is_refused_says_where_and_what_would_be_right_m9() {
     for (condition, why) in [
         ("", "expected a value, such as f[0], 7 or \"text\" at character 1, found the end"),

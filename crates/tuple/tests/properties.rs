@@ -10,8 +10,8 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use common::{pattern, template, tuple, value};
 use proptest::prelude::*;
 use tupelo_tuple::{
-    Alternative, Decimal, Encoded, Field, Form, Kind, Map, Pattern, Template, Tuple, TupleView,
-    Value, encode_template_refs, hash, image,
+    Alternative, Condition, Decimal, Encoded, Entry, Field, Form, Kind, Map, Pattern, Template,
+    Tuple, TupleView, Value, encode_template_refs, hash, image,
 };
 
 /// M2, as slowly as possible: on the values themselves, without encodings.
@@ -138,6 +138,29 @@ proptest! {
     fn encoded_values_are_the_same_when_the_values_are_m2(a in value(), b in value()) {
         prop_assert_eq!(a.same(&b), naive_same(&a, &b));
         prop_assert!(a.same(&a));
+    }
+
+    #[test]
+    fn a_condition_compares_what_is_in_maps_and_entries_as_a_template_does_m2_m9(
+        a in value(),
+        b in value(),
+    ) {
+        let equal = Condition::new("f[0] == f[1] && f[0] in [f[1]] && f[0] in f[2]").unwrap();
+        let in_map = |value: &Value| {
+            Value::Map(Map::new([("key".into(), value.clone())]).unwrap())
+        };
+        let in_entry = |value: &Value| {
+            Value::Entry(Entry::new("Job", [], [("id".to_owned(), value.clone())]).unwrap())
+        };
+        for within in [&in_map as &dyn Fn(&Value) -> Value, &in_entry] {
+            for other in [&a, &twin(&a), &b] {
+                let (left, right) = (within(&a), within(other));
+                let list = Value::List(vec![Value::Null, right.clone()]);
+                let tuple = Tuple::from(vec![left, right, list]);
+                let found = tuple.with_ref(|tuple| equal.holds_ref(&tuple)).unwrap();
+                prop_assert_eq!(found, Ok(naive_same(&a, other)));
+            }
+        }
     }
 
     #[test]

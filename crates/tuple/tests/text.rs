@@ -140,6 +140,47 @@ fn entries_are_written_by_the_names_of_their_fields_m7() {
 }
 
 #[test]
+fn the_brace_of_an_entry_ends_a_glob_or_a_prefix_without_quotes_m5_m7() {
+    for (text, printed) in [
+        ("Job{name: glob:img/*}", r#"Job{name: glob:"img/*"}"#),
+        ("Job{name: prefix:img/ }", r#"Job{name: prefix:"img/"}"#),
+        ("(a) | Job{a: glob:*, b: !glob:?}", r#"("a") | Job{a: glob:"*", b: !glob:"?"}"#),
+    ] {
+        assert_eq!(template(text).to_string(), printed);
+    }
+    let words = Template::parse_words(["Job{name: glob:img/*}"]).unwrap();
+    assert!(words.matches(&"Job{name: 'img/1'}".parse().unwrap()));
+    // As a word of its own it still reaches to the end.
+    assert_eq!(Pattern::parse_word("glob:{a}").unwrap(), Pattern::glob("{a}").unwrap());
+}
+
+#[test]
+fn nothing_invisible_is_printed_as_it_is() {
+    for character in [
+        '\u{0}',
+        '\u{7f}',
+        '\u{ad}',
+        '\u{61c}',
+        '\u{180e}',
+        '\u{200b}',
+        '\u{200f}',
+        '\u{2028}',
+        '\u{202e}',
+        '\u{2066}',
+        '\u{feff}',
+        '\u{fff9}',
+        '\u{fffb}',
+        '\u{e0001}',
+        '\u{e007f}',
+    ] {
+        let value = Value::from(character);
+        let printed = format!("\"\\u{{{:x}}}\"", u32::from(character));
+        assert_eq!(value.to_string(), printed);
+        assert_eq!(printed.parse::<Value>().unwrap(), value);
+    }
+}
+
+#[test]
 fn a_sole_word_of_a_command_line_may_be_an_entry_m7() {
     let job = Tuple::parse_words(["Job{id: 7, name: 'a b'}"]).unwrap();
     assert_eq!(job.to_string(), r#"Job{id: 7, name: "a b"}"#);
@@ -184,6 +225,48 @@ fn on_a_command_line_what_is_no_notation_is_text() {
     let words = Template::parse_words(["job", ":int", "..."]).unwrap();
     assert_eq!(words, template("job, :int, ..."));
     assert!(Template::parse_words(["...", "x"]).is_err());
+}
+
+#[test]
+fn a_word_that_is_text_keeps_its_blanks_and_one_that_is_not_does_not_need_them() {
+    for word in [" hello ", "hello\n", "\thello", " a b ", " ", " _ ", " in", "x = 1 ", " list(1"] {
+        assert_eq!(Value::parse_word(word).unwrap(), word.into(), "{word:?}");
+        assert_eq!(Pattern::parse_word(word).unwrap(), word.into(), "{word:?}");
+    }
+    for (word, value) in [
+        (" 'hello' ", "hello".into()),
+        ("'hello' ", "hello".into()),
+        (" b'\\x00' ", Value::from(b"\0")),
+        (" 7\n", 7.into()),
+        (" true ", true.into()),
+        (" tuple() ", Value::Tuple(Vec::new())),
+    ] {
+        assert_eq!(Value::parse_word(word).unwrap(), value, "{word:?}");
+        assert_eq!(Pattern::parse_word(word).unwrap(), value.into(), "{word:?}");
+    }
+}
+
+#[test]
+fn a_prefix_of_bytes_is_one_as_a_word_of_its_own_too_m5() {
+    let bytes = Pattern::prefix(Value::from(b"\0a")).unwrap();
+    for word in [r#"prefix:b"\x00a""#, r"prefix:b'\x00a'"] {
+        assert_eq!(Pattern::parse_word(word).unwrap(), bytes, "{word}");
+        assert_eq!(pattern(word), bytes, "{word}");
+    }
+    for (word, text) in [("prefix:b", "b"), ("prefix:a b'", "a b'"), ("prefix:'a b'", "a b")] {
+        assert_eq!(Pattern::parse_word(word).unwrap(), Pattern::prefix(text).unwrap(), "{word}");
+    }
+    // A glob is text only: there is nothing else that these could be.
+    for word in [r#"glob:b"?""#, "glob:b'?'"] {
+        let glob = Pattern::glob(&word["glob:".len()..]).unwrap();
+        assert_eq!(Pattern::parse_word(word).unwrap(), glob, "{word}");
+        assert_eq!(pattern(word), glob, "{word}");
+    }
+    assert_eq!(Pattern::parse_word("glob:b\" ?").unwrap(), Pattern::glob("b\" ?").unwrap());
+    for wrong in [r"prefix:b'\xzz'", "prefix:b'a", "prefix:'a", "glob:'a"] {
+        let error = error_of(Pattern::parse_word(wrong));
+        assert!(error.contains(&format!("(as plain text: s:{wrong})")), "{error}");
+    }
 }
 
 #[test]
@@ -232,5 +315,15 @@ fn depth_and_length_of_a_text_have_limits_b2() {
     assert!(error_of(deep.parse::<Template>()).contains("at most 128 levels"));
     assert!(error_of("list(".repeat(1000).parse::<Value>()).contains("at most 128 levels"));
     assert!(error_of("!".repeat(1000).parse::<Pattern>()).contains("at most 128 levels"));
-    assert!(error_of("x".repeat(2 << 20).parse::<Value>()).contains("at most 1048576 bytes"));
+    let long = "x".repeat(2 << 20);
+    assert!(error_of(long.parse::<Value>()).contains("at most 1048576 bytes"));
+    // In a tuple and in a template alike, or what was put would not be found.
+    for word in [&long, &format!("'{long}'")] {
+        let value = error_of(Value::parse_word(word).map(drop));
+        assert!(value.contains("at most 1048576 bytes"), "{value}");
+        assert_eq!(error_of(Pattern::parse_word(word).map(drop)), value);
+    }
+    let word = format!("s:{long}");
+    assert_eq!(Value::parse_word(&word).unwrap(), long.as_str().into());
+    assert_eq!(Pattern::parse_word(&word).unwrap(), long.as_str().into());
 }

@@ -36,6 +36,17 @@ const TEMPLATES: &[&str] = &[
     r#"("job", :int) where "f[1] % 2 == 0" | Job{id: > 3} where "size(name) > 2""#,
 ];
 
+/// Words of a command line: what is text in some of them begins, or nearly, like something else.
+const WORDS: &[&str] = &[
+    " hello ",
+    "7 apples",
+    "3..x",
+    "prefix:b'\\x00'",
+    "glob:b\" ?",
+    "Job{name: glob:a*}",
+    "(a|b)",
+];
+
 const CONDITIONS: &[&str] = &[
     "f[1] % 2 == 0",
     r#"f[0] == "job" && (f[1] > 3 || !(f[2] in [1, 2.5, null, b"\x00", true])) ? size(f) < 4 : false"#,
@@ -129,7 +140,8 @@ fn no_bytes_make_the_decoder_panic_and_what_it_accepts_is_canonical_v4_c5() {
 
 #[test]
 fn no_text_makes_the_parser_panic_and_what_it_accepts_survives_printing() {
-    let (_, texts) = corpus();
+    let (_, mut texts) = corpus();
+    texts.extend(WORDS.iter().map(|word| word.as_bytes().to_vec()));
     for text in &texts {
         fuzz::parse(text);
     }

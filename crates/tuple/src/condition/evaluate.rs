@@ -385,7 +385,7 @@ fn equal(left: &Value, right: &Value) -> bool {
         (Value::List(a) | Value::Tuple(a), Value::List(b) | Value::Tuple(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b))
         }
-        _ => left.same(right),
+        _ => left.same_decoded(right),
     }
 }
 

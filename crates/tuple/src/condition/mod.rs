@@ -146,7 +146,14 @@ impl Condition {
     ///
     /// [`ParseError`] if that is too long or too deep.
     pub fn and(&self, other: &Self) -> Result<Self, ParseError> {
-        Self::new(&format!("({}) && ({})", self.text(), other.text()))
+        Self::new(&format!("{} && {}", self.in_parentheses(), other.in_parentheses()))
+    }
+
+    /// The text as a part of a longer one.
+    fn in_parentheses(&self) -> String {
+        // A comment reaches to the end of its line, and may stand last.
+        let end = if self.text().contains("//") { "\n" } else { "" };
+        format!("({}{end})", self.text())
     }
 
     /// Whether the tuple fulfils the condition.

@@ -50,6 +50,7 @@ pub use error::ParseError;
 use std::str::FromStr;
 
 use crate::{Pattern, Template, Tuple, Value};
+use error::Mistake;
 use scan::Scanner;
 
 /// Longest text that is parsed, in bytes: 1 MiB, far more than a command line or a rule has.
@@ -58,8 +59,8 @@ pub const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Parses all of `text` by `rule`.
 fn whole<'a, T>(
     text: &'a str,
-    rule: impl FnOnce(&mut Scanner<'a>) -> Result<T, ParseError>,
-) -> Result<T, ParseError> {
+    rule: impl FnOnce(&mut Scanner<'a>) -> Result<T, Mistake>,
+) -> Result<T, Mistake> {
     let mut scanner = Scanner::new(text)?;
     let parsed = rule(&mut scanner)?;
     scanner.finish()?;
@@ -71,7 +72,7 @@ impl FromStr for Value {
 
     /// Parses one value: `Value::from_str("list(1, \"two\")")`.
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        whole(text, value::value)
+        whole(text, value::value).map_err(|mistake| mistake.in_text(text))
     }
 }
 
@@ -80,7 +81,7 @@ impl FromStr for Tuple {
 
     /// Parses values joined by commas, with or without parentheses around them; `()` is the empty tuple.
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        whole(text, value::tuple)
+        whole(text, value::tuple).map_err(|mistake| mistake.in_text(text))
     }
 }
 
@@ -89,7 +90,7 @@ impl FromStr for Pattern {
 
     /// Parses one pattern.
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        whole(text, pattern::pattern)
+        whole(text, pattern::pattern).map_err(|mistake| mistake.in_text(text))
     }
 }
 
@@ -108,6 +109,6 @@ impl FromStr for Template {
     /// # Ok::<(), tupelo_tuple::ParseError>(())
     /// ```
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        pattern::template(text)
+        pattern::template(text).map_err(|mistake| mistake.in_text(text))
     }
 }

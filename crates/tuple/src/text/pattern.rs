@@ -4,29 +4,28 @@ use std::ops::Bound::{self, Excluded, Included, Unbounded};
 
 use super::scan::{Scanner, is_word};
 use super::value::{Literal, literal, name, value};
-use super::{ParseError, quote, whole};
+use super::{Mistake, quote, whole};
 use crate::template::{ALTERNATIVES_MAX, Alternative};
 use crate::{Condition, Form, Kind, KindSet, Pattern, PatternError, Template, Value};
 
 /// Parses a template. A text that begins with `(` is read as templates in parentheses if it can be; if
 /// not, the parenthesis belongs to the first pattern. Both readings are tried once, at the top only.
-pub(super) fn template(text: &str) -> Result<Template, ParseError> {
+pub(super) fn template(text: &str) -> Result<Template, Mistake> {
     let in_parentheses = match whole(text, alternatives) {
         Ok(alternatives) => {
             let template = Template::from_alternatives(alternatives);
-            return template.ok_or_else(|| ParseError::new(text, 0, "a pattern"));
+            return template.ok_or_else(|| Mistake::new(0, "a pattern"));
         }
         Err(error) => error,
     };
     match whole(text, |scanner| list(scanner, None).and_then(|list| condition(scanner, list))) {
-        Ok(alternative) if is_whole_entry(&alternative) => Err(ParseError::new(
-            text,
+        Ok(alternative) if is_whole_entry(&alternative) => Err(Mistake::new(
             0,
             "an entry without bases, as in Job{id: 7}; or in parentheses, (Job(Base){id: 7}), as a field",
         )),
         Ok(alternative) => Ok(alternative.into()),
         // The reading that got further is the one that was meant.
-        Err(error) if error.at() > in_parentheses.at() => Err(error),
+        Err(error) if error.at > in_parentheses.at => Err(error),
         Err(error) if !text.trim_start().starts_with('(') => Err(error),
         Err(_) => Err(in_parentheses),
     }
@@ -39,7 +38,7 @@ fn is_whole_entry(alternative: &Alternative) -> bool {
         && matches!(alternative.patterns[..], [Pattern::Actual(Value::Entry(_))])
 }
 
-fn alternatives(scanner: &mut Scanner<'_>) -> Result<Vec<Alternative>, ParseError> {
+fn alternatives(scanner: &mut Scanner<'_>) -> Result<Vec<Alternative>, Mistake> {
     let mut alternatives = Vec::new();
     loop {
         scanner.skip_blanks();
@@ -54,7 +53,7 @@ fn alternatives(scanner: &mut Scanner<'_>) -> Result<Vec<Alternative>, ParseErro
             return Ok(alternatives);
         }
         if alternatives.len() == ALTERNATIVES_MAX {
-            return Err(scanner.error(format!("at most {ALTERNATIVES_MAX} alternatives")));
+            return Err(scanner.mistake(format!("at most {ALTERNATIVES_MAX} alternatives")));
         }
     }
 }
@@ -69,10 +68,7 @@ fn opens_condition(scanner: &Scanner<'_>) -> bool {
 }
 
 /// Parses the condition of an alternative, if it has one.
-fn condition(
-    scanner: &mut Scanner<'_>,
-    alternative: Alternative,
-) -> Result<Alternative, ParseError> {
+fn condition(scanner: &mut Scanner<'_>, alternative: Alternative) -> Result<Alternative, Mistake> {
     if !opens_condition(scanner) {
         return Ok(alternative);
     }
@@ -81,7 +77,7 @@ fn condition(
     let start = scanner.at();
     let text = quote::text(scanner)?;
     let made = Condition::new(&text).and_then(|condition| alternative.with_condition(&condition));
-    made.map_err(|error| scanner.error_at(start, format!("another condition ({error})")))
+    made.map_err(|error| Mistake::new(start, format!("another condition ({error})")))
 }
 
 /// Whether there is no name of a class here.
@@ -91,7 +87,7 @@ fn alternatives_end_here(scanner: &Scanner<'_>) -> bool {
 }
 
 /// Parses a template of entries: the class, and patterns by the names of their fields.
-fn entries(scanner: &mut Scanner<'_>) -> Result<Alternative, ParseError> {
+fn entries(scanner: &mut Scanner<'_>) -> Result<Alternative, Mistake> {
     let start = scanner.at();
     let class = name(scanner)?;
     scanner.expect("{")?;
@@ -105,11 +101,11 @@ fn entries(scanner: &mut Scanner<'_>) -> Result<Alternative, ParseError> {
         Ok((name, pattern(scanner)?))
     })?;
     Alternative::entry(class, fields)
-        .map_err(|error| scanner.error_at(start, format!("other fields ({error})")))
+        .map_err(|error| Mistake::new(start, format!("other fields ({error})")))
 }
 
 /// Parses patterns joined by commas, up to `close` or to the end of the text.
-fn list(scanner: &mut Scanner<'_>, close: Option<&str>) -> Result<Alternative, ParseError> {
+fn list(scanner: &mut Scanner<'_>, close: Option<&str>) -> Result<Alternative, Mistake> {
     let ends = |scanner: &mut Scanner<'_>| match close {
         Some(close) => scanner.eat(close),
         None => scanner.finish().is_ok() || opens_condition(scanner),
@@ -130,21 +126,21 @@ fn list(scanner: &mut Scanner<'_>, close: Option<&str>) -> Result<Alternative, P
         }
         let end = close.map_or_else(|| "the end".to_owned(), |close| format!("`{close}`"));
         if alternative.form == Form::Rest {
-            return Err(scanner.error(format!("{end} after `...`, which stands last")));
+            return Err(scanner.mistake(format!("{end} after `...`, which stands last")));
         }
         if !scanner.eat(",") {
             scanner.skip_blanks();
-            return Err(scanner.error(format!("`,` or {end}")));
+            return Err(scanner.mistake(format!("`,` or {end}")));
         }
     }
 }
 
 /// Parses one pattern: alternatives of combinations.
-pub(super) fn pattern(scanner: &mut Scanner<'_>) -> Result<Pattern, ParseError> {
+pub(super) fn pattern(scanner: &mut Scanner<'_>) -> Result<Pattern, Mistake> {
     joined(scanner, "|", both, Pattern::any_of)
 }
 
-fn both(scanner: &mut Scanner<'_>) -> Result<Pattern, ParseError> {
+fn both(scanner: &mut Scanner<'_>) -> Result<Pattern, Mistake> {
     joined(scanner, "&", unary, Pattern::all)
 }
 
@@ -152,9 +148,9 @@ fn both(scanner: &mut Scanner<'_>) -> Result<Pattern, ParseError> {
 fn joined(
     scanner: &mut Scanner<'_>,
     operator: &str,
-    part: fn(&mut Scanner<'_>) -> Result<Pattern, ParseError>,
+    part: fn(&mut Scanner<'_>) -> Result<Pattern, Mistake>,
     combine: fn(Vec<Pattern>) -> Result<Pattern, PatternError>,
-) -> Result<Pattern, ParseError> {
+) -> Result<Pattern, Mistake> {
     scanner.skip_blanks();
     let start = scanner.at();
     let mut parts = vec![part(scanner)?];
@@ -165,21 +161,17 @@ fn joined(
         Some(only) if parts.is_empty() => Ok(only),
         last => {
             parts.extend(last);
-            made(scanner, start, combine(parts))
+            made(start, combine(parts))
         }
     }
 }
 
-/// A pattern that was made, or an error where it began.
-fn made(
-    scanner: &Scanner<'_>,
-    start: usize,
-    pattern: Result<Pattern, PatternError>,
-) -> Result<Pattern, ParseError> {
-    pattern.map_err(|error| scanner.error_at(start, format!("another pattern ({error})")))
+/// A pattern that was made, or a mistake where it began.
+fn made(start: usize, pattern: Result<Pattern, PatternError>) -> Result<Pattern, Mistake> {
+    pattern.map_err(|error| Mistake::new(start, format!("another pattern ({error})")))
 }
 
-fn unary(scanner: &mut Scanner<'_>) -> Result<Pattern, ParseError> {
+fn unary(scanner: &mut Scanner<'_>) -> Result<Pattern, Mistake> {
     scanner.skip_blanks();
     let start = scanner.at();
     if scanner.eat("(") {
@@ -191,11 +183,11 @@ fn unary(scanner: &mut Scanner<'_>) -> Result<Pattern, ParseError> {
     }
     if scanner.eat("!=") {
         let actual = Pattern::Actual(value(scanner)?);
-        return made(scanner, start, Pattern::not(actual));
+        return made(start, Pattern::not(actual));
     }
     if scanner.eat("!") {
         let inner = scanner.nested(unary)?;
-        return made(scanner, start, Pattern::not(inner));
+        return made(start, Pattern::not(inner));
     }
     if scanner.eat("==") {
         return Ok(Pattern::Actual(value(scanner)?));
@@ -206,12 +198,12 @@ fn unary(scanner: &mut Scanner<'_>) -> Result<Pattern, ParseError> {
     for (operator, range) in COMPARISONS {
         if scanner.eat(operator) {
             let (low, high) = range(value(scanner)?);
-            return made(scanner, start, Pattern::range(low, high));
+            return made(start, Pattern::range(low, high));
         }
     }
     if scanner.eat("glob:") {
         let glob = text_or_run(scanner)?;
-        return made(scanner, start, Pattern::glob(&glob));
+        return made(start, Pattern::glob(&glob));
     }
     if scanner.eat("prefix:") {
         let prefix = if quote::is_bytes(scanner) {
@@ -219,13 +211,13 @@ fn unary(scanner: &mut Scanner<'_>) -> Result<Pattern, ParseError> {
         } else {
             Value::Str(text_or_run(scanner)?)
         };
-        return made(scanner, start, Pattern::prefix(prefix));
+        return made(start, Pattern::prefix(prefix));
     }
     if opens_set(scanner) {
         scanner.expect("in")?;
         scanner.expect("{")?;
         let members = scanner.separated("}", value)?;
-        return made(scanner, start, Pattern::is_in(members));
+        return made(start, Pattern::is_in(members));
     }
     value_or_range(scanner, start)
 }
@@ -246,15 +238,15 @@ const RANGES: [(&str, bool, bool); 4] =
     [("<..<", false, false), ("<..", false, true), ("..<", true, false), ("..", true, true)];
 
 /// Parses an actual, `any`, or a range between two values.
-fn value_or_range(scanner: &mut Scanner<'_>, start: usize) -> Result<Pattern, ParseError> {
+fn value_or_range(scanner: &mut Scanner<'_>, start: usize) -> Result<Pattern, Mistake> {
     let low = match literal(scanner) {
         Ok(Literal { value: Value::Str(word), bare: true }) if word == "_" => {
             return Ok(Pattern::ANY);
         }
         Ok(Literal { value, bare: true }) => return Ok(Pattern::Actual(value)),
         Ok(Literal { value, bare: false }) => value,
-        Err(error) if error.at() == scanner.at() && error.expected() == "a value" => {
-            return Err(scanner.error("a pattern"));
+        Err(error) if error == scanner.mistake("a value") => {
+            return Err(scanner.mistake("a pattern"));
         }
         Err(error) => return Err(error),
     };
@@ -263,18 +255,18 @@ fn value_or_range(scanner: &mut Scanner<'_>, start: usize) -> Result<Pattern, Pa
             scanner.skip_blanks();
             let high_start = scanner.at();
             let Literal { value: high, bare: false } = literal(scanner)? else {
-                return Err(scanner.error_at(high_start, "a number, or text in quotes"));
+                return Err(Mistake::new(high_start, "a number, or text in quotes"));
             };
             let low = if low_included { Included(low) } else { Excluded(low) };
             let high = if high_included { Included(high) } else { Excluded(high) };
-            return made(scanner, start, Pattern::range(low, high));
+            return made(start, Pattern::range(low, high));
         }
     }
     Ok(Pattern::Actual(low))
 }
 
 /// Parses what follows the colon of a formal.
-fn kind(scanner: &mut Scanner<'_>) -> Result<KindSet, ParseError> {
+fn kind(scanner: &mut Scanner<'_>) -> Result<KindSet, Mistake> {
     let start = scanner.at();
     let name = scanner.take_while(|character| character.is_ascii_alphanumeric());
     match name {
@@ -285,7 +277,7 @@ fn kind(scanner: &mut Scanner<'_>) -> Result<KindSet, ParseError> {
     }
     Kind::ALL.into_iter().find(|kind| kind.name() == name).map(KindSet::of).ok_or_else(|| {
         let names = Kind::ALL.map(Kind::name).join(", ");
-        scanner.error_at(start, format!("one of {names}, number, any"))
+        Mistake::new(start, format!("one of {names}, number, any"))
     })
 }
 
@@ -297,15 +289,15 @@ pub(super) fn opens_set(scanner: &Scanner<'_>) -> bool {
 }
 
 /// Text in quotes, or everything up to a blank or a sign that ends a pattern.
-fn text_or_run(scanner: &mut Scanner<'_>) -> Result<String, ParseError> {
+fn text_or_run(scanner: &mut Scanner<'_>) -> Result<String, Mistake> {
     if quote::is_quote(scanner) {
         return quote::text(scanner);
     }
     let run = scanner.take_while(|character| {
-        !character.is_whitespace() && !matches!(character, ',' | '(' | ')' | '|' | '&')
+        !character.is_whitespace() && !matches!(character, ',' | '(' | ')' | '}' | '|' | '&')
     });
     if run.is_empty() {
-        Err(scanner.error("text, in quotes or without blanks"))
+        Err(scanner.mistake("text, in quotes or without blanks"))
     } else {
         Ok(run.to_owned())
     }

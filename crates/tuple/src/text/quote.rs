@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::ParseError;
+use super::Mistake;
 use super::scan::Scanner;
 
 /// Whether a quoted text comes next.
@@ -16,24 +16,24 @@ pub(super) fn is_bytes(scanner: &Scanner<'_>) -> bool {
 }
 
 /// Reads a text in quotes, double or single.
-pub(super) fn text(scanner: &mut Scanner<'_>) -> Result<String, ParseError> {
+pub(super) fn text(scanner: &mut Scanner<'_>) -> Result<String, Mistake> {
     scanner.skip_blanks();
     if !is_quote(scanner) {
-        return Err(scanner.error("text in quotes"));
+        return Err(scanner.mistake("text in quotes"));
     }
     let quote = scanner.next();
     let mut text = String::new();
     loop {
         let start = scanner.at();
         match scanner.next() {
-            None => return Err(scanner.error("a closing quote")),
+            None => return Err(scanner.mistake("a closing quote")),
             end if end == quote => return Ok(text),
             Some('\\') => text.push(match scanner.next() {
                 Some('u') => unicode_escape(scanner, start)?,
                 Some(escape) if simple_escape(escape).is_some() => {
                     simple_escape(escape).unwrap_or(escape)
                 }
-                _ => return Err(scanner.error_at(start, r#"one of \n \r \t \0 \\ \" \' \u{…}"#)),
+                _ => return Err(Mistake::new(start, r#"one of \n \r \t \0 \\ \" \' \u{…}"#)),
             }),
             Some(character) => text.push(character),
         }
@@ -41,10 +41,10 @@ pub(super) fn text(scanner: &mut Scanner<'_>) -> Result<String, ParseError> {
 }
 
 /// Reads bytes in quotes, after a `b`.
-pub(super) fn bytes(scanner: &mut Scanner<'_>) -> Result<Vec<u8>, ParseError> {
+pub(super) fn bytes(scanner: &mut Scanner<'_>) -> Result<Vec<u8>, Mistake> {
     scanner.skip_blanks();
     if !is_bytes(scanner) {
-        return Err(scanner.error("bytes such as b\"\\x00\""));
+        return Err(scanner.mistake("bytes such as b\"\\x00\""));
     }
     scanner.next();
     let quote = scanner.next();
@@ -52,7 +52,7 @@ pub(super) fn bytes(scanner: &mut Scanner<'_>) -> Result<Vec<u8>, ParseError> {
     loop {
         let start = scanner.at();
         let character = match scanner.next() {
-            None => return Err(scanner.error("a closing quote")),
+            None => return Err(scanner.mistake("a closing quote")),
             end if end == quote => return Ok(bytes),
             Some('\\') => match scanner.next() {
                 Some('x') => {
@@ -65,7 +65,7 @@ pub(super) fn bytes(scanner: &mut Scanner<'_>) -> Result<Vec<u8>, ParseError> {
         };
         let byte = character.filter(char::is_ascii).and_then(|ascii| u8::try_from(ascii).ok());
         bytes.push(byte.ok_or_else(|| {
-            scanner.error_at(start, r#"an ASCII character, or one of \xhh \n \r \t \0 \\ \" \'"#)
+            Mistake::new(start, r#"an ASCII character, or one of \xhh \n \r \t \0 \\ \" \'"#)
         })?);
     }
 }
@@ -81,21 +81,21 @@ fn simple_escape(escape: char) -> Option<char> {
     })
 }
 
-fn hex_escape(scanner: &mut Scanner<'_>, start: usize) -> Result<u8, ParseError> {
+fn hex_escape(scanner: &mut Scanner<'_>, start: usize) -> Result<u8, Mistake> {
     let mut digit = || scanner.next().and_then(|digit| digit.to_digit(16));
     let byte = digit().zip(digit()).map(|(high, low)| high << 4 | low);
     byte.and_then(|byte| u8::try_from(byte).ok())
-        .ok_or_else(|| scanner.error_at(start, r"two hexadecimal digits after \x"))
+        .ok_or_else(|| Mistake::new(start, r"two hexadecimal digits after \x"))
 }
 
-fn unicode_escape(scanner: &mut Scanner<'_>, start: usize) -> Result<char, ParseError> {
+fn unicode_escape(scanner: &mut Scanner<'_>, start: usize) -> Result<char, Mistake> {
     let opened = scanner.next() == Some('{');
     let digits = scanner.take_while(|character| character.is_ascii_hexdigit());
     let closed = scanner.next() == Some('}');
     let character = u32::from_str_radix(digits, 16).ok().and_then(char::from_u32);
     character
         .filter(|_| opened && closed && digits.len() <= 6)
-        .ok_or_else(|| scanner.error_at(start, r"a character such as \u{1f600}"))
+        .ok_or_else(|| Mistake::new(start, r"a character such as \u{1f600}"))
 }
 
 /// Writes a text in quotes. Whatever would not be seen, or would turn the direction of what is, is
@@ -109,17 +109,29 @@ pub(super) fn write_text(out: &mut fmt::Formatter<'_>, text: &str) -> fmt::Resul
             '\n' => out.write_str("\\n")?,
             '\r' => out.write_str("\\r")?,
             '\t' => out.write_str("\\t")?,
-            '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{feff}' => {
-                write!(out, "\\u{{{:x}}}", u32::from(character))?;
-            }
-            control if control.is_control() => write!(out, "\\u{{{:x}}}", u32::from(control))?,
+            unseen if is_unseen(unseen) => write!(out, "\\u{{{:x}}}", u32::from(unseen))?,
             other => out.write_char(other)?,
         }
     }
     out.write_char('"')
+}
+
+/// Whether a character is a control, or one of Unicode's format characters that stand for nothing that is seen. Those
+/// of single scripts which belong to what they stand beside (prefixes of Arabic numbers, say) are not among them.
+fn is_unseen(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0001}'..='\u{e007f}'
+        )
 }
 
 /// Writes bytes in quotes, after a `b`.

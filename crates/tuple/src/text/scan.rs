@@ -1,6 +1,8 @@
 //! Walking through a text.
 
-use super::{ParseError, TEXT_BYTES_MAX};
+use std::borrow::Cow;
+
+use super::{Mistake, TEXT_BYTES_MAX};
 use crate::DEPTH_MAX;
 
 /// A place in a text.
@@ -13,11 +15,11 @@ pub(super) struct Scanner<'a> {
 }
 
 impl<'a> Scanner<'a> {
-    pub(super) fn new(text: &'a str) -> Result<Self, ParseError> {
+    pub(super) fn new(text: &'a str) -> Result<Self, Mistake> {
         if text.len() > TEXT_BYTES_MAX {
             let expected =
                 format!("at most {TEXT_BYTES_MAX} bytes of text instead of {}", text.len());
-            return Err(ParseError::new(text, 0, expected));
+            return Err(Mistake::new(0, expected));
         }
         Ok(Self { text, at: 0, levels: DEPTH_MAX })
     }
@@ -31,14 +33,9 @@ impl<'a> Scanner<'a> {
         self.at
     }
 
-    /// An error here.
-    pub(super) fn error(&self, expected: impl Into<String>) -> ParseError {
-        ParseError::new(self.text, self.at, expected)
-    }
-
-    /// An error at `at`, where something began.
-    pub(super) fn error_at(&self, at: usize, expected: impl Into<String>) -> ParseError {
-        ParseError::new(self.text, at, expected)
+    /// A mistake here.
+    pub(super) fn mistake(&self, expected: impl Into<Cow<'static, str>>) -> Mistake {
+        Mistake::new(self.at, expected)
     }
 
     pub(super) fn skip_blanks(&mut self) {
@@ -70,12 +67,12 @@ impl<'a> Scanner<'a> {
     }
 
     /// Reads `token`, which must come next.
-    pub(super) fn expect(&mut self, token: &str) -> Result<(), ParseError> {
+    pub(super) fn expect(&mut self, token: &str) -> Result<(), Mistake> {
         if self.eat(token) {
             return Ok(());
         }
         self.skip_blanks();
-        Err(self.error(format!("`{token}`")))
+        Err(self.mistake(format!("`{token}`")))
     }
 
     /// Reads characters as long as `wanted` holds.
@@ -87,18 +84,18 @@ impl<'a> Scanner<'a> {
     }
 
     /// Succeeds at the end of the text, blanks aside.
-    pub(super) fn finish(&mut self) -> Result<(), ParseError> {
+    pub(super) fn finish(&mut self) -> Result<(), Mistake> {
         self.skip_blanks();
-        if self.rest().is_empty() { Ok(()) } else { Err(self.error("the end of the text")) }
+        if self.rest().is_empty() { Ok(()) } else { Err(self.mistake("the end of the text")) }
     }
 
     /// Parses by `rule` one level of parentheses deeper.
     pub(super) fn nested<T>(
         &mut self,
-        rule: impl FnOnce(&mut Self) -> Result<T, ParseError>,
-    ) -> Result<T, ParseError> {
+        rule: impl FnOnce(&mut Self) -> Result<T, Mistake>,
+    ) -> Result<T, Mistake> {
         if self.levels == 0 {
-            return Err(self.error(format!("at most {DEPTH_MAX} levels of nesting")));
+            return Err(self.mistake(format!("at most {DEPTH_MAX} levels of nesting")));
         }
         self.levels -= 1;
         let parsed = rule(self);
@@ -110,8 +107,8 @@ impl<'a> Scanner<'a> {
     pub(super) fn separated<T>(
         &mut self,
         close: &str,
-        mut item: impl FnMut(&mut Self) -> Result<T, ParseError>,
-    ) -> Result<Vec<T>, ParseError> {
+        mut item: impl FnMut(&mut Self) -> Result<T, Mistake>,
+    ) -> Result<Vec<T>, Mistake> {
         let mut items = Vec::new();
         while !self.eat(close) {
             items.push(item(self)?);
@@ -120,7 +117,7 @@ impl<'a> Scanner<'a> {
                     break;
                 }
                 self.skip_blanks();
-                return Err(self.error(format!("`,` or `{close}`")));
+                return Err(self.mistake(format!("`,` or `{close}`")));
             }
         }
         Ok(items)

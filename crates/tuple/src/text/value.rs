@@ -1,6 +1,6 @@
 //! Parsing values and tuples.
 
-use super::ParseError;
+use super::Mistake;
 use super::quote;
 use super::scan::{Scanner, is_word};
 use crate::{Array, DType, Decimal, Entry, Map, Opaque, Timestamp, Tuple, Value, ValueError};
@@ -13,12 +13,12 @@ pub(super) struct Literal {
 }
 
 /// Parses one value.
-pub(super) fn value(scanner: &mut Scanner<'_>) -> Result<Value, ParseError> {
+pub(super) fn value(scanner: &mut Scanner<'_>) -> Result<Value, Mistake> {
     Ok(literal(scanner)?.value)
 }
 
 /// Parses one value, and tells how it was written.
-pub(super) fn literal(scanner: &mut Scanner<'_>) -> Result<Literal, ParseError> {
+pub(super) fn literal(scanner: &mut Scanner<'_>) -> Result<Literal, Mistake> {
     scanner.skip_blanks();
     let written = |value| Ok(Literal { value, bare: false });
     if quote::is_quote(scanner) {
@@ -37,7 +37,7 @@ pub(super) fn literal(scanner: &mut Scanner<'_>) -> Result<Literal, ParseError> 
     let start = scanner.at();
     let word = scanner.take_while(is_word);
     match word {
-        "" => return Err(scanner.error("a value")),
+        "" => return Err(scanner.mistake("a value")),
         "true" => return written(Value::Bool(true)),
         "false" => return written(Value::Bool(false)),
         "null" => return written(Value::Null),
@@ -53,7 +53,7 @@ pub(super) fn literal(scanner: &mut Scanner<'_>) -> Result<Literal, ParseError> 
 }
 
 /// Parses a tuple: values joined by commas, with or without parentheses.
-pub(super) fn tuple(scanner: &mut Scanner<'_>) -> Result<Tuple, ParseError> {
+pub(super) fn tuple(scanner: &mut Scanner<'_>) -> Result<Tuple, Mistake> {
     if scanner.eat("(") {
         return Ok(scanner.separated(")", value)?.into());
     }
@@ -63,7 +63,7 @@ pub(super) fn tuple(scanner: &mut Scanner<'_>) -> Result<Tuple, ParseError> {
     let mut fields = match first {
         Value::Entry(entry) if scanner.finish().is_ok() => {
             return Tuple::from_entry(entry)
-                .map_err(|error| scanner.error_at(start, format!("a smaller entry ({error})")));
+                .map_err(|error| Mistake::new(start, format!("a smaller entry ({error})")));
         }
         first => vec![first],
     };
@@ -74,7 +74,7 @@ pub(super) fn tuple(scanner: &mut Scanner<'_>) -> Result<Tuple, ParseError> {
 }
 
 /// Reads a number, if a whole one comes next: `7a` and `10.0.0.1` are words, `3..9` begins with 3.
-fn number(scanner: &mut Scanner<'_>) -> Result<Option<Value>, ParseError> {
+fn number(scanner: &mut Scanner<'_>) -> Result<Option<Value>, Mistake> {
     let start = scanner.at();
     let (length, whole) = number_length(scanner.rest().as_bytes());
     let (digits, after) = scanner.rest().split_at(length);
@@ -83,11 +83,11 @@ fn number(scanner: &mut Scanner<'_>) -> Result<Option<Value>, ParseError> {
     }
     let number = if whole {
         Value::parse_int(digits)
-            .map_err(|error| scanner.error_at(start, format!("a shorter integer ({error})")))?
+            .map_err(|error| Mistake::new(start, format!("a shorter integer ({error})")))?
     } else {
         let float: f64 = digits.parse().unwrap_or(f64::INFINITY);
         if float.is_infinite() {
-            return Err(scanner.error_at(start, "a number that a float can hold, up to 1.79e308"));
+            return Err(Mistake::new(start, "a number that a float can hold, up to 1.79e308"));
         }
         Value::Float(float)
     };
@@ -126,7 +126,7 @@ pub(super) const KIND_WORDS: [&str; 9] =
     ["float", "decimal", "timestamp", "uuid", "list", "tuple", "map", "array", "opaque"];
 
 /// Reads what is in the parentheses after the name of a kind.
-fn of_kind(scanner: &mut Scanner<'_>, kind: &str, start: usize) -> Result<Value, ParseError> {
+fn of_kind(scanner: &mut Scanner<'_>, kind: &str, start: usize) -> Result<Value, Mistake> {
     scanner.expect("(")?;
     let made = scanner.nested(|scanner| {
         let value = match kind {
@@ -141,19 +141,19 @@ fn of_kind(scanner: &mut Scanner<'_>, kind: &str, start: usize) -> Result<Value,
             "opaque" => opaque(scanner)?,
             _ => {
                 let expected = format!("one of {} before `(`", KIND_WORDS.join(", "));
-                return Err(scanner.error_at(start, expected));
+                return Err(Mistake::new(start, expected));
             }
         };
         scanner.expect(")")?;
         Ok(value)
     })?;
-    made.map_err(|error| scanner.error_at(start, format!("a valid {kind} ({error})")))
+    made.map_err(|error| Mistake::new(start, format!("a valid {kind} ({error})")))
 }
 
 /// A value, or why it can not be made; the outer error is of the text.
-type Made = Result<Result<Value, ValueError>, ParseError>;
+type Made = Result<Result<Value, ValueError>, Mistake>;
 
-fn pair(scanner: &mut Scanner<'_>) -> Result<(Value, Value), ParseError> {
+fn pair(scanner: &mut Scanner<'_>) -> Result<(Value, Value), Mistake> {
     let key = value(scanner)?;
     scanner.expect(":")?;
     Ok((key, value(scanner)?))
@@ -173,7 +173,7 @@ fn special_float(scanner: &mut Scanner<'_>) -> Made {
             .map(f64::from_bits)
             .filter(|float| float.is_nan()),
     };
-    let float = float.ok_or_else(|| scanner.error_at(start, r#""nan", "inf" or "-inf""#))?;
+    let float = float.ok_or_else(|| Mistake::new(start, r#""nan", "inf" or "-inf""#))?;
     Ok(Ok(Value::Float(float)))
 }
 
@@ -195,7 +195,7 @@ fn array(scanner: &mut Scanner<'_>) -> Made {
     let start = scanner.at();
     let dtype = DType::from_name(&quote::text(scanner)?).ok_or_else(|| {
         let names: Vec<_> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
-        scanner.error_at(start, format!("one of {} in quotes", names.join(", ")))
+        Mistake::new(start, format!("one of {} in quotes", names.join(", ")))
     })?;
     scanner.expect(",")?;
     let shape = list_of(scanner, |scanner| {
@@ -207,7 +207,7 @@ fn array(scanner: &mut Scanner<'_>) -> Made {
             }
             _ => None,
         };
-        size.ok_or_else(|| scanner.error_at(start, "the size of a dimension"))
+        size.ok_or_else(|| Mistake::new(start, "the size of a dimension"))
     })?;
     scanner.expect(",")?;
     let data = quote::bytes(scanner)?;
@@ -227,7 +227,7 @@ pub(super) fn opens_entry(scanner: &Scanner<'_>) -> bool {
 }
 
 /// Reads the rest of an entry of the class `class`: its bases, if it has any, and its fields.
-fn entry(scanner: &mut Scanner<'_>, class: String) -> Result<Value, ParseError> {
+fn entry(scanner: &mut Scanner<'_>, class: String) -> Result<Value, Mistake> {
     let start = scanner.at();
     let bases = if scanner.peek() == Some('(') { bases(scanner)? } else { Vec::new() };
     scanner.expect("{")?;
@@ -239,10 +239,10 @@ fn entry(scanner: &mut Scanner<'_>, class: String) -> Result<Value, ParseError> 
         })
     })?;
     let made = Entry::new(class, bases, fields).map(Value::Entry);
-    made.map_err(|error| scanner.error_at(start, format!("a valid entry ({error})")))
+    made.map_err(|error| Mistake::new(start, format!("a valid entry ({error})")))
 }
 
-fn bases(scanner: &mut Scanner<'_>) -> Result<Vec<String>, ParseError> {
+fn bases(scanner: &mut Scanner<'_>) -> Result<Vec<String>, Mistake> {
     scanner.expect("(")?;
     let first = name(scanner)?;
     let mut bases = vec![first];
@@ -254,13 +254,13 @@ fn bases(scanner: &mut Scanner<'_>) -> Result<Vec<String>, ParseError> {
 }
 
 /// Reads the name of a class or of a field: a word, or text in quotes.
-pub(super) fn name(scanner: &mut Scanner<'_>) -> Result<String, ParseError> {
+pub(super) fn name(scanner: &mut Scanner<'_>) -> Result<String, Mistake> {
     scanner.skip_blanks();
     if quote::is_quote(scanner) {
         return quote::text(scanner);
     }
     match scanner.take_while(is_word) {
-        "" => Err(scanner.error("a name")),
+        "" => Err(scanner.mistake("a name")),
         word => Ok(word.to_owned()),
     }
 }
@@ -276,8 +276,8 @@ fn opaque(scanner: &mut Scanner<'_>) -> Made {
 
 fn list_of<'a, T>(
     scanner: &mut Scanner<'a>,
-    item: impl FnMut(&mut Scanner<'a>) -> Result<T, ParseError>,
-) -> Result<Vec<T>, ParseError> {
+    item: impl FnMut(&mut Scanner<'a>) -> Result<T, Mistake>,
+) -> Result<Vec<T>, Mistake> {
     scanner.expect("list")?;
     scanner.expect("(")?;
     scanner.separated(")", item)

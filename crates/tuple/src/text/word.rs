@@ -1,32 +1,45 @@
 //! Words of a command line: each is one value or one pattern, and plain words need no quotes.
 
-use super::pattern::opens_set;
+use super::pattern::{opens_set, pattern, template};
 use super::scan::Scanner;
-use super::value::{KIND_WORDS, literal, name, opens_entry};
-use super::{ParseError, quote};
+use super::value::{KIND_WORDS, Literal, literal, name, opens_entry, tuple, value};
+use super::{Mistake, ParseError, quote, whole};
 use crate::template::Alternative;
-use crate::{Form, Pattern, Template, Tuple, Value};
+use crate::{Form, Pattern, PatternError, Template, Tuple, Value};
 
 /// What a word must begin with to be nothing but notation, so that an error in it is reported; without
 /// these a word that is not well-formed is text.
 const PATTERN_SIGNS: [&str; 6] = [":", "<", ">", "!", "==", "("];
 
+/// Makes a pattern of text.
+type Make = fn(&str) -> Result<Pattern, PatternError>;
+
+/// The patterns of a text that, without quotes around it, reaches to the end of the word.
+const RUNS: [(&str, Make); 2] =
+    [("glob:", Pattern::glob), ("prefix:", |text| Pattern::prefix(text))];
+
 impl Value {
     /// The value that one word of a command line stands for: a number, `true`, `false`, `null`, a quoted
-    /// text, `b"…"` or `kind(…)`; anything else is text as it stands. `s:` makes the rest text: `s:7`.
+    /// text, `b"…"` or `kind(…)`; anything else is text as it stands, blanks at its ends too. `s:` makes the
+    /// rest text: `s:7`.
     ///
     /// # Errors
     ///
-    /// [`ParseError`] if the word begins with a quote, or the name of a kind and `(`, and is not well-formed.
+    /// [`ParseError`] if the word begins with a quote, or the name of a kind and `(`, and is not well-formed; or is
+    /// longer than [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX) and has no `s:`.
     pub fn parse_word(word: &str) -> Result<Self, ParseError> {
         if let Some(text) = word.strip_prefix("s:") {
             return Ok(Self::from(text));
         }
-        let parsed = word.parse();
+        let mut scanner = scanner_of(word)?;
         if begins_as_value(word) {
-            return parsed.map_err(|error| with_way_out(word, &error));
+            return whole(word, value).map_err(|mistake| with_way_out(word, &mistake));
         }
-        Ok(parsed.unwrap_or_else(|_| Self::from(word)))
+        Ok(match literal(&mut scanner) {
+            // Not what `FromStr` makes of text without quotes, which is without the blanks around it.
+            Ok(Literal { value, bare: false }) if scanner.finish().is_ok() => value,
+            _ => Self::from(word),
+        })
     }
 }
 
@@ -41,7 +54,7 @@ impl Tuple {
         let words: Vec<&str> = words.into_iter().collect();
         match words[..] {
             [word] if begins_as_entry(word) => {
-                word.parse().map_err(|error| with_way_out(word, &error))
+                whole(word, tuple).map_err(|mistake| with_way_out(word, &mistake))
             }
             _ => words.into_iter().map(Value::parse_word).collect(),
         }
@@ -55,36 +68,41 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// [`ParseError`] if the word begins with a sign of the notation and is not well-formed.
+    /// [`ParseError`] if the word begins with a sign of the notation and is not well-formed; or is longer than
+    /// [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX) and has no `s:`.
     pub fn parse_word(word: &str) -> Result<Self, ParseError> {
         if let Some(text) = word.strip_prefix("s:") {
             return Ok(Self::from(text));
         }
-        for (name, make) in
-            [("glob:", Self::glob as fn(&str) -> _), ("prefix:", |text: &str| Self::prefix(text))]
-        {
-            match word.strip_prefix(name) {
-                Some(text) if !text.starts_with(['"', '\'']) && !text.starts_with("b\"") => {
-                    let expected = |error| format!("another pattern ({error})");
-                    return make(text)
-                        .map_err(|error| ParseError::new(word, name.len(), expected(error)));
-                }
-                Some(_) => return word.parse(),
-                None => {}
-            }
+        let mut scanner = scanner_of(word)?;
+        if let Some(made) = run(word) {
+            return made.map_err(|mistake| with_way_out(word, &mistake));
         }
-        let mut scanner = Scanner::new(word)?;
         let begins_as_pattern = PATTERN_SIGNS.iter().any(|sign| word.starts_with(sign));
         if begins_as_pattern || begins_as_value(word) || opens_set(&scanner) {
-            return word.parse().map_err(|error| with_way_out(word, &error));
+            return whole(word, pattern).map_err(|mistake| with_way_out(word, &mistake));
         }
-        match literal(&mut scanner) {
+        Ok(match literal(&mut scanner) {
             // A number, or what begins with one and can be read to its end: `3..9`.
-            Ok(first) if !first.bare => Ok(word.parse().unwrap_or_else(|_| Self::from(word))),
-            _ if word == "_" => Ok(Self::ANY),
-            _ => Ok(Self::from(word)),
-        }
+            Ok(first) if !first.bare => whole(word, pattern).unwrap_or_else(|_| Self::from(word)),
+            _ if word == "_" => Self::ANY,
+            _ => Self::from(word),
+        })
     }
+}
+
+/// The pattern of the text behind `glob:` or `prefix:`, if the word begins with one of these.
+fn run(word: &str) -> Option<Result<Pattern, Mistake>> {
+    let (name, make) = RUNS.into_iter().find(|(name, _)| word.starts_with(name))?;
+    let text = &word[name.len()..];
+    // As in a pattern that is no word: a prefix may be of bytes, a glob is of text.
+    let quoted = begins_as_text(text) || (name == "prefix:" && begins_as_bytes(text));
+    Some(if quoted {
+        whole(word, pattern)
+    } else {
+        let mistake = |error| Mistake::new(name.len(), format!("another pattern ({error})"));
+        make(text).map_err(mistake)
+    })
 }
 
 impl Template {
@@ -100,7 +118,7 @@ impl Template {
         if let [word] = words[..]
             && begins_as_entry(word)
         {
-            return word.parse().map_err(|error| with_way_out(word, &error));
+            return template(word).map_err(|mistake| with_way_out(word, &mistake));
         }
         let mut alternative = Alternative::default();
         for word in words {
@@ -133,13 +151,30 @@ fn opens_set_word(word: &str) -> bool {
 
 /// Whether a word begins with a quote or with the name of a kind and a parenthesis.
 fn begins_as_value(word: &str) -> bool {
-    let quoted = Scanner::new(word)
-        .is_ok_and(|scanner| quote::is_quote(&scanner) || quote::is_bytes(&scanner));
     let name = word.split('(').next().unwrap_or_default();
-    quoted || (name.len() < word.len() && KIND_WORDS.contains(&name)) || begins_as_entry(word)
+    begins_as_text(word)
+        || begins_as_bytes(word)
+        || (name.len() < word.len() && KIND_WORDS.contains(&name))
+        || begins_as_entry(word)
 }
 
-/// The error, with how to write the word if it was meant as text.
-fn with_way_out(word: &str, error: &ParseError) -> ParseError {
-    ParseError::new(word, error.at(), format!("{} (as plain text: s:{word})", error.expected()))
+/// Whether a word begins with the quote of a text.
+fn begins_as_text(word: &str) -> bool {
+    Scanner::new(word).is_ok_and(|scanner| quote::is_quote(&scanner))
+}
+
+/// Whether a word begins with the quote of bytes.
+fn begins_as_bytes(word: &str) -> bool {
+    Scanner::new(word).is_ok_and(|scanner| quote::is_bytes(&scanner))
+}
+
+/// The beginning of a word, if it is not too long to be read.
+fn scanner_of(word: &str) -> Result<Scanner<'_>, ParseError> {
+    Scanner::new(word).map_err(|mistake| mistake.in_text(word))
+}
+
+/// The mistake, with how to write the word if it was meant as text.
+fn with_way_out(word: &str, mistake: &Mistake) -> ParseError {
+    let expected = format!("{} (as plain text: s:{word})", mistake.expected);
+    ParseError::new(word, mistake.at, expected)
 }

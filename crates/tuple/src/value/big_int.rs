@@ -80,9 +80,6 @@ impl Value {
     ///
     /// [`ValueError::Syntax`] for anything else, [`ValueError::IntegerTooLong`] above [`BIG_INT_BYTES_MAX`].
     pub fn parse_int(text: &str) -> Result<Self, ValueError> {
-        if let Ok(small) = text.parse::<i64>() {
-            return Ok(Self::Int(small));
-        }
         let (negative, digits) = match text.strip_prefix('-') {
             Some(digits) => (true, digits),
             None => (false, text),
@@ -90,6 +87,9 @@ impl Value {
         if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
             let found = text.to_owned();
             return Err(ValueError::Syntax { expected: "an integer such as -17", found });
+        }
+        if let Ok(small) = text.parse::<i64>() {
+            return Ok(Self::Int(small));
         }
         // log2(10) > 3.32: more digits than this can not fit, and are not worth the quadratic loop.
         let digits_max = BIG_INT_BYTES_MAX * 8 * 100 / 332 + 1;
@@ -256,7 +256,9 @@ mod tests {
         }
         assert_eq!(Value::parse_int("-9223372036854775808"), Ok(Value::Int(i64::MIN)));
         assert!(Value::parse_int("12a").is_err());
-        assert!(Value::parse_int("-").is_err());
+        for wrong in ["-", "+", "", "+7", "+9223372036854775808", "--7", "-+7", " 7"] {
+            assert!(Value::parse_int(wrong).is_err(), "{wrong}");
+        }
         assert!(Value::parse_int(&"9".repeat(400_000)).is_err());
     }
 

@@ -208,7 +208,9 @@ impl fmt::Display for Decimal {
         } else if self.exponent > 0 || places - places.min(self.digits.len()) > LEADING_ZEROS_MAX {
             write!(out, "{sign}{}E{}", self.digits, self.exponent)
         } else {
-            let digits = format!("{:0>width$}", self.digits, width = places + 1);
+            // Not by a width of the format, which ends at 65 535.
+            let zeros = "0".repeat((places + 1).saturating_sub(self.digits.len()));
+            let digits = format!("{zeros}{}", self.digits);
             let (whole, fraction) = digits.split_at(digits.len() - places);
             write!(out, "{sign}{whole}.{fraction}")
         }
@@ -242,6 +244,17 @@ mod tests {
         }
         assert_eq!(Decimal::parse("1.5E+3").unwrap().to_string(), "15E2");
         assert_eq!(Decimal::parse(".5").unwrap().to_string(), "0.5");
+    }
+
+    #[test]
+    fn a_decimal_of_more_digits_than_a_format_can_pad_is_printed_as_it_was_written_v4() {
+        // 65 535 is the widest that `std::fmt` pads to.
+        for places in [65_534, 65_535, 70_000] {
+            let text = format!("-0.{}", "7".repeat(places));
+            assert_eq!(Decimal::parse(&text).unwrap().to_string(), text);
+            let text = format!("0.00{}", "7".repeat(places));
+            assert_eq!(Decimal::parse(&text).unwrap().to_string(), text);
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub use decimal::{DECIMAL_DIGITS_MAX, DECIMAL_EXPONENT_MAX, Decimal};
 pub use error::ValueError;
 pub use timestamp::Timestamp;
 
+use crate::field::folded_bits;
 use crate::{DecodeError, EncodeError, Encoded, Field, Kind};
 
 /// One value of any kind (rule V1), owning its bytes.
@@ -156,6 +157,31 @@ impl Value {
     pub fn same(&self, other: &Self) -> bool {
         let same = self.with_field(|a| other.with_field(|b| a.same(&b)));
         matches!(same, Ok(Ok(true)))
+    }
+
+    /// As [`Value::same`], of two values that can be encoded, but without doing so: it looks no further than the two
+    /// are alike, where an encoding takes as long as the larger is. For who compares one value with many.
+    pub(crate) fn same_decoded(&self, other: &Self) -> bool {
+        let all_same = |a: &[Self], b: &[Self]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same_decoded(b))
+        };
+        match (self, other) {
+            (Self::Float(a), Self::Float(b)) => folded_bits(*a) == folded_bits(*b),
+            (Self::Decimal(a), Self::Decimal(b)) => a.as_ref().compare(b.as_ref()).is_eq(),
+            (Self::List(a), Self::List(b)) | (Self::Tuple(a), Self::Tuple(b)) => all_same(a, b),
+            (Self::Map(a), Self::Map(b)) => {
+                let mut pairs = a.pairs().iter().zip(b.pairs());
+                // The keys are folded and sorted, so equal keys are at equal places.
+                a.pairs().len() == b.pairs().len()
+                    && pairs.all(|((key, a), (other, b))| key == other && a.same_decoded(b))
+            }
+            (Self::Entry(a), Self::Entry(b)) => {
+                let mut fields = a.fields().iter().zip(b.fields());
+                (a.name(), a.bases(), a.fields().len()) == (b.name(), b.bases(), b.fields().len())
+                    && fields.all(|((name, a), (other, b))| name == other && a.same_decoded(b))
+            }
+            _ => self == other,
+        }
     }
 }
 
