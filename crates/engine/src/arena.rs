@@ -111,8 +111,11 @@ pub(crate) fn take_below(
 ) -> Result<u32, Error> {
     let before = enter(section)?;
     let committed = line(section.view()).load(COMMITTED);
-    let need = Need::Extents { count, end, committed };
-    let first = find(section.view(), layout, count, end).ok_or(need)?;
+    let Some(first) = find(section.view(), layout, count, end) else {
+        // Who can do without goes on in the same section.
+        section.focus(before);
+        return Err(Need::Extents { count, end, committed }.into());
+    };
     mark(section, layout, first, count, false)?;
     section.focus(before);
     Ok(first)

@@ -204,21 +204,23 @@ impl Engine {
     }
 
     /// Gathers extents that nobody needs: what the dead had, and what stripes keep for the next tuple of
-    /// some size. Returns whether there were any, and so `count` neighbouring ones among the first `end` are free.
+    /// some size. Returns whether more are free now, and `count` neighbouring ones among the first `end` are free.
     #[cold]
     fn gather(&self, count: u32, end: u32) -> Result<bool, Error> {
+        let view = self.memory.view();
+        let free_before = arena::line(&view).load(arena::FREE);
         self.settle_all()?;
-        let mut freed = 0;
-        for shape in 0..registry::count(&self.memory.view()) {
-            freed += self.retry(|| {
+        for shape in 0..registry::count(&view) {
+            self.retry(|| {
                 let mut section = Section::enter(&self.memory, stripe::scope_of(shape))?;
                 let stripe = Stripe::of_shape(section.view(), shape);
-                let freed = blocks::free_empty(&mut section, &self.layout, stripe)?;
+                blocks::free_empty(&mut section, &self.layout, stripe)?;
                 section.commit()?;
-                Ok(freed)
+                Ok(())
             })?;
         }
-        Ok(freed > 0 && arena::has(&self.memory.view(), &self.layout, count, end))
+        let has_gathered = arena::line(&view).load(arena::FREE) > free_before;
+        Ok(has_gathered && arena::has(&view, &self.layout, count, end))
     }
 
     /// An error if damage was found. For who finds nothing: in a damaged space there is nothing to be found.

@@ -1,6 +1,6 @@
 //! Records that are out of the lists but not gone: back into the lists, or freed (rule T5).
 
-use tupelo_shm::Section;
+use tupelo_shm::{Section, View};
 use tupelo_tuple::{Field, Kind};
 
 use crate::Engine;
@@ -8,12 +8,69 @@ use crate::error::Error;
 use crate::events::{EventKind, Happening};
 use crate::lease::lease_end_ms;
 use crate::record::{self, ImageBuffer, Record};
-use crate::stripe::{HELD, Stripe};
+use crate::registry::{self, Kinds};
+use crate::stripe::{self, HELD, Stripe};
 use crate::take::count_take;
 use crate::timers;
 use crate::waiters::deliver::Delivery;
 
+/// A record that somebody holds, and the lock of its stripe.
+pub(crate) struct Held<'m> {
+    pub(crate) section: Section<'m>,
+    pub(crate) stripe: Stripe<'m>,
+    pub(crate) reference: u32,
+    pub(crate) kinds: Kinds,
+}
+
+fn shape_of(view: &View<'_>, reference: u32) -> u32 {
+    record::shape_of(record::header(view, reference)).0
+}
+
+/// What is wrong with a record whose shape is none.
+const NO_SHAPE: &str = "a record names a shape that does not exist";
+
 impl Engine {
+    /// Locks the stripe of the record that somebody holds. `held` tells which it is, by the word that names it; `None` if it
+    /// is none. If the lock is to be had `on_time`, what was due there has happened before.
+    pub(crate) fn lock_held(
+        &self,
+        held: impl Fn() -> u32,
+        on_time: bool,
+    ) -> Result<Option<Held<'_>>, Error> {
+        while let Some(shape) = self.shape_of_held(&held)? {
+            let scope = stripe::scope_of(shape);
+            let section =
+                if on_time { self.enter(scope)? } else { Section::enter(&self.memory, scope)? };
+            let reference = held();
+            // It may be none any more, or another, of another shape: what was handed over without a commit was undone.
+            if reference != 0 && shape_of(section.view(), reference) == shape {
+                let kinds =
+                    self.kinds_of(section.view(), shape).ok_or_else(|| self.damaged(NO_SHAPE))?;
+                let stripe = Stripe::of_shape(section.view(), shape);
+                return Ok(Some(Held { section, stripe, reference, kinds }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The shape of the record that somebody holds, before it is locked.
+    fn shape_of_held(&self, held: impl Fn() -> u32) -> Result<Option<u32>, Error> {
+        let view = self.memory.view();
+        let mut reference = held();
+        while reference != 0 {
+            let shape = shape_of(&view, reference);
+            if shape < registry::count(&view) {
+                return Ok(Some(shape));
+            }
+            // If that was undone, the block may be anything by now.
+            let before = std::mem::replace(&mut reference, held());
+            if before == reference {
+                return Err(self.damaged(NO_SHAPE));
+            }
+        }
+        Ok(None)
+    }
+
     /// Puts a held record back to its place, or hands it to a waiter that matches it; or frees it, if its lease has
     /// ended meanwhile: nothing may be filled in the section after that. What is heard of it is
     /// said by the caller.

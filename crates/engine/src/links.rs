@@ -183,7 +183,11 @@ impl Engine {
     ) -> Result<(), Error> {
         let mask = index.words.load(MASK);
         let tag = key::tag_of_record(section.view(), reference, kinds, mask, self.seed);
-        ensure_extension(section, &self.layout, stripe, reference, index.slot)?;
+        if record::is_extended(index.slot) {
+            // It goes back to where it was, in a full space, too.
+            let header = record::header(section.view(), reference);
+            extension::ensure_beyond(section, &self.layout, stripe, header)?;
+        }
         ring::restore(section, &self.layout, stripe, index, (reference, tag))?;
         set_linked(section, reference, index.slot, true);
         Ok(())

@@ -375,6 +375,10 @@ impl Engine {
             let mut section = self.enter(scope)?;
             let stripe = Stripe::of_shape(section.view(), shape);
             self.require_time_for_wide(&section, stripe)?;
+            if self.tuples_max != 0 {
+                // Others may have put while the bytes were copied: what is reserved is no tuple yet.
+                self.respect_limit(&mut section)?;
+            }
             let record = record::at(section.view(), reference);
             let delivery = self.publish(&mut section, stripe, record, incoming)?;
             flight.end(&mut section);
@@ -387,11 +391,14 @@ impl Engine {
                 Ok(reference)
             }
             Err(error) => {
-                let mut section = Section::enter(&self.memory, scope)?;
-                let stripe = Stripe::of_shape(section.view(), shape);
-                self.free_record(&mut section, stripe, reference)?;
-                flight.end(&mut section);
-                section.commit()?;
+                self.retry(|| {
+                    let mut section = Section::enter(&self.memory, scope)?;
+                    let stripe = Stripe::of_shape(section.view(), shape);
+                    self.free_record(&mut section, stripe, reference)?;
+                    flight.end(&mut section);
+                    section.commit()?;
+                    Ok(())
+                })?;
                 Err(error)
             }
         }

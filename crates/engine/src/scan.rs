@@ -1,5 +1,6 @@
 //! `scan`: every match, lazily, in bounded memory (rule O6).
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tupelo_shm::View;
@@ -23,6 +24,8 @@ pub struct Scan {
     shape: u32,
     /// Where the walk is: the last record that was looked at, and its sequence number.
     last: Option<(u32, u64)>,
+    /// Matches of the last step that were not returned yet: the sink failed before it came to them.
+    left: VecDeque<TupleCopy>,
 }
 
 /// Records that are looked at while the lock is held: about 20 us.
@@ -31,7 +34,7 @@ const STEP_RECORDS: usize = 256;
 impl Engine {
     /// Begins a scan.
     pub fn scan(self: &Arc<Self>, template: Template) -> Scan {
-        Scan { engine: Arc::clone(self), template, shape: 0, last: None }
+        Scan { engine: Arc::clone(self), template, shape: 0, last: None, left: VecDeque::new() }
     }
 }
 
@@ -40,17 +43,29 @@ impl Scan {
     ///
     /// # Errors
     ///
-    /// What the memory says, and what `sink` says; the scan then goes on behind the tuple that failed.
+    /// What the memory says, and what `sink` says of the first match; the scan then goes on behind it. If it fails on a
+    /// later one, that is the first of the next batch, and shown to the sink again.
     pub fn next_batch<R, E: From<Error>>(
         &mut self,
         at_most: usize,
         mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
+        let at_most = at_most.max(1);
+        while self.left.is_empty() {
+            let Some(copies) = self.step(at_most)? else { return Ok(Vec::new()) };
+            self.left = copies.into();
+        }
         let mut results = Vec::new();
-        while results.is_empty() {
-            let Some(copies) = self.step(at_most.max(1))? else { break };
-            for copy in &copies {
-                results.push(sink(copy.view())?);
+        while results.len() < at_most
+            && let Some(copy) = self.left.pop_front()
+        {
+            match sink(copy.view()) {
+                Ok(result) => results.push(result),
+                Err(error) if results.is_empty() => return Err(error),
+                Err(_) => {
+                    self.left.push_front(copy);
+                    break;
+                }
             }
         }
         Ok(results)

@@ -7,8 +7,8 @@
 use std::sync::atomic::Ordering;
 
 use tupelo_shm::{
-    ENGINE_WORDS, ENGINE_WORDS_COUNT, PARTICIPANTS_MAX, Section, Slot, THREADS_MAX, View, futex,
-    log_run, set_log_run,
+    ENGINE_WORDS, ENGINE_WORDS_COUNT, PARTICIPANTS_MAX, ParticipantInfo, Section, Slot,
+    THREADS_MAX, View, futex, log_run, set_log_run,
 };
 
 use tupelo_tuple::TemplateRef;
@@ -19,6 +19,7 @@ use crate::claim::list::List;
 use crate::engine::space_line;
 use crate::error::Error;
 use crate::events::Happening;
+use crate::held::Held;
 use crate::layout::head;
 use crate::layout::{EXTENT_BYTES, LOG_ENTRIES_MAX, LOG_ENTRIES_PER_EXTENT};
 use crate::record;
@@ -54,7 +55,7 @@ impl Engine {
     pub(crate) fn sweep_at_attach(&self) -> Result<(), Error> {
         let is_crowded = 2 * self.memory.participants_count() > PARTICIPANTS_MAX
             || 2 * self.memory.slots_used() > THREADS_MAX;
-        if is_crowded { self.sweep() } else { self.sweep_if_due() }
+        if is_crowded { if_there_is_room(self.sweep()) } else { self.sweep_if_due() }
     }
 
     /// Sweeps, unless somebody did so just now.
@@ -77,7 +78,7 @@ impl Engine {
         let next = now_ms.wrapping_add(PERIOD_MS);
         if word.compare_exchange(due_ms, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             self.note_all_due();
-            self.settle_the_dead()?;
+            if_there_is_room(self.settle_the_dead())?;
             self.shrink()?;
         }
         Ok(())
@@ -110,6 +111,11 @@ impl Engine {
     }
 
     fn settle_each(&self, _right: &Section<'_>) -> Result<(), Error> {
+        // Looked for first: who dies from here on is the next sweep's. What the threads of these were in the middle of is
+        // undone below, so what is in their names then, they had. A process that dies after its threads were looked at might
+        // seem to have a cell that it only was about to get, which is in the list of free ones.
+        let dead_processes: Vec<ParticipantInfo> =
+            self.memory.participants().into_iter().filter(|process| !process.alive).collect();
         for (slot, mut scopes) in self.memory.dead_slots() {
             scopes.extend(self.scopes().filter(|scope| self.memory.is_locked_by(*scope, slot)));
             for scope in scopes {
@@ -122,7 +128,7 @@ impl Engine {
                 self.memory.free_slot(slot);
             }
         }
-        for dead in self.memory.participants().iter().filter(|participant| !participant.alive) {
+        for dead in dead_processes {
             self.free_cells_of(dead.number)?;
             self.free_holds_of(dead.number, dead.pid)?;
             self.memory.free_participant(dead.number);
@@ -142,10 +148,7 @@ impl Engine {
             return Ok(());
         }
         let right = Section::enter(&self.memory, head::SWEEP_SCOPE)?;
-        match self.settle_each(&right) {
-            Err(Error::SpaceFull(_)) => Ok(()),
-            done => done,
-        }
+        if_there_is_room(self.settle_each(&right))
     }
 
     /// As [`Engine::recall`], if tuples of a shape that `template` can match are held. Returns whether they are.
@@ -169,26 +172,19 @@ impl Engine {
     /// Frees or puts back the records that a dead thread had in its hands.
     fn settle_flights(&self, slot: Slot<'_>) -> Result<(), Error> {
         for word in (0..ENGINE_WORDS_COUNT).map(|index| ENGINE_WORDS + 4 * index) {
-            let reference = slot.load(word);
-            if reference == 0 {
-                continue;
-            }
-            let (shape, _) = record::shape_of(record::header(&self.memory.view(), reference));
-            let scope = stripe::scope_of(shape);
             let delivery = self.retry(|| {
-                let mut section = Section::enter(&self.memory, scope)?;
-                let stripe = Stripe::of_shape(section.view(), shape);
                 let mut delivery = waiters::deliver::Delivery::default();
+                let Some(held) = self.lock_held(|| slot.load(word), false)? else {
+                    return Ok(delivery);
+                };
+                let Held { mut section, stripe, reference, kinds } = held;
                 match record::header(section.view(), reference).load(record::STATE) {
                     record::RESERVED | record::COPIED => {
                         self.free_record(&mut section, stripe, reference)?;
                     }
                     record::TAKEN => {
                         let back = (reference, Happening::Unheard);
-                        if let Some(kinds) = self.kinds_of(section.view(), shape) {
-                            delivery =
-                                self.give_back(&mut section, stripe, back, kinds.as_slice())?;
-                        }
+                        delivery = self.give_back(&mut section, stripe, back, kinds.as_slice())?;
                     }
                     _ => {}
                 }
@@ -304,6 +300,14 @@ impl Engine {
             // The step is done and its result counts. What can not be given back now is found by a sweep.
             let _ = self.free_log_run(thread.slot());
         }
+    }
+}
+
+/// What became of a sweep that somebody made in passing: if there was no room to put something back, the next one will.
+fn if_there_is_room(swept: Result<(), Error>) -> Result<(), Error> {
+    match swept {
+        Err(Error::SpaceFull(_)) => Ok(()),
+        done => done,
     }
 }
 

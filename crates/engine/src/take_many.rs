@@ -51,7 +51,7 @@ impl Engine {
     ///
     /// What the memory says, [`Error::TransactionTooBig`]: nothing was removed. What `sink` says: nothing was
     /// removed, if a tuple is large or has a field that its language may have no like of; else the tuples are put back, as
-    /// new ones.
+    /// new ones without a lease, and lost if others have the room for them by then.
     pub fn take_all<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],

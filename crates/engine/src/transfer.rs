@@ -14,7 +14,7 @@ use crate::layout::head;
 use crate::step;
 use crate::stripe::{self, Stripe};
 use crate::sweep::FirstLook;
-use crate::targets::{Targets, TupleCopy};
+use crate::targets::{Target, Targets, TupleCopy};
 use crate::waiters::deliver::Delivery;
 
 /// Whose resources a transfer found missing.
@@ -45,9 +45,21 @@ impl Engine {
         if !self.is_same_space(other) {
             return self.transfer(other, template, false);
         }
-        let copies = self.copies(template, usize::MAX)?;
-        self.put_copies(&copies)?;
-        Ok(copies.len() as u64)
+        self.copy_within(template)
+    }
+
+    /// Copies every match into this space.
+    fn copy_within(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        self.keep_time_for_wide()?;
+        let copied = self.at_one_moment(template, Purpose::Read, |section, targets| {
+            let (copies, _) = self.collect(section, targets, false)?;
+            let shapes = targets.iter().map(|target| target.shape);
+            step::count_anew(section, copies.len(), shapes)?;
+            Ok((copies.len() as u64, self.store_copies(section, &copies)?))
+        });
+        let Some((count, stored)) = copied? else { return Ok(0) };
+        stored.wake(self);
+        Ok(count)
     }
 
     /// Whether `other` is an engine over this very space.
@@ -127,7 +139,7 @@ impl Engine {
         if let Some(unknown) = verdicts.missing(self, from, &targets.all, Among::Listed) {
             return Ok(Some(Judged::Unknown(unknown)));
         }
-        let (copies, removed) = self.collect(from, &targets, remove).map_err(in_source)?;
+        let (copies, removed) = self.collect(from, &targets.all, remove).map_err(in_source)?;
         step::count_anew(into, copies.len(), shapes.iter().copied()).map_err(in_target)?;
         let stored = other.store_copies(into, &copies).map_err(in_target)?;
         commit_together(&mut both).map_err(|(index, error)| match index {
@@ -178,13 +190,13 @@ impl Engine {
     fn collect<'m>(
         &'m self,
         section: &mut Section<'m>,
-        targets: &Targets<'_>,
+        targets: &[Target<'_>],
         remove: bool,
     ) -> Result<(Vec<TupleCopy>, Delivery), Error> {
         let (mut copies, mut wakes) = (Vec::new(), Delivery::default());
-        let shapes = targets.all.iter().map(|target| target.shape);
+        let shapes = targets.iter().map(|target| target.shape);
         step::count_anew(section, usize::MAX, shapes.filter(|_| remove))?;
-        for target in &targets.all {
+        for target in targets {
             let stripe = Stripe::of_shape(section.view(), target.shape);
             section.focus(stripe.scope());
             for reference in target.matches(section.view(), self.seed) {

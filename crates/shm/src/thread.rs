@@ -17,7 +17,7 @@
 //! | | | | 64.. | log entries of 16 bytes |
 
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::access::{Span, View};
 use crate::desk;
@@ -193,7 +193,7 @@ pub(crate) fn current(memory: &Memory) -> Result<Thread<'_>, Error> {
     if memory.is_a_copy(fork_generation) {
         return Err(Error::CopiedByFork);
     }
-    let held = ALL.with(|all| {
+    let held = ALL.try_with(|all| {
         let mut all = all.0.borrow_mut();
         // After a fork these are the parent's.
         all.retain(|held| held.fork_generation == fork_generation);
@@ -203,7 +203,10 @@ pub(crate) fn current(memory: &Memory) -> Result<Thread<'_>, Error> {
         let held = register(memory, fork_generation)?;
         all.push(held);
         Ok(held)
-    })?;
+    });
+    // The thread is at its end, and another destructor of its own uses the space once more: what was to be given back is, so
+    // this slot is left to a sweep.
+    let held = held.unwrap_or_else(|_| register(memory, fork_generation))?;
     // SAFETY: the slot is a whole page of the mapping, committed when it was taken, and mappings stay.
     let slot = unsafe { Span::at_address(held.slot) };
     Ok(Thread { tid: held.tid, number: held.number, slot, robust: held.robust })
@@ -225,7 +228,8 @@ fn register(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> 
         let slot: Slot<'_> = view.span(offset);
         if slot.word(TID).compare_exchange(0, tid, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
             slot.init(PARTICIPANT, participant);
-            slot.init64(START_TIME, start_time);
+            // Release: whoever finds it finds the number (`identity`).
+            slot.double(START_TIME).store(start_time, Ordering::Release);
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
             let (slot, robust) = (base.wrapping_add(offset), futex::robust_head());
             return Ok(Registered { base, slot, robust, tid, number, fork_generation });
@@ -409,13 +413,34 @@ impl Memory {
 
 /// Whether the thread of a slot is dead and was not swept yet.
 fn is_dead(slot: Slot<'_>) -> bool {
-    let tid = slot.load(TID);
-    tid != 0 && (has_left(slot) || !process::thread_is_alive(tid, slot.load64(START_TIME)))
+    is_dead_by(slot, process::thread_is_alive)
+}
+
+/// As [`is_dead`], with `is_alive` to say whether a thread lives of a number and a start time.
+fn is_dead_by(slot: Slot<'_>, is_alive: impl Fn(u32, u64) -> bool) -> bool {
+    identity(slot).is_some_and(|before| {
+        let (tid, start_time) = before;
+        let has_ended = start_time == LEFT || !is_alive(tid, start_time);
+        // While the system was asked the thread may have given its slot up, ended, and another have taken it, who lives.
+        has_ended && identity(slot) == Some(before)
+    })
 }
 
 /// Whether the thread of a slot said at its end that the slot is to be swept.
 fn has_left(slot: Slot<'_>) -> bool {
-    slot.load64(START_TIME) == LEFT
+    identity(slot).is_some_and(|(_, start_time)| start_time == LEFT)
+}
+
+/// Number and start time of the thread of a slot, which are of one thread; `None` if the slot is free, or becomes another's
+/// at this moment, who lives.
+fn identity(slot: Slot<'_>) -> Option<(u32, u64)> {
+    // The fence pairs with the Release store of the start time in `register`, which follows that of the number: whoever reads
+    // the start time of a later thread finds its number, too, when it looks again.
+    let tid = slot.word(TID).load(Ordering::Acquire);
+    let start_time = slot.load64(START_TIME);
+    fence(Ordering::Acquire);
+    let is_same = slot.word(TID).load(Ordering::Relaxed) == tid;
+    (tid != 0 && is_same).then_some((tid, start_time))
 }
 
 fn participant_info(view: &View<'_>, number: usize) -> Option<ParticipantInfo> {
@@ -424,3 +449,6 @@ fn participant_info(view: &View<'_>, number: usize) -> Option<ParticipantInfo> {
     let number = u32::try_from(number).ok()?;
     (pid != 0).then(|| ParticipantInfo { number, pid, alive: alive() })
 }
+
+#[cfg(test)]
+mod tests;

@@ -361,7 +361,8 @@ impl Scan {
     ///
     /// # Errors
     ///
-    /// What `sink` says; the scan goes on behind the tuple that failed.
+    /// What `sink` says of the first match; the scan then goes on behind it. If it fails on a later one, that is the first
+    /// of the next batch, and shown to the sink again.
     pub fn next_batch<R, E: From<Error>>(
         &mut self,
         at_most: usize,

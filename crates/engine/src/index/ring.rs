@@ -4,7 +4,7 @@ use tupelo_shm::{Section, Store, View};
 
 use super::Index;
 use super::table::{self, Place};
-use crate::error::Error;
+use crate::error::{Error, Need};
 use crate::layout::Layout;
 use crate::record::{self, BUCKET_NEXT, Link, RING_NEXT, RING_PREVIOUS, Record, SEQUENCE, TAG};
 use crate::stripe::Stripe;
@@ -55,7 +55,8 @@ pub(crate) fn append_with<'m, const A: usize, const B: usize>(
     }
 }
 
-/// Links a record at the place that its sequence number gives it (rule T5).
+/// Links a record at the place that its sequence number gives it (rule T5). Needs no memory: it would be lost in a full
+/// space otherwise.
 pub(crate) fn restore<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
@@ -65,7 +66,11 @@ pub(crate) fn restore<'m>(
 ) -> Result<(), Error> {
     let Some(place) = table::find(section.view(), index, tag) else {
         let record = record::at(section.view(), reference);
-        return append(section, layout, stripe, index, (record, tag));
+        return match append(section, layout, stripe, index, (record, tag)) {
+            // It is linked, and only the table has not grown for it: the next new tag's will.
+            Err(Error::Need(Need::Extents { .. })) => Ok(()),
+            done => done,
+        };
     };
     let link = record::link(section.view(), reference, index.slot);
     link.init(TAG, tag);

@@ -1,4 +1,4 @@
-//! A miss is not answered while somebody else cleans up (rule L5).
+//! A miss is not answered while somebody else cleans up (rule L5), and who cleans up may be overtaken by the next death.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,7 +10,7 @@ use tupelo_tuple::{Field, PatternRef, TemplateRef};
 
 use crate::error::Error;
 use crate::layout::head;
-use crate::{ClaimTerms, Engine, Limits, Order};
+use crate::{ClaimTerms, Engine, Limits, Order, Want};
 
 const TUPLE: [Field<'static>; 1] = [Field::Int(7)];
 
@@ -73,4 +73,75 @@ fn a_miss_waits_for_a_sweeper_that_is_stopped_and_names_it_l5() {
     assert!(named, "{refused:?}");
     sweeper.kill();
     assert_eq!(try_take(&engine).unwrap(), Some(()));
+}
+
+#[test]
+fn a_take_whose_time_is_over_has_seen_what_the_dead_held_l5() {
+    let engine = shared();
+    engine.put(&TUPLE).unwrap();
+    let patterns = TUPLE.map(PatternRef::Actual);
+    let template = [TemplateRef::new(&patterns)];
+    let terms = ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: None };
+    let claims = stays_after(|| {
+        engine.try_claim(&template, Order::Fifo, &terms, |_| Ok::<_, Error>(())).unwrap().unwrap()
+    });
+    let waiter = engine.waiter(&template, Want::Take).unwrap();
+    // Somebody has just swept: those who wait do not, for some time.
+    let next_sweep =
+        crate::engine::space_line(&engine.memory.view()).word(crate::engine::NEXT_SWEEP_MS);
+    #[expect(clippy::cast_possible_truncation, reason = "modulo 2^32, as it is compared")]
+    let now_ms = (tupelo_shm::futex::monotonic_coarse_ns() / 1_000_000) as u32;
+    next_sweep.store(now_ms.wrapping_add(1_000_000), Ordering::SeqCst);
+    claims.kill();
+    assert!(waiter.wait(Some(Duration::from_millis(1))).unwrap());
+}
+
+#[test]
+fn what_a_dead_thread_wrote_its_log_to_is_room_for_tuples_b1() {
+    let engine = shared();
+    engine.put(&TUPLE).unwrap();
+    let logs = stays_after(|| (0..5).for_each(|_| engine.lengthen_log().unwrap()));
+    let bytes = vec![7; 60_000];
+    let large = [Field::Bytes(&bytes)];
+    while engine.put(&large).is_ok() {}
+    logs.kill();
+    engine.put(&large).unwrap();
+    engine.check().unwrap();
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn who_dies_getting_a_cell_while_others_are_cleaned_up_leaves_it_free_once_c1() {
+    use tupelo_crashtest::{Experiment, Region, Script, kill_this_process};
+
+    use crate::waiters::{self, OWNER, cells};
+
+    let engine = shared();
+    engine.put(&TUPLE).unwrap();
+    engine.free_cell(engine.claim_cell().unwrap()).unwrap();
+
+    let sweeper = Script::new(
+        || engine.memory.thread().map(|_| ()).unwrap(),
+        |()| engine.settle_all().unwrap(),
+    );
+    // Killed inside of its section, in which the cell is its own already.
+    let gets_cell = Script::new(
+        || {
+            let mut section = Section::enter(&engine.memory, head::CELLS_SCOPE).unwrap();
+            let (line, owner) = (cells::line(&section), section.thread().participant() + 1);
+            let cell = waiters::cell(section.view(), line.load(cells::FIRST_FREE));
+            section.set(cell, OWNER, owner);
+            section
+        },
+        |_| kill_this_process(),
+    );
+    let experiment = Experiment::new(Region::of(engine.segment().mapping())).with_kills(400);
+    let summary = experiment.interrupt_at_every_instruction(&sweeper, &gets_cell, |_| {
+        engine.settle_all().unwrap();
+        engine.check().unwrap();
+        let mut cells = [(); 3].map(|()| engine.claim_cell().unwrap());
+        cells.sort_unstable();
+        assert!(cells.windows(2).all(|pair| pair[0] != pair[1]), "twice free: {cells:?}");
+    });
+    assert!(summary.interruptions > 100, "{summary:?}");
 }

@@ -174,6 +174,8 @@ impl Engine {
                 // A section that appends events commits once.
                 section.finish()?;
                 section = Section::enter(&self.memory, scope)?;
+                // Somebody may have begun a claim meanwhile, whose timer is not armed yet.
+                self.arm_holds(&mut section, stripe)?;
             }
         }
         section.commit()?;

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use tupelo_shm::Section;
 use tupelo_tuple::TupleView;
 
-use super::wait::{NO_SHAPE, Outcome, Waiter};
+use super::wait::{Outcome, Waiter};
 use super::{RECORD, Want, cell, chain};
 use crate::Engine;
 use crate::claim::{Claim, ClaimTerms, Handle};
 use crate::error::Error;
 use crate::flight::Flight;
+use crate::held::Held;
 use crate::record::{self, ImageBuffer, Record};
 use crate::registry::Kinds;
 use crate::sink::sink_once;
-use crate::stripe::{self, Stripe};
+use crate::stripe::Stripe;
 use crate::targets::TupleBuffer;
 use crate::transaction::{Term, hold::Enlisted};
 
@@ -55,22 +56,15 @@ impl Waiter {
             return Ok(Outcome::Waits(self));
         }
         let engine = Arc::clone(&self.engine);
-        let (shape, _) = record::shape_of(record::header(&engine.memory.view(), self.record()));
-        let scope = stripe::scope_of(shape);
         // On time: what was due before the take is told before it.
-        let mut section = engine.enter(scope)?;
-        let reference = cell(section.view(), self.number).load(RECORD);
-        if reference == 0 {
+        let Some(held) = engine.lock_held(|| self.record(), true)? else {
             // The put that handed it over died and was undone.
-            drop(section);
             return Ok(Outcome::Waits(self));
-        }
-        let shape_kinds =
-            engine.kinds_of(section.view(), shape).ok_or_else(|| engine.damaged(NO_SHAPE))?;
+        };
+        let Held { mut section, stripe, reference, kinds: shape_kinds } = held;
         let kinds = shape_kinds.as_slice();
         let cell = cell(section.view(), self.number);
         section.set(cell, RECORD, 0);
-        let stripe = Stripe::of_shape(section.view(), shape);
         let header = record::header(section.view(), reference);
         // Who is told of a take may need room first: then the tuple is held until there is.
         if record::must_be_held(header, shape_kinds.are_refusable())
@@ -86,7 +80,7 @@ impl Waiter {
             drop(section);
             self.release()?;
             return engine
-                .pour(scope, reference, (&flight, copied), kinds, sink)
+                .pour(stripe.scope(), reference, (&flight, copied), kinds, sink)
                 .map(Outcome::Done);
         }
         let mut buffer = ImageBuffer::new();
@@ -172,18 +166,11 @@ impl Waiter {
         engine: &'e Engine,
         hold: &mut impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>, &Kinds) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
-        let (shape, _) = record::shape_of(record::header(&engine.memory.view(), self.record()));
-        let mut section = engine.enter(stripe::scope_of(shape))?;
+        let Some(picked_up) = engine.lock_held(|| self.record(), true)? else { return Ok(None) };
+        let Held { mut section, stripe, reference, kinds } = picked_up;
         let cell = cell(section.view(), self.number);
-        let reference = cell.load(RECORD);
-        if reference == 0 {
-            return Ok(None);
-        }
-        let stripe = Stripe::of_shape(section.view(), shape);
         section.set(cell, RECORD, 0);
         let record = record::at(section.view(), reference);
-        let kinds =
-            engine.kinds_of(section.view(), shape).ok_or_else(|| engine.damaged(NO_SHAPE))?;
         let result = hold(&mut section, stripe, record, &kinds)?;
         section.commit()?;
         Ok(Some(result))

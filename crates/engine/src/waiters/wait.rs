@@ -19,11 +19,11 @@ use crate::error::Error;
 use crate::events::Happening;
 use crate::events::ring::Ring;
 use crate::find::{Order, Purpose, Search};
+use crate::held::Held;
 use crate::index::key;
 use crate::judged::{Verdicts, has_condition};
 use crate::layout::head;
 use crate::links;
-use crate::record;
 use crate::registry::Kinds;
 use crate::stripe::{self, Stripe};
 use crate::targets::Targets;
@@ -333,8 +333,9 @@ impl Waiter {
             let now_ns = futex::monotonic_ns();
             let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(now_ns));
             if left_ns == Some(0) {
-                // What is due at this moment has happened in time.
+                // What is due at this moment has happened in time, and what the dead held comes to those in line (rule L5).
                 self.engine.keep_time(self.number)?;
+                self.engine.recall()?;
                 return self.look();
             }
             let slice = left_ns.map_or(SLICE, |left| SLICE.min(Duration::from_nanos(left)));
@@ -491,21 +492,13 @@ impl Engine {
                 self.tell(next);
             }
         }
-        let reference = cell(&self.memory.view(), number).load(RECORD);
-        if reference == 0 {
-            return Ok(());
-        }
-        let (shape, _) = record::shape_of(record::header(&self.memory.view(), reference));
+        let view = self.memory.view();
         let delivery = self.retry(|| {
-            let mut section = Section::enter(&self.memory, stripe::scope_of(shape))?;
-            let stripe = Stripe::of_shape(section.view(), shape);
-            let cell = cell(section.view(), number);
-            let reference = cell.load(RECORD);
-            if reference == 0 {
+            let Some(held) = self.lock_held(|| cell(&view, number).load(RECORD), false)? else {
                 return Ok(super::deliver::Delivery::default());
-            }
-            let kinds =
-                self.kinds_of(section.view(), shape).ok_or_else(|| self.damaged(NO_SHAPE))?;
+            };
+            let Held { mut section, stripe, reference, kinds } = held;
+            let cell = cell(section.view(), number);
             section.set(cell, RECORD, 0);
             let delivery = if want == Want::Read {
                 self.free_held(&mut section, stripe, reference, kinds.as_slice(), false)?
@@ -520,8 +513,6 @@ impl Engine {
         Ok(())
     }
 }
-
-pub(super) const NO_SHAPE: &str = "a record names a shape that does not exist";
 
 pub(super) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)

@@ -4,6 +4,7 @@
 //! wait for anything that another thread of the test could hold. It may allocate (the C library takes
 //! care of its allocator) and panic (see below), but not print.
 
+use std::mem::MaybeUninit;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
 use std::sync::Once;
@@ -37,6 +38,19 @@ pub enum Exit {
     Killed(c_int),
 }
 
+/// What a child does that does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// It was stopped by a signal.
+    Stopped,
+    /// It sleeps: most probably it waits for somebody.
+    Waits,
+    /// It has ended by itself.
+    Ended,
+    /// This signal ended it.
+    Killed(c_int),
+}
+
 /// Runs `work` in a forked process, which ends when `work` returns.
 ///
 /// # Panics
@@ -66,6 +80,14 @@ pub fn end_this_thread() -> ! {
     loop {
         // SAFETY: the kernel ends this thread here; its stack stays, and what lies there is never dropped.
         unsafe { libc::syscall(libc::SYS_exit, 0) };
+    }
+}
+
+/// Ends the calling process by SIGKILL.
+pub fn kill_this_process() -> ! {
+    loop {
+        // SAFETY: no memory is involved; nothing of this process goes on.
+        unsafe { libc::raise(libc::SIGKILL) };
     }
 }
 
@@ -111,6 +133,50 @@ impl Child {
             let pid = unsafe { libc::waitpid(self.pid, &raw mut status, 0) };
             if pid == self.pid {
                 return status;
+            }
+            let error = std::io::Error::last_os_error();
+            assert_eq!(error.raw_os_error(), Some(libc::EINTR), "can not wait: {error}");
+        }
+    }
+
+    /// Waits until the process stops itself or ends. It is still to be waited for then.
+    pub(crate) fn rests(&self) -> Rest {
+        self.rest(0).unwrap_or(Rest::Waits)
+    }
+
+    /// As [`Child::rests`], or until it sleeps.
+    pub(crate) fn rests_or_waits(&self) -> Rest {
+        loop {
+            if let Some(rest) = self.rest(libc::WNOHANG) {
+                return rest;
+            }
+            let stat = std::fs::read(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+            let name_end = stat.iter().rposition(|byte| *byte == b')').unwrap_or(0);
+            if stat.get(name_end + 2) == Some(&b'S') {
+                return Rest::Waits;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn rest(&self, how: c_int) -> Option<Rest> {
+        let how = how | libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT;
+        loop {
+            let mut told = MaybeUninit::<libc::siginfo_t>::zeroed();
+            // SAFETY: `told` is a local variable of that size.
+            let code = unsafe {
+                libc::waitid(libc::P_PID, self.pid.cast_unsigned(), told.as_mut_ptr(), how)
+            };
+            if code == 0 {
+                // SAFETY: zeros are valid, and the call has filled them in if there is something.
+                let told = unsafe { told.assume_init() };
+                return match told.si_code {
+                    0 => None,
+                    libc::CLD_STOPPED => Some(Rest::Stopped),
+                    libc::CLD_EXITED => Some(Rest::Ended),
+                    // SAFETY: of a child that a signal ended, its number is there.
+                    _ => Some(Rest::Killed(unsafe { told.si_status() })),
+                };
             }
             let error = std::io::Error::last_os_error();
             assert_eq!(error.raw_os_error(), Some(libc::EINTR), "can not wait: {error}");

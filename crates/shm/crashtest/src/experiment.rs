@@ -1,6 +1,7 @@
 //! Kills at every instruction, and kills of those who clean up at every one of theirs.
 
 use std::collections::HashMap;
+use std::fmt::Debug;
 
 use crate::child::{Exit, fork};
 use crate::memory::{Region, Snapshot};
@@ -19,8 +20,8 @@ const PASS_STEPS: usize = 2;
 ///
 /// Everything that depends on who does it belongs to `prepare`: attaching, registering, reading files.
 pub struct Script<'a, C> {
-    prepare: Box<dyn Fn() -> C + 'a>,
-    script: Box<dyn Fn(&mut C) + 'a>,
+    pub(crate) prepare: Box<dyn Fn() -> C + 'a>,
+    pub(crate) script: Box<dyn Fn(&mut C) + 'a>,
 }
 
 /// Whether the environment variable `TUPELO_EVERY_INSTRUCTION` asks for the long run: a shorter one for every
@@ -58,7 +59,9 @@ pub struct Summary {
     pub kills: usize,
     /// How many heirs were among them.
     pub heirs: usize,
-    /// How many did not come to the instruction at which they were to be killed, but to their end. None,
+    /// How many were stopped inside their script for another one.
+    pub interruptions: usize,
+    /// How many did not come to the instruction at which they were to be killed or stopped, but to their end. None,
     /// unless the script takes another path each time.
     pub missed: usize,
 }
@@ -69,12 +72,12 @@ impl<'a, C> Script<'a, C> {
         Self { prepare: Box::new(prepare), script: Box::new(script) }
     }
 
-    fn start(&self) -> Tracee {
+    pub(crate) fn start(&self) -> Tracee {
         Tracee::start(&self.prepare, &self.script)
     }
 
     /// Runs the script step by step and notes where it was, from its first instruction to its end.
-    fn record(&self) -> Trace {
+    pub(crate) fn record(&self) -> Trace {
         let tracee = self.start();
         let mut addresses = Vec::new();
         while let Stop::At(address) = tracee.step() {
@@ -87,7 +90,7 @@ impl<'a, C> Script<'a, C> {
 }
 
 /// The way of a script, and how to get to each of its instructions quickly.
-struct Trace {
+pub(crate) struct Trace {
     /// `addresses[n]` is the next instruction after `n + 1` were executed.
     addresses: Vec<usize>,
     /// For each of them: the breakpoint to go to, as an index into `addresses`, and the how-manieth
@@ -112,8 +115,8 @@ impl Trace {
         Self { addresses, anchors }
     }
 
-    /// The index that stands for the end of the script.
-    const fn end(&self) -> usize {
+    /// How many instructions the script has: the index that stands for its end.
+    pub(crate) const fn len(&self) -> usize {
         self.addresses.len()
     }
 
@@ -139,7 +142,7 @@ impl Trace {
     }
 
     /// Brings a process to the instruction. `false`: it took another way, to its end.
-    fn bring(&self, tracee: &Tracee, index: usize) -> bool {
+    pub(crate) fn bring(&self, tracee: &Tracee, index: usize) -> bool {
         let (anchor, times) = self.anchors[index];
         let mut stop = tracee.run_to(self.addresses[anchor], times);
         for _ in anchor..index {
@@ -224,12 +227,11 @@ impl Experiment {
         let _one = OneProcessor::new();
         let before = self.snapshot();
         let trace = worker.record();
-        let mut summary = Summary { instructions: trace.addresses.len(), ..Summary::default() };
-        for index in trace.kill_points(self.last, self.stride, self.kills_max).chain([trace.end()])
-        {
+        let mut summary = Summary { instructions: trace.len(), ..Summary::default() };
+        for index in self.points(&trace) {
             restore(&before);
             let death = kill(worker, &trace, index, &mut summary);
-            require(|| check(death), &[death]);
+            require(|| check(death), &death);
         }
         restore(&before);
         summary
@@ -255,32 +257,36 @@ impl Experiment {
         let _one = OneProcessor::new();
         let before = self.snapshot();
         let trace = worker.record();
-        let mut summary = Summary { instructions: trace.addresses.len(), ..Summary::default() };
-        for index in trace.kill_points(self.last, self.stride, self.kills_max).chain([trace.end()])
-        {
+        let mut summary = Summary { instructions: trace.len(), ..Summary::default() };
+        for index in self.points(&trace) {
             restore(&before);
             let first = kill(worker, &trace, index, &mut summary);
             let left = self.snapshot();
             let work = leaves_work();
             let heir_trace = heir.record();
             let points = heir_trace.kill_points(usize::MAX, 1, self.heir_kills_max);
-            for heir_index in points.filter(|_| work).chain([heir_trace.end()]) {
+            for heir_index in points.filter(|_| work).chain([heir_trace.len()]) {
                 restore(&left);
                 let second = kill(heir, &heir_trace, heir_index, &mut summary);
                 summary.heirs += usize::from(second.instructions < second.of);
-                require(|| check(first, second), &[first, second]);
+                require(|| check(first, second), &(first, second));
             }
         }
         restore(&before);
         summary
     }
 
-    fn snapshot(&self) -> Vec<Snapshot> {
+    /// The instructions of a script at which to kill or to stop, and its end.
+    pub(crate) fn points(&self, trace: &Trace) -> impl Iterator<Item = usize> {
+        trace.kill_points(self.last, self.stride, self.kills_max).chain([trace.len()])
+    }
+
+    pub(crate) fn snapshot(&self) -> Vec<Snapshot> {
         self.regions.iter().map(|region| region.snapshot()).collect()
     }
 }
 
-fn restore(snapshots: &[Snapshot]) {
+pub(crate) fn restore(snapshots: &[Snapshot]) {
     for snapshot in snapshots {
         snapshot.restore();
     }
@@ -290,21 +296,21 @@ fn restore(snapshots: &[Snapshot]) {
 fn kill<C>(script: &Script<'_, C>, trace: &Trace, index: usize, summary: &mut Summary) -> Death {
     let tracee = script.start();
     let pid = tracee.pid();
-    if index == trace.end() {
+    if index == trace.len() {
         tracee.run_to_end();
     } else {
         summary.missed += usize::from(!trace.bring(&tracee, index));
         summary.kills += 1;
     }
     tracee.kill();
-    Death { pid, instructions: index + 1, of: trace.addresses.len() + 1 }
+    Death { pid, instructions: index + 1, of: trace.len() + 1 }
 }
 
 /// Runs a check in a process of its own: what it remembers of the memory ends with it.
-fn require(check: impl FnOnce(), deaths: &[Death]) {
+pub(crate) fn require(check: impl FnOnce(), when: &dyn Debug) {
     match fork(check).wait() {
         Exit::Done => {}
-        Exit::Panicked(message) => panic!("after {deaths:?}: {message}"),
-        Exit::Killed(signal) => panic!("after {deaths:?}: the check ended by signal {signal}"),
+        Exit::Panicked(message) => panic!("after {when:?}: {message}"),
+        Exit::Killed(signal) => panic!("after {when:?}: the check ended by signal {signal}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Kills a process after each single instruction and checks what it leaves behind (rule C1).
+//! Kills a process after each single instruction and checks what it leaves behind (rule C1), or stops it there for another.
 //!
 //! A development tool: nothing of it is in a program that people run. It knows memory and processes, not
 //! what is in the memory: the test brings a script, and a check that fails unless the state is legal.
@@ -12,6 +12,9 @@
 //! Exact as far as the script takes the same path each time: no time, no random numbers, no numbers of
 //! its own process turned into text. Work of that kind belongs before the script, in its `prepare`.
 //!
+//! The same way processes come between one another: one is stopped in front of every instruction while another does all
+//! that it has to do (or waits for the first to get out of its way).
+//!
 //! Linux only, and experiments on x86-64 only: breakpoints differ per machine. Elsewhere there is
 //! [`fork`], for tests between processes.
 #![cfg(target_os = "linux")]
@@ -21,12 +24,16 @@ mod child;
 #[cfg(target_arch = "x86_64")]
 mod experiment;
 #[cfg(target_arch = "x86_64")]
+mod interruption;
+#[cfg(target_arch = "x86_64")]
 mod memory;
 #[cfg(target_arch = "x86_64")]
 mod tracee;
 
-pub use child::{Child, Exit, end_this_thread, fork, shared_words};
+pub use child::{Child, Exit, end_this_thread, fork, kill_this_process, shared_words};
 #[cfg(target_arch = "x86_64")]
 pub use experiment::{Death, Experiment, Script, Summary, thorough};
+#[cfg(target_arch = "x86_64")]
+pub use interruption::Interruption;
 #[cfg(target_arch = "x86_64")]
 pub use memory::Region;

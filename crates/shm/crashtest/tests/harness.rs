@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tupelo_crashtest::{Exit, Experiment, Region, Script, fork, shared_words};
+use tupelo_crashtest::{Exit, Experiment, Region, Script, fork, kill_this_process, shared_words};
 
 /// A page that all processes of an experiment share.
 fn page() -> (&'static [AtomicU32], Region) {
@@ -113,4 +113,75 @@ fn a_child_reports_its_panic_and_its_signal() {
         panic!("a panic is no other end");
     };
     assert!(message.contains("for a reason") && message.contains("harness.rs"), "{message}");
+}
+
+#[test]
+fn another_process_comes_between_any_two_instructions() {
+    let (words, region) = page();
+    let seen = shared_words(4);
+    let worker = Script::new(
+        || (),
+        |()| {
+            let before = words[0].load(Ordering::Relaxed);
+            words[0].store(before + 1, Ordering::Relaxed);
+        },
+    );
+    let other = Script::new(
+        || (),
+        |()| {
+            words[0].fetch_add(1, Ordering::Relaxed);
+        },
+    );
+    let experiment = Experiment::new(region);
+    let summary = experiment.interrupt_at_every_instruction(&worker, &other, |interruption| {
+        assert!(!interruption.waited);
+        seen[words[0].load(Ordering::Relaxed) as usize].fetch_add(1, Ordering::Relaxed);
+    });
+    assert_eq!((summary.missed, summary.interruptions), (0, summary.instructions));
+    let seen: Vec<u32> = seen.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+    let all = u32::try_from(summary.instructions).unwrap() + 1;
+    assert!(
+        seen[0] == 0 && seen[1] > 0 && seen[2] > seen[1] && seen[3] == 0,
+        "one is lost between"
+    );
+    assert_eq!(seen[1] + seen[2], all);
+}
+
+#[test]
+fn who_waits_for_the_first_goes_on_after_it() {
+    let (words, region) = page();
+    let worker = Script::new(
+        || (),
+        |()| {
+            words[0].store(1, Ordering::Release);
+            words[0].store(2, Ordering::Release);
+            words[0].store(3, Ordering::Release);
+        },
+    );
+    let other = Script::new(
+        || (),
+        |()| {
+            while words[0].load(Ordering::Acquire) != 3 {
+                std::thread::sleep(std::time::Duration::from_micros(50));
+            }
+            words[1].store(1, Ordering::Relaxed);
+        },
+    );
+    let experiment = Experiment::new(region);
+    let summary = experiment.interrupt_at_every_instruction(&worker, &other, |interruption| {
+        assert_eq!((words[0].load(Ordering::Relaxed), words[1].load(Ordering::Relaxed)), (3, 1));
+        assert!(interruption.waited || interruption.instructions + 8 > interruption.of);
+    });
+    assert_eq!(summary.missed, 0);
+}
+
+#[test]
+fn another_process_may_die_of_its_script() {
+    let (words, region) = page();
+    let worker = Script::new(|| (), |()| words[0].store(1, Ordering::Relaxed));
+    let other = Script::new(|| (), |()| kill_this_process());
+    let summary = Experiment::new(region).interrupt_at_every_instruction(&worker, &other, |_| {
+        assert_eq!(words[0].load(Ordering::Relaxed), 1);
+    });
+    assert!(summary.interruptions > 0);
 }

@@ -1,0 +1,68 @@
+//! What goes back into a full space has its place there (rules B1, T5).
+#![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
+
+mod support;
+
+use support::{LONG, engine, engine_with, number, this_job, try_claim, try_take};
+use tupelo_engine::{Engine, Error, Limits, WhenFull};
+use tupelo_tuple::{Field, PatternRef, TemplateRef};
+
+/// Fills the space with tuples of other shapes, until the smallest finds no room.
+fn fill(engine: &Engine) {
+    for bytes in [60_000, 6_000, 600, 60, 6] {
+        let bytes = vec![7; bytes];
+        while engine.put(&[Field::Bytes(&bytes)]).is_ok() {}
+    }
+}
+
+/// Looks for a job by its number until that is answered by an index.
+fn learn(engine: &Engine) {
+    for _ in 0..500 {
+        assert_eq!(support::try_read(engine, &this_job(-1)), None);
+    }
+}
+
+#[test]
+fn a_tuple_whose_key_has_no_place_in_the_table_any_more_goes_back_all_the_same() {
+    // Four keys per bucket: a table of 1024 buckets takes so many, and a new segment of 64 KiB for the next.
+    const KEYS: i64 = 4 * 1024;
+    let engine = engine(8 << 20);
+    for value in 0..KEYS {
+        engine.put(&support::job(value)).unwrap();
+    }
+    learn(&engine);
+    let indexed = engine.check().unwrap().shapes.iter().any(|shape| !shape.indexes.is_empty());
+    assert!(indexed, "an index over the numbers");
+    let (claim, value) = try_claim(&engine, &this_job(7), &LONG).unwrap();
+    assert_eq!(value, 7);
+    engine.put(&support::job(KEYS)).unwrap();
+    fill(&engine);
+    claim.abort("there is no room for the table").unwrap();
+    engine.check().unwrap();
+    assert_eq!(try_take(&engine, &this_job(7)), Some(7));
+    // The table grows later, when there is room.
+    let patterns = [PatternRef::Kinds(tupelo_tuple::KindSet::of(tupelo_tuple::Kind::Bytes))];
+    engine.take_all(&[TemplateRef::new(&patterns)], None, |_| Ok::<_, Error>(())).unwrap();
+    for value in KEYS + 1..KEYS + 100 {
+        engine.put(&support::job(value)).unwrap();
+    }
+    engine.check().unwrap();
+}
+
+#[test]
+fn a_copy_within_a_space_that_drops_its_oldest_is_refused_without_room_b1() {
+    let limits =
+        Limits { size_bytes: 2 << 20, tuples_max: Some(10), when_full: WhenFull::DropOldest };
+    let engine = engine_with(&limits);
+    for value in 0..6 {
+        engine.put(&support::job(value)).unwrap();
+    }
+    let patterns = support::any_job();
+    let template = [TemplateRef::new(&patterns)];
+    assert!(matches!(engine.copy_to(&engine, &template), Err(Error::SpaceFull(_))));
+    let left = engine.read_all(&template, None, number).unwrap();
+    assert_eq!(left, [0, 1, 2, 3, 4, 5], "nothing has changed");
+    let first = this_job(0);
+    assert_eq!(engine.copy_to(&engine, &[TemplateRef::new(&first)]).unwrap(), 1);
+    assert_eq!(engine.read_all(&template, None, number).unwrap(), [0, 1, 2, 3, 4, 5, 0]);
+}

@@ -1,0 +1,164 @@
+//! What another process may do between two instructions of one: it is let do so at each of them, or at every so manieth.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
+
+mod crash;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use crash::listener::Listener;
+use crash::{INT, contents, int, put, region, space, space_for, text};
+use tupelo_crashtest::{Experiment, Script, shared_words, thorough};
+use tupelo_engine::{ClaimTerms, Engine, Error, LeaseTerms, Order, Want};
+use tupelo_tuple::{Field, TemplateRef, TupleView};
+
+/// Interruptions in an ordinary run; a thorough one has one at every instruction.
+const POINTS: usize = 150;
+
+fn experiment(engine: &Engine) -> Experiment {
+    let points = if thorough() { usize::MAX } else { POINTS };
+    Experiment::new(region(engine)).with_kills(points)
+}
+
+/// A script of a process that has looked at the space before.
+fn script<'a, C>(
+    engine: &'a Arc<Engine>,
+    prepare: impl Fn() -> C + 'a,
+    work: impl Fn(&mut C) + 'a,
+) -> Script<'a, C> {
+    let register = move || {
+        engine.check().unwrap();
+        prepare()
+    };
+    Script::new(register, work)
+}
+
+/// The second field: a sink.
+#[expect(clippy::unnecessary_wraps, reason = "sinks may fail")]
+fn value(tuple: TupleView<'_>) -> Result<i64, Error> {
+    match tuple.field(1) {
+        Some(Field::Int(value)) => Ok(value),
+        other => panic!("no such tuple was put: {other:?}"),
+    }
+}
+
+fn count(words: &[AtomicU32], at: usize) -> u32 {
+    words[at].load(Ordering::SeqCst)
+}
+
+/// Somebody puts two tuples at once, the first of which is for who waits; there is no room for the second, so neither
+/// was put. Who waits had seen the first, and gets the next one, which has another shape (T1, T6).
+#[test]
+fn who_saw_a_tuple_that_was_not_put_after_all_gets_the_next_whatever_its_shape() {
+    let engine = space_for(8 << 20, Some(3));
+    put(&engine, 1, 10);
+    put(&engine, 1, 11);
+    engine.put(&[Field::Str("a"), Field::Int(0)]).unwrap();
+    assert_eq!(crash::take(&engine, &[text("a"), INT]), Some("a,0".into()));
+    let got = shared_words(1);
+    let puts = script(
+        &engine,
+        || (),
+        |()| {
+            let two = [97, 98].map(|value| [Field::Int(3), Field::Int(value)]);
+            assert!(matches!(
+                engine.put_all(&two.each_ref().map(|one| &one[..])),
+                Err(Error::SpaceFull(_))
+            ));
+            engine.put(&[Field::Str("a"), Field::Int(99)]).unwrap();
+        },
+    );
+    let waits = script(
+        &engine,
+        || {
+            let alternatives = [[int(3), INT], [text("a"), INT]];
+            let templates = alternatives.each_ref().map(|one| TemplateRef::new(one));
+            Some(engine.waiter(&templates, Want::Take).unwrap())
+        },
+        |waiter| {
+            let value = waiter.take().unwrap().finish(value).unwrap();
+            got[0].store(u32::try_from(value).unwrap(), Ordering::SeqCst);
+        },
+    );
+    let summary = experiment(&engine).interrupt_at_every_instruction(&puts, &waits, |_| {
+        engine.check().unwrap();
+        assert_eq!(count(got, 0), 99);
+        assert_eq!(contents(&engine), ["1,10", "1,11"]);
+    });
+    assert!(summary.interruptions > POINTS / 2, "{summary:?}");
+}
+
+/// Who lets leases end lets the lock go between two that somebody hears of. A claim that begins there ends in time (L4, K2).
+#[test]
+fn a_claim_that_begins_while_leases_end_ends_in_time() {
+    const TTL: Duration = Duration::from_millis(2);
+    let engine = space(8 << 20);
+    put(&engine, 1, 10);
+    let listener = Listener::new(&engine, &[INT, INT], 64).unwrap();
+    let terms = LeaseTerms { lease: Some(TTL), after: None };
+    for value in 20..23 {
+        engine.put_leased(&[Field::Int(2), Field::Int(value)], &terms).unwrap();
+    }
+    // The clock goes on while nobody comes by.
+    std::thread::sleep(2 * TTL);
+    let comes_by = script(
+        &engine,
+        || (),
+        |()| {
+            put(&engine, 4, 40);
+        },
+    );
+    let claims = Script::new(
+        || {
+            // Not by a look at all there is: the leases are to end in the other process.
+            assert_eq!(engine.when_full(), tupelo_engine::WhenFull::Error);
+            assert_eq!(crash::take(&engine, &[]), None);
+        },
+        |()| {
+            let patterns = [int(1), INT];
+            let terms = ClaimTerms { ttl: TTL, attempts_max: None };
+            let template = [TemplateRef::new(&patterns)];
+            let claimed = engine.try_claim(&template, Order::Fifo, &terms, value).unwrap();
+            let (claim, value) = claimed.unwrap();
+            assert_eq!(value, 10);
+            std::mem::forget(claim);
+        },
+    );
+    let summary = experiment(&engine).interrupt_at_every_instruction(&comes_by, &claims, |_| {
+        std::thread::sleep(2 * TTL);
+        assert_eq!(crash::take(&engine, &[int(1), INT]), Some("1,10".into()));
+        engine.check().unwrap();
+    });
+    assert!(summary.interruptions > POINTS / 2, "{summary:?}");
+    drop(listener);
+}
+
+/// A large tuple is copied between two locks, and counts when it is there: others may have taken its place (B1).
+#[test]
+fn no_tuple_is_one_too_many_however_long_it_takes_to_copy_it() {
+    let engine = space_for(8 << 20, Some(2));
+    put(&engine, 1, 10);
+    // The shape is there already, and the memory.
+    let bytes = vec![7; 40_000];
+    let large = || engine.put(&[Field::Int(2), Field::Bytes(&bytes)]);
+    large().unwrap();
+    assert!(crash::take(&engine, &[int(2), crash::BYTES]).is_some());
+    let stored = shared_words(2);
+    let note = |at: usize, put: Result<(), Error>| match put {
+        Ok(()) => stored[at].store(1, Ordering::SeqCst),
+        Err(Error::SpaceFull(_)) => stored[at].store(0, Ordering::SeqCst),
+        Err(other) => panic!("{other}"),
+    };
+    let puts_large = script(&engine, || (), |()| note(0, large()));
+    let puts_small =
+        script(&engine, || (), |()| note(1, engine.put(&[Field::Int(3), Field::Int(30)])));
+    let summary =
+        experiment(&engine).interrupt_at_every_instruction(&puts_large, &puts_small, |_| {
+            assert_eq!(count(stored, 0) + count(stored, 1), 1, "one of the two");
+            assert_eq!(contents(&engine).len(), 2);
+            engine.check().unwrap();
+        });
+    assert!(summary.interruptions > POINTS / 2, "{summary:?}");
+}

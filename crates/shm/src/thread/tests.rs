@@ -1,0 +1,87 @@
+//! Who is taken for dead, and who comes late.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use super::*;
+use crate::segment::{CreateOptions, Segment};
+use crate::superblock::Layout;
+
+fn memory() -> Arc<Memory> {
+    let end = Memory::engine_base() + 4096;
+    let options = CreateOptions {
+        reserve_bytes: end,
+        initial_commit_bytes: 4096,
+        create: true,
+        fresh: false,
+        mode: 0o600,
+    };
+    let layout = Layout { minor: 0, abi_hash: 0, features_incompatible: 0, features_compatible: 0 };
+    let segment = Segment::private(&options, &layout, |mapping| {
+        Memory::initialise(mapping, end, 4096).map(drop)
+    });
+    Arc::new(Memory::new(Arc::clone(segment.unwrap().mapping())))
+}
+
+#[test]
+fn a_slot_that_another_thread_got_while_the_system_was_asked_is_of_the_living_c1() {
+    let memory = memory();
+    let slot = memory.thread().unwrap().slot();
+    let (own, start_time) = identity(slot).unwrap();
+    assert!(!is_dead(slot));
+    assert!(is_dead_by(slot, |_, _| false), "as the system says");
+    let becomes = |tid: u32, start_time: u64| {
+        vacate(slot);
+        slot.init64(START_TIME, start_time);
+        slot.word(TID).store(tid, Ordering::Release);
+    };
+    assert!(
+        !is_dead_by(slot, |_, _| {
+            becomes(own + 1, 1);
+            false
+        }),
+        "another number"
+    );
+    becomes(own, start_time);
+    assert!(
+        !is_dead_by(slot, |_, _| {
+            becomes(own, start_time + 1);
+            false
+        }),
+        "the same again"
+    );
+    becomes(own, LEFT);
+    assert!(has_left(slot) && is_dead_by(slot, |_, _| unreachable!("it said so itself")));
+    becomes(own, start_time);
+}
+
+struct UsesItAtTheEnd(Arc<Memory>, Arc<AtomicU32>);
+
+impl Drop for UsesItAtTheEnd {
+    fn drop(&mut self) {
+        let number = self.0.thread().map_or(0, |thread| thread.slot_number());
+        self.1.store(number, Ordering::SeqCst);
+    }
+}
+
+thread_local! {
+    static LATE: RefCell<Option<UsesItAtTheEnd>> = const { RefCell::new(None) };
+}
+
+#[test]
+fn a_destructor_that_comes_after_all_others_has_a_slot_which_is_swept() {
+    let (memory, number) = (memory(), Arc::new(AtomicU32::new(0)));
+    let late = UsesItAtTheEnd(Arc::clone(&memory), Arc::clone(&number));
+    let uses = Arc::clone(&memory);
+    let thread = std::thread::spawn(move || {
+        // Made first, so destroyed last.
+        LATE.with(|place| *place.borrow_mut() = Some(late));
+        uses.thread().unwrap();
+    });
+    thread.join().unwrap();
+    assert_ne!(number.load(Ordering::SeqCst), 0);
+    // The system may still be at it.
+    while memory.dead_slots().is_empty() {
+        std::thread::yield_now();
+    }
+}
