@@ -104,7 +104,7 @@ const OPERATIONS: &[Operation] = &[
         let patterns = [int(1), INT];
         i64::try_from(engine.copy_to(engine, &[TemplateRef::new(&patterns)]).unwrap()).unwrap()
     }),
-    ("claim", |engine| claim(engine, |claim| std::mem::forget(claim))),
+    ("claim", |engine| claim(engine, std::mem::forget)),
     ("claim and done", |engine| claim(engine, |claim| claim.done(&[]).unwrap())),
     ("wait for a take", |engine| waiting(engine, &[TemplateRef::new(&[int(3), INT])], Want::Take)),
     ("wait for a take of a rare shape", |engine| {
