@@ -128,6 +128,39 @@ fn text_lists_and_maps_can_be_looked_into_m9() {
 }
 
 #[test]
+fn a_list_of_the_condition_is_compared_item_by_item_m9() {
+    let tuple = "1, list(1, 2), tuple(1.0, list(2)), list(list(1, 2), 1)";
+    for holds in [
+        "[1, 2] == f[1]",
+        "f[1] == [f[0], 2]",
+        "[1, [2]] == f[2]",
+        "[f[1], f[0]] == f[3]",
+        "f[3] == [[1, 2], 1.0]",
+        "[f, f] == [f, f]",
+        "f == [1, f[1], [1, [2]], [f[1], 1]]",
+        "[1, f[1], f[2], f[3]] == f",
+        "[1, 2] in f[3]",
+        "f[1] in [f[0], f[1]]",
+        "f[1] in f",
+        "[1, 2] in [[1], f[1]]",
+    ] {
+        assert_eq!(asked(holds, tuple), Ok(true), "{holds}");
+    }
+    for fails in [
+        "[1] == f[1]",
+        "[1, 3] == f[1]",
+        "[1] == f[0]",
+        "f[0] == [1]",
+        "[2, 1] in f[3]",
+        "f == f[1]",
+    ] {
+        assert_eq!(asked(fails, tuple), Ok(false), "{fails}");
+    }
+    assert_eq!(asked("[1] in f[0]", tuple), Err(Fault::Kind));
+    assert_eq!(asked("[f[9]] == f[1]", tuple), Err(Fault::Missing));
+}
+
+#[test]
 fn the_fields_of_an_entry_are_names_m7_m9() {
     let class = Class::new("Job", ["Base"], ["id", "status", "f"]).unwrap();
     let of_class = |text: &str, fields: &[_]| {

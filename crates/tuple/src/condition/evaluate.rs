@@ -153,7 +153,8 @@ impl<'a> Evaluation<'a> {
             }
             Node::In(parts) => {
                 let (item, list) = both(parts)?;
-                self.contains(&list, &item)
+                // Once, and not for each item of the list.
+                self.contains(&list, &item.decoded_once()?)
             }
             Node::Text(look, parts) => {
                 let (whole, part) = both(parts)?;
@@ -232,7 +233,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    fn contains(&self, list: &Datum<'a>, item: &Datum<'a>) -> Result<bool, Fault> {
+    fn contains(&self, list: &Datum<'_>, item: &Datum<'_>) -> Result<bool, Fault> {
         match list {
             Tuple => self.any(&self.all()?, item),
             List(items) => self.any(items, item),
@@ -240,25 +241,18 @@ impl<'a> Evaluation<'a> {
                 if other.plain().is_some() {
                     return Err(Fault::Kind);
                 }
-                let item = self.whole(item)?;
+                let is_item = |one: &Value| self.equal(&Datum::Value(Cow::Borrowed(one)), item);
                 match &*other.decoded()? {
-                    Value::List(items) | Value::Tuple(items) => {
-                        Ok(items.iter().any(|one| equal(one, &item)))
-                    }
-                    Value::Map(map) => Ok(map.pairs().iter().any(|(key, _)| equal(key, &item))),
+                    Value::List(items) | Value::Tuple(items) => any(items.iter(), is_item),
+                    Value::Map(map) => any(map.pairs().iter().map(|(key, _)| key), is_item),
                     _ => Err(Fault::Kind),
                 }
             }
         }
     }
 
-    fn any(&self, items: &[Datum<'a>], item: &Datum<'a>) -> Result<bool, Fault> {
-        for one in items {
-            if self.equal(one, item)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+    fn any(&self, items: &[Datum<'_>], item: &Datum<'_>) -> Result<bool, Fault> {
+        any(items.iter(), |one| self.equal(one, item))
     }
 
     /// All fields, as a list.
@@ -267,28 +261,77 @@ impl<'a> Evaluation<'a> {
         (0..self.tuple.arity()).map(field).collect()
     }
 
-    fn equal(&self, left: &Datum<'a>, right: &Datum<'a>) -> Result<bool, Fault> {
-        if let (Some(left), Some(right)) = (left.plain(), right.plain()) {
-            return Ok(equal_plain(&left, &right));
+    /// Lists of the condition are compared item by item: they may name a long field many times, and are never made into one
+    /// value.
+    fn equal(&self, left: &Datum<'_>, right: &Datum<'_>) -> Result<bool, Fault> {
+        match (left, right) {
+            (Tuple, other) | (other, Tuple) => self.equal_items(&self.all()?, other),
+            (List(items), other) | (other, List(items)) => self.equal_items(items, other),
+            _ => match (left.plain(), right.plain()) {
+                (Some(left), Some(right)) => Ok(equal_plain(&left, &right)),
+                _ => Ok(equal(&*left.decoded()?, &*right.decoded()?)),
+            },
         }
-        Ok(equal(&*self.whole(left)?, &*self.whole(right)?))
     }
 
-    /// The value of `datum`, whatever it is.
-    fn whole<'d>(&self, datum: &'d Datum<'a>) -> Result<Cow<'d, Value>, Fault> {
-        let listed = |items: &[Datum<'a>]| {
-            let values = items.iter().map(|item| self.whole(item).map(Cow::into_owned));
-            values.collect::<Result<_, _>>().map(|values| Cow::Owned(Value::List(values)))
-        };
-        match datum {
-            List(items) => listed(items),
-            Tuple => listed(&self.all()?),
-            other => other.decoded(),
+    /// Whether these are the items of `other`.
+    fn equal_items(&self, items: &[Datum<'_>], other: &Datum<'_>) -> Result<bool, Fault> {
+        match other {
+            Tuple => all_equal(items, &self.all()?, |a, b| self.equal(a, b)),
+            List(others) => all_equal(items, others, |a, b| self.equal(a, b)),
+            other if other.plain().is_some() => Ok(false),
+            other => match &*other.decoded()? {
+                Value::List(others) | Value::Tuple(others) => {
+                    all_equal(items, others, |a, b| self.equal(a, &Datum::Value(Cow::Borrowed(b))))
+                }
+                _ => Ok(false),
+            },
         }
     }
 }
 
+/// Whether one of `items` is what is asked for.
+fn any<T>(
+    items: impl Iterator<Item = T>,
+    is_it: impl Fn(T) -> Result<bool, Fault>,
+) -> Result<bool, Fault> {
+    for item in items {
+        if is_it(item)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether there are as many of both, and those at the same places are equal.
+fn all_equal<A, B>(
+    left: &[A],
+    right: &[B],
+    equal: impl Fn(&A, &B) -> Result<bool, Fault>,
+) -> Result<bool, Fault> {
+    if left.len() != right.len() {
+        return Ok(false);
+    }
+    for (a, b) in left.iter().zip(right) {
+        if !equal(a, b)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 impl Datum<'_> {
+    /// The same, with its value if it has an encoding.
+    fn decoded_once(self) -> Result<Self, Fault> {
+        match self {
+            Self::Field(Field::Encoded(_)) => {
+                let value = self.decoded()?.into_owned();
+                Ok(Self::Value(Cow::Owned(value)))
+            }
+            other => Ok(other),
+        }
+    }
+
     /// The field, unless it has an encoding or is no field.
     fn plain(&self) -> Option<Field<'_>> {
         match self {
