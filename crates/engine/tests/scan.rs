@@ -12,7 +12,7 @@ fn a_scan_whose_sink_fails_goes_on_behind_the_tuple_that_failed_o6() {
     for value in 0..6 {
         engine.put(&job(value)).unwrap();
     }
-    let mut scan = engine.scan("('job', int)".parse().unwrap());
+    let mut scan = engine.scan("job, :int".parse().unwrap());
     let mut refuse = |refused: &[i64]| {
         let refused = refused.to_vec();
         scan.next_batch(64, move |tuple| {

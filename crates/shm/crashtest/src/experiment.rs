@@ -61,7 +61,7 @@ pub struct Summary {
     pub heirs: usize,
     /// How many were stopped inside their script for another one.
     pub interruptions: usize,
-    /// How many did not come to the instruction at which they were to be killed or stopped, but to their end. None,
+    /// How many did not come to the instruction at which they were to be killed or stopped, but elsewhere. None,
     /// unless the script takes another path each time.
     pub missed: usize,
 }
@@ -141,8 +141,8 @@ impl Trace {
         points.into_iter().step_by(stride.max(spread))
     }
 
-    /// Brings a process to the instruction. `false`: it took another way, to its end.
-    pub(crate) fn bring(&self, tracee: &Tracee, index: usize) -> bool {
+    /// Brings a process to the instruction, or, if it takes another way, somewhere else, or to its end.
+    pub(crate) fn bring(&self, tracee: &Tracee, index: usize) -> Stop {
         let (anchor, times) = self.anchors[index];
         let mut stop = tracee.run_to(self.addresses[anchor], times);
         for _ in anchor..index {
@@ -151,7 +151,12 @@ impl Trace {
             }
             stop = tracee.step();
         }
-        stop == Stop::At(self.addresses[index])
+        stop
+    }
+
+    /// Whether a process that stopped so is in front of the instruction.
+    pub(crate) fn is_at(&self, stop: &Stop, index: usize) -> bool {
+        *stop == Stop::At(self.addresses[index])
     }
 }
 
@@ -299,7 +304,8 @@ fn kill<C>(script: &Script<'_, C>, trace: &Trace, index: usize, summary: &mut Su
     if index == trace.len() {
         tracee.run_to_end();
     } else {
-        summary.missed += usize::from(!trace.bring(&tracee, index));
+        let stop = trace.bring(&tracee, index);
+        summary.missed += usize::from(!trace.is_at(&stop, index));
         summary.kills += 1;
     }
     tracee.kill();

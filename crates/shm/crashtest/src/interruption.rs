@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use crate::child::{Child, Rest, fork};
 use crate::experiment::{Experiment, Script, Summary, require, restore};
-use crate::tracee::OneProcessor;
+use crate::tracee::{OneProcessor, Stop};
 
 /// When a process was stopped for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,15 +49,18 @@ impl Experiment {
             restore(&before);
             let other = other.start_untraced();
             let first = worker.start();
-            let is_there = index < trace.len() && trace.bring(&first, index);
-            summary.missed += usize::from(index < trace.len() && !is_there);
-            summary.interruptions += usize::from(is_there);
-            if index == trace.len() {
+            let stop = if index == trace.len() {
                 first.run_to_end();
-            }
+                Stop::End
+            } else {
+                let stop = trace.bring(&first, index);
+                summary.missed += usize::from(!trace.is_at(&stop, index));
+                summary.interruptions += usize::from(stop != Stop::End);
+                stop
+            };
             other.signal(libc::SIGCONT);
             let waited = other.rests_or_waits() == Rest::Waits;
-            if is_there {
+            if stop != Stop::End {
                 first.run_to_end();
             }
             let interruption =
