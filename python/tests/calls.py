@@ -102,3 +102,8 @@ def give_up():
 def interrupt():
     """Raise what ends a program."""
     raise KeyboardInterrupt
+
+
+def interrupt_if(is_to):
+    if is_to:
+        raise KeyboardInterrupt

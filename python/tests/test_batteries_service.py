@@ -41,6 +41,22 @@ def serving(space):
     assert space.count(REST) == 0
 
 
+@pytest.fixture
+def begin(space):  # noqa: ARG001 - which is to be closed later
+    """Return a function that runs a service in a thread, and returns that one."""
+    threads = []
+
+    def begin(service):
+        thread = threading.Thread(target=service.run)
+        thread.start()
+        threads.append(thread)
+        return thread
+
+    yield begin
+    for thread in threads:
+        thread.join()
+
+
 def test_every_call_gets_its_own_answer(space, serving):
     serving("square", lambda number: number * number, concurrency=3)
     answers = {}
@@ -170,6 +186,108 @@ def test_stop_ends_this_service_alone_when_it_is_done_with_what_it_does(space):
     second.stop()
     threads[1].join()
     assert space.count(REST) == 0
+
+
+def test_a_stop_ends_a_handler_that_outlives_what_wakes_the_others(
+    space, begin, eventually, monkeypatch
+):
+    monkeypatch.setattr("tupelo.batteries.core.runs.LEASE_S", 0.01)
+    go_on = threading.Event()
+    service = Service(space, "slow", lambda _: go_on.wait(60))
+    thread = begin(service)
+    space.put("tupelo.request", "slow", "a mailbox", 0, [None])
+    eventually(lambda: space.count("tupelo.request", REST) == 0)  # it is being answered
+    service.stop()
+    eventually(lambda: space.count(REST) == 0)
+    go_on.set()
+    thread.join()
+    assert space.take("tupelo.answer", "a mailbox", REST)[3:] == ("done", True)
+
+
+def test_more_stops_than_runs_leave_nothing_and_the_next_run_answers(space, begin):
+    service = Service(space, "echo", lambda argument: argument, concurrency=3)
+    for number in range(3):
+        thread = begin(service)
+        assert call(space, "echo", number, timeout=60) == number
+        for _ in range(3):
+            service.stop()
+        thread.join()
+        service.stop()
+        assert space.count(REST) == 0
+
+
+def test_a_stop_before_the_first_run_ends_that_one_alone(space, begin):
+    """Who starts a thread and stops it does not know whether it has got there."""
+    service = Service(space, "echo", lambda argument: argument)
+    service.stop()
+    service.stop()
+    service.run()
+    thread = begin(service)
+    assert call(space, "echo", 7, timeout=60) == 7
+    service.stop()
+    thread.join()
+    assert space.count(REST) == 0
+
+
+@pytest.mark.parametrize("when_full", ["error", "wait"])
+def test_a_stop_ends_a_service_also_where_there_is_no_room_to_wake_it(
+    new_url, eventually, monkeypatch, when_full
+):
+    monkeypatch.setattr("tupelo.batteries.core.service.LOOK_S", 0.01)
+    url = new_url("mem")
+    with (
+        ts.connect(url, tuples_max=1, when_full=when_full) as space,
+        ThreadPoolExecutor() as pool,
+    ):
+        service = Service(space, "echo", lambda argument: argument, concurrency=2)
+        running = pool.submit(service.run)
+        eventually(lambda: space.stat()["waiters"] > 0)
+        space.put("in the way")
+        service.stop()
+        running.result()
+        assert space.read_all(REST) == [("in the way",)]
+
+
+FORKS = """
+import os, sys, threading
+import tupelo as ts
+from tupelo.batteries import Service
+
+space = ts.connect(sys.argv[1], create=False)
+service = Service(space, "pid", lambda _: os.getpid())
+
+def stop_when_told(number):
+    space.take("stop", number)
+    service.stop()
+
+children = []
+for number in range(2):
+    child = os.fork()
+    if child == 0:
+        threading.Thread(target=stop_when_told, args=(number,)).start()
+        service.run()
+        os._exit(0)
+    children.append(child)
+    space.take("go on")
+for _ in children:
+    child, _ = os.wait()
+    space.put("ended", children.index(child))
+"""
+
+
+def test_a_stop_in_a_forked_process_ends_the_run_of_that_one(shm, shm_url, eventually):
+    parent = start(FORKS, shm_url)
+    for number in range(2):
+        # Two of each child, and the parent's: the first child is the first in line for requests.
+        in_line = 2 * (number + 1) + 1
+        eventually(lambda in_line=in_line: shm.stat()["waiters"] == in_line)
+        shm.put("go on")
+    for number in (1, 0):
+        shm.put("stop", number)
+        assert shm.take("ended", int, timeout=60) == ("ended", number)
+    parent.communicate()
+    assert parent.returncode == 0
+    assert shm.count(REST) == 0
 
 
 def test_a_service_whose_space_is_closed_says_so(url):
@@ -339,6 +457,24 @@ def test_tasks_ask_and_answer(space):
                 await running
             assert await shared.count(REST) == 0
             assert (await shared.stat())["waiters"] == 0
+
+    asyncio.run(main())
+
+
+def test_stops_end_the_runs_of_tasks_as_those_of_threads(space):
+    async def main():
+        async with aio.connect(space.url) as shared:
+            service = awaited.Service(shared, "echo", lambda argument: argument, concurrency=3)
+            await service.stop()
+            await service.run()
+            for number in range(3):
+                running = asyncio.create_task(service.run())
+                assert await awaited.call(shared, "echo", number, timeout=60) == number
+                for _ in range(3):
+                    await service.stop()
+                await running
+                await service.stop()
+                assert await shared.count(REST) == 0
 
     asyncio.run(main())
 

@@ -242,17 +242,11 @@ async def delivery_block(shared):
             await delivery.put("result", number)
 
 
-async def service_stop(shared):
-    await awaited.Service(shared, "nobody asks", print).stop()
-
-
 async def finished(shared):
     await shared.finish("n", int)
 
 
-@pytest.mark.parametrize(
-    "needs_room", [queue_put, delivery_done, delivery_block, service_stop, finished]
-)
+@pytest.mark.parametrize("needs_room", [queue_put, delivery_done, delivery_block, finished])
 def test_a_battery_that_waits_for_room_does_not_hold_up_the_loop(url, needs_room):
     """Who makes the room is a task of the same loop: else nobody ever would."""
 

@@ -31,14 +31,19 @@ class Service(core.Service):
 
     async def run(self) -> None:
         """Answer until `stop` is called, or something is raised: then requests are given back."""
-        tasks = [asyncio.create_task(self.serve()) for _ in range(self.concurrency)]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        with self.runs.begun() as begun:
+            tasks = [asyncio.create_task(self.serve(begun)) for _ in range(self.concurrency)]
+            try:
+                await asyncio.gather(*tasks)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
 
     async def stop(self) -> None:
-        """End `run`, of this object alone, when all is answered that was begun."""
-        await self.end(self.concurrency)
+        """End `run`, of this object alone, when all is answered that was begun.
+
+        Before the first `run` it ends that one as soon as it begins. Later, if nothing runs, it
+        does nothing.
+        """
+        await self.runs.stop()

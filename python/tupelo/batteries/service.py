@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tupelo._native import Seconds, Space
+    from tupelo.batteries.core.runs import Run
 
 __all__ = ["Service", "call"]
 
@@ -79,45 +80,55 @@ class Service:
             SpaceFull: there was no room for an answer for a minute. The request is back.
         """
         problems: list[BaseException] = []
-        threads = [
-            threading.Thread(target=self._serve, args=(problems,), name=f"{self.name} {number}")
-            for number in range(1, self._core.concurrency)
-        ]
-        try:
-            for thread in threads:
-                thread.start()
-            self._serve(problems)
-        except BaseException:
-            # Ctrl-C while they began: nobody has told them yet.
-            self._end_others()
-            raise
-        finally:
-            for thread in threads:
-                if thread.is_alive():
-                    thread.join()
+        with self._core.runs.begun() as begun:
+            self._serve_in_threads(begun, problems)
         if problems:
             raise problems[0]
 
     def stop(self) -> None:
         """End `run`, of this object alone; for another thread, or a handler of signals.
 
+        Before the first `run` it ends that one as soon as it begins: a thread that was started to
+        run it may not have got there yet. Later, if nothing runs, it does nothing. In a space
+        without any room it may take a few seconds until those that wait for a request notice.
+
         Raises:
             SpaceClosed: the connection was closed.
-            SpaceFull: there was no room to tell it for a minute.
         """
-        run(self._core.end(self._core.concurrency))
+        run(self._core.runs.stop())
 
-    def _serve(self, problems: list[BaseException]) -> None:
+    def _serve_in_threads(self, begun: Run, problems: list[BaseException]) -> None:
+        """Answer in this thread and in others, until all of them have ended."""
+        threads = [
+            threading.Thread(
+                target=self._serve, args=(begun, problems), name=f"{self.name} {number}"
+            )
+            for number in range(1, self._core.concurrency)
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            self._serve(begun, problems)
+        except BaseException:
+            # Ctrl-C while they began: nobody has told them yet.
+            self._end(begun)
+            raise
+        finally:
+            for thread in threads:
+                if thread.is_alive():
+                    thread.join()
+
+    def _serve(self, begun: Run, problems: list[BaseException]) -> None:
         """Answer until told to stop; what goes wrong stops the others, too."""
         try:
-            run(self._core.serve())
+            run(self._core.serve(begun))
         except BaseException as problem:  # noqa: BLE001 - raised by `run`
             problems.append(problem)
-            self._end_others()
+            self._end(begun)
 
-    def _end_others(self) -> None:
+    def _end(self, begun: Run) -> None:
         with suppress(SpaceClosed):  # which the others meet by themselves
-            run(self._core.end(self._core.concurrency - 1))
+            run(self._core.runs.end(begun))
 
 
 def call(

@@ -11,16 +11,17 @@ The tuples:
   goes: a text that nobody else uses, and a number that the caller chooses.
 * `("tupelo.answer", mailbox, number, "done", value)`, or with `"failed"` and an error: the answer,
   as those of tasks (docs/tasks.md).
-* `("tupelo.request.stop", service, server)`: ends one loop of the server that takes it.
+* `("tupelo.request.stop", service, run)`: wakes the loops of a run that is to end.
 """
 
 from __future__ import annotations
 
-import os
+from contextlib import suppress
 from typing import Any
 
 from tupelo import _native
 from tupelo.batteries import checks
+from tupelo.batteries.core.runs import LOOK_S, Runs, unique
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import awaited
 from tupelo.errors import ClaimLost, NotEncodable, SpaceFull, Timeout
@@ -31,12 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tupelo._native import Claim, Seconds
+    from tupelo.batteries.core.runs import Run
     from tupelo.batteries.verbs import Verbs
 
 __all__ = ["Service", "call"]
 
 REQUEST = "tupelo.request"
-STOP = "tupelo.request.stop"
 ANSWER = "tupelo.answer"
 
 ANSWER_LEASE_S = 60.0
@@ -76,25 +77,25 @@ class Service:
         self._handler = handler
         self.concurrency = checks.number_of("concurrency", concurrency, CONCURRENCY_MAX)
         self._ttl_s = checks.time_to_live(ttl)
-        self._stop = (STOP, self.name, unique())
+        self.runs = Runs(self._space, self.name)
 
     def __repr__(self) -> str:
         """Show the name, and where it is."""
         return f"<Service {self.name!r} in {self._space.url}>"
 
-    async def end(self, loops: int) -> None:
-        """Have so many of the loops of `serve` end when they are done with what they do."""
-        for _ in range(loops):
-            await self._space.put(*self._stop, lease=ANSWER_LEASE_S, timeout=ROOM_S)
-
-    async def serve(self) -> None:
-        """Answer one request after the other until told to stop."""
+    async def serve(self, run: Run) -> None:
+        """Answer one request after the other until the run is over."""
         request = (REQUEST, self.name, str, int, list)
-        work = _native.like(*request) | _native.like(*self._stop)
-        while True:
-            claim = (await self._space.claim(work, ttl=self._ttl_s)).blocking
-            if claim.tuple == self._stop:
-                claim.done()
+        work = _native.like(*request) | _native.like(*run.stop)
+        while not run.is_over:
+            try:
+                held = await self._space.claim(work, ttl=self._ttl_s, timeout=LOOK_S)
+            except Timeout:
+                continue
+            claim = held.blocking
+            if claim.tuple == run.stop:
+                with suppress(ClaimLost):  # it is back already
+                    claim.abort()
                 return
             try:
                 with claim:
@@ -169,8 +170,3 @@ async def call(
         return value
     shown = failures.shown_call(service, (argument,), {})
     raise failures.remote_error(shown, value, url=space.url, hint=None)
-
-
-def unique() -> str:
-    """Return a name that nobody else uses."""
-    return os.urandom(12).hex()
