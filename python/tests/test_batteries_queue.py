@@ -206,6 +206,27 @@ def test_an_item_that_can_not_be_stored_takes_no_room(space):
     mail.put("second", timeout=0)
 
 
+def test_who_makes_the_room_of_a_queue_gives_up_in_time(new_url):
+    """Also where puts wait for room as long as it takes."""
+    url = new_url("mem")
+
+    async def main():
+        async with aio.connect(url) as shared:
+            with pytest.raises(ts.SpaceFull):
+                await awaited.Queue[int](shared, "mail", maxsize=10).put(1, timeout=0.01)
+
+    with ts.connect(url, tuples_max=20, when_full="wait") as space:
+        space.put_all([("in the way",)] * 15)
+        with pytest.raises(ts.SpaceFull):
+            Queue[int](space, "mail", maxsize=10).put(1, timeout=0.01)
+        asyncio.run(main())
+        assert space.take_all("tupelo.queue.room", "mail") == []
+        space.take_all("in the way")
+        mail = Queue[int](space, "mail", maxsize=10)
+        mail.put(1, timeout=0)
+        assert drained(mail) == [1]
+
+
 def test_a_full_space_refuses_an_item_unless_there_is_time_to_wait(new_url):
     with ts.connect(new_url("mem"), tuples_max=1) as space:
         mail = Queue[int](space, "mail")

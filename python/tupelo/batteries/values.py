@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from tupelo.batteries import checks
 from tupelo.batteries.core import values as core
 from tupelo.batteries.verbs import AtOnce, run
 
@@ -99,7 +100,8 @@ class Counter:
 
     def __isub__(self, amount: int) -> Self:
         """Subtract from the value: `stock -= 1`."""
-        self.add(-amount)
+        # Checked before: `-True` is an int, and what has no `-` would say so and name no argument.
+        self.add(-checks.integer("amount", amount))
         return self
 
 

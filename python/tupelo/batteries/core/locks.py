@@ -24,6 +24,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 
 from tupelo.batteries import checks
+from tupelo.batteries.core.entered import Entered
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import awaited
 from tupelo.errors import ClaimLost, SpaceFull, Timeout, TupeloError
@@ -103,9 +104,7 @@ class Acquirable(ABC):
         self._space = awaited(space)
         self.name = checks.text("name", name)
         self._ttl_s = checks.time_to_live(ttl)
-        # One per block that uses this object: a task or a thread that leaves gives back the latest,
-        # which is as good as its own.
-        self._entered: list[Permit] = []
+        self._entered = Entered()
 
     def __repr__(self) -> str:
         """Show the name, and where it is."""
@@ -130,7 +129,7 @@ class Acquirable(ABC):
     async def __aenter__(self) -> Permit:
         """Wait until it is free, and hold it."""
         permit = await self.acquire()
-        self._entered.append(permit)
+        self._entered.push(permit)
         return permit
 
     async def __aexit__(

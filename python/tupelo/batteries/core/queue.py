@@ -325,6 +325,7 @@ class Queue(Generic[T]):
                 for _ in range(maxsize):
                     put(ROOM, name)
             put(SIZE, name, there or maxsize)
+            await held.done(timeout=deadline.left())
         if there not in (0, maxsize):
             message = (
                 f"queue {name!r} has maxsize={there} in {space.url}, and {maxsize} here: give the "
