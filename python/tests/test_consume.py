@@ -8,6 +8,7 @@ import pytest
 
 import tupelo as ts
 from tupelo import REST, F, like
+from tupelo._native import waiter
 from tupelo.consuming import SIGN
 
 
@@ -70,6 +71,39 @@ def test_finishing_wakes_a_waiting_consumer(space, eventually):
         eventually(lambda: space.stat()["waiters"] == 2)
         space.finish("square", int)
         assert consumer.result() == []
+
+
+class HandedOverInVain:
+    """A place in line that seems served at first, by a put that dies and is undone."""
+
+    def __init__(self, place):
+        self._place = place
+        self._was_asked = False
+
+    def wait(self, timeout):
+        if self._was_asked:
+            return self._place.wait(timeout)
+        self._was_asked = True
+        return True
+
+    def finish(self):
+        pytest.fail("it would wait, and keep every other thread from running")
+
+    def __getattr__(self, name):
+        return getattr(self._place, name)
+
+
+def test_what_was_handed_over_and_undone_does_not_end_a_consumer(space, monkeypatch, eventually):
+    def place(space, want, *template):
+        found = waiter(space, want, *template)
+        return HandedOverInVain(found) if want == "take" else found
+
+    monkeypatch.setattr("tupelo.consuming.waiter", place)
+    with ThreadPoolExecutor(1) as pool:
+        consumer = pool.submit(next, space.consume("square", int))
+        eventually(lambda: consumer.done() or space.stat()["waiters"] == 2)
+        space.put("square", 7)
+        assert consumer.result() == ("square", 7)
 
 
 def test_a_consumer_that_stops_early_loses_nothing(space):

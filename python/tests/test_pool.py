@@ -454,7 +454,7 @@ def test_a_pool_that_can_not_clean_up_ends_its_workers_and_its_futures(shm_url, 
 
     with pytest.raises(ts.SpaceFull), Pool(shm_url, workers=1) as pool:
         future = pool.submit(calls.wait_if, shm_url, "slow")
-        monkeypatch.setattr("tupelo.tasks.local._take_all", refuse)
+        monkeypatch.setattr("tupelo.tasks.local.discard_queue", refuse)
         message = "the user's own"
         raise ValueError(message)
     with pytest.raises(ts.RemoteError, match="ended before this task"):

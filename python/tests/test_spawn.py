@@ -2,9 +2,11 @@
 
 import os
 import signal
+import struct
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +40,12 @@ def exit_with(code):
 
 
 def kill_itself():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def cut_its_report_off():
+    report = sys._getframe(1).f_locals["report"]  # noqa: SLF001
+    os.write(report.fileno(), struct.pack("!i", 100) + b"the beginning")
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -76,6 +84,12 @@ def test_the_other_failures_are_told_too():
 def test_a_worker_that_was_killed_is_reported():
     with pytest.raises(ts.RemoteError, match=r"worker process \d+ was ended by signal 9"):
         with ts.spawn(kill_itself):
+            pass
+
+
+def test_a_worker_that_was_killed_while_it_reported_is_reported():
+    with pytest.raises(ts.RemoteError, match=r"worker process \d+ was ended by signal 9"):
+        with ts.spawn(cut_its_report_off):
             pass
 
 
@@ -174,3 +188,25 @@ def test_ctrl_c_ends_program_and_workers(shm, shm_url, tmp_path, eventually):
     assert "\nKeyboardInterrupt\nthe block was over and waited for its workers; " in error
     shm.put("never")
     assert shm.take("never", timeout=60) == ("never",)  # L5: it went to none of the dead
+
+
+def test_workers_do_not_outlive_a_program_that_is_killed(shm, shm_url, tmp_path, eventually):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT, encoding="utf-8")
+    program = subprocess.Popen([sys.executable, script, shm_url])
+    eventually(lambda: shm.stat()["waiters"] == 2)
+    workers = {one["pid"] for one in shm.stat()["processes"]} - {os.getpid()}
+    assert len(workers) == 2
+    program.kill()
+    program.wait()
+    eventually(lambda: not any(is_alive(pid) for pid in workers))
+    shm.put("never")
+    assert shm.take("never", timeout=60) == ("never",)  # L5: it went to none of the dead
+
+
+def is_alive(pid):
+    """Whether a process runs: not one that has ended, and that nobody has waited for."""
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -60,7 +60,11 @@ def _wait(
     over = waiter(space, "put", *mark)
     try:
         match.wakes(over)
-        while not match.wait(0):
+        while True:
+            # Not `finish`, which would wait, and let no other thread run, if the put that handed
+            # something over has died and was undone.
+            if match.wait(0) and (taken := match.finish_now()) is not None:
+                return taken
             left_s = None if give_up_at is None else max(0.0, give_up_at - monotonic())
             if left_s == 0:
                 return None
@@ -68,7 +72,6 @@ def _wait(
                 over.wait(left_s)
             elif _none_left(space, template):
                 return None
-        return match.finish()
     finally:
         # What was handed over in the meantime goes back to its place.
         match.cancel()

@@ -3,12 +3,16 @@
 The processes start fresh (the "spawn" start method): they inherit no lock, no thread and no open
 space of this one, and find the worker function by importing its module. So a program that is run as
 a script needs `if __name__ == "__main__":` around what only the first process shall do.
+
+They do not outlive this one, however it ends: nobody would be left who waits for them.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
+from tupelo._native import end_with_parent
 from tupelo.errors import RemoteError, make
 
 TYPE_CHECKING = False
@@ -29,7 +33,7 @@ def spawn(function: Callable[..., Any], *args: Any, n: int = 1) -> Workers:
     """Run `function(*args)` in `n` new processes; a context manager.
 
     Leaving the block waits for all of them. An exception in the block, also Ctrl-C, terminates
-    them.
+    them. If this process dies, they are killed.
 
     Args:
         function: a function of a module, or of the script that is run. Not a lambda.
@@ -81,7 +85,7 @@ class Workers:
                 ours, theirs = context.Pipe(duplex=False)
                 process = context.Process(
                     target=_work,
-                    args=(theirs, self._function, self._args),
+                    args=(theirs, os.getpid(), self._function, self._args),
                     name=f"{_name(self._function)}-{number}",
                 )
                 self._reports.append(ours)
@@ -155,15 +159,17 @@ class Workers:
             report.close()
 
 
-def _work(report: Connection, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+def _work(
+    report: Connection, parent: int, function: Callable[..., Any], args: tuple[Any, ...]
+) -> None:
     """Run in the worker process: call the function, report how it failed."""
+    end_with_parent(parent)
     try:
         function(*args)
     except KeyboardInterrupt:
         # The first process got the same signal and says what there is to say.
         sys.exit(INTERRUPTED)
     except Exception as error:  # noqa: BLE001
-        import os  # noqa: PLC0415
         import traceback  # noqa: PLC0415
 
         trace = "".join(traceback.format_exception(error)).rstrip()
@@ -176,7 +182,7 @@ def _read(report: Connection) -> str | None:
     """Wait for what a worker has to report; None if it ended without."""
     try:
         failure: str = report.recv()
-    except EOFError:
+    except (EOFError, OSError):  # nothing more, or it was killed in the middle of a report
         return None
     return failure
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from contextlib import suppress
 from typing import ParamSpec, TypeVar, cast
 
 from tupelo.aio.space import Space
 from tupelo.batteries.core.pool import Failure, Failures, Terms
+from tupelo.errors import SpaceClosed
 from tupelo.space import connect
 
 TYPE_CHECKING = False
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Literal, Self
 
+    from tupelo import _native
     from tupelo._native import Seconds
     from tupelo.tasks.local import LocalPool
     from tupelo.tasks.mailbox import TaskFuture
@@ -62,10 +66,14 @@ class Pool:
             message = "this pool was started already: make another one"
             raise RuntimeError(message)
         space = connect(self._url, objects=self._objects)
+        start = _Start(self._terms, space)
         try:
-            self._pool = await asyncio.to_thread(self._terms.start, space)
+            self._pool = await asyncio.to_thread(start.run)
         except BaseException:
-            space.close()
+            try:
+                start.give_up()
+            finally:
+                space.close()
             raise
         self._space = Space(space)
         return self
@@ -110,7 +118,7 @@ class Pool:
             is_over = True
         finally:
             if not is_over:
-                await mapping.withdraw()
+                mapping.withdraw()
 
     async def submit(
         self, function: Callable[P, R], /, *arguments: P.args, **keywords: P.kwargs
@@ -132,3 +140,36 @@ class Pool:
             message = "a pool works inside of its block: async with Pool(...) as pool"
             raise RuntimeError(message)
         return self._pool, self._space
+
+
+class _Start:
+    """The start of a pool in a thread, which goes on if the task that waits for it is cancelled."""
+
+    def __init__(self, terms: Terms, space: _native.Space) -> None:
+        """Get ready."""
+        self._terms = terms
+        self._space = space
+        self._lock = threading.Lock()
+        self._pool: LocalPool | None = None
+        self._is_given_up = False
+
+    def run(self) -> LocalPool:
+        """Start the workers; in the thread."""
+        pool = self._terms.open(self._space)
+        with self._lock:
+            self._pool = pool
+            is_given_up = self._is_given_up
+        if is_given_up:
+            with suppress(SpaceClosed):
+                pool.kill()
+        else:
+            self._terms.populate(pool)
+        return pool
+
+    def give_up(self) -> None:
+        """End those that have started: no more do. Close the space then: the thread may wait."""
+        with self._lock:
+            self._is_given_up = True
+            pool = self._pool
+        if pool is not None:
+            pool.kill()

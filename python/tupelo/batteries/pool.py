@@ -106,7 +106,9 @@ class Pool:
         An exception in the block, also Ctrl-C, kills them.
 
         Raises:
-            RemoteError: the first failure of `map`, if nobody has looked at `failures`.
+            RemoteError: the first failure of `map`, if nobody has looked at `failures`; or why no
+                worker could go on, if tasks of a `map` that was not iterated to its end are not
+                done.
         """
         pool = self._started()
         try:
@@ -126,7 +128,9 @@ class Pool:
     ) -> Iterator[R]:
         """Call a function with the values of `iterables`, as the built-in `map` does.
 
-        Tasks are given out at the call, and on the way: there may be any number of values.
+        Tasks are given out at the call, and on the way: there may be any number of values. Those
+        that were given out are done, also if nobody iterates. An iterator that is closed, or
+        forgotten after its first result, takes back those that nobody has begun.
 
         Args:
             function: a function of a module, or of the script that is run. Not a lambda.
@@ -139,7 +143,7 @@ class Pool:
         Raises:
             TypeError: workers can not find the function.
             RemoteError: while iterating: no worker can go on, and why.
-            NotEncodable: while iterating: a value can not be stored.
+            NotEncodable: at the call or while iterating: a value can not be stored.
 
         >>> import math
         >>> from tupelo.batteries import Pool
@@ -151,7 +155,11 @@ class Pool:
         mapping = self._terms.mapping(
             AtOnce(pool.space), pool, function, iterables, self._failures, as_completed=as_completed
         )
-        run(mapping.fill())
+        try:
+            run(mapping.fill())
+        except BaseException:
+            mapping.withdraw()
+            raise
         return _results(mapping)
 
     def submit(
@@ -190,4 +198,4 @@ def _results(mapping: Mapping) -> Iterator[Any]:
         is_over = True
     finally:
         if not is_over:
-            run(mapping.withdraw())
+            mapping.withdraw()

@@ -162,16 +162,17 @@ class Processes:
         Raises:
             RuntimeError: this process is being started itself, and has not got to its main part.
         """
+        # First: who ends them before all have started waits for it.
+        if self._watcher is None:
+            self._watcher = threading.Thread(target=self._watch, name="tupelo crew", daemon=True)
+            self._watcher.start()
         for _ in range(workers):
             with self._lock:
                 if self._is_ending:
                     return
                 member = _Member.start(self._context, self._space, self._terms)
                 self._members[member.pidfd] = member
-        if self._watcher is None:
-            self._watcher = threading.Thread(target=self._watch, name="tupelo crew", daemon=True)
-            self._watcher.start()
-        os.eventfd_write(self._news, 1)
+            os.eventfd_write(self._news, 1)
 
     def count(self) -> int:
         """Count those that are there."""

@@ -8,19 +8,18 @@ was killed, the next one that makes a queue in the same space removes them: a tu
 from __future__ import annotations
 
 from concurrent.futures import wait
-from contextlib import suppress
-from itertools import count
 
-from tupelo._native import remove
-from tupelo.errors import RemoteError, SpaceFull, Timeout
-from tupelo.space import connect
+from tupelo.errors import RemoteError, Timeout
 from tupelo.tasks import protocol
 from tupelo.tasks.crew import Processes, Terms, Threads, processors
+from tupelo.tasks.discarding import discard_queue
 from tupelo.tasks.failures import how_to_look
 from tupelo.tasks.mailbox import Mailbox, new_name
+from tupelo.tasks.mailboxes import Mailboxes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from tupelo._native import Claim, Space
@@ -72,8 +71,7 @@ class LocalPool:
         """Why there are no workers and will be none."""
         hint = how_to_look(space.url, self.queue) if keeps_dead else None
         self.mailbox = Mailbox(space, f"{self.queue}/futures", hint=hint)
-        self._open: set[str] = set()
-        self._mailbox_numbers = count()
+        self.mailboxes = Mailboxes(space, self.queue)
         terms = Terms(self.queue, None, ttl_s, timeout_s, keeps_dead)
         self.crew: Crew
         if threads:
@@ -81,24 +79,21 @@ class LocalPool:
         else:
             self.crew = Processes(space, terms, self._break)
 
-    def open_mailbox(self) -> str:
+    def open_mailbox(self, at_end: Callable[[], None]) -> str:
         """Make up a mailbox from which the caller takes the answers itself.
 
         If the workers are no more, there is an answer with the number `NOBODY` in it, if there is
-        room for that; `broken` says it in any case.
+        room for that; `broken` says it in any case. If it is still open when the pool ends well,
+        `at_end` is called, when all is answered that will be.
 
         Raises:
             RemoteError: there are no workers any more, and why.
         """
-        name = f"{self.queue}/{next(self._mailbox_numbers)}"
-        self._open.add(name)
+        name = self.mailboxes.open(at_end)
         if self.broken is not None:
+            self.mailboxes.close(name)
             raise self.broken
         return name
-
-    def close_mailbox(self, name: str) -> None:
-        """Take no more answers from there."""
-        self._open.discard(name)
 
     def submit(
         self,
@@ -116,7 +111,7 @@ class LocalPool:
         """
         if self.broken is not None:
             raise self.broken
-        return self.mailbox.submit(
+        future = self.mailbox.submit(
             self.queue,
             function,
             arguments,
@@ -124,6 +119,9 @@ class LocalPool:
             attempts_max=attempts_max,
             timeout_s=timeout_s,
         )
+        if self.broken is not None:  # perhaps before this one was due, so that nobody has told it
+            self.mailbox.fail(self.broken)
+        return future
 
     def grow(self, tasks: int) -> None:
         """Start another worker if there are more tasks than workers, up to one per processor."""
@@ -131,20 +129,27 @@ class LocalPool:
             self.crew.add(1)
 
     def finish(self) -> None:
-        """Wait until every task is answered, end the workers, and remove what is left."""
+        """Wait until every task is answered, end the workers, and remove what is left.
+
+        Raises:
+            RemoteError: there are tasks of an open mailbox that nobody will do, and why.
+        """
         self._wait_for_answers()
+        self.mailboxes.end()
         if self.broken is None:
             self.crew.end()
         self._remove()
 
     def kill(self) -> None:
         """End the workers now, and remove what is left. Futures without an answer fail."""
+        if self.broken is None:
+            self.broken = RemoteError("the pool was ended before this task was done")
         try:
             # First, so that nobody begins another one; without room for that they end all the same.
-            _take_all(self.space, self.queue)
+            discard_queue(self.space, self.queue)
         finally:
             self.crew.kill()
-            self.mailbox.fail(RemoteError("the pool was ended before this task was done"))
+            self.mailbox.fail(self.broken)
         self._remove()
 
     def _wait_for_answers(self) -> None:
@@ -163,34 +168,15 @@ class LocalPool:
         self.broken = RemoteError(why)
         self.broken.space = self.space.url
         self.mailbox.fail(self.broken)
-        for name in list(self._open):
-            # Who waits there looks at `broken` now and then: without room it learns it a bit later.
-            with suppress(SpaceFull):
-                self.space.put(
-                    protocol.ANSWER, name, protocol.NOBODY, protocol.FAILED, {}, timeout=0
-                )
+        self.mailboxes.put_nobody()
         self.crew.kill()
 
     def _remove(self) -> None:
-        _take_all(self.space, self.queue)
+        self.mailboxes.forget()
+        discard_queue(self.space, self.queue)
         if self._alive is not None:
             self._alive.__exit__(None, None, None)
             self._alive = None
-
-
-def _take_all(space: Space, queue: str) -> None:
-    """Remove the tuples of a queue, except its dead letters."""
-    everything = (
-        protocol.task_of(queue) | protocol.end_of(queue) | protocol.answers_under(f"{queue}/")
-    )
-    if space.count(everything) == 0:
-        return
-    # Moved and not taken: what can not be read here is to go as well.
-    scheme = space.url.partition("://")[0]
-    trash = f"{scheme}://{queue}-trash"
-    with connect(trash) as other:
-        space.move_to(other, everything)
-    remove(trash)
 
 
 def _marked_queue(space: Space, timeout_s: float | None) -> tuple[str, Claim[Any]]:
@@ -207,5 +193,5 @@ def _marked_queue(space: Space, timeout_s: float | None) -> tuple[str, Claim[Any
 
 def _remove_those_of_the_dead(space: Space) -> None:
     while (claim := space.try_claim(POOL, str)) is not None:
-        _take_all(space, claim.tuple[1])
+        discard_queue(space, claim.tuple[1])
         claim.done()

@@ -111,6 +111,11 @@ def answer_to(mailbox: str, number: Any = int) -> Template[Any]:
     return like(ANSWER, mailbox, number, str, ...)
 
 
+def failures_in(mailbox: str) -> Template[Any]:
+    """Match the answers in a mailbox that have no value."""
+    return like(ANSWER, mailbox, int, FAILED, dict)
+
+
 def answers_under(prefix: str) -> Template[Any]:
     """Match the answers in all mailboxes whose names begin with `prefix`."""
     return like(ANSWER, F.prefix(prefix), int, str, ...)

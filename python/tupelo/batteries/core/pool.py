@@ -91,6 +91,12 @@ class Terms(NamedTuple):
 
     def start(self, space: Space) -> LocalPool:
         """Start the workers."""
+        pool = self.open(space)
+        self.populate(pool)
+        return pool
+
+    def open(self, space: Space) -> LocalPool:
+        """Make a pool that has no workers yet."""
         threads = is_private(space)
         if threads and self.timeout_s is not None:
             message = (
@@ -98,13 +104,15 @@ class Terms(NamedTuple):
                 f" use shm://{space.name}, or leave timeout out"
             )
             raise ValueError(message)
-        pool = LocalPool(space, threads=threads, ttl_s=self.ttl_s, timeout_s=self.timeout_s)
+        return LocalPool(space, threads=threads, ttl_s=self.ttl_s, timeout_s=self.timeout_s)
+
+    def populate(self, pool: LocalPool) -> None:
+        """Start the workers of a pool that has none."""
         try:
             pool.crew.add(self.workers)
         except BaseException:
             pool.kill()
             raise
-        return pool
 
     def mapping(
         self,
@@ -221,7 +229,7 @@ class Mapping:
         self._as_completed = as_completed
         self._failures = failures
         self._bar = bar
-        self._mailbox = pool.open_mailbox()
+        self._mailbox = pool.open_mailbox(self._note_failures)
         self._answers = protocol.answer_to(self._mailbox)
         self._next_number = 0
         self._next_result = 0
@@ -241,7 +249,7 @@ class Mapping:
         while True:
             await self.fill()
             if not self._out:
-                self._pool.close_mailbox(self._mailbox)
+                self._pool.mailboxes.close(self._mailbox)
                 if self._bar is not None:
                     self._bar.end(self._next_number)
                 return None
@@ -282,10 +290,22 @@ class Mapping:
             self._out.update((task.number, task) for task in self._unput[:put])
             del self._unput[:put]
 
-    async def withdraw(self) -> None:
+    def withdraw(self) -> None:
         """Take back what nobody has begun: no more results are wanted."""
-        self._pool.close_mailbox(self._mailbox)
-        await self._verbs.take_all(protocol.tasks_from(self._mailbox))
+        self._pool.mailboxes.abandon(self._mailbox)
+
+    def _note_failures(self) -> None:
+        """At the end of the pool: note what has failed of the tasks whose results nobody took.
+
+        Raises:
+            RemoteError: there were no workers for some of them, and why.
+        """
+        space, broken = self._pool.space, self._pool.broken
+        for _, _, number, outcome, value in space.take_all(protocol.failures_in(self._mailbox)):
+            if number != protocol.NOBODY:
+                self._answered(number, outcome, value)
+        if broken is not None and len(self._out) > space.count(protocol.answer_to(self._mailbox)):
+            raise broken
 
     async def _put_some(self, tasks: list[Task]) -> int:
         """Put as many as there is room for; return how many, 0 if answers are to be taken first."""

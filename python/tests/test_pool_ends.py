@@ -1,0 +1,272 @@
+"""Pool: what ends, or breaks, in the middle of something leaves nothing, and somebody is told."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import tupelo as ts
+from tupelo import REST
+from tupelo.aio.batteries import Pool as AioPool
+from tupelo.batteries import Pool
+from tupelo.tasks import crew, discarding
+
+sys.path.insert(0, str(Path(__file__).parent))
+import calls
+
+
+class Starts:
+    """Processes of a crew that start one by one: the first, and the others when told so."""
+
+    def __init__(self, monkeypatch):
+        self.pids = []
+        self.first, self.go_on = threading.Event(), threading.Event()
+        start = crew._Member.start  # noqa: SLF001
+
+        def start_in_turn(*arguments):
+            member = start(*arguments)
+            self.pids.append(member.pid)
+            self.first.set()
+            self.go_on.wait(60)
+            return member
+
+        monkeypatch.setattr("tupelo.tasks.crew._Member.start", start_in_turn)
+
+
+def is_gone(pid):
+    """Whether a process has ended, and somebody has waited for it."""
+    return not Path(f"/proc/{pid}").exists()
+
+
+def test_a_pool_of_asyncio_that_is_cancelled_while_it_starts_leaves_no_workers(
+    shm, shm_url, monkeypatch, eventually
+):
+    starts = Starts(monkeypatch)
+
+    async def enter():
+        async with AioPool(shm_url, workers=3):
+            pytest.fail("it was cancelled")
+
+    async def main():
+        task = asyncio.create_task(enter())
+        await asyncio.to_thread(starts.first.wait, 60)
+        task.cancel()
+        starts.go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    eventually(lambda: all(map(is_gone, starts.pids)))
+    assert shm.count(REST) == 0
+
+
+def test_a_pool_of_asyncio_that_is_cancelled_while_it_waits_for_room_ends_at_once(
+    shm_url, eventually
+):
+    async def enter():
+        async with AioPool(shm_url, workers=1):
+            pytest.fail("it was cancelled")
+
+    async def main(space):
+        task = asyncio.create_task(enter())
+        await asyncio.to_thread(eventually, lambda: space.stat()["waiting_for_room"] == 1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    with ts.connect(shm_url, tuples_max=1, when_full="wait") as space:
+        space.put("in the way")
+        asyncio.run(main(space))
+        assert space.take_all(REST) == [("in the way",)]
+
+
+def test_an_interrupt_while_workers_start_leaves_none(shm, shm_url, monkeypatch):
+    starts = Starts(monkeypatch)
+    start = crew._Member.start  # noqa: SLF001
+    starts.go_on.set()
+
+    def interrupted(*arguments):
+        if starts.first.is_set():
+            raise KeyboardInterrupt
+        return start(*arguments)
+
+    monkeypatch.setattr("tupelo.tasks.crew._Member.start", interrupted)
+    with pytest.raises(KeyboardInterrupt), Pool(shm_url, workers=2):
+        pass
+    assert len(starts.pids) == 1
+    assert is_gone(starts.pids[0])
+    assert shm.count(REST) == 0
+
+
+def is_there(url):
+    try:
+        ts.connect(url, create=False).close()
+    except ts.SpaceNotFound:
+        return False
+    return True
+
+
+DIES = """
+import os, signal, sys
+import tupelo as ts
+from tupelo.tasks import discarding
+
+discarding.remove = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+discarding.discard_queue(ts.connect(sys.argv[1], create=False), "q")
+"""
+
+
+def test_who_is_killed_while_it_throws_tuples_away_leaves_no_space(shm, shm_url, eventually):
+    shm.put("tupelo.answer", "q/0", 0, "done", None)
+    killed = subprocess.run([sys.executable, "-c", DIES, shm_url], check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    assert shm.count(REST) == 1
+    discarding.discard_queue(shm, "q")
+    assert shm.count(REST) == 0
+    eventually(lambda: not is_there(f"shm://{discarding.NAME}"))  # or it is one of another process
+
+
+def test_what_is_thrown_away_may_fill_the_space(new_url, monkeypatch):
+    """It is moved to a space that is as large."""
+    sizes = []
+
+    def connect(*arguments, **options):
+        space = ts.connect(*arguments, **options)
+        sizes.append(space.stat()["bytes_max"])
+        return space
+
+    monkeypatch.setattr(discarding, "connect", connect)
+    with ts.connect(new_url("shm"), size="4G") as space:
+        space.put("tupelo.answer", "q/0", 0, "done", None)
+        discarding.discard_queue(space, "q")
+        assert sizes == [space.stat()["bytes_max"]] == [4 << 30]
+
+
+def test_what_can_not_be_read_here_is_thrown_away_too(shm_url):
+    generous = ts.connect(shm_url, objects="pickle")
+    with generous, ts.connect(shm_url, objects="strict") as strict:
+        generous.put("tupelo.answer", "q/0", 0, "done", {1})
+        generous.put("tupelo.answer", "another/0", 0, "done", {1})
+        with pytest.raises(ts.NotEncodable):
+            strict.take_all("tupelo.answer", REST)
+        discarding.discard_queue(strict, "q")
+        assert generous.read_all(REST) == [("tupelo.answer", "another/0", 0, "done", {1})]
+
+
+def test_those_who_throw_away_at_the_same_time_do_not_get_in_each_others_way(new_url):
+    def work(number, url):
+        try:
+            with ts.connect(url) as space:
+                for _ in range(50):
+                    space.put("tupelo.answer", f"q{number}/0", 0, "done", None)
+                    discarding.discard_queue(space, f"q{number}")
+                assert space.count(REST) == 0
+        except BaseException as error:  # noqa: BLE001 - of a thread
+            problems.append(error)
+
+    problems = []
+    threads = [threading.Thread(target=work, args=(n, new_url("shm"))) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+
+
+@pytest.mark.parametrize("end", ["breaks", "is ended"])
+def test_a_task_that_is_submitted_while_its_pool_ends_fails(space, monkeypatch, end):
+    with Pool(space.url, workers=1) as pool:
+        inner = pool._pool  # noqa: SLF001
+        submit = inner.mailbox.submit
+
+        def submit_late(*arguments, **options):
+            if end == "breaks":
+                inner._break("no worker can go on")  # noqa: SLF001
+            else:
+                inner.kill()
+            return submit(*arguments, **options)
+
+        monkeypatch.setattr(inner.mailbox, "submit", submit_late)
+        future = pool.submit(calls.double, 2)
+        with pytest.raises(ts.RemoteError, match=r"can go on|before this task was done"):
+            future.result(60)
+        with pytest.raises(ts.RemoteError):
+            pool.submit(calls.double, 2)
+    assert space.count(REST) == 0
+
+
+def test_a_failure_of_a_map_that_nobody_iterates_is_raised_at_the_end(space):
+    with pytest.raises(ts.RemoteError, match=r"half_of_even\(\d\) failed") as caught:
+        with Pool(space.url, workers=2) as pool:
+            pool.map(calls.half_of_even, range(4))
+    assert caught.value.__notes__ == ["1 more task has failed: look at pool.failures"]
+    assert sorted(failure.args for failure in pool.failures) == [(1,), (3,)]
+    assert space.count(REST) == 0
+
+
+def test_a_failure_of_a_map_that_is_iterated_in_part_is_raised_at_the_end(space):
+    with pytest.raises(ts.RemoteError, match=r"half_of_even\(3\) failed"):
+        with Pool(space.url, workers=1) as pool:
+            results = pool.map(calls.half_of_even, [2, 0, 3])
+            assert next(results) == 1
+    results.close()  # the pool is gone: nothing is left to be taken back
+    assert space.count(REST) == 0
+
+
+def test_a_map_that_nobody_iterates_says_that_no_worker_could_go_on():
+    with pytest.raises(ts.RemoteError, match="KeyboardInterrupt"):
+        with Pool("mem://interrupted-map", workers=1) as pool:
+            pool.map(calls.interrupt_if, [True, False])
+
+
+def test_a_map_that_was_not_iterated_and_has_not_failed_is_no_error(space):
+    with Pool(space.url, workers=2) as pool:
+        pool.map(calls.double, range(2000))
+        assert pool.failures == []
+    assert space.count(REST) == 0
+
+
+def test_what_is_answered_to_a_map_that_was_given_up_is_removed(shm, shm_url):
+    answers = ("tupelo.answer", str, int, str, ...)
+    with Pool(shm_url, workers=1) as pool:
+        results = pool.map(calls.wait_if, [shm_url] * 3, [1, "slow", 2])
+        assert next(results) == 1
+        shm.take("began", "slow", int, timeout=60)
+        results.close()
+        tasks = ("tupelo.task", REST)
+        assert shm.count(*tasks) == 0  # but one, which is being done
+        shm.put("go on", "slow")
+        shm.wait_none(*tasks, timeout=60)
+        assert shm.count(*answers) == 1
+        assert list(pool.map(calls.double, [1])) == [2]
+        assert shm.count(*answers) == 0
+
+
+def test_what_was_answered_before_a_map_is_given_up_is_removed_at_once(space):
+    with Pool(space.url, workers=1) as pool:
+        results = pool.map(calls.double, range(3000), as_completed=True)
+        next(results)
+        space.wait_none("tupelo.task", REST, timeout=60)
+        results.close()
+        assert space.count("tupelo.answer", REST) == 0
+
+
+def test_a_map_whose_values_can_not_be_had_leaves_no_tasks(shm, shm_url):
+    def values():
+        yield from ["slow"] * 256
+        yield from range(256)
+        message = "no more"
+        raise OverflowError(message)
+
+    with Pool(shm_url, workers=1) as pool:
+        with pytest.raises(OverflowError):
+            pool.map(calls.wait_if, [shm_url] * 1000, values())
+        assert shm.count("tupelo.task", REST) == 0
+        shm.put("go on", "slow")
+        # At most one had begun.
+        assert pool.submit(calls.double, 2).result(60) == 4
+    assert shm.take_all("began", REST)[1:] == []

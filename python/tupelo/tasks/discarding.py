@@ -1,0 +1,56 @@
+"""Removes tuples without a look at what is in them.
+
+A queue is removed with all that is in it: also what can not be read in this process, and objects of
+another program, which to read is to run its code. No verb takes such tuples; but they can be moved.
+So they are moved into a space that nobody else finds, and that is gone when it is closed.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from tupelo._native import remove
+from tupelo.errors import SpaceNotFound
+from tupelo.space import connect
+from tupelo.tasks import protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tupelo._native import Space, Template
+
+__all__ = ["discard", "discard_queue"]
+
+NAME = "tupelo.discarded"
+"""Always the same: if a process is killed before it has taken the name away, the next one does."""
+
+
+def discard(space: Space, template: Template[Any]) -> None:
+    """Remove all matches of one moment.
+
+    Raises:
+        SpaceFull: there is no memory to move them to. They are still there.
+    """
+    if space.count(template) == 0:
+        return
+    with _nameless(space) as nowhere:
+        space.move_to(nowhere, template)
+
+
+def discard_queue(space: Space, queue: str) -> None:
+    """Remove the tuples of a queue, except its dead letters."""
+    discard(
+        space,
+        protocol.task_of(queue) | protocol.end_of(queue) | protocol.answers_under(f"{queue}/"),
+    )
+
+
+def _nameless(space: Space) -> Space:
+    """Make a space of the same kind that can hold as much, and that is gone when it is closed."""
+    scheme = space.url.partition("://")[0]
+    url = f"{scheme}://{NAME}"
+    nameless = connect(url, fresh=True, size=space.stat()["bytes_max"])
+    with suppress(SpaceNotFound):  # somebody who does the same was faster
+        remove(url)
+    return nameless

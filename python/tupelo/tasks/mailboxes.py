@@ -1,0 +1,101 @@
+"""The mailboxes of a pool from which somebody takes the answers himself: one for each `map`.
+
+An answer that nobody takes is not to stay: the pool may live for weeks.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from itertools import count
+
+from tupelo.errors import NotEncodable, SpaceFull, Timeout
+from tupelo.tasks import protocol
+from tupelo.tasks.discarding import discard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tupelo._native import Space
+
+__all__ = ["Mailboxes"]
+
+
+class Mailboxes:
+    """Those of one queue."""
+
+    def __init__(self, space: Space, queue: str) -> None:
+        """Begin with none."""
+        self._space = space
+        self._queue = queue
+        self._numbers = count()
+        self._open: dict[str, Callable[[], None]] = {}
+        self._abandoned: set[str] = set()
+        """Of those there may still be answers."""
+
+    def open(self, at_end: Callable[[], None]) -> str:
+        """Make up the name of another one. `at_end` is for `end`."""
+        self._sweep()
+        name = f"{self._queue}/{next(self._numbers)}"
+        self._open[name] = at_end
+        return name
+
+    def close(self, name: str) -> None:
+        """Note that there will be no more answers, and that all were taken."""
+        self._open.pop(name, None)
+
+    def abandon(self, name: str) -> None:
+        """Take back the tasks that nobody has begun, and remove the answers: they are not wanted.
+
+        Answers to those that somebody works on are removed when the next mailbox is opened. If this
+        one is not open any more there is nothing to do, as when its pool has ended.
+        """
+        if self._open.pop(name, None) is not None:
+            self._abandoned.add(name)
+            self._sweep()
+
+    def end(self) -> None:
+        """Have the rest taken, where not all was: call the `at_end` of those that are open.
+
+        Raises:
+            RemoteError: there are tasks that nobody will do, and why.
+        """
+        for at_end in list(self._open.values()):
+            at_end()
+
+    def forget(self) -> None:
+        """Note that all that was in them is gone."""
+        self._open.clear()
+        self._abandoned.clear()
+
+    def put_nobody(self) -> None:
+        """Tell those who wait for answers that there is nobody left to give them.
+
+        Without room for that they learn it a bit later: they look now and then.
+        """
+        for name in list(self._open):
+            with suppress(SpaceFull):
+                self._space.put(
+                    protocol.ANSWER, name, protocol.NOBODY, protocol.FAILED, {}, timeout=0
+                )
+
+    def _sweep(self) -> None:
+        """Remove what there is of the abandoned, and forget those that get no more answers."""
+        for name in list(self._abandoned):
+            self._space.take_all(protocol.tasks_from(name))
+            is_over = not self._is_worked_for(name)
+            answers = protocol.answer_to(name)
+            try:
+                self._space.take_all(answers)
+            except NotEncodable:
+                discard(self._space, answers)
+            if is_over:
+                self._abandoned.discard(name)
+
+    def _is_worked_for(self, name: str) -> bool:
+        """Whether there is a task, also one that somebody holds (rule O9)."""
+        try:
+            self._space.wait_none(protocol.tasks_from(name), timeout=0)
+        except Timeout:
+            return True
+        return False
