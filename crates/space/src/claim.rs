@@ -1,7 +1,7 @@
 //! Claims: tuples that come back unless they are done with (rules K1 to K5).
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tupelo_engine::{Claim as HeldClaim, ClaimRenewal, ClaimTerms, Obituary, Order, sink_once};
 use tupelo_tuple::{TemplateRef, Tuple, TupleRef, TupleView, with_all_tuples};
@@ -101,14 +101,10 @@ impl Space {
             return Ok(claimed);
         }
         if timeout != Some(Duration::ZERO) {
-            let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-            let left = || end.map(|end| end.saturating_duration_since(Instant::now()));
-            let mut waiter = self.claimant(template, terms.ttl)?;
-            while waiter.wait(left())? {
-                match waiter.finish_claim(terms, &mut once)? {
-                    Outcome::Done(claimed) => return Ok(claimed),
-                    Outcome::Waits(again) => waiter = again,
-                }
+            let waiter = self.claimant(template, terms.ttl)?;
+            let finish = |waiter: Waiter| waiter.finish_claim(terms, &mut once);
+            if let Some(claimed) = waiter.finish_within(timeout, finish)? {
+                return Ok(claimed);
             }
         }
         Err(self.timeout("claim", template, timeout.unwrap_or_default()).into())

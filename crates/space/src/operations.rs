@@ -194,14 +194,10 @@ impl Space {
         waiter: Waiter,
         (verb, template): (&'static str, &[TemplateRef<'_>]),
         timeout: Option<Duration>,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        if waiter.wait(timeout)? {
-            return waiter.finish(sink);
-        }
-        // It is out of line when the error looks at the space.
-        drop(waiter);
-        Err(self.timeout(verb, template, timeout.unwrap_or_default()).into())
+        let found = waiter.finish_within(timeout, |waiter| waiter.finish_now(&mut sink))?;
+        found.ok_or_else(|| self.timeout(verb, template, timeout.unwrap_or_default()).into())
     }
 
     /// The error of a call that waited in vain.
@@ -369,5 +365,26 @@ impl Scan {
     ) -> Result<Vec<R>, E> {
         self.space.engine()?;
         lift(self.scan.next_batch(at_most, |tuple| sink(tuple).map_err(Lifted::caller)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::{ConnectOptions, Error, Kind, Space, Watch, fields, template};
+
+    #[test]
+    fn a_call_whose_announced_tuple_is_not_there_waits_for_the_time_that_is_left_o3() {
+        let space = Space::connect("mem://announced", &ConnectOptions::default()).unwrap();
+        let template = [template!["job", Kind::Int]];
+        // A watch is told of the put and handed nothing: as a take is whose put dies before it is certain.
+        let waiter = space.watch(&template, Watch::Put).unwrap();
+        space.put(&fields!["job", 1]).unwrap();
+        let timeout = Some(Duration::from_millis(5));
+        let taken = space.wait_for(waiter, ("take", &template), timeout, |_| Ok::<_, Error>(()));
+        assert!(matches!(taken, Err(Error::Timeout { .. })), "{taken:?}");
+        assert_eq!(space.stat().unwrap().waiters, 0);
+        crate::remove("mem://announced").unwrap();
     }
 }
