@@ -262,14 +262,18 @@ impl Claim {
         self.ttl
     }
 
-    /// Renews the claim by a thread of its own as long as the returned guard lives. One that was extended beyond that stays so.
+    /// Renews the claim, and does so again by a thread of its own as long as the returned guard lives. One that was extended
+    /// beyond that stays so.
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`] if the claim was done or aborted before; [`Error::System`] if there can be no thread.
+    /// [`Error::ClaimLost`] (rule K3). [`Error::Misuse`] if the claim was done or aborted before; [`Error::System`] if
+    /// there can be no thread.
     pub fn keep_alive(&self) -> Result<KeepAlive, Error> {
         self.held.require_open()?;
         let renewal = Renewal { claim: self.held.renewal(), ttl: self.ttl };
+        // The thread renews it for the first time after a third of the ttl, and less than that may be left.
+        renewal.claim.prolong(self.ttl)?;
         self.space().heart().keep(renewal, self.ttl)
     }
 }
