@@ -17,12 +17,12 @@ use crate::url::{Address, Place};
 pub struct ConnectOptions {
     /// Create the space if there is none. Default: true.
     pub create: bool,
-    /// Begin with an empty space, whatever was there. Processes that use the old one keep it. Default:
-    /// false.
+    /// Begin with an empty space, whatever was there. Processes that use the old one keep it. Not without `create`.
+    /// Default: false.
     pub fresh: bool,
     /// The most memory that a new space may use for tuples, in bytes. Default: 256 MiB.
     pub size_bytes: u64,
-    /// The most tuples that a new space may hold. Default: `None`, as many as fit.
+    /// The most tuples that a new space may hold, from 1 on. Default: `None`, as many as fit.
     pub tuples_max: Option<u64>,
     /// What becomes of a put for which a new space has no room (rule B1). Default: [`WhenFull::Error`]. A space that is
     /// there keeps its limits, and this.
@@ -33,6 +33,23 @@ impl ConnectOptions {
     fn limits(&self) -> Limits {
         let Self { size_bytes, tuples_max, when_full, .. } = *self;
         Limits { size_bytes, tuples_max, when_full }
+    }
+
+    /// Refuses what makes no sense, whatever is there.
+    fn require_sense(&self) -> Result<(), Error> {
+        if self.fresh && !self.create {
+            return Err(Error::Misuse {
+                problem: "fresh is true and create is false, and a fresh space is created".into(),
+                hint: Some("open the one that is there without fresh, or let it be created".into()),
+            });
+        }
+        if self.tuples_max == Some(0) {
+            return Err(Error::Misuse {
+                problem: "tuples_max is 0, and such a space holds nothing".into(),
+                hint: Some("give 1 or more, or None for as many as fit".into()),
+            });
+        }
+        Ok(())
     }
 }
 
@@ -90,13 +107,14 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`] for what is no such URL, [`Error::SpaceNotFound`] if there is none and `create` is
+    /// [`Error::Misuse`] for what is no such URL, and for options that contradict each other; [`Error::SpaceNotFound`] if there is none and `create` is
     /// false, [`Error::AccessDenied`], [`Error::VersionMismatch`] and [`Error::SpaceCorrupted`] for one that
     /// can not be used, [`Error::SpaceFull`] if a new one finds no room.
     pub fn connect(url: &str, options: &ConnectOptions) -> Result<Self, Error> {
         let Address { place, size_bytes } = Address::parse(url)?;
         let size_bytes = size_bytes.unwrap_or(options.size_bytes);
         let options = ConnectOptions { size_bytes, ..options.clone() };
+        options.require_sense()?;
         let engine = match &place {
             Place::Memory(name) => connect_private(name, url, &options)?,
             Place::SharedMemory(name) => Arc::new(attach(name, url, &options)?),
