@@ -6,6 +6,7 @@ use tupelo_tuple::{Class, Template, TemplateRef, TupleRef, TupleView};
 
 use crate::connect::Space;
 use crate::error::Error;
+use crate::explain::Explanation;
 use crate::wait::{Lifted, Outcome, Waiter, lift};
 use tupelo_engine::{Order, sink_once};
 
@@ -200,7 +201,8 @@ impl Space {
         found.ok_or_else(|| self.timeout(verb, template, timeout.unwrap_or_default()).into())
     }
 
-    /// The error of a call that waited in vain.
+    /// The error of a call that waited in vain: always [`Error::Timeout`], also where looking for the reason fails, as in a
+    /// space of which a stopped process has a lock.
     #[cold]
     pub fn timeout(
         &self,
@@ -208,15 +210,15 @@ impl Space {
         template: &[TemplateRef<'_>],
         timeout: Duration,
     ) -> Error {
-        match self.explain(template) {
-            Ok(explanation) => Error::Timeout {
-                verb,
-                template: explanation.template().to_owned(),
-                timeout,
-                url: self.url().to_owned(),
-                explanation: Box::new(explanation),
-            },
-            Err(error) => error,
+        let explanation = self.explain(template);
+        let explanation =
+            explanation.unwrap_or_else(|error| Explanation::unknown(template, &error));
+        Error::Timeout {
+            verb,
+            template: explanation.template().to_owned(),
+            timeout,
+            url: self.url().to_owned(),
+            explanation: Box::new(explanation),
         }
     }
 

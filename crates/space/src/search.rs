@@ -194,7 +194,9 @@ impl Search {
     ) -> Error {
         let errors = self.spaces().iter().map(|space| space.timeout(verb, template, timeout));
         let nearest = errors.min_by_key(|error| match error {
-            Error::Timeout { explanation, .. } => usize::from(explanation.nearest.is_none()),
+            Error::Timeout { explanation, .. } if explanation.unknown.is_none() => {
+                usize::from(explanation.nearest.is_none())
+            }
             _ => 2,
         });
         match nearest {
