@@ -108,7 +108,8 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// What `sink` says; a tuple that it can not represent goes back. What a space says. In line nowhere then.
+    /// What `sink` says; then the tuple of a take is back or gone as in [`Space::try_take`]. What a space says. In line
+    /// nowhere then.
     ///
     /// # Panics
     ///

@@ -68,7 +68,9 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// What `sink` says; a tuple that it can not represent goes back (rule V3).
+    /// What `sink` says. The tuple goes back (rule V3) if it is large, or has a field that its language may have no like of
+    /// ([`represents`](crate::represents)). Any other may be gone: it is removed before the sink sees it, so let a sink refuse
+    /// for what it can not represent, and for nothing else. Who has to look first claims ([`Space::try_claim`]).
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -108,7 +110,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`]: the call had no effect. What `sink` says.
+    /// [`Error::Timeout`]: the call had no effect. What `sink` says, as in [`Space::try_take`].
     pub fn take<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],

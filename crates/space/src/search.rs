@@ -124,7 +124,7 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// What `sink` says; a tuple that it can not represent goes back (rule V3). What a space says.
+    /// What `sink` says; then the tuple is back or gone as in [`Space::try_take`]. What a space says.
     pub fn try_take<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],

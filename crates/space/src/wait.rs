@@ -108,7 +108,7 @@ impl Waiter {
     ///
     /// # Errors
     ///
-    /// What the memory says, and what `sink` says; a tuple that the sink can not represent goes back.
+    /// What the memory says, and what `sink` says; then the tuple of a take is back or gone as in [`Space::try_take`].
     pub fn finish<R, E: From<Error>>(
         self,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
