@@ -205,7 +205,10 @@ impl Claim {
         self.held.discard_puts()
     }
 
-    /// Begin to renew the claim; return the tuple.
+    /// Renew the claim, and go on doing so; return the tuple.
+    ///
+    /// Raises:
+    ///     `ClaimLost`: it has run out already (K3).
     fn __enter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let keep_alive = self.held.keep_alive();
         let keep_alive = keep_alive.map_err(|error| self.exception(py, error.into()))?;

@@ -36,7 +36,7 @@ pub(crate) fn stays_behind(space: &Bound<'_, Handle>) -> PyResult<()> {
     Ok(())
 }
 
-/// In the child of a fork: close the connections that stay behind in the parent, and forget the copies.
+/// In the child of a fork: close the connections that stay behind in the parent.
 #[pyfunction]
 pub(crate) fn after_fork(py: Python<'_>) {
     let references = std::mem::take(&mut *private());

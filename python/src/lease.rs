@@ -50,15 +50,6 @@ impl Lease {
         Self { held, length, fields, space, is_cancelled: AtomicBool::new(false) }
     }
 
-    /// Renews it if less is left than it was at first.
-    fn refresh(&self) -> Result<(), Error> {
-        let left = self.held.expires_in()?;
-        if left.is_some_and(|left| self.length.is_some_and(|length| left < length)) {
-            self.held.renew_as_before()?;
-        }
-        Ok(())
-    }
-
     /// The exception for what went wrong; of a lease that has ended it says which one.
     #[cold]
     fn exception(&self, py: Python<'_>, error: Error) -> PyErr {
@@ -162,8 +153,6 @@ impl KeepAlive {
     fn __enter__(&self, py: Python<'_>) -> PyResult<()> {
         let lease = self.lease.get();
         let keep_alive = lease.held.keep_alive().map_err(|error| lease.exception(py, error))?;
-        // The first renewal by the other thread is a third of the lease away, and less than that may be left.
-        lease.refresh().map_err(|error| lease.exception(py, error))?;
         self.set(Some(keep_alive));
         Ok(())
     }

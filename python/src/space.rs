@@ -47,12 +47,10 @@ impl Handle {
         }
     }
 
-    /// In the child of a fork: closes the connection to what the parent keeps, and removes the copy.
+    /// In the child of a fork: closes the connection to what the parent keeps. Whoever connects here gets another space.
     pub(crate) fn stay_behind(&self) {
         self.forked.store(true, Ordering::Relaxed);
         self.space.close();
-        // It may be gone already, by way of another connection to it.
-        let _ = tupelo::remove(self.space.url());
     }
 
     /// Whether a class of entries was used here before.

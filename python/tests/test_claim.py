@@ -308,3 +308,11 @@ def test_the_figures_tell_of_claims(space):
     assert 0 < figures["expires_in"] <= 30
     claim.done()
     assert space.stat()["shapes"][0]["claims"] == []
+
+
+def test_a_block_does_not_begin_with_a_claim_that_is_lost(space):
+    space.put("job", 7)
+    claim = space.claim("job", int, ttl=0.01)
+    assert space.take("job", int) == ("job", 7)  # K2
+    with pytest.raises(ts.ClaimLost), claim:
+        pytest.fail("its work is another's")  # K3

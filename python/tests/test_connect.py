@@ -112,6 +112,7 @@ def test_the_size_is_a_number_or_has_a_unit(url, size, size_bytes):
         ({"url": "mem://never-made?size=big"}, ValueError, r"as in \?size=512M"),
         ({"url": "mem://never-made?speed=9"}, ValueError, "the one option is the size"),
         ({"tuples_max": 0}, ValueError, "tuples_max is 0: give a number from 1 on"),
+        ({"fresh": True, "create": False}, ValueError, "fresh is true and create is false"),
         ({"tuples_max": 1 << 70}, ValueError, f"give a number up to {(1 << 63) - 1}, or None"),
         ({"tuples_max": "9"}, TypeError, "tuples_max has the type str: give an int"),
         ({"objects": "json"}, ValueError, "objects is 'json': give 'strict' or 'pickle'"),

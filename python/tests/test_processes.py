@@ -76,6 +76,23 @@ def test_a_space_in_private_memory_says_so_in_the_child_of_a_fork(new_url):
         assert space.take("job", int) == ("job", 1)
 
 
+def test_a_name_in_private_memory_is_free_in_the_child_of_a_fork(new_url):
+    """Also that of a space that is there still, and that nobody is connected to."""
+    url = new_url("mem")
+    ts.connect(url).put("parents", 1)
+
+    def child():
+        with pytest.raises(ts.SpaceNotFound):
+            ts.connect(url, create=False)
+        with ts.connect(url) as own:
+            own.put("childs", 2)
+            assert own.take_all(REST) == [("childs", 2)]
+
+    assert in_a_forked_child(child)
+    with ts.connect(url) as space:
+        assert space.take_all(REST) == [("parents", 1)]
+
+
 def square(space):
     for _, n in space.consume("square", int):
         space.put("squared", n, n * n)

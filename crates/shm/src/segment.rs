@@ -54,7 +54,7 @@ pub struct CreateOptions {
     pub initial_commit_bytes: usize,
     /// Create the segment if there is none.
     pub create: bool,
-    /// Put a new segment in the place of an old one. Those attached to the old one keep it.
+    /// Put a new segment in the place of an old one. Those attached to the old one keep it. Not without `create`.
     pub fresh: bool,
     /// Permission bits of a new file.
     pub mode: u32,
@@ -222,6 +222,10 @@ impl Segment {
     /// room. [`Error::AccessDenied`], [`Error::Corrupted`], [`Error::VersionMismatch`] and
     /// [`Error::OtherNamespace`] if there is one that can not be used; it stays as it is. What
     /// `initialise` says. Nothing was created in any of these cases.
+    ///
+    /// # Panics
+    ///
+    /// If the segment is to be fresh and not to be created.
     pub fn create_or_attach(
         directory: &Directory,
         name: &str,
@@ -229,6 +233,7 @@ impl Segment {
         layout: &Layout,
         initialise: impl FnOnce(&Mapping) -> Result<(), Error>,
     ) -> Result<Self, Error> {
+        assert!(options.create || !options.fresh, "a fresh segment is created");
         let segment = Self::obtain(directory, name, options, layout, initialise)?;
         segment.mapping.set_home(directory, name);
         Ok(segment)
@@ -421,6 +426,16 @@ fn read_start(file: &File, start: &mut [u8]) -> Result<u64, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[should_panic(expected = "a fresh segment is created")]
+    fn a_segment_that_is_fresh_and_not_created_makes_no_sense() {
+        let options = CreateOptions { create: false, fresh: true, ..CreateOptions::default() };
+        let layout =
+            Layout { minor: 0, abi_hash: 0, features_incompatible: 0, features_compatible: 0 };
+        let directory = Directory::new(std::env::temp_dir());
+        let _ = Segment::create_or_attach(&directory, "nothing", &options, &layout, |_| Ok(()));
+    }
 
     #[test]
     fn a_file_of_another_user_is_refused_with_its_owner_and_mode() {

@@ -1,7 +1,7 @@
 //! Claims: tuples that come back unless they are done with (rules K1 to K5).
 
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tupelo_engine::{Claim as HeldClaim, ClaimRenewal, ClaimTerms, Obituary, Order, sink_once};
 use tupelo_tuple::{TemplateRef, Tuple, TupleRef, TupleView, with_all_tuples};
@@ -34,8 +34,9 @@ use crate::wait::{Lifted, Outcome, Waiter, lift};
 pub struct Claim {
     held: HeldClaim<Space>,
     ttl: Duration,
-    /// What appears with `done` (rule K4); as a rule nothing.
-    puts: OnceLock<Mutex<Vec<Tuple>>>,
+    /// What appears with `done` (rule K4); as a rule nothing. Locked also while the claim is settled, so that what is put
+    /// at that moment either appears or is refused.
+    puts: Mutex<Vec<Tuple>>,
 }
 
 /// Renews a claim, which ends without it.
@@ -101,14 +102,10 @@ impl Space {
             return Ok(claimed);
         }
         if timeout != Some(Duration::ZERO) {
-            let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-            let left = || end.map(|end| end.saturating_duration_since(Instant::now()));
-            let mut waiter = self.claimant(template, terms.ttl)?;
-            while waiter.wait(left())? {
-                match waiter.finish_claim(terms, &mut once)? {
-                    Outcome::Done(claimed) => return Ok(claimed),
-                    Outcome::Waits(again) => waiter = again,
-                }
+            let waiter = self.claimant(template, terms.ttl)?;
+            let finish = |waiter: Waiter| waiter.finish_claim(terms, &mut once);
+            if let Some(claimed) = waiter.finish_within(timeout, finish)? {
+                return Ok(claimed);
             }
         }
         Err(self.timeout("claim", template, timeout.unwrap_or_default()).into())
@@ -175,7 +172,7 @@ impl Waiter {
 
 impl Claim {
     fn new(held: HeldClaim<Space>, terms: &ClaimTerms) -> Self {
-        Self { held, ttl: terms.ttl, puts: OnceLock::new() }
+        Self { held, ttl: terms.ttl, puts: Mutex::default() }
     }
 
     fn space(&self) -> &Space {
@@ -203,14 +200,23 @@ impl Claim {
         self.space().engine()?;
         self.held.require_open()?;
         let tuple = tuple.into().to_tuple()?;
-        lock(self.puts.get_or_init(Mutex::default)).push(tuple);
+        self.puts()?.push(tuple);
         Ok(())
     }
 
+    /// What was put so far, for a claim that is open and stays so, but for who has the lock.
+    fn puts(&self) -> Result<MutexGuard<'_, Vec<Tuple>>, Error> {
+        // First: in the child of a fork the lock may be one that another thread of its parent had.
+        self.held.require_open()?;
+        let puts = self.puts.lock().unwrap_or_else(PoisonError::into_inner);
+        self.held.require_open()?;
+        Ok(puts)
+    }
+
     /// Discards what was put under the claim, which goes on: for a holder whose results never fit into the space, and
-    /// who has something smaller to say. Returns how many tuples that were.
+    /// who has something smaller to say. Returns how many tuples that were; none if the claim has ended.
     pub fn discard_puts(&self) -> usize {
-        self.puts.get().map_or(0, |puts| lock(puts).drain(..).count())
+        self.puts().map_or(0, |mut puts| puts.drain(..).count())
     }
 
     /// Consumes the tuple; what was put under the claim appears at the same moment.
@@ -222,9 +228,11 @@ impl Claim {
     /// or aborted before.
     pub fn done(&self) -> Result<(), Error> {
         self.space().engine()?;
-        let Some(puts) = self.puts.get() else { return Ok(self.held.done(&[])?) };
         self.space().patiently(|| {
-            let mut puts = lock(puts);
+            let mut puts = self.puts()?;
+            if puts.is_empty() {
+                return Ok(self.held.done(&[])?);
+            }
             with_all_tuples(&puts, |tuples| self.held.done(tuples))??;
             puts.clear();
             Ok(())
@@ -239,10 +247,9 @@ impl Claim {
     /// As [`Claim::done`].
     pub fn abort(&self, reason: &str) -> Result<(), Error> {
         self.space().engine()?;
+        let mut puts = self.puts()?;
         self.held.abort(reason)?;
-        if let Some(puts) = self.puts.get() {
-            lock(puts).clear();
-        }
+        puts.clear();
         Ok(())
     }
 
@@ -266,18 +273,18 @@ impl Claim {
         self.ttl
     }
 
-    /// Renews the claim by a thread of its own as long as the returned guard lives. One that was extended beyond that stays so.
+    /// Renews the claim, and does so again by a thread of its own as long as the returned guard lives. One that was extended
+    /// beyond that stays so.
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`] if the claim was done or aborted before; [`Error::System`] if there can be no thread.
+    /// [`Error::ClaimLost`] (rule K3). [`Error::Misuse`] if the claim was done or aborted before; [`Error::System`] if
+    /// there can be no thread.
     pub fn keep_alive(&self) -> Result<KeepAlive, Error> {
         self.held.require_open()?;
         let renewal = Renewal { claim: self.held.renewal(), ttl: self.ttl };
+        // The thread renews it for the first time after a third of the ttl, and less than that may be left.
+        renewal.claim.prolong(self.ttl)?;
         self.space().heart().keep(renewal, self.ttl)
     }
-}
-
-fn lock(puts: &Mutex<Vec<Tuple>>) -> MutexGuard<'_, Vec<Tuple>> {
-    puts.lock().unwrap_or_else(PoisonError::into_inner)
 }

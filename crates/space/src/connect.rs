@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use tupelo_engine::{CreateOptions, Engine, Handle, Limits, WhenFull};
+use tupelo_shm::process::{fork_generation, watch_forks};
 use tupelo_shm::{Directory, Segment};
 
 use crate::error::Error;
@@ -17,12 +18,12 @@ use crate::url::{Address, Place};
 pub struct ConnectOptions {
     /// Create the space if there is none. Default: true.
     pub create: bool,
-    /// Begin with an empty space, whatever was there. Processes that use the old one keep it. Default:
-    /// false.
+    /// Begin with an empty space, whatever was there. Processes that use the old one keep it. Not without `create`.
+    /// Default: false.
     pub fresh: bool,
     /// The most memory that a new space may use for tuples, in bytes. Default: 256 MiB.
     pub size_bytes: u64,
-    /// The most tuples that a new space may hold. Default: `None`, as many as fit.
+    /// The most tuples that a new space may hold, from 1 on. Default: `None`, as many as fit.
     pub tuples_max: Option<u64>,
     /// What becomes of a put for which a new space has no room (rule B1). Default: [`WhenFull::Error`]. A space that is
     /// there keeps its limits, and this.
@@ -33,6 +34,23 @@ impl ConnectOptions {
     fn limits(&self) -> Limits {
         let Self { size_bytes, tuples_max, when_full, .. } = *self;
         Limits { size_bytes, tuples_max, when_full }
+    }
+
+    /// Refuses what makes no sense, whatever is there.
+    fn require_sense(&self) -> Result<(), Error> {
+        if self.fresh && !self.create {
+            return Err(Error::Misuse {
+                problem: "fresh is true and create is false, and a fresh space is created".into(),
+                hint: Some("open the one that is there without fresh, or let it be created".into()),
+            });
+        }
+        if self.tuples_max == Some(0) {
+            return Err(Error::Misuse {
+                problem: "tuples_max is 0, and such a space holds nothing".into(),
+                hint: Some("give 1 or more, or None for as many as fit".into()),
+            });
+        }
+        Ok(())
     }
 }
 
@@ -77,12 +95,52 @@ impl std::fmt::Debug for Space {
     }
 }
 
-/// The `mem://` spaces of this process, by name. They live as long as the process, or until removed.
-static PRIVATE: Mutex<Option<HashMap<String, Arc<Engine>>>> = Mutex::new(None);
+/// The `mem://` spaces of one process, by name. They live as long as the process, or until removed.
+struct Private {
+    /// Whose they are, as forks are counted.
+    fork_generation: u32,
+    spaces: Option<HashMap<String, Arc<Engine>>>,
+}
 
-fn private() -> MutexGuard<'static, Option<HashMap<String, Arc<Engine>>>> {
+/// The `mem://` spaces of this process, in the place of its generation. The child of a fork has a copy of its parent's,
+/// which it must not use, perhaps locked by a thread that it does not have: it has another place. In a line of forks each
+/// from the child of the last, the places begin again after so many; they are few words each.
+static PRIVATE: [Mutex<Private>; 64] =
+    [const { Mutex::new(Private { fork_generation: 0, spaces: None }) }; 64];
+
+/// Locked for a moment only, never while a space is made.
+fn private() -> MutexGuard<'static, Private> {
+    watch_forks();
+    let fork_generation = fork_generation();
     // A panic elsewhere leaves the map whole: each change is one insertion or removal.
-    PRIVATE.lock().unwrap_or_else(PoisonError::into_inner)
+    let mut private = place_of(fork_generation).lock().unwrap_or_else(PoisonError::into_inner);
+    if private.fork_generation != fork_generation {
+        *private = Private { fork_generation, spaces: None };
+        // What the parent had is of no use here.
+        if let Ok(mut copied) = place_of(fork_generation.wrapping_sub(1)).try_lock() {
+            copied.spaces = None;
+        }
+    }
+    private
+}
+
+fn place_of(fork_generation: u32) -> &'static Mutex<Private> {
+    &PRIVATE[fork_generation as usize % PRIVATE.len()]
+}
+
+impl Private {
+    fn get(&self, name: &str) -> Option<Arc<Engine>> {
+        self.spaces.as_ref()?.get(name).cloned()
+    }
+
+    /// Keeps a space under its name. Returns the one that had it, to be dropped without the lock.
+    fn insert(&mut self, name: &str, engine: &Arc<Engine>) -> Option<Arc<Engine>> {
+        self.spaces.get_or_insert_default().insert(name.into(), Arc::clone(engine))
+    }
+
+    fn remove(&mut self, name: &str) -> Option<Arc<Engine>> {
+        self.spaces.as_mut()?.remove(name)
+    }
 }
 
 impl Space {
@@ -90,13 +148,14 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`] for what is no such URL, [`Error::SpaceNotFound`] if there is none and `create` is
+    /// [`Error::Misuse`] for what is no such URL, and for options that contradict each other; [`Error::SpaceNotFound`] if there is none and `create` is
     /// false, [`Error::AccessDenied`], [`Error::VersionMismatch`] and [`Error::SpaceCorrupted`] for one that
     /// can not be used, [`Error::SpaceFull`] if a new one finds no room.
     pub fn connect(url: &str, options: &ConnectOptions) -> Result<Self, Error> {
         let Address { place, size_bytes } = Address::parse(url)?;
         let size_bytes = size_bytes.unwrap_or(options.size_bytes);
         let options = ConnectOptions { size_bytes, ..options.clone() };
+        options.require_sense()?;
         let engine = match &place {
             Place::Memory(name) => connect_private(name, url, &options)?,
             Place::SharedMemory(name) => Arc::new(attach(name, url, &options)?),
@@ -179,20 +238,27 @@ fn create_options(options: &ConnectOptions) -> Result<CreateOptions, Error> {
 }
 
 fn connect_private(name: &str, url: &str, options: &ConnectOptions) -> Result<Arc<Engine>, Error> {
-    let mut spaces = private();
-    let spaces = spaces.get_or_insert_default();
-    if let Some(engine) = spaces.get(name).filter(|_| !options.fresh) {
-        return Ok(Arc::clone(engine));
+    let existing = |private: &Private| if options.fresh { None } else { private.get(name) };
+    if let Some(engine) = existing(&private()) {
+        return Ok(engine);
     }
     if !options.create {
         return Err(Error::SpaceNotFound { url: url.into() });
     }
+    // Without the lock, which others need for a moment: this takes long.
     let segment =
         Segment::private(&create_options(options)?, &Engine::segment_layout(), |mapping| {
             Engine::initialise(mapping, &options.limits())
         })?;
     let engine = Arc::new(Engine::new(segment)?.named(format!("mem://{name}")));
-    spaces.insert(name.into(), Arc::clone(&engine));
+    let mut private = private();
+    // Of several who made one meanwhile, all get that of the first.
+    if let Some(first) = existing(&private) {
+        return Ok(first);
+    }
+    let replaced = private.insert(name, &engine);
+    drop(private);
+    drop(replaced);
     Ok(engine)
 }
 
@@ -223,7 +289,7 @@ fn named(error: tupelo_shm::Error, url: &str) -> Error {
 pub fn remove(url: &str) -> Result<(), Error> {
     match Address::parse(url)?.place {
         Place::Memory(name) => {
-            let removed = private().get_or_insert_default().remove(&name);
+            let removed = private().remove(&name);
             removed.map(|_| ()).ok_or_else(|| Error::SpaceNotFound { url: url.into() })
         }
         Place::SharedMemory(name) => {
@@ -253,4 +319,30 @@ pub fn spaces() -> Result<Vec<SpaceEntry>, Error> {
     Ok(entries
         .map(|entry| SpaceEntry { name: entry.name, bytes: entry.bytes, modified: entry.modified })
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ConnectOptions, Space, private};
+    use crate::{fields, template};
+    use tupelo_crashtest::{Exit, fork};
+
+    #[test]
+    fn the_child_of_a_fork_has_private_spaces_of_its_own_and_waits_for_no_lock_of_its_parent() {
+        let options = ConnectOptions::default();
+        let space = Space::connect("mem://forked-while-locked", &options).unwrap();
+        space.put(&fields!["parent"]).unwrap();
+        for is_locked in [true, false] {
+            let locked = is_locked.then(private);
+            let child = fork(|| {
+                let space = Space::connect("mem://forked-while-locked", &options).unwrap();
+                space.put(&fields!["child"]).unwrap();
+                assert_eq!(space.count(&[template![..]]), Ok(1), "of its own, with what it put");
+            });
+            drop(locked);
+            assert_eq!(child.wait(), Exit::Done);
+        }
+        assert_eq!(space.count(&[template!["parent"]]), Ok(1));
+        crate::remove("mem://forked-while-locked").unwrap();
+    }
 }

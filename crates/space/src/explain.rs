@@ -29,6 +29,8 @@ pub struct Explanation {
     pub shapes: Vec<(Shape, u64)>,
     /// The shape that comes nearest, and what is different there.
     pub nearest: Option<Nearest>,
+    /// Why nothing of all this is known, if that is so: the space could not be looked at.
+    pub unknown: Option<String>,
 }
 
 /// The shape that comes nearest to a template.
@@ -71,14 +73,14 @@ impl Space {
         let held = if matches == 0 { engine.holdings(template)? } else { Vec::new() };
         let is_there = matches > 0 || fitting > 0 || !held.is_empty();
         let nearest = if is_there { None } else { self.nearest(template, &shapes)? };
-        let template: Vec<String> = template.iter().map(ToString::to_string).collect();
         Ok(Explanation {
-            template: template.join(" | "),
+            template: text(template),
             matches,
             unfulfilled: fitting,
             held,
             shapes,
             nearest,
+            unknown: None,
         })
     }
 
@@ -210,6 +212,11 @@ fn difference(
     })
 }
 
+/// A template in the text notation.
+fn text(template: &[TemplateRef<'_>]) -> String {
+    template.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")
+}
+
 /// Text of at most 60 characters.
 fn shortened(text: &str) -> String {
     const CHARACTERS_MAX: usize = 60;
@@ -243,6 +250,19 @@ fn distance(template: &TemplateRef<'_>, shape: &Shape) -> (u8, usize, usize) {
 }
 
 impl Explanation {
+    /// What is said of a template where looking at the space came to `error`.
+    pub(crate) fn unknown(template: &[TemplateRef<'_>], error: &Error) -> Self {
+        Self {
+            template: text(template),
+            matches: 0,
+            unfulfilled: 0,
+            held: Vec::new(),
+            shapes: Vec::new(),
+            nearest: None,
+            unknown: Some(error.to_string()),
+        }
+    }
+
     /// The template, in the text notation.
     pub fn template(&self) -> &str {
         &self.template
@@ -251,6 +271,9 @@ impl Explanation {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(why) = &self.unknown {
+            return write!(f, "what is there instead could not be found out: {why}");
+        }
         if self.matches > 0 {
             let tuples_match = if self.matches == 1 { "tuple matches" } else { "tuples match" };
             return write!(f, "{} {tuples_match} {} now", self.matches, self.template);

@@ -1,5 +1,6 @@
 //! Renewing claims and leases while their holder works: one thread per handle of a space, which has nothing to do
-//! with what the holder's own threads are busy with (an interpreter's lock, an event loop).
+//! with what the holder's own threads are busy with (an interpreter's lock, an event loop). It goes on after the handle
+//! has gone, until nothing is kept alive any more; what it renews keeps what is needed for that, and no handle.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -38,7 +39,8 @@ struct State {
     has_thread: bool,
     /// When the thread looks again by itself; `None` while it sleeps until it is told.
     looks_at: Option<Instant>,
-    is_over: bool,
+    /// Whether the handle has gone: then the thread ends with the last renewal.
+    is_orphan: bool,
 }
 
 struct Renewal {
@@ -111,7 +113,7 @@ impl Drop for Heart {
     fn drop(&mut self) {
         let (generation, shared) = self.shared.get_mut().unwrap_or_else(PoisonError::into_inner);
         if *generation == fork_generation() {
-            shared.lock().is_over = true;
+            shared.lock().is_orphan = true;
             shared.changed.notify_one();
         }
     }
@@ -119,9 +121,25 @@ impl Drop for Heart {
 
 impl Drop for KeepAlive {
     fn drop(&mut self) {
-        if self.fork_generation == fork_generation() {
-            self.shared.lock().beats.remove(&self.number);
+        if self.fork_generation != fork_generation() {
+            return;
         }
+        let mut state = self.shared.lock();
+        let renewal = state.beats.remove(&self.number);
+        let is_orphan = state.is_orphan;
+        drop(state);
+        // Without the lock: it may be the last that needs the space.
+        drop(renewal);
+        if is_orphan {
+            self.shared.changed.notify_one();
+        }
+    }
+}
+
+impl State {
+    /// Whether there is nothing to renew, and never will be.
+    fn is_over(&self) -> bool {
+        self.is_orphan && self.beats.is_empty()
     }
 }
 
@@ -133,7 +151,7 @@ impl Shared {
 
     fn run(&self) {
         let mut state = self.lock();
-        while !state.is_over {
+        while !state.is_over() {
             let now = Instant::now();
             let due: Vec<(u64, Arc<dyn Beat>)> = state
                 .beats
@@ -143,8 +161,11 @@ impl Shared {
                 .collect();
             drop(state);
             // Without the lock: whoever lets go of a claim must not wait for the others' renewals.
-            let ended: Vec<u64> =
-                due.iter().filter(|(_, what)| !what.beat()).map(|(number, _)| *number).collect();
+            let ended: Vec<u64> = due
+                .into_iter()
+                .filter(|(_, what)| !what.beat())
+                .map(|(number, _)| number)
+                .collect();
             state = self.lock();
             for number in ended {
                 state.beats.remove(&number);
@@ -160,7 +181,7 @@ impl Shared {
 
     /// Waits until the next renewal is due, or something has changed.
     fn sleep<'s>(&self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
-        if state.is_over {
+        if state.is_over() {
             return state;
         }
         state.looks_at = state.beats.values().map(|beat| beat.due).min();
@@ -171,6 +192,48 @@ impl Shared {
                 let waited = self.changed.wait_timeout(state, left);
                 waited.unwrap_or_else(PoisonError::into_inner).0
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+    use std::time::Duration;
+
+    use super::{Beat, Heart};
+
+    /// Far beyond what any of these waits needs.
+    const FORGOTTEN: Duration = Duration::from_secs(60);
+
+    /// Tells of each renewal.
+    struct Told(Sender<()>);
+
+    impl Beat for Told {
+        fn beat(&self) -> bool {
+            self.0.send(()).is_ok()
+        }
+    }
+
+    fn kept(heart: &Heart) -> (super::KeepAlive, Receiver<()>) {
+        let (sender, receiver) = channel();
+        (heart.keep(Told(sender), Duration::from_millis(3)).unwrap(), receiver)
+    }
+
+    #[test]
+    fn what_is_kept_alive_is_renewed_after_the_handle_has_gone_until_its_guard_goes() {
+        let heart = Heart::default();
+        let (first, told) = kept(&heart);
+        let (second, told_too) = kept(&heart);
+        drop(heart);
+        (0..3).for_each(|_| told.recv_timeout(FORGOTTEN).unwrap());
+        drop(first);
+        (0..3).for_each(|_| told_too.recv_timeout(FORGOTTEN).unwrap());
+        drop(second);
+        // Nothing holds what was renewed, neither the guards nor the thread: the other end is gone.
+        for told in [told, told_too] {
+            while told.recv_timeout(FORGOTTEN).is_ok() {}
+            assert_eq!(told.recv_timeout(FORGOTTEN), Err(RecvTimeoutError::Disconnected));
         }
     }
 }

@@ -119,17 +119,21 @@ impl Lease {
         Ok(self.space.engine()?.cancel(&self.held)?)
     }
 
-    /// Renews the lease by a thread of its own as long as the returned guard lives. One that was renewed for longer stays so.
+    /// Renews the lease, and does so again by a thread of its own as long as the returned guard lives, whatever becomes of
+    /// this handle and the space's. One that was renewed for longer stays so.
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`] if the lease never ends; [`Error::System`] if there can be no thread.
+    /// [`Error::LeaseExpired`]: the lease has ended, or the tuple was taken. [`Error::Misuse`] if the lease never ends; [`Error::System`] if there can be no thread.
     pub fn keep_alive(&self) -> Result<KeepAlive, Error> {
         let length = self.length.ok_or_else(|| Error::Misuse {
             problem: "this lease never ends: there is nothing to keep alive".into(),
             hint: Some("put the tuple with a lease".into()),
         })?;
         let engine = Arc::clone(self.space.engine()?);
-        self.space.heart().keep(Renewal { engine, lease: self.held, length }, length)
+        let renewal = Renewal { engine, lease: self.held, length };
+        // As in [`Claim::keep_alive`](crate::Claim::keep_alive): less may be left than until the thread renews it.
+        renewal.engine.prolong(&renewal.lease, length)?;
+        self.space.heart().keep(renewal, length)
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tupelo_shm::process::fork_generation;
-use tupelo_tuple::{TemplateRef, TupleView};
+use tupelo_tuple::{Template, TemplateRef, TupleView};
 
 use crate::bell::Bell;
 use crate::connect::Space;
@@ -24,7 +24,18 @@ pub struct Line {
     kind: Option<TemplateKind>,
     /// In the order in which the spaces are asked: the number of the space, and the place in line there.
     places: Vec<(usize, Waiter)>,
+    /// The spaces that it is not in line in, as one before them seemed to have a match.
+    rest: Option<Box<Rest>>,
     begin: Instant,
+}
+
+/// Where a search is not in line yet, and what it gets in line with.
+#[derive(Debug)]
+struct Rest {
+    /// The numbers of the spaces, in the order in which they are asked.
+    spaces: Vec<usize>,
+    template: Template,
+    want: Want,
 }
 
 /// A bell in each of the spaces, for one owner at a time.
@@ -41,19 +52,43 @@ impl Line {
         template: &[TemplateRef<'_>],
         want: Want,
     ) -> Result<Self, Error> {
-        let kind = search.kind(template);
         // With a condition, to be ready means no more than that a look is worth its while.
         let is_certain = template.iter().all(|one| one.condition.is_none());
-        let mut places = Vec::with_capacity(search.spaces().len());
-        for number in search.order(kind) {
+        Self::until(search, template, want, |waiter| is_certain && waiter.inner().is_ready())
+    }
+
+    /// Gets in line in one space after the other, up to the first whose place `is_served`.
+    fn until(
+        search: &Search,
+        template: &[TemplateRef<'_>],
+        want: Want,
+        is_served: impl Fn(&Waiter) -> bool,
+    ) -> Result<Self, Error> {
+        let kind = search.kind(template);
+        let order = search.order(kind);
+        let mut places = Vec::with_capacity(order.len());
+        let mut rest = None;
+        for (before, &number) in order.iter().enumerate() {
             let waiter = search.spaces()[number].waiter(template, want)?;
-            let is_served = is_certain && waiter.inner().is_ready();
+            let goes_on = !is_served(&waiter);
             places.push((number, waiter));
-            if is_served {
+            if !goes_on {
+                rest = Rest::new(&order[before + 1..], template, want)?;
                 break;
             }
         }
-        Ok(Self { search: search.clone(), kind, places, begin: Instant::now() })
+        Ok(Self { search: search.clone(), kind, places, rest, begin: Instant::now() })
+    }
+
+    /// Gets in line where it is not yet. Returns whether there was such a space.
+    fn join_rest(&mut self) -> Result<bool, Error> {
+        let Some(rest) = self.rest.take() else { return Ok(false) };
+        for number in rest.spaces {
+            let space = &self.search.spaces()[number];
+            let waiter = rest.template.with_refs(|template| space.waiter(template, rest.want));
+            self.places.push((number, waiter??));
+        }
+        Ok(true)
     }
 
     /// The number of each space that it is in line in, as the search lists them, and its place there: for who has a
@@ -68,11 +103,13 @@ impl Line {
     }
 
     /// Picks up a tuple, if a space has handed one over, and gives up all other places: a second one that was handed
-    /// over goes back (rule T5). If there is none, it stays in line.
+    /// over goes back (rule T5). If there is none, it stays in line, and is so in all spaces from then on: the match for
+    /// which it went no further was put by a process that died before that was certain.
     ///
     /// # Errors
     ///
-    /// What `sink` says; a tuple that it can not represent goes back. What a space says. In line nowhere then.
+    /// What `sink` says; then the tuple of a take is back or gone as in [`Space::try_take`]. What a space says. In line
+    /// nowhere then.
     ///
     /// # Panics
     ///
@@ -80,6 +117,21 @@ impl Line {
     pub fn finish_now<R, E: From<Error>>(
         &mut self,
         mut sink: impl FnMut(usize, TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<Found<R>>, E> {
+        loop {
+            if let Some(found) = self.pick_up(&mut sink)? {
+                return Ok(Some(found));
+            }
+            if !self.join_rest().inspect_err(|_| self.places.clear())? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Picks up a tuple from one of the places that it has.
+    fn pick_up<R, E: From<Error>>(
+        &mut self,
+        sink: &mut impl FnMut(usize, TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Found<R>>, E> {
         assert!(!self.places.is_empty(), "a search finds one tuple");
         let (time, in_line) = (self.waited(), self.places.len());
@@ -117,6 +169,24 @@ impl Line {
         }
         bells.give_back(&self.search);
         happened
+    }
+}
+
+impl Rest {
+    /// `None` if there are no `spaces`.
+    fn new(
+        spaces: &[usize],
+        template: &[TemplateRef<'_>],
+        want: Want,
+    ) -> Result<Option<Box<Self>>, Error> {
+        if spaces.is_empty() {
+            return Ok(None);
+        }
+        let alternatives = template.iter().map(TemplateRef::to_template);
+        let alternatives = alternatives.collect::<Result<Vec<_>, _>>()?;
+        let template = alternatives.into_iter().reduce(Template::or);
+        let own = |template| Box::new(Self { spaces: spaces.to_vec(), template, want });
+        Ok(template.map(own))
     }
 }
 
@@ -186,6 +256,38 @@ impl Bells {
             // The caller looks what the signal was about.
             Err(Errno::INTR) => Ok(false),
             Err(error) => Err(Error::System { problem: format!("poll: {error}") }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::Line;
+    use crate::{ConnectOptions, Error, Kind, Search, Space, Visits, Want, fields, template};
+
+    #[test]
+    fn a_line_whose_announced_tuple_is_not_there_gets_in_line_in_all_spaces_o10() {
+        let urls = ["mem://line-a", "mem://line-b", "mem://line-c"];
+        let spaces = urls.map(|url| Space::connect(url, &ConnectOptions::default()).unwrap());
+        let search = Search::new(spaces.to_vec(), Visits::RoundRobin).unwrap();
+        let template = [template!["job", Kind::Int], template!["stop"]];
+        // The first place looks served: as it does to a search while a put hands over that dies before it is certain.
+        let mut line = Line::until(&search, &template, Want::Take, |_| true).unwrap();
+        assert_eq!(line.places().count(), 1);
+        let sink = |_: usize, _: tupelo_tuple::TupleView<'_>| Ok::<_, Error>(());
+        assert!(line.finish_now(sink).unwrap().is_none());
+        assert_eq!(line.places().map(|(number, _)| number).collect::<Vec<_>>(), [0, 1, 2]);
+        spaces[2].put(&fields!["job", 1]).unwrap();
+        assert!(line.wait(Some(Duration::from_secs(60))).unwrap());
+        assert_eq!(line.finish_now(sink).unwrap().unwrap().place, 2);
+        // What is there already in the spaces that follow is picked up at once.
+        let mut line = Line::until(&search, &template, Want::Take, |_| true).unwrap();
+        spaces[1].put(&fields!["stop"]).unwrap();
+        assert_eq!(line.finish_now(sink).unwrap().unwrap().place, 1);
+        for url in urls {
+            crate::remove(url).unwrap();
         }
     }
 }

@@ -6,6 +6,7 @@ use tupelo_tuple::{Class, Template, TemplateRef, TupleRef, TupleView};
 
 use crate::connect::Space;
 use crate::error::Error;
+use crate::explain::Explanation;
 use crate::wait::{Lifted, Outcome, Waiter, lift};
 use tupelo_engine::{Order, sink_once};
 
@@ -67,7 +68,9 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// What `sink` says; a tuple that it can not represent goes back (rule V3).
+    /// What `sink` says. The tuple goes back (rule V3) if it is large, or has a field that its language may have no like of
+    /// ([`represents`](crate::represents)). Any other may be gone: it is removed before the sink sees it, so let a sink refuse
+    /// for what it can not represent, and for nothing else. Who has to look first claims ([`Space::try_claim`]).
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -107,7 +110,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`]: the call had no effect. What `sink` says.
+    /// [`Error::Timeout`]: the call had no effect. What `sink` says, as in [`Space::try_take`].
     pub fn take<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -194,17 +197,14 @@ impl Space {
         waiter: Waiter,
         (verb, template): (&'static str, &[TemplateRef<'_>]),
         timeout: Option<Duration>,
-        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        if waiter.wait(timeout)? {
-            return waiter.finish(sink);
-        }
-        // It is out of line when the error looks at the space.
-        drop(waiter);
-        Err(self.timeout(verb, template, timeout.unwrap_or_default()).into())
+        let found = waiter.finish_within(timeout, |waiter| waiter.finish_now(&mut sink))?;
+        found.ok_or_else(|| self.timeout(verb, template, timeout.unwrap_or_default()).into())
     }
 
-    /// The error of a call that waited in vain.
+    /// The error of a call that waited in vain: always [`Error::Timeout`], also where looking for the reason fails, as in a
+    /// space of which a stopped process has a lock.
     #[cold]
     pub fn timeout(
         &self,
@@ -212,15 +212,15 @@ impl Space {
         template: &[TemplateRef<'_>],
         timeout: Duration,
     ) -> Error {
-        match self.explain(template) {
-            Ok(explanation) => Error::Timeout {
-                verb,
-                template: explanation.template().to_owned(),
-                timeout,
-                url: self.url().to_owned(),
-                explanation: Box::new(explanation),
-            },
-            Err(error) => error,
+        let explanation = self.explain(template);
+        let explanation =
+            explanation.unwrap_or_else(|error| Explanation::unknown(template, &error));
+        Error::Timeout {
+            verb,
+            template: explanation.template().to_owned(),
+            timeout,
+            url: self.url().to_owned(),
+            explanation: Box::new(explanation),
         }
     }
 
@@ -370,5 +370,26 @@ impl Scan {
     ) -> Result<Vec<R>, E> {
         self.space.engine()?;
         lift(self.scan.next_batch(at_most, |tuple| sink(tuple).map_err(Lifted::caller)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::{ConnectOptions, Error, Kind, Space, Watch, fields, template};
+
+    #[test]
+    fn a_call_whose_announced_tuple_is_not_there_waits_for_the_time_that_is_left_o3() {
+        let space = Space::connect("mem://announced", &ConnectOptions::default()).unwrap();
+        let template = [template!["job", Kind::Int]];
+        // A watch is told of the put and handed nothing: as a take is whose put dies before it is certain.
+        let waiter = space.watch(&template, Watch::Put).unwrap();
+        space.put(&fields!["job", 1]).unwrap();
+        let timeout = Some(Duration::from_millis(5));
+        let taken = space.wait_for(waiter, ("take", &template), timeout, |_| Ok::<_, Error>(()));
+        assert!(matches!(taken, Err(Error::Timeout { .. })), "{taken:?}");
+        assert_eq!(space.stat().unwrap().waiters, 0);
+        crate::remove("mem://announced").unwrap();
     }
 }

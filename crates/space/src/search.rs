@@ -124,7 +124,7 @@ impl Search {
     ///
     /// # Errors
     ///
-    /// What `sink` says; a tuple that it can not represent goes back (rule V3). What a space says.
+    /// What `sink` says; then the tuple is back or gone as in [`Space::try_take`]. What a space says.
     pub fn try_take<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -194,7 +194,9 @@ impl Search {
     ) -> Error {
         let errors = self.spaces().iter().map(|space| space.timeout(verb, template, timeout));
         let nearest = errors.min_by_key(|error| match error {
-            Error::Timeout { explanation, .. } => usize::from(explanation.nearest.is_none()),
+            Error::Timeout { explanation, .. } if explanation.unknown.is_none() => {
+                usize::from(explanation.nearest.is_none())
+            }
             _ => 2,
         });
         match nearest {

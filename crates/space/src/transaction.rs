@@ -1,7 +1,8 @@
 //! Transactions: operations on one or several spaces that take effect together, or not at all (rules X1 to X6).
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -35,16 +36,24 @@ use crate::wait::{Lifted, Outcome, Waiter, Want, lift};
 /// assert_eq!(space.count(&alice)?, 1);
 /// # Ok::<(), Error>(())
 /// ```
-#[derive(Debug)]
 pub struct Transaction {
     /// One, as a rule.
     spaces: SmallVec<[Space; 1]>,
-    /// Locked while one of its calls runs, and nobody waits for it.
+    /// Locked while one of its calls runs, by its thread alone: who finds it locked is in a call from within a call.
     inner: Mutex<tupelo_engine::Transaction>,
+    /// What [`Transaction::is_open`] and [`Transaction::is_ended`] say, for any thread: as of the last call.
+    is_open: AtomicBool,
+    is_ended: AtomicBool,
     /// When its time is over.
     end: TransactionEnd,
     /// The thread that began it, by its number.
     owner: u64,
+}
+
+/// The transaction itself while one of its calls runs. What is known of it is noted at the end of the call.
+struct Call<'t> {
+    transaction: &'t Transaction,
+    inner: MutexGuard<'t, tupelo_engine::Transaction>,
 }
 
 /// A space as a transaction sees it: what is there for everybody, without what the transaction has taken, and with what
@@ -75,8 +84,9 @@ impl Space {
         let inner = tupelo_engine::Transaction::begin(engines, ttl).map_err(|error| {
             Error::from(error).with_given("spaces in one transaction", spaces.len())
         })?;
-        let end = inner.end();
-        Ok(Transaction { spaces, inner: Mutex::new(inner), end, owner: own_number() })
+        let (end, owner) = (inner.end(), own_number());
+        let (is_open, is_ended) = (AtomicBool::new(true), AtomicBool::new(false));
+        Ok(Transaction { spaces, inner: Mutex::new(inner), is_open, is_ended, end, owner })
     }
 }
 
@@ -162,24 +172,17 @@ impl Transaction {
         Ok(self.inner()?.abort()?)
     }
 
-    /// Whether it was neither committed nor aborted, nor found to be over.
+    /// Whether it was neither committed nor aborted, nor found to be over. Any thread may ask; a call that is under way
+    /// counts when it has ended.
     pub fn is_open(&self) -> bool {
-        self.look(tupelo_engine::Transaction::is_open).unwrap_or(true)
+        // Relaxed: nobody concludes from it what is in a space.
+        self.is_open.load(Ordering::Relaxed)
     }
 
     /// Whether [`Transaction::commit`] or [`Transaction::abort`] has ended it. One whose `ttl` has passed is over, and
-    /// says so at each further call.
+    /// says so at each further call. Any thread may ask, as for [`Transaction::is_open`].
     pub fn is_ended(&self) -> bool {
-        self.look(tupelo_engine::Transaction::is_ended).unwrap_or(false)
-    }
-
-    /// What `ask` says of the transaction; `None` while a call is under way.
-    fn look(&self, ask: impl FnOnce(&tupelo_engine::Transaction) -> bool) -> Option<bool> {
-        match self.inner.try_lock() {
-            Ok(inner) => Some(ask(&inner)),
-            Err(TryLockError::Poisoned(inner)) => Some(ask(&inner.into_inner())),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        self.is_ended.load(Ordering::Relaxed)
     }
 
     /// How long it may still be open.
@@ -188,7 +191,7 @@ impl Transaction {
     }
 
     /// The transaction itself, for the thread that began it.
-    fn inner(&self) -> Result<MutexGuard<'_, tupelo_engine::Transaction>, Error> {
+    fn inner(&self) -> Result<Call<'_>, Error> {
         if own_number() != self.owner {
             return Err(Error::Misuse {
                 problem: format!(
@@ -199,13 +202,46 @@ impl Transaction {
             });
         }
         match self.inner.try_lock() {
-            Ok(inner) => Ok(inner),
-            Err(TryLockError::Poisoned(inner)) => Ok(inner.into_inner()),
+            Ok(inner) => Ok(Call { transaction: self, inner }),
+            Err(TryLockError::Poisoned(inner)) => {
+                Ok(Call { transaction: self, inner: inner.into_inner() })
+            }
             Err(TryLockError::WouldBlock) => Err(Error::Misuse {
                 problem: "this transaction is in a call that this one came from".into(),
                 hint: Some("let a sink make what it makes of the tuple, and nothing else".into()),
             }),
         }
+    }
+}
+
+impl std::fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Not its inside: that is locked by its own thread alone.
+        f.debug_struct("Transaction")
+            .field("spaces", &self.spaces)
+            .field("is_open", &self.is_open())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Deref for Call<'_> {
+    type Target = tupelo_engine::Transaction;
+
+    fn deref(&self) -> &Self::Target {
+        &self.inner
+    }
+}
+
+impl DerefMut for Call<'_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.inner
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.transaction.is_open.store(self.inner.is_open(), Ordering::Relaxed);
+        self.transaction.is_ended.store(self.inner.is_ended(), Ordering::Relaxed);
     }
 }
 
@@ -225,7 +261,7 @@ impl<'t> Inside<'t> {
         self.transaction.time_left().is_zero()
     }
 
-    fn inner(&self) -> Result<MutexGuard<'t, tupelo_engine::Transaction>, Error> {
+    fn inner(&self) -> Result<Call<'t>, Error> {
         // A closed handle is refused as everywhere.
         self.space().engine()?;
         self.transaction.inner()

@@ -1,6 +1,6 @@
 //! Waiting: blocked takes and reads, and watching for events.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tupelo_engine::Want as EngineWant;
 use tupelo_tuple::{TemplateRef, TupleView};
@@ -103,11 +103,12 @@ impl Waiter {
         Ok(self.waiter.wait(timeout)?)
     }
 
-    /// Picks up the tuple that [`Waiter::wait`] announced.
+    /// Picks up the tuple that [`Waiter::wait`] announced. If its put died before it was certain, there is none: then this
+    /// waits for another, for ever. Who has a time limit takes [`Waiter::finish_now`], and waits again.
     ///
     /// # Errors
     ///
-    /// What the memory says, and what `sink` says; a tuple that the sink can not represent goes back.
+    /// What the memory says, and what `sink` says; then the tuple of a take is back or gone as in [`Space::try_take`].
     pub fn finish<R, E: From<Error>>(
         self,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
@@ -127,6 +128,28 @@ impl Waiter {
         let (space, waiter) = self.into_parts();
         let outcome = lift(waiter.finish_now(|tuple| sink(tuple).map_err(Lifted::caller)))?;
         Ok(space.outcome(outcome))
+    }
+
+    /// Waits up to `timeout` until `finish` has picked something up; `None`, and out of line, if it has not by then. What
+    /// was announced may not be there: its put has died, or it went to the next in line. Then only the time that is left
+    /// is waited on.
+    pub(crate) fn finish_within<R, E: From<Error>>(
+        self,
+        timeout: Option<Duration>,
+        mut finish: impl FnMut(Self) -> Result<Outcome<R>, E>,
+    ) -> Result<Option<R>, E> {
+        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut waiter = self;
+        loop {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            if !waiter.wait(left)? {
+                return Ok(None);
+            }
+            match finish(waiter)? {
+                Outcome::Done(result) => return Ok(Some(result)),
+                Outcome::Waits(again) => waiter = again,
+            }
+        }
     }
 
     /// The engine's part.

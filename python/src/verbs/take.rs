@@ -174,16 +174,21 @@ fn try_read<'py>(
     call.space().try_read(template, order, |view| call.tuple(view))
 }
 
-/// Waits for a match, in line for it.
+/// Waits for a match, in line for it. What was announced may not be there, as its put has died: then only the time that is
+/// left is waited on.
 #[cold]
 fn wait<'py>(
     call: &Call<'_, 'py>,
     (verb, template): (&'static str, &[TemplateRef<'_>]),
-    waiter: Waiter,
+    mut waiter: Waiter,
     timeout: Option<Duration>,
 ) -> Result<Bound<'py, PyAny>, Failure> {
-    if waiting::wait(call.py, &waiter, &Deadline::after(timeout))? {
-        return waiter.finish(|view| call.tuple(view));
+    let deadline = Deadline::after(timeout);
+    while waiting::wait(call.py, &waiter, &deadline)? {
+        match waiter.finish_now(|view| call.tuple(view))? {
+            Outcome::Done(tuple) => return Ok(tuple),
+            Outcome::Waits(again) => waiter = again,
+        }
     }
     // It is out of line when the error looks at the space.
     drop(waiter);

@@ -135,6 +135,21 @@ impl WaiterObject {
         waiter.ok_or_else(|| PyRuntimeError::new_err("this waiter is done"))
     }
 
+    /// Picks up a tuple, and waits for one without the lock of the interpreter.
+    fn finish_in<'py>(
+        &self,
+        py: Python<'py>,
+        mut waiter: tupelo::Waiter,
+    ) -> Result<Bound<'py, PyAny>, Failure> {
+        loop {
+            match waiter.finish_now(|view| self.tuple(py, view))? {
+                Outcome::Done(tuple) => return Ok(tuple),
+                Outcome::Waits(again) => waiter = again,
+            }
+            waiting::wait(py, &waiter, &Deadline::after(None))?;
+        }
+    }
+
     /// The tuple as Python gets it.
     fn tuple<'py>(
         &self,
@@ -172,9 +187,9 @@ impl WaiterObject {
             .map_err(|failure| self.exception(py, failure))
     }
 
-    /// Return the tuple that `wait` announced.
+    /// Return the tuple that `wait` announced. If its put has died, there is none: then wait for another.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let finished = self.taken()?.finish(|view| self.tuple(py, view));
+        let finished = self.finish_in(py, self.taken()?);
         finished.map_err(|failure| self.exception(py, failure))
     }
 

@@ -1,0 +1,46 @@
+//! A call whose time is over says so, also where the space can not be asked why (O3).
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{ENGINES, Temporary};
+use tupelo::{Error, Kind, Search, Visits, fields, template};
+use tupelo_model::Limits;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_timeout_is_one_also_where_its_reason_can_not_be_found_out_o3() {
+    for engine in ENGINES {
+        let temporary = Temporary::new(engine, Limits::default());
+        let closed = temporary.connect_again();
+        closed.close();
+        let template = [template!["job", Kind::Int], template!["stop"]];
+        let error = closed.timeout("take", &template, SECOND);
+        assert_eq!(error.code(), "TUP-003");
+        let told = r#"nothing matched ("job", :int) | ("stop") within 1 s"#;
+        assert_eq!(error.message().split(" in ").next(), Some(told));
+        let hint = error.hint().unwrap();
+        assert!(hint.contains("could not be found out: TUP-014: this handle"), "{hint}");
+    }
+}
+
+#[test]
+fn a_search_whose_time_is_over_tells_of_a_space_of_which_something_is_known() {
+    for engine in ENGINES {
+        let spaces = [(); 2].map(|()| Temporary::new(engine, Limits::default()));
+        spaces[1].space.put(&fields!["job", "7"]).unwrap();
+        let handles = spaces.iter().map(Temporary::connect_again).collect();
+        let search = Search::new(handles, Visits::RoundRobin).unwrap();
+        search.spaces()[0].close();
+        match search.timeout("take", &[template!["job", Kind::Int]], SECOND) {
+            Error::Timeout { url, explanation, .. } => {
+                assert_eq!(url, format!("{} and 1 more", spaces[1].space.url()));
+                assert!(explanation.nearest.is_some() && explanation.unknown.is_none());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
