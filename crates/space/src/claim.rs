@@ -284,7 +284,9 @@ impl Claim {
         self.held.require_open()?;
         let renewal = Renewal { claim: self.held.renewal(), ttl: self.ttl };
         // The thread renews it for the first time after a third of the ttl, and less than that may be left.
-        renewal.claim.prolong(self.ttl)?;
+        if !renewal.claim.is_fresh(self.ttl) {
+            renewal.claim.prolong(self.ttl)?;
+        }
         self.space().heart().keep(renewal, self.ttl)
     }
 }

@@ -64,6 +64,12 @@ pub(crate) fn now_and_in(after: Duration) -> (u64, u64) {
     (begin_ms, end_ms.min(begin_ms + wheel::TIME_MS_MAX))
 }
 
+/// The moment `after` from now, by the cheap clock: up to [`COARSE_NS`] too early.
+pub(crate) fn coarse_moment_in(after: Duration) -> u64 {
+    let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+    (futex::monotonic_coarse_ns() / 1_000_000).saturating_add(after_ms)
+}
+
 /// How long it is until `due_ms`, rounded down: what was said to be so long is never shown as longer.
 pub(crate) fn time_until(due_ms: u64) -> Duration {
     Duration::from_millis(due_ms.saturating_sub(now_ms() + 1))
