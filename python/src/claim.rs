@@ -3,6 +3,7 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyStringMethods, PyTuple};
 
@@ -239,6 +240,12 @@ impl Claim {
     fn __repr__(&self, py: Python<'_>) -> String {
         let tuple = values::shown(self.tuple.bind(py));
         format!("<Claim {tuple}, attempt {}, fence {}>", self.attempt(), self.fence())
+    }
+
+    /// No `__clear__`: a cycle leads through something that was changed after this was made, which has one.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.tuple)?;
+        visit.call(&self.space)
     }
 }
 

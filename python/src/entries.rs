@@ -137,7 +137,6 @@ fn describe(class: &Bound<'_, PyType>) -> PyResult<Option<Arc<EntryClass>>> {
     let names = Class::new(&name, bases, &field_names).map_err(|why| {
         PyTypeError::new_err(format!("{name} can not be a class of entries: {why}"))
     })?;
-    names.set_constructible(never_fails);
     let index_of = |field: &String| names.index_of(field).unwrap_or_default();
     let mut declared = vec![0; names.arity()];
     let fields = fields.into_iter().zip(&field_names).enumerate();
@@ -157,6 +156,10 @@ fn describe(class: &Bound<'_, PyType>) -> PyResult<Option<Arc<EntryClass>>> {
     with_met(|met| {
         met.by_class.insert(class.as_ptr().addr(), Arc::clone(&entry));
         met.by_name.insert(name, Arc::clone(&entry));
+        let others = || met.by_class.values().filter(|other| other.is_namesake_of(&entry));
+        names.set_constructible(never_fails && others().next().is_none());
+        // Either may be asked for, or met, where the space holds entries of the other.
+        others().for_each(|other| other.names.set_constructible(false));
     });
     Ok(Some(entry))
 }
@@ -165,6 +168,11 @@ impl EntryClass {
     /// The names of the class.
     pub(crate) const fn names(&self) -> &'static Class {
         self.names
+    }
+
+    /// Whether this is another class that goes by the same name.
+    fn is_namesake_of(&self, other: &Self) -> bool {
+        self.names.name() == other.names.name() && !self.class.is(&other.class)
     }
 
     /// Whether there is a field with this name.

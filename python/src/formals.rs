@@ -238,20 +238,36 @@ fn operand(object: &Bound<'_, PyAny>) -> PyResult<tupelo::Value> {
 }
 
 fn field_index(index: &Bound<'_, PyAny>) -> PyResult<usize> {
-    // Every `int` is a number, also one beyond 64 bits, of which there is no field.
-    let number = index.cast::<PyInt>().map(|index| index.extract().unwrap_or(i64::MAX));
-    let (Ok(number), false) = (number, index.is_instance_of::<PyBool>()) else {
+    let Some(number) = whole_number(index)? else {
         let shown = values::shown(index);
         return Err(PyTypeError::new_err(format!(
             "index is {shown}: give the number of a field, from 0 on"
         )));
     };
+    // One beyond 64 bits is a number too, of which there is no field.
+    let number = number.extract().unwrap_or(i64::MAX);
     usize::try_from(number).ok().filter(|number| *number < ARITY_MAX).ok_or_else(|| {
         PyValueError::new_err(format!(
             "field {number} does not exist: give the number of a field, from 0 to {}",
             ARITY_MAX - 1
         ))
     })
+}
+
+/// The number that `object` is, as an `int` or by its `__index__`; `None` if it is none, as a `bool`.
+fn whole_number<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyInt>>> {
+    if object.is_instance_of::<PyBool>() {
+        return Ok(None);
+    }
+    if let Ok(number) = object.cast::<PyInt>() {
+        return Ok(Some(number.clone()));
+    }
+    let py = object.py();
+    match py.import("operator")?.getattr("index")?.call1((object,)) {
+        Ok(number) => Ok(Some(number.cast_into::<PyInt>()?)),
+        Err(why) if why.is_instance_of::<PyTypeError>(py) => Ok(None),
+        Err(raised) => Err(raised),
+    }
 }
 
 /// An order by a field, made by `F.max` and `F.min`.

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -132,6 +133,12 @@ impl Lease {
             Err(_) => "<Lease, ended>".to_owned(),
         }
     }
+
+    /// No `__clear__`: a cycle leads through something that was changed after this was made, which has one.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.fields)?;
+        visit.call(&self.space)
+    }
 }
 
 /// Renews a lease as long as a block runs, without the interpreter.
@@ -177,5 +184,10 @@ impl KeepAlive {
             return Err(lost);
         }
         errors::add_note(py, &PyErr::from_value(exception.clone()), &lost)
+    }
+
+    /// As that of the lease.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.lease)
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -47,6 +48,12 @@ impl Found {
         let (tuple, space) = (self.tuple.bind(py).repr()?, self.space.bind(py).repr()?);
         let (visited, waited_s) = (self.visited, self.waited_s);
         Ok(format!("Found(tuple={tuple}, space={space}, visited={visited}, waited_s={waited_s:?})"))
+    }
+
+    /// No `__clear__`: a cycle leads through something that was changed after this was made, which has one.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.tuple)?;
+        visit.call(&self.space)
     }
 }
 

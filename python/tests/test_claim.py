@@ -316,3 +316,12 @@ def test_a_block_does_not_begin_with_a_claim_that_is_lost(space):
     assert space.take("job", int) == ("job", 7)  # K2
     with pytest.raises(ts.ClaimLost), claim:
         pytest.fail("its work is another's")  # K3
+
+
+def test_a_claim_that_is_forgotten_in_a_cycle_is_aborted(space):
+    space.put("job", [1])
+    claim = space.claim("job", list)
+    claim.tuple[1].append(claim)
+    del claim
+    gc.collect()
+    assert space.claim("job", list, timeout=0).attempt == 2

@@ -4,7 +4,7 @@ import pickle
 import subprocess
 import sys
 import threading
-from dataclasses import FrozenInstanceError, dataclass, field, make_dataclass
+from dataclasses import FrozenInstanceError, InitVar, dataclass, field, make_dataclass
 from typing import NamedTuple
 
 import attrs
@@ -14,6 +14,7 @@ import pytest
 import tupelo as ts
 from tupelo import F, like
 from tupelo.batteries import gather
+from tupelo.entries import describe
 
 SCRIPT = "from tupelo.command_line import main; main()"
 
@@ -334,3 +335,159 @@ def test_frozen_entries_are_made_frozen(space):
     space.put(Squared(3))
     with pytest.raises(FrozenInstanceError):
         space.take(Squared).root = 4
+
+
+class Refusing:
+    """A field that takes what is positive."""
+
+    def __set_name__(self, owner, name):
+        self.name = "_" + name
+
+    def __get__(self, instance, owner=None):
+        return 0 if instance is None else getattr(instance, self.name)
+
+    def __set__(self, instance, value):
+        if value < 0:
+            raise ValueError(value)
+        setattr(instance, self.name, value)
+
+
+@dataclass
+class ByDescriptor:
+    value: int = Refusing()
+
+
+@dataclass
+class BySetting:
+    value: int
+
+    def __setattr__(self, name, value):
+        if value < 0:
+            raise ValueError(value)
+        super().__setattr__(name, value)
+
+
+@dataclass
+class ByFactory:
+    value: int
+    made: int = field(init=False, default_factory=lambda: int("x"))
+
+
+class ByMeta(type):
+    def __call__(cls, value):
+        if value < 0:
+            raise ValueError(value)
+        return super().__call__(value)
+
+
+@dataclass
+class Called(metaclass=ByMeta):
+    value: int
+
+
+AT_A_PROMPT = """
+@dataclass
+class ByHand:
+    value: int
+
+    def __init__(self, value):
+        if value < 0:
+            raise ValueError(value)
+        self.value = value
+"""
+# Its code has the file name of what `dataclass` generates.
+exec(AT_A_PROMPT, globals())  # noqa: S102
+
+
+@pytest.mark.parametrize("cls", [ByDescriptor, BySetting, ByFactory, Called, ByHand])  # noqa: F821
+def test_whatever_code_refuses_an_entry_it_stays_in_the_space_v3(space, cls):
+    negative = object.__new__(cls)
+    vars(negative).update(value=-1, _value=-1, made=1)
+    space.put(negative)
+    for verb in (space.take, space.try_take, space.take_all):
+        with pytest.raises(ValueError, match=r"-1|'x'"):
+            verb(cls)
+        assert space.count(cls) == 1
+
+
+def test_of_two_classes_of_one_name_either_may_refuse_without_a_loss_v3(space):
+    @dataclass
+    class Twice:
+        value: int
+
+        def __post_init__(self):
+            if self.value < 0:
+                raise ValueError(self.value)
+
+    refusing = Twice
+    accepting = make_dataclass("Twice", [("value", int)])
+    larger = make_dataclass("Twice", [("value", int), ("more", int)])
+    space.try_read(refusing)
+    space.put(accepting(-1))
+    with pytest.raises(ValueError, match="-1"):
+        space.take(refusing)
+    assert space.take(accepting) == accepting(-1)
+    assert space.count(accepting) == 0
+    space.try_read(larger)
+    space.put(accepting(2))
+    with pytest.raises(ts.SchemaMismatch):
+        space.take(larger)
+    assert space.take(accepting) == accepting(2)
+
+
+def test_of_plain_classes_it_is_known_that_they_refuse_nothing():
+    """Takes of their entries need not be prepared to put one back, which costs time."""
+    slotted = make_dataclass("Slotted", [("x", int)], slots=True)
+    frozen = make_dataclass("Frozen", [("x", int)], frozen=True, kw_only=True)
+    plain = [Job, Render, Point, Note, Fixed, Event, slotted, frozen]
+    assert [cls for cls in plain if not describe(cls)[4]] == []
+
+
+@dataclass
+class Scaled:
+    x: int
+    scale: InitVar[int] = 1
+    y: int = 0
+
+    def __post_init__(self, scale):
+        self.x *= scale
+
+
+@dataclass
+class Turned:
+    x: int
+    y: int
+
+    def __init__(self, y, x):
+        self.x, self.y = x, y
+
+
+@dataclass(init=False)
+class Grown(Job):
+    more: int
+
+
+@dataclass
+class Wanting:
+    x: int
+    seed: InitVar[int]
+    y: int = 0
+
+    def __post_init__(self, seed):
+        pass
+
+
+def test_a_constructor_with_other_arguments_or_another_order_gets_each_field_as_its_own(space):
+    for entry in (Scaled(5, y=7), Turned(x=1, y=2)):
+        space.put(entry)
+        assert space.take(type(entry)) == entry
+
+
+def test_a_constructor_that_wants_more_than_the_fields_leaves_the_entry_v3(space):
+    grown = Grown(1)
+    grown.more = 3
+    for entry in (grown, Wanting(1, 2, 3)):
+        space.put(entry)
+        with pytest.raises(TypeError, match="argument"):
+            space.take(type(entry))
+        assert space.count(type(entry)) == 1

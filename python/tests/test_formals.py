@@ -160,3 +160,14 @@ def test_conditions_are_values():
 def test_formals_can_be_subscripted_in_annotations():
     assert repr(ts.Formal[int]) == "tupelo.Formal[int]"
     assert repr(ts.Template[tuple[str, int]]) == "tupelo.Template[tuple[str, int]]"
+
+
+class Third:
+    def __index__(self):
+        return 2
+
+
+def test_an_order_takes_whatever_is_a_whole_number():
+    assert repr(F.min(Third())) == "F.min(2)"
+    with pytest.raises(TypeError, match=r"index is 1\.0: give the number of a field"):
+        F.max(1.0)

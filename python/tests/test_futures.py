@@ -1,13 +1,19 @@
 """take_future and read_future."""
 
+import os
+import signal
 import threading
+from asyncio import CancelledError as TaskCancelled
 from concurrent.futures import CancelledError, wait
 
 import pytest
 
 import tupelo as ts
+import tupelo.futures
 from tupelo import linda
 from tupelo.futures import PromptFuture
+from tupelo.recording.coming import RecordingFuture
+from tupelo.recording.verbs import Call
 
 
 def test_futures_are_fulfilled_as_tuples_come(space):
@@ -118,3 +124,63 @@ def test_bonitas_names_do_the_same(space):
         assert not linda.arrived(later)
         lindas.out("a", 1)
         assert linda.obtain(later) == ("a", 1)
+
+
+def test_a_number_that_is_anothers_by_the_time_of_the_callback_stays_that_ones(space, monkeypatch):
+    others = []
+
+    class FulfilledLate(PromptFuture):
+        def set_result(self, result):
+            if not others:
+                asking = threading.Thread(
+                    target=lambda: others.append(space.take_future("other", int))
+                )
+                asking.start()
+                asking.join()
+            super().set_result(result)
+
+    monkeypatch.setattr("tupelo.futures.PromptFuture", FulfilledLate)
+    first = space.take_future("first", int)
+    space.put("first", 1)
+    assert first.result() == ("first", 1)
+    space.put("other", 2)
+    assert others[0].result(timeout=60) == ("other", 2)
+
+
+@pytest.mark.parametrize("raised", [SystemExit, TaskCancelled, KeyboardInterrupt])
+def test_a_callback_that_raises_holds_up_no_other_future(space, caplog, raised):
+    def give_up(_):
+        raise raised
+
+    asked, other = space.take_future("a", int), space.take_future("b", int)
+    asked.add_done_callback(give_up)
+    space.put("a", 1)
+    assert asked.result(timeout=60) == ("a", 1)
+    space.put("b", 2)
+    assert other.result(timeout=60) == ("b", 2)
+    space.put("c", 3)
+    assert space.take_future("c", int).result(timeout=60) == ("c", 3)
+    assert "exception calling" in caplog.text
+
+
+@pytest.mark.usefixtures("shm")
+def test_the_child_of_a_fork_waits_for_no_lock_of_futures(shm_url):
+    with tupelo.futures._collectors_lock:  # noqa: SLF001 - as another thread may have it then
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(60)
+            with ts.connect(shm_url) as own:
+                later = own.take_future("a", int)
+                own.put("a", 1)
+                os._exit(0 if later.result() == ("a", 1) else 2)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_a_recorded_future_that_is_cancelled_tells_those_who_wait_for_it():
+    later = RecordingFuture(Call(lambda *_, **__: None, ("a",), {}), "take", PromptFuture())
+    waiting = threading.Thread(target=wait, args=([later],), daemon=True)
+    waiting.start()
+    assert later.cancel()
+    waiting.join(30)
+    assert not waiting.is_alive()
+    assert wait([later], timeout=0).done == {later}

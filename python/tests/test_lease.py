@@ -1,9 +1,11 @@
 """put with lease and after: tuples that disappear, or appear, by themselves."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from time import monotonic
@@ -256,3 +258,18 @@ def test_a_lease_of_a_space_that_was_closed_says_so(url):
         lease = space.put("host", "a", lease=60)
     with pytest.raises(ts.SpaceClosed):
         lease.renew()
+
+
+class Host:
+    """What keeps the lease of the tuple that has it."""
+
+
+@pytest.mark.parametrize("kept", [lambda lease: lease, lambda lease: lease.keep_alive()])
+def test_who_keeps_a_lease_of_itself_is_collected_and_its_tuple_stays(space, kept):
+    host = Host()
+    host.lease = kept(space.put("host", host, lease=60))
+    gone = weakref.ref(host)
+    del host
+    gc.collect()
+    assert gone() is None
+    assert space.count("host", ...) == 1

@@ -1,5 +1,6 @@
 """tupelo.search and tupelo.Search: exactly one of several spaces gives exactly one tuple (O10)."""
 
+import gc
 import json
 import os
 import random
@@ -8,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import threading
+import weakref
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -404,3 +406,17 @@ def test_a_search_is_recorded_where_its_tuple_was(shared, tmp_path):
     ]
     together = [line["spaces"] for line in lines if "spaces" in line]
     assert together == [urls, urls, urls]  # asked in all, and at last found in none
+
+
+def test_what_was_found_is_collected_also_in_a_cycle(space):
+    class Followed(list):
+        pass
+
+    space.put("job", {})
+    found = ts.search([space], "job", dict)
+    follower = Followed()
+    found.tuple[1]["found"], found.tuple[1]["follower"] = found, follower
+    gone = weakref.ref(follower)
+    del found, follower
+    gc.collect()
+    assert gone() is None

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import pytest
 
@@ -360,3 +361,24 @@ def test_closing_ends_the_tasks_that_wait():
         assert (await space.stat())["subscriptions"] == []
 
     run(main)
+
+
+def test_threads_that_share_a_condition_do_not_hold_up_one_another_n1_m9(space):
+    told = []
+
+    @dataclass
+    class Asking:
+        number: int
+
+        def __post_init__(self):
+            if self.number == 2 and space.stat()["subscriptions"]:
+                # As another thread does that goes on while this one makes an entry.
+                other = threading.Thread(target=lambda: told.append(events.try_next()))
+                other.start()
+                other.join()
+
+    entries = [Asking(number) for number in range(1, 5)]
+    with space.subscribe(Asking, where="number % 2 == 0") as events:
+        space.put_all(entries)
+        told.append(events.try_next())
+        assert told == [("put", entries[3], 2, 0), ("put", entries[1], 1, 0)]

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
@@ -522,3 +523,12 @@ def test_an_asynchronous_generator_that_is_left_aborts_its_transaction(space):
             assert problems == []
 
     asyncio.run(main())
+
+
+def test_a_commit_that_fails_is_told_also_if_the_undoing_fails_too(space):
+    t = space.transaction()
+    with ThreadPoolExecutor(1) as pool:
+        refused = pool.submit(t.__exit__, None, None, None).exception()
+    assert isinstance(refused, ValueError)
+    assert len(refused.__notes__) == 1
+    t.abort()

@@ -7,10 +7,13 @@ they are not imported unless the program did so itself.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import sys
+from types import MemberDescriptorType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import CodeType
     from typing import Any, TypeAlias
 
     # Name, argument of the constructor (None: set afterwards), whether it has a default.
@@ -23,8 +26,12 @@ __all__ = ["describe"]
 NAME = "__tupelo_name__"
 """The attribute of a class whose entries go by another name than the class."""
 
-GENERATED = "<"
-"""What the file name of code begins with that `dataclass` and `attrs` have generated."""
+DATACLASS_INIT = "__create_fn__.<locals>.__init__"
+"""The qualified name of the code that `dataclass` generates. Its file name is also that of what is
+written at a prompt."""
+
+ATTRS_FILE = "<attrs generated"
+"""What the file name of code begins with that `attrs` generates."""
 
 
 def describe(cls: type[Any]) -> Description | None:
@@ -38,6 +45,7 @@ def describe(cls: type[Any]) -> Description | None:
     if described is None:
         return None
     fields, how, never_fails = described
+    never_fails = never_fails and not _runs_other_code(cls, fields)
     bases = [_name(base) for base in cls.__mro__[1:] if _fields(base) is not None]
     return _name(cls), bases, fields, how, never_fails
 
@@ -78,9 +86,17 @@ def _of_dataclass(cls: Any) -> tuple[list[Field], str, bool]:
         )
         for field in all_fields
     ]
-    by_keywords = any(field.kw_only for field in all_fields)
-    never_fails = not hasattr(cls, "__post_init__") and _is_generated(cls)
-    return fields, "keywords" if by_keywords else "positions", never_fails
+    code = _code_of(cls.__init__)
+    never_fails = (
+        code is not None
+        and code.co_qualname == DATACLASS_INIT
+        and not hasattr(cls, "__post_init__")
+        and not any(field.default_factory is not missing for field in all_fields if not field.init)
+        # One that is frozen sets its fields by way of `object`.
+        and (cls.__dataclass_params__.frozen or cls.__setattr__ is object.__setattr__)
+        and _takes_exactly(cls, fields, "__dataclass_fields__")
+    )
+    return fields, _how(cls, fields), never_fails
 
 
 def _of_attrs(cls: Any) -> tuple[list[Field], str, bool]:
@@ -94,14 +110,21 @@ def _of_attrs(cls: Any) -> tuple[list[Field], str, bool]:
         )
         for attribute in attributes
     ]
-    by_keywords = any(attribute.kw_only for attribute in attributes)
+    code = _code_of(cls.__init__)
     hooks = ("__attrs_pre_init__", "__attrs_post_init__")
     never_fails = (
-        not any(hasattr(cls, hook) for hook in hooks)
-        and not any(attribute.validator or attribute.converter for attribute in attributes)
-        and _is_generated(cls)
+        code is not None
+        and code.co_filename.startswith(ATTRS_FILE)
+        and not any(hasattr(cls, hook) for hook in hooks)
+        and all(
+            attribute.init and not attribute.validator and not attribute.converter
+            for attribute in attributes
+        )
+        # One that is frozen sets its fields by way of `object`.
+        and (cls.__setattr__ is object.__setattr__ or cls.__setattr__.__module__ == "attr._make")
+        and _takes_exactly(cls, fields, "__attrs_attrs__")
     )
-    return fields, "keywords" if by_keywords else "positions", never_fails
+    return fields, _how(cls, fields), never_fails
 
 
 def _of_struct(cls: Any) -> tuple[list[Field], str, bool]:
@@ -112,12 +135,54 @@ def _of_struct(cls: Any) -> tuple[list[Field], str, bool]:
     return fields, "keywords", not hasattr(cls, "__post_init__")
 
 
-def _is_generated(cls: type[Any]) -> bool:
-    """Whether making an instance runs only what the decorator has generated."""
-    code = getattr(cls.__init__, "__code__", None)
+def _code_of(function: Any) -> CodeType | None:
+    code: CodeType | None = getattr(function, "__code__", None)
+    return code
+
+
+def _arguments(fields: list[Field]) -> tuple[str, ...]:
+    return tuple(argument for _, argument, _ in fields if argument is not None)
+
+
+def _how(cls: Any, fields: list[Field]) -> str:
+    """By `positions` only if those of the constructor are the fields, in their order.
+
+    A constructor by hand may have another order, and one with an `InitVar` has more arguments.
+    """
+    code = _code_of(cls.__init__)
+    positional = () if code is None else code.co_varnames[1 : code.co_argcount]
+    return "positions" if positional == _arguments(fields) else "keywords"
+
+
+def _takes_exactly(cls: Any, fields: list[Field], sign: str) -> bool:
+    """Whether the constructor is of the class that has the `sign` of these fields, and takes them.
+
+    One that was inherited knows fewer; one with an `InitVar` wants more.
+    """
+    code = cls.__init__.__code__
+    arguments = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+    return _owner(cls, "__init__") is _owner(cls, sign) and {*arguments} == {*_arguments(fields)}
+
+
+def _owner(cls: type[Any], name: str) -> type[Any] | None:
+    """Return the class in whose body `name` stands."""
+    return next((base for base in cls.__mro__ if name in vars(base)), None)
+
+
+def _runs_other_code(cls: Any, fields: list[Field]) -> bool:
+    """Whether code that the constructor does not show may refuse an instance."""
+    if issubclass(cls, tuple):
+        return _owner(cls, "_make") is not _owner(cls, "_fields")
+    if hasattr(cls, "__struct_fields__"):
+        return False  # made by msgspec, which looks at nothing of the class but its fields
     return (
-        code is not None
-        and code.co_filename.startswith(GENERATED)
-        and "__new__" not in {name for base in cls.__mro__[:-1] for name in vars(base)}
-        and cls.__setattr__ in (object.__setattr__, cls.__dict__.get("__setattr__"))
+        type(cls).__call__ is not type.__call__
+        or any("__new__" in vars(base) for base in cls.__mro__[:-1])
+        or bool(getattr(cls, "__abstractmethods__", None))
+        or any(_sets(inspect.getattr_static(cls, name, None)) for name, _, _ in fields)
     )
+
+
+def _sets(attribute: Any) -> bool:
+    """Whether it is told of a value that is set. A place of `__slots__` just takes it."""
+    return hasattr(type(attribute), "__set__") and not isinstance(attribute, MemberDescriptorType)

@@ -7,22 +7,25 @@ cancelled, and one whose process dies, leaves its tuple in the space (rule T5).
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
 from concurrent.futures import Future
 
 from tupelo import _native
-from tupelo.errors import TupeloError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any, Literal
 
     from tupelo._native import Space, Template, Waiter
 
 __all__ = ["PromptFuture", "dispatch"]
+
+_LOGGER = logging.getLogger("concurrent.futures")
+"""Where a future says which of its callbacks has raised."""
 
 
 class PromptFuture(Future["Any"]):
@@ -92,7 +95,7 @@ class Collector:
                     if not self._waiting:
                         self._has_thread = False
                         return
-        except TupeloError as error:
+        except BaseException as error:  # noqa: BLE001 - there is nobody else who could tell them
             self._fail(error)
 
     def _fulfil(self, numbers: Iterable[int]) -> None:
@@ -108,16 +111,19 @@ class Collector:
                 try:
                     found = place.finish_now()
                 except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
-                    future.set_exception(error)
+                    _settle(future.set_exception, error)
                 else:
                     if found is not None:
-                        future.set_result(found)
+                        _settle(future.set_result, found)
 
     def _forget(self, number: int, place: Waiter) -> None:
         """Leave the line: the future is done, or was cancelled, and then its tuple goes back."""
         with self._lock:
-            self._waiting.pop(number, None)
-            self._bell.remove(number)
+            # What was picked up has left the line before, and its number may be another's by now.
+            _, waiting = self._waiting.get(number, (None, None))
+            if waiting is place:
+                del self._waiting[number]
+                self._bell.remove(number)
         place.cancel()
 
     def _fail(self, error: BaseException) -> None:
@@ -127,7 +133,19 @@ class Collector:
             self._has_thread = False
         for future in futures:
             if future.running() or future.set_running_or_notify_cancel():
-                future.set_exception(error)
+                _settle(future.set_exception, error)
+
+
+def _settle(settle: Callable[[Any], None], outcome: Any) -> None:
+    """End a future, whatever its callbacks do: the others need the thread that does it.
+
+    A future reports an `Exception` of a callback and goes on, but lets through what is to end a
+    program or a task, which is neither what waits here nor what runs here.
+    """
+    try:
+        settle(outcome)
+    except BaseException:
+        _LOGGER.exception("exception calling a callback of a future")
 
 
 def _is_served(place: Waiter) -> bool:
@@ -140,6 +158,16 @@ def _is_served(place: Waiter) -> bool:
 
 _collectors: weakref.WeakKeyDictionary[Space, Collector] = weakref.WeakKeyDictionary()
 _collectors_lock = threading.Lock()
+
+
+def _begin_anew() -> None:
+    """In the child of a fork: another thread of the parent may have had the lock."""
+    global _collectors, _collectors_lock  # noqa: PLW0603 - nobody else runs yet
+    _collectors = weakref.WeakKeyDictionary()
+    _collectors_lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def dispatch(

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use support::{LONG, any_job, count, engine, job, number, this_job, try_claim};
-use tupelo_engine::{Engine, Order, Outcome, Want};
+use tupelo_engine::{Engine, Error, EventKind, Order, Outcome, SubscribeTerms, Want};
 use tupelo_tuple::{Condition, KindSet, PatternRef, TemplateRef};
 
 fn condition(text: &str) -> Condition {
@@ -189,4 +189,24 @@ fn each_tuple_is_taken_once_while_others_come_and_go_back_t1_o4() {
     });
     assert_eq!(count(&engine), 0);
     engine.check().unwrap();
+}
+
+#[test]
+fn a_sink_of_events_may_ask_for_the_next_one_itself_m9_n1() {
+    let engine = engine(16 << 20);
+    let (patterns, even) = (any_job(), condition("f[1] % 2 == 0"));
+    let template = [TemplateRef { condition: Some(&even), ..TemplateRef::new(&patterns) }];
+    let terms = SubscribeTerms::new(EventKind::ALL, 10);
+    let subscription = engine.subscribe(&template, &terms).unwrap();
+    for number in 1..6 {
+        engine.put(&job(number)).unwrap();
+    }
+    let next =
+        || subscription.try_next(|event| Ok::<_, Error>((number(event.tuple)?, event.sequence)));
+    let both = subscription.try_next(|event| {
+        let (later, sequence) = next()?.unwrap();
+        Ok::<_, Error>([(number(event.tuple)?, event.sequence), (later, sequence)])
+    });
+    assert_eq!(both.unwrap(), Some([(2, 1), (4, 2)]));
+    assert_eq!(next().unwrap(), None);
 }

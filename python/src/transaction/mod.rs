@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use tupelo::Transaction as Held;
 
 use crate::call::Argument;
+use crate::errors;
 use crate::space::Handle;
 pub(crate) use inside::InsideObject;
 
@@ -101,9 +102,12 @@ impl TransactionObject {
             return Self::abort(slf);
         }
         let committed = Self::commit(slf);
-        if committed.is_err() && slf.as_super().get().held.is_open() {
+        if let Err(why) = &committed
+            && slf.as_super().get().held.is_open()
             // Nobody is left who could try again.
-            Self::abort(slf)?;
+            && let Err(error) = Self::abort(slf)
+        {
+            errors::add_note(slf.py(), why, &error)?;
         }
         committed
     }

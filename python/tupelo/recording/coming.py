@@ -55,6 +55,8 @@ class RecordingFuture(Future["Any"]):
     def _arrived(self, coming: Future[Any]) -> None:
         if coming.cancelled():
             super().cancel()
+            # Nobody runs it, so nobody else would tell those who wait for it.
+            self.set_running_or_notify_cancel()
         elif (error := coming.exception()) is not None:
             self.set_exception(error)
         else:

@@ -192,13 +192,15 @@ impl Subscription {
             let taken = self.take_first(&mut buffer)?;
             return taken.map(|taken| sink(taken.event())).transpose();
         };
-        // For as long as it looks, so that of two threads none numbers its event before the other's.
+        // Held for as long as it looks, so that of two threads none numbers its event before the other's.
         let mut passed = judge.passed.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..self.waiting().max(1) {
             let Some(taken) = self.take_first(&mut buffer)? else { break };
             let event = passed.numbered(taken.event());
             if judge.accepts(&self.waiter.engine, &event.tuple)? {
                 passed.missed = 0;
+                // A sink may let another thread go on that comes here too, or come here itself.
+                drop(passed);
                 return sink(event).map(Some);
             }
             passed.count += 1;
