@@ -161,7 +161,7 @@ fn a_killed_take_takes_nothing() {
 
 #[test]
 fn the_space_may_come_from_an_option_or_the_environment() {
-    let space = TestSpace::new("where");
+    let space = TestSpace::new("from-where");
     let url = space.url.as_str();
     assert_eq!(run(&["put", "--url", url, "shm://is-a-field-here"]).code, 0);
     let read = command(&["read", "_", "--try"]).env("TUPELO_URL", url).output().unwrap();

@@ -15,7 +15,7 @@ use crate::json;
 use crate::words;
 
 /// Claims a match and runs `command_line` with it. `None`: there is none, and `patience` says not to wait.
-pub(crate) fn run(
+pub(super) fn run(
     space: &Space,
     template: &[TemplateRef<'_>],
     (terms, patience): (&ClaimTerms, Patience<'_>),

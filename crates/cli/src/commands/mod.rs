@@ -3,7 +3,7 @@
 pub(crate) mod completion;
 pub(crate) mod dead;
 pub(crate) mod doctor;
-pub(crate) mod exec;
+mod exec;
 pub(crate) mod explain;
 pub(crate) mod find;
 pub(crate) mod ls;
@@ -11,6 +11,7 @@ pub(crate) mod package;
 pub(crate) mod put;
 pub(crate) mod rm;
 pub(crate) mod stat;
+pub(crate) mod take;
 pub(crate) mod top;
 pub(crate) mod watch;
 
