@@ -3,9 +3,10 @@
 
 mod support;
 
-use std::fs::File;
+use std::env;
+use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -315,6 +316,33 @@ fn demo_without_its_python_says_what_to_do() {
     assert_eq!(demo.status.code(), Some(1));
     let told = String::from_utf8(demo.stderr).unwrap();
     assert!(told.contains("pip install tupelo"), "{told}");
+}
+
+/// An environment with a Python that has the package, and a link to its program beside a Python that has not, as in
+/// /usr/local/bin. Made by a shell: what this program had open for writing, no thread of it could run meanwhile.
+const ENVIRONMENT: &str = r#"
+    mkdir -p "$0/environment" "$0/bin" && cd "$0" &&
+    cp "$1" environment/tupelo && ln -s ../environment/tupelo bin/tupelo &&
+    printf '#!/bin/sh\necho "$@"\n' > environment/python3 &&
+    printf '#!/bin/sh\nexit 1\n' > bin/python3 &&
+    chmod +x environment/python3 bin/python3
+"#;
+
+#[test]
+fn a_program_behind_a_link_is_run_by_the_python_of_its_environment() {
+    let folder = env::temp_dir().join(format!("tupelo-cli-test-{}-link", std::process::id()));
+    let made = Command::new("sh")
+        .args(["-c", ENVIRONMENT])
+        .args([folder.as_os_str(), env!("CARGO_BIN_EXE_tupelo").as_ref()])
+        .status();
+    assert!(made.unwrap().success());
+    for verb in ["demo", "bench", "worker", "record", "check"] {
+        let mut linked = Command::new(folder.join("bin/tupelo"));
+        let ran = linked.args([verb, "a word"]).env("PATH", "/nonexistent").output().unwrap();
+        let (out, err) = (String::from_utf8(ran.stdout), String::from_utf8(ran.stderr));
+        assert_eq!(out.unwrap(), format!("-m tupelo.{verb} a word\n"), "{}", err.unwrap());
+    }
+    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
