@@ -132,6 +132,24 @@ fn a_timeout_ends_with_3_and_says_what_is_there() {
 }
 
 #[test]
+fn a_take_that_nobody_watches_does_not_look_why_it_waits() {
+    let space = TestSpace::new("unwatched");
+    let url = space.url.as_str();
+    run(&["put", url, "n", "x"]);
+    // Each look at the tuple is an error of the condition.
+    let looks = |timeout| {
+        let errors =
+            || run(&["stat", url, "--json"]).objects()[0]["where_errors"].as_u64().unwrap();
+        let before = errors();
+        let words = ["take", url, "n", "_", "--where", "f[1] > 3", "--timeout", timeout];
+        assert_eq!(run(&words).code, 3);
+        errors() - before
+    };
+    // After a second it would say so on a terminal.
+    assert_eq!(looks("1100ms"), looks("10ms"));
+}
+
+#[test]
 fn a_waiting_take_is_served_by_a_put_of_another_process() {
     let space = TestSpace::new("waiting");
     let url = space.url.as_str();

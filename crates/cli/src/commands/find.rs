@@ -78,8 +78,11 @@ pub(super) fn await_match(
         return Ok(());
     }
     let left = left.map(|left| left.saturating_sub(silence));
-    if left != Some(Duration::ZERO) {
-        let explanation = space.explain(template)?;
+    // A courtesy: who can not be told waits all the same.
+    if left != Some(Duration::ZERO)
+        && output.is_watched()
+        && let Ok(explanation) = space.explain(template)
+    {
         output.note(format_args!(
             "waiting for {} in {}; Ctrl-C gives up\n{explanation}",
             explanation.template(),
