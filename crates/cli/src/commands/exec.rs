@@ -61,7 +61,9 @@ fn work(
         Ok(status) => format!("`{command_line}` ended with {status}"),
         Err(error) => format!("`{command_line}` can not be run: {error}"),
     };
-    claim.abort(&failed)?;
+    if let Err(error) = claim.abort(&failed) {
+        return Err(Failure::from(error).within(|why| format!("{failed}\n  {why}")));
+    }
     let is_dead = terms.attempts_max.is_some_and(|most| claim.attempt() >= most);
     let whereabouts = if is_dead {
         format!(
