@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use support::{TestSpace, command, run, run_with_input};
-use tupelo::{ConnectOptions, Error, Kind, Order, Space, WhenFull, fields, template};
+use tupelo::{ConnectOptions, Error, Field, Kind, Order, Space, WhenFull, fields, template};
 
 /// A space with three tuples of two shapes.
 fn filled(test: &str) -> TestSpace {
@@ -216,6 +216,42 @@ fn rm_removes_a_space_and_names_it() {
     let removed = &run(&["rm", &space.url, "--yes", "--json"]).objects()[0];
     assert_eq!((&removed["url"], &removed["removed"]), (&space.url.as_str().into(), &3.into()));
     assert_eq!(run(&["stat", &space.url]).code, 5);
+}
+
+#[test]
+fn rm_removes_more_tuples_than_one_step_can() {
+    const PUT_AT_ONCE: i64 = 10_000;
+    let space = TestSpace::new("rm-many");
+    let shared = Space::connect(&space.url, &ConnectOptions::default()).unwrap();
+    // A step changes 4 194 304 words at most: some 700 000 tuples.
+    for _ in 0..80 {
+        let fields: Vec<_> = (0..PUT_AT_ONCE).map(|number| fields!["job", number]).collect();
+        let tuples: Vec<_> = fields.iter().map(<[Field<'_>; 2]>::as_slice).collect();
+        shared.put_all(&tuples).unwrap();
+    }
+    let removed = run(&["rm", &space.url, "job", "_", "--yes"]);
+    assert_eq!(
+        removed.out,
+        format!("800 000 tuples removed from {}\n", space.url),
+        "{}",
+        removed.err
+    );
+}
+
+#[test]
+fn rm_of_a_damaged_space_does_not_count_what_was_in_it() {
+    for json in [&[][..], &["--json"]] {
+        let space = filled("rm-damaged");
+        space.damage();
+        let removed = run(&[&["rm", &space.url, "--yes"][..], json].concat());
+        assert_eq!(removed.code, 0, "{}", removed.err);
+        if json.is_empty() {
+            assert_eq!(removed.out, format!("space removed: {}\n", space.url));
+        } else {
+            let told = serde_json::json!({ "url": space.url, "removed": null });
+            assert_eq!(removed.objects(), [told]);
+        }
+    }
 }
 
 #[test]

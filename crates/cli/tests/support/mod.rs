@@ -1,5 +1,6 @@
 //! Runs the real binary, as a shell would.
 
+use std::fs::{self, File};
 use std::io::Write;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -12,6 +13,16 @@ impl TestSpace {
     /// `test` names the test, so that tests that run at the same time do not meet.
     pub(crate) fn new(test: &str) -> Self {
         Self { url: format!("shm://cli-test-{}-{test}", std::process::id()) }
+    }
+
+    /// Makes it one that can not be opened any more.
+    #[allow(dead_code, reason = "each test file is a program of its own and uses what it needs")]
+    pub(crate) fn damage(&self) {
+        let name = format!(".{}.", self.url.trim_start_matches("shm://"));
+        let files = fs::read_dir("/dev/shm").unwrap().map(|file| file.unwrap().path());
+        let own = files.into_iter().find(|file| file.to_string_lossy().contains(&name)).unwrap();
+        let mut file = File::options().write(true).open(own).unwrap();
+        file.write_all(b"no space").unwrap();
     }
 }
 
@@ -32,6 +43,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// The lines of standard output as JSON.
+    #[allow(dead_code, reason = "each test file is a program of its own and uses what it needs")]
     pub(crate) fn objects(&self) -> Vec<serde_json::Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
