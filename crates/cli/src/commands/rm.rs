@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use tupelo::Space;
 
-use super::connect_existing;
+use super::{connect_existing, require_shared};
 use crate::arguments::Rm;
 use crate::failure::Failure;
 use crate::format;
@@ -49,6 +49,7 @@ fn remove_matches(space: &Space, asked: &Asked) -> Result<u64, Failure> {
 }
 
 fn remove_space(url: &str, yes: bool, output: &mut Output) -> Result<(), Failure> {
+    let url = require_shared(url)?;
     // A damaged space, or one of another version, can not be looked into but has to be removable.
     let tuples = connect_existing(url).and_then(|space| Ok(space.stat()?.tuples)).ok();
     if !yes {
