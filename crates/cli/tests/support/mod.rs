@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Output, Stdio};
 
 /// A space for one test, removed at the end.
@@ -15,14 +16,15 @@ impl TestSpace {
         Self { url: format!("shm://cli-test-{}-{test}", std::process::id()) }
     }
 
-    /// Makes it one that can not be opened any more.
+    /// Makes it one in which a contradiction was found.
     #[allow(dead_code, reason = "each test file is a program of its own and uses what it needs")]
     pub(crate) fn damage(&self) {
         let name = format!(".{}.", self.url.trim_start_matches("shm://"));
         let files = fs::read_dir("/dev/shm").unwrap().map(|file| file.unwrap().path());
         let own = files.into_iter().find(|file| file.to_string_lossy().contains(&name)).unwrap();
-        let mut file = File::options().write(true).open(own).unwrap();
-        file.write_all(b"no space").unwrap();
+        // Where the state is, and the number of this one.
+        let file = File::options().write(true).open(own).unwrap();
+        file.write_all_at(&2_u32.to_ne_bytes(), 12).unwrap();
     }
 }
 
