@@ -16,6 +16,7 @@ use crate::layout::{self, EXTENT_BYTES, Layout, STRIPE_BYTES, head};
 use crate::record;
 use crate::registry::{self, ShapeCache};
 use crate::stripe::{self, Stripe};
+use crate::waiters::abandoned::Abandoned;
 use crate::waiters::bell::Ringer;
 use crate::waiters::cells::SpareCell;
 
@@ -59,6 +60,7 @@ pub struct Engine {
     pub(crate) seed: u64,
     pub(crate) shape_cache: ShapeCache,
     pub(crate) spare_cell: SpareCell,
+    pub(crate) abandoned: Abandoned,
     pub(crate) classes: Classes,
     pub(crate) ringer: Ringer,
     random: AtomicU64,
@@ -129,6 +131,7 @@ impl Engine {
             seed,
             shape_cache: ShapeCache::new(),
             spare_cell: SpareCell::default(),
+            abandoned: Abandoned::default(),
             classes: Classes::default(),
             ringer: Ringer::default(),
             random,

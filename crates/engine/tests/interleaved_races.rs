@@ -243,3 +243,43 @@ fn a_claim_that_runs_out_while_its_tuple_is_copied_is_lost_and_nothing_else() {
     });
     assert!(summary.interruptions > POINTS / 2, "{summary:?}");
 }
+
+/// Who looks at what others hold meets references of other shapes, into memory that came after its own look began (C5).
+#[test]
+fn who_looks_at_what_is_held_is_not_disturbed_by_a_space_that_grows() {
+    let engine = space(64 << 20);
+    put(&engine, 1, 10);
+    let patterns = [int(1), INT];
+    let template = [TemplateRef::new(&patterns)];
+    let terms = ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: None };
+    let (claim, _) = engine.try_claim(&template, Order::Fifo, &terms, value).unwrap().unwrap();
+    let rare = [int(9), INT];
+    let asks =
+        script(&engine, || (), |()| assert!(!engine.present(&[TemplateRef::new(&rare)]).unwrap()));
+    // Until what is put next is in new memory.
+    let extent = vec![b'a'; 60_000];
+    while engine.check().unwrap().extents_free > 0 {
+        engine.put(&[Field::Bytes(&extent), Field::Null]).unwrap();
+    }
+    let large = vec![b'a'; 4 << 20];
+    let bytes = [crash::BYTES];
+    let grows = script(
+        &engine,
+        || (),
+        |()| {
+            engine.put(&[Field::Bytes(&large)]).unwrap();
+            // It is in the hands of this thread for as long as it likes.
+            let template = [TemplateRef::new(&bytes)];
+            let taken = engine.try_take(&template, Order::Fifo, |_| {
+                tupelo_crashtest::stop_this_process();
+                Ok::<_, Error>(())
+            });
+            taken.unwrap().unwrap();
+        },
+    );
+    let summary = experiment(&engine).interrupt_at_every_instruction(&asks, &grows, |_| {
+        engine.check().unwrap();
+    });
+    assert!(summary.interruptions > POINTS / 2, "{summary:?}");
+    claim.abort("").unwrap();
+}

@@ -117,6 +117,28 @@ fn what_a_dead_thread_wrote_its_log_to_is_room_for_tuples_b1() {
 }
 
 #[test]
+fn a_place_in_line_that_could_not_be_left_is_left_later_t5() {
+    let engine = shared();
+    let patterns = TUPLE.map(PatternRef::Actual);
+    let template = [TemplateRef::new(&patterns)];
+    engine.put(&TUPLE).unwrap();
+    assert_eq!(try_take(&engine).unwrap(), Some(()));
+    let waiter = engine.waiter(&template, Want::Take).unwrap();
+    let stripe = crate::stripe::scope_of(0);
+    let inside = stays_after(|| Section::enter(&engine.memory, stripe).unwrap());
+    let stopped = inside.pid();
+    let refused = waiter.give_up().unwrap_err();
+    let named = matches!(&refused, Error::Memory(why) if **why == tupelo_shm::Error::Stalled { pid: stopped });
+    assert!(named, "{refused:?}");
+    inside.kill();
+    // For the one who is not there any more.
+    engine.put(&TUPLE).unwrap();
+    engine.sweep_if_due().unwrap();
+    assert_eq!(try_take(&engine).unwrap(), Some(()));
+    assert_eq!(engine.check().unwrap().waiters, 0);
+}
+
+#[test]
 fn what_the_dead_held_may_be_dropped_and_its_lease_cancelled_l5() {
     let limits = Limits { tuples_max: Some(2), when_full: WhenFull::DropOldest, ..LIMITS };
     let engine = shared_within(&limits);
