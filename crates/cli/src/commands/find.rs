@@ -1,8 +1,8 @@
 //! `tupelo read`, and what it shares with `tupelo take`: how a match is waited for, and how it is printed.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tupelo::{Order, Space, TemplateRef, Tuple, Waiter, Want};
+use tupelo::{Order, Outcome, Space, TemplateRef, Tuple, Waiter, Want};
 
 use super::{connect, connect_existing};
 use crate::arguments::Find;
@@ -60,9 +60,16 @@ fn find(
     if found.is_some() || patience.now {
         return Ok(found);
     }
-    let waiter = space.waiter(template, Want::Read)?;
-    await_match(space, ("read", template), &waiter, (patience, Duration::ZERO))?;
-    waiter.finish(words::owned).map(Some)
+    let begin = Instant::now();
+    let mut waiter = space.waiter(template, Want::Read)?;
+    loop {
+        await_match(space, ("read", template), &waiter, (patience, begin.elapsed()))?;
+        match waiter.finish_now(words::owned)? {
+            Outcome::Done(tuple) => return Ok(Some(tuple)),
+            // It was shown one that was not put after all.
+            Outcome::Waits(again) => waiter = again,
+        }
+    }
 }
 
 /// Waits for a match, by somebody who has waited for `elapsed` already. Who watches is told after a while that it waits, and for what.
