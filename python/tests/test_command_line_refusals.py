@@ -155,7 +155,7 @@ def test_doctor_names_a_space_that_can_not_be_used_and_says_what_to_do_c5(shm_ur
     (told,) = lines_about(shm_url, as_json.stdout)
     assert json.loads(told) == {"level": "fix", "subject": "space", "text": text}
     removed = run("rm", shm_url, "--yes")
-    assert (removed.returncode, removed.stdout) == (0, f"0 tuples removed from {shm_url}\n")
+    assert (removed.returncode, removed.stdout) == (0, f"space removed: {shm_url}\n")
     assert lines_about(shm_url, run("doctor").stdout) == []
 
 

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use tupelo::{EventKind, Order};
@@ -39,7 +40,8 @@ pub(crate) struct Arguments {
 #[derive(Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Common {
-    /// The space, instead of the first word; `$TUPELO_URL` if neither is given
+    /// The space, instead of the first word; `$TUPELO_URL` if neither is given, but for ls, top and doctor,
+    /// which look at all spaces then
     #[arg(long, short, global = true, value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Print one JSON object per line
@@ -238,13 +240,13 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "EVENTS", value_delimiter = ',', value_parser = event, default_value = "put")]
     pub(crate) on: Vec<EventKind>,
     /// End after this many events
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// End after this long, as in 5s, 200ms, 2min; exit with 3
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
     /// How many events may wait until the oldest are dropped
-    #[arg(long, value_name = "COUNT", default_value_t = 1024)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1024, value_parser = at_least_one())]
     pub(crate) buffer: usize,
     /// Bytes of memory for them [default: 256 for each]
     #[arg(long, value_name = "BYTES")]
@@ -313,7 +315,7 @@ pub(crate) struct Top {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
     pub(crate) interval: Duration,
     /// End after this many looks
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
 }
 
@@ -409,6 +411,11 @@ Examples:
 pub(crate) struct Completion {
     /// bash, zsh, fish, powershell or elvish
     pub(crate) shell: Shell,
+}
+
+/// A number of things that is not 0.
+fn at_least_one() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..)
 }
 
 /// As [`duration`], for a time that is longer than none.

@@ -4,6 +4,9 @@ use std::io;
 
 use tupelo::Error;
 
+/// The exit code of wrong usage: nothing was done.
+pub(crate) const USAGE: i32 = 2;
+
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -15,6 +18,8 @@ pub(crate) enum Failure {
     Space(Error),
     /// Something outside the space refused.
     Other(String),
+    /// A failure of another kind, told with what else is known of it; its exit code.
+    Within(String, i32),
     /// Nobody reads what is printed, as in `tupelo ls | head -1`.
     Closed,
     /// A program that was run for the user has said what went wrong; its exit code.
@@ -31,27 +36,34 @@ impl Failure {
         }
     }
 
+    /// The same, told as `tell` makes it of its message.
+    pub(crate) fn within(&self, tell: impl FnOnce(String) -> String) -> Self {
+        Self::Within(tell(self.message().unwrap_or_default()), self.exit_code())
+    }
+
     /// What the program ends with.
     pub(crate) fn exit_code(&self) -> i32 {
         match self {
-            Self::Usage(_) => 2,
+            Self::Usage(_) => USAGE,
             Self::NoMatch => 3,
             Self::Space(error) => match error {
                 Error::Timeout { .. } => 3,
                 Error::AccessDenied { .. } => 4,
                 Error::SpaceNotFound { .. } => 5,
-                Error::Template { .. } | Error::Misuse { .. } | Error::NotEncodable { .. } => 2,
+                Error::Template { .. } | Error::Misuse { .. } | Error::NotEncodable { .. } => USAGE,
                 _ => 1,
             },
             Self::Other(_) | Self::Closed => 1,
-            Self::Told(code) => *code,
+            Self::Within(_, code) | Self::Told(code) => *code,
         }
     }
 
     /// What to tell the user; `None` where the exit code says it all.
     pub(crate) fn message(&self) -> Option<String> {
         match self {
-            Self::Usage(message) | Self::Other(message) => Some(message.clone()),
+            Self::Usage(message) | Self::Other(message) | Self::Within(message, _) => {
+                Some(message.clone())
+            }
             Self::NoMatch | Self::Closed | Self::Told(_) => None,
             Self::Space(error) => Some(told(error)),
         }
@@ -74,7 +86,8 @@ fn hint(error: &Error) -> Option<String> {
         Error::SpaceNotFound { .. } => {
             Some("`tupelo put` makes it; `tupelo ls` lists the spaces that are there".to_owned())
         }
-        Error::SpaceFull { .. } => Some(
+        // What is larger than the space never fits, and a larger space is no help where the system is full.
+        Error::SpaceFull { may_pass: true, by_system: false, .. } => Some(
             "`tupelo take` makes room, `--timeout 10s` waits for it; a new space with ?size=1G behind its name holds more"
                 .to_owned(),
         ),

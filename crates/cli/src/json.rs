@@ -6,7 +6,7 @@
 //!
 //! | kind | JSON |
 //! |---|---|
-//! | a float that is no number | `{"$float": "nan"}`, `"inf"`, `"-inf"` |
+//! | a float that is no number | `{"$float": "nan"}`, `"inf"`, `"-inf"`; `"nan:7ff8000000000001"` of other bits |
 //! | bytes, decimal, timestamp, uuid | `{"$bytes": "00ff"}`, `{"$decimal": "1.50"}`, … |
 //! | tuple | `{"$tuple": [1, 2]}` |
 //! | a map with other keys | `{"$map": [[key, value], …]}` |
@@ -14,8 +14,14 @@
 //! | entry | `{"$entry": {"name": "Job", "bases": [], "fields": {"id": 7}}}` |
 //! | opaque | `{"$opaque": {"codec": "pickle", "type": "Job", "data": "…"}}` |
 
-use serde_json::{Map as Object, Number, Value as Json, json};
-use tupelo::{Array, DType, Decimal, Entry, Map, Opaque, Timestamp, Tuple, Value};
+use serde_json::{Deserializer, Map as Object, Number, Value as Json, json};
+use tupelo::{Array, DEPTH_MAX, DType, Decimal, Entry, Map, Opaque, Timestamp, Tuple, Value};
+
+/// Most brackets that are open at once in what stands for a tuple. A map or an entry takes three for each of its
+/// levels, the line itself as many.
+const BRACKETS_MAX: usize = 3 * (DEPTH_MAX + 1);
+/// The name of the float that is no number.
+const NAN: &str = "nan";
 
 /// What stands for a tuple on a line of its own: an object with a list of its fields as `tuple`, or with the
 /// parts of an entry as `entry`.
@@ -41,8 +47,7 @@ fn entry_parts<'a>(
 
 /// The tuple that a line spells: a list of its fields, or what [`line()`] makes, as `read --json` prints it.
 pub(crate) fn tuple(line: &str) -> Result<Tuple, String> {
-    let parsed = serde_json::from_str(line).map_err(|error| format!("this is no JSON: {error}"))?;
-    let list = match parsed {
+    let list = match parse(line)? {
         Json::Object(mut object) if object.contains_key("entry") => {
             let entry = to_entry(object.remove("entry").unwrap_or_default())?;
             return Tuple::from_entry(entry).map_err(|error| error.to_string());
@@ -59,14 +64,48 @@ pub(crate) fn tuple(line: &str) -> Result<Tuple, String> {
     fields.into_iter().enumerate().map(field).collect()
 }
 
+/// The parser has a limit of its own for brackets, below what [`line()`] may print: it is turned off where there are
+/// not more than that prints.
+fn parse(line: &str) -> Result<Json, String> {
+    if brackets(line) > BRACKETS_MAX {
+        return Err(format!("values are nested over {DEPTH_MAX} levels"));
+    }
+    let mut parser = Deserializer::from_str(line);
+    parser.disable_recursion_limit();
+    let mut values = parser.into_iter();
+    match (values.next(), values.next()) {
+        (Some(Ok(value)), None) => Ok(value),
+        (Some(Err(error)), _) | (_, Some(Err(error))) => Err(format!("this is no JSON: {error}")),
+        _ => Err("this is no JSON: a line has one value".to_owned()),
+    }
+}
+
+/// How many brackets are open at most at one place, of those outside of texts.
+fn brackets(line: &str) -> usize {
+    let (mut open, mut most) = (0_usize, 0);
+    let (mut is_text, mut is_escaped) = (false, false);
+    for byte in line.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_text,
+            b'"' => is_text = !is_text,
+            _ if is_text => {}
+            b'[' | b'{' => open += 1,
+            b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    most
+}
+
 fn from_value(value: &Value) -> Json {
     match value {
         Value::Null => Json::Null,
         Value::Bool(value) => json!(value),
         Value::Int(value) => json!(value),
         Value::BigInt(value) => number(&value.to_string()),
-        Value::Float(value) => Number::from_f64(*value)
-            .map_or_else(|| tagged("float", json!(value.to_string().to_lowercase())), Json::Number),
+        Value::Float(value) => from_float(*value),
         Value::Str(text) => json!(text),
         Value::List(items) => from_values(items),
         Value::Map(map) => from_map(map),
@@ -96,6 +135,31 @@ fn from_value(value: &Value) -> Json {
             }),
         ),
         newer => tagged(newer.kind().name(), Json::Null),
+    }
+}
+
+fn from_float(value: f64) -> Json {
+    let name = || match value {
+        f64::INFINITY => "inf".to_owned(),
+        f64::NEG_INFINITY => "-inf".to_owned(),
+        _ if value.to_bits() == f64::NAN.to_bits() => NAN.to_owned(),
+        // A NaN may carry bits of its own, and keeps them (V4).
+        _ => format!("{NAN}:{:016x}", value.to_bits()),
+    };
+    Number::from_f64(value).map_or_else(|| tagged("float", json!(name())), Json::Number)
+}
+
+/// A float that is no number, by its name.
+fn to_float(name: &str) -> Option<f64> {
+    match name {
+        NAN => Some(f64::NAN),
+        "inf" => Some(f64::INFINITY),
+        "-inf" => Some(f64::NEG_INFINITY),
+        _ => {
+            let digits = name.strip_prefix(NAN)?.strip_prefix(':')?;
+            let bits = from_hexadecimal(digits)?.try_into().ok().map(u64::from_be_bytes)?;
+            Some(f64::from_bits(bits)).filter(|value| value.is_nan())
+        }
     }
 }
 
@@ -153,7 +217,13 @@ fn tag(object: &Object<String, Json>) -> Option<&str> {
 
 fn to_number(digits: &str) -> Result<Value, String> {
     if digits.contains(['.', 'e', 'E']) {
-        return digits.parse().map(Value::Float).map_err(|error| format!("{digits}: {error}"));
+        let value: f64 = digits.parse().map_err(|error| format!("{digits}: {error}"))?;
+        if value.is_infinite() {
+            return Err(format!(
+                "{digits} is more than a float holds; {{\"$float\": \"inf\"}} is infinity"
+            ));
+        }
+        return Ok(Value::Float(value));
     }
     Value::parse_int(digits).map_err(|error| error.to_string())
 }
@@ -161,7 +231,7 @@ fn to_number(digits: &str) -> Result<Value, String> {
 fn to_tagged(kind: &str, inside: Json) -> Result<Value, String> {
     let text = inside.as_str();
     let made = match (kind, text) {
-        ("float", Some(text @ ("nan" | "inf" | "-inf"))) => text.parse().ok().map(Value::Float),
+        ("float", Some(name)) => to_float(name).map(Value::Float),
         ("bytes", Some(text)) => from_hexadecimal(text).map(Value::Bytes),
         ("uuid", Some(text)) => from_hexadecimal(&text.replace('-', ""))
             .and_then(|id| id.try_into().ok())
@@ -186,10 +256,14 @@ fn to_tagged(kind: &str, inside: Json) -> Result<Value, String> {
 }
 
 fn to_map(pairs: Json) -> Result<Value, String> {
-    let pairs: Vec<[Json; 2]> = serde_json::from_value(pairs)
-        .map_err(|error| format!("a $map is a list of pairs: {error}"))?;
-    let pairs = pairs.into_iter().map(|[key, value]| Ok((to_value(key)?, to_value(value)?)));
-    map(pairs.collect::<Result<Vec<_>, String>>()?)
+    let expected = || "a $map is a list of pairs, as in [[1, \"one\"]]".to_owned();
+    let Json::Array(pairs) = pairs else { return Err(expected()) };
+    let pair = |pair| {
+        let Json::Array(pair) = pair else { return Err(expected()) };
+        let [key, value] = <[Json; 2]>::try_from(pair).map_err(|_| expected())?;
+        Ok((to_value(key)?, to_value(value)?))
+    };
+    map(pairs.into_iter().map(pair).collect::<Result<Vec<_>, String>>()?)
 }
 
 fn map(pairs: Vec<(Value, Value)>) -> Result<Value, String> {
@@ -258,11 +332,12 @@ mod tests {
     /// Every kind, and the values that JSON would bend: V3 for the command line.
     #[test]
     fn what_is_printed_reads_back_the_same() {
+        let large = Value::parse_int(&"1234567890".repeat(10)).unwrap();
         let values = vec![
             Value::Null,
             Value::Bool(true),
             Value::Int(i64::MIN),
-            Value::parse_int("123456789012345678901234567890").unwrap(),
+            large.clone(),
             Value::Float(3.0),
             Value::Float(-0.0),
             Value::Float(1e300),
@@ -278,6 +353,7 @@ mod tests {
             Value::Map(Map::new([(Value::from("a"), Value::Int(1))]).unwrap()),
             Value::Map(Map::new([(Value::from("$a"), Value::Int(1))]).unwrap()),
             Value::Map(Map::new([(Value::Int(1), Value::Null)]).unwrap()),
+            Value::Map(Map::new([(large.clone(), Value::List(vec![large]))]).unwrap()),
             Value::Entry(
                 Entry::new("Job", ["Work".to_owned()], [("id".to_owned(), Value::Int(7))]).unwrap(),
             ),
@@ -309,6 +385,66 @@ mod tests {
         let line = from_values(&[Value::Float(f64::NAN)]).to_string();
         assert_eq!(line, r#"[{"$float":"nan"}]"#);
         assert!(matches!(tuple(&line).unwrap()[0], Value::Float(nan) if nan.is_nan()));
+    }
+
+    #[test]
+    fn nan_keeps_its_bits_v4() {
+        for bits in [0x7ff8_0000_0000_0001, 0xfff8_0000_0000_0000, 0x7ff0_0000_0000_0001_u64] {
+            let line = from_values(&[Value::Float(f64::from_bits(bits))]).to_string();
+            assert_eq!(line, format!(r#"[{{"$float":"nan:{bits:016x}"}}]"#));
+            let Value::Float(back) = tuple(&line).unwrap()[0] else { panic!("{line}") };
+            assert_eq!(back.to_bits(), bits, "{line}");
+        }
+        for wrong in ["nan:", "nan:7ff8", "nan:3ff0000000000000", "NaN", "infinity", "1.5"] {
+            assert!(tuple(&format!(r#"[{{"$float": "{wrong}"}}]"#)).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_number_that_no_float_holds_is_refused() {
+        for digits in ["1e400", "-1e400", "1.5e999"] {
+            let why = tuple(&format!("[{digits}]")).unwrap_err();
+            assert!(why.contains("is more than a float holds"), "{why}");
+        }
+    }
+
+    #[test]
+    fn the_deepest_tuple_reads_back_the_same() {
+        let within_map = |value| Value::Map(Map::new([(Value::Null, value)]).unwrap());
+        let within_list = |value| Value::List(vec![value]);
+        let within_tuple = |value| Value::Tuple(vec![value]);
+        let within_entry =
+            |value| Value::Entry(Entry::new("E", [], [("x".to_owned(), value)]).unwrap());
+        let holders: [&dyn Fn(Value) -> Value; 4] =
+            [&within_map, &within_list, &within_tuple, &within_entry];
+        for within in holders {
+            let mut deepest = Tuple::from(vec![Value::Int(1)]);
+            loop {
+                let deeper = Tuple::from(vec![within(deepest[0].clone())]);
+                if deeper.encode().is_err() {
+                    break;
+                }
+                deepest = deeper;
+            }
+            let line = line(&deepest).to_string();
+            assert_eq!(tuple(&line).as_ref(), Ok(&deepest));
+        }
+    }
+
+    #[test]
+    fn what_is_nested_deeper_than_any_tuple_is_refused_before_it_is_read() {
+        let line = "[".repeat(1_000_000);
+        assert_eq!(tuple(&line), Err("values are nested over 128 levels".to_owned()));
+        let texts = format!("[{:?}, \"\\\"[\"]", "[".repeat(1000));
+        assert_eq!(tuple(&texts).map(|tuple| tuple.len()), Ok(2));
+    }
+
+    #[test]
+    fn a_map_that_is_no_list_of_pairs_is_refused() {
+        for pairs in ["1", "[1]", "[[1]]", "[[1, 2, 3]]", "{}"] {
+            let why = tuple(&format!(r#"[{{"$map": {pairs}}}]"#)).unwrap_err();
+            assert!(why.contains("a $map is a list of pairs"), "{pairs}: {why}");
+        }
     }
 
     #[test]

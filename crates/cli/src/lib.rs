@@ -26,7 +26,6 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches};
 use arguments::{Arguments, Command, Common, Passed};
 use failure::Failure;
 use output::Output;
-use tupelo::Want;
 
 /// Runs the command line `words`, the program's own name first, and returns its exit code.
 ///
@@ -73,8 +72,8 @@ fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Res
     let Common { url, json, .. } = arguments.common;
     match arguments.command {
         Command::Put(options) => commands::put::run(options, url, output),
-        Command::Read(options) => commands::find::run(Want::Read, options, url, output),
-        Command::Take(options) => commands::find::take(options, url, output),
+        Command::Read(options) => commands::find::run(options, url, output),
+        Command::Take(options) => commands::take::run(options, url, output),
         Command::Ls(options) => commands::ls::run(options, url, output),
         Command::Stat(options) => commands::stat::run(options, url, output),
         Command::Watch(options) => commands::watch::run(options, url, output),

@@ -63,9 +63,14 @@ impl Output {
         paint(text, color, self.colors_wanted && io::stdout().is_terminal())
     }
 
+    /// Whether somebody watches, who is told what goes on.
+    pub(crate) fn is_watched(&self) -> bool {
+        !self.quiet && io::stderr().is_terminal()
+    }
+
     /// Tells whoever watches what goes on, in as many lines as it needs; a program is not told.
     pub(crate) fn note(&self, note: impl Display) {
-        if !self.quiet && io::stderr().is_terminal() {
+        if self.is_watched() {
             let note = note.to_string().replace('\n', "\n  ");
             // It goes on whether it can be told or not.
             let _ = writeln!(io::stderr(), "tupelo: {note}");

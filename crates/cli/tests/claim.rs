@@ -5,7 +5,7 @@ mod support;
 
 use std::fs;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::json;
 use support::{TestSpace, command, finish, run};
@@ -150,6 +150,27 @@ fn a_killed_worker_gives_the_tuple_back_at_once() {
     // Its command was not killed with it.
     run(&["put", url, "go"]);
     eventually(|| shared.count(&[template!["go"]]) == Ok(0));
+}
+
+#[test]
+fn a_command_that_fails_when_the_claim_is_lost_is_told_all_the_same() {
+    let space = TestSpace::new("exec-lost");
+    let url = space.url.as_str();
+    run(&["put", url, "job", "7"]);
+    // It stops the program that ran it, whose claim runs out then.
+    let line = format!("kill -STOP $PPID; {}; exit 3", until_go(url));
+    let words = ["take", url, "job", ":int", "--exec", &line, "--ttl", "500ms"];
+    let worker = command(&words).spawn().unwrap();
+    let shared = connect(&space);
+    eventually(|| shared.stat().unwrap().waiters == 1);
+    assert_eq!(run(&["take", url, "job", ":int"]).out, "(\"job\", 7)\n", "K2");
+    run(&["put", url, "go"]);
+    eventually(|| shared.count(&[template!["go"]]) == Ok(0));
+    let pid = worker.id().to_string();
+    assert!(Command::new("kill").args(["-CONT", &pid]).status().unwrap().success());
+    let lost = finish(worker);
+    assert_eq!(lost.code, 1);
+    assert!(lost.err.contains("` ended with exit status: 3\n  TUP-007: "), "{}", lost.err);
 }
 
 #[test]

@@ -3,14 +3,15 @@
 
 mod support;
 
-use std::fs::File;
+use std::env;
+use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use support::{TestSpace, command, run, run_with_input};
-use tupelo::{ConnectOptions, Error, Kind, Order, Space, WhenFull, fields, template};
+use tupelo::{ConnectOptions, Error, Field, Kind, Order, Space, WhenFull, fields, template};
 
 /// A space with three tuples of two shapes.
 fn filled(test: &str) -> TestSpace {
@@ -218,6 +219,42 @@ fn rm_removes_a_space_and_names_it() {
 }
 
 #[test]
+fn rm_removes_more_tuples_than_one_step_can() {
+    const PUT_AT_ONCE: i64 = 10_000;
+    let space = TestSpace::new("rm-many");
+    let shared = Space::connect(&space.url, &ConnectOptions::default()).unwrap();
+    // A step changes 4 194 304 words at most: some 700 000 tuples.
+    for _ in 0..80 {
+        let fields: Vec<_> = (0..PUT_AT_ONCE).map(|number| fields!["job", number]).collect();
+        let tuples: Vec<_> = fields.iter().map(<[Field<'_>; 2]>::as_slice).collect();
+        shared.put_all(&tuples).unwrap();
+    }
+    let removed = run(&["rm", &space.url, "job", "_", "--yes"]);
+    assert_eq!(
+        removed.out,
+        format!("800 000 tuples removed from {}\n", space.url),
+        "{}",
+        removed.err
+    );
+}
+
+#[test]
+fn rm_of_a_damaged_space_does_not_count_what_was_in_it() {
+    for json in [&[][..], &["--json"]] {
+        let space = filled("rm-damaged");
+        space.damage();
+        let removed = run(&[&["rm", &space.url, "--yes"][..], json].concat());
+        assert_eq!(removed.code, 0, "{}", removed.err);
+        if json.is_empty() {
+            assert_eq!(removed.out, format!("space removed: {}\n", space.url));
+        } else {
+            let told = serde_json::json!({ "url": space.url, "removed": null });
+            assert_eq!(removed.objects(), [told]);
+        }
+    }
+}
+
+#[test]
 fn rm_without_a_terminal_asks_for_yes() {
     let space = filled("rm-asks");
     let refused = run_with_input(&["rm", &space.url], "y\n");
@@ -315,6 +352,33 @@ fn demo_without_its_python_says_what_to_do() {
     assert_eq!(demo.status.code(), Some(1));
     let told = String::from_utf8(demo.stderr).unwrap();
     assert!(told.contains("pip install tupelo"), "{told}");
+}
+
+/// An environment with a Python that has the package, and a link to its program beside a Python that has not, as in
+/// /usr/local/bin. Made by a shell: what this program had open for writing, no thread of it could run meanwhile.
+const ENVIRONMENT: &str = r#"
+    mkdir -p "$0/environment" "$0/bin" && cd "$0" &&
+    cp "$1" environment/tupelo && ln -s ../environment/tupelo bin/tupelo &&
+    printf '#!/bin/sh\necho "$@"\n' > environment/python3 &&
+    printf '#!/bin/sh\nexit 1\n' > bin/python3 &&
+    chmod +x environment/python3 bin/python3
+"#;
+
+#[test]
+fn a_program_behind_a_link_is_run_by_the_python_of_its_environment() {
+    let folder = env::temp_dir().join(format!("tupelo-cli-test-{}-link", std::process::id()));
+    let made = Command::new("sh")
+        .args(["-c", ENVIRONMENT])
+        .args([folder.as_os_str(), env!("CARGO_BIN_EXE_tupelo").as_ref()])
+        .status();
+    assert!(made.unwrap().success());
+    for verb in ["demo", "bench", "worker", "record", "check"] {
+        let mut linked = Command::new(folder.join("bin/tupelo"));
+        let ran = linked.args([verb, "a word"]).env("PATH", "/nonexistent").output().unwrap();
+        let (out, err) = (String::from_utf8(ran.stdout), String::from_utf8(ran.stderr));
+        assert_eq!(out.unwrap(), format!("-m tupelo.{verb} a word\n"), "{}", err.unwrap());
+    }
+    fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

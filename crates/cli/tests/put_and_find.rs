@@ -132,6 +132,24 @@ fn a_timeout_ends_with_3_and_says_what_is_there() {
 }
 
 #[test]
+fn a_take_that_nobody_watches_does_not_look_why_it_waits() {
+    let space = TestSpace::new("unwatched");
+    let url = space.url.as_str();
+    run(&["put", url, "n", "x"]);
+    // Each look at the tuple is an error of the condition.
+    let looks = |timeout| {
+        let errors =
+            || run(&["stat", url, "--json"]).objects()[0]["where_errors"].as_u64().unwrap();
+        let before = errors();
+        let words = ["take", url, "n", "_", "--where", "f[1] > 3", "--timeout", timeout];
+        assert_eq!(run(&words).code, 3);
+        errors() - before
+    };
+    // After a second it would say so on a terminal.
+    assert_eq!(looks("1100ms"), looks("10ms"));
+}
+
+#[test]
 fn a_waiting_take_is_served_by_a_put_of_another_process() {
     let space = TestSpace::new("waiting");
     let url = space.url.as_str();
@@ -161,7 +179,7 @@ fn a_killed_take_takes_nothing() {
 
 #[test]
 fn the_space_may_come_from_an_option_or_the_environment() {
-    let space = TestSpace::new("where");
+    let space = TestSpace::new("from-where");
     let url = space.url.as_str();
     assert_eq!(run(&["put", "--url", url, "shm://is-a-field-here"]).code, 0);
     let read = command(&["read", "_", "--try"]).env("TUPELO_URL", url).output().unwrap();

@@ -16,6 +16,7 @@ use crate::layout::{self, EXTENT_BYTES, Layout, STRIPE_BYTES, head};
 use crate::record;
 use crate::registry::{self, ShapeCache};
 use crate::stripe::{self, Stripe};
+use crate::waiters::abandoned::Abandoned;
 use crate::waiters::bell::Ringer;
 use crate::waiters::cells::SpareCell;
 
@@ -59,6 +60,7 @@ pub struct Engine {
     pub(crate) seed: u64,
     pub(crate) shape_cache: ShapeCache,
     pub(crate) spare_cell: SpareCell,
+    pub(crate) abandoned: Abandoned,
     pub(crate) classes: Classes,
     pub(crate) ringer: Ringer,
     random: AtomicU64,
@@ -129,6 +131,7 @@ impl Engine {
             seed,
             shape_cache: ShapeCache::new(),
             spare_cell: SpareCell::default(),
+            abandoned: Abandoned::default(),
             classes: Classes::default(),
             ringer: Ringer::default(),
             random,
@@ -262,12 +265,30 @@ fn layout_for(size_bytes: u64) -> Layout {
     Layout::new(u32::try_from(extents).unwrap_or(u32::MAX >> 12))
 }
 
-/// Tuples in the space: in the lists, held, dead, or not visible yet.
-pub(crate) fn tuples(view: &View<'_>) -> u64 {
-    let of = |shape| {
+/// How often the tuples of a shape are counted anew while somebody changes them: for longer than a small section.
+const COUNTS_MAX: usize = 200;
+
+/// Tuples in the space: in the lists, held, dead, or not visible yet. `is_held` says which locks the caller has.
+pub(crate) fn tuples(view: &View<'_>, is_held: impl Fn(u32) -> bool) -> u64 {
+    let count = |shape| {
         let page = Stripe::of_shape(view, shape).page();
         let counts = [stripe::LIVE, stripe::HELD, stripe::DEAD_COUNT, stripe::DELAYED_COUNT];
         counts.into_iter().map(|count| u64::from(page.load(count))).sum::<u64>()
+    };
+    let of = |shape| {
+        // A tuple that changes hands leaves one count before it comes to the other.
+        let scope = stripe::scope_of(shape);
+        let tries = if is_held(scope) { 0 } else { COUNTS_MAX };
+        for _ in 0..tries {
+            if let Some(turn) = view.begin_read(scope) {
+                let count = count(shape);
+                if view.unchanged(scope, turn) {
+                    return count;
+                }
+            }
+            std::hint::spin_loop();
+        }
+        count(shape)
     };
     (0..registry::count(view)).map(of).sum()
 }

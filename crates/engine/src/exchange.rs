@@ -117,6 +117,7 @@ impl Engine {
             }
             let stripe = Stripe::of_shape(section.view(), target.shape);
             section.focus(stripe.scope());
+            self.enter_quota(section)?;
             links::unlink(section, stripe, reference);
             let taken = (reference, EventKind::Take);
             let mut wakes =

@@ -112,7 +112,17 @@ impl Engine {
     /// Returns whether it did.
     pub(crate) fn makes_room(&self, shapes: &[u32], leaving: usize) -> Result<bool, Error> {
         let more = shapes.len().saturating_sub(leaving);
-        Ok(self.drops_oldest() && self.may_have_room(more)? && self.drop_oldest(shapes)?)
+        if !self.drops_oldest() {
+            return Ok(false);
+        }
+        if !self.may_have_room(more)? {
+            // What the dead hold may be dropped (rule L5).
+            self.recall()?;
+            if !self.may_have_room(more)? {
+                return Ok(false);
+            }
+        }
+        self.drop_oldest(shapes)
     }
 
     /// Whether so many more tuples would fit: now, or once all that may be dropped is, if that is the space's way.
@@ -139,7 +149,7 @@ impl Engine {
         let used = line.load(arena::COMMITTED).saturating_sub(line.load(arena::FREE));
         Fullness {
             space: self.name.clone(),
-            tuples: engine::tuples(&view),
+            tuples: engine::tuples(&view, |_| false),
             fullest: self.fullest(),
             tuples_max: (self.tuples_max != 0).then_some(self.tuples_max),
             used_bytes: u64::from(used) * EXTENT_BYTES as u64,
@@ -168,7 +178,7 @@ impl Engine {
         if self.tuples_max == 0 {
             return 0;
         }
-        let tuples = engine::tuples(&self.memory.view()) + more as u64;
+        let tuples = engine::tuples(&self.memory.view(), |_| false) + more as u64;
         tuples.saturating_sub(self.tuples_max)
     }
 

@@ -81,17 +81,19 @@ impl Engine {
         (reference, happening): (u32, Happening),
         kinds: &[Kind],
     ) -> Result<Delivery, Error> {
-        // It leaves one hand; a waiter's hand counts anew.
-        section.add(stripe.page(), HELD, -1);
         let record = record::at(section.view(), reference);
         if timers::is_past(lease_end_ms(section.view(), record)) {
             // It is there no more (rule L1).
             let gone = (reference, EventKind::Expire);
             let told = self.told_of_removal(section, stripe, gone, kinds)?;
             self.free_record_at(section, stripe, record)?;
+            section.add(stripe.page(), HELD, -1);
             return Ok(told);
         }
-        self.put_back(section, stripe, (record, happening), kinds)
+        let delivery = self.put_back(section, stripe, (record, happening), kinds)?;
+        // It has left one hand; a waiter's hand has counted anew. Before that it was counted twice, and never not at all.
+        section.add(stripe.page(), HELD, -1);
+        Ok(delivery)
     }
 
     /// Puts a record that nobody holds and that is in no list to its place, or hands it to a waiter that matches it.

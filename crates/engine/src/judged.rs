@@ -126,7 +126,8 @@ impl Verdicts {
 
     /// How many copies the next batch may have.
     fn room(&self) -> usize {
-        BATCH_MIN.checked_shl(self.batches).map_or(BATCH_MAX, |room| room.min(BATCH_MAX))
+        // Not shifted any further: it would become 0 before `checked_shl` refused.
+        BATCH_MIN << self.batches.min((BATCH_MAX / BATCH_MIN).ilog2())
     }
 
     fn add(&mut self, shape: u32, sequence: u64, verdict: bool) {
@@ -214,10 +215,12 @@ impl Survey<'_> {
                 if passed.is_some_and(|passed| sequence <= passed) {
                     return true;
                 }
-                if is_passed_over && self.is_for_first {
-                    // For now: it may be a match again, and is not judged before.
+                if is_passed_over {
+                    // For now: it may be a match again. Who looks for the first one does not judge it before.
                     is_prefix = false;
-                    return true;
+                    if self.is_for_first {
+                        return true;
+                    }
                 }
                 match verdicts.known.get(&sequence) {
                     Some(true) if self.is_for_first => {

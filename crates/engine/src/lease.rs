@@ -274,6 +274,17 @@ impl Engine {
     /// [`Error::LeaseExpired`] if it is not there any more; [`Error::LeaseHeld`] if somebody has it in hands, and nothing
     /// has changed: it may be consumed, or come back, and its lease goes on.
     pub fn cancel(&self, lease: &Lease) -> Result<(), Error> {
+        match self.cancel_held_by_nobody(lease) {
+            // What the dead hold is nobody's (rule L5).
+            Err(Error::LeaseHeld { .. }) if self.memory.somebody_died() => {
+                self.recall()?;
+                self.cancel_held_by_nobody(lease)
+            }
+            done => done,
+        }
+    }
+
+    fn cancel_held_by_nobody(&self, lease: &Lease) -> Result<(), Error> {
         self.with_leased(lease, |section, stripe, record, kinds| {
             match record.header.load(STATE) {
                 record::LIVE => {

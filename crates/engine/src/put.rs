@@ -273,15 +273,22 @@ impl Engine {
     /// see the same last place.
     #[cold]
     fn respect_limit<'m>(&'m self, section: &mut Section<'m>) -> Result<(), Error> {
-        if !section.holds(head::QUOTA_SCOPE) {
+        self.enter_quota(section)?;
+        if engine::tuples(section.view(), |scope| section.holds(scope)) < self.tuples_max {
+            return Ok(());
+        }
+        Err(if self.anything_is_due() { Need::Time.into() } else { self.full(None) })
+    }
+
+    /// Locks the count of tuples, if it is limited. For who first takes one tuple out, which wide waiters may be told of, and
+    /// then puts another: their lock comes after this one.
+    pub(crate) fn enter_quota<'m>(&'m self, section: &mut Section<'m>) -> Result<(), Error> {
+        if self.tuples_max != 0 && !section.holds(head::QUOTA_SCOPE) {
             let before = section.focused();
             section.enter_also(head::QUOTA_SCOPE)?;
             section.focus(before);
         }
-        if engine::tuples(section.view()) < self.tuples_max {
-            return Ok(());
-        }
-        Err(if self.anything_is_due() { Need::Time.into() } else { self.full(None) })
+        Ok(())
     }
 
     /// Allocates a record and fills all but its image.

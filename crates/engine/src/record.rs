@@ -83,6 +83,17 @@ pub(crate) fn header<'m>(view: &View<'m>, reference: u32) -> Header<'m> {
     view.at(reference)
 }
 
+/// The header of the record that a word names which another lock guards, if it is of `shape`, whose lock the caller has. Any
+/// other may be newer than the view.
+pub(crate) fn header_of_shape<'m>(
+    view: &View<'m>,
+    reference: u32,
+    shape: u32,
+) -> Option<Header<'m>> {
+    let header = view.window_at(reference)?;
+    (shape_of(header).0 == shape).then_some(header)
+}
+
 /// A record, as a reference to it and a window on its fixed part: found once, then passed on.
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'m> {

@@ -64,6 +64,7 @@ impl Engine {
     ///
     /// What the memory says.
     pub(crate) fn sweep_if_due(&self) -> Result<(), Error> {
+        self.leave_abandoned();
         let view = self.memory.view();
         let word = space_line(&view).word(crate::engine::NEXT_SWEEP_MS);
         #[expect(

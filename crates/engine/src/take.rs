@@ -356,9 +356,10 @@ pub(crate) fn take_in_hand<'m>(
     stripe: Stripe<'m>,
     reference: u32,
 ) -> Result<Flight, Error> {
+    // Counted in the new place first: at no moment does the space seem to have room (`engine::tuples`).
+    section.add(stripe.page(), HELD, 1);
     links::unlink(section, stripe, reference);
     links::hold(section, reference, record::TAKEN);
-    section.add(stripe.page(), HELD, 1);
     Flight::begin(section, reference)
 }
 

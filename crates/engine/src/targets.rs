@@ -410,11 +410,7 @@ impl Engine {
         if Stripe::of_shape(view, target.shape).page().load(HELD) == 0 {
             return Vec::new();
         }
-        let fits = |reference: &u32| {
-            *reference != 0
-                && record::shape_of(record::header(view, *reference)).0 == target.shape
-                && target.fits(view, *reference, self.seed)
-        };
+        let fits = |reference: &u32| target.fits(view, *reference, self.seed);
         let handed = patience::handed(view, target.shape).map(|(_, reference)| reference);
         let stripe = Stripe::of_shape(view, target.shape);
         let hidden = [List::Claimed, List::Enlisted]
@@ -426,7 +422,8 @@ impl Engine {
             (0..ENGINE_WORDS_COUNT).map(move |word| slot.load(ENGINE_WORDS + 4 * word))
         });
         let in_hand = in_hand.filter(|reference| {
-            *reference != 0 && record::header(view, *reference).load(record::STATE) == record::TAKEN
+            record::header_of_shape(view, *reference, target.shape)
+                .is_some_and(|header| header.load(record::STATE) == record::TAKEN)
         });
         handed.chain(hidden).chain(in_hand).filter(fits).collect()
     }

@@ -73,6 +73,7 @@ impl Engine {
         template: &[TemplateRef<'_>],
         remove: bool,
     ) -> Result<u64, Error> {
+        other.keep_time_for_wide()?;
         let transferred = self.transfer_at_last(other, template, remove);
         self.return_log_reserve();
         other.return_log_reserve();

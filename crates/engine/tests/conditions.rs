@@ -210,3 +210,54 @@ fn a_sink_of_events_may_ask_for_the_next_one_itself_m9_n1() {
     assert_eq!(both.unwrap(), Some([(2, 1), (4, 2)]));
     assert_eq!(next().unwrap(), None);
 }
+
+#[test]
+fn every_tuple_is_judged_however_many_there_are_o6_m9() {
+    let engine = engine(32 << 20);
+    for number in 0..15_000 {
+        engine.put(&job(number)).unwrap();
+    }
+    let all = condition("f[1] >= 0");
+    assert_eq!(count_of(&engine, &all), 15_000);
+    assert_eq!(take(&engine, &condition("f[1] == 14999"), Order::Fifo), Some(14_999));
+    let patterns = any_job();
+    let template = TemplateRef { condition: Some(&all), ..TemplateRef::new(&patterns) };
+    assert!(!engine.put_if_absent(&job(-1), &[template]).unwrap());
+}
+
+#[test]
+fn who_waits_sees_a_match_after_any_number_of_others_o3_m9() {
+    let engine = engine(16 << 20);
+    let late = condition("f[1] >= 1000");
+    let patterns = any_job();
+    let template = [TemplateRef { condition: Some(&late), ..TemplateRef::new(&patterns) }];
+    let waiter = engine.waiter(&template, Want::Take).unwrap();
+    for value in 0..200 {
+        engine.put(&job(value)).unwrap();
+        assert!(!waiter.wait(Some(Duration::ZERO)).unwrap());
+    }
+    engine.put(&job(1_000)).unwrap();
+    assert!(waiter.wait(Some(Duration::ZERO)).unwrap());
+    assert_eq!(support::done(waiter.finish_now(number)), 1_000);
+}
+
+#[test]
+fn who_waits_sees_a_match_that_a_transaction_had_read_x4_m9() {
+    let engine = engine(16 << 20);
+    for value in 0..13 {
+        engine.put(&job(value)).unwrap();
+    }
+    let mut transaction =
+        tupelo_engine::Transaction::begin(vec![engine.clone()], Duration::from_secs(3600)).unwrap();
+    let first = this_job(0);
+    let read = transaction.try_read(0, &[TemplateRef::new(&first)], Order::Fifo, number);
+    assert_eq!(read.unwrap(), Some(0));
+    let zero = condition("f[1] == 0");
+    let patterns = any_job();
+    let template = [TemplateRef { condition: Some(&zero), ..TemplateRef::new(&patterns) }];
+    let waits = engine.take_or_wait(&template, Order::Max(1), number).unwrap();
+    let Outcome::Waits(waiter) = waits else { panic!("a transaction has read it") };
+    transaction.abort().unwrap();
+    assert!(waiter.wait(Some(Duration::ZERO)).unwrap());
+    assert_eq!(support::done(waiter.finish_now(number)), 0);
+}

@@ -164,3 +164,122 @@ fn no_tuple_is_one_too_many_however_long_it_takes_to_copy_it() {
         });
     assert!(summary.interruptions > POINTS / 2, "{summary:?}");
 }
+
+/// What is done first with one tuple and then with another takes its locks in the order of all others.
+#[test]
+fn who_watches_what_goes_in_a_limited_space_hinders_nobody_who_puts() {
+    let engine = space_for(8 << 20, Some(8));
+    put(&engine, 1, 10);
+    put(&engine, 1, 11);
+    engine.put(&[Field::Str("a"), Field::Int(0)]).unwrap();
+    let watched = [[int(7), INT], [text("b"), INT]];
+    let watched = watched.each_ref().map(|one| TemplateRef::new(one));
+    let _watcher = engine.waiter(&watched, Want::Removal).unwrap();
+    let patterns = [int(1), INT];
+    let template = [TemplateRef::new(&patterns)];
+    let terms = ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: None };
+    let swaps = || {
+        engine.try_swap(&template, &[Field::Int(2), Field::Int(20)], value).unwrap().unwrap();
+    };
+    let claims = || {
+        let claimed = engine.try_claim(&template, Order::Fifo, &terms, value);
+        claimed.unwrap().unwrap().0.done(&[(&[Field::Int(2), Field::Int(20)]).into()]).unwrap();
+    };
+    let puts = script(&engine, || (), |()| engine.put(&[Field::Str("a"), Field::Int(1)]).unwrap());
+    for (what, change) in [("swap", &swaps as &dyn Fn()), ("claim", &claims)] {
+        let changes = script(&engine, || (), |()| change());
+        let summary = experiment(&engine).interrupt_at_every_instruction(&changes, &puts, |_| {
+            assert_eq!(contents(&engine).len(), 4, "{what}");
+            engine.check().unwrap();
+        });
+        assert!(summary.interruptions > POINTS / 2, "{summary:?}");
+    }
+}
+
+/// A large tuple is copied without the lock after it was claimed. If the claim runs out meanwhile, its memory may be
+/// something else (K3, C5).
+#[test]
+fn a_claim_that_runs_out_while_its_tuple_is_copied_is_lost_and_nothing_else() {
+    const TTL: Duration = Duration::from_millis(1);
+    const COPY_BEGINS_BEFORE: usize = 8_000;
+    let engine = space(8 << 20);
+    let large = vec![b'a'; 100_000];
+    // The memory of the second will be in the middle of what is put for both.
+    engine.put(&[Field::Int(0), Field::Bytes(&vec![b'a'; 300_000])]).unwrap();
+    engine.put(&[Field::Int(1), Field::Int(10), Field::Bytes(&large)]).unwrap();
+    let patterns = [int(1), INT, crash::BYTES];
+    let template = [TemplateRef::new(&patterns)];
+    let claims = script(
+        &engine,
+        || (),
+        |()| {
+            let terms = ClaimTerms { ttl: TTL, attempts_max: None };
+            match engine.try_claim(&template, Order::Fifo, &terms, value) {
+                Ok(claimed) => std::mem::forget(claimed),
+                Err(Error::ClaimLost { .. }) => {}
+                Err(other) => panic!("{other}"),
+            }
+        },
+    );
+    let larger = vec![b'b'; 420_000];
+    let takes = script(
+        &engine,
+        || (),
+        |()| {
+            // Not a sleep: who sleeps is taken for one who waits for the other.
+            let begin = std::time::Instant::now();
+            while begin.elapsed() < 3 * TTL {}
+            let first = [int(0), crash::BYTES];
+            for template in [&template, &[TemplateRef::new(&first)]] {
+                engine.try_take(template, Order::Fifo, |_| Ok::<_, Error>(())).unwrap();
+            }
+            engine.put(&[Field::Bytes(&larger)]).unwrap();
+        },
+    );
+    // Most of the script is the copy; what is read before it decides.
+    let experiment = experiment(&engine).with_first(COPY_BEGINS_BEFORE);
+    let summary = experiment.interrupt_at_every_instruction(&claims, &takes, |_| {
+        engine.check().unwrap();
+    });
+    assert!(summary.interruptions > POINTS / 2, "{summary:?}");
+}
+
+/// Who looks at what others hold meets references of other shapes, into memory that came after its own look began (C5).
+#[test]
+fn who_looks_at_what_is_held_is_not_disturbed_by_a_space_that_grows() {
+    let engine = space(64 << 20);
+    put(&engine, 1, 10);
+    let patterns = [int(1), INT];
+    let template = [TemplateRef::new(&patterns)];
+    let terms = ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: None };
+    let (claim, _) = engine.try_claim(&template, Order::Fifo, &terms, value).unwrap().unwrap();
+    let rare = [int(9), INT];
+    let asks =
+        script(&engine, || (), |()| assert!(!engine.present(&[TemplateRef::new(&rare)]).unwrap()));
+    // Until what is put next is in new memory.
+    let extent = vec![b'a'; 60_000];
+    while engine.check().unwrap().extents_free > 0 {
+        engine.put(&[Field::Bytes(&extent), Field::Null]).unwrap();
+    }
+    let large = vec![b'a'; 4 << 20];
+    let bytes = [crash::BYTES];
+    let grows = script(
+        &engine,
+        || (),
+        |()| {
+            engine.put(&[Field::Bytes(&large)]).unwrap();
+            // It is in the hands of this thread for as long as it likes.
+            let template = [TemplateRef::new(&bytes)];
+            let taken = engine.try_take(&template, Order::Fifo, |_| {
+                tupelo_crashtest::stop_this_process();
+                Ok::<_, Error>(())
+            });
+            taken.unwrap().unwrap();
+        },
+    );
+    let summary = experiment(&engine).interrupt_at_every_instruction(&asks, &grows, |_| {
+        engine.check().unwrap();
+    });
+    assert!(summary.interruptions > POINTS / 2, "{summary:?}");
+    claim.abort("").unwrap();
+}

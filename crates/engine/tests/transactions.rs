@@ -520,3 +520,48 @@ fn money_is_neither_made_nor_lost_by_threads_that_transfer_it_x1() {
     assert_eq!((all.len(), all.iter().sum::<i64>()), (6, 100 * ACCOUNTS));
     engine.check().unwrap();
 }
+
+#[test]
+fn a_commit_that_begins_anew_leaves_an_index_as_it_was_c2() {
+    let mut jobs = jobs(0..64);
+    for _ in 0..500 {
+        assert_eq!(try_read(&jobs, &this_job(-1)), None);
+    }
+    let indexed = jobs.check().unwrap().shapes.iter().any(|shape| !shape.indexes.is_empty());
+    assert!(indexed, "an index over the numbers");
+    let own = &mut jobs;
+    for read_first in 0..24 {
+        let mut transaction = begin(own);
+        assert_eq!(read(&mut transaction, &this_job(read_first)), Some(read_first));
+        // In line for what the transaction has read: it leaves its place as that ends.
+        let patterns = this_job(read_first);
+        let waiter = own.waiter(&[TemplateRef::new(&patterns)], Want::Take).unwrap();
+        let first = 1_000 * (read_first + 1);
+        for value in first..first + 60 {
+            transaction.put(0, &job(value)).unwrap();
+        }
+        transaction.commit().unwrap();
+        own.check().unwrap();
+        assert_eq!(support::done(waiter.finish_now(number)), read_first);
+        assert_eq!(try_read(own, &this_job(first + 59)), Some(first + 59));
+    }
+}
+
+#[test]
+fn a_commit_of_more_than_the_space_may_hold_drops_nothing_b1() {
+    let limits = tupelo_engine::Limits {
+        size_bytes: 2 << 20,
+        when_full: tupelo_engine::WhenFull::DropOldest,
+        ..Default::default()
+    };
+    let engine = support::engine_with(&limits);
+    engine.put(&job(1)).unwrap();
+    let mut transaction = begin(&engine);
+    let bytes = vec![7; 60_000];
+    for _ in 0..40 {
+        transaction.put(0, &[Field::Bytes(&bytes)]).unwrap();
+    }
+    let refused = transaction.commit();
+    assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+    assert_eq!(contents(&engine), [1]);
+}

@@ -54,6 +54,41 @@ fn delivered_rules(contract: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// Why a file with this one case can not be read.
+fn refused(name: &str, case: &str) -> String {
+    let folder = std::env::temp_dir().join(format!("tupelo-model-{}-{name}", std::process::id()));
+    let file = format!("{{\"cases\": [{case}]}}");
+    std::fs::create_dir_all(&folder).expect("a folder of this test");
+    std::fs::write(folder.join("case.json"), file).expect("a file in it");
+    let read = std::panic::catch_unwind(|| read_folder(&folder).len());
+    std::fs::remove_dir_all(&folder).expect("the folder that was just made");
+    *read.expect_err(case).downcast::<String>().expect("a message")
+}
+
+#[test]
+fn limits_that_are_no_object_are_refused() {
+    for limits in ["3", "[]", "\"tuples_max\""] {
+        let case = format!(r#"{{"name": "c", "rule": [], "limits": {limits}, "steps": []}}"#);
+        assert_eq!(refused("limits", &case), "case.json: c: `limits` is not an object");
+    }
+}
+
+#[test]
+fn kinds_of_events_that_are_no_list_are_refused() {
+    let step = r#"{"subscribe": "_", "as": "s", "on": "put", "buffer": 8}"#;
+    let case = format!(r#"{{"name": "c", "rule": [], "steps": [{step}]}}"#);
+    let why = refused("kinds", &case);
+    assert!(why.ends_with("`on` is not a list"), "{why}");
+}
+
+#[test]
+fn a_search_that_wants_something_else_is_refused() {
+    let step = r#"{"search": "_", "want": "raed", "gives": null}"#;
+    let case = format!(r#"{{"name": "c", "rule": [], "steps": [{step}]}}"#);
+    let why = refused("want", &case);
+    assert!(why.ends_with("`want` is neither \"take\" nor \"read\""), "{why}");
+}
+
 #[test]
 fn the_names_of_the_cases_differ() {
     let cases = read_folder(&repository().join("conformance"));

@@ -326,9 +326,10 @@ impl<'m> View<'m> {
         self.window_at(granule).unwrap_or_else(|| self.violation())
     }
 
-    /// As [`View::at`], but `None`, and no violation, where there is no such window.
+    /// As [`View::at`], but `None`, and no violation, where there is no such window. For references that somebody else may
+    /// have stored since this view was made: what they lead to may be memory that is newer than the view.
     #[inline(always)]
-    pub(crate) fn window_at<const N: usize>(&self, granule: u32) -> Option<Span<'m, N>> {
+    pub fn window_at<const N: usize>(&self, granule: u32) -> Option<Span<'m, N>> {
         const { assert!(N <= ZEROS_BYTES) };
         let offset = granule as usize * GRANULE;
         // Wraps for the null reference.

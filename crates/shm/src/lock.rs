@@ -91,10 +91,12 @@ pub(crate) fn acquire<'m>(
 
 /// Locks the scope of `line` unless a living thread is inside. Returns whether it did. Does not wait.
 pub(crate) fn try_acquire<'m>(
-    view: &View<'m>,
+    memory: &'m Memory,
     thread: &Thread<'m>,
     line: LockLine<'m>,
 ) -> Result<bool, Error> {
+    // Its own: that of the thread's last section may reach less far than what a dead one has changed.
+    let view = &memory.view();
     let seen = line.load(WORD);
     if seen & TID != 0 && owner_is_alive(view, line, seen & TID) {
         return Ok(false);

@@ -113,7 +113,9 @@ pub(crate) fn write(slot: Slot<'_>, index: usize, entry: LogEntry) {
 /// Says how many entries the log of `slot` has.
 #[inline(always)]
 pub(crate) fn set_count(slot: Slot<'_>, count: u32) {
-    slot.init(COUNT, count);
+    // Release, for processors that store out of order: whoever looks at the log of a thread that lives must not take what is
+    // left of an earlier section for a part of this one.
+    slot.word(COUNT).store(count, Ordering::Release);
 }
 
 /// Says where the note of the log in `slot` begins, after what was stored before: entry + 1, or 0 for none.
@@ -213,7 +215,9 @@ pub(crate) fn write_beyond<'m>(view: &View<'m>, slot: Slot<'m>, index: u32, word
 
 /// How many entries the log in `slot` has.
 fn count(slot: Slot<'_>) -> u32 {
-    slot.load(COUNT).min(INLINE_ENTRIES.saturating_add(slot.load(RUN_ENTRIES)))
+    slot.word(COUNT)
+        .load(Ordering::Acquire)
+        .min(INLINE_ENTRIES.saturating_add(slot.load(RUN_ENTRIES)))
 }
 
 /// Stores the old value where it stood.

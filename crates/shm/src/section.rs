@@ -126,7 +126,7 @@ impl<'m> Section<'m> {
     pub fn try_enter(memory: &'m Memory, scope: u32) -> Result<Option<Self>, Error> {
         let desk = Hold::new(memory)?;
         let line = lock::line(desk.view(), scope)?;
-        let is_ours = lock::try_acquire(desk.view(), &desk.thread, line)?;
+        let is_ours = lock::try_acquire(memory, &desk.thread, line)?;
         is_ours.then(|| Self::inside(desk, (scope, line))).transpose()
     }
 

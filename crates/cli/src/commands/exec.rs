@@ -15,7 +15,7 @@ use crate::json;
 use crate::words;
 
 /// Claims a match and runs `command_line` with it. `None`: there is none, and `patience` says not to wait.
-pub(crate) fn run(
+pub(super) fn run(
     space: &Space,
     template: &[TemplateRef<'_>],
     (terms, patience): (&ClaimTerms, Patience<'_>),
@@ -61,7 +61,9 @@ fn work(
         Ok(status) => format!("`{command_line}` ended with {status}"),
         Err(error) => format!("`{command_line}` can not be run: {error}"),
     };
-    claim.abort(&failed)?;
+    if let Err(error) = claim.abort(&failed) {
+        return Err(Failure::from(error).within(|why| format!("{failed}\n  {why}")));
+    }
     let is_dead = terms.attempts_max.is_some_and(|most| claim.attempt() >= most);
     let whereabouts = if is_dead {
         format!(

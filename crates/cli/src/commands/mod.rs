@@ -3,7 +3,7 @@
 pub(crate) mod completion;
 pub(crate) mod dead;
 pub(crate) mod doctor;
-pub(crate) mod exec;
+mod exec;
 pub(crate) mod explain;
 pub(crate) mod find;
 pub(crate) mod ls;
@@ -11,6 +11,7 @@ pub(crate) mod package;
 pub(crate) mod put;
 pub(crate) mod rm;
 pub(crate) mod stat;
+pub(crate) mod take;
 pub(crate) mod top;
 pub(crate) mod watch;
 
@@ -21,12 +22,21 @@ use crate::failure::Failure;
 /// Connects to a space that has to exist: to look into nothing would make it.
 fn connect_existing(url: &str) -> Result<Space, Failure> {
     let options = ConnectOptions { create: false, ..ConnectOptions::default() };
-    Ok(Space::connect(url, &options)?)
+    Ok(Space::connect(require_shared(url)?, &options)?)
 }
 
 /// Connects to a space and makes it if need be: who puts, or waits for who puts, may come first.
 fn connect(url: &str) -> Result<Space, Failure> {
-    Ok(Space::connect(url, &ConnectOptions::default())?)
+    Ok(Space::connect(require_shared(url)?, &ConnectOptions::default())?)
+}
+
+/// Refuses a space that nobody else can see: what is put there is gone with the command.
+fn require_shared(url: &str) -> Result<&str, Failure> {
+    let Some(name) = url.strip_prefix("mem://") else { return Ok(url) };
+    Err(Failure::Usage(format!(
+        "{url} is private to a process, and this one ends with the command\n  \
+         Write shm://{name}, which all processes of this machine share."
+    )))
 }
 
 /// The processes that work in a space now; to look, as this one does, is not to work. Those that ended are

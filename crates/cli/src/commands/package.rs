@@ -2,6 +2,7 @@
 //! beside this program, in its place: signals are theirs, and so is the exit code.
 
 use std::convert::Infallible;
+use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,21 +22,17 @@ pub(crate) fn run(
     options: Passed,
     program: Option<&Path>,
 ) -> Result<Infallible, Failure> {
-    let python = python_beside(program).unwrap_or_else(|| PathBuf::from("python3"));
-    let installed = Command::new(&python)
-        .args(["-c", &format!("import tupelo.{module}")])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    if !installed.is_ok_and(|status| status.success()) {
+    let pythons = pythons(program);
+    let Some(python) = pythons.iter().find(|python| has_module(python, module)) else {
+        let names: Vec<_> = pythons.iter().map(|python| python.display().to_string()).collect();
         return Err(Failure::Other(format!(
             "`tupelo {module}` is a Python program, and {} has no package tupelo\n  \
              Install it with `pip install tupelo`; in a checkout, `make build` does it.",
-            python.display()
+            names.join(", or "),
         )));
-    }
+    };
     let module = format!("tupelo.{module}");
-    let mut command = Command::new(&python);
+    let mut command = Command::new(python);
     command.args(["-m", &module]);
     if let Some(url) = url {
         command.args(["--url", &url]);
@@ -44,8 +41,31 @@ pub(crate) fn run(
     Err(Failure::Other(format!("cannot run {}: {error}", python.display())))
 }
 
-fn python_beside(program: Option<&Path>) -> Option<PathBuf> {
-    let python = program?.parent()?.join("python3");
+/// Whether this Python can run the program.
+fn has_module(python: &Path, module: &str) -> bool {
+    let status = Command::new(python)
+        .args(["-c", &format!("import tupelo.{module}")])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// The Pythons that may have the package, the likeliest first: the one beside this program as it was called, and the one
+/// beside what that is a link to. `pipx` and `uv tool` link to a program in an environment of its own from a folder
+/// where another Python may be. There is always one.
+fn pythons(program: Option<&Path>) -> Vec<PathBuf> {
     // `tupelo` found on the path comes without a folder: then the `python3` on the path it is.
-    (python.components().count() > 1 && python.exists()).then_some(python)
+    let program = program.filter(|program| program.components().count() > 1);
+    let linked = program.and_then(|program| fs::canonicalize(program).ok());
+    let beside = [program, linked.as_deref()].into_iter().flatten();
+    // Not resolved itself: the Python of an environment is a link, and knows the environment by its own place.
+    let beside = beside.filter_map(|program| Some(program.parent()?.join("python3")));
+    let mut pythons: Vec<PathBuf> = beside.filter(|python| python.exists()).collect();
+    pythons.dedup();
+    if pythons.is_empty() {
+        pythons.push(PathBuf::from("python3"));
+    }
+    pythons
 }

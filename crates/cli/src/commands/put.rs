@@ -7,7 +7,7 @@ use tupelo::{LeaseTerms, Space, Tuple};
 
 use super::connect;
 use crate::arguments::Put;
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 use crate::format;
 use crate::json;
 use crate::output::Output;
@@ -15,12 +15,14 @@ use crate::words;
 
 pub(crate) fn run(options: Put, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
     let (url, words) = words::space_and_fields(options.words, url)?;
+    // Before there is a space: words that make no sense make none.
+    let tuple = (words != ["-"]).then(|| words::tuple(&words)).transpose()?;
     let space = connect(&url)?;
     let terms = LeaseTerms { lease: options.lease, after: options.after };
-    if words != ["-"] {
-        return put(&space, &words::tuple(&words)?, &terms, options.timeout);
-    }
     let one = |tuple: &Tuple| put(&space, tuple, &terms, options.timeout);
+    if let Some(tuple) = tuple {
+        return one(&tuple);
+    }
     let count = put_lines(one, io::stdin().lock())?;
     if output.json {
         output.object(&serde_json::json!({ "put": count }))
@@ -56,16 +58,21 @@ fn put_lines(
 ) -> Result<u64, Failure> {
     let mut count = 0;
     for (line, number) in input.lines().zip(1_u64..) {
-        let stopped = |why: String| {
+        let told = |why: String| {
             let done = format::plural(count, "tuple", "tuples");
-            Failure::Other(format!("line {number}: {why}\n  Put before it: {done}."))
+            format!("line {number}: {why}\n  Put before it: {done}.")
         };
+        let stopped = |why: String| Failure::Other(told(why));
         let line = line.map_err(|error| stopped(format!("cannot read it: {error}")))?;
         if line.trim().is_empty() {
             continue;
         }
         let tuple = json::tuple(&line).map_err(stopped)?;
-        put(&tuple)?;
+        put(&tuple).map_err(|failure| match failure.exit_code() {
+            // A line is no word of the command line, and others may have been put before it.
+            USAGE => stopped(failure.message().unwrap_or_default()),
+            _ => failure.within(told),
+        })?;
         count += 1;
     }
     Ok(count)

@@ -2,11 +2,17 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::connect_existing;
+use tupelo::Space;
+
+use super::{connect_existing, require_shared};
 use crate::arguments::Rm;
 use crate::failure::Failure;
 use crate::format;
 use crate::output::Output;
+use crate::words::Asked;
+
+/// Tuples that are removed in one step, which has a maximum: together they need not go at one moment.
+const STEP_TUPLES: usize = 10_000;
 
 pub(crate) fn run(options: Rm, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
     let (url, asked) = options.sought.asked_or_space(url)?;
@@ -14,16 +20,36 @@ pub(crate) fn run(options: Rm, url: Option<String>, output: &mut Output) -> Resu
     let space = connect_existing(&url)?;
     let count = asked.with(|template| space.count(template))?;
     let what = format!("{} matching {asked} in {url}", format::plural(count, "tuple", "tuples"));
-    if count > 0 && !options.yes {
+    if count == 0 {
+        // Nothing was confirmed, so what comes now is not meant.
+        return told(Some(0), &url, output);
+    }
+    if !options.yes {
         confirm(&format!("remove {what}?"))?;
     }
-    // More may match by now, and those are meant too: the template was confirmed, not the list.
-    let removed =
-        asked.with(|template| space.take_all(template, None, |_| Ok::<(), Failure>(())))?;
-    told(removed.len() as u64, &url, output)
+    told(Some(remove_matches(&space, &asked)?), &url, output)
+}
+
+/// Removes what matches, and returns how much that was. More may match by now than was counted, and that is meant, too:
+/// the template was confirmed, not the list.
+fn remove_matches(space: &Space, asked: &Asked) -> Result<u64, Failure> {
+    let ignored = |_: tupelo::TupleView<'_>| Ok::<(), Failure>(());
+    let mut removed = 0;
+    loop {
+        let step = asked.with(|template| space.take_all(template, Some(STEP_TUPLES), ignored));
+        let step = step.map_err(|failure| {
+            let done = format::plural(removed, "tuple", "tuples");
+            failure.within(|why| format!("{why}\n  Removed before it: {done}."))
+        })?;
+        removed += step.len() as u64;
+        if step.len() < STEP_TUPLES {
+            return Ok(removed);
+        }
+    }
 }
 
 fn remove_space(url: &str, yes: bool, output: &mut Output) -> Result<(), Failure> {
+    let url = require_shared(url)?;
     // A damaged space, or one of another version, can not be looked into but has to be removable.
     let tuples = connect_existing(url).and_then(|space| Ok(space.stat()?.tuples)).ok();
     if !yes {
@@ -33,15 +59,18 @@ fn remove_space(url: &str, yes: bool, output: &mut Output) -> Result<(), Failure
         confirm(&format!("remove the space {url}{tuples}?"))?;
     }
     tupelo::remove(url)?;
-    told(tuples.unwrap_or_default(), url, output)
+    told(tuples, url, output)
 }
 
-fn told(count: u64, url: &str, output: &mut Output) -> Result<(), Failure> {
+/// Tells how many tuples are gone; of a space that could not be looked into it is not known.
+fn told(count: Option<u64>, url: &str, output: &mut Output) -> Result<(), Failure> {
     if output.json {
         return output.object(&serde_json::json!({ "url": url, "removed": count }));
     }
-    let tuples = format::plural(count, "tuple", "tuples");
-    output.line(format!("{tuples} removed from {url}"))
+    match count.map(|count| format::plural(count, "tuple", "tuples")) {
+        Some(tuples) => output.line(format_args!("{tuples} removed from {url}")),
+        None => output.line(format_args!("space removed: {url}")),
+    }
 }
 
 /// Asks on the terminal; anything but yes is no.

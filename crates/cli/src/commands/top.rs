@@ -1,14 +1,15 @@
 //! `tupelo top`: spaces, live.
 //!
 //! On a terminal the screen is redrawn, elsewhere one table (with `--json` one object per shape) is
-//! printed per look. Rates are differences between two looks, so the first has none.
+//! printed per look. Rates are differences between two looks, so the first has none. Each look is at the space that
+//! has the name then: one that was made anew is another one, and one that can not be looked into now may be again.
 
 use std::collections::HashMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tupelo::{Shape, ShapeStat, Space, Stat};
+use tupelo::{Error, Shape, ShapeStat, Space, Stat};
 
 use super::ls::shape_json;
 use super::{connect_existing, pids};
@@ -30,7 +31,9 @@ pub(crate) fn run(options: Top, url: Option<String>, output: &mut Output) -> Res
         if named.is_empty() {
             follow_all(&mut watched)?;
         }
-        let looks = watched.iter_mut().map(Watched::look).collect::<Result<Vec<_>, _>>()?;
+        let looks = watched.iter_mut().map(Watched::look);
+        let looks = looks.filter_map(|look| goes_on(look, named.is_empty()).transpose());
+        let looks = looks.collect::<Result<Vec<_>, _>>()?;
         match &mut screen {
             Some(screen) => {
                 screen.draw(&page(&looks, interval)).map_err(|error| Failure::output(&error))?;
@@ -49,9 +52,22 @@ pub(crate) fn run(options: Top, url: Option<String>, output: &mut Output) -> Res
     Ok(())
 }
 
+/// What is shown of a look, unless it ends `top`. Among all spaces of the machine one may be damaged, which is told,
+/// or gone since they were listed; where they were named, one may be gone until it is made anew.
+fn goes_on(look: Look, all: bool) -> Result<Option<Look>, Failure> {
+    match look.seen {
+        Err(Failure::Space(Error::SpaceNotFound { .. })) if all => Ok(None),
+        Err(Failure::Space(Error::SpaceNotFound { .. })) => Ok(Some(look)),
+        Err(failure) if !all => Err(failure),
+        _ => Ok(Some(look)),
+    }
+}
+
 /// A space that is looked at again and again.
 struct Watched {
-    space: Space,
+    url: String,
+    /// The one that had this name at the last look, if it could be opened.
+    space: Option<Space>,
     before: Option<(Instant, HashMap<Shape, Totals>)>,
 }
 
@@ -69,27 +85,52 @@ struct Rates {
     takes_per_s: Option<f64>,
 }
 
-/// What was seen.
+/// A look at a space: what was seen, or why nothing was.
 struct Look {
     url: String,
+    seen: Result<Seen, Failure>,
+}
+
+struct Seen {
     stat: Stat,
     rates: Vec<Rates>,
 }
 
 impl Watched {
-    fn connect(url: &str) -> Result<Self, Failure> {
-        Ok(Self { space: connect_existing(url)?, before: None })
+    fn new(url: String) -> Self {
+        Self { url, space: None, before: None }
     }
 
-    fn look(&mut self) -> Result<Look, Failure> {
-        let stat = self.space.stat()?;
+    fn connect(url: &str) -> Result<Self, Failure> {
+        let space = Some(connect_existing(url)?);
+        Ok(Self { space, ..Self::new(url.to_owned()) })
+    }
+
+    fn look(&mut self) -> Look {
+        Look { url: self.url.clone(), seen: self.see() }
+    }
+
+    fn see(&mut self) -> Result<Seen, Failure> {
+        let stat = self.space_now()?.stat()?;
         let now = Instant::now();
         let rates = stat.shapes.iter().map(|shape| self.rates(shape, now)).collect();
         let totals = |shape: &ShapeStat| {
             (shape.shape.clone(), Totals { puts: shape.puts, takes: shape.takes })
         };
         self.before = Some((now, stat.shapes.iter().map(totals).collect()));
-        Ok(Look { url: self.space.url().to_owned(), stat, rates })
+        Ok(Seen { stat, rates })
+    }
+
+    /// The space that has the name now: the one of the last look, if it still has it.
+    fn space_now(&mut self) -> Result<&Space, Failure> {
+        let now = connect_existing(&self.url);
+        let last =
+            self.space.take().filter(|last| now.as_ref().is_ok_and(|now| is_same(last, now)));
+        if last.is_none() {
+            self.before = None;
+        }
+        let space = last.map_or(now, Ok)?;
+        Ok(self.space.insert(space))
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a rate is for reading, three digits do")]
@@ -111,14 +152,19 @@ impl Watched {
     }
 }
 
+/// Whether both are handles of one space, and not of two that had the same name: a transaction knows what it spans.
+fn is_same(space: &Space, other: &Space) -> bool {
+    space.transaction(&[], Duration::ZERO).is_ok_and(|spanning| spanning.on(other).is_ok())
+}
+
 /// Adds spaces that were made and drops those that were removed since the last look.
 fn follow_all(watched: &mut Vec<Watched>) -> Result<(), Failure> {
-    let spaces = tupelo::spaces()?;
-    watched.retain(|one| spaces.iter().any(|space| space.name == one.space.name()));
-    for space in spaces {
-        if !watched.iter().any(|one| one.space.name() == space.name) {
-            // One that can not be opened (removed just now, damaged) is `doctor`'s business.
-            watched.extend(Watched::connect(&format!("shm://{}", space.name)));
+    let spaces = tupelo::spaces()?.into_iter().map(|space| format!("shm://{}", space.name));
+    let spaces: Vec<String> = spaces.collect();
+    watched.retain(|one| spaces.contains(&one.url));
+    for url in spaces {
+        if !watched.iter().any(|one| one.url == url) {
+            watched.push(Watched::new(url));
         }
     }
     Ok(())
@@ -126,15 +172,24 @@ fn follow_all(watched: &mut Vec<Watched>) -> Result<(), Failure> {
 
 fn print(looks: &[Look], output: &mut Output) -> Result<(), Failure> {
     if output.json {
-        let objects = looks.iter().flat_map(objects);
-        objects.into_iter().try_for_each(|object| output.object(&object))?;
+        looks.iter().filter_map(Look::problem).for_each(|problem| output.note(problem));
+        looks.iter().flat_map(objects).try_for_each(|object| output.object(&object))?;
     } else {
         looks.iter().flat_map(table).try_for_each(|line| output.line(line))?;
     }
     output.flush()
 }
 
+impl Look {
+    /// Why nothing was seen.
+    fn problem(&self) -> Option<String> {
+        let failure = self.seen.as_ref().err()?;
+        Some(format!("{}   {}", self.url, failure.message().unwrap_or_default()))
+    }
+}
+
 fn objects(look: &Look) -> Vec<serde_json::Value> {
+    let Ok(seen) = &look.seen else { return Vec::new() };
     let with_rates = |(shape, rates): (&ShapeStat, &Rates)| {
         let mut object = shape_json(shape);
         object["url"] = json!(look.url);
@@ -142,7 +197,7 @@ fn objects(look: &Look) -> Vec<serde_json::Value> {
         object["takes_per_s"] = json!(rates.takes_per_s);
         object
     };
-    look.stat.shapes.iter().zip(&look.rates).map(with_rates).collect()
+    seen.stat.shapes.iter().zip(&seen.rates).map(with_rates).collect()
 }
 
 fn page(looks: &[Look], interval: Duration) -> Vec<String> {
@@ -157,9 +212,11 @@ fn page(looks: &[Look], interval: Duration) -> Vec<String> {
     lines
 }
 
-/// A space as a heading and a table.
+/// A space as a heading and a table, or as what is the matter with it.
 fn table(look: &Look) -> Vec<String> {
-    let stat = &look.stat;
+    let Ok(Seen { stat, rates }) = &look.seen else {
+        return look.problem().iter().flat_map(|text| text.lines()).map(str::to_owned).collect();
+    };
     let mut lines = vec![format!(
         "{}   {}   {} of {}   {}   {} waiting   {} listening{}",
         look.url,
@@ -184,7 +241,7 @@ fn table(look: &Look) -> Vec<String> {
             rate(rates.takes_per_s),
         ]
     };
-    let rows: Vec<Vec<String>> = stat.shapes.iter().zip(&look.rates).map(row).collect();
+    let rows: Vec<Vec<String>> = stat.shapes.iter().zip(rates).map(row).collect();
     let heads =
         ["SHAPE", "COUNT", "BYTES", "WAITING", "CLAIMED", "LEASED", "DEAD", "put/s", "take/s"];
     lines.extend(format::table(&heads, &rows).into_iter().map(|line| format!("  {line}")));

@@ -1,6 +1,8 @@
 //! Runs the real binary, as a shell would.
 
+use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Output, Stdio};
 
 /// A space for one test, removed at the end.
@@ -12,6 +14,17 @@ impl TestSpace {
     /// `test` names the test, so that tests that run at the same time do not meet.
     pub(crate) fn new(test: &str) -> Self {
         Self { url: format!("shm://cli-test-{}-{test}", std::process::id()) }
+    }
+
+    /// Makes it one in which a contradiction was found.
+    #[allow(dead_code, reason = "each test file is a program of its own and uses what it needs")]
+    pub(crate) fn damage(&self) {
+        let name = format!(".{}.", self.url.trim_start_matches("shm://"));
+        let files = fs::read_dir("/dev/shm").unwrap().map(|file| file.unwrap().path());
+        let own = files.into_iter().find(|file| file.to_string_lossy().contains(&name)).unwrap();
+        // Where the state is, and the number of this one.
+        let file = File::options().write(true).open(own).unwrap();
+        file.write_all_at(&2_u32.to_ne_bytes(), 12).unwrap();
     }
 }
 
@@ -32,6 +45,7 @@ pub(crate) struct Run {
 
 impl Run {
     /// The lines of standard output as JSON.
+    #[allow(dead_code, reason = "each test file is a program of its own and uses what it needs")]
     pub(crate) fn objects(&self) -> Vec<serde_json::Value> {
         self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }

@@ -63,6 +63,7 @@ impl Engine {
     ///
     /// [`Error::SpaceFull`]: none was put back.
     pub fn requeue(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        self.keep_time_for_wide()?;
         let among = (Purpose::Read, Among::Dead);
         let requeued = self.at_one_moment_among(template, among, |section, targets| {
             let mut revived = Revived::default();

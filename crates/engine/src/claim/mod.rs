@@ -139,8 +139,26 @@ impl Engine {
     fn copy_claimed(&self, place: Place, copy: &mut TupleBuffer) -> Result<(), Error> {
         let view = self.memory.view();
         let record = record::at(&view, place.reference);
-        copy.fill(&view, record, &kinds_of(self, &view, record.header)?);
-        self.with_claim(place, |_, _, _| Ok(Delivery::default()))
+        let is_copied = self.fill_held(&view, record, copy);
+        self.with_claim(place, |section, _, record| {
+            // It is the one that was copied: if that was none, there is none.
+            if !is_copied {
+                kinds_of(self, section.view(), record.header)?;
+            }
+            Ok(Delivery::default())
+        })
+    }
+
+    /// Copies a record without its lock. If somebody else has its memory by now, the copy means nothing, and this says `false`
+    /// if that can be seen already: the caller has yet to look whether the record is still its own.
+    pub(crate) fn fill_held(
+        &self,
+        view: &View<'_>,
+        record: Record<'_>,
+        copy: &mut TupleBuffer,
+    ) -> bool {
+        let kinds = self.kinds_of(view, record::shape_of(record.header).0);
+        kinds.inspect(|kinds| copy.fill(view, record, kinds)).is_some()
     }
 
     /// Claims a record that is in no list, and counted as held. Copies it if it is short.
@@ -216,8 +234,8 @@ impl<H: Handle + Clone> Claim<H> {
         let mut copy = TupleBuffer::new();
         let how = (order, Purpose::Take, Clock::InAct);
         let begun = engine.at_match(template, how, |section, stripe, hit, kinds| {
-            links::unlink_found(section, stripe, hit);
             section.add(stripe.page(), HELD, 1);
+            links::unlink_found(section, stripe, hit);
             engine.begin_claim(section, stripe, (hit.record, kinds), (terms, &mut copy))
         })?;
         begun.map(|begun| Self::pour(handle, begun, &mut copy, sink)).transpose()

@@ -277,6 +277,7 @@ impl Engine {
         let (stripe, record) = self.require_claimed(section.view(), place)?;
         step::begin(&section)?;
         section.focus(place.scope);
+        self.enter_quota(&mut section)?;
         self.end_claim(&mut section, stripe, record)?;
         // Its place in a limited space is free for what follows.
         section.add(stripe.page(), HELD, -1);

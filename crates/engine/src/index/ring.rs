@@ -97,7 +97,7 @@ pub(crate) fn restore<'m>(
     Ok(())
 }
 
-/// Takes a record out of its ring, and out of the table if it was the leader. `place` is where the search
+/// Takes a record out of its ring, and out of the table if it was the leader; others may be linked in the same section. `place` is where the search
 /// that found the record in this section saw the leader of its tag, if it came by this index.
 #[inline(never)]
 pub(crate) fn unlink<'m>(
@@ -118,6 +118,7 @@ pub(crate) fn unlink<'m>(
     if place.leader() == reference {
         let after = link.load(BUCKET_NEXT);
         if next == reference {
+            table::keep_tag(section, index, (reference, link.load(TAG)));
             section.set_words(table::removal(index, place, after));
             return;
         }
@@ -131,7 +132,8 @@ pub(crate) fn unlink<'m>(
     section.set(link, RING_PREVIOUS, previous);
 }
 
-/// As [`unlink`], for a record at whose tag's leader a search has arrived by this index, together with `also`.
+/// As [`unlink`], for a record at whose tag's leader a search has arrived by this index, together with `also`. Nothing is to
+/// be linked in the same section after it.
 #[inline(always)]
 pub(crate) fn unlink_with<'m, const A: usize, const B: usize>(
     section: &mut Section<'m>,

@@ -204,6 +204,17 @@ pub(crate) fn grow<'m>(
     Ok(())
 }
 
+/// Has an undo restore the tag of a leader that is about to be taken out: an insertion in the same section may find its
+/// entry empty, and store another tag there without the log.
+pub(crate) fn keep_tag<'m>(section: &mut Section<'m>, index: Index<'m>, (leader, tag): (u32, u32)) {
+    let bucket = bucket(section.view(), index, tag);
+    let references: Span<'m, 32> = bucket.part(0);
+    let entries = references.equal_words(leader) & ENTRIES_SET;
+    if entries != 0 {
+        section.set(bucket, TAGS + 4 * (entries.trailing_zeros() as usize % (ENTRIES + 1)), tag);
+    }
+}
+
 /// What taking a leader out changes whose tag has no other record.
 #[inline(always)]
 pub(crate) fn removal<'m>(index: Index<'m>, place: Place<'m>, after: u32) -> [Store<'m>; 2] {

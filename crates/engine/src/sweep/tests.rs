@@ -1,7 +1,7 @@
 //! A miss is not answered while somebody else cleans up (rule L5), and who cleans up may be overtaken by the next death.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tupelo_crashtest::{Child, fork, shared_words};
@@ -10,13 +10,19 @@ use tupelo_tuple::{Field, PatternRef, TemplateRef};
 
 use crate::error::Error;
 use crate::layout::head;
-use crate::{ClaimTerms, Engine, Limits, Order, Want};
+use crate::{ClaimTerms, Engine, LeaseTerms, Limits, Order, Want, WhenFull};
 
 const TUPLE: [Field<'static>; 1] = [Field::Int(7)];
 
+const LIMITS: Limits = Limits { size_bytes: 8 << 20, tuples_max: None, when_full: WhenFull::Error };
+
 /// An engine over shared memory that has no name any more.
 fn shared() -> Arc<Engine> {
-    let limits = Limits { size_bytes: 8 << 20, ..Limits::default() };
+    shared_within(&LIMITS)
+}
+
+fn shared_within(limits: &Limits) -> Arc<Engine> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
     let options = CreateOptions {
         reserve_bytes: Engine::reserve_bytes(limits.size_bytes),
         initial_commit_bytes: 0,
@@ -25,8 +31,9 @@ fn shared() -> Arc<Engine> {
         mode: 0o600,
     };
     let (directory, layout) = (Directory::default(), Engine::segment_layout());
-    let name = format!("tupelo-sweep-{}", std::process::id());
-    let initialise = |mapping: &_| Engine::initialise(mapping, &limits);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("tupelo-sweep-{}-{number}", std::process::id());
+    let initialise = |mapping: &_| Engine::initialise(mapping, limits);
     let segment = Segment::create_or_attach(&directory, &name, &options, &layout, initialise);
     directory.remove(&name).unwrap();
     Arc::new(Engine::new(segment.unwrap()).unwrap())
@@ -106,6 +113,52 @@ fn what_a_dead_thread_wrote_its_log_to_is_room_for_tuples_b1() {
     while engine.put(&large).is_ok() {}
     logs.kill();
     engine.put(&large).unwrap();
+    engine.check().unwrap();
+}
+
+#[test]
+fn a_place_in_line_that_could_not_be_left_is_left_later_t5() {
+    let engine = shared();
+    let patterns = TUPLE.map(PatternRef::Actual);
+    let template = [TemplateRef::new(&patterns)];
+    engine.put(&TUPLE).unwrap();
+    assert_eq!(try_take(&engine).unwrap(), Some(()));
+    let waiter = engine.waiter(&template, Want::Take).unwrap();
+    let stripe = crate::stripe::scope_of(0);
+    let inside = stays_after(|| Section::enter(&engine.memory, stripe).unwrap());
+    let stopped = inside.pid();
+    let refused = waiter.give_up().unwrap_err();
+    let named = matches!(&refused, Error::Memory(why) if **why == tupelo_shm::Error::Stalled { pid: stopped });
+    assert!(named, "{refused:?}");
+    inside.kill();
+    // For the one who is not there any more.
+    engine.put(&TUPLE).unwrap();
+    engine.sweep_if_due().unwrap();
+    assert_eq!(try_take(&engine).unwrap(), Some(()));
+    assert_eq!(engine.check().unwrap().waiters, 0);
+}
+
+#[test]
+fn what_the_dead_held_may_be_dropped_and_its_lease_cancelled_l5() {
+    let limits = Limits { tuples_max: Some(2), when_full: WhenFull::DropOldest, ..LIMITS };
+    let engine = shared_within(&limits);
+    let terms = LeaseTerms { lease: Some(Duration::from_secs(3600)), after: None };
+    let leases = [7, 7].map(|value| engine.put_leased(&[Field::Int(value)], &terms).unwrap());
+    let patterns = TUPLE.map(PatternRef::Actual);
+    let template = [TemplateRef::new(&patterns)];
+    let claim = || {
+        let terms = ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: None };
+        engine.try_claim(&template, Order::Fifo, &terms, |_| Ok::<_, Error>(())).unwrap().unwrap()
+    };
+    let claims = stays_after(|| [claim(), claim()]);
+    assert!(matches!(engine.put(&TUPLE), Err(Error::SpaceFull(_))));
+    assert!(matches!(engine.cancel(&leases[0]), Err(Error::LeaseHeld { .. })));
+    claims.kill();
+    engine.put(&TUPLE).unwrap();
+    let claims = stays_after(claim);
+    assert!(matches!(engine.cancel(&leases[1]), Err(Error::LeaseHeld { .. })));
+    claims.kill();
+    engine.cancel(&leases[1]).unwrap();
     engine.check().unwrap();
 }
 

@@ -20,6 +20,7 @@ use crate::Engine;
 use crate::claim::{self, Failure};
 use crate::error::Error;
 use crate::events::EventKind;
+use crate::layout::head;
 use crate::record::{self, STATE};
 use crate::step;
 use crate::stripe::{DUE_MS, Stripe};
@@ -176,8 +177,9 @@ impl Engine {
             };
             section.commit()?;
             wakes.join(happened);
-            if chain::is_heard(&section, stripe) {
-                // A section that appends events commits once.
+            if chain::is_heard(&section, stripe) || section.holds(head::ARENA_SCOPE) {
+                // A section that appends events commits once. And what comes next may need the lock of the wide waiters, which
+                // comes before that of the arena.
                 section.finish()?;
                 section = Section::enter(&self.memory, scope)?;
                 // Somebody may have begun a claim meanwhile, whose timer is not armed yet.

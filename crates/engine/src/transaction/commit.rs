@@ -63,6 +63,7 @@ fn commit_alone(part: &Part, end_ms: u64) -> Result<bool, Error> {
     part.incoming(&refs, &mut incoming)?;
     let change = Change::new(part, &incoming);
     let engine = &*part.engine;
+    engine.require_fit(&incoming)?;
     engine.keep_time_for_wide()?;
     let commit = || -> Result<Option<Delivery>, Error> {
         let mut section = change.enter()?;
@@ -94,12 +95,13 @@ fn commit_parts(all: &[Box<Part>], end_ms: u64) -> Result<bool, Error> {
     let mut incoming: Few<Together<'_>> = parts.iter().map(|_| Together::new()).collect();
     for ((part, refs), incoming) in parts.iter().zip(&refs).zip(&mut incoming) {
         part.incoming(refs, incoming)?;
+        part.engine.require_fit(incoming)?;
         part.engine.keep_time_for_wide()?;
     }
     let changes = parts.iter().zip(&incoming).map(|(part, incoming)| Change::new(part, incoming));
     let changes: Few<Change<'_>> = changes.collect();
     loop {
-        match commit_once(&changes, end_ms) {
+        let (index, error) = match commit_once(&changes, end_ms) {
             Ok(done) => {
                 for change in &changes {
                     change.part.engine.return_log_reserve();
@@ -110,13 +112,15 @@ fn commit_parts(all: &[Box<Part>], end_ms: u64) -> Result<bool, Error> {
                 }
                 return Ok(true);
             }
-            Err((index, Error::Need(need))) => changes[index].part.engine.provide(need)?,
-            Err((index, Error::SpaceFull(full))) => {
-                if full.is_for_others() || !make_room(&changes, index)? {
-                    return Err(Error::SpaceFull(full));
-                }
-            }
-            Err((_, error)) => return Err(error),
+            Err((index, Error::Need(need))) => match changes[index].part.engine.provide(need) {
+                Ok(()) => continue,
+                Err(error) => (index, error),
+            },
+            Err(refused) => refused,
+        };
+        match error {
+            Error::SpaceFull(full) if !full.is_for_others() && make_room(&changes, index)? => {}
+            error => return Err(error),
         }
     }
 }
@@ -194,6 +198,9 @@ impl<'a> Change<'a> {
         let locks = || locks.iter().map(|lock| lock.place);
         if !locks().all(|place| engine.is_held(section, place, List::Locks)) {
             return Ok(None);
+        }
+        if !self.incoming.is_empty() {
+            engine.enter_quota(section)?;
         }
         let changes = self.incoming.len() + self.part.holds.len();
         step::count_anew(section, changes, self.shapes.iter().copied())?;

@@ -53,8 +53,8 @@ impl Engine {
         hit: Hit<'m>,
         term: Term,
     ) -> Result<Enlisted, Error> {
-        links::unlink_found(section, stripe, hit);
         section.add(stripe.page(), HELD, 1);
+        links::unlink_found(section, stripe, hit);
         self.enlist_held(section, stripe, hit.record, term)
     }
 
@@ -85,9 +85,13 @@ impl Engine {
     ) -> Result<bool, Error> {
         let view = self.memory.view();
         let record = record::at(&view, place.reference);
-        copy.fill(&view, record, &kinds_of(self, &view, record.header)?);
+        let is_copied = self.fill_held(&view, record, copy);
         let section = Section::enter(&self.memory, place.scope)?;
         let is_held = self.is_held(&section, place, List::Enlisted);
+        if is_held && !is_copied {
+            // It says so if there is none.
+            kinds_of(self, section.view(), record.header)?;
+        }
         section.finish()?;
         Ok(is_held)
     }

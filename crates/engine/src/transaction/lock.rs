@@ -68,8 +68,10 @@ impl Lock {
 pub(super) struct Locks(HashMap<(u32, u32), Lock>);
 
 impl Locks {
-    pub(super) fn add(&mut self, lock: Lock) {
-        self.0.insert(lock.key(), lock);
+    /// Notes a lock. Returns the one on a tuple that has gone, and whose place the other one's has taken.
+    #[must_use = "it is to be released"]
+    pub(super) fn add(&mut self, lock: Lock) -> Option<Lock> {
+        self.0.insert(lock.key(), lock)
     }
 
     pub(super) fn remove(&mut self, lock: &Lock) {

@@ -90,9 +90,8 @@ impl Part {
     /// Notes locks that it has got; or ends them again, if what was read was not wanted.
     pub(super) fn keep(&mut self, locks: Vec<Lock>, wanted: bool) -> Result<(), Error> {
         for lock in locks {
-            if wanted {
-                self.locks.add(lock);
-            } else {
+            let over = if wanted { self.locks.add(lock) } else { Some(lock) };
+            if let Some(lock) = over {
                 self.engine.release_lock(lock.place)?;
             }
         }
@@ -106,7 +105,8 @@ impl Part {
             return self.engine.release_hold(hold.place, Happening::Unheard);
         }
         if let Some(lock) = self.engine.release_to_lock(hold.place, term)? {
-            self.locks.add(lock);
+            let gone = self.locks.add(lock);
+            return gone.map_or(Ok(()), |lock| self.engine.release_lock(lock.place));
         }
         Ok(())
     }

@@ -74,6 +74,7 @@ impl Engine {
     }
 
     fn claim_free_cell(&self) -> Result<u32, Error> {
+        self.leave_abandoned();
         let mut section = Section::enter(&self.memory, head::CELLS_SCOPE)?;
         let line = line(&section);
         let free = line.load(FIRST_FREE);

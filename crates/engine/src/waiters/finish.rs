@@ -78,7 +78,7 @@ impl Waiter {
             section.set(header, record::STATE, state);
             section.commit().map_err(Error::from)?;
             drop(section);
-            self.release()?;
+            self.release();
             return engine
                 .pour(stripe.scope(), reference, (&flight, copied), kinds, sink)
                 .map(Outcome::Done);
@@ -89,7 +89,7 @@ impl Waiter {
         section.commit().map_err(Error::from)?;
         drop(section);
         told.wake(&engine);
-        self.release()?;
+        self.release();
         sink(tuple.of_class(shape_kinds.class())).map(Outcome::Done)
     }
 
@@ -128,7 +128,7 @@ impl Waiter {
             engine.begin_claim(section, stripe, (record, kinds), (terms, &mut copy))
         })?;
         let Some(begun) = begun else { return Ok(Outcome::Waits(self)) };
-        self.release()?;
+        self.release();
         Claim::pour(handle, begun, &mut copy, sink).map(Outcome::Done)
     }
 
@@ -148,7 +148,7 @@ impl Waiter {
             Ok((engine.enlist_held(section, stripe, record, term)?, is_copied))
         })?;
         let Some(enlisted) = enlisted else { return Ok(Outcome::Waits(self)) };
-        self.release()?;
+        self.release();
         Ok(Outcome::Done(enlisted))
     }
 

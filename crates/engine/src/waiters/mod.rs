@@ -24,6 +24,7 @@
 //! | 72, 80 | how long a tuple that is handed over is kept for it, and until when, in milliseconds; 0: for ever ([`patience`]; two words each) |
 //! | 88.. | the template, or the granule of the extents that hold it |
 
+pub(crate) mod abandoned;
 pub(crate) mod bell;
 pub(crate) mod cells;
 pub(crate) mod chain;
@@ -113,8 +114,8 @@ impl Want {
 #[inline]
 pub(crate) fn cell<'m>(view: &View<'m>, number: u32) -> Cell<'m> {
     if number == 0 || number as usize > WAITERS_MAX {
-        view.violate();
-        return view.span(layout::cell(0));
+        // Zeros that are nobody's.
+        return view.at(0);
     }
     view.span(layout::cell(number - 1))
 }

@@ -89,7 +89,7 @@ pub(crate) fn handed<'v>(view: &'v View<'_>, shape: u32) -> impl Iterator<Item =
         let cell = cell(view, number);
         let reference = cell.load(RECORD);
         let is_taken = cell.load(WANT) == Want::Take.number() && reference != 0;
-        (is_taken && record::shape_of(record::header(view, reference)).0 == shape)
+        (is_taken && record::header_of_shape(view, reference, shape).is_some())
             .then_some((number, reference))
     })
 }

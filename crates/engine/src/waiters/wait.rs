@@ -435,14 +435,9 @@ impl Waiter {
     }
 
     /// Gives the cell back.
-    pub(super) fn release(&mut self) -> Result<(), Error> {
+    pub(super) fn release(&mut self) {
         self.done = true;
-        let view = self.engine.memory.view();
-        if self.want == Want::Events {
-            self.engine.drop_ring(self.number)?;
-        }
-        self.engine.drop_template(cell(&view, self.number))?;
-        self.engine.release_cell(self.number)
+        self.engine.give_cell_back(self.number, self.want);
     }
 
     /// Leaves the line, as dropping does, and says whether that went well. Whoever calls it acts for the process
@@ -450,16 +445,15 @@ impl Waiter {
     ///
     /// # Errors
     ///
-    /// What the memory says.
+    /// What the memory says. Then the place is left as soon as that goes.
     pub fn give_up(mut self) -> Result<(), Error> {
         self.cancel()
     }
 
-    /// Leaves the line.
+    /// Leaves the line; later, if that fails.
     fn cancel(&mut self) -> Result<(), Error> {
-        let engine = Arc::clone(&self.engine);
-        engine.withdraw(self.number, self.want)?;
-        self.release()
+        self.done = true;
+        self.engine.leave_line(self.number, self.want)
     }
 }
 

@@ -24,7 +24,8 @@ impl Step<'_> {
     }
 
     fn kinds(&self) -> Vec<EventKind> {
-        let list = self.get("on").as_array().into_iter().flatten();
+        let list = self.get("on").as_array();
+        let list = list.unwrap_or_else(|| self.wrong("`on` is not a list")).iter();
         list.map(|name| kind(name).unwrap_or_else(|| self.wrong("`on` has no such event")))
             .collect()
     }

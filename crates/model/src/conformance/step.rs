@@ -114,13 +114,17 @@ impl Step<'_> {
             "try_swap" => Operation::TrySwap { template: template(), to: self.tuple("to") },
             "move_to" => Operation::MoveTo { template: template() },
             "copy_to" => Operation::CopyTo { template: template() },
-            "search" => {
-                let reads = self.optional("want").is_some_and(|want| want == "read");
-                let want = if reads { Want::Read } else { Want::Take };
-                Operation::Search { template: template(), want }
-            }
+            "search" => Operation::Search { template: template(), want: self.want() },
             "cancel" => Operation::Cancel { label: self.label(verb) },
             _ => Operation::ContinueScan { label: self.label(verb), at_most: self.number("by") },
+        }
+    }
+
+    fn want(&self) -> Want {
+        match self.optional("want").map(Json::as_str) {
+            None | Some(Some("take")) => Want::Take,
+            Some(Some("read")) => Want::Read,
+            Some(_) => self.wrong("`want` is neither \"take\" nor \"read\""),
         }
     }
 

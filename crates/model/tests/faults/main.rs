@@ -18,9 +18,9 @@ use tupelo_model::{
 
 macro_rules! faults {
     ($($fault:ident),* $(,)?) => {
-        /// What is wrong with an engine.
+        /// What is wrong with an engine; nothing, to see that it is the fault to which is objected.
         #[derive(Clone, Copy, Debug, PartialEq)]
-        enum Fault { $($fault),* }
+        enum Fault { Nothing, $($fault),* }
         const FAULTS: &[Fault] = &[$(Fault::$fault),*];
     };
 }
@@ -350,6 +350,15 @@ fn the_cases_object_to_every_fault() {
 }
 
 #[test]
+fn no_case_objects_when_nothing_is_wrong() {
+    let cases = read_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance"));
+    for case in cases {
+        let run = case.run(&mut Broken::new(Fault::Nothing, case.limits));
+        assert!(run.is_ok(), "{}", run.unwrap_err());
+    }
+}
+
+#[test]
 fn the_comparison_with_the_model_objects_to_every_fault() {
     let inputs = (random::limits(), random::operations(40));
     for fault in FAULTS {
@@ -363,6 +372,16 @@ fn the_comparison_with_the_model_objects_to_every_fault() {
         });
         assert!(objects, "the model agrees when {fault:?}");
     }
+}
+
+#[test]
+fn the_model_agrees_when_nothing_is_wrong() {
+    random::check(500, &(random::limits(), random::operations(60)), |(limits, operations)| {
+        let space = || Space::with_limits(limits);
+        let model = State::new(space(), space());
+        run_against_model(&mut Broken::new(Fault::Nothing, limits), model, &operations)
+            .map_err(|objection| objection.to_string())
+    });
 }
 
 #[test]

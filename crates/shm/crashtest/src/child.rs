@@ -83,6 +83,12 @@ pub fn end_this_thread() -> ! {
     }
 }
 
+/// Stops the calling process until it is told to go on.
+pub fn stop_this_process() {
+    // SAFETY: no memory is involved.
+    unsafe { libc::raise(libc::SIGSTOP) };
+}
+
 /// Ends the calling process by SIGKILL.
 pub fn kill_this_process() -> ! {
     loop {

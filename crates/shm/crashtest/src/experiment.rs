@@ -34,6 +34,7 @@ pub fn thorough() -> bool {
 pub struct Experiment {
     regions: Vec<Region>,
     stride: usize,
+    first: usize,
     last: usize,
     kills_max: usize,
     heir_kills_max: usize,
@@ -120,14 +121,14 @@ impl Trace {
         self.addresses.len()
     }
 
-    /// The indexes of the instructions at which to kill, among the `last` ones.
+    /// The indexes of the instructions at which to kill, among the first and the last so many.
     fn kill_points(
         &self,
-        last: usize,
+        (first, last): (usize, usize),
         stride: usize,
         kills_max: usize,
     ) -> impl Iterator<Item = usize> {
-        let first = self.addresses.len().saturating_sub(last);
+        let within = self.addresses.len().saturating_sub(last)..first;
         let mut repeats = 0;
         let counted = self.addresses.iter().enumerate().filter(move |(index, address)| {
             let repeated = *index > 0 && self.addresses[index - 1] == **address;
@@ -135,7 +136,7 @@ impl Trace {
             repeats < REPEATS_MAX
         });
         let points: Vec<usize> =
-            counted.map(|(index, _)| index).filter(|index| *index >= first).collect();
+            counted.map(|(index, _)| index).filter(|index| within.contains(index)).collect();
         // Odd: a loop of an even number of instructions is met at all of them in turn.
         let spread = if points.len() > kills_max { (points.len() / kills_max) | 1 } else { 1 };
         points.into_iter().step_by(stride.max(spread))
@@ -164,7 +165,14 @@ impl Experiment {
     /// An experiment that starts each time with what the region holds when it begins.
     pub fn new(region: Region) -> Self {
         let max = usize::MAX;
-        Self { regions: vec![region], stride: 1, last: max, kills_max: max, heir_kills_max: max }
+        Self {
+            regions: vec![region],
+            stride: 1,
+            first: max,
+            last: max,
+            kills_max: max,
+            heir_kills_max: max,
+        }
     }
 
     /// Kills only at every `stride`-th instruction.
@@ -176,6 +184,13 @@ impl Experiment {
     pub fn with_stride(mut self, stride: usize) -> Self {
         assert!(stride > 0, "the stride is at least 1");
         self.stride = stride;
+        self
+    }
+
+    /// Kills only within the first `count` instructions: where a script that is mostly something else decides.
+    #[must_use]
+    pub fn with_first(mut self, count: usize) -> Self {
+        self.first = count;
         self
     }
 
@@ -269,7 +284,7 @@ impl Experiment {
             let left = self.snapshot();
             let work = leaves_work();
             let heir_trace = heir.record();
-            let points = heir_trace.kill_points(usize::MAX, 1, self.heir_kills_max);
+            let points = heir_trace.kill_points((usize::MAX, usize::MAX), 1, self.heir_kills_max);
             for heir_index in points.filter(|_| work).chain([heir_trace.len()]) {
                 restore(&left);
                 let second = kill(heir, &heir_trace, heir_index, &mut summary);
@@ -283,7 +298,8 @@ impl Experiment {
 
     /// The instructions of a script at which to kill or to stop, and its end.
     pub(crate) fn points(&self, trace: &Trace) -> impl Iterator<Item = usize> {
-        trace.kill_points(self.last, self.stride, self.kills_max).chain([trace.len()])
+        let within = (self.first, self.last);
+        trace.kill_points(within, self.stride, self.kills_max).chain([trace.len()])
     }
 
     pub(crate) fn snapshot(&self) -> Vec<Snapshot> {

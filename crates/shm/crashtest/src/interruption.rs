@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use crate::child::{Child, Rest, fork};
+use crate::child::{Child, Rest, fork, stop_this_process};
 use crate::experiment::{Experiment, Script, Summary, require, restore};
 use crate::tracee::{OneProcessor, Stop};
 
@@ -80,9 +80,9 @@ impl<D> Script<'_, D> {
     fn start_untraced(&self) -> Child {
         let child = fork(|| {
             let mut context = (self.prepare)();
-            stop();
+            stop_this_process();
             (self.script)(&mut context);
-            stop();
+            stop_this_process();
         });
         child.require_end(&"its script begins");
         child
@@ -97,10 +97,4 @@ impl Child {
             _ => panic!("the other process ended when {when:?}: {}", self.panic_message()),
         }
     }
-}
-
-/// Stops the calling process until it is told to go on.
-fn stop() {
-    // SAFETY: no memory is involved.
-    unsafe { libc::raise(libc::SIGSTOP) };
 }

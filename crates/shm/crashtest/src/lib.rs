@@ -30,7 +30,9 @@ mod memory;
 #[cfg(target_arch = "x86_64")]
 mod tracee;
 
-pub use child::{Child, Exit, end_this_thread, fork, kill_this_process, shared_words};
+pub use child::{
+    Child, Exit, end_this_thread, fork, kill_this_process, shared_words, stop_this_process,
+};
 #[cfg(target_arch = "x86_64")]
 pub use experiment::{Death, Experiment, Script, Summary, thorough};
 #[cfg(target_arch = "x86_64")]

@@ -1,0 +1,95 @@
+//! What is refused, and what is said of it: how much was done, and what to type next.
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod support;
+
+use serde_json::json;
+use support::{TestSpace, run, run_with_input};
+use tupelo::{ConnectOptions, Space};
+
+/// A space for so many tuples.
+fn limited(test: &str, tuples_max: u64) -> TestSpace {
+    let space = TestSpace::new(test);
+    let options = ConnectOptions { tuples_max: Some(tuples_max), ..ConnectOptions::default() };
+    Space::connect(&space.url, &options).unwrap();
+    space
+}
+
+/// A line of JSON with a text of so many bytes.
+fn long(bytes: usize) -> String {
+    json!(["job", "x".repeat(bytes)]).to_string()
+}
+
+#[test]
+fn a_line_that_the_space_refuses_is_named_with_what_was_put_before() {
+    let space = limited("refused-line", 2);
+    let put = run_with_input(&["put", &space.url, "-"], "[\"a\"]\n\n[\"b\"]\n[\"c\"]\n[\"d\"]\n");
+    assert_eq!((put.code, put.out.as_str()), (1, ""));
+    assert!(put.err.starts_with("tupelo: line 4: TUP-005: "), "{}", put.err);
+    assert!(put.err.ends_with("\n  Put before it: 2 tuples.\n"), "{}", put.err);
+    assert!(put.err.contains("`tupelo take` makes room"), "{}", put.err);
+}
+
+#[test]
+fn a_line_that_can_not_be_encoded_is_no_wrong_usage() {
+    let space = TestSpace::new("refused-depth");
+    let deep = format!("[\"a\"]\n{}1{}\n", "[".repeat(200), "]".repeat(200));
+    let put = run_with_input(&["put", &space.url, "-"], &deep);
+    assert_eq!(put.code, 1, "{}", put.err);
+    assert!(put.err.starts_with("tupelo: line 2: values are nested over 128 "), "{}", put.err);
+    assert!(put.err.ends_with("\n  Put before it: 1 tuple.\n"), "{}", put.err);
+}
+
+#[test]
+fn what_never_fits_is_not_told_to_wait() {
+    let space = TestSpace::new("never-fits");
+    let sized = format!("{}?size=2M", space.url);
+    let put = run_with_input(&["put", &sized, "-"], &long(4 << 20));
+    assert_eq!(put.code, 1);
+    assert!(put.err.contains("put it in smaller parts"), "{}", put.err);
+    assert!(!put.err.contains("makes room"), "{}", put.err);
+}
+
+#[test]
+fn a_space_of_the_process_itself_is_refused() {
+    for words in [
+        &["put", "mem://jobs", "job", "7"][..],
+        &["put", "mem://jobs", "-"],
+        &["read", "mem://jobs", "job", "_", "--timeout", "10ms"],
+        &["take", "mem://jobs", "job", "_", "--try"],
+        &["take", "mem://jobs", "job", "_", "--exec", "true", "--timeout", "10ms"],
+        &["watch", "--url", "mem://jobs", "job", "--timeout", "10ms"],
+        &["top", "mem://jobs", "--count", "1"],
+        &["ls", "mem://jobs"],
+        &["rm", "mem://jobs", "--yes"],
+    ] {
+        let refused = run(words);
+        assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{words:?}");
+        assert!(refused.err.contains("Write shm://jobs, "), "{}", refused.err);
+    }
+}
+
+#[test]
+fn words_that_make_no_sense_make_no_space() {
+    let space = TestSpace::new("no-space");
+    let url = space.url.as_str();
+    for words in [
+        &["put", url, "uuid(\"x\")"][..],
+        &["watch", url, "job", "--buffer", "0"],
+        &["watch", url, "job", "--count", "0"],
+        &["take", url, "job", ":integer"],
+        &["take", url, "job", "--where", "f[0] >"],
+    ] {
+        assert_eq!(run(words).code, 2, "{words:?}");
+        assert_eq!(run(&["stat", url]).code, 5, "{words:?}");
+    }
+}
+
+#[test]
+fn help_says_which_commands_do_not_look_at_the_environment() {
+    let help = run(&["--help"]).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        help.contains("`$TUPELO_URL` if neither is given, but for ls, top and doctor"),
+        "{help}"
+    );
+}
