@@ -176,7 +176,8 @@ pub(crate) fn insert<'m, const A: usize, const B: usize>(
         section.set_together(stores, also.0, also.1);
     } else {
         let number = free.trailing_zeros() as usize % (ENTRIES + 1);
-        // The tag of an empty entry means nothing: no log (R2).
+        // The tag of an empty entry means nothing: no log (R2). One that this section has emptied has its tag in the log
+        // (`keep_tag`): an undo fills it again.
         bucket.init(TAGS + 4 * number, link.load(TAG));
         link.init(BUCKET_NEXT, 0);
         let stores = [(bucket.place(4 * number), leader), keys(index, 1)];
