@@ -435,14 +435,14 @@ pub(crate) fn free_to<'m>(
             Ok(())
         }
         Release::Extent(index, class) => {
-            free_in_extent(section, layout, stripe, block, (index, class)).map(|_| ())
+            free_in_extent(section, layout, stripe, block, (index, class))
         }
         Release::Run(index, entry) => free_run(section, layout, index, entry),
     }
 }
 
 /// Enters a block of `class` into the free list of the extent with number `index`, and gives the extent back
-/// if that was its last block in use and the stripe has another. Returns whether it did.
+/// if that was its last block in use and the stripe has another.
 #[inline(never)]
 fn free_in_extent<'m>(
     section: &mut Section<'m>,
@@ -450,7 +450,7 @@ fn free_in_extent<'m>(
     stripe: Stripe<'m>,
     (block, first): (u32, Span<'m, GRANULE>),
     (index, class): (u32, usize),
-) -> Result<bool, Error> {
+) -> Result<(), Error> {
     let entry = arena::entry(section.view(), layout, index);
     let had_room = has_room(entry, class);
     first.init(record::FREE_NEXT, entry.load(FREE_LIST));
@@ -467,9 +467,8 @@ fn free_in_extent<'m>(
     if entry.load(LIVE) == 0 && !alone {
         unlist(section, layout, stripe, index + 1, class);
         arena::give_back(section, layout, index, 1)?;
-        return Ok(true);
     }
-    Ok(false)
+    Ok(())
 }
 
 /// Gives the extents of one large block back.
@@ -532,13 +531,13 @@ fn allocate_run<'m>(
 }
 
 /// Gives the extents back of which no block is in use but a spare one: those that were kept as the only ones
-/// of their lists, since the next block of the size was expected. Returns how many.
+/// of their lists, since the next block of the size was expected.
 pub(crate) fn free_empty<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
     stripe: Stripe<'m>,
-) -> Result<u32, Error> {
-    let mut freed = free_spares(section, layout, stripe)?;
+) -> Result<(), Error> {
+    free_spares(section, layout, stripe)?;
     for class in 0..CLASSES_COUNT {
         let mut number = stripe.page().load(list_of(class));
         for _ in 0..layout.extents_all {
@@ -552,27 +551,25 @@ pub(crate) fn free_empty<'m>(
                 step::commit_if_full(section)?;
                 unlist(section, layout, stripe, number, class);
                 arena::give_back(section, layout, number - 1, 1)?;
-                freed += 1;
             }
             number = next;
         }
     }
-    Ok(freed)
+    Ok(())
 }
 
-/// Frees the spare blocks. Returns how many extents went back with them.
+/// Frees the spare blocks.
 fn free_spares<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
     stripe: Stripe<'m>,
-) -> Result<u32, Error> {
-    let mut freed = 0;
+) -> Result<(), Error> {
     for (at, class, block) in spares(stripe) {
         step::commit_if_full(section)?;
         section.set(stripe.page(), at, 0);
         let first = start(section.view(), block);
         let place = (layout.extent_of(block), class);
-        freed += u32::from(free_in_extent(section, layout, stripe, (block, first), place)?);
+        free_in_extent(section, layout, stripe, (block, first), place)?;
     }
-    Ok(freed)
+    Ok(())
 }

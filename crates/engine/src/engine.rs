@@ -268,7 +268,8 @@ fn layout_for(size_bytes: u64) -> Layout {
 /// How often the tuples of a shape are counted anew while somebody changes them: for longer than a small section.
 const COUNTS_MAX: usize = 200;
 
-/// Tuples in the space: in the lists, held, dead, or not visible yet. `is_held` says which locks the caller has.
+/// Tuples in the space: in the lists, held, dead, or not visible yet. `is_held` says which locks the caller has: of those shapes
+/// nobody else changes the counts.
 pub(crate) fn tuples(view: &View<'_>, is_held: impl Fn(u32) -> bool) -> u64 {
     let count = |shape| {
         let page = Stripe::of_shape(view, shape).page();

@@ -53,8 +53,8 @@ impl Engine {
         Ok(None)
     }
 
-    /// The shape of the record that somebody holds, before it is locked.
-    fn shape_of_held(&self, held: impl Fn() -> u32) -> Result<Option<u32>, Error> {
+    /// The shape of the record that somebody holds, before it is locked; `None` if it is none.
+    pub(crate) fn shape_of_held(&self, held: impl Fn() -> u32) -> Result<Option<u32>, Error> {
         let view = self.memory.view();
         let mut reference = held();
         while reference != 0 {

@@ -148,8 +148,8 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`] for what is no such URL, and for options that contradict each other; [`Error::SpaceNotFound`] if there is none and `create` is
-    /// false, [`Error::AccessDenied`], [`Error::VersionMismatch`] and [`Error::SpaceCorrupted`] for one that
+    /// [`Error::Misuse`] for what is no such URL, and for options that contradict each other; [`Error::SpaceNotFound`] if
+    /// there is none and `create` is false, [`Error::AccessDenied`], [`Error::VersionMismatch`] and [`Error::SpaceCorrupted`] for one that
     /// can not be used, [`Error::SpaceFull`] if a new one finds no room.
     pub fn connect(url: &str, options: &ConnectOptions) -> Result<Self, Error> {
         let Address { place, size_bytes } = Address::parse(url)?;

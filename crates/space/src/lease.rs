@@ -124,7 +124,8 @@ impl Lease {
     ///
     /// # Errors
     ///
-    /// [`Error::LeaseExpired`]: the lease has ended, or the tuple was taken. [`Error::Misuse`] if the lease never ends; [`Error::System`] if there can be no thread.
+    /// [`Error::LeaseExpired`]: the lease has ended, or the tuple was taken. [`Error::Misuse`] if the lease never ends;
+    /// [`Error::System`] if there can be no thread.
     pub fn keep_alive(&self) -> Result<KeepAlive, Error> {
         let length = self.length.ok_or_else(|| Error::Misuse {
             problem: "this lease never ends: there is nothing to keep alive".into(),

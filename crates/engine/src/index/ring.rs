@@ -97,8 +97,8 @@ pub(crate) fn restore<'m>(
     Ok(())
 }
 
-/// Takes a record out of its ring, and out of the table if it was the leader; others may be linked in the same section. `place` is where the search
-/// that found the record in this section saw the leader of its tag, if it came by this index.
+/// Takes a record out of its ring, and out of the table if it was the leader; others may be linked in the same section.
+/// `place` is where the search that found the record in this section saw the leader of its tag, if it came by this index.
 #[inline(never)]
 pub(crate) fn unlink<'m>(
     section: &mut Section<'m>,

@@ -6,10 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use tupelo_shm::{Section, process::fork_generation};
 
-use super::{SCOPE, Want, cell};
+use super::{RECORD, SCOPE, Want, cell};
 use crate::Engine;
 use crate::error::Error;
 use crate::layout::head;
+use crate::stripe;
 
 /// Those of one process.
 #[derive(Default)]
@@ -74,8 +75,12 @@ impl Engine {
     /// Whether nobody is inside the locks that leaving takes, by a look: who comes by must not wait for somebody who is
     /// stopped, too.
     fn may_leave(&self, Place { number, .. }: Place) -> bool {
-        let own = cell(&self.memory.view(), number).load(SCOPE);
-        let scopes = [own, head::CELLS_SCOPE, head::ARENA_SCOPE];
+        let view = self.memory.view();
+        let own = cell(&view, number).load(SCOPE);
+        let Ok(shape) = self.shape_of_held(|| cell(&view, number).load(RECORD)) else {
+            return false;
+        };
+        let scopes = [own, shape.map_or(0, stripe::scope_of), head::CELLS_SCOPE, head::ARENA_SCOPE];
         let is_free = |scope| matches!(Section::try_enter(&self.memory, scope), Ok(Some(_)));
         scopes.into_iter().filter(|scope| *scope != 0).all(is_free)
     }
