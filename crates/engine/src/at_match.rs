@@ -20,7 +20,7 @@ use crate::timers;
 pub(crate) enum Clock {
     /// Before the search, by the cheap clock.
     BeforeSearch,
-    /// If there is a match, by what is done with it: that reads the exact clock in any case ([`Need::Time`]).
+    /// If there is a match, by what is done with it: that reads the clock ends are told by in any case ([`Need::Time`]).
     InAct,
 }
 

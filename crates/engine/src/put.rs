@@ -207,7 +207,7 @@ impl Engine {
         Ok(reference)
     }
 
-    /// As [`Engine::put_once`], with one look at the clock: the exact one, which says when the terms end.
+    /// As [`Engine::put_once`], with one look at the clock, which says when the terms end.
     #[inline(always)]
     fn put_once_on_terms<'m>(
         &'m self,

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use tupelo_shm::{
     ENGINE_WORDS, ENGINE_WORDS_COUNT, PARTICIPANTS_MAX, ParticipantInfo, Section, Slot,
-    THREADS_MAX, View, futex, log_run, set_log_run,
+    THREADS_MAX, View, clock, log_run, set_log_run,
 };
 
 use tupelo_tuple::TemplateRef;
@@ -71,7 +71,7 @@ impl Engine {
             clippy::cast_possible_truncation,
             reason = "compared as a difference, modulo 2^32"
         )]
-        let now_ms = (futex::monotonic_coarse_ns() / 1_000_000) as u32;
+        let now_ms = (clock::monotonic_coarse_ns() / 1_000_000) as u32;
         let due_ms = word.load(Ordering::Relaxed);
         if now_ms.wrapping_sub(due_ms).cast_signed() < 0 {
             return Ok(());

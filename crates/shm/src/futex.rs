@@ -1,4 +1,4 @@
-//! What the kernel does for locks: sleeping on a word, the clocks that bound the sleep, and the robust
+//! What the kernel does for locks: sleeping on a word, and the robust
 //! list that tells of dead owners.
 //!
 //! The words lie in memory that several processes map, so the futexes are shared ones: the kernel finds
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::thread::futex::{self, Flags};
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::time::Timespec;
 
 /// Why a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,24 +58,6 @@ pub fn wake(word: &AtomicU32, count: u32) -> usize {
     let count = count.min(i32::MAX.cast_unsigned());
     // Fails only for a page that vanished, and there nobody can sleep.
     futex::wake(word, Flags::empty(), count).unwrap_or(0)
-}
-
-/// Nanoseconds of the machine's monotonic clock, the same in all processes of a time namespace (20 ns).
-pub fn monotonic_ns() -> u64 {
-    nanoseconds(clock_gettime(ClockId::Monotonic))
-}
-
-/// As [`monotonic_ns`], at the last timer tick: up to 10 ms behind, and 3 ns instead of 20.
-pub fn monotonic_coarse_ns() -> u64 {
-    nanoseconds(clock_gettime(ClockId::MonotonicCoarse))
-}
-
-#[expect(
-    clippy::cast_sign_loss,
-    reason = "the monotonic clock starts at 0 and the parts are positive"
-)]
-const fn nanoseconds(time: Timespec) -> u64 {
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// The calling thread's number, as it stands in a robust lock word. A system call (120 ns).

@@ -10,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::clock::monotonic_coarse_ns;
 use crate::error::{Error, Limit};
-use crate::futex::monotonic_coarse_ns;
 
 /// How long a reading is used.
 const READING_NS: u64 = 1_000_000_000;

@@ -4,7 +4,7 @@
 //! a tuple. In two halves:
 //!
 //! - the system: segments that are created whole ([`Segment`]), one range of addresses that grows in
-//!   place ([`Mapping`]), who is alive ([`process`]), sleeping on a word ([`futex`]);
+//!   place ([`Mapping`]), who is alive ([`process`]), sleeping on a word ([`futex`]), what time it is ([`clock`]);
 //! - the memory: checked access by offset, robust locks, and an undo log that makes any change inside a
 //!   lock happen whole or not at all (rule C1).
 #![allow(
@@ -20,6 +20,7 @@
 mod access;
 mod addresses;
 mod buffer;
+pub mod clock;
 mod copy;
 mod deaths;
 mod desk;

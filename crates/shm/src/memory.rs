@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::access::{GRANULE, View};
+use crate::clock;
 use crate::deaths::Deaths;
 use crate::error::Error;
 use crate::liveness;
@@ -41,6 +42,7 @@ impl Memory {
     /// If the mapping is too short to have one.
     pub fn new(mapping: Arc<Mapping>) -> Self {
         assert!(mapping.reserved_bytes() >= ENGINE_BASE, "a mapping without a fixed part");
+        clock::learn();
         let memory = Self {
             mapping,
             known_bytes: AtomicUsize::new(thread::fixed_bytes()),

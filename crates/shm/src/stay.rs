@@ -15,7 +15,7 @@
 //! thread's, they cost the wait of one stay.
 
 use crate::access::View;
-use crate::futex;
+use crate::clock;
 use crate::lock::{LockLine, SEQUENCE};
 
 /// Who stays: a thread slot.
@@ -84,7 +84,7 @@ impl Stays {
     pub(crate) fn meet(&mut self, place: Place, line: LockLine<'_>, thread: u32) {
         let stay = self.of(place);
         if stay.place == place {
-            stay.meet(futex::monotonic_ns(), line, thread);
+            stay.meet(clock::monotonic_ns(), line, thread);
         } else {
             // Most threads come once, and need not look at the clock.
             *stay = Stay::at(place);
@@ -116,7 +116,7 @@ impl Stay {
         if self.place != place {
             return;
         }
-        let mut now_ns = futex::monotonic_ns();
+        let mut now_ns = clock::monotonic_ns();
         let (mut look_ns, mut pause_ns) = (now_ns + LOOK_NS, LOOK_NS);
         while now_ns < again_ns {
             if now_ns >= look_ns {
@@ -130,7 +130,7 @@ impl Stay {
             for _ in 0..SPINS_PER_LOOK {
                 std::hint::spin_loop();
             }
-            now_ns = futex::monotonic_ns();
+            now_ns = clock::monotonic_ns();
         }
         // To wait was no break, but what came after the end was one.
         self.met_ns = now_ns.min(again_ns);

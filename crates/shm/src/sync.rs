@@ -4,7 +4,7 @@
 pub(crate) use std::sync::atomic::{Ordering, compiler_fence, fence};
 pub(crate) use std::thread::sleep;
 
-use crate::futex;
+use crate::clock;
 
 /// Pauses before a sleep: 45 us together, about what a sleep costs on a virtual machine (measured).
 pub(crate) const PAUSES: u32 = 20;
@@ -24,8 +24,8 @@ pub(crate) fn pause(number: u32) {
         // Whoever is inside may have lost its processor, and this may be the one for it.
         std::thread::yield_now();
     }
-    let end_ns = futex::monotonic_ns() + (PAUSE_NS_MIN << number.min(DOUBLINGS));
-    while futex::monotonic_ns() < end_ns {
+    let end_ns = clock::monotonic_ns() + (PAUSE_NS_MIN << number.min(DOUBLINGS));
+    while clock::monotonic_ns() < end_ns {
         for _ in 0..SPINS_PER_LOOK {
             std::hint::spin_loop();
         }

@@ -7,9 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use tupelo_crashtest::{Exit, end_this_thread, fork, shared_words};
-use tupelo_shm::Mapping;
 use tupelo_shm::futex::{self, Wake};
 use tupelo_shm::process::{self, ProcessId};
+use tupelo_shm::{Mapping, clock};
 
 #[test]
 fn a_process_is_alive_until_it_dies_also_while_it_is_stopped() {
@@ -136,9 +136,9 @@ fn a_sleeper_in_another_process_is_woken() {
 fn a_sleep_says_why_it_ended() {
     let word = AtomicU32::new(5);
     assert_eq!(futex::wait(&word, 4, None), Wake::Changed);
-    let begin = futex::monotonic_ns();
+    let begin = clock::monotonic_ns();
     assert_eq!(futex::wait(&word, 5, Some(Duration::from_millis(20))), Wake::TimedOut);
-    assert!(futex::monotonic_ns() - begin >= 20_000_000);
+    assert!(clock::monotonic_ns() - begin >= 20_000_000);
     assert_eq!(futex::wait(&word, 4, Some(Duration::MAX)), Wake::Changed);
     assert_eq!(futex::wake(&word, 1), 0);
     let word = Arc::new(word);
@@ -150,15 +150,6 @@ fn a_sleep_says_why_it_ended() {
         thread::yield_now();
     }
     assert_eq!(sleeper.join().unwrap(), Wake::Woken);
-}
-
-#[test]
-fn the_coarse_clock_is_never_ahead_of_the_fine_one() {
-    for _ in 0..1000 {
-        let coarse = futex::monotonic_coarse_ns();
-        let fine = futex::monotonic_ns();
-        assert!(coarse <= fine);
-    }
 }
 
 /// The kernel's part of C1: it names the dead owner of the lock that was pending, and nothing else.

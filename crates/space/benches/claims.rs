@@ -17,8 +17,10 @@ use std::time::{Duration, Instant};
 use common::{
     FLOAT, INT, JOB, Measured, RUNS, fresh, is, key, number, put, report, take, transfer,
 };
-use tupelo::{ClaimTerms, EventKind, Field, KindSet, LeaseTerms, Order, PatternRef, Space};
-use tupelo::{SubscribeTerms, Subscription, TemplateRef};
+use tupelo::{
+    ClaimTerms, ConnectOptions, EventKind, Field, KindSet, LeaseTerms, Order, PatternRef,
+};
+use tupelo::{Space, SubscribeTerms, Subscription, TemplateRef, WhenFull};
 
 /// Tuples in the space while calls are timed.
 const BATCH: i64 = 1_000;
@@ -148,7 +150,36 @@ fn subscriptions(space: &Space) {
     report("    put that one that spans shapes hears of, in puts", puts(Some(&wide)), plain);
 }
 
+/// What a put costs that finds its space full and drops the oldest tuple for its own, beside one that finds room.
+fn full() {
+    const URL: &str = "shm://bench-claims-full";
+    let space = fresh(URL);
+    let plain = measure_in_batches(|| (), |k| put(&space, key(k), 3.5), || drain(&space));
+    let plain = report("put, with room", plain, plain.median);
+    drop(space);
+    let options = ConnectOptions {
+        fresh: true,
+        tuples_max: Some(BATCH as u64),
+        when_full: WhenFull::DropOldest,
+        ..ConnectOptions::default()
+    };
+    let space = Space::connect(URL, &options).unwrap();
+    fill(&space);
+    let mut next = BATCH;
+    let dropping = measure_in_batches(
+        || (),
+        |_| {
+            put(&space, key(next), 3.5);
+            next += 1;
+        },
+        || assert_eq!(space.count(&[TemplateRef::new(&[JOB, INT, FLOAT])]), Ok(BATCH as u64)),
+    );
+    report("    put that drops the oldest of 1 000, in puts", dropping, plain);
+    tupelo::remove(URL).unwrap();
+}
+
 fn main() {
+    full();
     let space = fresh("shm://bench-claims");
     fill(&space);
     (0..BATCH).rev().for_each(|k| assert!(take(&space, &[JOB, is(key(k)), FLOAT])));

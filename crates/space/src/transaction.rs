@@ -2,10 +2,11 @@
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
+use atomic_refcell::{AtomicRefCell, AtomicRefMut};
 use smallvec::SmallVec;
 use tupelo_engine::{Order, TransactionEnd};
 use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
@@ -39,8 +40,8 @@ use crate::wait::{Lifted, Outcome, Waiter, Want, lift};
 pub struct Transaction {
     /// One, as a rule.
     spaces: SmallVec<[Space; 1]>,
-    /// Locked while one of its calls runs, by its thread alone: who finds it locked is in a call from within a call.
-    inner: Mutex<tupelo_engine::Transaction>,
+    /// Borrowed while one of its calls runs, by its thread alone: who finds it borrowed is in a call from within a call.
+    inner: AtomicRefCell<tupelo_engine::Transaction>,
     /// What [`Transaction::is_open`] and [`Transaction::is_ended`] say, for any thread: as of the last call.
     is_open: AtomicBool,
     is_ended: AtomicBool,
@@ -53,7 +54,7 @@ pub struct Transaction {
 /// The transaction itself while one of its calls runs. What is known of it is noted at the end of the call.
 struct Call<'t> {
     transaction: &'t Transaction,
-    inner: MutexGuard<'t, tupelo_engine::Transaction>,
+    inner: AtomicRefMut<'t, tupelo_engine::Transaction>,
 }
 
 /// A space as a transaction sees it: what is there for everybody, without what the transaction has taken, and with what
@@ -86,7 +87,7 @@ impl Space {
         })?;
         let (end, owner) = (inner.end(), own_number());
         let (is_open, is_ended) = (AtomicBool::new(true), AtomicBool::new(false));
-        Ok(Transaction { spaces, inner: Mutex::new(inner), is_open, is_ended, end, owner })
+        Ok(Transaction { spaces, inner: AtomicRefCell::new(inner), is_open, is_ended, end, owner })
     }
 }
 
@@ -201,12 +202,9 @@ impl Transaction {
                 hint: Some("begin one in each thread: each of them is atomic on its own".into()),
             });
         }
-        match self.inner.try_lock() {
+        match self.inner.try_borrow_mut() {
             Ok(inner) => Ok(Call { transaction: self, inner }),
-            Err(TryLockError::Poisoned(inner)) => {
-                Ok(Call { transaction: self, inner: inner.into_inner() })
-            }
-            Err(TryLockError::WouldBlock) => Err(Error::Misuse {
+            Err(_) => Err(Error::Misuse {
                 problem: "this transaction is in a call that this one came from".into(),
                 hint: Some("let a sink make what it makes of the tuple, and nothing else".into()),
             }),
@@ -216,7 +214,7 @@ impl Transaction {
 
 impl std::fmt::Debug for Transaction {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Not its inside: that is locked by its own thread alone.
+        // Not its inside: that is borrowed by its own thread alone.
         f.debug_struct("Transaction")
             .field("spaces", &self.spaces)
             .field("is_open", &self.is_open())

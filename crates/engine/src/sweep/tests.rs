@@ -97,7 +97,7 @@ fn a_take_whose_time_is_over_has_seen_what_the_dead_held_l5() {
     let next_sweep =
         crate::engine::space_line(&engine.memory.view()).word(crate::engine::NEXT_SWEEP_MS);
     #[expect(clippy::cast_possible_truncation, reason = "modulo 2^32, as it is compared")]
-    let now_ms = (tupelo_shm::futex::monotonic_coarse_ns() / 1_000_000) as u32;
+    let now_ms = (tupelo_shm::clock::monotonic_coarse_ns() / 1_000_000) as u32;
     next_sweep.store(now_ms.wrapping_add(1_000_000), Ordering::SeqCst);
     claims.kill();
     assert!(waiter.wait(Some(Duration::from_millis(1))).unwrap());

@@ -14,7 +14,7 @@ pub(crate) mod wheel;
 
 use std::time::Duration;
 
-use tupelo_shm::{Section, futex};
+use tupelo_shm::{Section, clock};
 
 use crate::Engine;
 use crate::claim::{self, Failure};
@@ -47,7 +47,7 @@ enum Room {
 
 /// The time, in milliseconds of the monotonic clock (rule L4).
 pub(crate) fn now_ms() -> u64 {
-    futex::monotonic_ns() / 1_000_000
+    clock::monotonic_ns() / 1_000_000
 }
 
 /// The moment `after` from now. Rounded up, so that it is not reached too early.
@@ -55,9 +55,9 @@ pub(crate) fn moment_in(after: Duration) -> u64 {
     now_and_in(after).1
 }
 
-/// The time, and the moment `after` from it.
+/// The time, and the moment `after` from it, by a clock that is up to [`clock::AHEAD_NS`] ahead: nothing ends too early.
 pub(crate) fn now_and_in(after: Duration) -> (u64, u64) {
-    let now_ns = futex::monotonic_ns();
+    let now_ns = clock::monotonic_ahead_ns();
     let seconds_ns = after.as_secs().saturating_mul(1_000_000_000);
     let after_ns = seconds_ns.saturating_add(u64::from(after.subsec_nanos()));
     let end_ms = now_ns.saturating_add(after_ns).div_ceil(1_000_000);
@@ -68,18 +68,20 @@ pub(crate) fn now_and_in(after: Duration) -> (u64, u64) {
 /// The moment `after` from now, by the cheap clock: up to [`COARSE_NS`] too early.
 pub(crate) fn coarse_moment_in(after: Duration) -> u64 {
     let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
-    (futex::monotonic_coarse_ns() / 1_000_000).saturating_add(after_ms)
+    (clock::monotonic_coarse_ns() / 1_000_000).saturating_add(after_ms)
 }
 
 /// How long it is until `due_ms`, rounded down: what was said to be so long is never shown as longer.
 pub(crate) fn time_until(due_ms: u64) -> Duration {
-    Duration::from_millis(due_ms.saturating_sub(now_ms() + 1))
+    // What it was said by was as far ahead at most.
+    let now_ms = (clock::monotonic_ns() + clock::AHEAD_NS) / 1_000_000;
+    Duration::from_millis(due_ms.saturating_sub(now_ms + 1))
 }
 
 /// How long it is until [`is_past`] is true of `due_ms`, and not a nanosecond less.
 pub(crate) fn exact_time_until(due_ms: u64) -> Duration {
     let moment_ns = due_ms.saturating_mul(1_000_000);
-    Duration::from_nanos(moment_ns.saturating_sub(futex::monotonic_ns()))
+    Duration::from_nanos(moment_ns.saturating_sub(clock::monotonic_ns()))
 }
 
 /// Whether what is due at `due_ms` has happened by now.
@@ -93,7 +95,7 @@ pub(crate) fn is_past(due_ms: u64) -> bool {
 #[inline(never)]
 fn has_come(due_ms: u64) -> bool {
     // What is far away is told by the cheap clock.
-    due_ms.saturating_mul(1_000_000) <= futex::monotonic_coarse_ns() + COARSE_NS
+    due_ms.saturating_mul(1_000_000) <= clock::monotonic_coarse_ns() + COARSE_NS
         && due_ms <= now_ms()
 }
 

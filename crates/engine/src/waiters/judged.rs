@@ -8,7 +8,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tupelo_shm::futex;
+use tupelo_shm::clock;
 use tupelo_tuple::{Template, TemplateRef};
 
 use super::patience::Patience;
@@ -99,13 +99,13 @@ impl Waiter {
     /// As [`Waiter::wait`], for one that looks itself.
     #[cold]
     pub(super) fn wait_and_look(&self, timeout: Option<Duration>) -> Result<bool, Error> {
-        let begin_ns = futex::monotonic_ns();
+        let begin_ns = clock::monotonic_ns();
         let deadline_ns = timeout.map(|timeout| begin_ns.saturating_add(nanoseconds(timeout)));
         loop {
             if self.look_itself()? {
                 return Ok(true);
             }
-            let now_ns = futex::monotonic_ns();
+            let now_ns = clock::monotonic_ns();
             let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(now_ns));
             if !self.wait_for_signal(left_ns.map(Duration::from_nanos))? {
                 // What came at the last moment came in time.

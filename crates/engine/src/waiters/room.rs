@@ -14,7 +14,7 @@ use std::cell::Cell as LocalCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tupelo_shm::{View, futex};
+use tupelo_shm::{View, clock};
 use tupelo_tuple::TemplateRef;
 
 use super::wait::Waiter;
@@ -89,5 +89,5 @@ impl Waiter {
 /// The cheap clock, modulo 2^32.
 #[expect(clippy::cast_possible_truncation, reason = "only differences count")]
 fn now_ms() -> u32 {
-    (futex::monotonic_coarse_ns() / 1_000_000) as u32
+    (clock::monotonic_coarse_ns() / 1_000_000) as u32
 }

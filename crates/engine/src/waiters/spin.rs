@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 
-use tupelo_shm::futex;
+use tupelo_shm::clock;
 
 use super::signal;
 
@@ -84,7 +84,7 @@ pub(super) fn spin(
             std::hint::spin_loop();
         }
         if now_ns < offer_ns {
-            now_ns = futex::monotonic_ns();
+            now_ns = clock::monotonic_ns();
         }
     }
     false
@@ -94,7 +94,7 @@ pub(super) fn spin(
 /// time after it.
 fn offer_processor(signal: &AtomicU32, now_ns: u64) -> u64 {
     std::thread::yield_now();
-    let then_ns = futex::monotonic_ns();
+    let then_ns = clock::monotonic_ns();
     HABITS.set(HABITS.get().after_offer(then_ns - now_ns, signal::is_raised(signal)));
     then_ns
 }

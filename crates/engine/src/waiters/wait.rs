@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
-use tupelo_shm::{Section, Span, futex, process::fork_generation};
+use tupelo_shm::{Section, Span, clock, process::fork_generation};
 use tupelo_tuple::TemplateRef;
 
 use super::judged::OwnLook;
@@ -316,7 +316,7 @@ impl Waiter {
             return Ok(true);
         }
         Section::end_stay(&self.engine.memory);
-        let begin_ns = futex::monotonic_ns();
+        let begin_ns = clock::monotonic_ns();
         let deadline_ns = timeout.map(|timeout| begin_ns.saturating_add(nanoseconds(timeout)));
         let limits = (begin_ns, deadline_ns);
         let happened = spin::spin(self.signal(), limits, || self.happened()) || {
@@ -324,13 +324,13 @@ impl Waiter {
             self.engine.stop_keeping(self.number);
             slept?
         };
-        spin::learn(futex::monotonic_ns() - begin_ns);
+        spin::learn(clock::monotonic_ns() - begin_ns);
         Ok(happened)
     }
 
     fn sleep(&self, deadline_ns: Option<u64>) -> Result<bool, Error> {
         loop {
-            let now_ns = futex::monotonic_ns();
+            let now_ns = clock::monotonic_ns();
             let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(now_ns));
             if left_ns == Some(0) {
                 // What is due at this moment has happened in time, and what the dead held comes to those in line (rule L5).
