@@ -1,7 +1,7 @@
 """Processes that end with the one that started them, also if that is killed.
 
 The suite starts servers of peers and worker processes. None may be left behind, so each asks the
-kernel to be told when its parent is gone.
+kernel to be told when its parent is gone, and looks whether it was gone before that.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.harness.stopping import ENDINGS, endings_wait
@@ -22,14 +23,21 @@ if TYPE_CHECKING:
 PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 GRACE_S = 10.0  # for a server to end when asked; then it is killed
 LINES_MAX = 5  # of a server's log in a message
+ORPHANED = 1  # exit code, which nobody asks for
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def die_with_parent(signal_number: int = signal.SIGKILL) -> None:
-    """Ask the kernel to send this process a signal when its parent ends."""
+def die_with_parent(parent: int, signal_number: int = signal.SIGKILL) -> None:
+    """Ask the kernel to send this process a signal when its parent ends; end now if it has.
+
+    `parent` is the process that started this one, by its own account: of a parent that is gone the
+    kernel tells nothing any more, and `os.getppid` names another.
+    """
     if _LIBC.prctl(PR_SET_PDEATHSIG, signal_number, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
+    if os.getppid() != parent:
+        os._exit(ORPHANED)
 
 
 class ServerFailedError(Exception):
@@ -48,10 +56,11 @@ class Server:
     ) -> None:
         """Start it on these processors, with `folder` as its working folder and for its log."""
         self._log = folder / "server.log"
+        parent = os.getpid()
 
         def prepare() -> None:
             os.sched_setaffinity(0, cpus)
-            die_with_parent(signal.SIGTERM)
+            die_with_parent(parent, signal.SIGTERM)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
 
         with self._log.open("ab") as log, ExitStack() as unless_started:
@@ -111,7 +120,7 @@ class PipedProgram:
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            preexec_fn=die_with_parent,  # noqa: PLW1509 - one call of the system
+            preexec_fn=partial(die_with_parent, os.getpid()),  # noqa: PLW1509 - two system calls
         )
         assert self.process.stdin is not None  # noqa: S101 - both are pipes
         assert self.process.stdout is not None  # noqa: S101

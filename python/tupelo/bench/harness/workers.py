@@ -18,7 +18,6 @@ from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tupelo.bench.harness import profiler
-from tupelo.bench.harness.lifetime import die_with_parent
 from tupelo.bench.harness.placement import pin
 from tupelo.bench.harness.profiler import Profiler
 from tupelo.bench.harness.stopping import endings_wait, temporary_folder
@@ -129,7 +128,10 @@ class Task:
 
 def _work(report: Connection, start: Barrier, task: Task) -> None:
     """Run in the new process."""
-    die_with_parent()
+    # Not above: to import it is what makes the process that forks end with the first.
+    from tupelo.bench.harness.forkserver import die_with_the_first
+
+    die_with_the_first()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])  # by which `run` ends it
     try:
         if task.cpus:

@@ -7,7 +7,6 @@ from multiprocessing.managers import BaseManager, BaseProxy
 from typing import Any
 
 from tupelo.bench.backends.manager.store import Store
-from tupelo.bench.harness.lifetime import die_with_parent
 
 
 class StoreProxy(BaseProxy):
@@ -40,5 +39,8 @@ StoreManager.register(
 
 def prepare(cpus: tuple[int, ...]) -> None:
     """Begin of the server process."""
-    die_with_parent()
+    # Not above: to import it is what makes the process that forks end with the first.
+    from tupelo.bench.harness.forkserver import die_with_the_first
+
+    die_with_the_first()
     os.sched_setaffinity(0, cpus)
