@@ -13,6 +13,7 @@ from tupelo.bench.command.arguments import budget_s
 from tupelo.bench.experiments.everything import YARDSTICKS, YARDSTICKS_AT_END
 from tupelo.bench.experiments.workload import recorded
 from tupelo.bench.harness import machine
+from tupelo.bench.harness.folders import remove_left_behind
 from tupelo.bench.harness.progress import Progress
 from tupelo.bench.harness.record import BadRecordError, Run, load
 from tupelo.bench.harness.runner import Options, Runner
@@ -62,6 +63,7 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     peers = chosen(options.vs)
     begin = time.monotonic()
     in_turn = (YARDSTICKS, *wanted, YARDSTICKS_AT_END)
+    remove_left_behind()
     deaf()  # before any peer starts a process
     runner.all_of([block for each in in_turn for block in each.blocks(peers, asked)])
     go_on()

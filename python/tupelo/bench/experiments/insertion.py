@@ -9,10 +9,11 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tupelo.bench.harness.folders import temporary_folder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,8 +37,8 @@ def _library() -> ctypes.CDLL | None:
     """The compiled function; each process makes its own, before it starts its clock."""
     if not is_compiled():
         return None
-    with tempfile.TemporaryDirectory(prefix="tupelo-bench-") as folder:
-        source, library = Path(folder) / "sort.c", Path(folder) / "sort.so"
+    with temporary_folder("compiler") as folder:
+        source, library = folder / "sort.c", folder / "sort.so"
         source.write_text(SOURCE, encoding="ascii")
         subprocess.run(["cc", *OPTIONS, "-o", str(library), str(source)], check=True)
         return ctypes.CDLL(str(library))

@@ -8,10 +8,8 @@ goes wrong in cleaning up after it must not pass for a failure of what was measu
 from __future__ import annotations
 
 import signal
-import tempfile
 import time
-from contextlib import ExitStack, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -87,15 +85,6 @@ def endings_wait() -> Iterator[None]:
         if _Told.is_due and not _Told.blocks:
             _Told.is_due = False
             raise KeyboardInterrupt
-
-
-@contextmanager
-def temporary_folder(prefix: str) -> Iterator[Path]:
-    """Make a folder that is removed after the block, also if the run is told to end meanwhile."""
-    with ExitStack() as ending:
-        with endings_wait():
-            name = ending.enter_context(tempfile.TemporaryDirectory(prefix=prefix))
-        yield Path(name)
 
 
 def deaf() -> None:

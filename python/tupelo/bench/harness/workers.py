@@ -18,9 +18,10 @@ from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tupelo.bench.harness import profiler
+from tupelo.bench.harness.folders import temporary_folder
 from tupelo.bench.harness.placement import pin
 from tupelo.bench.harness.profiler import Profiler
-from tupelo.bench.harness.stopping import endings_wait, temporary_folder
+from tupelo.bench.harness.stopping import endings_wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -85,7 +86,7 @@ def run(
         WorkerFailedError: one failed. All processes were ended.
         WrongResultError: one found a wrong result. All processes were ended.
     """
-    with temporary_folder("tupelo-bench-") as folder, ExitStack() as ending:
+    with temporary_folder("workers") as folder, ExitStack() as ending:
         with endings_wait():  # half a barrier would leave a semaphore of the system behind
             start = CONTEXT.Barrier(len(targets))
         running: list[tuple[BaseProcess, Connection]] = []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tupelo.bench.harness.folders import temporary_folder
 from tupelo.bench.harness.placement import Placement, placement
-from tupelo.bench.harness.stopping import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def started(peer_class: type[Peer], where: Placement | None = None) -> Iterator[Peer]:
     """Start a peer's server for the length of a block, with a data folder of its own."""
     peer = peer_class()
-    with temporary_folder(f"tupelo-bench-{peer.name}-") as folder:
+    with temporary_folder(peer.name) as folder:
         try:
             peer.start(folder, (where or placement("free")).server)
             yield peer
