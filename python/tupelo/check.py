@@ -20,6 +20,7 @@ import argparse
 import json
 import re
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +55,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterable
+    from typing import Any, Self
 
 
 @dataclass(frozen=True)
@@ -81,20 +83,18 @@ def findings(history: History) -> list[str]:
     for fields, copies in _grouped(history.unused()):
         example = ", ".join(fields)
         said.append(f"{_times(copies, 'tuple')} like ({example}) put, never taken and never read")
-    with ts.connect("mem://tupelo-check", fresh=True, size=SIZE) as space:
-        for fields in history.put:
-            put_words(space, fields)
+    with Tuples(history.put) as tuples:
         for template, times in history.asked.items():
             is_own = bool(template) and template[0].startswith(
                 (OWN_TAG, f"tuple({OWN_TAG}", f"({OWN_TAG}")
             )
-            if is_own or template in history.matched or matches(space, template):
+            if is_own or template in history.matched or tuples.are_there(template):
                 continue
             if may_match_digest(template, history.put):
                 said.append(f"{_whole(template)} may have been there: a long value is not recorded")
                 continue
             said.append(f"{_whole(template)} asked for {_times(times, 'time')}, never there")
-            said += [f"  {miss}" for miss in near_misses(space, template)]
+            said += [f"  {miss}" for miss in near_misses(tuples, template)]
     return said
 
 
@@ -119,17 +119,62 @@ def _is_loose(word: str) -> bool:
     return CONDITION.search(KINDS.sub("", LITERAL.sub("", word))) is not None
 
 
-def near_misses(space: ts.Space, template: tuple[str, ...]) -> list[NearMiss]:
+class Tuples:
+    """All that were put, to be matched; of equal ones there is one, and how many it stands for."""
+
+    def __init__(self, put: Counter[tuple[str, ...]]) -> None:
+        """Put them into spaces, of which the block's end is the end."""
+        with ExitStack() as unless_put:
+            # One has each tuple once. Of the others, number n has those of which 2^n more were put:
+            # so a million equal ones take twenty tuples, and a count is a count in each.
+            numbers = range((max(put.values(), default=1) - 1).bit_length())
+            self._each = unless_put.enter_context(_space("each"))
+            self._more = [unless_put.enter_context(_space(f"more-{number}")) for number in numbers]
+            for fields, copies in put.items():
+                put_words(self._each, fields)
+                for number, space in enumerate(self._more):
+                    if (copies - 1) >> number & 1:
+                        put_words(space, fields)
+            self._spaces = unless_put.pop_all()
+
+    def __enter__(self) -> Self:
+        """Begin the block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Drop them."""
+        self._spaces.close()
+
+    def are_there(self, template: tuple[str, ...]) -> bool:
+        """Whether any was put that matches."""
+        return matches(self._each, template) > 0
+
+    def count(self, template: tuple[str, ...]) -> int:
+        """How many were put that match."""
+        more = (matches(space, template) << number for number, space in enumerate(self._more))
+        return matches(self._each, template) + sum(more)
+
+    def first(self, template: tuple[str, ...]) -> tuple[Any, ...] | None:
+        """The first that was put and matches."""
+        found: tuple[Any, ...] | None = self._each.try_read(pattern_of(template))
+        return found
+
+
+def _space(name: str) -> ts.Space:
+    return ts.connect(f"mem://tupelo-check-{name}", fresh=True, size=SIZE)
+
+
+def near_misses(tuples: Tuples, template: tuple[str, ...]) -> list[NearMiss]:
     """The fields that, if they were different, would let the template match; best first."""
     found: list[NearMiss] = []
     if len(template) == 1 and WHOLE.match(template[0]):
         return found
     for place, asked in enumerate(template):
         weaker = (*template[:place], "_", *template[place + 1 :])
-        example = space.try_read(pattern_of(weaker))
+        example = tuples.first(weaker)
         if example is not None:
             there = str(ts.like(example[place], ...))[1 : -len(", _)")]
-            count = matches(space, (*template[:place], there, *template[place + 1 :]))
+            count = tuples.count((*template[:place], there, *template[place + 1 :]))
             found.append(NearMiss(place, asked, there, count))
     return sorted(found, key=lambda miss: -miss.tuples)
 

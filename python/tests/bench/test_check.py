@@ -371,6 +371,15 @@ def test_a_near_miss_counts_the_tuples_with_the_value_that_it_names(tmp_path):
     assert 'with "a" instead of "z" as field 0 it would match 1 tuple\n' in said
 
 
+def test_a_near_miss_counts_equal_tuples_one_by_one(tmp_path):
+    for copies in (1, 2, 4, 7, 100):
+        puts = [event("put", tuple=['"a"', "1"])] * copies + [event("put", tuple=['"a"', "2"])] * 3
+        takes = [event("take", template=["_", ":int"], tuple=put["tuple"]) for put in puts]
+        asked = event("take", template=['"z"', ":int"], tuple=None)
+        said = checked(tmp_path, *puts, *takes, asked).stdout
+        assert f'with "a" instead of "z" as field 0 it would match {copies + 3} tuples\n' in said
+
+
 def test_a_private_space_is_another_one_in_each_process(tmp_path):
     put = event("put", "mem://jobs", 1, tuple=['"a"'])
     taken = event("take", "mem://jobs", 2, template=['"a"'], tuple=None)
