@@ -114,10 +114,12 @@ def merge(folder: Path, merged: TextIO) -> tuple[int, int]:
     operations = torn = 0
     for path in sorted(folder.glob("*.jsonl")):
         with path.open(encoding="utf-8", errors="replace") as written:
-            for line in written:
+            for whole in written:
+                if not (line := whole.rstrip("\0\n")):
+                    continue  # what a file had room for
                 try:
                     event = json.loads(line)
-                    lines.append((event["time_ns"], line.rstrip("\n")))
+                    lines.append((event["time_ns"], line))
                     operations += event.get("verb") != "waits"  # which comes before its operation
                 except (ValueError, KeyError, TypeError):
                     torn += 1

@@ -5,35 +5,17 @@ import os
 import subprocess
 import sys
 
+from recorded_programs import RECORD, lines_of, run, words
+
 import tupelo as ts
 from tupelo.check import main as check_main
 from tupelo.record import merge
 
-RECORD = [sys.executable, "-m", "tupelo.record", "--out"]
 CHECK = [sys.executable, "-m", "tupelo.check"]
-
-
-def run(words, **options):
-    return subprocess.run(
-        [*map(str, words)], capture_output=True, text=True, check=False, timeout=120, **options
-    )
-
-
-def lines_of(tmp_path, url, text):
-    """Record a program; its run, and its lines."""
-    program, out = tmp_path / "program.py", tmp_path / "run.jsonl"
-    program.write_text(text)
-    done = run([*RECORD, out, "--", sys.executable, "-Werror", program, url])
-    assert done.returncode == 0, done.stderr
-    return done, [json.loads(line) for line in out.read_text().splitlines()]
 
 
 def findings(tmp_path):
     return run([*CHECK, tmp_path / "run.jsonl"]).stdout
-
-
-def words(lines, verb, key="tuple"):
-    return [line[key] for line in lines if line["verb"] == verb]
 
 
 # --- the command ---
@@ -112,39 +94,16 @@ def test_a_process_that_outlives_the_command_goes_on_and_is_warned_once(tmp_path
     assert "is no longer recorded" in told[0]
 
 
-FULL = """
-import os, sys
-import tupelo as ts
-write, torn = os.write, []
-def short(descriptor, data):
-    torn.append(descriptor)
-    return write(descriptor, data[:10])
-with ts.connect(sys.argv[1], fresh=True) as space:
-    space.put("whole", 1)
-    os.write = short
-    space.put("torn", 1)
-    space.put("gone", 1)
-    assert len(torn) == 1
-    os.write = write
-    assert space.count("torn", 1) == space.count("gone", 1) == 1
-"""
-
-
-def test_a_line_that_does_not_fit_ends_the_record_of_its_process_and_is_left_out(tmp_path, shm_url):
-    done, lines = lines_of(tmp_path, shm_url, FULL)
-    assert words(lines, "put") == [['"whole"', "1"]]
-    assert "no room for a whole line" in done.stderr
-    assert "1 lines were torn" in done.stderr
-
-
 def test_lines_are_merged_in_the_order_of_time_whatever_the_order_of_each_file(tmp_path):
     for name, times in (("1", (5, 3, 4)), ("2", (2, 6, 1))):
         text = "".join(f'{{"time_ns": {time_ns}}}\n' for time_ns in times)
-        (tmp_path / f"{name}.jsonl").write_text(text + '{"time_')
+        # One was killed in the middle of a line, and behind it is what no line has filled.
+        (tmp_path / f"{name}.jsonl").write_text(text + '{"time_' + "\0" * 10_000)
+    (tmp_path / "3.jsonl").write_text('{"time_ns": 7}\n' + "\0" * 10_000)
     with (tmp_path / "out").open("w") as out:
-        assert merge(tmp_path, out) == (6, 2)
+        assert merge(tmp_path, out) == (7, 2)
     merged = [json.loads(line)["time_ns"] for line in (tmp_path / "out").read_text().splitlines()]
-    assert merged == [1, 2, 3, 4, 5, 6]
+    assert merged == [1, 2, 3, 4, 5, 6, 7]
 
 
 # --- what is written ---
@@ -217,12 +176,12 @@ import os, sys, threading, time
 import tupelo as ts
 from tupelo.recording import lines
 
-def slowly(line, append=lines._append):
+def slowly(line, pid, append=lines.append):
     if threading.current_thread() is not threading.main_thread():
         time.sleep(0.5)
-    append(line)
+    append(line, pid)
 
-lines._append = slowly
+lines.append = slowly
 space = ts.connect(sys.argv[1], fresh=True)
 coming, given_up = space.take_future("soon", int), space.take_future("never", int)
 assert given_up.cancel() and given_up.cancelled() and not coming.cancelled()

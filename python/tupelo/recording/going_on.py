@@ -190,26 +190,27 @@ class Undecided:
 
     def __init__(self) -> None:
         """Begin without any."""
-        self._lines: list[tuple[Any, str, dict[str, Any]]] = []
+        self._lines: list[tuple[Any, str, str, dict[str, Any]]] = []
         self._pid = os.getpid()
 
     def note_for(self, space: Any) -> Any:
         """Return what writes down an operation of the transaction in `space`."""
 
-        def note(verb: str, **told: Any) -> None:
+        def note(verb: str, text: str, **told: Any) -> None:
             if verb == "waits":  # which may be the last that is heard of it
-                space._note(verb, **told)
+                space._note(verb, text, **told)
             else:
-                self._lines.append((space, verb, told))
+                self._lines.append((space, verb, text, told))
 
         return note
 
     def end(self, *, is_committed: bool) -> None:
         """Write down what has happened: after an abort, that tuples were there."""
         lines, self._lines = self._lines, []
-        for space, verb, told in lines:
+        for space, verb, text, told in lines:
             if is_committed or verb != "put":
-                space._note(verb if is_committed or verb != "take" else "read", **told)
+                happened = verb if is_committed or verb != "take" else "read"
+                space._note(happened, text, **told)
 
     @contextmanager
     def committing(self) -> Iterator[None]:

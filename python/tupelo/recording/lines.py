@@ -1,7 +1,9 @@
-"""The lines of a record: what stands in them, and how they get into the file of this process.
+"""The lines of a record: what stands in them.
 
-Each process writes a file of its own, a line per operation, at once: what a killed process did is
-there, but not of claims and transactions that were open. docs/command-line.md says what a line has.
+Each process writes files of its own (`file`), a line per operation, at once: what a killed process
+did is there, but not of claims and transactions that were open. docs/command-line.md says what a
+line has. What most tuples are, a few numbers and short texts, has a quick way here: a program is to
+go on as it would without.
 
 A program never fails because it is recorded: what can not be written down is said once on standard
 error, and left out.
@@ -12,13 +14,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 import time
-from contextlib import suppress
 from functools import lru_cache
 
 from tupelo._native import Rest, Template, like
 from tupelo.entries import describe
+from tupelo.recording.file import VARIABLE, append, warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,64 +30,87 @@ if TYPE_CHECKING:
 
 __all__ = ["VARIABLE", "without_harm", "words", "write"]
 
-VARIABLE = "TUPELO_RECORD"
 LONG_BYTES = 64  # a value that is longer is recorded as its digest
 DIGEST_BYTES = 8
 
 KINDS = {type(None): "null", bool: "bool", int: "int", float: "float", str: "str", bytes: "bytes"}
 
+_ENCODE = json.JSONEncoder(check_circular=False).encode  # nothing that is told has circles
 
-_ENCODE = json.JSONEncoder(check_circular=False).encode  # what `words` makes has no circles
 
-
-def write(url: str, verb: str, **told: Any) -> None:
+def write(url: str, verb: str, text: str, **told: Any) -> None:
     """Write down one operation in the space at `url`.
 
-    `tuple` and `template` are lists of words, as `words` makes them, or None for what was not
-    found; the other values stand in the line as they are.
+    `text` is JSON of what was put, asked for and found, without braces; `told` is encoded here.
     """
-    line = {"time_ns": time.monotonic_ns(), "pid": os.getpid(), "space": url, "verb": verb} | told
-    _append(_ENCODE(line))
+    pid = os.getpid()
+    more = f", {_ENCODE(told)[1:-1]}" if told else ""
+    append(f'{{"time_ns": {time.monotonic_ns()}{_where(pid, url, verb)}, {text}{more}}}\n', pid)
 
 
-def words(patterns: tuple[Any, ...], fields: dict[str, Any] | None = None) -> dict[str, list[str]]:
-    """Return a tuple's or a template's `kinds` and `words`, a word for each field.
+@lru_cache(maxsize=1_024)
+def _where(pid: int, url: str, verb: str) -> str:
+    """What stands in every line of a verb of a process in a space."""
+    return f', "pid": {pid}, "space": {_ENCODE(url)}, "verb": "{verb}"'
+
+
+def words(patterns: tuple[Any, ...], fields: dict[str, Any] | None = None) -> tuple[str, str]:
+    """Return the kinds of a tuple's or a template's fields, and a word for each: lists, as JSON.
 
     What is more than its fields (an entry, a ready template, one with a condition) is one word.
     """
-    fields = fields or {}
-    if not fields and len(patterns) > 1 and all(map(_is_plain, patterns)):
-        # What most tuples are, in a fifth of the time.
-        kinds = [KINDS[each if type(each) is type else type(each)] for each in patterns]
-        return {"kinds": kinds, "words": [_plain_text(each, type(each)) for each in patterns]}
-    kinds = [_kind(pattern) for pattern in patterns]
+    quick = None if fields or len(patterns) <= 1 else _quick_words(patterns)
+    return _all_words(patterns, fields or {}) if quick is None else quick
+
+
+def _quick_words(patterns: tuple[Any, ...]) -> tuple[str, str] | None:
+    """What `_all_words` finds, of numbers and short texts and their types; None of all else.
+
+    A table of functions by type would be shorter, and takes half as long again.
+    """
+    kinds, texts = [], []
+    for pattern in patterns:
+        kind = type(pattern)
+        if kind is str and len(pattern) <= LONG_BYTES:
+            kinds.append('"str"')
+            texts.append(_word_of_text(pattern))
+        elif kind is int:
+            kinds.append('"int"')
+            texts.append(f'"{pattern}"')
+        elif kind is float:
+            kinds.append('"float"')
+            text = _text_of_float(pattern)
+            texts.append(f'"{text}"' if '"' not in text else _ENCODE(text))
+        elif kind is type and pattern in KINDS:
+            kinds.append(f'"{KINDS[pattern]}"')
+            texts.append(_word_of_type(pattern))
+        else:
+            return None
+    return f"[{', '.join(kinds)}]", f"[{', '.join(texts)}]"
+
+
+@lru_cache(maxsize=1_024)
+def _word_of_text(text: str) -> str:
+    """A tag's word: a program has few of them, and they come again and again."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"\\"{text}\\""'
+    return _ENCODE(_text(text))
+
+
+@lru_cache(maxsize=len(KINDS))
+def _word_of_type(kind: type) -> str:
+    return _ENCODE(_text(kind))
+
+
+def _all_words(patterns: tuple[Any, ...], fields: dict[str, Any]) -> tuple[str, str]:
+    kinds = _ENCODE([_kind(pattern) for pattern in patterns])
     sole = patterns[0] if len(patterns) == 1 else None
     if _is_entry(sole) and not isinstance(sole, type):
         sole, fields = type(sole), _entry_fields(sole) | fields
         patterns = (sole,)
     if fields or _is_entry(sole) or _is_ready(sole):
-        return {"kinds": kinds, "words": [str(like(*map(_short, patterns), **_all_short(fields)))]}
-    return {"kinds": kinds, "words": [_text(_short(pattern)) for pattern in patterns]}
-
-
-def _is_plain(pattern: Any) -> bool:
-    """Whether it is a number or a short text, or the type of one, and can be nothing else."""
-    kind = type(pattern)
-    if kind is str:
-        return len(pattern) <= LONG_BYTES
-    return kind is int or kind is float or (kind is type and pattern in KINDS)
-
-
-@lru_cache(maxsize=1_024)
-def _text_of_few(pattern: Any, kind: type) -> str:
-    """The text of a tag, or of a type: a program has few of them, and they come again and again."""
-    del kind  # what is equal may be of two kinds
-    return _text(pattern)
-
-
-def _plain_text(pattern: Any, kind: type) -> str:
-    # Numbers come once each; and 0.0 is equal to -0.0, but has another text.
-    return _text(pattern) if kind is int or kind is float else _text_of_few(pattern, kind)
+        return kinds, _ENCODE([str(like(*map(_short, patterns), **_all_short(fields)))])
+    return kinds, _ENCODE([_text(_short(pattern)) for pattern in patterns])
 
 
 def _entry_fields(entry: Any) -> dict[str, Any]:
@@ -128,6 +152,18 @@ def _text(field: Any) -> str:
     """A pattern's text. It needs company: a tuple alone would be taken for all the patterns."""
     if isinstance(field, Rest):
         return "..."
+    if type(field) is float:
+        return _text_of_float(field)
+    return _text_of_any(field)
+
+
+def _text_of_float(value: float) -> str:
+    """The same for equal numbers: of two texts that are as short, Python may take the other."""
+    text = repr(value)
+    return _text_of_any(value) if "e" in text or "n" in text else text
+
+
+def _text_of_any(field: Any) -> str:
     try:
         return str(like(field, ...))[1 : -len(", _)")]
     except Exception:  # noqa: BLE001 - an object, which is stored as a pickle and has no text
@@ -168,68 +204,5 @@ class without_harm:  # noqa: N801 - a context manager, which no generator is as 
         """Whatever it is, it is not the program's."""
         if not isinstance(error, Exception):
             return False
-        _warn(f"an operation is not in the record: {error!r}")
+        warn(f"an operation is not in the record: {error!r}")
         return True
-
-
-class _File:
-    """The file of this process; a forked child opens one of its own, and warns for itself."""
-
-    pid = 0
-    descriptor = -1
-    identity = (0, 0)
-    """The device and the number of the file: a program that closes what is not its own may get the
-    same descriptor for a file of its own."""
-    stopped_pid = 0
-    """The process that has given up to write."""
-    warned_pid = 0
-
-
-def _append(line: str) -> None:
-    """Append a line in one call of the system; where that fails, write nothing more from here.
-
-    The folder is gone if this process outlives the command that was recorded.
-    """
-    pid = os.getpid()
-    if _File.stopped_pid == pid:
-        return
-    data = (line + "\n").encode()
-    try:
-        if os.write(_descriptor(pid), data) == len(data):
-            return
-        why = "there is no room for a whole line"
-    except (OSError, KeyError) as error:
-        why = str(error)
-    _File.stopped_pid = pid
-    _warn(f"process {pid} is no longer recorded: {why}")
-
-
-def _descriptor(pid: int) -> int:
-    if _File.pid != pid or not _is_still_ours():
-        path = os.path.join(os.environ[VARIABLE], f"{pid}.jsonl")  # noqa: PTH118 - a light import
-        # Of threads that come here together each opens it; the number says that one has.
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        _File.identity = _identity(descriptor)
-        _File.descriptor = descriptor
-        _File.pid = pid
-    return _File.descriptor
-
-
-def _is_still_ours() -> bool:
-    try:
-        return _identity(_File.descriptor) == _File.identity
-    except OSError:  # it is closed
-        return False
-
-
-def _identity(descriptor: int) -> tuple[int, int]:
-    status = os.fstat(descriptor)
-    return status.st_dev, status.st_ino
-
-
-def _warn(message: str) -> None:
-    """Say it on standard error, if this process has said nothing yet."""
-    if _File.warned_pid != os.getpid():
-        _File.warned_pid = os.getpid()
-        with suppress(Exception):  # it may be closed, or None
-            sys.stderr.write(f"tupelo record: {message}\n")

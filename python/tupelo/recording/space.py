@@ -38,8 +38,8 @@ class RecordingSpace(_native.Space):
             _native.stays_behind(plain)
         return plain
 
-    def _note(self, verb: str, **told: Any) -> None:
-        write(self.url, verb, **told)
+    def _note(self, verb: str, text: str, **told: Any) -> None:
+        write(self.url, verb, text, **told)
 
     def __reduce__(self) -> Any:
         """As a `Space`: `reconnect` makes one of these of it where somebody records."""

@@ -6,7 +6,7 @@ nobody records, so that a `consume` is not also its many looks.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from tupelo.recording.lines import without_harm, words
@@ -40,7 +40,7 @@ OF_THE_VERB = frozenset({
 """Keywords that are the verb's own. The others belong to the template."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)  # not frozen, which would cost as much as the rest of a put
 class Call:
     """One call of a verb, and who writes it down: what it tells never harms the program."""
 
@@ -49,16 +49,23 @@ class Call:
     options: dict[str, Any]
     plain: Space | None = None
     """The connection that did it, where it may have to be asked once more."""
+    _template: tuple[str, str] | None = field(default=None, init=False)
 
-    def asked(self) -> dict[str, Any]:
+    def template(self) -> tuple[str, str]:
+        """The kinds and the words of what is asked for: the same in all lines of the call."""
+        if self._template is None:
+            fields = {
+                name: value
+                for name, value in self.options.items()
+                if name not in OF_THE_VERB and not (name == "where" and value is None)
+            }
+            self._template = words(self.arguments, fields)
+        return self._template
+
+    def asked(self) -> str:
         """What stands in a line for the template of the call."""
-        fields = {
-            name: value
-            for name, value in self.options.items()
-            if name not in OF_THE_VERB and not (name == "where" and value is None)
-        }
-        template = words(self.arguments, fields)
-        return {"kinds": template["kinds"], "template": template["words"]}
+        kinds, template = self.template()
+        return f'"kinds": {kinds}, "template": {template}'
 
     def waits(self, **told: Any) -> None:
         """Write down that it may wait: one that never ends can be seen so."""
@@ -67,29 +74,29 @@ class Call:
                 asked = self.asked()
             except (TypeError, ValueError):
                 return  # arguments that make no sense: the verb says so better
-            self.note("waits", **asked, **told)
+            self.note("waits", asked, **told)
 
     def found(self, verb: str, fields: Any, **told: Any) -> None:
         """Write down what it has found; None for nothing."""
         with without_harm():
             if fields is None:
-                self.note(verb, **self.asked(), tuple=None, **told)
+                self.note(verb, f'{self.asked()}, "tuple": null', **told)
                 return
-            tupled = _told(fields)
-            line = self.asked() | {"kinds": tupled["kinds"], "tuple": tupled["words"]}
-            self.note(verb, **line, **told)
+            _, template = self.template()
+            kinds, found = _told(fields)
+            self.note(verb, f'"kinds": {kinds}, "template": {template}, "tuple": {found}', **told)
 
     def put(self, fields: Any) -> None:
         """Write down a tuple that it has put."""
         with without_harm():
-            tupled = _told(fields)
+            kinds, put = _told(fields)
             lease = self.options.get("lease")
             terms = {} if lease is None else {"lease": lease}
-            self.note("put", kinds=tupled["kinds"], tuple=tupled["words"], **terms)
+            self.note("put", f'"kinds": {kinds}, "tuple": {put}', **terms)
 
 
-def _told(fields: Any) -> dict[str, list[str]]:
-    """A tuple's words; an entry stands alone."""
+def _told(fields: Any) -> tuple[str, str]:
+    """A tuple's kinds and words; an entry stands alone."""
     return words(fields if type(fields) is tuple else (fields,))
 
 
@@ -212,13 +219,13 @@ def _swapped(call: Call, found: Any) -> None:
 
 
 def _counted(call: Call, _: int) -> None:
-    call.note("count", **call.asked())
+    call.note("count", call.asked())
 
 
 def _transferred(call: Call, count: int, *, verb: str) -> None:
     other, *template = call.arguments
     asked = Call(call.note, tuple(template), call.options).asked()
-    call.note(verb, **asked, to=other.url, count=count)
+    call.note(verb, asked, to=other.url, count=count)
 
 
 def _letters(call: Call, letters: list[Any]) -> None:

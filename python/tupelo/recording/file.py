@@ -1,0 +1,111 @@
+"""The files of this process: lines go into memory that is mapped from them.
+
+What is in a mapped file is the kernel's as soon as it is stored: a process that is killed takes no
+line of its own with it, and no line costs a call of the system. A file has all its blocks from the
+beginning, since a store that finds none would end the program. When one is full the next is made,
+larger up to a limit; so is one for a forked child. What is left of each is zeros.
+
+No line takes a lock, which a signal's handler would wait for in vain: a write to a map, and its
+next position, are one step for Python. Who makes a file makes one that was not there, so threads
+that do it at a time make one each.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import sys
+from contextlib import suppress
+from itertools import count
+
+__all__ = ["VARIABLE", "append", "warn"]
+
+VARIABLE = "TUPELO_RECORD"
+FIRST_BYTES = 1 << 16  # most processes do little, and there may be thousands
+LAST_BYTES = 1 << 22
+GROWTH_BITS = 2
+MAP_FIXED = 0x10  # <linux/mman.h>, which `mmap` does not have
+MAP_FAILED = ctypes.c_void_p(-1).value
+
+_MAP = ctypes.CDLL(None, use_errno=True).mmap
+_MAP.restype = ctypes.c_void_p
+_MAP.argtypes = (
+    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long,
+)  # fmt: skip
+
+
+class _Files:
+    """Those of this process; a forked child makes its own, and warns for itself."""
+
+    pid = 0
+    room = mmap.mmap(-1, mmap.PAGESIZE)
+    """What is mapped of the last; of process 0 there is none."""
+    number = -1
+    """Of the last."""
+    stopped_pid = 0
+    """The process that has given up to write."""
+    warned_pid = 0
+
+
+def append(line: str, pid: int) -> None:
+    """Append a line of this process; where it has no room, write nothing more from here.
+
+    The folder is gone if this process outlives the command that was recorded.
+    """
+    if _Files.stopped_pid == pid:
+        return
+    data = line.encode()
+    try:
+        if _Files.pid == pid:
+            _Files.room.write(data)
+            return
+    except ValueError:  # it is full
+        pass
+    try:
+        _begin_another(pid, len(data)).write(data)
+    except (OSError, KeyError) as error:
+        _Files.stopped_pid = pid
+        warn(f"process {pid} is no longer recorded: {error}")
+
+
+def _begin_another(pid: int, bytes_min: int) -> mmap.mmap:
+    """Make and map another file with that much room, which all further lines go to."""
+    for number in count(_Files.number + 1 if _Files.pid == pid else 0):
+        path = os.path.join(os.environ[VARIABLE], f"{pid}-{number}.jsonl")  # noqa: PTH118 - light
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:  # of another thread, or of a process of this number before
+            continue
+        break
+    try:
+        size_bytes = max(min(FIRST_BYTES << GROWTH_BITS * number, LAST_BYTES), bytes_min)
+        os.posix_fallocate(descriptor, 0, size_bytes)
+        room = _mapped(descriptor, size_bytes)
+    finally:
+        os.close(descriptor)
+    _Files.room, _Files.number = room, number
+    _Files.pid = pid  # last: now other threads write there, too
+    return room
+
+
+def _mapped(descriptor: int, size_bytes: int) -> mmap.mmap:
+    """A file as memory, without a descriptor.
+
+    Python's map would keep one, and close it at its end; a program that closes what is not its own
+    may have a file of its own by that number then. So the file takes the place of a map without.
+    """
+    room = mmap.mmap(-1, size_bytes)
+    place = ctypes.addressof(ctypes.c_char.from_buffer(room))
+    protection, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED | MAP_FIXED
+    if _MAP(place, size_bytes, protection, flags, descriptor, 0) == MAP_FAILED:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return room
+
+
+def warn(message: str) -> None:
+    """Say it on standard error, if this process has said nothing yet."""
+    if _Files.warned_pid != os.getpid():
+        _Files.warned_pid = os.getpid()
+        with suppress(Exception):  # it may be closed, or None
+            sys.stderr.write(f"tupelo record: {message}\n")
