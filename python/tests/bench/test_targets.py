@@ -180,6 +180,19 @@ def test_a_peer_that_is_faster_in_too_few_repeats_leaves_the_target_open_and_is_
     assert listed.rows == (("cases case=sorting size=7 workers=5", "total", "redis", "?1.91 x"),)
 
 
+@pytest.mark.parametrize(
+    "metric", ["remote writing", "local writing", "local reading", "remote reading", "search"]
+)
+def test_a_peer_whose_operation_is_faster_in_a_whole_program_is_listed(metric):
+    cell = {"case": "sorting", "size": 7, "workers": 5}
+    slow, fast = ([seconds + n / 1e3 for n in range(4)] for seconds in (2.0, 1.0))
+    ours = Measure("cases", "tupelo-shm", cell, metric, "s", slow)
+    theirs = Measure("cases", "mp-queue", cell, metric, "s", fast)
+    text, listed = faster_peers(run_of(ours, theirs))
+    assert text.startswith("In 1 of 1 comparisons the mean of a peer is better than ours: in 1")
+    assert listed.rows == (("cases case=sorting size=7 workers=5", metric, "mp-queue", "2.00 x"),)
+
+
 @pytest.mark.parametrize(("series", "rows"), [("overlapping", 0), ("aged", 0), ("paper", 1)])
 def test_response_times_are_compared_only_where_all_have_the_same_work(series, rows):
     ours, theirs = (

@@ -5,6 +5,13 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from tupelo.bench.experiments.cases.skeleton import (
+    LOCAL_HIT,
+    OPERATIONS,
+    REMOTE_HIT,
+    SEARCH,
+    TOTAL,
+)
 from tupelo.bench.experiments.mem.memory import METRIC as MEMORY
 from tupelo.bench.experiments.settle.metrics import THROUGHPUT
 from tupelo.bench.harness.parameters import told
@@ -17,7 +24,8 @@ if TYPE_CHECKING:
 
 # Of all but a throughput less is better.
 COMPARED = (
-    ("mem", "put"), ("mem", "take"), ("settle", "response time"), ("cases", "total"),
+    ("mem", "put"), ("mem", "take"), ("settle", "response time"), ("cases", TOTAL),
+    *(("cases", each) for each in (*OPERATIONS, SEARCH, LOCAL_HIT, REMOTE_HIT)),
     ("rpc", "round trip"), ("rpc", "latency under load p99"), ("rpc", "one to many"),
     ("rpc", "undirected"), ("sort", "response time"), ("settle", THROUGHPUT), ("mem", MEMORY),
 )  # fmt: skip
