@@ -143,6 +143,12 @@ def test_every_payload_is_exchanged_at_both_placements():
             assert found == [*SIZES, "100 each way", "1000 each way"]
 
 
+def test_the_rate_for_all_comes_before_the_own_one():
+    open_loops = [job for job in RPC().jobs(Redis, Options()) if "load" in job.parameters]
+    in_order = [job.parameters["load"] for job in sorted(open_loops, key=lambda job: job.rank)]
+    assert in_order == [SAME_LOAD] * 2 + [OWN_LOAD] * 2
+
+
 def test_a_virtual_machine_is_warm_before_its_calls_count():
     plans = {
         peer.name: {job.once.keywords["plan"].warm_up for job in RPC().jobs(peer, Options()) if

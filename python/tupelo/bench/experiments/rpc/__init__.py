@@ -102,8 +102,9 @@ class RPC(Experiment):
         if issubclass(peer, NativeCaller):
             # It times itself: nothing of Python's can be asked of it.
             return found
-        for where in PLACEMENTS:
-            for load in (OWN_LOAD, SAME_LOAD):
+        # The one rate for all first: only that compares the peers with each other.
+        for load in (SAME_LOAD, OWN_LOAD):
+            for where in PLACEMENTS:
                 plan = Plan(256, 0, exchanges, warm_up, load, 0.2 if quick else OPEN_LOOP_S)
                 parameters = {"bytes": 256, "placement": where, "load": load}
                 found.append(self._job(parameters, open_loop, plan, where, rank=1))
