@@ -250,7 +250,8 @@ def test_a_figure_that_can_not_be_drawn_is_listed_with_its_number_and_the_reason
     )
     # Its cells are ours alone, so nobody else's remark is the reason.
     each = "Matrix 100 x 100 by rows, uniform: each search of 5 workers, tupelo-shm"
-    assert rows[each] == ("Figure 23 of the paper", "not measured")
+    note = "the first 100 searches of each worker, of tupelo-shm only, in one repeat"
+    assert rows[each] == (f"Figure 23 of the paper; {note}", "not measured")
     assert not [title for title in rows if "Time of a put" in title]  # `mem` was not run at all
     words = "Figure 12 of the paper", "one mark only; 2 cells over budget"
     for text in (markdown(run, EXPERIMENTS, []), html_page(run, EXPERIMENTS)):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.experiments.base import OURS
 from tupelo.bench.experiments.cases.skeleton import (
+    EACH_MAX,
     LOCAL_READING,
     LOCAL_WITHDRAWING,
     LOCAL_WRITING,
@@ -92,7 +93,10 @@ def figures(run: Run) -> list[Figure]:
                 f"{SEARCH}, worker ",
                 fixed={**fixed, "backend": OURS},
                 title=f"{described(fixed)}: each search of {workers} workers, {OURS}",
-                note=f"Figure {number} of the paper",
+                note=(
+                    f"Figure {number} of the paper; the first {EACH_MAX} searches of each worker,"
+                    f" of {OURS} only, in one repeat"
+                ),
             )
         )
     return found

@@ -2,7 +2,8 @@
 
 A phase is to last a second for a client alone. Where that needs more objects than a small machine
 has memory for, or more time than the budget has, it is shorter, and a client goes through several
-rounds (write, pause, take), so that its phases of a kind last a second together. Objects and phase
+rounds (write, pause, take), so that its phases of a kind last a second together; less, where not
+even that fits into the time: a tenth of it in a run of an hour for everything. Objects and phase
 are found once per peer, by a client alone that does them: so all cells of it do the same work, and
 no time of a phase is extrapolated. Response times are those of a round, so that cells can have
 different numbers of them. Before those that count all clients warm up at once: with a whole round
