@@ -75,12 +75,16 @@ fn enter(section: &mut Section<'_>) -> Result<u32, Error> {
     Ok(before)
 }
 
+/// Free extents that are left to what serves callers who make room: tuples do not use them. So a space that the system
+/// gives no more memory can be emptied, too: by claims, queues and transactions.
+pub(crate) const RESERVE_EXTENTS: u32 = CHUNK_EXTENTS / 4;
+
 /// Takes `count` neighbouring extents. Returns the first.
 ///
 /// # Errors
 ///
-/// [`Need::Extents`] if there are none: the section is to be dropped, the arena grown, and the operation
-/// begun again, so that nobody waits for a lock while the kernel finds pages.
+/// [`Need::Extents`] if there are none, [`Need::Reserve`] if too few were left: the section is to be dropped, the arena grown,
+/// and the operation begun again, so that nobody waits for a lock while the kernel finds pages.
 pub(crate) fn take(section: &mut Section<'_>, layout: &Layout, count: u32) -> Result<u32, Error> {
     take_below(layout.extents_max, section, layout, count)
 }
@@ -111,10 +115,15 @@ pub(crate) fn take_below(
 ) -> Result<u32, Error> {
     let before = enter(section)?;
     let committed = line(section.view()).load(COMMITTED);
-    let Some(first) = find(section.view(), layout, count, end) else {
+    let missing = missing_reserve(section.view(), layout, count, end);
+    let Some(first) = find(section.view(), layout, count, end).filter(|_| missing == 0) else {
         // Who can do without goes on in the same section.
         section.focus(before);
-        return Err(Need::Extents { count, end, committed }.into());
+        return Err(match missing {
+            0 => Need::Extents { count, end, committed },
+            missing => Need::Reserve { count: missing, committed },
+        }
+        .into());
     };
     mark(section, layout, first, count, false)?;
     section.focus(before);
@@ -147,6 +156,19 @@ pub(crate) fn give_back(
     section.note_returned(layout.extent_granule(first), count.wrapping_mul(EXTENT_GRANULES));
     section.focus(before);
     Ok(())
+}
+
+/// How many more extents would have to be free, if `count` of the first `end` are taken, for the reserve to be left. Where no
+/// more can ever be had there is none: the limit is the space's own then, and what makes room was beyond it.
+fn missing_reserve(view: &View<'_>, layout: &Layout, count: u32, end: u32) -> u32 {
+    let line = line(view);
+    let (free, committed) = (line.load(FREE), line.load(COMMITTED));
+    if end > layout.extents_max || free < count {
+        // For the reserve's own users; or it is not only the reserve that is missing.
+        return 0;
+    }
+    let wanted = count.saturating_add(RESERVE_EXTENTS);
+    wanted.saturating_sub(free).min(layout.extents_all.saturating_sub(committed))
 }
 
 /// Whether `count` neighbouring extents among the first `end` are free: a hint, unless the arena is locked.
@@ -250,20 +272,47 @@ impl Engine {
         if missing > left {
             return Err(self.full(None));
         }
+        self.grow_by(&mut section, missing, end)?;
+        section.commit()?;
+        Ok(())
+    }
+
+    /// Commits `missing` more extents, so that tuples leave a reserve; as [`Engine::grow`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceFull`] if the system has no room.
+    #[cold]
+    pub(crate) fn grow_reserve(&self, missing: u32, committed: u32) -> Result<(), Error> {
+        let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
+        let layout = &self.layout;
+        if line(section.view()).load(COMMITTED) != committed {
+            return Ok(());
+        }
+        // While there are some that tuples may have, those serve as the reserve, too.
+        let end =
+            if committed < layout.extents_max { layout.extents_max } else { layout.extents_all };
+        self.grow_by(&mut section, missing.min(end.saturating_sub(committed)), end)?;
+        section.commit()?;
+        Ok(())
+    }
+
+    /// Commits `missing` extents, which are more than none, below `end`, or more.
+    fn grow_by(&self, section: &mut Section<'_>, missing: u32, end: u32) -> Result<(), Error> {
+        let layout = &self.layout;
+        let committed = line(section.view()).load(COMMITTED);
         // In chunks if there is room, else what is needed; a large arena by a part of itself, so that a long
         // section begins again only a few times.
         // Beyond the limit no more than is needed.
         let is_beyond = end > layout.extents_max;
         let part = if is_beyond { 0 } else { (committed / GROWTH).min(GROWTH_EXTENTS_MAX) };
-        let extents = missing.max(part).next_multiple_of(CHUNK_EXTENTS).min(left);
+        let extents = missing.max(part).next_multiple_of(CHUNK_EXTENTS);
+        let extents = extents.min(end.saturating_sub(committed));
         let extents = self.commit_extents(committed, extents).or_else(|error| {
             if missing == extents { Err(error) } else { self.commit_extents(committed, missing) }
         })?;
-        let line = line(section.view());
-        section.set(line, COMMITTED, committed + extents);
-        mark(&mut section, layout, committed, extents, true)?;
-        section.commit()?;
-        Ok(())
+        section.set(line(section.view()), COMMITTED, committed + extents);
+        mark(section, layout, committed, extents, true)
     }
 
     /// Gets pages for `count` extents from `first` and for their entries.

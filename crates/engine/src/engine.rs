@@ -12,7 +12,7 @@ use crate::classes::Classes;
 use crate::error::{Error, Need};
 use crate::find::Order;
 use crate::full::{Limits, WhenFull};
-use crate::layout::{self, EXTENT_BYTES, Layout, STRIPE_BYTES, head};
+use crate::layout::{self, EXTENT_BYTES, Layout, PAGE, STRIPE_BYTES, head};
 use crate::record;
 use crate::registry::{self, ShapeCache};
 use crate::stripe::{self, Stripe};
@@ -97,6 +97,9 @@ impl Engine {
     ) -> Result<(), tupelo_shm::Error> {
         let layout = layout_for(limits.size_bytes);
         let view = Memory::initialise(mapping, layout.arena, layout::INITIAL_BYTES)?;
+        // Places to wait at, for the first who wait when the system gives no more memory.
+        mapping.commit(layout::cell(0)..layout::cell(0) + PAGE)?;
+        mapping.commit(layout::raised(0)..layout::raised(0) + layout::RAISED_BYTES)?;
         space_line(&view).init(EXTENTS_MAX, layout.extents_max);
         space_line(&view).init64(TUPLES_MAX, limits.tuples_max.unwrap_or(0));
         space_line(&view).init(WHEN_FULL, limits.when_full.number());
@@ -201,6 +204,12 @@ impl Engine {
                     done => done,
                 }
             }
+            Need::Reserve { count, committed } => {
+                match self.retry(|| self.grow_reserve(count, committed)) {
+                    Err(Error::SpaceFull(_)) if self.gather_all()? => Ok(()),
+                    done => done,
+                }
+            }
             Need::Log => self.lengthen_log(),
             Need::EventRoom { cell, bytes } => self.make_event_room(cell, bytes),
         }
@@ -210,6 +219,12 @@ impl Engine {
     /// some size. Returns whether more are free now, and `count` neighbouring ones among the first `end` are free.
     #[cold]
     fn gather(&self, count: u32, end: u32) -> Result<bool, Error> {
+        Ok(self.gather_all()? && arena::has(&self.memory.view(), &self.layout, count, end))
+    }
+
+    /// Gathers extents that nobody needs. Returns whether more are free now.
+    #[cold]
+    fn gather_all(&self) -> Result<bool, Error> {
         let view = self.memory.view();
         let free_before = arena::line(&view).load(arena::FREE);
         self.settle_all()?;
@@ -222,8 +237,7 @@ impl Engine {
                 Ok(())
             })?;
         }
-        let has_gathered = arena::line(&view).load(arena::FREE) > free_before;
-        Ok(has_gathered && arena::has(&view, &self.layout, count, end))
+        Ok(arena::line(&view).load(arena::FREE) > free_before)
     }
 
     /// An error if damage was found. For who finds nothing: in a damaged space there is nothing to be found.

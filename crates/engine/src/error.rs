@@ -128,6 +128,13 @@ pub enum Need {
         /// How many extents the arena had, all told, when there were not.
         committed: u32,
     },
+    /// Free extents that tuples leave to others.
+    Reserve {
+        /// So many more.
+        count: u32,
+        /// How many extents the arena had, all told, when there were not.
+        committed: u32,
+    },
     /// A longer undo log.
     Log,
     /// Free bytes in the ring of a subscription.

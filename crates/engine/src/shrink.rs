@@ -16,8 +16,8 @@ use crate::layout::{CHUNK_EXTENTS, EXTENT_BYTES, head};
 const IDLE: usize = 12;
 /// Extents that one step gives back, 16 MiB: the kernel takes 3 ms for them, and others may wait for an extent.
 const STEP_EXTENTS: u32 = 256;
-/// The part of what is in use that is kept in reserve: about what one growth gets.
-const RESERVE: u32 = 8;
+/// The part of what is in use that is kept for what comes next: about what one growth gets.
+const KEPT: u32 = 8;
 
 impl Engine {
     /// Gives what has been free at the end of the arena since the last call back to the system; at most
@@ -38,9 +38,10 @@ impl Engine {
         let tail = arena::free_tail(section.view(), &self.layout, committed);
         let idle = tail.min(line.load(IDLE));
         line.init(IDLE, tail);
-        let reserve = CHUNK_EXTENTS.max((committed - tail) / RESERVE);
-        // Nothing is kept of what tuples may not use.
-        let over = committed.saturating_sub(self.layout.extents_max).min(idle);
+        let reserve = CHUNK_EXTENTS.max((committed - tail) / KEPT);
+        // Of what tuples may not use, only what they have to leave is kept.
+        let kept = self.layout.extents_max.saturating_add(CHUNK_EXTENTS);
+        let over = committed.saturating_sub(kept).min(idle);
         let goes = idle.saturating_sub(reserve).max(over).min(STEP_EXTENTS);
         let goes = goes / CHUNK_EXTENTS * CHUNK_EXTENTS;
         if goes == 0 {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crash::{BYTES, Found, INT, STR, contents, int, kill_everywhere, kill_twice, put, read, space};
 use crash::{region, shown, take, text};
 use tupelo_crashtest::{Death, Experiment, Script, thorough};
-use tupelo_engine::Engine;
+use tupelo_engine::{Engine, Report};
 use tupelo_tuple::{Field, TemplateRef};
 
 const EXTENT_BYTES: usize = 64 << 10;
@@ -21,22 +21,34 @@ fn put_large(engine: &Engine, name: &str) {
     engine.put(&[Field::Str(name), Field::Bytes(&vec![7; LARGE_BYTES])]).unwrap();
 }
 
-/// Fills all extents that the space has.
-fn fill(engine: &Engine) {
-    for number in 0..engine.check().unwrap().extents_free {
+/// Extents that tuples leave free where the space may grow.
+const RESERVE_EXTENTS: u64 = 8;
+/// All that a space of 2 MiB has for tuples.
+const EXTENTS_MAX: u64 = 32;
+
+/// Puts large tuples until `is_full`.
+fn fill(engine: &Engine, is_full: impl Fn(&Report) -> bool) {
+    for number in 0.. {
+        if is_full(&engine.check().unwrap()) {
+            return;
+        }
         put_large(engine, &number.to_string());
     }
-    assert_eq!(engine.check().unwrap().extents_free, 0);
 }
 
-/// A space all of whose memory is in use, and that may grow; the next small tuple needs an extent.
+/// Fills a space of 2 MiB.
+fn fill_entirely(engine: &Engine) {
+    fill(engine, |report| report.extents_owned == EXTENTS_MAX);
+}
+
+/// A space all of whose memory that tuples may have is in use, and that may grow; the next small tuple needs an extent.
 fn without_a_free_extent() -> Arc<Engine> {
     let engine = space(16 << 20);
     // As many blocks of 128 bytes as an extent has.
     for value in 0..512 {
         put(&engine, value, value);
     }
-    fill(&engine);
+    fill(&engine, |report| report.extents_free == RESERVE_EXTENTS);
     engine
 }
 
@@ -182,7 +194,7 @@ fn a_long_step_in_a_full_space_happens_or_not_o6() {
     let ints = [TemplateRef::new(&ints)];
     let put_ints = || (0..60).for_each(|value| put(&engine, value, value));
     put_ints();
-    fill(&engine);
+    fill_entirely(&engine);
     // Once before: growth is an experiment of its own, and a long one.
     assert_eq!(engine.take_all(&ints, None, shown).unwrap().len(), 60);
     put_ints();
@@ -219,7 +231,7 @@ fn what_a_full_space_gathers_survives_the_death_of_the_gatherer() {
         engine.put(&[Field::Str("size"), Field::Bytes(&vec![7; bytes])]).unwrap();
     }
     while take(&engine, &[text("size"), BYTES]).is_some() {}
-    fill(&engine);
+    fill_entirely(&engine);
     let before = contents(&engine);
     let after = [before.clone(), vec!["new".to_owned()]].concat();
     let script = |engine: &Arc<Engine>| engine.put(&[Field::Str("new")]).unwrap();

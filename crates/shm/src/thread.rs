@@ -212,6 +212,23 @@ pub(crate) fn current(memory: &Memory) -> Result<Thread<'_>, Error> {
     Ok(Thread { tid: held.tid, number: held.number, slot, robust: held.robust })
 }
 
+/// Slots that are made at once.
+const SLOTS_TOGETHER: usize = 8;
+const _: () = assert!(THREADS_MAX.is_multiple_of(SLOTS_TOGETHER));
+
+/// Makes a slot, and some for those who come next, so that there are any where the system gives no more memory.
+fn commit_slot(memory: &Memory, index: usize) -> Result<(), Error> {
+    let commit = |slots: usize| {
+        let offset = table::slot(index);
+        memory.mapping().commit(offset..offset + slots * SLOT_BYTES)
+    };
+    if index.is_multiple_of(SLOTS_TOGETHER) && commit(SLOTS_TOGETHER).is_ok() {
+        return Ok(());
+    }
+    // It may be there already, which costs nothing.
+    commit(1)
+}
+
 fn register(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> {
     let base: *const u8 = memory.mapping().base();
     let tid = futex::thread_id();
@@ -220,7 +237,7 @@ fn register(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> 
     for index in 0..THREADS_MAX {
         let offset = table::slot(index);
         if index >= memory.slots_used() {
-            memory.mapping().commit(offset..offset + SLOT_BYTES)?;
+            commit_slot(memory, index)?;
             memory.raise_used(table::SLOTS_USED, index + 1);
         }
         // SAFETY: the page was committed just now.

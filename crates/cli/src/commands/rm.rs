@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use tupelo::Space;
+use tupelo::{Error, Space, TupleView};
 
 use super::{connect_existing, require_shared};
 use crate::arguments::Rm;
@@ -11,7 +11,8 @@ use crate::format;
 use crate::output::Output;
 use crate::words::Asked;
 
-/// Tuples that are removed in one step, which has a maximum: together they need not go at one moment.
+/// Tuples that are removed in one step, which has a maximum: together they need not go at one moment. A step notes what it
+/// does; where there is no memory for that, smaller ones follow.
 const STEP_TUPLES: usize = 10_000;
 
 pub(crate) fn run(options: Rm, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
@@ -33,16 +34,24 @@ pub(crate) fn run(options: Rm, url: Option<String>, output: &mut Output) -> Resu
 /// Removes what matches, and returns how much that was. More may match by now than was counted, and that is meant, too:
 /// the template was confirmed, not the list.
 fn remove_matches(space: &Space, asked: &Asked) -> Result<u64, Failure> {
-    let ignored = |_: tupelo::TupleView<'_>| Ok::<(), Failure>(());
-    let mut removed = 0;
+    let ignored = |_: TupleView<'_>| Ok::<(), Error>(());
+    let (mut removed, mut step_tuples) = (0, STEP_TUPLES);
     loop {
-        let step = asked.with(|template| space.take_all(template, Some(STEP_TUPLES), ignored));
-        let step = step.map_err(|failure| {
-            let done = format::plural(removed, "tuple", "tuples");
-            failure.within(|why| format!("{why}\n  Removed before it: {done}."))
+        let step = asked.with(|template| {
+            Ok::<_, Failure>(space.take_all(template, Some(step_tuples), ignored))
         })?;
+        let step = match step {
+            Err(Error::SpaceFull { .. }) if step_tuples > 1 => {
+                step_tuples /= 10;
+                continue;
+            }
+            step => step.map_err(|error| {
+                let done = format::plural(removed, "tuple", "tuples");
+                Failure::from(error).within(|why| format!("{why}\n  Removed before it: {done}."))
+            })?,
+        };
         removed += step.len() as u64;
-        if step.len() < STEP_TUPLES {
+        if step.len() < step_tuples {
             return Ok(removed);
         }
     }

@@ -106,8 +106,11 @@ impl Engine {
         }
         let offset = layout::cell(used);
         if offset.is_multiple_of(PAGE) {
-            // The first cell of a page: the page may not be there yet.
-            self.memory.mapping().commit(offset..offset + PAGE)?;
+            // The first cell of a page: the page may not be there yet. With the next one, for who comes when the system gives no
+            // more memory.
+            let mapping = self.memory.mapping();
+            let with_next = mapping.commit(offset..offset + 2 * PAGE);
+            with_next.or_else(|_| mapping.commit(offset..offset + PAGE))?;
         }
         section.set(line, USED, used + 1);
         Ok(used + 1)
