@@ -77,8 +77,12 @@ impl Engine {
         let (mut section, stripe) = self.enter_stripe(shape)?;
         // Nearly always there is nobody. Subscriptions leave the tuple where it is: they hear of it when it is there.
         let waiting = stripe.page().load(WAITING);
-        let is_awaited = waiting != stripe.page().load(SUBSCRIBED);
-        if is_awaited || chain::concerns_wide(&section, stripe) || self.tuples_max != 0 {
+        let is_awaited = waiting != stripe.page().load(SUBSCRIBED) || self.tuples_max != 0;
+        let is_heard_wide = !is_awaited && chain::concerns_wide(&section, stripe);
+        if is_heard_wide {
+            section = self.enter_wide_on_time(section)?;
+        }
+        if is_awaited || is_heard_wide && !chain::only_subscribed(section.view()) {
             return tuple.apart(move |tuple| self.put_inside(section, tuple, shape));
         }
         let (reference, taken) = blocks::allocate_small(&mut section, &self.layout, stripe, small)?;
@@ -87,7 +91,7 @@ impl Engine {
         record::write_image(section.view(), record, tuple.fields, size);
         number(stripe, record);
         self.link_youngest_with(&mut section, stripe, (record, tuple.fields), [taken])?;
-        if waiting != 0 {
+        if waiting != 0 || is_heard_wide {
             let put = (stripe, reference);
             return tuple.apart(move |tuple| self.finish_heard(section, put, tuple));
         }

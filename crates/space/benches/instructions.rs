@@ -96,8 +96,17 @@ fn counted_transaction(space: &Space) {
 static SUBSCRIPTION: Mutex<Option<Subscription>> = Mutex::new(None);
 
 fn subscribe(space: &Space) {
+    listen(space, &TemplateRef::new(&[JOB, INT, FLOAT]));
+}
+
+/// As [`subscribe`], by a template that spans shapes.
+fn subscribe_wide(space: &Space) {
+    listen(space, &TemplateRef::beginning(&[JOB]));
+}
+
+fn listen(space: &Space, template: &TemplateRef<'_>) {
     let terms = SubscribeTerms::new([EventKind::Put], 1_000);
-    let subscription = space.subscribe(&[TemplateRef::new(&[JOB, INT, FLOAT])], &terms).unwrap();
+    let subscription = space.subscribe(std::slice::from_ref(template), &terms).unwrap();
     *SUBSCRIPTION.lock().unwrap() = Some(subscription);
 }
 
@@ -111,7 +120,7 @@ type Step = fn(&Space);
 fn nothing(_: &Space) {}
 
 /// What is asked about: the name, what comes before each batch, the calls, and what comes after.
-const ALL: [(&str, [Step; 3]); 9] = [
+const ALL: [(&str, [Step; 3]); 10] = [
     ("put", [nothing, counted_put, drain]),
     ("take", [fill, counted_take, nothing]),
     ("pair", [nothing, counted_pair, nothing]),
@@ -121,6 +130,7 @@ const ALL: [(&str, [Step; 3]); 9] = [
     ("lease", [nothing, counted_lease, drain]),
     ("transaction", [fill, counted_transaction, drain]),
     ("heard", [subscribe, counted_put, unsubscribe]),
+    ("heard-wide", [subscribe_wide, counted_put, unsubscribe]),
 ];
 
 /// The batches of one operation, for callgrind to count.

@@ -7,6 +7,7 @@ use super::EventKind;
 use super::ring::{APPEND_WORDS, Appended, Ring, scope_of};
 use crate::Engine;
 use crate::error::Error;
+use crate::layout::head;
 use crate::record;
 use crate::registry::Kinds;
 use crate::step;
@@ -74,7 +75,8 @@ pub(crate) fn hears(cell: Cell<'_>, bit: u32) -> bool {
 }
 
 impl Engine {
-    /// Ends a section that has put a tuple where nobody but subscriptions waits, and tells those that match.
+    /// Ends a section that has put a tuple where nobody but subscriptions waits, and tells those that match: also wide ones,
+    /// if it holds their lock.
     #[inline(never)]
     pub(crate) fn finish_heard<'m>(
         &'m self,
@@ -87,8 +89,11 @@ impl Engine {
         let record = Candidate { reference, kinds: kinds.as_slice(), class };
         let (mut listeners, mut wakes) = (Listeners::default(), Vec::new());
         let cares = |cell: Cell<'_>| hears(cell, EventKind::Put.bit());
-        let found = |number| listeners.add(number);
-        self.each_filed(section.view(), stripe, (record, fields), cares, found);
+        let view = section.view();
+        self.each_filed(view, stripe, (record, fields), cares, |number| listeners.add(number));
+        if section.holds(head::WIDE_SCOPE) {
+            self.each_wide(view, stripe, record, cares, |number| listeners.add(number));
+        }
         write_down(&mut section, &listeners, (reference, EventKind::Put), &mut wakes)?;
         section.finish()?;
         for number in wakes {

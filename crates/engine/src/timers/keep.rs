@@ -126,6 +126,20 @@ impl Engine {
         Ok(())
     }
 
+    /// As [`Engine::require_time_for_wide`], for a section that the wide waiters concern: locks them, too. Passes it on by value, so
+    /// that it has no address in its caller.
+    #[inline(never)]
+    pub(crate) fn enter_wide_on_time<'m>(
+        &'m self,
+        mut section: Section<'m>,
+    ) -> Result<Section<'m>, Error> {
+        if self.anything_is_due() {
+            return Err(Need::Time.into());
+        }
+        chain::enter_wide(&mut section)?;
+        Ok(section)
+    }
+
     /// As [`Engine::require_time_for_wide`], before an operation of any length: it is not begun anew for what is due
     /// while it goes on.
     #[inline]

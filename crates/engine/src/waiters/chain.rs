@@ -153,6 +153,12 @@ pub(crate) fn enter_wide(section: &mut Section<'_>) -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether all the wide waiters are subscriptions, and nobody is in line for room. Asked under the lock.
+pub(crate) fn only_subscribed(view: &View<'_>) -> bool {
+    let line = wide_line(view);
+    line.load(WIDE_WAITING) == line.load(WIDE_SUBSCRIBED)
+}
+
 /// How many are in line for room. A hint without the lock.
 pub(crate) fn in_line_for_room(view: &View<'_>) -> u32 {
     wide_line(view).load(ROOM_WAITING)

@@ -286,6 +286,35 @@ impl Engine {
         }
     }
 
+    /// Shows `found` the cells of wide waiters that match and care, in a section that holds their lock and that of the stripe.
+    #[inline(always)]
+    pub(crate) fn each_wide(
+        &self,
+        view: &View<'_>,
+        stripe: Stripe<'_>,
+        record: Candidate<'_>,
+        cares: impl Fn(Cell<'_>) -> bool,
+        mut found: impl FnMut(u32),
+    ) {
+        for (number, cell) in chain::wide(view) {
+            if cares(cell) && stored::matches(view, cell, record) {
+                found(number);
+            }
+        }
+        if chain::can_note_wide(view, stripe) {
+            self.note_wide(view, stripe);
+        }
+    }
+
+    /// Notes in a stripe whether one of the wide waiters could match its tuples.
+    #[cold]
+    #[inline(never)]
+    fn note_wide(&self, view: &View<'_>, stripe: Stripe<'_>) {
+        if let Some(kinds) = self.kinds_of(view, stripe.page().load(stripe::SHAPE)) {
+            chain::note_wide(view, stripe, &kinds);
+        }
+    }
+
     /// The cells that match and care: those of the stripe, and those of wide waiters.
     fn matching<'m>(
         &self,
@@ -304,16 +333,7 @@ impl Engine {
         if chain::concerns_wide(section, stripe) {
             chain::enter_wide(section)?;
             let view = section.view();
-            for (number, cell) in chain::wide(view) {
-                if occasion.concerns(cell) && stored::matches(view, cell, record) {
-                    matching.add(view, number);
-                }
-            }
-            if chain::can_note_wide(view, stripe)
-                && let Some(kinds) = self.kinds_of(view, stripe.page().load(stripe::SHAPE))
-            {
-                chain::note_wide(view, stripe, &kinds);
-            }
+            self.each_wide(view, stripe, record, cares, |number| matching.add(view, number));
         }
         Ok(matching)
     }

@@ -1,7 +1,10 @@
 //! Templates in cells: what a put, perhaps of another process, compares its tuple with.
 //!
-//! A template whose fields are all actuals and formals of one kind is stored as the image of its actuals,
-//! and compared field by field without decoding; any other in its encoding.
+//! A template whose fields are all actuals and formals of one kind is stored as the image of its actuals, one that spans
+//! shapes as sets of kinds beside that image ([`sets`]): both are compared field by field without decoding. Any other is
+//! stored in its encoding.
+
+mod sets;
 
 use tupelo_shm::{CopyBuffer, GRANULE, Section, Span, View};
 use tupelo_tuple::{
@@ -9,6 +12,7 @@ use tupelo_tuple::{
     encode_template_refs, image,
 };
 
+use self::sets::SETS;
 use super::{Cell, FORM, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE};
 use crate::Engine;
 use crate::arena;
@@ -48,7 +52,7 @@ impl Engine {
     ) -> Result<(), Error> {
         let view = self.memory.view();
         if let [one] = template
-            && store_actuals(&view, cell, one)
+            && (store_actuals(&view, cell, one) || sets::store(&view, cell, one))
         {
             return Ok(());
         }
@@ -107,20 +111,33 @@ pub(crate) fn store_actuals(view: &View<'_>, cell: Cell<'_>, template: &Template
     if template.form != Form::Exact || patterns.len() > FIELDS_MAX || !patterns.iter().all(simple) {
         return false;
     }
-    let mut fields = [Field::Null; FIELDS_MAX];
-    for (field, pattern) in fields.iter_mut().zip(patterns) {
-        *field = pattern.actual().copied().unwrap_or(Field::Null);
-    }
-    let fields = &fields[..patterns.len()];
-    let size = image::size(fields, 0);
-    if size.bytes > TEMPLATE_INLINE {
-        return false;
-    }
-    record::write_fields(view, view.offset_of(cell) + TEMPLATE, fields, size);
+    let at = view.offset_of(cell) + TEMPLATE;
+    let Some(size) = write_actuals(view, at, TEMPLATE_INLINE, patterns) else { return false };
     cell.init(TEMPLATE_BYTES, u32::try_from(size.bytes).unwrap_or(0));
     let form = if size.wide { ACTUALS_WIDE } else { ACTUALS };
     cell.init(FORM, form | key::mask_of(patterns) << FORM_BITS);
     true
+}
+
+/// Writes the image of the actuals among `patterns`, at most `FIELDS_MAX`, at `offset`; all others are null. `None`, and
+/// nothing is written, if it has no room.
+fn write_actuals(
+    view: &View<'_>,
+    offset: usize,
+    room_bytes: usize,
+    patterns: &[PatternRef<'_>],
+) -> Option<image::Size> {
+    let mut fields = [Field::Null; FIELDS_MAX];
+    for (field, pattern) in fields.iter_mut().zip(patterns) {
+        *field = pattern.actual().copied().unwrap_or(Field::Null);
+    }
+    let fields = fields.get(..patterns.len())?;
+    let size = image::size(fields, 0);
+    if size.bytes > room_bytes {
+        return None;
+    }
+    record::write_fields(view, offset, fields, size);
+    Some(size)
 }
 
 /// The granule of the extents that hold a long template, and its size in bytes.
@@ -157,6 +174,7 @@ pub(crate) fn matches(view: &View<'_>, cell: Cell<'_>, record: Candidate<'_>) ->
             let actuals = TupleView::new(kinds, image, form == ACTUALS_WIDE);
             record::matches_actuals(view, reference, &actuals, mask)
         }
+        SETS => sets::matches(view, cell, record),
         ENCODED => matches_encoded(view, view.offset_of(cell) + TEMPLATE, bytes, record),
         ENCODED_APART => {
             let start = cell.load(TEMPLATE) as usize * GRANULE;
@@ -229,6 +247,7 @@ pub(crate) fn template(view: &View<'_>, cell: Cell<'_>, kinds: Option<&Kinds>) -
     let start = match form {
         ENCODED => inside,
         ENCODED_APART => cell.load(TEMPLATE) as usize * GRANULE,
+        SETS => return sets::template(view, cell),
         _ => {
             let (kinds, mask) = (kinds?.as_slice(), cell.load(FORM) >> FORM_BITS);
             let image = buffer.copy(view, inside, bytes.min(TEMPLATE_INLINE));
@@ -251,6 +270,7 @@ pub(crate) fn may_match(view: &View<'_>, cell: Cell<'_>, kinds: &Kinds) -> bool 
     let start = match cell.load(FORM) & ((1 << FORM_BITS) - 1) {
         ENCODED => view.offset_of(cell) + TEMPLATE,
         ENCODED_APART => cell.load(TEMPLATE) as usize * GRANULE,
+        SETS => return sets::may_match(view, cell, kinds),
         // One of a single shape, which this one may be.
         _ => return true,
     };
@@ -275,3 +295,6 @@ fn matches_encoded(view: &View<'_>, start: usize, bytes: usize, record: Candidat
     let fits = |refs: &[TemplateRef<'_>]| refs.iter().any(|one| one.matches(&tuple));
     template.with_refs(fits).unwrap_or(false)
 }
+
+#[cfg(test)]
+mod tests;
