@@ -3,7 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::explain::Explanation;
+use crate::explain::{Explanation, shortened};
+
+/// Characters of a template in a message: it may have a book in it.
+pub(crate) const TEMPLATE_CHARACTERS_MAX: usize = 500;
 
 /// Why a call was refused. It had no effect, unless the variant says otherwise.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,6 +163,7 @@ impl Error {
     pub fn message(&self) -> String {
         match self {
             Self::Timeout { verb: _, template, timeout, url, .. } => {
+                let template = shortened(template, TEMPLATE_CHARACTERS_MAX);
                 format!("nothing matched {template} within {} s in {url}", timeout.as_secs_f64())
             }
             Self::SpaceNotFound { url } => format!("there is no space {url}"),
@@ -200,7 +204,7 @@ impl Error {
                 "are the takers running? take some tuples, wait for room with a timeout, or create the space with larger limits (size, tuples_max)".into()
             }
             Self::SpaceNotFound { .. } => {
-                "connect creates it unless create is false; `tupelo ls` lists the spaces that are there".into()
+                "`tupelo ls` lists the spaces that are there; connect creates one unless create is false".into()
             }
             Self::SpaceClosed { .. } => "connect again".into(),
             Self::ClaimLost { .. } => {

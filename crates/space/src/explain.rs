@@ -204,11 +204,12 @@ fn difference(
     found: &Field<'_>,
 ) -> Option<Difference> {
     let fits = pattern.kinds().contains(found.kind());
+    let shown = |one: &dyn fmt::Display| shortened(&one.to_string(), FIELD_CHARACTERS_MAX);
     (!pattern.matches(found)).then(|| Difference {
         field,
         name,
-        found: if fits { shortened(&found.to_string()) } else { found.kind().name().into() },
-        wanted: pattern.to_string(),
+        found: if fits { shown(found) } else { found.kind().name().into() },
+        wanted: shown(pattern),
     })
 }
 
@@ -217,13 +218,15 @@ fn text(template: &[TemplateRef<'_>]) -> String {
     template.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")
 }
 
-/// Text of at most 60 characters.
-fn shortened(text: &str) -> String {
-    const CHARACTERS_MAX: usize = 60;
-    if text.chars().count() <= CHARACTERS_MAX {
+/// Characters of a field in an explanation.
+const FIELD_CHARACTERS_MAX: usize = 60;
+
+/// Text of at most so many characters.
+pub(crate) fn shortened(text: &str, characters_max: usize) -> String {
+    if text.chars().count() <= characters_max {
         return text.into();
     }
-    text.chars().take(CHARACTERS_MAX - 1).chain(['…']).collect()
+    text.chars().take(characters_max - 1).chain(['…']).collect()
 }
 
 /// How far tuples of `shape` are from `template`: whether one is of entries and the other is not, or of another

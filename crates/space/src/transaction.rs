@@ -12,7 +12,8 @@ use tupelo_engine::{Order, TransactionEnd};
 use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
 use crate::connect::Space;
-use crate::error::Error;
+use crate::error::{Error, TEMPLATE_CHARACTERS_MAX};
+use crate::explain::shortened;
 use crate::wait::{Lifted, Outcome, Waiter, Want, lift};
 
 /// Operations that take effect at [`commit`](Transaction::commit), all of them at one moment, or not at all: if it is
@@ -528,6 +529,7 @@ impl<'t> Inside<'t> {
         match (over, space.timeout(verb, template, timeout)) {
             (Ok(_), timed_out) => timed_out,
             (Err(Error::Aborted { problem, .. }), Error::Timeout { template, url, .. }) => {
+                let template = shortened(&template, TEMPLATE_CHARACTERS_MAX);
                 Error::Aborted { problem, waited_for: Some(format!("{template} in {url}")) }
             }
             (Err(error), _) => error,

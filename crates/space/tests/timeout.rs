@@ -44,3 +44,15 @@ fn a_search_whose_time_is_over_tells_of_a_space_of_which_something_is_known() {
         }
     }
 }
+
+/// A template may have a book in it, and a message is for a person.
+#[test]
+fn a_message_has_the_begin_of_a_long_template() {
+    let temporary = Temporary::new(ENGINES[0], Limits::default());
+    let (long, other) = ("x".repeat(100_000), "y".repeat(100_000));
+    temporary.space.put(&fields!["page", other.as_str()]).unwrap();
+    let message =
+        temporary.space.timeout("take", &[template!["page", long.as_str()]], SECOND).to_string();
+    assert!(message.contains("xxx…") && message.contains("yyy…"), "{message}");
+    assert!(message.chars().count() < 1_000, "{} characters", message.chars().count());
+}
