@@ -148,13 +148,13 @@ pub(crate) struct Put {
     #[arg(value_names = ["URL", "FIELD"], allow_negative_numbers = true)]
     pub(crate) words: Vec<String>,
     /// How long the tuple stays, as in 5s, 200ms, 2min; for ever if not given
-    #[arg(long, value_name = "TIME", value_parser = positive)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) lease: Option<Duration>,
     /// How long until it is visible; its lease counts from then
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub(crate) after: Option<Duration>,
     /// How long to wait for room if the space is full; if not given, as the space was created
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
 }
 
@@ -179,7 +179,7 @@ pub(crate) struct Take {
     #[arg(long, value_name = "COMMAND", conflicts_with = "all")]
     pub(crate) exec: Option<String>,
     /// With --exec, how long to wait for this program if it is stopped [default: 30s]
-    #[arg(long, value_name = "TIME", value_parser = positive, requires = "exec")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive, requires = "exec")]
     pub(crate) ttl: Option<Duration>,
     /// With --exec, after so many failures the tuple goes to the dead letters
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), requires = "exec")]
@@ -214,7 +214,7 @@ pub(crate) struct Find {
     #[arg(long, value_name = "COUNT", requires = "all")]
     pub(crate) limit: Option<usize>,
     /// Wait at most this long, as in 5s, 200ms, 2min; exit with 3 after it
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
     /// Which of several: fifo (the oldest), lifo, random, any, max:FIELD, min:FIELD (counted from 0)
     #[arg(long, value_name = "ORDER", value_parser = order)]
@@ -243,7 +243,7 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// End after this long, as in 5s, 200ms, 2min; exit with 3
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
     /// How many events may wait until the oldest are dropped
     #[arg(long, value_name = "COUNT", default_value_t = 1024, value_parser = at_least_one())]
@@ -312,7 +312,7 @@ pub(crate) struct Top {
     #[arg(value_name = "URL")]
     pub(crate) spaces: Vec<String>,
     /// Time between two looks
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "1s")]
     pub(crate) interval: Duration,
     /// End after this many looks
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]

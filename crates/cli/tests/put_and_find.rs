@@ -205,7 +205,9 @@ fn words_that_make_no_sense_end_with_2() {
     let read = run(&["read", url, "job", ":integer"]);
     assert_eq!(read.code, 2);
     assert!(read.err.starts_with("tupelo: \":integer\": "), "{}", read.err);
-    assert_eq!(run(&["read", url, "job", "--timeout", "-1s"]).code, 2);
+    let refused = run(&["read", url, "job", "--timeout", "-1s"]);
+    assert_eq!(refused.code, 2);
+    assert!(refused.err.contains("a time is 0 or more"), "{}", refused.err);
     assert_eq!(run(&["reed", url]).code, 2);
     let forgotten = run(&["read", url]);
     assert_eq!(forgotten.code, 2);
