@@ -25,17 +25,20 @@ with tupelo.connect("mem://compare", size="16M") as space:
     names = {{"space": space, "k": 17}}
     timeit.timeit(pair, globals=names, number={PAIRS // 10})
     runs = timeit.repeat(pair, globals=names, number={PAIRS // 10}, repeat=10)
-    print(min(runs) / {PAIRS // 10} * 1e9)
+    print(min(runs) / {PAIRS // 10} * 1e9, tupelo.__file__)
 """
 
 
 def pair_ns(folder: Path) -> float:
     """Return the time of a put and a take with the build in `folder`, the least of ten runs."""
-    environment = os.environ | {"PYTHONPATH": str(folder)}
+    environment = os.environ | {"PYTHONPATH": str(folder.resolve())}
     # The word after -P: what lies in the current folder is not imported instead.
     command = [sys.executable, "-P", "-c", MEASURE]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)  # noqa: S603 - our own code
-    return float(done.stdout)
+    time_ns, file = done.stdout.split(maxsplit=1)
+    if not Path(file.strip()).is_relative_to(folder.resolve()):
+        sys.exit(f"{folder} holds no unpacked wheel: what was measured is {file.strip()}")
+    return float(time_ns)
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from tupelo.bench.backends.base import Backend, Schema, Shape
 from tupelo.bench.backends.batches import SelfTimed, put_each, take_each
 from tupelo.bench.backends.javaspaces import JavaSpaces
 from tupelo.bench.backends.postgres import Postgres
+from tupelo.bench.backends.postgres.server import installed_servers
 from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.redis.search import RedisSearch
 from tupelo.bench.backends.registry import PEERS, UnknownPeerError, chosen
@@ -42,6 +43,25 @@ def installed():
 def server(request):
     with started(request.param) as peer:
         yield peer
+
+
+@pytest.mark.skipif(Postgres.missing() is not None, reason="PostgreSQL is not installed")
+def test_postgresql_ends_when_it_is_told_to_with_somebody_connected():
+    with started(Postgres) as peer:
+        peer.create(PLAIN, ["one"], 1 << 20)
+        connection = peer.connect()
+        peer.server.stop()
+        assert peer.server.process.returncode == 0  # killed, it would leave shared memory
+        connection.close()
+
+
+def test_a_postgresql_client_is_no_server_and_versions_are_numbers(tmp_path):
+    for version, program in (("9.6", "initdb"), ("15", "initdb"), ("17", "psql"), ("16", "initdb")):
+        programs = tmp_path / version / "bin"
+        programs.mkdir(parents=True)
+        (programs / program).touch()
+    found = [programs.parent.name for programs in installed_servers(tmp_path)]
+    assert found == ["16", "15", "9.6"]
 
 
 @pytest.fixture

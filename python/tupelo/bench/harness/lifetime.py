@@ -52,15 +52,20 @@ class Server:
         command: Sequence[str],
         folder: Path,
         cpus: Sequence[int],
+        stop_signal: int = signal.SIGTERM,
         **options: Any,
     ) -> None:
-        """Start it on these processors, with `folder` as its working folder and for its log."""
+        """Start it on these processors, with `folder` as its working folder and for its log.
+
+        `stop_signal` is what ends it, whatever it is doing and whoever is connected.
+        """
         self._log = folder / "server.log"
+        self._stop_signal = stop_signal
         parent = os.getpid()
 
         def prepare() -> None:
             os.sched_setaffinity(0, cpus)
-            die_with_parent(parent, signal.SIGTERM)
+            die_with_parent(parent, stop_signal)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
 
         with self._log.open("ab") as log, ExitStack() as unless_started:
@@ -100,7 +105,7 @@ class Server:
     def stop(self) -> None:
         """End it, and wait until it is gone."""
         if self.process.poll() is None:
-            self.process.terminate()
+            self.process.send_signal(self._stop_signal)
         try:
             self.process.wait(GRACE_S)
         except subprocess.TimeoutExpired:

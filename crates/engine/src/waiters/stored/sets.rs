@@ -151,7 +151,7 @@ impl<'m> Stored<'m> {
         is_long_enough && pairs.all(|(index, kind)| self.set(index).contains(*kind))
     }
 
-    /// As [`matches`], for a record with an integer beyond its word.
+    /// As [`matches()`], for a record with an integer beyond its word.
     #[cold]
     fn matches_copy(self, view: &View<'_>, record: Candidate<'_>) -> bool {
         let mut copy = ImageBuffer::new();

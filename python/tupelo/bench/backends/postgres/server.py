@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,19 @@ from tupelo.bench.harness.lifetime import Server, ServerFailedError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+
+def installed_servers(root: Path) -> list[Path]:
+    """Where the programs of each server that is installed are, the newest first."""
+    # A client alone makes such a folder, too.
+    servers = [programs.parent for programs in root.glob("*/bin/initdb")]
+    return sorted(servers, key=_version, reverse=True)
+
+
+def _version(programs: Path) -> tuple[int, ...]:
+    return tuple(int(part) for part in programs.parent.name.split(".") if part.isdecimal())
+
+
+PROGRAMS = installed_servers(Path("/usr/lib/postgresql"))
 ACCOUNT = "postgres"  # which Debian's package makes; the server refuses to run as root
 SETTINGS = {
     "fsync": "off",
@@ -40,8 +53,10 @@ def start_server(folder: Path, cpus: Sequence[int]) -> Server:
         account = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
         for each in (folder, data):
             shutil.chown(each, user.pw_uid, user.pw_gid)
+    # Whatever the language of this machine, texts are texts, and in the order of their bytes.
+    texts = ("--encoding=UTF8", "--no-locale")
     made = subprocess.run(
-        [PROGRAMS[0] / "initdb", "-D", data, "-A", "trust", "-U", "bench", "--no-sync"],
+        [PROGRAMS[0] / "initdb", "-D", data, "-A", "trust", "-U", "bench", "--no-sync", *texts],
         capture_output=True,
         text=True,
         check=False,
@@ -53,4 +68,5 @@ def start_server(folder: Path, cpus: Sequence[int]) -> Server:
     settings = [word for pair in SETTINGS.items() for word in ("-c", "=".join(pair))]
     program = str(PROGRAMS[0] / "postgres")
     command = [program, "-D", str(data), "-k", str(folder), *settings]
-    return Server(command, folder, cpus, **account)
+    # Told by SIGTERM, it waits until nobody is connected any more.
+    return Server(command, folder, cpus, signal.SIGINT, **account)
