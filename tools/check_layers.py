@@ -8,6 +8,7 @@ use development crates, which may use any. `unsafe` may occur in `UNSAFE_HOMES` 
 import re
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,14 @@ def manifests() -> dict[str, dict[str, Any]]:
     }
 
 
+def dependencies(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each dependency of a crate: its table, and the package, whatever it is called there."""
+    for part in (manifest, *manifest.get("target", {}).values()):
+        for table in ("dependencies", "dev-dependencies", "build-dependencies"):
+            for name, given in part.get(table, {}).items():
+                yield table, given.get("package", name) if isinstance(given, dict) else name
+
+
 def dependency_findings() -> list[str]:
     """Dependencies that point up or sideways, and crates that the picture does not show."""
     heights, development = layers((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
@@ -54,17 +63,16 @@ def dependency_findings() -> list[str]:
         if folder not in heights:
             found.append(f"{folder}: not in the layers of ARCHITECTURE.md: add it there first")
             continue
-        for table in ("dependencies", "dev-dependencies", "build-dependencies"):
-            for name in manifest.get(table, {}):
-                target = folder_of.get(name)
-                if target is None or target not in heights or target == folder:
-                    continue
-                if target in development:
-                    allowed = folder in development or table == "dev-dependencies"
-                else:
-                    allowed = folder in development or heights[target] < heights[folder]
-                if not allowed:
-                    found.append(f"{folder}: [{table}] {name} does not point down")
+        for table, name in dependencies(manifest):
+            target = folder_of.get(name)
+            if target is None or target not in heights or target == folder:
+                continue
+            if target in development:
+                allowed = folder in development or table == "dev-dependencies"
+            else:
+                allowed = folder in development or heights[target] < heights[folder]
+            if not allowed:
+                found.append(f"{folder}: [{table}] {name} does not point down")
     return found
 
 

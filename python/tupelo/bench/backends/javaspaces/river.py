@@ -7,11 +7,12 @@ Java 17 left out a package that River only names: four empty classes stand in fo
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tupelo.bench.harness.steps import step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -74,5 +75,5 @@ class Compiled:
     def _compile(self, into: str, sources: Iterable[Path], options: Sequence[str]) -> None:
         target = self.folder / into
         target.mkdir(exist_ok=True)
-        command = ["javac", "-nowarn", "-d", str(target), *options, *map(str, sources)]
-        subprocess.run(command, check=True, capture_output=True)
+        words = ("-nowarn", "-d", str(target), *options, *map(str, sources))
+        step(self.folder, "javac", *words)

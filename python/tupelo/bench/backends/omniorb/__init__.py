@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from tupelo.bench.backends.calls import NativeCaller, address_file
 from tupelo.bench.backends.omniorb.client import OmniORBClient
-from tupelo.bench.harness.lifetime import Server, ServerFailedError
+from tupelo.bench.harness.lifetime import Server
+from tupelo.bench.harness.steps import step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +25,6 @@ PROGRAMS = Path(__file__).parents[1] / "native"
 HEADER = "omniORB4/CORBA.h"
 LIBRARIES = ("-lomniORB4", "-lomnithread", "-pthread")
 ANSWER_BYTES_MAX = "1073741824"  # of a message; by default it is 2 MiB
-LINES_MAX = 5  # of a failed step of the build in a message
 
 
 class OmniORB(NativeCaller):
@@ -87,11 +87,3 @@ def preprocessed(text: str) -> str | None:
     command = ["g++", "-E", "-P", "-x", "c++", "-"]
     ended = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     return None if ended.returncode else ended.stdout
-
-
-def step(folder: Path, *command: str) -> None:
-    """Run a step of the build; raise `ServerFailedError` with what it said if it fails."""
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if ended.returncode:
-        said = (ended.stdout + ended.stderr).splitlines()[-LINES_MAX:]
-        raise ServerFailedError("\n".join([f"{command[0]} failed", *said]))

@@ -6,11 +6,11 @@ import os
 import pwd
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.harness.lifetime import Server, ServerFailedError
+from tupelo.bench.harness.lifetime import Server
+from tupelo.bench.harness.steps import step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,16 +55,20 @@ def start_server(folder: Path, cpus: Sequence[int]) -> Server:
             shutil.chown(each, user.pw_uid, user.pw_gid)
     # Whatever the language of this machine, texts are texts, and in the order of their bytes.
     texts = ("--encoding=UTF8", "--no-locale")
-    made = subprocess.run(
-        [PROGRAMS[0] / "initdb", "-D", data, "-A", "trust", "-U", "bench", "--no-sync", *texts],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
+    program = str(PROGRAMS[0] / "initdb")
+    step(
+        folder,
+        program,
+        "-D",
+        str(data),
+        "-A",
+        "trust",
+        "-U",
+        "bench",
+        "--no-sync",
+        *texts,
         **account,
     )
-    if made.returncode:
-        raise ServerFailedError(made.stderr.strip())
     settings = [word for pair in SETTINGS.items() for word in ("-c", "=".join(pair))]
     program = str(PROGRAMS[0] / "postgres")
     command = [program, "-D", str(data), "-k", str(folder), *settings]

@@ -68,6 +68,7 @@ class SQLite(Backend):
 
         if self._folder:
             shutil.rmtree(self._folder)
+            self._folder = ""
 
     def create(self, schema: Schema, spaces: Sequence[str], size_bytes: int) -> None:
         super().create(schema, spaces, size_bytes)
