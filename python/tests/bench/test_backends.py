@@ -19,6 +19,7 @@ from tupelo.bench.backends.javaspaces import JavaSpaces
 from tupelo.bench.backends.postgres import Postgres
 from tupelo.bench.backends.postgres.server import installed_servers
 from tupelo.bench.backends.queue import Queue
+from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.redis.search import RedisSearch
 from tupelo.bench.backends.registry import PEERS, UnknownPeerError, chosen
 from tupelo.bench.backends.rinda import InsideRinda, Rinda
@@ -111,6 +112,18 @@ def test_a_tuple_is_found_by_its_key_in_any_field(space):
     assert space.take(5, "keyed-first", ...) == (5, "keyed-first", "value")
     assert space.count("keyed", int, str) == 99
     assert space.count("keyed", 3, str) == 1
+
+
+@with_keys
+def test_a_key_may_be_any_text(space):
+    keys = ("a*", "*", "[a]", "a?", "\\", "ab")
+    for key in keys:
+        space.put("keyed", key, 1)
+    for key in keys:
+        assert space.count("keyed", key, int) == 1
+        assert space.try_read("keyed", key, ...) == ("keyed", key, 1)
+        assert space.take("keyed", key, ...) == ("keyed", key, 1)
+    assert space.count("keyed", str, int) == 0
 
 
 @with_keys
@@ -212,6 +225,21 @@ def test_a_queue_says_that_it_can_not_be_looked_into(verb):
     with pytest.raises(UnsupportedOperation, match="looked into without taking: \\('plain'"):
         getattr(handle, verb)("plain", int)
     queue.drop()
+
+
+@only([peer for peer in installed() if peer is Redis])
+def test_a_space_of_redis_may_have_any_name_and_a_tag_too(server):
+    schema = Schema((Shape("k[x]*", 2, (1,)), Shape("kx", 2, (1,))))
+    server.create(schema, ["a*", "ab"], 1 << 20)
+    space, other = server.open("a*"), server.open("ab")
+    other.put("k[x]*", 1)
+    space.put("kx", 2)
+    assert space.count("k[x]*", int) == 0
+    space.put("k[x]*", 3)
+    assert space.try_read("k[x]*", int) == space.try_take("k[x]*", int) == ("k[x]*", 3)
+    with pytest.raises(ValueError, match="waiting without a key"):
+        space.read("kx", int)
+    server.drop()
 
 
 # --- searches in several spaces ---

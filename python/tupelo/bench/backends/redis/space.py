@@ -7,14 +7,16 @@ list's head onto its own head: it waits, and changes nothing.
 from __future__ import annotations
 
 import pickle
+import re
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.backends.base import Fields, Handle, Schema
+from tupelo.bench.backends.base import Fields, Handle, Schema, Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 BATCH = 10_000  # commands per pipeline
+SPECIAL = re.compile(r"[*?[\\]")  # in a pattern of KEYS
 
 # The first list with tuples among those of a shape; KEYS is no scan of tuples, but of list names.
 ANY_OF = """
@@ -36,9 +38,19 @@ class RedisSpace(Handle):
         self._any_of = client.register_script(ANY_OF)
 
     def list_of(self, fields: Fields) -> str:
-        """The list of a tuple or template; a pattern for all of the shape without its keys."""
+        """The list of a tuple, or of a template that names its keys."""
         shape, key = self._schema.route(fields)
-        return f"{self._space}:{shape.tag}:{'*' if key is None else key}"
+        if key is None:
+            message = f"waiting without a key is not foreseen: {fields!r}"
+            raise ValueError(message)
+        return self._name(shape, key)
+
+    def _name(self, shape: Shape, key: str) -> str:
+        return f"{self._space}:{shape.tag}:{key}"
+
+    def _all_of(self, shape: Shape) -> str:
+        """A pattern for all lists of a shape."""
+        return SPECIAL.sub(r"\\\g<0>", self._name(shape, "")) + "*"
 
     def put(self, *fields: Any) -> None:
         self.client.rpush(self.list_of(fields), pickle.dumps(fields, pickle.HIGHEST_PROTOCOL))
@@ -52,11 +64,7 @@ class RedisSpace(Handle):
         pipeline.execute()
 
     def take(self, *template: Any) -> Fields:
-        name = self.list_of(template)
-        if name.endswith("*"):
-            message = f"waiting without a key is not foreseen: {template!r}"
-            raise ValueError(message)
-        fields: Fields = pickle.loads(self.client.blpop([name])[1])
+        fields: Fields = pickle.loads(self.client.blpop([self.list_of(template)])[1])
         return fields
 
     def read(self, *template: Any) -> Fields:
@@ -66,23 +74,26 @@ class RedisSpace(Handle):
         return fields
 
     def try_take(self, *template: Any) -> Fields | None:
-        name = self.list_of(template)
-        if name.endswith("*"):
-            return self._loaded(self._any_of(args=[name, "take"]))
-        return self._loaded(self.client.lpop(name))
+        shape, key = self._schema.route(template)
+        if key is None:
+            return self._loaded(self._any_of(args=[self._all_of(shape), "take"]))
+        return self._loaded(self.client.lpop(self._name(shape, key)))
 
     def try_read(self, *template: Any) -> Fields | None:
-        name = self.list_of(template)
-        if name.endswith("*"):
-            return self._loaded(self._any_of(args=[name, "read"]))
-        return self._loaded(self.client.lindex(name, 0))
+        shape, key = self._schema.route(template)
+        if key is None:
+            return self._loaded(self._any_of(args=[self._all_of(shape), "read"]))
+        return self._loaded(self.client.lindex(self._name(shape, key), 0))
 
     def _loaded(self, body: bytes | None) -> Fields | None:
         return None if body is None else pickle.loads(body)
 
     def count(self, *template: Any) -> int:
-        name = self.list_of(template)
-        count = self._any_of(args=[name, "count"]) if "*" in name else self.client.llen(name)
+        shape, key = self._schema.route(template)
+        if key is None:
+            count = self._any_of(args=[self._all_of(shape), "count"])
+        else:
+            count = self.client.llen(self._name(shape, key))
         return int(count)
 
     def close(self) -> None:
