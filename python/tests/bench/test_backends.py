@@ -1,5 +1,6 @@
 """Every backend that is installed: what the experiments rely on."""
 
+import math
 import multiprocessing
 import os
 import pickle
@@ -98,7 +99,7 @@ def test_the_oldest_tuple_is_taken_first(backend, space):
 
 
 def test_values_come_back_as_they_were(space):
-    for value in (None, 7, -1.5, "text", b"\x00\xff", "", b""):
+    for value in (None, 7, -1.5, math.inf, "text", b"\x00\xff", "", b""):
         space.put("plain", value)
         assert space.take("plain", ...) == ("plain", value)
 

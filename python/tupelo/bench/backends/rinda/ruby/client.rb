@@ -11,7 +11,8 @@ require_relative 'front'
 
 KINDS = { 'int' => Integer, 'str' => String, 'float' => Float, 'bytes' => String }.freeze
 
-# JSON has no bytes and no kinds: they stand as objects of one key.
+# JSON has no bytes and no kinds: they stand as objects of one key. Nor has it infinity or a NaN, which both
+# sides write by their names.
 def from_json(value)
   return value unless value.is_a?(Hash)
   return Base64.strict_decode64(value['bytes']) if value.key?('bytes')
@@ -76,7 +77,7 @@ waits = { 'take' => [:take, nil], 'read' => [:read, nil], 'try_take' => [:take, 
 $stdout.sync = true
 
 $stdin.each_line do |line|
-  verb, argument = JSON.parse(line)
+  verb, argument = JSON.parse(line, allow_nan: true)
   answer =
     case verb
     when 'nothing' then nil
@@ -96,5 +97,5 @@ $stdin.each_line do |line|
         nil
       end
     end
-  $stdout.puts(JSON.generate([answer]))
+  $stdout.puts(JSON.generate([answer], allow_nan: true))
 end
