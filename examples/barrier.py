@@ -11,13 +11,14 @@ import tupelo as ts
 URL = "shm://example-barrier"
 PARTIES = 3
 ROUNDS = 5
+PATIENCE_S = 30.0  # with a party that has died, the others would wait for ever
 
 
 def wait(space: ts.Space, number: int) -> None:
-    """Arrive at the barrier of a round and wait for the others."""
-    _, _, missing = space.take("barrier", number, int)
+    """Arrive at the barrier of a round and wait for the others; `Timeout` if one never comes."""
+    _, _, missing = space.take("barrier", number, int, timeout=PATIENCE_S)
     space.put("barrier", number, missing - 1)
-    space.read("barrier", number, 0)
+    space.read("barrier", number, 0, timeout=PATIENCE_S)
 
 
 def party() -> None:
