@@ -184,6 +184,26 @@ fn who_waits_is_served_exactly_with_what_its_template_matches_m1_m3_t3() {
 }
 
 #[test]
+fn the_place_of_an_integer_beyond_64_bits_is_not_taken_for_an_integer_m2() {
+    let wide = Value::parse_int("36893488147419103232").unwrap();
+    // Behind its field and the set of such fields: what stands in the field, if that is read as an integer.
+    let bytes = i64::try_from(wide.encode().unwrap().len()).unwrap();
+    let place = Value::Int(16 | bytes << 32);
+    let engine = engine();
+    for (value, other) in [(&wide, &place), (&place, &wide)] {
+        let like = |actual: &Value| Alternative {
+            patterns: vec![Pattern::Actual(actual.clone())],
+            form: Form::Rest,
+            condition: None,
+        };
+        let listeners = [value, other].map(|actual| listens(&engine, &like(actual).into()));
+        let tuple = Tuple::from(vec![value.clone()]);
+        tuple.with_ref(|tuple| engine.put(tuple)).unwrap().unwrap();
+        assert_eq!(listeners.map(|listener| has_heard(&listener)), [true, false], "{value:?}");
+    }
+}
+
+#[test]
 fn by_its_kinds_a_tuple_that_matches_is_never_passed_over_m1_m3() {
     let mut random = random();
     let mut passed_over = 0;
