@@ -303,7 +303,7 @@ impl Engine {
         let committed = line(section.view()).load(COMMITTED);
         // In chunks if there is room, else what is needed; a large arena by a part of itself, so that a long
         // section begins again only a few times.
-        // Beyond the limit no more than is needed.
+        // Beyond the limit not by a part of itself.
         let is_beyond = end > layout.extents_max;
         let part = if is_beyond { 0 } else { (committed / GROWTH).min(GROWTH_EXTENTS_MAX) };
         let extents = missing.max(part).next_multiple_of(CHUNK_EXTENTS);

@@ -49,6 +49,8 @@ mod sync;
 mod take;
 mod take_many;
 mod targets;
+#[cfg(test)]
+mod testing;
 mod timers;
 mod transaction;
 mod transfer;

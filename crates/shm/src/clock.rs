@@ -3,7 +3,7 @@
 //! | what | ns | how far it is off |
 //! |---|---:|---|
 //! | [`monotonic_ns`] | 20 | |
-//! | [`monotonic_ahead_ns`] | 5 | up to 0.1 ms ahead, never behind: for ends that must not come too early |
+//! | [`monotonic_ahead_ns`] | 9 | up to 0.1 ms ahead, never behind: for ends that must not come too early |
 //! | [`monotonic_coarse_ns`] | 3 | behind, by a timer tick and for as long as the host stops us |
 //!
 //! What makes the exact clock dear is that it waits for all instructions before it. The second one does not need to know how

@@ -8,7 +8,7 @@ import subprocess
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
 
-from tupelo.bench.harness.lifetime import LINES_MAX, ServerFailedError, die_with_parent
+from tupelo.bench.harness.lifetime import GRACE_S, LINES_MAX, ServerFailedError, die_with_parent
 from tupelo.bench.harness.stopping import ENDINGS, endings_wait
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ def step(folder: Path, *command: str, **options: Any) -> None:
 
 
 def _end_all(program: subprocess.Popen[str]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(program.pid, signal.SIGKILL)
-    program.communicate()  # all that could write has ended then
+    # Asked first: who makes a server's data has memory that stays where it is killed.
+    for signal_number, patience_s in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, None)):
+        with suppress(ProcessLookupError):
+            os.killpg(program.pid, signal_number)
+        with suppress(subprocess.TimeoutExpired):
+            program.communicate(timeout=patience_s)  # all that could write has ended then
+            return

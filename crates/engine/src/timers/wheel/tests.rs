@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng as Random;
-use tupelo_shm::{CreateOptions, Section, Segment};
+use tupelo_shm::Section;
 use tupelo_tuple::{Field, TupleRef};
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::lease::LeaseTerms;
 use crate::stripe::Stripe;
-use crate::{Engine, Limits, step};
+use crate::{Engine, step, testing};
 
 const TIMERS: u64 = 64;
 const ROUNDS: u64 = 40;
@@ -25,26 +25,8 @@ fn length_ms(random: &mut Random) -> u64 {
     random.u64(..1 << bits)
 }
 
-fn seed() -> u64 {
-    let given = std::env::var("TUPELO_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| fastrand::u64(..));
-    eprintln!("TUPELO_SEED={seed}");
-    seed
-}
-
 fn engine() -> Engine {
-    let size_bytes = 8 << 20;
-    let options = CreateOptions {
-        reserve_bytes: Engine::reserve_bytes(size_bytes),
-        initial_commit_bytes: 4096,
-        create: true,
-        fresh: false,
-        mode: 0o600,
-    };
-    let segment = Segment::private(&options, &Engine::segment_layout(), |mapping| {
-        Engine::initialise(mapping, &Limits { size_bytes, ..Limits::default() })
-    });
-    Engine::new(segment.unwrap()).unwrap()
+    testing::engine(8 << 20)
 }
 
 /// Records of one shape that have the words for a timer. Returns the shape, too.
@@ -173,7 +155,7 @@ impl<'e> Pair<'e> {
 
 #[test]
 fn a_wheel_fires_what_a_sorted_map_says_in_its_order() {
-    let mut random = Random::with_seed(seed());
+    let mut random = Random::with_seed(testing::seed());
     let mut levels = BTreeSet::new();
     for _ in 0..ROUNDS {
         let engine = engine();

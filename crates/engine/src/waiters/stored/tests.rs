@@ -4,13 +4,12 @@
 use std::sync::Arc;
 
 use fastrand::Rng as Random;
-use tupelo_shm::{CreateOptions, Segment};
 use tupelo_tuple::{Alternative, Entry, Pattern, Tuple, TupleRef, Value};
 
 use super::*;
 use crate::waiters::cell;
 use crate::waiters::wait::Waiter;
-use crate::{EventKind, Limits, Order, SubscribeTerms, Subscription, Want};
+use crate::{EventKind, Order, SubscribeTerms, Subscription, Want, testing};
 
 const ROUNDS: usize = 400;
 /// Templates, and tuples, of a round.
@@ -19,25 +18,11 @@ const EACH: usize = 6;
 const ARITY_MAX: usize = sets::PATTERNS_MAX + 2;
 
 fn random() -> Random {
-    let given = std::env::var("TUPELO_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| fastrand::u64(..));
-    eprintln!("TUPELO_SEED={seed}");
-    Random::with_seed(seed)
+    Random::with_seed(testing::seed())
 }
 
 fn engine() -> Arc<Engine> {
-    let size_bytes = 32 << 20;
-    let options = CreateOptions {
-        reserve_bytes: Engine::reserve_bytes(size_bytes),
-        initial_commit_bytes: 4096,
-        create: true,
-        fresh: false,
-        mode: 0o600,
-    };
-    let segment = Segment::private(&options, &Engine::segment_layout(), |mapping| {
-        Engine::initialise(mapping, &Limits { size_bytes, ..Limits::default() })
-    });
-    Arc::new(Engine::new(segment.unwrap()).unwrap())
+    Arc::new(testing::engine(32 << 20))
 }
 
 /// Text around the ends of a word, and more of it than a cell has room for.
