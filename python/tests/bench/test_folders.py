@@ -4,11 +4,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 
+from tupelo.bench.backends.sqlite import DurableSQLite
 from tupelo.bench.harness import folders
-from tupelo.bench.harness.folders import remove_left_behind, temporary_folder
+from tupelo.bench.harness.folders import file_system, remove_left_behind, temporary_folder
 
 KILLED = """
 import os, signal
@@ -64,3 +66,15 @@ def test_a_folder_that_another_run_removes_before_it_is_locked_is_made_again(pla
         assert [str(each) for each in place.iterdir()] == [str(folder)]
         assert made != [str(folder)]
     assert not list(place.iterdir())
+
+
+def test_the_file_system_of_a_folder_is_known(place):
+    assert file_system(Path("/proc/self/fd")) == "proc"
+    assert file_system(place / "not there yet") == file_system(place) != ""
+
+
+def test_what_is_to_survive_is_not_measured_in_memory(place, monkeypatch):
+    monkeypatch.setattr("tupelo.bench.backends.sqlite.file_system", lambda _: "tmpfs")
+    assert DurableSQLite.missing() == f"{place} is in memory (tmpfs)"
+    monkeypatch.setattr("tupelo.bench.backends.sqlite.file_system", lambda _: "ext4")
+    assert DurableSQLite.missing() is None

@@ -7,6 +7,7 @@ import pytest
 
 from tupelo.bench.backends.base import Schema, Shape
 from tupelo.bench.backends.javaspaces import JavaSpaces
+from tupelo.bench.backends.javaspaces.entry_classes import entry_classes
 from tupelo.bench.harness.runner import started
 
 # Where its server listens can only be seen where there is one, for which it takes a JDK and the
@@ -32,6 +33,15 @@ def test_its_server_listens_on_the_loopback_and_on_no_address_of_the_network():
     assert tcp
     assert [address for address in tcp if address not in LOOPBACK] == []
     assert not own & udp  # it announces itself to nobody
+
+
+def test_no_two_shapes_or_spaces_share_a_class():
+    shapes = [Shape(tag, 2) for tag in ("a-b", "a b", "ab", "Ab", "a", "é", "1", "one a")]
+    shapes.append(Shape("a", 21))
+    names = list(entry_classes(shapes, ("one", "b", "a b", "One")))
+    assert len(names) == len(shapes) * 5
+    assert len({name.lower() for name in names}) == len(names)  # each is a file, too
+    assert all(name.isascii() and name.isidentifier() for name in names)
 
 
 def files_of(process):

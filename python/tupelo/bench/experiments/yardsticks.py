@@ -2,8 +2,10 @@
 
 A private dictionary, a copy of memory, and two processes that send one byte to and fro: through
 pipes, and through shared memory, where it shows how far the processors' caches are from each other.
-Machines differ and drift, so every run has its own, and once more at its end: peers are measured
-one after the other, for an hour and more.
+And what nobody can do better than: a process on each processor that only looks at the clock is
+still kept from it now and then, by the system or by the host of a virtual machine. Machines differ
+and drift, so every run has its own, and once more at its end: peers are measured one after the
+other, for an hour and more.
 """
 
 from __future__ import annotations
@@ -33,6 +35,9 @@ SHORT_S = 600.0  # a run of that many seconds or less has no time for ten of eac
 COPY_BYTES = 16 << 10
 FILL = 1_000_000  # keys, as in `mem`
 DICT_PUT, DICT_TAKE = "dict insert by key", "dict pop by key"
+LOOKS_S = 1.0  # of a repeat; a tenth if it is quick
+PAUSE_NS = 20_000  # between two looks at the clock, which come in a tenth of a microsecond
+LONGEST_PAUSE, PAUSED = "longest pause", "share of pauses"
 THERE, BACK = 0, 128  # of the shared bytes: in lines of their own, also where lines come in pairs
 
 
@@ -54,7 +59,10 @@ class Yardsticks(Experiment):
     share = 0.02
     is_limited = False  # without them no figure of the run can be read
     at_end = False
-    main = ("dict insert + pop", DICT_PUT, DICT_TAKE, "memcpy 16 KiB", "ping-pong", "shared byte")
+    main = (
+        *("dict insert + pop", DICT_PUT, DICT_TAKE, "memcpy 16 KiB", "ping-pong", "shared byte"),
+        LONGEST_PAUSE,
+    )
 
     def peers(self, all_peers: Sequence[type[Peer]]) -> list[type[Peer]]:
         del all_peers
@@ -84,12 +92,18 @@ class Yardsticks(Experiment):
                 )
                 for where in PLACEMENTS
             ),
-            Job(
-                {"placement": "apart", **when},
-                lambda stage: shared_byte(stage, runs),
-                repeats=repeats,
-                where="apart",
-                lack=None if len(os.sched_getaffinity(0)) > 1 else "there is one processor",
+            *(
+                Job(
+                    {"placement": "apart", **when},
+                    once,
+                    repeats=repeats,
+                    where="apart",
+                    lack=None if len(os.sched_getaffinity(0)) > 1 else "there is one processor",
+                )
+                for once in (
+                    partial(shared_byte, runs=runs),
+                    partial(pauses, looks_s=LOOKS_S * (0.1 if options.quick else 1)),
+                )
             ),
         ]
 
@@ -216,3 +230,25 @@ def spin(bench: Bench, name: str, runs: int) -> None:
                 while shared[BACK] != byte:
                     pass
             bench.profiler.add("shared byte", perf_counter_ns() - begin, CALLS)
+
+
+def pauses(stage: Stage, looks_s: float) -> None:
+    """Find for how long two processes with a processor each are kept from it."""
+    here = stage.placement
+    found, _ = stage.run_at((here.server, look, (looks_s,)), (here.client, look, (looks_s,)))
+    stage.note(LONGEST_PAUSE, "s", [max(gaps_s, default=0.0) for gaps_s in found])
+    stage.note(PAUSED, "", [sum(gaps_s) / looks_s for gaps_s in found])
+
+
+def look(bench: Bench, looks_s: float) -> list[float]:
+    """Look at the clock for so long; the times for which that was not possible."""
+    found = []
+    bench.start.wait()
+    before = perf_counter_ns()
+    end = before + int(looks_s * 1e9)
+    while before < end:
+        now = perf_counter_ns()
+        if now - before > PAUSE_NS:
+            found.append((now - before) / 1e9)
+        before = now
+    return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import tempfile
 from contextlib import ExitStack, contextmanager, suppress
@@ -57,3 +58,19 @@ def remove_left_behind() -> None:
             ending.callback(os.close, lock)
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(path, ignore_errors=True)  # a server that is ending may still write
+
+
+def file_system(folder: Path) -> str:
+    """The kind of file system that a folder is on, as "ext4"; "" if the system does not say."""
+    try:
+        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    kinds = {_without_escapes(point): kind for _, point, kind, *_ in map(str.split, mounts)}
+    place = folder.resolve()
+    return next((kinds[str(at)] for at in (place, *place.parents) if str(at) in kinds), "")
+
+
+def _without_escapes(point: str) -> str:
+    """A place as it is: in the list of them a blank is a backslash and 040."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point)

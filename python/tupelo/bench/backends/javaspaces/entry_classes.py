@@ -6,6 +6,7 @@ asks all spaces at once, one of a subclass asks a single space.
 
 from __future__ import annotations
 
+from hashlib import blake2s
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,10 +26,15 @@ def entry_classes(shapes: Iterable[Shape], spaces: Sequence[str]) -> dict[str, s
 
 
 def class_name(shape: Shape, space: str = "") -> str:
-    """The class of a shape, or the subclass of it in a space."""
+    """The class of a shape, or the subclass of it in a space.
+
+    The number at its end is of the exact letters: without it "a-b" and "a b" would be one class,
+    and "ab" and "Ab" one file on a disk that does not tell capitals.
+    """
     told = f"{space} {shape.tag}"
-    words = "".join(letter if letter.isalnum() else " " for letter in told).title()
-    return f"{words.replace(' ', '')}{shape.arity}"
+    words = "".join(letter if letter.isascii() and letter.isalnum() else " " for letter in told)
+    exact = blake2s(f"{space}\0{shape.tag}".encode(), digest_size=4).hexdigest()
+    return f"Entry{words.title().replace(' ', '')}{shape.arity}_{exact}"
 
 
 def shape_class(shape: Shape) -> str:

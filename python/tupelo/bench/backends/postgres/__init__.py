@@ -36,7 +36,12 @@ class Postgres(Backend):
     def missing(cls) -> str | None:
         if not PROGRAMS:
             return "no PostgreSQL server"
-        return lacking("psycopg")
+        if lack := lacking("psycopg"):
+            return lack
+        from psycopg import pq
+
+        # Several times as slow, and nobody who wants speed has it.
+        return "psycopg without its part in C" if pq.__impl__ == "python" else None
 
     @classmethod
     def version(cls) -> str:

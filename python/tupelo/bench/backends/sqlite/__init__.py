@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tupelo.bench.backends.base import Backend
 from tupelo.bench.backends.sql.search import SQLSearch
 from tupelo.bench.backends.sqlite.space import SQLiteSpace
+from tupelo.bench.harness.folders import file_system
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +21,7 @@ LOCK_PATIENCE_S = 300.0
 # of a cache; with a mapped file it needs little of it.
 CACHE_KIB, MAPPED_BYTES = 64 << 10, 1 << 30
 MEMORY_FILES = "/dev/shm"  # noqa: S108 - where shm:// is too
+IN_MEMORY = ("tmpfs", "ramfs")
 FOLDER = "tupelo-bench-sqlite-"  # and which process it belongs to
 
 
@@ -123,6 +125,16 @@ class DurableSQLite(SQLite):
     how = "As SQLite, with the file on disk and synchronous = FULL."
     synchronous: ClassVar[str] = "FULL"
     share = 0.5
+    how_to_install = "TMPDIR=/var/tmp tupelo bench …, or another folder on a disk"
+
+    @classmethod
+    def missing(cls) -> str | None:
+        import tempfile
+        from pathlib import Path
+
+        folder = Path(tempfile.gettempdir())
+        kind = file_system(folder)
+        return f"{folder} is in memory ({kind})" if kind in IN_MEMORY else None
 
     def folder(self, private: Path) -> Path:
         return private
