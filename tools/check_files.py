@@ -23,7 +23,7 @@ PACKAGE_HOSTS = re.compile(
     r"|proxy\.golang\.org|repo\d?\.maven|deb\.debian\.org|--(?:extra-)?index-url)"
 )
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
-GENERATED_MARK = re.compile(r"^(?:#|//|\"\"\").*\bgenerated\b", re.IGNORECASE | re.MULTILINE)
+GENERATED_MARK = re.compile(r"^(?:#|//|\"\"\") ?generated\b", re.IGNORECASE | re.MULTILINE)
 
 
 def findings(path: Path) -> list[str]:

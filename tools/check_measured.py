@@ -15,7 +15,7 @@ from tupelo.bench.experiments.base import Experiment
 from tupelo.bench.experiments.everything import EXPERIMENTS
 from tupelo.bench.harness.record import Run, load
 
-IN_CI = ("tupelo-shm", "mp-queue", "mp-manager", "sqlite", "redis", "udp")
+IN_CI = ("tupelo-shm", "tupelo-mem", "mp-queue", "mp-manager", "sqlite", "redis", "udp")
 
 
 def findings(run: Run) -> list[str]:

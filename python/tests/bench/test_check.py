@@ -330,6 +330,29 @@ ts.remove(sys.argv[1] + "-other")
 """
 
 
+OF_OTHERS = """
+import math, subprocess, sys
+import tupelo as ts
+from tupelo.batteries import Pool
+
+if __name__ == "__main__":
+    url = sys.argv[1]
+    worker = [sys.executable, "-m", "tupelo.worker", "math:sqrt", "--url", url]
+    with ts.connect(url, fresh=True) as space, Pool(url, workers=1) as pool:
+        with subprocess.Popen(worker) as served:
+            assert space.eval("root", ts.call(math.sqrt, 4.0), on="workers").result(60)[1] == 2.0
+            assert space.take("root", float) == ("root", 2.0)
+            served.terminate()
+        pool.map(math.sqrt, range(10))  # nobody wants the results
+"""
+
+
+def test_what_workers_answer_and_pools_remove_is_not_held_against_the_program(tmp_path, shm_url):
+    _, out = recorded(tmp_path, shm_url, OF_OTHERS)
+    check = command("check", out)
+    assert (check.returncode, check.stdout) == (0, f"{shm_url}:\n  fine\n")
+
+
 def test_what_a_transaction_a_claim_and_a_task_leave_is_found(tmp_path, shm_url):
     _, out = recorded(tmp_path, shm_url, LEFT)
     check = command("check", out)

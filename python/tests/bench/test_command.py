@@ -158,6 +158,23 @@ def test_an_unknown_peer_is_wrong_usage(bench):
     assert "there is no peer 'kafka'" in run.stderr
 
 
+def test_everybody_is_compared_with_whom_one_asks_for(bench, written):
+    record = written / "run.json"
+    run = bench("mem", "--record", record, "--against", "redis")
+    assert run.returncode == 0, run.stderr
+    heads = [line.split() for line in run.stdout.splitlines() if line.lstrip().startswith("redis")]
+    assert ["redis", "tupelo-shm", "tupelo-mem", "mp-queue", "mp-manager", "sqlite"] in heads
+    for words, why in (
+        (("mem", "--record", record, "--against", "grpc"), "has no measure of grpc: it is of mach"),
+        (("mem", "--vs", "redis", "--against", "sqlite"), "is not measured: add it to --vs redis"),
+        (("mem", "--against", "reds"), "there is no 'reds': did you mean redis? there are tupelo"),
+    ):
+        refused = bench(*words)
+        assert refused.returncode in {1, 2}
+        assert why in refused.stderr
+        assert refused.stdout == ""
+
+
 @pytest.mark.parametrize(
     "word",
     ["--entries=a,b", "--operations=0", "--operations=-1,2,3", "--budget=nan", "--budget=0"],
@@ -273,7 +290,8 @@ def test_where_nothing_can_be_written_nothing_is_measured(bench, tmp_path, optio
 
 
 DAMAGED = (  # members of a measure that no run writes
-    *({"samples": wrong} for wrong in ([], None, ["a"], [True], [float("nan")], 5)),
+    *({"samples": wrong} for wrong in ([], None, ["a"], [True], [float("nan")], [10**400], 5)),
+    *({"exponent": wrong} for wrong in ("a", 0.5, 399, 9_999, None)),
     *({"groups": wrong} for wrong in ([0], [5, 99], ["a"], 5)),
     *({"parameters": []}, {"metric": 5}, {"histogram": "junk"}, {"unknown": 1}),
 )

@@ -1,5 +1,6 @@
 """The record of a run: what is kept, and what may be concluded from it."""
 
+import json
 import random
 
 import pytest
@@ -63,6 +64,30 @@ def test_a_record_is_read_back_as_it_was_written(tmp_path):
     )
     run.save(tmp_path / "run.json")
     assert load(tmp_path / "run.json") == run
+
+
+def test_samples_are_read_back_to_the_last_bit_and_are_whole_numbers_in_the_file(tmp_path):
+    choice = random.Random(8)
+    samples = [
+        *(choice.lognormvariate(-14, 5) for _ in range(1_000)),
+        *(0.0, -0.5, 1.0, 1e6, 3.0000001, 5e-324, 1.7e308),
+    ]
+    run = run_of(measure(samples), measure([0.0, 0.0]), measure([1.014e-07, 9.99e-08]))
+    run.save(tmp_path / "run.json")
+    assert load(tmp_path / "run.json").measures == [each.rounded() for each in run.measures]
+    written = json.loads((tmp_path / "run.json").read_text())["measures"]
+    assert all(type(number) is int for each in written for number in each["samples"])
+    assert (written[2]["samples"], written[2]["exponent"]) == ([1014, 999], -10)
+
+
+def test_a_record_of_the_form_before_is_read(tmp_path):
+    run = run_of(measure([1.014e-07, 9.99e-08]))
+    run.save(tmp_path / "run.json")
+    raw = json.loads((tmp_path / "run.json").read_text()) | {"format": 1}
+    raw["measures"][0]["samples"] = [1.014e-07, 9.99e-08]
+    del raw["measures"][0]["exponent"]
+    (tmp_path / "old.json").write_text(json.dumps(raw))
+    assert load(tmp_path / "old.json") == run
 
 
 def test_a_histogram_is_read_back_as_it_was_encoded():

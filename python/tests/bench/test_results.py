@@ -156,6 +156,23 @@ def test_speed_up_is_the_ratio_of_the_means():
     assert [point.sd for point in speed_ups.series[0].points] == [None, None]
 
 
+def test_a_table_has_whom_one_asks_for_first_and_the_others_as_so_many_times_that():
+    cell = {"entry": "Null", "fill": 0, "placement": "apart"}
+    times = {
+        "tupelo-shm": [1.0, 1.1, 1.2, 1.3],
+        "redis": [2.0, 2.1, 2.2, 2.3],
+        "sqlite": [2.0, 2.1, 2.2, 2.4],
+    }
+    run = run_of(*(Measure("mem", name, cell, "put", "s", of) for name, of in times.items()))
+    (ours,) = tables(run, "mem", narrow=True)
+    assert ours.heads[1:] == ("tupelo-shm", "redis", "sqlite")
+    (theirs,) = tables(run, "mem", narrow=True, against="redis")
+    assert theirs.heads[1:] == ("redis", "tupelo-shm", "sqlite")
+    assert [each.partition("  ")[2] for each in theirs.rows[0][1:]] == ["", "0.53 x", "~1.01 x"]
+    (another,) = tables(run, "mem", narrow=True, against="grpc")  # which took no part in it
+    assert another == ours
+
+
 def test_beside_a_mean_of_two_kinds_of_repeats_stand_the_least_and_the_greatest():
     parameters = {"entry": "Integer", "fill": 0, "placement": "apart"}
     samples = [50e-9, 70e-9, 200e-9, 220e-9]

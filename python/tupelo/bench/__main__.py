@@ -39,10 +39,10 @@ def main() -> int:
         require_places(options)
         old = load(options.compare) if options.compare else None
         if options.record:
-            run = again(options.record, wanted)
+            run = again(options.record, wanted, options.against)
         else:
             run = measure(wanted, options, terminal)
-        show(run, old, wanted, terminal)
+        show(run, old, wanted, options.against, terminal)
         store(run, (YARDSTICKS, *wanted), options, terminal)
     except UnknownPeerError as error:
         return failed(str(error), USAGE)

@@ -54,6 +54,7 @@ class GRPCServant:
         import grpc
 
         self._answer: Answer = bytes
+        self._serves = threading.Event()
         self._stopped = threading.Event()
         handler = grpc.unary_unary_rpc_method_handler(self._call)
         self._server = grpc.server(ThreadPoolExecutor(max_workers=1), options=UNLIMITED)
@@ -68,11 +69,13 @@ class GRPCServant:
         if request == STOP:
             self._stopped.set()
             return b""
+        self._serves.wait()
         return self._answer(request)
 
     def serve(self, answer: Answer) -> None:
         """Answer until asked to stop."""
         self._answer = answer
+        self._serves.set()
         self._stopped.wait()
         self._server.stop(grace=1).wait()
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tupelo.bench.backends.registry import PEERS
 from tupelo.bench.command.values import frequencies, minutes, nearest, one_of, positive, seed
 from tupelo.bench.experiments.everything import EXPERIMENTS
 from tupelo.bench.experiments.workload import KIND_SHARES, OPERATION_SHARES
@@ -22,8 +23,10 @@ EXAMPLES = """examples:
   tupelo bench all --out results            everything, with figures and a page
   tupelo bench rpc --compare old/run.json   what changed since an earlier run
   tupelo bench all --record old/run.json --out results    the files again, nothing measured
+  tupelo bench rpc --record old/run.json --against redis    how the others are beside Redis
   tupelo bench peers                        what is installed, and how to install the rest
 """
+NAMES = tuple(peer.name for peer in PEERS)
 WHAT = (*(experiment.name for experiment in EXPERIMENTS), "all", "peers")
 BUDGET_MINUTES = 90
 QUICK_MINUTES = 4
@@ -133,6 +136,13 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the record of the run")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write the page")
     parser.add_argument(
+        "--against",
+        type=one_of(NAMES),
+        default="",
+        metavar="NAME",
+        help="with whom the tables compare everybody, each with the test (tupelo-shm)",
+    )
+    parser.add_argument(
         "--compare",
         type=Path,
         metavar="FILE",
@@ -141,7 +151,7 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
 
 
 MEASURING = ("quick", "vs", "repeats", "seed", "workload", "budget", "operations", "entries")
-RESULTS = ("record", "out", "save", "html", "compare")
+RESULTS = ("record", "out", "save", "html", "against", "compare")
 
 
 def pointless(options: argparse.Namespace, parser: argparse.ArgumentParser) -> str | None:

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tupelo.bench.backends.installed import lacking
-from tupelo.bench.backends.registry import chosen
+from tupelo.bench.backends.registry import UnknownPeerError, chosen
 from tupelo.bench.command.arguments import budget_s
 from tupelo.bench.experiments.everything import YARDSTICKS, YARDSTICKS_AT_END
 from tupelo.bench.experiments.workload import recorded
@@ -40,10 +40,15 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
 
     Raises:
         LackingError: there is no NumPy.
+        UnknownPeerError: a name that nobody has, or who is compared with is not measured.
     """
     if why := lacking("numpy"):
         message = f"{why}, which every experiment needs: pip install 'tupelo[bench]'"
         raise LackingError(message)
+    peers = chosen(options.vs)
+    if options.against and options.against not in [peer.name for peer in peers]:
+        message = f"--against {options.against} is not measured: add it to --vs {options.vs}"
+        raise UnknownPeerError(message)
     run = Run(
         command=["tupelo", "bench", *sys.argv[1:]],
         begin=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
@@ -60,7 +65,6 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     )  # fmt: skip
     progress = Progress(terminal)
     runner = Runner(run, asked, progress)
-    peers = chosen(options.vs)
     begin = time.monotonic()
     in_turn = (YARDSTICKS, *wanted, YARDSTICKS_AT_END)
     remove_left_behind()
@@ -75,14 +79,22 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     return run
 
 
-def again(path: Path, wanted: Sequence[Experiment]) -> Run:
-    """The record of an earlier run; what follows from its measures is computed anew."""
+def again(path: Path, wanted: Sequence[Experiment], against: str = "") -> Run:
+    """The record of an earlier run; what follows from its measures is computed anew.
+
+    Raises:
+        BadRecordError: it is none, or has nothing of what is wanted or of who is compared with.
+    """
     run = load(path)
     there = [measure.experiment for measure in run.measures]
     if not any(experiment.name in there for experiment in wanted):
         of = ", ".join(dict.fromkeys(name for name in there if name != YARDSTICKS.name))
         names = " and ".join(experiment.name for experiment in wanted)
         message = f"{path} has no measure of {names}: it is of {of or 'nothing'}"
+        raise BadRecordError(message)
+    backends = dict.fromkeys(measure.backend for measure in run.measures)
+    if against and against not in backends:
+        message = f"{path} has no measure of {against}: it is of {', '.join(backends)}"
         raise BadRecordError(message)
     run.measures = [
         *(measure for measure in run.measures if not measure.derived),

@@ -18,10 +18,15 @@ if TYPE_CHECKING:
     from tupelo.demo.terminal import Terminal
 
 
-def show(run: Run, old: Run | None, wanted: Sequence[Experiment], terminal: Terminal) -> None:
-    """Show the tables, what changed since an old run, and what was to be reached."""
+def show(
+    run: Run, old: Run | None, wanted: Sequence[Experiment], against: str, terminal: Terminal
+) -> None:
+    """Show the tables, what changed since an old run, and what was to be reached.
+
+    In the tables all stand beside the backend `against`; if it is empty, beside ours.
+    """
     for experiment in (YARDSTICKS, *wanted):
-        for table in tables(run, experiment.name, experiment.main, narrow=True):
+        for table in tables(run, experiment.name, experiment.main, narrow=True, against=against):
             _table(table, terminal)
     if old is not None:
         _changes(old, run, terminal)

@@ -19,6 +19,7 @@ from tupelo.bench.backends.calls import Caller, NativeCaller
 from tupelo.bench.backends.space_calls import SCHEMA, SPACE
 from tupelo.bench.experiments import native
 from tupelo.bench.experiments.base import OURS, Experiment
+from tupelo.bench.experiments.checked import check_sorted
 from tupelo.bench.experiments.insertion import insertion_sort, is_compiled, prepare
 from tupelo.bench.experiments.rpc.calls import calls
 from tupelo.bench.harness.record import Measure
@@ -225,8 +226,9 @@ def master(bench: Bench, peer: Any, plan: Plan) -> None:
     warm(plan, client.call_many)
     with bench.profiler.time(RESPONSE):
         parts = client.call_many([p.tobytes() for p in np.array_split(numbers, plan.workers)])
-        together = merged([np.frombuffer(part, DTYPE) for part in parts])
-    check(together, numbers)
+        answers = [np.frombuffer(part, DTYPE) for part in parts]
+        together = merged(answers)
+    check_sorted(answers, together, numbers)
     client.stop(plan.workers)
     client.close()
 
@@ -268,7 +270,7 @@ def native_master(bench: Bench, peer: NativeCaller, plan: Plan) -> None:
     begin = perf_counter_ns()
     together = merged(answers)
     bench.profiler.add(RESPONSE, split_ns + asked_ns + perf_counter_ns() - begin)
-    check(together, numbers)
+    check_sorted(answers, together, numbers)
     client.stop()
 
 
@@ -279,12 +281,3 @@ def merged(parts: Sequence[np.ndarray]) -> np.ndarray:
     together = np.concatenate(parts)
     together.sort(kind="stable")  # which finds the sorted runs, and merges them
     return together
-
-
-def check(together: np.ndarray, numbers: np.ndarray) -> None:
-    """Compare with what a sequential sort makes of the numbers."""
-    import numpy as np
-
-    if not np.array_equal(together, np.sort(numbers)):
-        message = f"the {numbers.size} numbers are not sorted, or not all there"
-        raise WrongResultError(message)

@@ -14,13 +14,15 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tupelo.bench.harness.histogram import Histogram
+from tupelo.bench.harness.packed import packed, rounded, unpacked
 from tupelo.bench.harness.statistics import Summary, summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-FORMAT = 1
+FORMAT = 2
+FORMATS = (1, FORMAT)  # that can be read: the first has its samples as they are
 Parameters = dict[str, Any]
 Why = Literal["not installed", "can not", "over budget", "failed", "wrong result", "repeat stopped"]
 FAILURES: tuple[Why, ...] = ("failed", "wrong result")
@@ -70,8 +72,8 @@ class Measure:
         return replace(summary(self.samples), ci95=summary(self.independent).ci95)
 
     def rounded(self) -> Measure:
-        """The measure as it stands in a record: repeats differ in the second or third digit."""
-        return replace(self, samples=[float(f"{sample:.3e}") for sample in self.samples])
+        """The measure as it stands in a record."""
+        return replace(self, samples=[rounded(sample) for sample in self.samples])
 
     def key(self) -> tuple[Any, ...]:
         """What it has in common with the same measure of another run."""
@@ -140,9 +142,10 @@ class Run:
 
     def save(self, path: Path) -> None:
         """Write the record; samples with four digits."""
-        raw = asdict(replace(self, measures=[measure.rounded() for measure in self.measures]))
+        raw = asdict(self)
         for measure in raw["measures"]:
-            for name in ("histogram", "groups", "derived"):
+            measure["samples"], measure["exponent"] = packed(measure["samples"])
+            for name in ("exponent", "histogram", "groups", "derived"):
                 if not measure[name]:
                     del measure[name]
         text = json.dumps({"format": FORMAT, **raw}, separators=(",", ":"))
@@ -190,6 +193,8 @@ def _measure(raw: dict[str, Any]) -> Measure:
     Raises:
         ValueError: one is not.
     """
+    _require(isinstance(raw, dict), "a measure")
+    exponent = raw.pop("exponent", 0)
     _require_members(Measure, raw, "a measure")
     measure = Measure(**raw)
     words = (measure.experiment, measure.backend, measure.metric, measure.unit)
@@ -198,12 +203,14 @@ def _measure(raw: dict[str, Any]) -> Measure:
     _require(isinstance(measure.parameters, dict), what)
     samples, groups = measure.samples, measure.groups
     _require(isinstance(samples, list) and bool(samples), what)
-    _require(all(type(one) in (int, float) and math.isfinite(one) for one in samples), what)
+    _require(all(type(one) in (int, float) for one in samples), what)
     _require(isinstance(groups, list) and all(type(one) is int and one > 0 for one in groups), what)
     _require(not groups or sum(groups) == len(samples), what)
     if measure.histogram is not None:
         _require(isinstance(measure.histogram, str), what)
         Histogram.decoded(measure.histogram)
+    measure = replace(measure, samples=unpacked(samples, exponent))
+    _require(all(map(math.isfinite, measure.samples)), what)
     return measure
 
 
@@ -221,7 +228,7 @@ def _remark(raw: dict[str, Any]) -> Remark:
 
 
 def load(path: Path) -> Run:
-    """Read a record back.
+    """Read a record back, also one of an older form.
 
     Raises:
         BadRecordError: it is none, or one of another version of the suite.
@@ -231,12 +238,12 @@ def load(path: Path) -> Run:
         raw = json.loads(path.read_text(encoding="utf-8"))
         for name in ("format", "measures", "remarks"):
             _require(isinstance(raw, dict) and name in raw, f"a file without {name}")
-        if raw.pop("format") != FORMAT:
+        if raw.pop("format") not in FORMATS:
             message = f"{path} is of another version of the suite: its format is not {FORMAT}"
             raise BadRecordError(message)
         raw["measures"] = [_measure(measure) for measure in raw["measures"]]
         raw["remarks"] = [_remark(remark) for remark in raw["remarks"]]
         return _run(raw)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         message = f"{path} is not the record of a run: {error}"
         raise BadRecordError(message) from error

@@ -1,9 +1,9 @@
 """Tables of a record: per metric a row per set of parameters, a column per backend.
 
 A figure is the mean, where there is room with the least and the greatest of the repeats; behind it
-stands how many times the first backend's that is. A tilde says that the two do not differ
-significantly, a question mark that there are too few repeats to tell. Where there is no figure it
-says why, as the record does ("can not", "over budget"), if that knows.
+stands how many times that of the first column it is: ours, or whose is asked for. A tilde says that
+the two do not differ significantly, a question mark that there are too few repeats to tell. Where
+there is no figure it says why, as the record does ("can not", "over budget"), if that knows.
 """
 
 from __future__ import annotations
@@ -53,11 +53,17 @@ def mean_of(measure: Measure) -> str:
 
 
 def tables(
-    run: Run, experiment: str, only: Sequence[str] | None = None, *, narrow: bool = False
+    run: Run,
+    experiment: str,
+    only: Sequence[str] | None = None,
+    *,
+    narrow: bool = False,
+    against: str = "",
 ) -> list[Table]:
     """A table per metric of an experiment; of some metrics only if they are named.
 
-    A `narrow` one has means alone.
+    A `narrow` one has means alone. All are compared with the backend `against`, which comes first
+    where it has figures; else with the first of the record.
     """
     measures = run.of(experiment)
     wanted = metrics(measures) if only is None else [m for m in metrics(measures) if m in only]
@@ -67,7 +73,13 @@ def tables(
         if remark.experiment == experiment
     }
     return [
-        _table([m for m in measures if m.metric == metric], metric, reasons, narrow=narrow)
+        _table(
+            [m for m in measures if m.metric == metric],
+            metric,
+            reasons,
+            narrow=narrow,
+            against=against,
+        )
         for metric in wanted
     ]
 
@@ -116,13 +128,15 @@ def _table(
     reasons: Mapping[tuple[str, str], str],
     *,
     narrow: bool,
+    against: str,
 ) -> Table:
     rows: dict[str, dict[str, Measure]] = {}
     for measure in measures:
         rows.setdefault(told(measure.parameters), {})[measure.backend] = measure
     present = [measure.backend for measure in measures]
     absent = [backend for parameters, backend in reasons if parameters in rows]
-    backends = list(dict.fromkeys([*present, *absent]))
+    first = [against] if against in present else []
+    backends = list(dict.fromkeys([*first, *present, *absent]))
     return Table(
         title=metric,
         heads=("", *backends),

@@ -39,10 +39,12 @@ def whole(number: float) -> str:
 
 
 def digits(value: float) -> str:
-    """Three digits that count."""
+    """Three digits that count; of what is below a tenth, two."""
     size = abs(value)
     if size >= 100:  # noqa: PLR2004
         return f"{value:.0f}"
     if size >= 10:  # noqa: PLR2004
         return f"{value:.1f}"
+    if 0 < size < 0.1:  # noqa: PLR2004
+        return f"{value:.2g}"
     return f"{value:.2f}"

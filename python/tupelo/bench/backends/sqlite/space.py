@@ -6,6 +6,7 @@ millisecond, as programs that use it as a queue do.
 
 from __future__ import annotations
 
+import os
 import pickle
 import time
 from typing import TYPE_CHECKING, Any
@@ -52,8 +53,7 @@ class SQLiteSpace(SQLSpace):
         looks = 0
         while (found := self.try_read(*template)) is None:
             looks += 1
-            if looks > LOOKS_SOON:
-                time.sleep(PAUSE_S)
+            pause(looks)
         return found
 
     def first_of(self, names: Sequence[str], template: Fields, *, take: bool) -> Any:
@@ -65,7 +65,7 @@ class SQLiteSpace(SQLSpace):
     def pause(self, names: Sequence[str], template: Fields, looks: int) -> None:
         """Let others run; there is nothing to wait for."""
         del names, template
-        time.sleep(PAUSE_S if looks > LOOKS_SOON else 0)
+        pause(looks)
 
     def take(self, *template: Any) -> Fields:
         while (found := self._look(self._statements.take, template)) is None:
@@ -78,3 +78,11 @@ class SQLiteSpace(SQLSpace):
 
     def close(self) -> None:
         self._connection.close()
+
+
+def pause(looks: int) -> None:
+    """Let others run: on one processor nobody could put anything meanwhile."""
+    if looks > LOOKS_SOON:
+        time.sleep(PAUSE_S)
+    else:
+        os.sched_yield()

@@ -73,6 +73,8 @@ class Plan:
                 1,
                 sum(delays_s[1 : number + 1]),
                 delays_s[number],
+                # As in a space that is aged, where somebody has put something just before.
+                warm_up=objects,
                 aged=self.workload is not None,
             )
             for number in range(self.clients)
