@@ -88,7 +88,7 @@ fn hint(error: &Error) -> Option<String> {
         }
         // What is larger than the space never fits, and a larger space is no help where the system is full.
         Error::SpaceFull { may_pass: true, by_system: false, .. } => Some(
-            "`tupelo take` makes room, `--timeout 10s` waits for it; a new space with ?size=1G behind its name holds more"
+            "`tupelo take` makes room, `tupelo put --timeout 10s` waits for it; a new space with ?size=1G behind its name holds more"
                 .to_owned(),
         ),
         _ => error.hint(),

@@ -187,7 +187,7 @@ pub(crate) const FREE_WORDS: usize = 3 + 4 + 2 + arena::MARK_WORDS;
 ///
 /// # Errors
 ///
-/// [`crate::error::Need::Extents`] if the arena must grow first.
+/// [`crate::error::Need::Extents`] if the arena must grow first, [`crate::error::Need::Reserve`] if it must for those who take.
 #[inline(always)]
 pub(crate) fn allocate<'m>(
     section: &mut Section<'m>,

@@ -46,10 +46,16 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
-    /// How long until the first thing happens by itself, if anything does: the tuple is visible, or is gone.
+    /// The time, and when the first thing happens by itself, if anything does: the tuple is visible, or is gone.
+    ///
+    /// Who becomes visible first is the older one (rule L3). So that moment is by the clock that is the same for all processes,
+    /// where the end of a lease is by the one that costs least.
     #[inline]
-    pub(crate) fn first(&self) -> Duration {
-        self.after.or(self.lease).unwrap_or_default()
+    pub(crate) fn now_and_first(&self) -> (u64, u64) {
+        match self.after {
+            Some(after) => timers::now_and_exactly_in(after),
+            None => timers::now_and_in(self.lease.unwrap_or_default()),
+        }
     }
 }
 
@@ -390,4 +396,35 @@ pub(crate) fn lease_end_ms(view: &View<'_>, record: Record<'_>) -> u64 {
 fn milliseconds(length: Duration) -> u64 {
     let ms = u64::try_from(length.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
     ms.clamp(1, wheel::TIME_MS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
+
+    use std::time::Duration;
+
+    use tupelo_shm::clock;
+    use tupelo_tuple::Field;
+
+    use super::LeaseTerms;
+    use crate::testing;
+    use crate::timers::wheel;
+
+    /// Else of two puts of different processes the later one could become visible first.
+    #[test]
+    fn what_is_there_later_is_so_by_the_clock_that_all_share_l3() {
+        let engine = testing::engine(8 << 20);
+        let terms = LeaseTerms { lease: None, after: Some(Duration::from_secs(3600)) };
+        let by = |now_ns: u64| (now_ns + 3_600_000_000_000).div_ceil(1_000_000);
+        // A clock that is up to a tenth of a millisecond ahead is in the next one that often.
+        for _ in 0..2_000 {
+            let begin_ns = clock::monotonic_ns();
+            let lease = engine.put_leased(&[Field::Int(1)], &terms).unwrap();
+            let end_ns = clock::monotonic_ns();
+            let due_ms = wheel::due_ms(&engine.memory.view(), lease.reference);
+            assert!((by(begin_ns)..=by(end_ns)).contains(&due_ms));
+            assert!(engine.cancel(&lease).is_ok());
+        }
+    }
 }

@@ -220,7 +220,7 @@ impl Engine {
     ) -> Result<(Delivery, u32), Error> {
         let mut section: Section<'m> = Section::enter(&self.memory, stripe::scope_of(shape))?;
         let stripe = Stripe::of_shape(section.view(), shape);
-        let (now_ms, due_ms) = timers::now_and_in(terms.first());
+        let (now_ms, due_ms) = terms.now_and_first();
         if timers::is_behind_at(stripe, now_ms) {
             return Err(Need::Time.into());
         }
@@ -246,7 +246,7 @@ impl Engine {
             self.respect_limit(section)?;
         }
         if let Some(terms) = &incoming.terms {
-            let due_ms = timers::moment_in(terms.first());
+            let (_, due_ms) = terms.now_and_first();
             return self.store_on_terms(section, stripe, (incoming, terms, due_ms), shape);
         }
         let record = self.fill(section, stripe, incoming.size, shape)?;
@@ -339,7 +339,7 @@ impl Engine {
         match &incoming.terms {
             None => self.publish_at_once(section, stripe, record, incoming),
             Some(terms) => {
-                let due_ms = timers::moment_in(terms.first());
+                let (_, due_ms) = terms.now_and_first();
                 self.publish_on_terms(section, stripe, record, (incoming, terms, due_ms))
             }
         }

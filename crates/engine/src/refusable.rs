@@ -1,5 +1,6 @@
 //! Kinds with values that the language of this process may have no like of: nanoseconds, types of elements,
-//! keys of a map. An integer, a decimal and a UUID can be had everywhere.
+//! keys of a map; or that are made by code of that language, which may be interrupted, as decimals and UUIDs in Python. An integer or
+//! a text is had everywhere, and at once.
 //!
 //! A tuple that might be refused is held while its taker looks at it, so that it can go back (rule V3), and freed
 //! in a second section. So a binding that has met nothing of a kind that it can not represent says so.
@@ -11,6 +12,8 @@ use tupelo_tuple::{Kind, KindSet};
 /// As bits of a [`KindSet`]. One for the process, since the language is.
 static REFUSABLE: AtomicU16 = AtomicU16::new(
     KindSet::of(Kind::Timestamp)
+        .or(KindSet::of(Kind::Decimal))
+        .or(KindSet::of(Kind::Uuid))
         .or(KindSet::of(Kind::Array))
         .or(KindSet::of(Kind::List))
         .or(KindSet::of(Kind::Tuple))

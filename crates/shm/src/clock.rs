@@ -9,7 +9,7 @@
 //! What makes the exact clock dear is that it waits for all instructions before it. The second one does not need to know how
 //! late it is, only that it is not yet later than what it says: it looks at the exact clock, says what that will show in
 //! 0.1 ms, and goes on to say so until the processor's cycle counter has moved on by what it does in 0.08 ms.
-//! Where the kernel does not keep its own time by that counter, it is the exact clock.
+//! Where the kernel does not keep its own time by that counter when a process opens its first space, it is the exact clock.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -143,6 +143,21 @@ impl Mapping {
     pub fn commit(&self, range: Range<usize>) -> Result<(), Error> {
         self.check(&range);
         headroom::claim(range.len() as u64)?;
+        self.commit_few(range)
+    }
+
+    /// As [`Mapping::commit`], for a few pages that may be there already, and without which nobody could take anything: a
+    /// control group (a container) near its limit is not asked. It keeps some memory free for such things.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mapping::commit`], of the other limits.
+    ///
+    /// # Panics
+    ///
+    /// As [`Mapping::commit`].
+    pub fn commit_few(&self, range: Range<usize>) -> Result<(), Error> {
+        self.check(&range);
         let Some(file) = &self.file else {
             self.prefer_huge_pages(&range);
             return Ok(());

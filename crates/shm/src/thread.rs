@@ -218,15 +218,13 @@ const _: () = assert!(THREADS_MAX.is_multiple_of(SLOTS_TOGETHER));
 
 /// Makes a slot, and some for those who come next, so that there are any where the system gives no more memory.
 fn commit_slot(memory: &Memory, index: usize) -> Result<(), Error> {
-    let commit = |slots: usize| {
-        let offset = table::slot(index);
-        memory.mapping().commit(offset..offset + slots * SLOT_BYTES)
-    };
-    if index.is_multiple_of(SLOTS_TOGETHER) && commit(SLOTS_TOGETHER).is_ok() {
+    let offset = table::slot(index);
+    let pages = |slots: usize| offset..offset + slots * SLOT_BYTES;
+    let mapping = memory.mapping();
+    if index.is_multiple_of(SLOTS_TOGETHER) && mapping.commit(pages(SLOTS_TOGETHER)).is_ok() {
         return Ok(());
     }
-    // It may be there already, which costs nothing.
-    commit(1)
+    mapping.commit_few(pages(1))
 }
 
 fn register(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> {

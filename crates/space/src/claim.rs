@@ -195,11 +195,14 @@ impl Claim {
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`] if the claim was done or aborted before; [`Error::SpaceClosed`].
+    /// [`Error::Misuse`] if the claim was done or aborted before; [`Error::SpaceClosed`]; [`Error::LimitExceeded`], or
+    /// [`Error::SpaceFull`], for what could never be stored.
     pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
         self.space().engine()?;
         self.held.require_open()?;
-        let tuple = tuple.into().to_tuple()?;
+        let tuple = tuple.into();
+        self.held.check(tuple)?;
+        let tuple = tuple.to_tuple()?;
         self.puts()?.push(tuple);
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt;
 
-use tupelo_engine::{HeldBy, Holding};
+use tupelo_engine::{HeldBy, Holding, ShapeStat};
 use tupelo_tuple::{Field, Form, Kind, KindSet, Named, PatternRef, Shape, TemplateRef};
 
 use crate::connect::Space;
@@ -25,6 +25,10 @@ pub struct Explanation {
     pub unfulfilled: u64,
     /// Matches that are not there, since somebody holds them and may give them back (rule O9).
     pub held: Vec<Holding>,
+    /// Matches whose last attempt has failed (rule K5).
+    pub dead: u64,
+    /// If no tuple is there: how many are claimed, dead, taken by a transaction or not visible yet, whatever they are.
+    pub unseen: u64,
     /// The shapes that have tuples, most first, and their counts.
     pub shapes: Vec<(Shape, u64)>,
     /// The shape that comes nearest, and what is different there.
@@ -42,6 +46,8 @@ pub struct Nearest {
     pub count: u64,
     /// What is different, one line per field.
     pub differences: Vec<Difference>,
+    /// What to say if that is nothing.
+    otherwise: &'static str,
 }
 
 /// A field that does not fit.
@@ -71,17 +77,34 @@ impl Space {
         shapes.sort_by_key(|(_, count)| Reverse(*count));
         let fitting = if matches == 0 { self.count_fitting(template)? } else { 0 };
         let held = if matches == 0 { engine.holdings(template)? } else { Vec::new() };
-        let is_there = matches > 0 || fitting > 0 || !held.is_empty();
+        let dead = if matches == 0 { self.count_dead(template)? } else { 0 };
+        let is_there = matches > 0 || fitting > 0 || dead > 0 || !held.is_empty();
+        let unseen = if shapes.is_empty() { self.count_unseen()? } else { 0 };
         let nearest = if is_there { None } else { self.nearest(template, &shapes)? };
         Ok(Explanation {
             template: text(template),
             matches,
             unfulfilled: fitting,
             held,
+            dead,
+            unseen,
             shapes,
             nearest,
             unknown: None,
         })
+    }
+
+    fn count_dead(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        Ok(self.dead(template, |_, _| Ok::<_, Error>(()))?.len() as u64)
+    }
+
+    /// How many tuples there are that nobody finds now.
+    fn count_unseen(&self) -> Result<u64, Error> {
+        let shapes = self.engine()?.stat()?.shapes.into_iter();
+        let unseen = |shape: ShapeStat| {
+            shape.claims.len() as u64 + shape.dead + shape.in_transactions + shape.delayed
+        };
+        Ok(shapes.map(unseen).sum())
     }
 
     /// How many tuples match the fields of the templates that have a condition.
@@ -108,13 +131,19 @@ impl Space {
         {
             let (shape, count) = ((*shape).clone(), *count);
             let differences = by_kind(one, &shape);
-            return Ok(Some(Nearest { shape, count, differences }));
+            let otherwise = match (one.form, shape.class) {
+                (Form::Entry(_), None) => "the template is for entries",
+                (_, Some(_)) => "the template is for others",
+                _ => "the template has another number of fields",
+            };
+            return Ok(Some(Nearest { shape, count, differences, otherwise }));
         }
         let fitting =
             candidates.iter().filter(|(one, shape, _)| patterns_for(one, shape).is_some());
         let looked_at = fitting.take(SHAPES_MAX).map(|(one, shape, count)| {
             let differences = self.differences(one, shape)?;
-            Ok(Nearest { shape: (*shape).clone(), count: *count, differences })
+            let otherwise = "that has changed meanwhile: look again";
+            Ok(Nearest { shape: (*shape).clone(), count: *count, differences, otherwise })
         });
         let looked_at = looked_at.collect::<Result<Vec<_>, Error>>()?;
         Ok(looked_at.into_iter().min_by_key(|nearest| remoteness(&nearest.differences)))
@@ -168,8 +197,13 @@ fn remoteness(differences: &[Difference]) -> (usize, Reverse<usize>) {
     (differences.len(), Reverse(differences.first().map_or(0, |first| first.field)))
 }
 
-/// The fields that can not fit, whatever their values are, and those that are not there.
+/// The fields that can not fit, whatever their values are, and those that are not there. None, if the one is of entries and the
+/// other is not: to which field belongs what?
 fn by_kind(template: &TemplateRef<'_>, shape: &Shape) -> Vec<Difference> {
+    let shown = |pattern: &PatternRef<'_>| shortened(&pattern.to_string(), FIELD_CHARACTERS_MAX);
+    if matches!(template.form, Form::Entry(_)) != shape.class.is_some() {
+        return Vec::new();
+    }
     if let (Form::Entry(named), Some(class)) = (template.form, shape.class) {
         let fields = named.fields().iter().zip(template.patterns).enumerate();
         let differences = fields.filter_map(|(field, (name, pattern))| {
@@ -179,7 +213,7 @@ fn by_kind(template: &TemplateRef<'_>, shape: &Shape) -> Vec<Difference> {
                 field,
                 name: Some(name.clone()),
                 found: kind.map_or("not", Kind::name).into(),
-                wanted: pattern.to_string(),
+                wanted: shown(pattern),
             })
         });
         return differences.collect();
@@ -191,7 +225,7 @@ fn by_kind(template: &TemplateRef<'_>, shape: &Shape) -> Vec<Difference> {
             field,
             name: None,
             found: kind.name().into(),
-            wanted: pattern.to_string(),
+            wanted: shown(pattern),
         })
         .collect()
 }
@@ -260,6 +294,8 @@ impl Explanation {
             matches: 0,
             unfulfilled: 0,
             held: Vec::new(),
+            dead: 0,
+            unseen: 0,
             shapes: Vec::new(),
             nearest: None,
             unknown: Some(error.to_string()),
@@ -281,6 +317,11 @@ impl fmt::Display for Explanation {
             let tuples_match = if self.matches == 1 { "tuple matches" } else { "tuples match" };
             return write!(f, "{} {tuples_match} {} now", self.matches, self.template);
         }
+        if let [first, others @ ..] = &self.held[..] {
+            let held =
+                if others.is_empty() { "tuple matches, and is" } else { "tuples match, and are" };
+            return write!(f, "{} {held} {}", self.held.len(), hands(first, others));
+        }
         if self.unfulfilled > 0 {
             let (count, are) =
                 (self.unfulfilled, if self.unfulfilled == 1 { "tuple fits" } else { "tuples fit" });
@@ -289,12 +330,20 @@ impl fmt::Display for Explanation {
                 "{count} {are} the fields, of which the condition (where) is not true"
             );
         }
-        if let [first, others @ ..] = &self.held[..] {
-            let held =
-                if others.is_empty() { "tuple matches, and is" } else { "tuples match, and are" };
-            return write!(f, "{} {held} {}", self.held.len(), hands(first, others));
+        if self.dead > 0 {
+            let are =
+                if self.dead == 1 { "tuple matches, and is" } else { "tuples match, and are" };
+            return write!(f, "{} {are} dead, since the last attempt has failed", self.dead);
         }
-        let Some(nearest) = &self.nearest else { return f.write_str("the space is empty") };
+        let Some(nearest) = &self.nearest else {
+            return match self.unseen {
+                0 => f.write_str("the space is empty"),
+                unseen => write!(
+                    f,
+                    "what the space has ({unseen}) is claimed, dead, taken by a transaction or there later"
+                ),
+            };
+        };
         let tuples = if nearest.count == 1 { "is 1 tuple" } else { "are tuples" };
         write!(f, "nearest: there {tuples} {}", nearest.shape)?;
         if nearest.count > 1 {
@@ -305,10 +354,8 @@ impl fmt::Display for Explanation {
             let field = name.clone().unwrap_or_else(|| field.to_string());
             write!(f, "; field {field} is {found} there, {wanted} in the template")?;
         }
-        if nearest.differences.is_empty() && nearest.shape.class.is_some() {
-            write!(f, "; the template is for others")?;
-        } else if nearest.differences.is_empty() {
-            write!(f, "; the template has another number of fields")?;
+        if nearest.differences.is_empty() {
+            write!(f, "; {}", nearest.otherwise)?;
         }
         if self.shapes.len() > 1 {
             let listed = self.shapes.iter().take(LISTED_MAX);

@@ -194,10 +194,11 @@ impl Search {
     ) -> Error {
         let errors = self.spaces().iter().map(|space| space.timeout(verb, template, timeout));
         let nearest = errors.min_by_key(|error| match error {
-            Error::Timeout { explanation, .. } if explanation.unknown.is_none() => {
-                usize::from(explanation.nearest.is_none())
+            Error::Timeout { explanation: why, .. } if why.unknown.is_none() => {
+                let is_there = why.matches + why.unfulfilled + why.dead > 0 || !why.held.is_empty();
+                if is_there { 0 } else { 1 + usize::from(why.nearest.is_none()) }
             }
-            _ => 2,
+            _ => 3,
         });
         match nearest {
             Some(Error::Timeout { verb, template, timeout, url, explanation }) => {

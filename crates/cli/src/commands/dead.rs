@@ -50,5 +50,13 @@ fn print(tuple: &Tuple, obituary: &Obituary, output: &mut Output) -> Result<(), 
     output.line(format_args!("{tuple}   {attempts}"))?;
     // The last one says most; a text of several lines stays a part of its tuple.
     let last = reasons.last().copied().unwrap_or("the reasons found no room");
-    last.lines().try_for_each(|line| output.line(format_args!("  {line}")))
+    last.lines().try_for_each(|line| output.line(format_args!("  {}", harmless(line))))
+}
+
+/// A text of somebody else's, without what would move about on a terminal.
+fn harmless(line: &str) -> String {
+    let shown = |letter: char| {
+        if letter.is_control() { letter.escape_debug().to_string() } else { letter.to_string() }
+    };
+    line.chars().map(shown).collect()
 }

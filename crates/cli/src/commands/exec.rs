@@ -3,8 +3,10 @@
 //! The command gets the tuple as a line of JSON on its standard input, as `read --json` prints it. If it ends well the tuple is consumed; if it
 //! fails, or this program is killed, the tuple is back in the space. Who runs it many times has a worker.
 
+use std::fs;
 use std::io::Write;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
 use std::time::Instant;
 
 use tupelo::{Claim, ClaimTerms, Outcome, Space, TemplateRef, Tuple};
@@ -21,6 +23,13 @@ pub(super) fn run(
     (terms, patience): (&ClaimTerms, Patience<'_>),
     command_line: &str,
 ) -> Result<Option<()>, Failure> {
+    if ends_are_lost() {
+        return Err(Failure::Other(
+            "the signal CHLD is ignored here, so how a command ends can not be known: nothing was claimed\n  \
+             Begin with it as usual: `env --default-signal=CHLD tupelo take …`."
+                .to_owned(),
+        ));
+    }
     let claimed = claim(space, template, terms, patience)?;
     claimed.map(|(claim, tuple)| work(&claim, &tuple, terms, command_line)).transpose()
 }
@@ -84,14 +93,21 @@ fn run_with_input(claim: &Claim, tuple: &Tuple, command_line: &str) -> std::io::
         .env("TUPELO_ATTEMPT", claim.attempt().to_string())
         .stdin(Stdio::piped())
         .spawn()?;
-    feed(&mut child, tuple);
+    if let Some(mut input) = child.stdin.take() {
+        let line = format!("{}\n", json::line(tuple));
+        // By a thread of its own: what the command has left running may keep its input, and read nothing of it. A command that
+        // ends without reading it says by its status whether that was right.
+        thread::Builder::new().spawn(move || drop(input.write_all(line.as_bytes())))?;
+    }
     child.wait()
 }
 
-/// Writes the tuple to the command's standard input, and closes it.
-fn feed(child: &mut Child, tuple: &Tuple) {
-    if let Some(mut input) = child.stdin.take() {
-        // A command that ends without reading it says by its status whether that was right.
-        let _ = writeln!(input, "{}", json::line(tuple));
-    }
+/// Whether this program was started with the signal ignored that says how a child has ended: then the system forgets that.
+fn ends_are_lost() -> bool {
+    /// Of the signal, in the set that the system shows.
+    const CHLD: u64 = 1 << 16;
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+    ignored.is_some_and(|set| set & CHLD != 0)
 }

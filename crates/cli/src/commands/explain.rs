@@ -36,13 +36,16 @@ pub(crate) fn run(
     url: Option<String>,
     output: &mut Output,
 ) -> Result<(), Failure> {
+    // With a space named beforehand every word is a field.
     match options.words.first() {
         None if url.is_none() => contents(output),
-        Some(word) => match code(word) {
-            Some(code) => page(&code, output),
-            None => no_match(options, url, output),
-        },
-        None => no_match(options, url, output),
+        Some(word)
+            if url.is_none()
+                && let Some(code) = code(word) =>
+        {
+            page(&code, output)
+        }
+        _ => no_match(options, url, output),
     }
 }
 

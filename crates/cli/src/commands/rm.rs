@@ -60,7 +60,12 @@ fn remove_matches(space: &Space, asked: &Asked) -> Result<u64, Failure> {
 fn remove_space(url: &str, yes: bool, output: &mut Output) -> Result<(), Failure> {
     let url = require_shared(url)?;
     // A damaged space, or one of another version, can not be looked into but has to be removable.
-    let tuples = connect_existing(url).and_then(|space| Ok(space.stat()?.tuples)).ok();
+    let looked = connect_existing(url).and_then(|space| Ok(space.stat()?.tuples));
+    let tuples = match looked {
+        // There is none, or it is another user's: nothing to ask about.
+        Err(failure) if failure.exit_code() != 1 => return Err(failure),
+        looked => looked.ok(),
+    };
     if !yes {
         let tuples = tuples
             .map(|tuples| format!(" with {}", format::plural(tuples, "tuple", "tuples")))

@@ -232,18 +232,19 @@ fn table(look: &Look) -> Vec<String> {
         vec![
             shape.shape.to_string(),
             format::count(shape.count),
-            format::bytes(shape.bytes),
+            rate(rates.puts_per_s),
+            rate(rates.takes_per_s),
             format::count(shape.waiting),
             format::count(shape.claims.len() as u64),
             format::count(shape.leased),
             format::count(shape.dead),
-            rate(rates.puts_per_s),
-            rate(rates.takes_per_s),
+            format::bytes(shape.bytes),
         ]
     };
     let rows: Vec<Vec<String>> = stat.shapes.iter().zip(rates).map(row).collect();
+    // What changes comes first: a screen of 80 columns ends in the middle of a row.
     let heads =
-        ["SHAPE", "COUNT", "BYTES", "WAITING", "CLAIMED", "LEASED", "DEAD", "put/s", "take/s"];
+        ["SHAPE", "COUNT", "put/s", "take/s", "WAITING", "CLAIMED", "LEASED", "DEAD", "BYTES"];
     lines.extend(format::table(&heads, &rows).into_iter().map(|line| format!("  {line}")));
     lines
 }

@@ -86,6 +86,15 @@ impl<H: Handle> Claim<H> {
         if self.is_settled.load(Ordering::Relaxed) { Err(Error::ClaimSettled) } else { Ok(()) }
     }
 
+    /// Looks at a tuple that is to appear with [`Claim::done`], as that would: whether it could ever be stored.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LimitExceeded`], [`Error::TooLarge`].
+    pub fn check<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
+        self.engine().incoming(tuple.into()).map(|_| ())
+    }
+
     /// Notes that the claim has ended, if `result` says so.
     fn settled(&self, result: Result<(), Error>) -> Result<(), Error> {
         if matches!(result, Ok(()) | Err(Error::ClaimLost { .. })) {

@@ -6,7 +6,8 @@
 //! callers see to it that it also happens while nobody comes by ([`keep`]). What most probably ends before its time
 //! has its timer armed late ([`holds`]).
 //!
-//! Time is the machine's monotonic clock in milliseconds. An end is rounded up to the next one.
+//! Time is the machine's monotonic clock in milliseconds. An end is rounded up to the next one; that of a lease or a claim may be
+//! the one after.
 
 pub(crate) mod holds;
 pub(crate) mod keep;
@@ -57,7 +58,15 @@ pub(crate) fn moment_in(after: Duration) -> u64 {
 
 /// The time, and the moment `after` from it, by a clock that is up to [`clock::AHEAD_NS`] ahead: nothing ends too early.
 pub(crate) fn now_and_in(after: Duration) -> (u64, u64) {
-    let now_ns = clock::monotonic_ahead_ns();
+    moments(clock::monotonic_ahead_ns(), after)
+}
+
+/// The time, and the moment `after` from it, by the clock that is the same for all processes.
+pub(crate) fn now_and_exactly_in(after: Duration) -> (u64, u64) {
+    moments(clock::monotonic_ns(), after)
+}
+
+fn moments(now_ns: u64, after: Duration) -> (u64, u64) {
     let seconds_ns = after.as_secs().saturating_mul(1_000_000_000);
     let after_ns = seconds_ns.saturating_add(u64::from(after.subsec_nanos()));
     let end_ms = now_ns.saturating_add(after_ns).div_ceil(1_000_000);
@@ -99,7 +108,7 @@ fn has_come(due_ms: u64) -> bool {
         && due_ms <= now_ms()
 }
 
-/// Whether something is due in `stripe`, by who has looked at the exact clock.
+/// Whether something is due in `stripe`, by who has looked at the clock: the exact one, or the one that is ahead.
 #[inline]
 pub(crate) fn is_behind_at(stripe: Stripe<'_>, now_ms: u64) -> bool {
     let due_ms = stripe.page().load64(DUE_MS);

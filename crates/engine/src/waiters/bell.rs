@@ -89,7 +89,7 @@ impl Engine {
         let view = self.memory.view();
         let bits = layout::raised(0)..layout::raised(0) + layout::RAISED_BYTES;
         debug_assert!(bits.start.is_multiple_of(PAGE));
-        self.memory.mapping().commit(bits)?;
+        self.memory.mapping().commit_few(bits)?;
         let id = space_line(&view).double(NEXT_FENCE).fetch_add(1, Ordering::Relaxed) + 1;
         let refused = |error: std::io::Error| Error::System(error.to_string().into());
         let socket = UnixDatagram::bind_addr(&address(self, id)?).map_err(refused)?;

@@ -110,7 +110,7 @@ impl Engine {
             // more memory.
             let mapping = self.memory.mapping();
             let with_next = mapping.commit(offset..offset + 2 * PAGE);
-            with_next.or_else(|_| mapping.commit(offset..offset + PAGE))?;
+            with_next.or_else(|_| mapping.commit_few(offset..offset + PAGE))?;
         }
         section.set(line, USED, used + 1);
         Ok(used + 1)

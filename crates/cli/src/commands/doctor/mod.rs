@@ -8,8 +8,9 @@ mod spaces;
 
 use serde_json::json;
 
+use super::connect_existing;
 use crate::arguments::Doctor;
-use crate::failure::Failure;
+use crate::failure::{Failure, USAGE};
 use crate::output::{Color, Output};
 
 #[derive(Clone, Copy)]
@@ -47,7 +48,11 @@ pub(crate) fn run(
 ) -> Result<(), Failure> {
     let mut findings = machine::findings();
     findings.extend(match options.space.or(url) {
-        Some(url) => spaces::findings_of(&url),
+        Some(url) => match connect_existing(&url) {
+            // What is no name of a space can not be looked at.
+            Err(failure) if failure.exit_code() == USAGE => return Err(failure),
+            _ => spaces::findings_of(&url),
+        },
         None => spaces::findings(),
     });
     let mut sound = true;
