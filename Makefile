@@ -96,7 +96,7 @@ clean: ## remove everything that was built
 
 # `maturin develop` leaves a link to python/tupelo in .venv: a change of Python code needs no rebuild.
 $(VENV)/.extension: $(VENV)/.build $(RUST_SOURCES) pyproject.toml
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked
+	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked
 	@touch $@
 
 $(VENV)/.build: requirements/build.txt | $(VENV)/.python

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 
@@ -69,7 +70,9 @@ struct FieldOf {
 enum How {
     Positions,
     Keywords,
-    /// A `NamedTuple`: `_make`.
+    /// A `NamedTuple`, as any tuple.
+    Tuple,
+    /// A `NamedTuple` that has a `_make` of its own: by that.
     Sequence,
 }
 
@@ -147,6 +150,7 @@ fn describe(class: &Bound<'_, PyType>) -> PyResult<Option<Arc<EntryClass>>> {
     });
     let fields = fields.collect();
     let how = match how.as_str() {
+        "tuple" => How::Tuple,
         "sequence" => How::Sequence,
         "keywords" => How::Keywords,
         _ => How::Positions,
@@ -260,6 +264,10 @@ impl EntryClass {
             self.fields.iter().map(|one| field(one.index)).collect::<PyResult<_>>()?;
         let arguments = PyTuple::new(py, fields)?;
         match self.how {
+            // By no code in Python, in which Ctrl-C could arrive: what is taken has left the space.
+            How::Tuple => {
+                py.get_type::<PyTuple>().getattr(intern!(py, "__new__"))?.call1((class, arguments))
+            }
             How::Sequence => class.call_method1("_make", (arguments,)),
             _ => class.call1(arguments),
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -13,7 +13,7 @@ use crate::arguments::{self, Source};
 use crate::call::Argument;
 use crate::conditions;
 use crate::entries::{self, EntryClass};
-use crate::errors::Failure;
+use crate::errors::{self, Failure};
 use crate::formals::{hash_of, template_error};
 use crate::known;
 use crate::objects::Objects;
@@ -176,6 +176,9 @@ pub(crate) fn sought<'py>(
         1 => entries::of_object(&given.get_item(0)?)?,
         _ => None,
     };
+    if let (Some(fields), None | Some((_, false))) = (fields, &class) {
+        require_known(fields)?;
+    }
     if class.is_none() && fields.is_none() {
         return Ok(given.clone());
     }
@@ -186,6 +189,24 @@ pub(crate) fn sought<'py>(
         }
     }
     Ok(PyTuple::new(py, [Bound::new(py, like(given, fields)?)?])?)
+}
+
+/// Refuses keywords that a verb has not, where they can be no fields of a class.
+fn require_known(fields: &Bound<'_, PyDict>) -> PyResult<()> {
+    const KNOWN: [&str; 4] = ["timeout", "order", "where", "to"];
+    let py = fields.py();
+    for name in fields.keys().iter() {
+        let name = name.extract::<String>()?;
+        if name != "where" {
+            let meant = errors::nearest(py, &name, &KNOWN)
+                .map_or_else(|| ".".to_owned(), |nearest| format!("; did you mean {nearest:?}?"));
+            return Err(PyTypeError::new_err(format!(
+                "there is no keyword argument {name:?}{meant} Fields by name belong to a class of entries, \
+                 which stands alone, as in take(Job, status=...)"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Make a tuple of its text form: `parse_tuple('"job", 7')`. For tests, whose cases are texts.

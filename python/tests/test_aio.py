@@ -3,6 +3,8 @@
 import asyncio
 import inspect
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -381,3 +383,23 @@ def test_a_loop_that_was_closed_while_its_tasks_waited_is_in_nobodys_way(shm_url
 
     assert asyncio.run(wait_for_something()) == ("something",)
     space.close()
+
+
+def test_a_connection_may_be_closed_by_another_thread_than_the_one_whose_loop_waits(new_url):
+    space = aio.connect(new_url("shm"))
+    begun = threading.Event()
+
+    async def wait():
+        task = asyncio.ensure_future(space.take("never"))
+        while not space.blocking.stat()["waiters"]:  # noqa: ASYNC110 - the space tells nobody
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        begun.set()
+        with pytest.raises(ts.SpaceClosed):
+            await task
+
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(asyncio.run, wait(), debug=True)
+        begun.wait(60)
+        space.close()
+        waiting.result(60)

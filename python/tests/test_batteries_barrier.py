@@ -301,3 +301,16 @@ def test_what_is_shown_says_where_it_is(space):
     assert repr(Latch(space, "a", count=2)) == f"<Latch 'a' of 2 in {space.url}>"
     assert (Barrier(space, "a", parties=2).name, Barrier(space, "a", parties=2).parties) == ("a", 2)
     assert Latch(space, "b").name == "b"
+
+
+def test_after_a_cancelled_wait_each_party_still_has_a_number_of_its_own(space):
+    async def meet():
+        async with aio.connect(space.url) as connection:
+            barrier = awaited.Barrier(connection, "x", parties=3)
+            first, second = (asyncio.ensure_future(barrier.wait()) for _ in range(2))
+            await connection.read("tupelo.barrier", "x", int, int, 2, list, list)
+            first.cancel()
+            await asyncio.wait([first])
+            return await asyncio.gather(second, barrier.wait(), barrier.wait())
+
+    assert sorted(asyncio.run(meet())) == [0, 1, 2]

@@ -272,3 +272,41 @@ def test_a_wrong_argument_is_refused(space, options, error, problem):
 def test_an_unknown_field_of_an_entry_is_named(space):
     with pytest.raises(ts.UnknownField, match="stauts"):
         gather(space, Result, stauts=3, n=1, timeout=0)
+
+
+@pytest.mark.parametrize(
+    ("column", "dtype"),
+    [
+        ([1, 2], "i"),
+        ([True, False], "b"),
+        ([0.5, float("nan")], "f"),
+        ([1, 0.5], "f"),
+        (["a", "bc"], "U"),
+        ([b"a", b"bc"], "S"),
+        ([b"ab\0", b"cd\0"], "O"),
+        (["ab\0", "cd"], "O"),
+        ([1, "a"], "O"),
+        ([True, 2], "O"),
+        ([2**60 + 1, 0.5], "O"),
+        ([None, 1], "O"),
+    ],
+)
+def test_a_record_array_has_each_value_as_it_was(space, column, dtype):
+    space.put_all(("h", row, value) for row, value in enumerate(column))
+    array = gather(space, "h", int, ..., n=2).to_numpy().f2
+    assert array.dtype.kind == dtype
+    kept = map(float, column) if dtype == "f" else column
+    assert sorted(map(repr, array.tolist())) == sorted(map(repr, kept))
+
+
+def test_a_terminal_that_is_gone_loses_no_results(space, monkeypatch):
+    class Gone:
+        def isatty(self):
+            return True
+
+        def write(self, _):
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(sys, "stderr", Gone())
+    space.put("r", 1)
+    assert gather(space, "r", int, n=1, progress=True) == [("r", 1)]

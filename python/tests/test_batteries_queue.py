@@ -518,3 +518,18 @@ def test_who_expects_another_maxsize_is_told(space):
     assert drained(mail) == [1, 2]
     assert repr(mail) == f"<Queue 'mail' in {space.url}>"
     assert (mail.name, mail.maxsize, Queue(space, "a").maxsize) == ("mail", 2, None)
+
+
+@pytest.mark.parametrize("timeout", [-1, "x", float("nan")])
+def test_what_is_no_time_is_refused_also_where_nobody_has_to_wait(space, timeout):
+    queue = Queue(space, "q")
+    queue.put(1)
+    with pytest.raises((TypeError, ValueError), match="timeout"):
+        queue.get(timeout=timeout)
+
+    async def awaited_get():
+        await awaited.Queue(aio.connect(space.url), "q").get(timeout=timeout)
+
+    with pytest.raises((TypeError, ValueError), match="timeout"):
+        asyncio.run(awaited_get())
+    assert len(queue) == 1

@@ -511,3 +511,40 @@ def test_what_is_shown_says_where_it_is(space):
     service = Service(space, "a", print)
     assert repr(service) == f"<Service 'a' in {space.url}>"
     assert service.name == "a"
+
+
+@pytest.mark.parametrize("error", [SystemExit("bad"), asyncio.CancelledError()], ids=type)
+def test_whatever_a_handler_raises_its_caller_is_told_and_the_service_goes_on(
+    space, serving, error
+):
+    def handler(argument):
+        if argument is None:
+            raise error
+        return argument
+
+    serving("whatever", handler)
+    with pytest.raises(ts.RemoteError):
+        call(space, "whatever", timeout=60)
+    assert call(space, "whatever", 7, timeout=60) == 7
+
+
+def test_a_handler_that_awaits_a_cancelled_task_does_not_end_its_service(space):
+    async def handler(argument):
+        if argument is None:
+            task = asyncio.ensure_future(asyncio.sleep(60))
+            task.cancel()
+            await task
+        return argument
+
+    async def ask():
+        connection = aio.connect(space.url)
+        service = awaited.Service(connection, "whatever", handler)
+        running = asyncio.ensure_future(service.run())
+        with pytest.raises(ts.RemoteError):
+            await awaited.call(connection, "whatever", timeout=60)
+        assert await awaited.call(connection, "whatever", 7, timeout=60) == 7
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(ask())

@@ -325,3 +325,16 @@ def test_a_claim_that_is_forgotten_in_a_cycle_is_aborted(space):
     del claim
     gc.collect()
     assert space.claim("job", list, timeout=0).attempt == 2
+
+
+def test_what_could_never_be_stored_is_refused_at_once_and_the_claim_goes_on(space):
+    space.put("job", 1)
+    claim = space.claim("job", int)
+    with pytest.raises(ts.LimitExceeded, match="64"):
+        claim.put(*range(65))
+    with pytest.raises(ts.SpaceFull) as refused:
+        claim.put(bytes(65 << 20))
+    assert not refused.value.may_pass
+    claim.put("done", 1)
+    claim.done()
+    assert space.read_all(REST) == [("done", 1)]

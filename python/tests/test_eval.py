@@ -1,11 +1,14 @@
 """eval: tuples that appear when others have computed them."""
 
 import asyncio
+import gc
 import math
 import os
 import signal
 import subprocess
 import sys
+import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -288,3 +291,38 @@ def test_asyncio_awaits_the_tuple_and_withdraws_what_is_cancelled(url):
             assert await space.count("tupelo.task", REST) == 0
 
     asyncio.run(main())
+
+
+def test_a_tuple_that_can_not_be_stored_is_told_and_disturbs_no_other(space):
+    fine = space.eval("fine", ts.call(math.sqrt, 4.0))
+    with pytest.raises(ts.RemoteError, match="64 fields"):
+        space.eval(*range(64), ts.call(math.sqrt, 4.0)).result(60)
+    assert fine.result(60) == ("fine", 2.0)
+    # A tuple in a tuple by itself is as likely to be a tuple that was not unpacked.
+    with pytest.raises(ts.RemoteError, match=r"put\(\*"):
+        space.eval(ts.call(divmod, 7, 2)).result(60)
+    assert space.count(tuple) == 0
+    assert space.eval("again", ts.call(math.sqrt, 9.0)).result(60) == ("again", 3.0)
+
+
+def test_who_waits_for_room_for_a_pool_holds_up_no_other_space(new_url):
+    full = ts.connect(new_url("shm"), tuples_max=1, when_full="wait")
+    full.put("x")
+    waiting = threading.Thread(target=lambda: full.eval("r", ts.call(math.sqrt, 4.0)))
+    waiting.start()
+    with ts.connect(new_url("mem")) as other:
+        assert other.eval("r", ts.call(math.sqrt, 9.0)).result(60) == ("r", 3.0)
+    assert waiting.is_alive()
+    # Its pool has a mark, its task is a tuple, and so is what it computes.
+    full.take("x")
+    waiting.join(60)
+
+
+def test_a_connection_that_has_asked_workers_is_let_go(shm_url):
+    space = ts.connect(shm_url)
+    space.eval("a", ts.call(math.sqrt, 4.0), on="workers").cancel()
+    space.close()
+    alive = weakref.ref(space)
+    del space
+    gc.collect()
+    assert alive() is None

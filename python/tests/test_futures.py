@@ -184,3 +184,19 @@ def test_a_recorded_future_that_is_cancelled_tells_those_who_wait_for_it():
     waiting.join(30)
     assert not waiting.is_alive()
     assert wait([later], timeout=0).done == {later}
+
+
+def test_a_thread_that_can_not_be_had_is_told_and_the_next_future_is_fulfilled(space, monkeypatch):
+    def refused(_):
+        message = "can't start new thread"
+        raise RuntimeError(message)
+
+    with monkeypatch.context() as none:
+        none.setattr(threading.Thread, "start", refused)
+        with pytest.raises(RuntimeError, match="new thread"):
+            space.take_future("a")
+    space.put("a")
+    assert space.try_take("a") == ("a",)
+    future = space.take_future("b")
+    space.put("b")
+    assert future.result(60) == ("b",)

@@ -11,6 +11,7 @@ from concurrent.futures import wait
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tupelo as ts
@@ -470,3 +471,88 @@ def test_who_waits_for_a_task_learns_that_it_was_withdrawn(shm_url):
         assert withdrawn.cancel()
         assert wait([withdrawn], timeout=60).done == {withdrawn}
         ts.connect(shm_url).put("go on", "slow")
+
+
+def test_a_failed_task_with_an_array_at_the_head_of_a_tuple_is_told_and_the_next_one_is_done(space):
+    numbers = np.zeros(3)
+    with Pool(space.url, workers=1) as pool:
+        failed = pool.submit(calls.fail, (numbers, 1, 2, 3))
+        with pytest.raises(ts.RemoteError):
+            failed.result(60)
+        assert pool.submit(math.sqrt, 4.0).result(60) == 2.0
+
+
+def test_a_callback_that_ends_its_thread_keeps_no_other_answer_back(space):
+    with Pool(space.url, workers=1) as pool:
+        first = pool.submit(math.sqrt, 4.0)
+        first.add_done_callback(lambda _: sys.exit())
+        assert first.result(60) == 2.0
+        assert pool.submit(math.sqrt, 9.0).result(60) == 3.0
+
+
+@pytest.mark.parametrize("end", ["kill", "exit"])
+def test_a_worker_that_ends_well_without_being_told_to_is_replaced(shm_url, end):
+    with Pool(shm_url, workers=1, retries=0) as pool:
+        (pid,) = pool.pids()
+        if end == "kill":
+            os.kill(pid, signal.SIGTERM)
+        else:
+            with pytest.raises(ts.RemoteError, match="workers"):
+                pool.submit(os._exit, 0).result(60)
+        assert pool.submit(math.sqrt, 4.0).result(60) == 2.0
+        assert pool.pids() != [pid]
+
+
+def test_a_forked_child_that_leaves_the_block_takes_nothing_from_its_parent(shm_url):
+    with Pool(shm_url, workers=2) as pool:
+        results = pool.map(math.sqrt, range(100))
+        child = os.fork()
+        if child == 0:
+            try:
+                pool.__exit__(None, None, None)
+            finally:
+                os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert len(list(results)) == 100
+        assert len(pool.pids()) == 2
+
+
+CHILDREN_OF_NOBODY = """
+import math, signal, sys
+import tupelo as ts
+from tupelo.batteries import Pool
+if __name__ == "__main__":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with ts.spawn(print, "spawned"):
+        pass
+    with Pool(sys.argv[1], workers=1) as pool:
+        signal.pidfd_send_signal(__import__("os").pidfd_open(pool.pids()[0]), signal.SIGKILL)
+        print(pool.submit(math.sqrt, 4.0).result(60))
+"""
+
+
+def test_workers_are_replaced_where_the_system_forgets_how_children_ended(shm_url, tmp_path):
+    (tmp_path / "program.py").write_text(CHILDREN_OF_NOBODY)
+    command = [sys.executable, str(tmp_path / "program.py"), shm_url]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (run.stdout, run.returncode) == ("spawned\n2.0\n", 0), run.stderr
+
+
+WITHOUT_DESCRIPTOR = """
+import math, sys
+from tupelo.batteries import Pool
+class Nothing:
+    def write(self, text): return len(text)
+    def flush(self): pass
+sys.stderr = Nothing()
+if __name__ == "__main__":
+    with Pool(sys.argv[1], workers=1, timeout=60) as pool:
+        print(pool.submit(math.sqrt, 4.0).result(60))
+"""
+
+
+def test_a_time_limit_needs_no_descriptor_for_errors(shm_url, tmp_path):
+    (tmp_path / "program.py").write_text(WITHOUT_DESCRIPTOR)
+    command = [sys.executable, str(tmp_path / "program.py"), shm_url]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (run.stdout, run.returncode) == ("2.0\n", 0), run.stderr

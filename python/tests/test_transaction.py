@@ -532,3 +532,15 @@ def test_a_commit_that_fails_is_told_also_if_the_undoing_fails_too(space):
     assert isinstance(refused, ValueError)
     assert len(refused.__notes__) == 1
     t.abort()
+
+
+def test_an_unknown_keyword_is_refused_with_the_nearest_and_takes_nothing(space):
+    space.put("job", 1)
+    with (
+        pytest.raises(TypeError, match='"timout"; did you mean "timeout"'),
+        space.transaction() as t,
+    ):
+        t.take("job", int, timout=1)
+    with pytest.raises(TypeError, match='"status"'):
+        ts.search([space], "job", int, status=1)
+    assert space.count("job", int) == 1

@@ -7,9 +7,7 @@ they are not imported unless the program did so itself.
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import sys
-from types import MemberDescriptorType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,26 +24,19 @@ __all__ = ["describe"]
 NAME = "__tupelo_name__"
 """The attribute of a class whose entries go by another name than the class."""
 
-DATACLASS_INIT = "__create_fn__.<locals>.__init__"
-"""The qualified name of the code that `dataclass` generates. Its file name is also that of what is
-written at a prompt."""
-
-ATTRS_FILE = "<attrs generated"
-"""What the file name of code begins with that `attrs` generates."""
-
 
 def describe(cls: type[Any]) -> Description | None:
     """Describe a class of entries; None if it is none.
 
     Entries are made by `positions` (arguments in the order of the fields), by `keywords`, or, of a
-    NamedTuple, from a `sequence` of the fields. A class whose own code runs when an entry is made
-    may refuse one; of others it is known that it never does.
+    NamedTuple, as any `tuple` is, or from a `sequence` of the fields by a `_make` of its own. Where
+    code in Python runs when an entry is made, that may fail, also if it does nothing of its own:
+    Ctrl-C arrives in it.
     """
     described = _fields(cls)
     if described is None:
         return None
     fields, how, never_fails = described
-    never_fails = never_fails and not _runs_other_code(cls, fields)
     bases = [_name(base) for base in cls.__mro__[1:] if _fields(base) is not None]
     return _name(cls), bases, fields, how, never_fails
 
@@ -72,7 +63,8 @@ def _fields(cls: type[Any]) -> tuple[list[Field], str, bool] | None:
 
 def _of_named_tuple(cls: Any) -> tuple[list[Field], str, bool]:
     fields: list[Field] = [(name, name, name in cls._field_defaults) for name in cls._fields]
-    return fields, "sequence", True
+    is_plain = _owner(cls, "_make") is _owner(cls, "_fields")
+    return fields, "tuple" if is_plain else "sequence", is_plain
 
 
 def _of_dataclass(cls: Any) -> tuple[list[Field], str, bool]:
@@ -86,17 +78,7 @@ def _of_dataclass(cls: Any) -> tuple[list[Field], str, bool]:
         )
         for field in all_fields
     ]
-    code = _code_of(cls.__init__)
-    never_fails = (
-        code is not None
-        and code.co_qualname == DATACLASS_INIT
-        and not hasattr(cls, "__post_init__")
-        and not any(field.default_factory is not missing for field in all_fields if not field.init)
-        # One that is frozen sets its fields by way of `object`.
-        and (cls.__dataclass_params__.frozen or cls.__setattr__ is object.__setattr__)
-        and _takes_exactly(cls, fields, "__dataclass_fields__")
-    )
-    return fields, _how(cls, fields), never_fails
+    return fields, _how(cls, fields), False
 
 
 def _of_attrs(cls: Any) -> tuple[list[Field], str, bool]:
@@ -110,21 +92,7 @@ def _of_attrs(cls: Any) -> tuple[list[Field], str, bool]:
         )
         for attribute in attributes
     ]
-    code = _code_of(cls.__init__)
-    hooks = ("__attrs_pre_init__", "__attrs_post_init__")
-    never_fails = (
-        code is not None
-        and code.co_filename.startswith(ATTRS_FILE)
-        and not any(hasattr(cls, hook) for hook in hooks)
-        and all(
-            attribute.init and not attribute.validator and not attribute.converter
-            for attribute in attributes
-        )
-        # One that is frozen sets its fields by way of `object`.
-        and (cls.__setattr__ is object.__setattr__ or cls.__setattr__.__module__ == "attr._make")
-        and _takes_exactly(cls, fields, "__attrs_attrs__")
-    )
-    return fields, _how(cls, fields), never_fails
+    return fields, _how(cls, fields), False
 
 
 def _of_struct(cls: Any) -> tuple[list[Field], str, bool]:
@@ -154,35 +122,6 @@ def _how(cls: Any, fields: list[Field]) -> str:
     return "positions" if positional == _arguments(fields) else "keywords"
 
 
-def _takes_exactly(cls: Any, fields: list[Field], sign: str) -> bool:
-    """Whether the constructor is of the class that has the `sign` of these fields, and takes them.
-
-    One that was inherited knows fewer; one with an `InitVar` wants more.
-    """
-    code = cls.__init__.__code__
-    arguments = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
-    return _owner(cls, "__init__") is _owner(cls, sign) and {*arguments} == {*_arguments(fields)}
-
-
 def _owner(cls: type[Any], name: str) -> type[Any] | None:
     """Return the class in whose body `name` stands."""
     return next((base for base in cls.__mro__ if name in vars(base)), None)
-
-
-def _runs_other_code(cls: Any, fields: list[Field]) -> bool:
-    """Whether code that the constructor does not show may refuse an instance."""
-    if issubclass(cls, tuple):
-        return _owner(cls, "_make") is not _owner(cls, "_fields")
-    if hasattr(cls, "__struct_fields__"):
-        return False  # made by msgspec, which looks at nothing of the class but its fields
-    return (
-        type(cls).__call__ is not type.__call__
-        or any("__new__" in vars(base) for base in cls.__mro__[:-1])
-        or bool(getattr(cls, "__abstractmethods__", None))
-        or any(_sets(inspect.getattr_static(cls, name, None)) for name, _, _ in fields)
-    )
-
-
-def _sets(attribute: Any) -> bool:
-    """Whether it is told of a value that is set. A place of `__slots__` just takes it."""
-    return hasattr(type(attribute), "__set__") and not isinstance(attribute, MemberDescriptorType)

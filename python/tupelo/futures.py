@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tupelo._native import Space, Template, Waiter
 
-__all__ = ["PromptFuture", "dispatch"]
+__all__ = ["PromptFuture", "dispatch", "settle"]
 
 _LOGGER = logging.getLogger("concurrent.futures")
 """Where a future says which of its callbacks has raised."""
@@ -79,11 +79,20 @@ class Collector:
         with self._lock:
             number = self._bell.add(place)
             self._waiting[number] = (future, place)
-            if not self._has_thread:
-                self._has_thread = True
-                threading.Thread(target=self._run, name="tupelo futures", daemon=True).start()
+        try:
+            self._start()
+        except BaseException:
+            self._forget(number, place)
+            raise
         future.add_done_callback(lambda _: self._forget(number, place))
         return future
+
+    def _start(self) -> None:
+        """See to it that somebody fulfils futures while there are any."""
+        with self._lock:
+            if self._waiting and not self._has_thread:
+                threading.Thread(target=self._run, name="tupelo futures", daemon=True).start()
+                self._has_thread = True  # not before: there may be no more threads to be had
 
     def _run(self) -> None:
         """Fulfil futures until there are none left."""
@@ -111,10 +120,10 @@ class Collector:
                 try:
                     found = place.finish_now()
                 except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
-                    _settle(future.set_exception, error)
+                    settle(future.set_exception, error)
                 else:
                     if found is not None:
-                        _settle(future.set_result, found)
+                        settle(future.set_result, found)
 
     def _forget(self, number: int, place: Waiter) -> None:
         """Leave the line: the future is done, or was cancelled, and then its tuple goes back."""
@@ -133,17 +142,17 @@ class Collector:
             self._has_thread = False
         for future in futures:
             if future.running() or future.set_running_or_notify_cancel():
-                _settle(future.set_exception, error)
+                settle(future.set_exception, error)
 
 
-def _settle(settle: Callable[[Any], None], outcome: Any) -> None:
+def settle(end: Callable[[Any], None], outcome: Any) -> None:
     """End a future, whatever its callbacks do: the others need the thread that does it.
 
     A future reports an `Exception` of a callback and goes on, but lets through what is to end a
     program or a task, which is neither what waits here nor what runs here.
     """
     try:
-        settle(outcome)
+        end(outcome)
     except BaseException:
         _LOGGER.exception("exception calling a callback of a future")
 

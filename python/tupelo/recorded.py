@@ -15,6 +15,7 @@ import tupelo as ts
 from tupelo._native import put_text
 from tupelo.batteries.core import barrier, locks, queue, values
 from tupelo.consuming import SIGN
+from tupelo.tasks import discarding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -212,7 +213,10 @@ def _carry_out(transfer: Transfer, histories: dict[str, History]) -> None:
     what was copied may have been taken there since.
     """
     source = histories[transfer.source]
-    target = histories.setdefault(transfer.target, History())
+    # What a pool removes goes to a space that is none.
+    name = transfer.target.partition("://")[2].partition(OF_PROCESS)[0]
+    is_none = name == discarding.NAME
+    target = History() if is_none else histories.setdefault(transfer.target, History())
     left = transfer.count
     there = source.put - source.taken if transfer.is_move else source.put.copy()
     for fields in matching(transfer.template, there):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from tupelo._native import end_with_parent
 from tupelo.errors import RemoteError, make
@@ -68,6 +69,7 @@ class Workers:
         self._n = n
         self._processes: list[SpawnProcess] = []
         self._reports: list[Connection] = []
+        self._pid = 0
         self.pids: list[int] = []
         """The process ids, in the order of the start."""
 
@@ -76,6 +78,7 @@ class Workers:
         if self._processes:
             message = "these workers were started already: call spawn(...) again"
             raise RuntimeError(message)
+        self._pid = os.getpid()
         # Only here: importing it takes longer than importing all of tupelo.
         from multiprocessing import get_context  # noqa: PLC0415
 
@@ -109,6 +112,8 @@ class Workers:
         traceback: TracebackType | None,
     ) -> None:
         """Wait for the processes, or terminate them if the block failed."""
+        if self._pid != os.getpid():
+            return  # a fork's copy: they are the parent's
         if error is not None:
             for failure in self._failures_so_far():
                 error.add_note(failure)
@@ -132,7 +137,8 @@ class Workers:
         for process, report in zip(self._processes, self._reports, strict=True):
             failure = _read(report)
             process.join()
-            if failure is None and process.exitcode != 0:
+            # None if somebody else has waited for it: then nobody knows how it ended.
+            if failure is None and process.exitcode not in (0, None):
                 failure = _killed(process)
             if failure is not None:
                 failures.append(failure)
@@ -154,7 +160,8 @@ class Workers:
 
     def _close(self) -> None:
         for process in self._processes:
-            process.close()
+            with suppress(ValueError):  # as above
+                process.close()
         for report in self._reports:
             report.close()
 

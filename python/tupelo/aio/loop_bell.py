@@ -9,6 +9,7 @@ nobody.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from tupelo._native import Bell
 
@@ -68,8 +69,16 @@ class LoopBell:
     def close(self) -> None:
         """Give the bell back. Who still waits is told that something happened, and finds out.
 
-        A loop that was closed while its tasks waited has nobody who could be told.
+        A loop that was closed while its tasks waited has nobody who could be told. One that runs in
+        another thread does it itself.
         """
+        if self._loop.is_running() and self._loop is not _running_loop():
+            with suppress(RuntimeError):  # it was closed in between
+                self._loop.call_soon_threadsafe(self._end)
+                return
+        self._end()
+
+    def _end(self) -> None:
         if not self._loop.is_closed():
             for future in self._futures.values():
                 _resolve(future, True)  # noqa: FBT003
@@ -134,6 +143,14 @@ async def wait_for_any(rings: Sequence[tuple[LoopBell, int]], seconds: float | N
             timer.cancel()
         for bell, number in rings:
             bell.forget(number)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the loop of this thread, if one runs here."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _resolve(future: asyncio.Future[bool], happened: bool) -> None:  # noqa: FBT001

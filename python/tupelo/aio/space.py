@@ -102,7 +102,7 @@ class Space:
     def close(self) -> None:
         """End the connection. Calls that wait, and later calls, raise `SpaceClosed`."""
         self._space.close()
-        for bell in self._bells.values():
+        for bell in list(self._bells.values()):
             bell.close()
         self._bells.clear()
 
@@ -197,7 +197,7 @@ class Space:
         from tupelo.tasks import evaluation  # noqa: PLC0415 - only who evaluates needs it
 
         def put() -> Future[Any]:
-            return evaluation.evaluate(self._space, fields, on, timeout_s=0)
+            return evaluation.evaluate(self.blocking, fields, on, timeout_s=0)
 
         computed: tuple[Any, ...]
         computed = await asyncio.wrap_future(await self._with_room(put, None))

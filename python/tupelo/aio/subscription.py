@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from tupelo import _native
-from tupelo.errors import Timeout, waited
+from tupelo.errors import SpaceClosed, Timeout, waited
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,7 +91,8 @@ class Subscription:
         self._is_closed = True
         if self._is_waiting:
             # Its place in line must stay its own until the task has left the bell.
-            self._bell(asyncio.get_running_loop()).rouse(self._subscription)
+            with suppress(SpaceClosed):  # then the task was told
+                self._bell(asyncio.get_running_loop()).rouse(self._subscription)
         else:
             self._subscription.close()
 

@@ -30,7 +30,7 @@ class Bar:
         self._moves = self._out.isatty()
 
     def show(self, done: int) -> None:
-        """Draw the line, if it is time to."""
+        """Draw the line, if it is time to. If the terminal is gone, that is all that is."""
         if self._moves and monotonic() >= self._due:
             self._draw(done)
             self._due = monotonic() + EVERY_S
@@ -38,13 +38,15 @@ class Bar:
     def end(self, done: int) -> None:
         """Draw the line as it remains."""
         if self._moves:
-            self._draw(done)
-            self._out.write("\n")
+            self._draw(done, "\n")
 
-    def _draw(self, done: int) -> None:
+    def _draw(self, done: int, end: str = "") -> None:
         if self._total is None:
             text = f"{self._label}  {count(done)}"
         else:
             text = f"{self._label}  {bar(done, self._total)}  {count(done)} of {count(self._total)}"
-        self._out.write(f"\r\x1b[K{text}")
-        self._out.flush()
+        try:
+            self._out.write(f"\r\x1b[K{text}{end}")
+            self._out.flush()
+        except (OSError, ValueError):  # it was hung up, or closed
+            self._moves = False

@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 from tupelo.batteries.core import queue as core
 from tupelo.batteries.core.queue import DeadItem
+from tupelo.batteries.timeouts import FOR_EVER, Deadline
 from tupelo.batteries.verbs import AtOnce, run
 
 TYPE_CHECKING = False
@@ -148,7 +149,7 @@ class Queue(Generic[T]):
         Args:
             space: where the queue is.
             name: all who name it the same use the same.
-            maxsize: how many items may be there, up to 1 000 000; then `put` waits. None for as
+            maxsize: how many items may be there, up to 500 000; then `put` waits. None for as
                 many as fit into the space. Only for `put`: who only gets need not know it.
                 Items that are worked on and dead ones count; those put with `after=` do not.
             max_attempts: after so many failed attempts an item is dead. None for never. Only for
@@ -256,9 +257,11 @@ class Queue(Generic[T]):
         ('hello', 2)
         >>> delivery.done()
         """
+        # First: what is no time is refused, whether or not it is needed.
+        deadline = FOR_EVER if timeout is None else Deadline(timeout)
         claim = self._core.claim_now()
         if claim is None:
-            claim = run(self._core.claim(timeout)).blocking
+            claim = run(self._core.claim(deadline)).blocking
         return Delivery(claim)
 
     def try_get(self) -> Delivery[T] | None:

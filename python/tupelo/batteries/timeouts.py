@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tupelo._native import Seconds
 
-__all__ = ["Deadline", "timed_out"]
+__all__ = ["FOR_EVER", "Deadline", "timed_out"]
 
 
 class Deadline:
@@ -36,6 +36,9 @@ class Deadline:
     def __str__(self) -> str:
         """Show the whole time, as messages have it: ` within 5 s`."""
         return "" if self.timeout_s is None else f" within {self.timeout_s:g} s"
+
+
+FOR_EVER = Deadline(None)
 
 
 def timed_out(message: str, url: str) -> Timeout:

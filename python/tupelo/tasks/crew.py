@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Crew", "Processes", "Terms", "Threads", "processors"]
 
-READY = "ready"
+READY, ENDED = "ready", "ended"
 
 EARLY_DEATHS_MAX = 10
 """Processes that are killed one after the other before they are ready, until there is no point."""
@@ -244,11 +244,11 @@ class Processes:
             member = self._members.pop(pidfd)
             is_ending = self._is_ending
         ending = member.end()
-        if is_ending or ending.code == 0:
+        if is_ending or ending.was_told:
             return
         self._early_deaths = 0 if ending.was_ready else self._early_deaths + 1
         # One that ended by itself: so would the next.
-        ended_early = not ending.was_ready and (ending.code or 0) > 0
+        ended_early = not ending.was_ready and ending.code is not None and ending.code >= 0
         is_hopeless = ended_early or self._early_deaths > EARLY_DEATHS_MAX
         if ending.failure is not None or is_hopeless:
             self._on_broken(ending.failure or ending.early())
@@ -266,6 +266,8 @@ class _Ending(NamedTuple):
     code: int | None
     """None if somebody else has waited for it."""
     was_ready: bool
+    was_told: bool
+    """To end, by a tuple: others may end as well as that one, by a task that does it."""
     failure: str | None
 
     def how(self) -> str:
@@ -311,10 +313,12 @@ class _Member(NamedTuple):
             except (EOFError, OSError):
                 pass  # nothing more, or it was killed in the middle of a report
         os.close(self.pidfd)
-        failures = [text for text in reports if text != READY]
+        failures = [text for text in reports if text not in (READY, ENDED)]
         failure = failures[0] if failures else None
-        ending = _Ending(self.pid, self.process.exitcode, READY in reports, failure)
-        self.process.close()
+        code = self.process.exitcode
+        ending = _Ending(self.pid, code, READY in reports, ENDED in reports, failure)
+        with suppress(ValueError):  # somebody else has waited for it, so nobody knows that it ended
+            self.process.close()
         return ending
 
 
@@ -330,6 +334,8 @@ def _work(report: Connection, parent: int, space: Space, terms: Terms) -> None:
         _end_after_task_on_sigterm(server)
         report.send(READY)
         server.serve()
+        if not server.is_to_end:
+            report.send(ENDED)
     except Exception as error:  # noqa: BLE001 - told to the process that started this one
         trace = traceback.format_exc().rstrip()
         report.send(f"worker process {os.getpid()} can not go on: {error}\n{trace}")

@@ -11,8 +11,9 @@ import os
 import threading
 import weakref
 
-from tupelo._native import Space
+from tupelo._native import Space, plain
 from tupelo.call import Call
+from tupelo.errors import SpaceFull
 from tupelo.space import reconnect
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.local import LocalPool, is_private
@@ -95,6 +96,8 @@ def _asked(field: Any, name: Callable[[Callable[..., Any]], Any]) -> Any:
 # may be closed before the tuple has appeared.
 
 _lock = threading.Lock()
+_making: dict[tuple[int, str, str, bool], threading.Lock] = {}
+"""Had while a pool is made, which may wait for room in its space."""
 _pools: dict[tuple[int, str, str, bool], LocalPool] = {}
 _mailboxes: weakref.WeakKeyDictionary[Space, tuple[int, Mailbox]] = weakref.WeakKeyDictionary()
 
@@ -102,11 +105,18 @@ _mailboxes: weakref.WeakKeyDictionary[Space, tuple[int, Mailbox]] = weakref.Weak
 def _pool(space: Space, timeout_s: float | None, *, threads: bool) -> LocalPool:
     key = _key(space, threads=threads)
     with _lock:
+        making = _making.setdefault(key, threading.Lock())
+    if not making.acquire(timeout=-1 if timeout_s is None else timeout_s):
+        message = "another thread waits for room for the workers' mark"
+        raise SpaceFull(message)
+    try:
         pool = _pools.get(key)
         if pool is None or pool.broken is not None:
             own = reconnect(Space, space.url, space.objects == "pickle")
             pool = LocalPool(own, threads=threads, keeps_dead=True, room_timeout_s=timeout_s)
             _pools[key] = pool
+    finally:
+        making.release()
     return pool
 
 
@@ -118,9 +128,21 @@ def _mailbox(space: Space) -> Mailbox:
     with _lock:
         pid, mailbox = _mailboxes.get(space, (0, None))
         if mailbox is None or pid != os.getpid():
-            mailbox = Mailbox(space)
+            # Of the connection, and not of this object, with which the mailbox is to go. But where
+            # a program is recorded, what the mailbox takes is told by this one alone.
+            mailbox = Mailbox(space if hasattr(space, "_note") else plain(space))
             _mailboxes[space] = (os.getpid(), mailbox)
     return mailbox
+
+
+def _begin_anew() -> None:
+    """In the child of a fork: another thread of the parent may have had the locks."""
+    global _lock, _making  # noqa: PLW0603 - nobody else runs yet
+    _lock = threading.Lock()
+    _making = {}
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 @atexit.register  # behind what the crew has registered, so that it runs before that

@@ -7,6 +7,7 @@ was killed, the next one that makes a queue in the same space removes them: a tu
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import wait
 
 from tupelo.errors import RemoteError, Timeout
@@ -61,6 +62,7 @@ class LocalPool:
             SpaceFull: there was no room for its mark within `room_timeout_s`.
         """
         self.space = space
+        self._pid = os.getpid()
         self._alive: Claim[Any] | None = None
         if is_private(space):
             self.queue = new_name()
@@ -134,6 +136,8 @@ class LocalPool:
         Raises:
             RemoteError: there are tasks of an open mailbox that nobody will do, and why.
         """
+        if self._pid != os.getpid():
+            return  # a fork's copy: tasks and workers are those of the parent
         self._wait_for_answers()
         self.mailboxes.end()
         if self.broken is None:
@@ -142,6 +146,8 @@ class LocalPool:
 
     def kill(self) -> None:
         """End the workers now, and remove what is left. Futures without an answer fail."""
+        if self._pid != os.getpid():
+            return  # as above
         if self.broken is None:
             self.broken = RemoteError("the pool was ended before this task was done")
         try:

@@ -14,7 +14,7 @@ from typing import Any
 
 from tupelo import F
 from tupelo.errors import NotEncodable, TupeloError
-from tupelo.futures import PromptFuture
+from tupelo.futures import PromptFuture, settle
 from tupelo.tasks import protocol
 from tupelo.tasks.failures import remote_error, shown_call
 from tupelo.tasks.protocol import Task
@@ -116,11 +116,20 @@ class Mailbox:
         except BaseException:
             self._forget(number)
             raise
+        try:
+            self._start()
+        except BaseException:
+            if not self.withdraw(number):
+                self._forget(number)  # somebody works on it, and answers nobody
+            raise
+        return future
+
+    def _start(self) -> None:
+        """See to it that somebody takes answers while any are due."""
         with self._lock:
             if self._due and not self._has_thread:
-                self._has_thread = True
                 threading.Thread(target=self._run, name="tupelo answers", daemon=True).start()
-        return future
+                self._has_thread = True  # not before: there may be no more threads to be had
 
     def due(self) -> list[TaskFuture]:
         """Return the futures that have no answer yet."""
@@ -137,6 +146,10 @@ class Mailbox:
             self._forget(number)
         return taken is not None
 
+    def forget(self, future: TaskFuture) -> None:
+        """Expect no answer: the task was never there."""
+        self._forget(future.task.number)
+
     def fail(self, error: BaseException) -> None:
         """End all futures with an exception: nobody is there to answer.
 
@@ -144,24 +157,22 @@ class Mailbox:
         """
         for future in self.due():
             if self._forget(future.task.number) is not None:
-                future.set_exception(error)
+                settle(future.set_exception, error)
 
     def _run(self) -> None:
         """Deliver answers until none are due."""
-        while True:
-            try:
-                answers = self._take()
-            except TupeloError as error:
+        try:
+            while True:
+                for _, _, number, outcome, value in self._take():
+                    self._deliver(number, outcome, value)
                 with self._lock:
-                    self._has_thread = False
-                self.fail(error)
-                return
-            for _, _, number, outcome, value in answers:
-                self._deliver(number, outcome, value)
+                    if not self._due:
+                        self._has_thread = False
+                        return
+        except BaseException as error:  # noqa: BLE001 - there is nobody else who could tell them
             with self._lock:
-                if not self._due:
-                    self._has_thread = False
-                    return
+                self._has_thread = False
+            self.fail(error)
 
     def _take(self) -> list[Any]:
         """Wait for answers, and take those that are there."""
@@ -185,7 +196,7 @@ class Mailbox:
             except NotEncodable as error:
                 self._unreadable.add(number)
                 if self._forget(number) is not None:
-                    future.set_exception(error)
+                    settle(future.set_exception, error)
             else:
                 answers += [] if answer is None else [answer]
         return answers
@@ -195,9 +206,9 @@ class Mailbox:
         if future is None:
             return
         if outcome == protocol.DONE:
-            future.set_result(value)
+            settle(future.set_result, value)
         else:
-            future.set_exception(failure_of(self.space, future.task, value, self._hint))
+            settle(future.set_exception, failure_of(self.space, future.task, value, self._hint))
 
     def _forget(self, number: int) -> TaskFuture | None:
         with self._lock:

@@ -84,7 +84,10 @@ class Task(NamedTuple):
 
 def is_call(field: object) -> bool:
     """Whether a field of a tuple to put is to be computed."""
-    return type(field) is tuple and len(field) == 4 and field[0] == CALL  # noqa: PLR2004
+    if type(field) is not tuple or len(field) != 4:  # noqa: PLR2004
+        return False
+    # Not `==` at once: that of an array gives an array.
+    return type(field[0]) is str and field[0] == CALL
 
 
 # The functions below make the templates in one place: whoever asks for something asks alike, and a

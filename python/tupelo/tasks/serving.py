@@ -8,7 +8,7 @@ under the claim, behind all others; one whose worker died is back at its old pla
 from __future__ import annotations
 
 from tupelo._native import like, waiter
-from tupelo.errors import ClaimLost, NotEncodable, SpaceFull
+from tupelo.errors import ClaimLost, LimitExceeded, NotEncodable, SpaceFull
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.failures import described, described_death, described_delay
 from tupelo.tasks.protocol import DEATHS_MAX, EVAL, Task
@@ -93,19 +93,34 @@ class Server:
             return
         try:
             value = self._computed_in_time(claim, task)
-            # This one first: what can be a part of it can also be a field of its own.
-            self._put_answer(claim, task, value)
-            if task.function == EVAL:
-                claim.put(*value)
         except KeyboardInterrupt:
             raise  # it is meant for the worker, and the task is for another one
         except BaseException as error:  # noqa: BLE001 - who asked for it gets to know
             self._fail(claim, task, described(error, outside=__file__))
         else:
-            self._done_or_too_large(claim, task)
+            self._answer(claim, task, value)
+
+    def _answer(self, claim: Claim[Any], task: Task, value: Any) -> None:
+        """Let what was computed appear, or an answer that says why it can not be stored."""
+        try:
+            self._put_results(claim, task, value)
+            self._done(claim)
+        except (SpaceFull, LimitExceeded) as error:
+            # Its last attempt: it would be as large again.
+            last = task._replace(attempts_max=task.failures + 1)
+            self._fail(claim, last, described(error, outside=__file__))
+        except (NotEncodable, TypeError) as error:
+            self._fail(claim, task, described(error, outside=__file__))
+
+    def _put_results(self, claim: Claim[Any], task: Task, value: Any) -> None:
+        """Put what was computed, to appear with the end of the task."""
+        # This one first: what can be a part of it can also be a field of its own.
+        self._put_answer(claim, task, value)
+        if task.function == EVAL:
+            claim.put(*value)
 
     def _put_answer(self, claim: Claim[Any], task: Task, value: Any) -> None:
-        """Put what was computed, to appear with the end of the task.
+        """Put the answer with what was computed.
 
         Raises:
             NotEncodable: it can not be stored. The message says where in the result, or which field
@@ -123,16 +138,6 @@ class Server:
                 is_field = task.function == EVAL and what.startswith("[")
                 error.args = (f"field {index}{rest}" if is_field else f"the result{what}",)
             raise
-
-    def _done_or_too_large(self, claim: Claim[Any], task: Task) -> None:
-        """Let the answer appear, or one that says that it is larger than the whole space."""
-        try:
-            self._done(claim)
-        except SpaceFull as full:
-            claim._discard_puts()  # noqa: SLF001 - for nobody else
-            # Its last attempt: it would be as large again.
-            last = task._replace(attempts_max=task.failures + 1)
-            self._fail(claim, last, described(full, outside=__file__))
 
     def _computed_in_time(self, claim: Claim[Any], task: Task) -> Any:
         if self._timekeeper is None:
@@ -166,6 +171,7 @@ class Server:
         self, claim: Claim[Any], task: Task, error: dict[str, Any], *, is_final: bool = False
     ) -> None:
         """End an attempt that failed: try again, or else answer that it has failed."""
+        claim._discard_puts()  # noqa: SLF001 - half an answer may be among them
         failures = task.failures if is_final else task.failures + 1
         if failures < task.attempts_max and not is_final:
             claim.put(*task._replace(failures=failures).to_tuple())

@@ -40,6 +40,7 @@ class Timekeeper:
         self._late_at: float | None = None
         self._sleeps = False
         self._worker = threading.get_ident()
+        self._out = _where_errors_go()
         threading.Thread(target=self._run, name="tupelo timekeeper", daemon=True).start()
 
     def __enter__(self) -> Self:
@@ -74,7 +75,7 @@ class Timekeeper:
 
     def _watch(self, left_s: float) -> None:
         """Have the process ended if this is not called again soon after `left_s`."""
-        faulthandler.dump_traceback_later(left_s + self._timeout_s, exit=True)
+        faulthandler.dump_traceback_later(left_s + self._timeout_s, file=self._out, exit=True)
 
     def _end(self) -> None:
         """End the process. The lock is held, so the task can not end meanwhile."""
@@ -83,3 +84,11 @@ class Timekeeper:
         finally:
             # Whatever the space said to that: the claim comes back when the process is gone.
             os._exit(EXIT_CODE_LATE)
+
+
+def _where_errors_go() -> int:
+    """The descriptor of standard error; of nothing, where a program has put something else."""
+    try:
+        return sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):
+        return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)

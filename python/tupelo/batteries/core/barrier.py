@@ -44,6 +44,9 @@ PARTIES_MAX = 4096
 
 NUMBER_MAX = (1 << 63) - 1
 
+LEFT = ""
+"""In the place of one who came and did not wait: whoever comes next takes it. Nobody's name."""
+
 BROKEN = -1
 
 NAMES_SHOWN_MAX = 20
@@ -103,12 +106,12 @@ class Barrier:
         return f"<Barrier {self.name!r} of {self.parties} in {self._space.url}>"
 
     async def wait(self, timeout: Seconds | None = None) -> int:
-        """Wait until all parties have come; return how many had come before this one."""
+        """Wait until all parties have come; return the number of this one, from 0."""
         deadline = Deadline(timeout)
         party = self._party or this_party()
-        state = await self._arrive(party, deadline)
+        state, place = await self._arrive(party, deadline)
         if state.came == self.parties:
-            return self.parties - 1
+            return place
         within = ""
         try:
             found = await self._end_of(state.round, deadline)
@@ -116,11 +119,11 @@ class Barrier:
             found = await self._give_up(state.round)
             within = str(deadline)
         except BaseException:
-            await self._withdraw(state.round, party)
+            await self._withdraw(state.round, party, place)
             raise
         if not has_passed(found, state.round, party):
             raise self._error(found, within)
-        return state.came - 1
+        return place
 
     async def reset(self) -> None:
         """Begin a new round, whatever happened in this one. Who waits gets `BrokenBarrier`."""
@@ -134,18 +137,22 @@ class Barrier:
             ):
                 return
 
-    async def _arrive(self, party: str, deadline: Deadline) -> State:
-        """Count this party in; return the round as it then was."""
+    async def _arrive(self, party: str, deadline: Deadline) -> tuple[State, int]:
+        """Count this party in; return the round as it then was, and its place among those who came.
+
+        That is one that somebody has left, if there is one: each has another.
+        """
         while True:
             state = await self._state()
             if state.came == BROKEN:
                 raise self._error(state, "")
-            arrived = [*state.arrived, party]
-            new = now = state._replace(came=len(arrived), arrived=arrived)
+            place = state.arrived.index(LEFT) if LEFT in state.arrived else len(state.arrived)
+            arrived = [*state.arrived[:place], party, *state.arrived[place + 1 :]]
+            new = now = state._replace(came=state.came + 1, arrived=arrived)
             if now.came == self.parties:
                 new = now._replace(round=state.round + 1, came=0, arrived=[], before=arrived)
             if await self._put(new, instead_of=state, deadline=deadline):
-                return now
+                return now, place
 
     async def _end_of(self, number: int, deadline: Deadline) -> State:
         """Wait until the round of that number has ended; return what is stored then."""
@@ -164,15 +171,19 @@ class Barrier:
             if await self._put(broken, instead_of=state):
                 return broken
 
-    async def _withdraw(self, number: int, party: str) -> None:
+    async def _withdraw(self, number: int, party: str, place: int) -> None:
         """Count this party out of the round of that number, unless it has ended."""
         while True:
             state = await self._state()
-            if state.round != number or party not in state.arrived or state.came == BROKEN:
+            if state.round != number or state.came == BROKEN:
                 return
             arrived = list(state.arrived)
-            arrived.remove(party)
-            new = state._replace(came=len(arrived), arrived=arrived)
+            if arrived[place : place + 1] != [party]:
+                return
+            arrived[place] = LEFT
+            while arrived and arrived[-1] == LEFT:
+                arrived.pop()
+            new = state._replace(came=state.came - 1, arrived=arrived)
             if await self._put(new, instead_of=state):
                 return
 
@@ -211,21 +222,21 @@ class Barrier:
 
     def _error(self, state: State, within: str) -> BrokenBarrier:
         """Return the exception for a round that broke."""
-        missing = tuple((Multiset(state.before) - Multiset(state.arrived)).elements())
+        came = tuple(party for party in state.arrived if party != LEFT)
+        missing = tuple((Multiset(state.before) - Multiset(came)).elements())
         message = f"barrier {self.name!r} is broken: "
         if state.came == BROKEN:
-            arrived = len(state.arrived)
-            message += f"{arrived} of {self.parties} parties came{within}, in round {state.round}"
+            message += f"{len(came)} of {self.parties} parties came{within}, in round {state.round}"
         else:
             message += "it was reset"
         if missing:
             message += f"; missing: {names(missing)}"
-        elif state.arrived:
-            message += f"; there came: {names(tuple(state.arrived))}"
+        elif came:
+            message += f"; there came: {names(came)}"
         error = BrokenBarrier(message)
         error.hint = "reset() begins a new round, without those who are waiting now"
         error.space = self._space.url
-        error.missing, error.arrived = missing, tuple(state.arrived)
+        error.missing, error.arrived = missing, came
         return error
 
 

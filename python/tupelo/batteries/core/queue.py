@@ -53,8 +53,8 @@ STATES = (SIZE, ROOM)
 PRIORITY_MAX = 9
 """Each priority that is in use costs a look, as long as there are urgent items."""
 
-MAXSIZE_MAX = 1_000_000
-"""Room is made of tuples."""
+MAXSIZE_MAX = 500_000
+"""Room is made of tuples, which appear in one step: it has no room for a million."""
 
 ATTEMPTS_MAX = (1 << 32) - 1
 
@@ -249,7 +249,10 @@ class Queue(Generic[T]):
         return Getting(self._get(timeout))
 
     async def _get(self, timeout: Seconds | None) -> Delivery[T]:
-        return await self.try_get() or Delivery(await self.claim(timeout))
+        deadline = Deadline(
+            timeout
+        )  # first: what is no time is refused, whether or not it is needed
+        return await self.try_get() or Delivery(await self.claim(deadline))
 
     async def try_get(self) -> Delivery[T] | None:
         """Claim the next item, or return None at once."""
@@ -279,9 +282,8 @@ class Queue(Generic[T]):
         """Return the templates by which one after the other an item is to be claimed."""
         return self._usual if self._now.try_read(*self._urgent) is None else self._by_urgency
 
-    async def claim(self, timeout: Seconds | None) -> Held:
+    async def claim(self, deadline: Deadline) -> Held:
         """Wait for an item, and claim it."""
-        deadline = Deadline(timeout)
         try:
             return await self._space.claim(
                 self._any,

@@ -131,7 +131,11 @@ class Address:
                 attempts_max=self.terms.retries + 1,
                 put=claim.put,
             )
-            claim.done()
+            try:
+                claim.done()
+            except BaseException:
+                mailbox.forget(future)  # its task was not put
+                raise
             futures.append(future)
         return futures
 

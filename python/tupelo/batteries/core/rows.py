@@ -21,6 +21,9 @@ __all__ = ["Rows"]
 
 T = TypeVar("T")
 
+ARRAYS = ({bool}, {int}, {float}, {int, float}, {str}, {bytes})
+"""What NumPy has arrays of."""
+
 
 class Rows(list[T]):
     """Tuples, and what they have in each field.
@@ -126,13 +129,15 @@ def _library(method: str, name: str) -> Any:
 
 
 def _column(numpy: Any, column: list[Any]) -> Any:
-    """Return an array with a value for each row: of objects, if they are no numbers or texts."""
-    try:
+    """Return an array with a value for each row: of objects, where another would change one."""
+    if {type(value) for value in column} in ARRAYS:
         array = numpy.asarray(column)
-    except ValueError:  # arrays or lists of different shapes
-        array = None
-    if array is None or array.ndim != 1:
-        array = numpy.empty(len(column), dtype=object)
-        for index, value in enumerate(column):
-            array[index] = value
+        # An int may be too large for it; a text or bytes would lose zeros at its end. What is no
+        # number is not equal to itself.
+        pairs = zip(column, array.tolist(), strict=True)
+        if all(value == kept or type(value) is float for value, kept in pairs):
+            return array
+    array = numpy.empty(len(column), dtype=object)
+    for index, value in enumerate(column):
+        array[index] = value
     return array

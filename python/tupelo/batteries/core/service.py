@@ -16,6 +16,8 @@ The tuples:
 
 from __future__ import annotations
 
+import sys
+import threading
 from contextlib import suppress
 from typing import Any
 
@@ -127,15 +129,36 @@ class Service:
             value = self._handler(argument)
             if hasattr(value, "__await__"):
                 value = await value
-        except Exception as error:  # noqa: BLE001 - the caller has it
-            return failed(error, claim)
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            # In the main thread it may be a signal that is to end the program.
+            is_signal = (
+                isinstance(error, SystemExit)
+                and threading.current_thread() is threading.main_thread()
+            )
+            if is_signal or is_cancelled(error):
+                raise
+            return failed(error, claim)  # the caller has it
         return "done", value
 
     async def _put(self, *answer: Any) -> None:
         await self._space.put(ANSWER, *answer, lease=ANSWER_LEASE_S, timeout=ROOM_S)
 
 
-def failed(error: Exception, claim: Claim[Any]) -> tuple[str, Any]:
+def is_cancelled(error: BaseException) -> bool:
+    """Whether it ends the task that serves, and is not only one that the handler has met."""
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None or not isinstance(error, asyncio.CancelledError):
+        return False
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop: a thread serves
+        return False
+    return task is not None and task.cancelling() > 0
+
+
+def failed(error: BaseException, claim: Claim[Any]) -> tuple[str, Any]:
     """Return the answer for a request that raised."""
     described = failures.described(error, outside=__file__)
     return "failed", {**described, "attempts": claim.attempt, "attempts_max": claim.attempt}
