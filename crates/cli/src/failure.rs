@@ -6,6 +6,8 @@ use tupelo::Error;
 
 /// The exit code of wrong usage: nothing was done.
 pub(crate) const USAGE: i32 = 2;
+/// What the program ends with where there is no such space.
+pub(crate) const MISSING: i32 = 5;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug)]
@@ -49,7 +51,7 @@ impl Failure {
             Self::Space(error) => match error {
                 Error::Timeout { .. } => 3,
                 Error::AccessDenied { .. } => 4,
-                Error::SpaceNotFound { .. } => 5,
+                Error::SpaceNotFound { .. } => MISSING,
                 Error::Template { .. } | Error::Misuse { .. } | Error::NotEncodable { .. } => USAGE,
                 _ => 1,
             },

@@ -6,7 +6,7 @@ use tupelo::{Error, Space, TupleView};
 
 use super::{connect_existing, require_shared};
 use crate::arguments::Rm;
-use crate::failure::Failure;
+use crate::failure::{Failure, MISSING, USAGE};
 use crate::format;
 use crate::output::Output;
 use crate::words::Asked;
@@ -62,8 +62,8 @@ fn remove_space(url: &str, yes: bool, output: &mut Output) -> Result<(), Failure
     // A damaged space, or one of another version, can not be looked into but has to be removable.
     let looked = connect_existing(url).and_then(|space| Ok(space.stat()?.tuples));
     let tuples = match looked {
-        // There is none, or it is another user's: nothing to ask about.
-        Err(failure) if failure.exit_code() != 1 => return Err(failure),
+        // There is none, or this is no name of one: nothing to ask about.
+        Err(failure) if matches!(failure.exit_code(), USAGE | MISSING) => return Err(failure),
         looked => looked.ok(),
     };
     if !yes {

@@ -138,7 +138,6 @@ def _add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against",
         type=one_of(NAMES),
-        default="",
         metavar="NAME",
         help="with whom the tables compare everybody, each with the test (tupelo-shm)",
     )

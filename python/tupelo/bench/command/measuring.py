@@ -79,7 +79,7 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
     return run
 
 
-def again(path: Path, wanted: Sequence[Experiment], against: str = "") -> Run:
+def again(path: Path, wanted: Sequence[Experiment], against: str | None = None) -> Run:
     """The record of an earlier run; what follows from its measures is computed anew.
 
     Raises:

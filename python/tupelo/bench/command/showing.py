@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def show(
-    run: Run, old: Run | None, wanted: Sequence[Experiment], against: str, terminal: Terminal
+    run: Run, old: Run | None, wanted: Sequence[Experiment], against: str | None, terminal: Terminal
 ) -> None:
     """Show the tables, what changed since an old run, and what was to be reached.
 
-    In the tables all stand beside the backend `against`; if it is empty, beside ours.
+    In the tables all stand beside the backend `against`; if it is None, beside ours.
     """
     for experiment in (YARDSTICKS, *wanted):
         for table in tables(run, experiment.name, experiment.main, narrow=True, against=against):

@@ -58,7 +58,7 @@ def tables(
     only: Sequence[str] | None = None,
     *,
     narrow: bool = False,
-    against: str = "",
+    against: str | None = None,
 ) -> list[Table]:
     """A table per metric of an experiment; of some metrics only if they are named.
 
@@ -128,7 +128,7 @@ def _table(
     reasons: Mapping[tuple[str, str], str],
     *,
     narrow: bool,
-    against: str,
+    against: str | None,
 ) -> Table:
     rows: dict[str, dict[str, Measure]] = {}
     for measure in measures:
