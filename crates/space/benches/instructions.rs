@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use common::{FLOAT, INT, JOB, fresh, is, key, number, put, read, take, transfer};
 use tupelo::{
-    ClaimTerms, EventKind, Field, LeaseTerms, Order, Space, SubscribeTerms, Subscription,
+    ClaimTerms, EventKind, Field, LeaseTerms, Order, Outcome, Space, SubscribeTerms, Subscription,
     TemplateRef,
 };
 
@@ -92,6 +92,19 @@ fn counted_transaction(space: &Space) {
     }
 }
 
+/// A hand-over, without the way from one processor to the other.
+#[inline(never)]
+fn counted_hand_over(space: &Space) {
+    for k in 0..BATCH {
+        let patterns = [JOB, is(key(k)), FLOAT];
+        let template = [TemplateRef::new(&patterns)];
+        let waits = space.take_or_wait(&template, Order::Fifo, number).unwrap();
+        let Outcome::Waits(waiter) = waits else { panic!("there is none yet") };
+        put(space, key(k), 3.5);
+        waiter.finish(number).unwrap();
+    }
+}
+
 /// Of all that is put.
 static SUBSCRIPTION: Mutex<Option<Subscription>> = Mutex::new(None);
 
@@ -120,7 +133,7 @@ type Step = fn(&Space);
 fn nothing(_: &Space) {}
 
 /// What is asked about: the name, what comes before each batch, the calls, and what comes after.
-const ALL: [(&str, [Step; 3]); 10] = [
+const ALL: [(&str, [Step; 3]); 11] = [
     ("put", [nothing, counted_put, drain]),
     ("take", [fill, counted_take, nothing]),
     ("pair", [nothing, counted_pair, nothing]),
@@ -129,6 +142,7 @@ const ALL: [(&str, [Step; 3]); 10] = [
     ("claim", [fill, counted_claim, nothing]),
     ("lease", [nothing, counted_lease, drain]),
     ("transaction", [fill, counted_transaction, drain]),
+    ("hand-over", [nothing, counted_hand_over, nothing]),
     ("heard", [subscribe, counted_put, unsubscribe]),
     ("heard-wide", [subscribe_wide, counted_put, unsubscribe]),
 ];

@@ -19,54 +19,87 @@ use crate::record::{self, HOLDER, IMAGE_BYTES, SEQUENCE, SHAPE};
 use crate::step;
 use crate::stripe::{self, HELD, Stripe, WAITING};
 
-/// What became of a tuple on its way in. A word, and as a rule an empty one: nobody waits.
+/// What became of a tuple on its way in: as a rule nothing, since nobody waits.
 #[derive(Default)]
-pub(crate) struct Delivery(Option<Box<Served>>);
+pub(crate) enum Delivery {
+    /// Nobody is to be woken, and the tuple is where it was to go.
+    #[default]
+    Nobody,
+    /// A waiting take has it, by the number of its cell, and it concerns nobody else. It is in no list.
+    Taker(u32),
+    /// It concerns several, or who does not take it.
+    Served(Box<Served>),
+}
 
 /// The waiters that a tuple found.
 #[derive(Default)]
-struct Served {
-    /// A waiting take has it; it is in no list.
-    taken: bool,
+pub(crate) struct Served {
+    /// The cell of the waiting take that has it; it is in no list then.
+    taker: Option<u32>,
+    /// All others.
     wakes: Vec<u32>,
 }
 
 impl Delivery {
     fn new(served: Served) -> Self {
-        let nobody = !served.taken && served.wakes.is_empty();
-        if nobody { Self::default() } else { Self(Some(Box::new(served))) }
+        match (served.taker, served.wakes.is_empty()) {
+            (None, true) => Self::Nobody,
+            (Some(taker), true) => Self::Taker(taker),
+            _ => Self::Served(Box::new(served)),
+        }
+    }
+
+    /// What is known of it, to add to that.
+    fn served(self) -> Served {
+        match self {
+            Self::Nobody => Served::default(),
+            Self::Taker(taker) => Served { taker: Some(taker), wakes: Vec::new() },
+            Self::Served(served) => *served,
+        }
     }
 
     /// Whether a waiting take has the tuple; it is in no list then.
     #[inline]
     pub(crate) fn taken(&self) -> bool {
-        self.0.as_ref().is_some_and(|served| served.taken)
+        match self {
+            Self::Nobody => false,
+            Self::Taker(_) => true,
+            Self::Served(served) => served.taker.is_some(),
+        }
     }
 
     /// Wakes those who got something. Called after the section, so that they find its lock free.
     #[inline]
     pub(crate) fn wake(self, engine: &Engine) {
-        if let Some(served) = self.0 {
-            wake_all(engine, &served);
+        match self {
+            Self::Nobody => {}
+            Self::Taker(taker) => engine.tell(taker),
+            Self::Served(served) => wake_all(engine, &served),
         }
     }
 
     /// Wakes the owner of one more cell.
     pub(crate) fn also_wake(&mut self, number: u32) {
-        self.0.get_or_insert_default().wakes.push(number);
+        let mut served = std::mem::take(self).served();
+        served.wakes.push(number);
+        *self = Self::new(served);
     }
 
-    /// Both deliveries' wake-ups in one.
+    /// Both deliveries' wake-ups in one: what the other has taken is not what this one has.
     #[inline]
     pub(crate) fn join(&mut self, other: Self) {
-        let Some(other) = other.0 else { return };
-        self.0.get_or_insert_default().wakes.extend(other.wakes);
+        if matches!(other, Self::Nobody) {
+            return;
+        }
+        let (mut both, other) = (std::mem::take(self).served(), other.served());
+        both.wakes.extend(other.wakes.into_iter().chain(other.taker));
+        *self = Self::new(both);
     }
 }
 
 #[cold]
 fn wake_all(engine: &Engine, served: &Served) {
-    served.wakes.iter().for_each(|number| engine.tell(*number));
+    served.wakes.iter().chain(&served.taker).for_each(|number| engine.tell(*number));
 }
 
 /// The cells that match a tuple: everyone to be told, and the first in line to take it.
@@ -204,7 +237,7 @@ impl Engine {
     ) -> Result<Delivery, Error> {
         let occasion = Occasion { is_arrival: true, bit: happening.bit() };
         let matching = self.matching(section, stripe, (reference, occasion), fields, kinds)?;
-        let mut served = Served { taken: false, wakes: matching.told };
+        let mut served = Served { taker: None, wakes: matching.told };
         if let Happening::Heard(kind) = happening {
             let event = (reference, kind);
             hear::write_down(section, &matching.listeners, event, &mut served.wakes)?;
@@ -226,8 +259,7 @@ impl Engine {
     ) -> Result<(), Error> {
         step::beyond(section, SERVE_WORDS)?;
         hand_over(self, section, stripe, number, reference);
-        served.wakes.push(number);
-        served.taken = true;
+        served.taker = Some(number);
         Ok(())
     }
 
@@ -260,7 +292,7 @@ impl Engine {
         let Some(matching) = self.matching_filled(section, stripe, reference, kinds)? else {
             return Ok(Delivery::default());
         };
-        let mut served = Served { taken: false, wakes: matching.told };
+        let mut served = Served { taker: None, wakes: matching.told };
         self.serve_readers(section, stripe, reference, (matching.readers, &mut served))?;
         Ok(Delivery::new(served))
     }
@@ -368,7 +400,7 @@ impl Engine {
         let Some(matching) = self.matching_filled(section, stripe, reference, kinds)? else {
             return Ok(Delivery::default());
         };
-        Ok(Delivery::new(Served { taken: false, wakes: matching.told }))
+        Ok(Delivery::new(Served { taker: None, wakes: matching.told }))
     }
 
     /// Gives a record that is in its lists to the first in line to take it, if anybody is, and tells those who watch. Who
@@ -384,7 +416,7 @@ impl Engine {
         let Some(matching) = self.matching_filled(section, stripe, reference, kinds)? else {
             return Ok(Delivery::default());
         };
-        let mut served = Served { taken: false, wakes: matching.told };
+        let mut served = Served { taker: None, wakes: matching.told };
         if let Some((_, number)) = matching.taker {
             step::begin(section)?;
             links::unlink(section, stripe, reference);
@@ -444,6 +476,6 @@ impl Engine {
             wakes.extend(Self::give_turn(section.view()));
         }
         hear::write_down(section, &matching.listeners, (reference, kind), &mut wakes)?;
-        Ok(Delivery::new(Served { taken: false, wakes }))
+        Ok(Delivery::new(Served { taker: None, wakes }))
     }
 }

@@ -49,15 +49,14 @@ impl Waiter {
     ///
     /// As [`Waiter::finish`].
     pub fn finish_now<R, E: From<Error>>(
-        mut self,
+        self,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
         if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
         }
-        let engine = Arc::clone(&self.engine);
         // On time: what was due before the take is told before it.
-        let Some(held) = engine.lock_held(|| self.record(), true)? else {
+        let Some(held) = self.engine.lock_held(|| self.record(), true)? else {
             // The put that handed it over died and was undone.
             return Ok(Outcome::Waits(self));
         };
@@ -79,7 +78,8 @@ impl Waiter {
             section.commit().map_err(Error::from)?;
             drop(section);
             self.release();
-            return engine
+            return self
+                .engine
                 .pour(stripe.scope(), reference, (&flight, copied), kinds, sink)
                 .map(Outcome::Done);
         }
@@ -88,7 +88,7 @@ impl Waiter {
         let told = self.settle(&mut section, stripe, reference, tuple.kinds())?;
         section.commit().map_err(Error::from)?;
         drop(section);
-        told.wake(&engine);
+        told.wake(&self.engine);
         self.release();
         sink(tuple.of_class(shape_kinds.class())).map(Outcome::Done)
     }
@@ -114,7 +114,7 @@ impl Waiter {
     ///
     /// As [`Engine::try_claim`].
     pub fn finish_claim_for<H: Handle + Clone, R, E: From<Error>>(
-        mut self,
+        self,
         handle: &H,
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
@@ -122,9 +122,9 @@ impl Waiter {
         if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
         }
-        let engine = Arc::clone(&self.engine);
+        let engine = &*self.engine;
         let mut copy = TupleBuffer::new();
-        let begun = self.hold_handed(&engine, |section, stripe, record, kinds| {
+        let begun = self.hold_handed(engine, |section, stripe, record, kinds| {
             engine.begin_claim(section, stripe, (record, kinds), (terms, &mut copy))
         })?;
         let Some(begun) = begun else { return Ok(Outcome::Waits(self)) };
@@ -135,15 +135,15 @@ impl Waiter {
     /// Takes the tuple that [`Waiter::wait`] announced for a transaction, without waiting. Returns also whether it was
     /// copied to `copy`, as a short one is.
     pub(crate) fn finish_enlisted(
-        mut self,
+        self,
         term: Term,
         copy: &mut TupleBuffer,
     ) -> Result<Outcome<(Enlisted, bool)>, Error> {
         if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
         }
-        let engine = Arc::clone(&self.engine);
-        let enlisted = self.hold_handed(&engine, |section, stripe, record, kinds| {
+        let engine = &*self.engine;
+        let enlisted = self.hold_handed(engine, |section, stripe, record, kinds| {
             let is_copied = copy.fill_short(section.view(), record, kinds);
             Ok((engine.enlist_held(section, stripe, record, term)?, is_copied))
         })?;

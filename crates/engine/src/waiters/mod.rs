@@ -10,7 +10,6 @@
 //! |---:|---|
 //! | 0 | state |
 //! | 4 | the record that was handed over, 0 if none |
-//! | 8 | signal: awake, asleep, or something happened. A futex; written without the log |
 //! | 12 | participant that owns it, + 1 |
 //! | 16 | what it waits for |
 //! | 20 | scope of the lock that its links belong to |
@@ -23,6 +22,7 @@
 //! | 64, 68 | the ring of a subscription, 0 if it has none, and the events that it hears ([`crate::events`]) |
 //! | 72, 80 | how long a tuple that is handed over is kept for it, and until when, in milliseconds; 0: for ever ([`patience`]; two words each) |
 //! | 88.. | the template, or the granule of the extents that hold it |
+//! | 192 | signal: awake, asleep, or something happened. A futex; written without the log. In a line of its own: who waits looks at it all the time, and must not take the other lines from who serves it |
 
 pub(crate) mod abandoned;
 pub(crate) mod bell;
@@ -46,7 +46,7 @@ pub(crate) type Cell<'m> = Span<'m, CELL_BYTES>;
 
 pub(crate) const STATE: usize = 0;
 pub(crate) const RECORD: usize = 4;
-pub(crate) const SIGNAL: usize = 8;
+pub(crate) const SIGNAL: usize = 192;
 pub(crate) const OWNER: usize = 12;
 pub(crate) const WANT: usize = 16;
 pub(crate) const SCOPE: usize = 20;
@@ -65,7 +65,7 @@ pub(crate) const PATIENCE_MS: usize = 72;
 pub(crate) const PICK_UP_MS: usize = 80;
 pub(crate) const TEMPLATE: usize = 88;
 /// Bytes of a template that fit into the cell.
-pub(crate) const TEMPLATE_INLINE: usize = CELL_BYTES - TEMPLATE;
+pub(crate) const TEMPLATE_INLINE: usize = SIGNAL - TEMPLATE;
 
 /// Nobody's.
 pub(crate) const FREE: u32 = 0;

@@ -45,7 +45,8 @@ pub(crate) fn listen(signal: &AtomicU32) -> bool {
 /// Whether the signal is raised, by a look that costs nothing.
 #[inline]
 pub(crate) fn is_raised(signal: &AtomicU32) -> bool {
-    signal.load(Ordering::Relaxed) == RAISED
+    // Acquire pairs with the exchange of `raise`: what was committed before it is seen, also by who leaves the signal up.
+    signal.load(Ordering::Acquire) == RAISED
 }
 
 /// Whether the owner sleeps or listens, by such a look.

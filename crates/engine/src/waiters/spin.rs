@@ -63,12 +63,13 @@ impl Habits {
     }
 }
 
-/// Looks again and again whether `happened`, for as long as that may be cheaper than a sleep. Returns whether it has.
+/// Looks again and again whether `happened`, for as long as that may be cheaper than a sleep. Returns when it had not
+/// yet, a microsecond before at most: another look at the clock would cost more than it told.
 pub(super) fn spin(
     signal: &AtomicU32,
     (begin_ns, deadline_ns): (u64, Option<u64>),
     happened: impl Fn() -> bool,
-) -> bool {
+) -> Option<u64> {
     let habits = HABITS.get();
     let end_ns = deadline_ns.unwrap_or(u64::MAX).min(begin_ns + habits.spin_ns());
     let offer_ns = begin_ns + habits.alone_ns();
@@ -79,7 +80,7 @@ pub(super) fn spin(
         }
         for _ in 0..SPINS_PER_LOOK {
             if signal::is_raised(signal) && happened() {
-                return true;
+                return Some(now_ns);
             }
             std::hint::spin_loop();
         }
@@ -87,7 +88,7 @@ pub(super) fn spin(
             now_ns = clock::monotonic_ns();
         }
     }
-    false
+    None
 }
 
 /// Lets others run who are ready to: on one processor, or a busy one, whom this thread waits for. Returns the

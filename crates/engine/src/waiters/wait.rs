@@ -2,7 +2,7 @@
 //! [`super::finish`].
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::time::Duration;
 
 use tupelo_shm::{Section, Span, clock, process::fork_generation};
@@ -46,7 +46,7 @@ pub struct Waiter {
     pub(crate) engine: Arc<Engine>,
     pub(super) number: u32,
     pub(super) want: Want,
-    done: bool,
+    done: AtomicBool,
     /// When it was made, as forks are counted: a child's copy of it is not the child's.
     fork_generation: u32,
     /// If it looks for a match itself, as its template has a condition.
@@ -131,8 +131,8 @@ impl Engine {
     /// A waiter in a cell that was got for it, not in line yet. Dropped, it gives the cell back.
     fn waiter_in(self: &Arc<Self>, number: u32, want: Want) -> Waiter {
         let (engine, fork_generation) = (Arc::clone(self), fork_generation());
-        let (own_look, again) = (None, None);
-        let waiter = Waiter { engine, number, want, done: false, fork_generation, own_look, again };
+        let (own_look, again, done) = (None, None, AtomicBool::new(false));
+        let waiter = Waiter { engine, number, want, done, fork_generation, own_look, again };
         waiter.cell().init(WANT, want.number());
         waiter.cell().init64(TICKET, self.next_ticket());
         waiter
@@ -319,11 +319,13 @@ impl Waiter {
         let begin_ns = clock::monotonic_ns();
         let deadline_ns = timeout.map(|timeout| begin_ns.saturating_add(nanoseconds(timeout)));
         let limits = (begin_ns, deadline_ns);
-        let happened = spin::spin(self.signal(), limits, || self.happened()) || {
-            let slept = self.sleep(deadline_ns);
-            self.engine.stop_keeping(self.number);
-            slept?
-        };
+        if let Some(now_ns) = spin::spin(self.signal(), limits, || self.happened()) {
+            spin::learn(now_ns - begin_ns);
+            return Ok(true);
+        }
+        let slept = self.sleep(deadline_ns);
+        self.engine.stop_keeping(self.number);
+        let happened = slept?;
         spin::learn(clock::monotonic_ns() - begin_ns);
         Ok(happened)
     }
@@ -359,8 +361,16 @@ impl Waiter {
     }
 
     /// Whether a signal is there, and not one that was meant for the cell's last owner.
+    ///
+    /// That of a tuple stays: to take it would fetch the line from the processor of the put once more, and whoever gets the
+    /// tuple has no use for the signal.
     fn happened(&self) -> bool {
-        signal::take(self.signal()) && (self.is_watch() || self.record() != 0)
+        let signal = self.signal();
+        if self.is_watch() {
+            return signal::take(signal);
+        }
+        let is_there = || self.record() != 0;
+        signal::is_raised(signal) && (is_there() || signal::take(signal) && is_there())
     }
 
     /// Gets in line again if it has lost what it was handed. Returns whether it found something there.
@@ -435,8 +445,8 @@ impl Waiter {
     }
 
     /// Gives the cell back.
-    pub(super) fn release(&mut self) {
-        self.done = true;
+    pub(super) fn release(&self) {
+        self.done.store(true, Ordering::Relaxed);
         self.engine.give_cell_back(self.number, self.want);
     }
 
@@ -452,14 +462,14 @@ impl Waiter {
 
     /// Leaves the line; later, if that fails.
     fn cancel(&mut self) -> Result<(), Error> {
-        self.done = true;
+        *self.done.get_mut() = true;
         self.engine.leave_line(self.number, self.want)
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        if !self.done && self.fork_generation == fork_generation() {
+        if !*self.done.get_mut() && self.fork_generation == fork_generation() {
             // A failure here means that the space is damaged or stalled; the next call on it says so.
             let _ = self.cancel();
         }
