@@ -306,16 +306,18 @@ def test_a_tuple_that_can_not_be_stored_is_told_and_disturbs_no_other(space):
 
 
 def test_who_waits_for_room_for_a_pool_holds_up_no_other_space(new_url):
-    full = ts.connect(new_url("shm"), tuples_max=1, when_full="wait")
-    full.put("x")
+    full = ts.connect(new_url("shm"), tuples_max=10, when_full="wait")
+    full.put_all([("x",)] * 10)
     waiting = threading.Thread(target=lambda: full.eval("r", ts.call(math.sqrt, 4.0)))
     waiting.start()
     with ts.connect(new_url("mem")) as other:
         assert other.eval("r", ts.call(math.sqrt, 9.0)).result(60) == ("r", 3.0)
     assert waiting.is_alive()
     # Its pool has a mark, its task is a tuple, and so is what it computes.
-    full.take("x")
+    full.take_all("x")
     waiting.join(60)
+    assert not waiting.is_alive()
+    assert full.take("r", float, timeout=60) == ("r", 2.0)
 
 
 def test_a_connection_that_has_asked_workers_is_let_go(shm_url):

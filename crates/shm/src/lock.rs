@@ -186,9 +186,7 @@ fn acquire_contended<'m>(
                 let died = (seen & WAITERS) | OWNER_DIED;
                 let _ = word.compare_exchange(seen, died, Ordering::Relaxed, Ordering::Relaxed);
             } else if waited >= STALL {
-                return Err(Error::Stalled {
-                    pid: thread::pid_of(&memory.view(), line.load(OWNER)),
-                });
+                return Err(Error::Stalled { pid: pid_inside(&memory.view(), line, seen & TID) });
             }
         }
     }
@@ -211,6 +209,13 @@ fn sleep(line: LockLine<'_>, seen: u32, has_slept: bool) -> Duration {
 fn owner_is_alive(view: &View<'_>, line: LockLine<'_>, tid: u32) -> bool {
     let start_time = thread::start_time_of(view, line.load(OWNER), tid);
     process::thread_is_alive(tid, start_time)
+}
+
+/// Who can be told to go on: the process of the thread whose id stands in the word. That thread may have been stopped before it stored
+/// which slot it has; then its id has to do, which signals take as well.
+fn pid_inside(view: &View<'_>, line: LockLine<'_>, tid: u32) -> u32 {
+    let number = line.load(OWNER);
+    if thread::start_time_of(view, number, tid) == 0 { tid } else { thread::pid_of(view, number) }
 }
 
 /// Brings a dead owner's section back to the last committed state, in every scope that it had locked.
@@ -289,7 +294,7 @@ fn restore_also<'m>(
             sync::sleep(SLICE_FIRST);
             waited += SLICE_FIRST;
         } else {
-            return Err(Error::Stalled { pid: thread::pid_of(view, line.load(OWNER)) });
+            return Err(Error::Stalled { pid: pid_inside(view, line, seen & TID) });
         }
     }
     Ok(())

@@ -168,6 +168,9 @@ impl Error {
             }
             Self::SpaceNotFound { url } => format!("there is no space {url}"),
             Self::SpaceClosed { url } => format!("this handle of {url} was closed"),
+            Self::Stalled { pid: 0 } => {
+                "a process, nobody knows which, holds a lock of the space and does not run (stopped?)".into()
+            }
             Self::Stalled { pid } => {
                 format!("process {pid} holds a lock of the space and does not run (stopped?)")
             }
@@ -226,6 +229,7 @@ impl Error {
             Self::SpaceCorrupted { .. } => {
                 "nothing of it can be had any more: remove the space with `tupelo rm URL`, and begin anew".into()
             }
+            Self::Stalled { pid: 0 } => "`tupelo doctor` names the processes that are stopped".into(),
             Self::Stalled { pid } => format!("let it go on with `kill -CONT {pid}`, or end it with `kill -9 {pid}`"),
             Self::TransactionTooBig { .. } => "do it in smaller steps, or with a limit".into(),
             Self::VersionMismatch { .. } => {
