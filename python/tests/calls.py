@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+from dataclasses import dataclass
 
 import tupelo as ts
 
@@ -107,3 +108,20 @@ def interrupt():
 def interrupt_if(is_to):
     if is_to:
         raise KeyboardInterrupt
+
+
+@dataclass
+class Unreadable:
+    """What can be made, and whose field can not be read."""
+
+    value: int
+
+    def __getattribute__(self, name):
+        if name == "value":
+            message = "not now"
+            raise RuntimeError(message)
+        return super().__getattribute__(name)
+
+
+def unreadable():
+    return Unreadable(1)

@@ -531,11 +531,17 @@ if __name__ == "__main__":
 """
 
 
-def test_workers_are_replaced_where_the_system_forgets_how_children_ended(shm_url, tmp_path):
-    (tmp_path / "program.py").write_text(CHILDREN_OF_NOBODY)
-    command = [sys.executable, str(tmp_path / "program.py"), shm_url]
+def output_of(program, tmp_path, url):
+    """Run a program of its own to its good end; return what it printed."""
+    (tmp_path / "program.py").write_text(program)
+    command = [sys.executable, str(tmp_path / "program.py"), url]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert (run.stdout, run.returncode) == ("spawned\n2.0\n", 0), run.stderr
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def test_workers_are_replaced_where_the_system_forgets_how_children_ended(shm_url, tmp_path):
+    assert output_of(CHILDREN_OF_NOBODY, tmp_path, shm_url) == "spawned\n2.0\n"
 
 
 WITHOUT_DESCRIPTOR = """
@@ -552,7 +558,12 @@ if __name__ == "__main__":
 
 
 def test_a_time_limit_needs_no_descriptor_for_errors(shm_url, tmp_path):
-    (tmp_path / "program.py").write_text(WITHOUT_DESCRIPTOR)
-    command = [sys.executable, str(tmp_path / "program.py"), shm_url]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert (run.stdout, run.returncode) == ("2.0\n", 0), run.stderr
+    assert output_of(WITHOUT_DESCRIPTOR, tmp_path, shm_url) == "2.0\n"
+
+
+def test_a_result_whose_own_code_fails_while_it_is_stored_fails_alone(space):
+    with Pool(space.url, workers=1) as pool:
+        failed = pool.submit(calls.unreadable)
+        with pytest.raises(ts.RemoteError, match="not now"):
+            failed.result(60)
+        assert pool.submit(math.sqrt, 4.0).result(60) == 2.0

@@ -221,3 +221,44 @@ fn a_leased_tuple_disappears_and_a_delayed_one_appears() {
     run(&["put", url, "later", "--after", "10ms"]);
     assert_eq!(run(&["take", url, "later"]).out, "(\"later\")\n");
 }
+
+#[test]
+fn what_a_command_leaves_running_with_its_input_holds_nothing_up() {
+    let space = TestSpace::new("exec-left");
+    let url = space.url.as_str();
+    run(&["put", url, "job", &"x".repeat(100_000)]); // more than a pipe has room for
+    let leaves = "exec 3<&0; sleep 600 >/dev/null 2>&1 & echo $!";
+    let worked = run(&["take", url, "job", "_", "--exec", leaves]);
+    assert_eq!(worked.code, 0, "{worked:?}");
+    assert!(Command::new("kill").arg(worked.out.trim()).status().unwrap().success());
+    assert_eq!(run(&["read", url, "job", "_", "--try"]).code, 3, "it was consumed");
+}
+
+#[test]
+fn where_the_system_forgets_how_commands_end_nothing_is_claimed() {
+    let space = TestSpace::new("exec-forgets");
+    let url = space.url.as_str();
+    run(&["put", url, "job", "7"]);
+    let tupelo = env!("CARGO_BIN_EXE_tupelo");
+    let ignoring = ["--ignore-signal=CHLD", tupelo, "take", url, "job", "_", "--exec", "true"];
+    let refused = Command::new("env").args(ignoring).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    let why = String::from_utf8(refused.stderr).unwrap();
+    assert!(why.contains("nothing was claimed") && why.contains("--default-signal=CHLD"), "{why}");
+    assert_eq!(run(&["read", url, "job", ":int", "--try"]).code, 0);
+}
+
+#[test]
+fn a_dead_tuple_is_explained_and_its_reason_moves_no_cursor() {
+    let space = TestSpace::new("exec-dead");
+    let url = space.url.as_str();
+    run(&["put", url, "job", "7"]);
+    // The reason has the words of the command in it.
+    run(&["take", url, "job", "_", "--exec", "false # \x1b[2J", "--max-attempts", "1"]);
+    let explained = run(&["explain", url, "job", ":int"]).out;
+    assert!(explained.starts_with("1 tuple matches, and is dead"), "{explained}");
+    let dead = run(&["dead", url]).out;
+    assert!(dead.contains("u{1b}[2J") && !dead.contains('\x1b'), "{dead:?}");
+    let other = run(&["explain", url, "other"]).out;
+    assert!(other.starts_with("what the space has (1) is claimed, dead,"), "{other}");
+}

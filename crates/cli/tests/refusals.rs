@@ -93,3 +93,20 @@ fn help_says_which_commands_do_not_look_at_the_environment() {
         "{help}"
     );
 }
+
+#[test]
+fn what_is_not_there_is_not_asked_about_and_what_is_no_space_is_not_looked_at() {
+    let space = TestSpace::new("not-there");
+    assert_eq!(run(&["rm", &space.url]).code, 5);
+    for no_space in ["jobs", "mem://x"] {
+        assert_eq!(run(&["rm", no_space]).code, 2, "{no_space}");
+        let looked = run(&["doctor", no_space]);
+        assert_eq!((looked.code, looked.out.as_str()), (2, ""), "{no_space}");
+    }
+    run(&["put", &space.url, "TUP-003"]);
+    let explained = run(&["explain", "--url", &space.url, "TUP-003"]).out;
+    assert_eq!(
+        explained, "1 tuple matches (\"TUP-003\") now\n",
+        "with --url every word is a field"
+    );
+}

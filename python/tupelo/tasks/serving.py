@@ -103,21 +103,30 @@ class Server:
     def _answer(self, claim: Claim[Any], task: Task, value: Any) -> None:
         """Let what was computed appear, or an answer that says why it can not be stored."""
         try:
-            self._put_results(claim, task, value)
+            # This one first: what can be a part of it can also be a field of its own.
+            self._put_answer(claim, task, value)
+            if task.function == EVAL:
+                claim.put(*value)
+        except KeyboardInterrupt:
+            raise  # as above
+        except (SpaceFull, LimitExceeded) as error:
+            self._fail_for_good(claim, task, error)
+        except BaseException as error:  # noqa: BLE001 - of code of the value's own
+            self._fail(claim, task, described(error, outside=__file__))
+        else:
+            self._done_or_too_large(claim, task)
+
+    def _done_or_too_large(self, claim: Claim[Any], task: Task) -> None:
+        """Let the answer appear, or one that says that it is larger than the whole space."""
+        try:
             self._done(claim)
         except (SpaceFull, LimitExceeded) as error:
-            # Its last attempt: it would be as large again.
-            last = task._replace(attempts_max=task.failures + 1)
-            self._fail(claim, last, described(error, outside=__file__))
-        except (NotEncodable, TypeError) as error:
-            self._fail(claim, task, described(error, outside=__file__))
+            self._fail_for_good(claim, task, error)
 
-    def _put_results(self, claim: Claim[Any], task: Task, value: Any) -> None:
-        """Put what was computed, to appear with the end of the task."""
-        # This one first: what can be a part of it can also be a field of its own.
-        self._put_answer(claim, task, value)
-        if task.function == EVAL:
-            claim.put(*value)
+    def _fail_for_good(self, claim: Claim[Any], task: Task, error: BaseException) -> None:
+        """End a task whose result is too large: it would be as large again."""
+        last = task._replace(attempts_max=task.failures + 1)
+        self._fail(claim, last, described(error, outside=__file__))
 
     def _put_answer(self, claim: Claim[Any], task: Task, value: Any) -> None:
         """Put the answer with what was computed.

@@ -97,7 +97,12 @@ fn run_with_input(claim: &Claim, tuple: &Tuple, command_line: &str) -> std::io::
         let line = format!("{}\n", json::line(tuple));
         // By a thread of its own: what the command has left running may keep its input, and read nothing of it. A command that
         // ends without reading it says by its status whether that was right.
-        thread::Builder::new().spawn(move || drop(input.write_all(line.as_bytes())))?;
+        let fed = thread::Builder::new().spawn(move || drop(input.write_all(line.as_bytes())));
+        if let Err(error) = fed {
+            // It would work on nothing, and its tuple be another's.
+            child.kill().and_then(|()| child.wait())?;
+            return Err(error);
+        }
     }
     child.wait()
 }

@@ -249,9 +249,8 @@ class Queue(Generic[T]):
         return Getting(self._get(timeout))
 
     async def _get(self, timeout: Seconds | None) -> Delivery[T]:
-        deadline = Deadline(
-            timeout
-        )  # first: what is no time is refused, whether or not it is needed
+        # First: what is no time is refused, whether or not it is needed.
+        deadline = Deadline(timeout)
         return await self.try_get() or Delivery(await self.claim(deadline))
 
     async def try_get(self) -> Delivery[T] | None:
