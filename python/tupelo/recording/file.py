@@ -48,30 +48,35 @@ class _Files:
     warned_pid = 0
 
 
+_files = _Files()
+"""An object, since Python remembers what it has found in a class without keeping it: while the map
+before is given back, another thread would write to it."""
+
+
 def append(line: str, pid: int) -> None:
     """Append a line of this process; where it has no room, write nothing more from here.
 
     The folder is gone if this process outlives the command that was recorded.
     """
-    if _Files.stopped_pid == pid:
+    if _files.stopped_pid == pid:
         return
     data = line.encode()
     try:
-        if _Files.pid == pid:
-            _Files.room.write(data)
+        if _files.pid == pid:
+            _files.room.write(data)
             return
     except ValueError:  # it is full
         pass
     try:
         _begin_another(pid, len(data)).write(data)
     except (OSError, KeyError) as error:
-        _Files.stopped_pid = pid
+        _files.stopped_pid = pid
         warn(f"process {pid} is no longer recorded: {error}")
 
 
 def _begin_another(pid: int, bytes_min: int) -> mmap.mmap:
     """Make and map another file with that much room, which all further lines go to."""
-    for number in count(_Files.number + 1 if _Files.pid == pid else 0):
+    for number in count(_files.number + 1 if _files.pid == pid else 0):
         path = os.path.join(os.environ[VARIABLE], f"{pid}-{number}.jsonl")  # noqa: PTH118 - light
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
@@ -84,8 +89,8 @@ def _begin_another(pid: int, bytes_min: int) -> mmap.mmap:
         room = _mapped(descriptor, size_bytes)
     finally:
         os.close(descriptor)
-    _Files.room, _Files.number = room, number
-    _Files.pid = pid  # last: now other threads write there, too
+    _files.room, _files.number = room, number
+    _files.pid = pid  # last: now other threads write there, too
     return room
 
 
@@ -105,7 +110,7 @@ def _mapped(descriptor: int, size_bytes: int) -> mmap.mmap:
 
 def warn(message: str) -> None:
     """Say it on standard error, if this process has said nothing yet."""
-    if _Files.warned_pid != os.getpid():
-        _Files.warned_pid = os.getpid()
+    if _files.warned_pid != os.getpid():
+        _files.warned_pid = os.getpid()
         with suppress(Exception):  # it may be closed, or None
             sys.stderr.write(f"tupelo record: {message}\n")
