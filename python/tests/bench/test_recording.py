@@ -222,6 +222,7 @@ with ts.connect(sys.argv[1], fresh=True) as space:
         pass
     with contextlib.closing(space.consume("closed", int, idle=0)):
         pass
+    assert list(space.consume("idle", int, idle=0)) == []
     assert space.try_take(Job, owner=None) is None
     asyncio.run(awaited(sys.argv[1]))
     try:
@@ -243,7 +244,9 @@ def test_what_is_asked_for_is_written_by_every_verb(tmp_path, shm_url):
         (['"scanned"', ":float"], None),
     ]
     waits = words(lines, "waits", "template")
-    assert waits[:2] == [['"heard"', ":int"], ['"closed"', ":int"]]
+    assert waits[:3] == [['"heard"', ":int"], ['"closed"', ":int"], ['"idle"', ":int"]]
+    # That it waited says that it was asked for: once, though it found nothing.
+    assert ['"idle"', ":int"] not in words(lines, "take", "template")
     assert ['"heard"', ":float"] in waits
     assert ["Job{owner: null}"] in words(lines, "take", "template")
 
