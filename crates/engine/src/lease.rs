@@ -297,13 +297,17 @@ impl Engine {
                     return self.expire(section, stripe, record.reference, kinds.as_slice());
                 }
                 record::DEAD => {
+                    let told = Self::tell_of_room(section)?;
                     self.bury(section, stripe, record.reference)?;
                     self.free_record(section, stripe, record.reference)?;
+                    return Ok(told);
                 }
                 record::DELAYED => {
+                    let told = Self::tell_of_room(section)?;
                     wheel::disarm(section, stripe, record.reference);
                     section.add(stripe.page(), DELAYED_COUNT, -1);
                     self.free_record(section, stripe, record.reference)?;
+                    return Ok(told);
                 }
                 // Whoever has it may consume it yet: it can not be had twice.
                 record::CLAIMED | record::ENLISTED => {

@@ -278,8 +278,10 @@ impl Engine {
     #[cold]
     fn respect_limit<'m>(&'m self, section: &mut Section<'m>) -> Result<(), Error> {
         self.enter_quota(section)?;
-        if engine::tuples(section.view(), |scope| section.holds(scope)) < self.tuples_max {
-            return Ok(());
+        match engine::tuples_settled(section.view(), |scope| section.holds(scope)) {
+            Ok(tuples) if tuples < self.tuples_max => return Ok(()),
+            Err(scope) => return Err(Need::Settled { scope }.into()),
+            Ok(_) => {}
         }
         Err(if self.anything_is_due() { Need::Time.into() } else { self.full(None) })
     }

@@ -212,9 +212,7 @@ impl Space {
         template: &[TemplateRef<'_>],
         timeout: Duration,
     ) -> Error {
-        let explanation = self.explain(template);
-        let explanation =
-            explanation.unwrap_or_else(|error| Explanation::unknown(template, &error));
+        let explanation = self.explain_if_possible(template);
         Error::Timeout {
             verb,
             template: explanation.template().to_owned(),
