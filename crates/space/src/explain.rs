@@ -327,7 +327,7 @@ impl fmt::Display for Explanation {
         if self.matches > 0 {
             let tuples_match = if self.matches == 1 { "tuple matches" } else { "tuples match" };
             write!(f, "{} {tuples_match} {} now", self.matches, self.template)?;
-            return if self.read > 0 { write!(f, "{}", read_by_others(self)) } else { Ok(()) };
+            return if self.read > 0 { f.write_str(&read_by_others(self)) } else { Ok(()) };
         }
         if let [first, others @ ..] = &self.held[..] {
             let held =

@@ -6,7 +6,6 @@ use tupelo_tuple::{Class, Template, TemplateRef, TupleRef, TupleView};
 
 use crate::connect::Space;
 use crate::error::Error;
-use crate::explain::Explanation;
 use crate::wait::{Lifted, Outcome, Waiter, lift};
 use tupelo_engine::{Order, sink_once};
 
