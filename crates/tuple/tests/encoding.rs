@@ -166,6 +166,10 @@ fn an_array_is_its_head_followed_by_its_data() {
     assert!(in_two.same(&Field::Encoded(Encoded::whole(Kind::Array, &encoding))));
     assert!(ArrayView::parse(&encoding[..encoding.len() - 1]).is_none());
     assert!(array_head(DType::F64, [u64::MAX, u64::MAX].into_iter()).is_err());
+    assert_eq!(
+        array_head(DType::F64, [1; 33].into_iter()),
+        Err(EncodeError::ArrayDimensions { dimensions: 33 })
+    );
     // Without elements there is no data; but what has no place in any language's memory is no array.
     let empty = |size: u64| array_head(DType::F64, [size, 0, 2].into_iter());
     assert!(ArrayView::parse(&empty(1 << 58).unwrap()).is_some());
