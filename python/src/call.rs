@@ -170,8 +170,8 @@ impl<'a, 'py> Call<'a, 'py> {
         for (name, value) in names.zip(self.keyword_values) {
             let name = name.cast::<PyString>()?;
             let name = name.to_str()?;
-            // The others are the verb's own: a class that gets here has no such field.
-            if entry.has_field(name) {
+            // The others are the verb's own: a class that gets here has no such field, and of an instance all are.
+            if is_class && entry.has_field(name) {
                 patterns.push((name.to_owned(), *value));
             }
         }

@@ -1,6 +1,7 @@
 //! Templates that are objects: what `like` and `parse` make. Immutable, hashable, usable any number of
 //! times and in any process.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -92,7 +93,8 @@ pub(crate) fn like(
         [sole] => entries::of_object(sole)?,
         _ => None,
     };
-    let is_field = class.as_ref().is_some_and(|(entry, _)| entry.has_field("where"));
+    let is_field =
+        class.as_ref().is_some_and(|(entry, is_class)| *is_class && entry.has_field("where"));
     let fields = fields.filter(|fields| !fields.is_empty());
     let (fields, condition) = match fields {
         Some(fields) if !is_field => without_condition(fields)?,
@@ -215,14 +217,18 @@ pub(crate) fn parse_tuple<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'p
     let tuple: tupelo::Tuple = text
         .parse()
         .map_err(|why| PyValueError::new_err(format!("{text:?} is no tuple: {why}")))?;
-    let field = |(index, value)| {
+    let field = |place: &dyn Display, value: &tupelo::Value| {
         results::object(py, value, Objects::Refused)
-            .map_err(|why| why.into_exception(py, format_args!("field {index}")))
+            .map_err(|why| why.into_exception(py, format_args!("field {place}")))
     };
     if let Some(class) = tuple.class() {
-        return entries::object(py, class, &[], |index| field((index, &tuple[index])));
+        return entries::object(py, class, &[], |index| {
+            let name = class.fields().nth(index).unwrap_or_default();
+            field(&name, &tuple[index])
+        });
     }
-    let fields = tuple.iter().enumerate().map(field).collect::<PyResult<Vec<_>>>()?;
+    let fields = tuple.iter().enumerate().map(|(index, value)| field(&index, value));
+    let fields = fields.collect::<PyResult<Vec<_>>>()?;
     Ok(PyTuple::new(py, fields)?.into_any())
 }
 
