@@ -6,6 +6,7 @@ import sys
 import threading
 from dataclasses import FrozenInstanceError, InitVar, dataclass, field, make_dataclass
 from decimal import Decimal
+from itertools import product
 from typing import NamedTuple
 from uuid import UUID
 
@@ -268,6 +269,21 @@ def test_whatever_keyword_a_field_is_named_like_the_call_is_refused_and_takes_no
     with pytest.raises(TypeError, match=rf"like\(Named_{name}, {name}=\.\.\.\)"):
         use(space, named)
     assert space.take(like(named, **{name: 1}), timeout=0) == named(1)
+
+
+def test_entries_have_no_field_numbers_to_be_ordered_by(space):
+    space.put_all([Job(1, priority=9), Job(2, priority=5), ("n", 1), ("n", 2)])
+    templates = [Job, Job(1, priority=9), like("n", int) | like(Job, id=int)]
+    with space.transaction() as t:
+        verbs = [space.take, space.read, space.try_take, space.try_read, space.claim]
+        verbs += [space.try_claim, t.take, t.read, t.try_take, t.try_read]
+        for verb, template in product(verbs, templates):
+            with pytest.raises(ts.TemplateError, match="entries have no field numbers") as caught:
+                verb(template, order=F.max(0))
+            assert "try_take(Job, priority=F > 5) or take(Job)" in caught.value.hint
+    assert space.count(Job) == 2
+    assert space.take("n", int, order=F.max(1)) == ("n", 2)
+    assert space.take(Job, order="lifo") == Job(2, priority=5)
 
 
 def test_a_class_with_another_field_is_a_mismatch_unless_it_has_a_default(space):
