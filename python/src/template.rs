@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use tupelo::{Alternative, Condition, Form};
 
@@ -51,7 +51,8 @@ impl Template {
                 Some("write like(…) | like(…)"),
             ));
         };
-        Ok(Self { template: self.template.clone().or(other.get().template.clone()) })
+        let either = self.template.clone().or(other.get().template.clone());
+        within_limits(other.py(), either).map(Self::from)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -70,10 +71,31 @@ impl Template {
         format!("<Template {}>", self.template)
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        let parse = py.import("tupelo")?.getattr("parse")?;
-        Ok((parse, (self.template.to_string(),)))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "decode_template", &self.template)
     }
+}
+
+/// How `pickle` makes an object again: by a function, with an encoding.
+pub(crate) type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>,));
+
+/// How `function` of this module makes an object of `template` again. Not of its text: a long one is not parsed.
+pub(crate) fn reduced<'py>(
+    py: Python<'py>,
+    function: &str,
+    template: &tupelo::Template,
+) -> PyResult<Reduced<'py>> {
+    let encoding = template.encode();
+    let encoding = encoding.map_err(|why| errors::not_encodable(py, &why.to_string(), None))?;
+    let function = py.import("tupelo._native")?.getattr(function)?;
+    Ok((function, (PyBytes::new(py, &encoding),)))
+}
+
+/// The template that was pickled as this encoding.
+#[pyfunction]
+pub(crate) fn decode_template(encoding: &[u8]) -> PyResult<Template> {
+    let template = tupelo::Template::decode(encoding);
+    template.map(Template::from).map_err(|why| PyValueError::new_err(why.to_string()))
 }
 
 /// Make a template of the patterns that a take or a read would be given.
@@ -161,7 +183,7 @@ pub(crate) fn parse(text: &Bound<'_, PyAny>) -> PyResult<Template> {
             Some("an example: \"job\", :int, _, 3..9"),
         )
     })?;
-    Ok(Template { template })
+    within_limits(py, template).map(Template::from)
 }
 
 /// What a call looks for, as positional arguments: a class of entries with fields by keyword becomes a template.
@@ -242,6 +264,21 @@ pub(crate) fn put_text(space: &Bound<'_, Handle>, text: &str) -> PyResult<()> {
     let put = tuple.with_ref(|tuple| Ok(handle.space().put(tuple)?));
     let put = put.map_err(|why| PyValueError::new_err(format!("{text:?}: {why}")))?;
     put.map_err(|failure: Failure| handle.exception(space.py(), failure))
+}
+
+/// Refuses a template beyond the limits when it is made. Otherwise only a call that waits would notice.
+///
+/// # Errors
+///
+/// `TemplateError`.
+pub(crate) fn within_limits(
+    py: Python<'_>,
+    template: tupelo::Template,
+) -> PyResult<tupelo::Template> {
+    match template.require_limits() {
+        Ok(()) => Ok(template),
+        Err(why) => Err(template_error(py, &why.to_string(), None)),
+    }
 }
 
 /// The one alternative of these patterns.

@@ -157,6 +157,14 @@ def test_conditions_are_values():
     assert pickle.loads(pickle.dumps(ts.REST)) is ts.REST
 
 
+def test_a_condition_of_whatever_size_and_depth_comes_back_from_a_pickle():
+    deep = []
+    for _ in range(127):
+        deep = [deep]
+    for condition in (F.in_(range(200_000)), ~F.in_([deep]), F == deep, F.number, F.opaque | None):
+        assert pickle.loads(pickle.dumps(condition)) == condition
+
+
 def test_formals_can_be_subscripted_in_annotations():
     assert repr(ts.Formal[int]) == "tupelo.Formal[int]"
     assert repr(ts.Template[tuple[str, int]]) == "tupelo.Template[tuple[str, int]]"

@@ -145,11 +145,19 @@ fn fields_and_alternatives_have_limits_b2() {
     assert_eq!(fields.encode(), Err(EncodeError::TooManyFields { arity: 65 }));
     let template = Template::of_actuals(&fields);
     assert_eq!(template.encode(), Err(EncodeError::TooManyFields { arity: 65 }));
+    assert_eq!(template.require_limits(), Err(EncodeError::TooManyFields { arity: 65 }));
     let many = (0..ALTERNATIVES_MAX)
         .fold(Template::new(vec![]), |template, _| template.or(Template::new(vec![])));
     assert!(
         many.encode().unwrap_err().to_string().starts_with("257 alternatives are over the limit")
     );
+    let alternatives = 257;
+    assert_eq!(many.require_limits(), Err(EncodeError::TooManyAlternatives { alternatives }));
+    let largest: Tuple = (0..64).map(Value::from).collect();
+    let largest = (1..ALTERNATIVES_MAX).fold(Template::of_actuals(&largest), |template, _| {
+        template.or(Template::of_actuals(&largest))
+    });
+    assert_eq!(largest.require_limits(), Ok(()));
 }
 
 #[test]
