@@ -37,7 +37,7 @@ pub(crate) fn require_numbers(
         return Err(template_error(
             py,
             "entries have no field numbers, by which F.max and F.min could order them",
-            Some("ask for the first ones first, as in try_take(Job, priority=F > 5) or take(Job)"),
+            Some("ask for the best first, as in try_take(Job, priority=F > 5) or take(Job)"),
         ));
     }
     Ok(())

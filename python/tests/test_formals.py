@@ -1,6 +1,7 @@
 """F: conditions on one field, and the order of a take."""
 
 import pickle
+from typing import Any
 
 import pytest
 
@@ -158,7 +159,7 @@ def test_conditions_are_values():
 
 
 def test_a_condition_of_whatever_size_and_depth_comes_back_from_a_pickle():
-    deep = []
+    deep: list[Any] = []
     for _ in range(127):
         deep = [deep]
     for condition in (F.in_(range(200_000)), ~F.in_([deep]), F == deep, F.number, F.opaque | None):

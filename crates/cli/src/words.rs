@@ -128,7 +128,7 @@ impl Asked {
         if is_by_number && alternatives.any(|one| matches!(one.form, Form::Entry(_))) {
             return Err(Failure::Usage(
                 "entries have no field numbers, by which --order could go\n  \
-                 Ask for the first ones first: `take --try 'Job{priority > 5}'`, then `take 'Job{}'`."
+                 Ask for the best first: `take --try 'Job{priority > 5}'`, then `take 'Job{}'`."
                     .to_owned(),
             ));
         }
