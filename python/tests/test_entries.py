@@ -6,6 +6,7 @@ import sys
 import threading
 from dataclasses import FrozenInstanceError, InitVar, dataclass, field, make_dataclass
 from decimal import Decimal
+from itertools import product
 from typing import NamedTuple
 from uuid import UUID
 
@@ -15,6 +16,7 @@ import pytest
 
 import tupelo as ts
 from tupelo import F, like
+from tupelo._native import put_text
 from tupelo.batteries import gather
 from tupelo.entries import describe
 
@@ -31,6 +33,12 @@ class Job:
 @dataclass
 class Render(Job):
     frame: int = 1
+
+
+@dataclass
+class Wanted:
+    id: int
+    wanted_at: object
 
 
 class Point(NamedTuple):
@@ -213,6 +221,20 @@ def test_a_field_named_like_a_keyword_is_refused_but_by_like(space):
                 verb(ranked, limit="a")
 
 
+def test_of_an_instance_a_keyword_is_the_verbs_also_if_a_field_is_named_like_it(space):
+    alarm = make_dataclass("Alarm", [("timeout", float)])
+    space.put(alarm(2.5))
+    assert space.try_take(alarm(2.0)) is None
+    assert space.take(alarm(2.5), timeout=0) == alarm(2.5)
+    limited = make_dataclass("Limited", [("limit", int), ("where", str)])
+    space.put_all([limited(1, "a"), limited(1, "a")])
+    assert space.count(limited(1, "a"), where="limit == 1") == 2
+    assert space.count(like(limited(1, "a"), where="limit == 2")) == 0
+    assert space.take_all(limited(1, "a"), limit=1) == [limited(1, "a")]
+    with space.transaction() as t:
+        assert t.take_all(limited(1, "a"), limit=1) == [limited(1, "a")]
+
+
 @pytest.mark.parametrize(
     ("name", "use"),
     [
@@ -247,6 +269,21 @@ def test_whatever_keyword_a_field_is_named_like_the_call_is_refused_and_takes_no
     with pytest.raises(TypeError, match=rf"like\(Named_{name}, {name}=\.\.\.\)"):
         use(space, named)
     assert space.take(like(named, **{name: 1}), timeout=0) == named(1)
+
+
+def test_entries_have_no_field_numbers_to_be_ordered_by(space):
+    space.put_all([Job(1, priority=9), Job(2, priority=5), ("n", 1), ("n", 2)])
+    templates = [Job, Job(1, priority=9), like("n", int) | like(Job, id=int)]
+    with space.transaction() as t:
+        verbs = [space.take, space.read, space.try_take, space.try_read, space.claim]
+        verbs += [space.try_claim, t.take, t.read, t.try_take, t.try_read]
+        for verb, template in product(verbs, templates):
+            with pytest.raises(ts.TemplateError, match="entries have no field numbers") as caught:
+                verb(template, order=F.max(0))
+            assert "try_take(Job, priority=F > 5) or take(Job)" in caught.value.hint
+    assert space.count(Job) == 2
+    assert space.take("n", int, order=F.max(1)) == ("n", 2)
+    assert space.take(Job, order="lifo") == Job(2, priority=5)
 
 
 def test_a_class_with_another_field_is_a_mismatch_unless_it_has_a_default(space):
@@ -291,6 +328,21 @@ def test_an_entry_of_an_unknown_class_stays_and_says_what_to_import(shm, shm_url
     assert shm.count(Job) == 1  # V3
     nowhere = make_dataclass("Nowhere", [("id", int)])
     assert shm.take(nowhere) == nowhere(1)
+
+
+def test_a_field_of_an_entry_that_python_can_not_represent_is_named_v3(space):
+    wanted = 'Wanted{id: 7, wanted_at: timestamp("2031-05-04T16:20:00.123456789Z")}'
+    put_text(space, wanted)
+    for verb in (space.take, space.try_take, space.read_all):
+        with pytest.raises(ts.NotEncodable, match="field wanted_at is the timestamp"):
+            verb(Wanted)
+    assert space.count(Wanted) == 1
+    put_text(space, f'"x", {wanted}')
+    put_text(space, f'"x", list({wanted})')
+    for _ in range(2):
+        with pytest.raises(ts.NotEncodable, match="field wanted_at of the entry Wanted is the"):
+            space.take("x", ...)
+    assert space.count("x", ...) == 2
 
 
 def test_schema_registers_classes_before_their_first_use(new_url):
