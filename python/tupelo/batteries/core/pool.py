@@ -244,6 +244,7 @@ class Mapping:
         Raises:
             RemoteError: there are no workers any more, and why.
             NotEncodable: an argument can not be stored, or a result can not be made here.
+            SchemaMismatch: a result is of a class that is not here.
             SpaceFull: there is no room for a single task.
         """
         while True:
