@@ -197,6 +197,46 @@ def test_of_a_full_queue_a_put_with_a_timeout_gives_up(space):
     assert space.count("tupelo.queue.room", "mail") == 1
 
 
+class Interrupted:
+    """A claim whose `put` is interrupted."""
+
+    def __init__(self, claim):
+        self._claim = claim
+
+    def __getattr__(self, name):
+        return getattr(self._claim, name)
+
+    def put(self, *_):
+        raise KeyboardInterrupt
+
+
+def test_an_item_is_back_if_what_gives_its_room_back_is_interrupted(space):
+    mail = Queue[int](space, "mail", maxsize=1)
+    mail.put(1)
+    delivery = mail.get()
+    with pytest.raises(KeyboardInterrupt), delivery:
+        delivery._claim = Interrupted(delivery._claim)  # noqa: SLF001
+    with mail.get(timeout=60) as item:
+        assert item == 1
+    assert space.count("tupelo.queue.room", "mail") == 1
+
+
+def test_an_item_is_back_if_what_gives_its_room_back_is_interrupted_in_a_task(space):
+    async def main():
+        async with aio.connect(space.url) as shared:
+            mail = awaited.Queue[int](shared, "mail", maxsize=1)
+            await mail.put(1)
+            delivery = await mail.get()
+            with pytest.raises(KeyboardInterrupt):
+                async with delivery:
+                    delivery._claim = Interrupted(delivery._claim)  # noqa: SLF001
+            async with mail.get(timeout=60) as item:
+                assert item == 1
+            assert await shared.count("tupelo.queue.room", "mail") == 1
+
+    asyncio.run(main())
+
+
 def test_an_item_that_can_not_be_stored_takes_no_room(space):
     mail = Queue[object](space, "mail", maxsize=1)
     mail.put("first")

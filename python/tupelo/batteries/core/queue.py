@@ -110,8 +110,8 @@ class Work(Generic[T]):
     def _make_room(self) -> None:
         """Give the room of the item back with the end of the claim, if it took any."""
         if self._room:
-            self._room = 0
             self._claim.put(ROOM, self._claim.tuple[1])
+            self._room = 0  # not before: what comes in between leaves it to be given
 
 
 class Delivery(Work[T]):
@@ -150,8 +150,12 @@ class Delivery(Work[T]):
         /,
     ) -> None:
         """Be done with the item, unless the block was; give it back if the block raised."""
-        if exception is None:
-            self._make_room()
+        if self._room and exception is None:
+            try:
+                self._make_room()
+            except BaseException as error:
+                await self._held.__aexit__(type(error), error, error.__traceback__)
+                raise
         await self._held.__aexit__(kind, exception, traceback)
 
 
