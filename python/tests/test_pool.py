@@ -230,6 +230,18 @@ def test_a_result_that_is_larger_than_the_space_is_a_failure(new_url, scheme, wh
         assert "over the 2097152 that the space may hold" in str(failure.error)
 
 
+def test_tasks_that_their_space_has_dropped_are_not_waited_for(shm_url):
+    space = ts.connect(shm_url, tuples_max=10, when_full="drop-oldest")
+    with space, Pool(shm_url, workers=1) as pool:
+        first = pool.submit(calls.wait_for, shm_url, "slow")
+        space.take("began", "slow", int, timeout=60)
+        results = pool.map(calls.double, range(100))
+        space.put("go on", "slow")
+        with pytest.raises(ts.RemoteError, match="tasks and their answers are not in the space"):
+            list(results)
+        assert first.result(60) == "slow"
+
+
 def test_a_space_without_any_room_is_refused(new_url):
     url = new_url("mem")
     with ts.connect(url, tuples_max=1) as space:

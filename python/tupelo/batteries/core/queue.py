@@ -29,7 +29,7 @@ from tupelo.batteries import checks
 from tupelo.batteries.core.getting import Getting
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import awaited
-from tupelo.errors import Timeout
+from tupelo.errors import SpaceFull, Timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -222,15 +222,29 @@ class Queue(Generic[T]):
             return
         deadline = Deadline(timeout)
         bounded = self._item(item, priority, room=1)
-        if self._has_room and self._now.try_swap(ROOM, self.name, to=bounded) is not None:
-            return
         try:
             if not self._has_room:
                 await self._provide_room(self.maxsize, deadline)
-            await self._space.swap(ROOM, self.name, to=bounded, timeout=deadline.left())
+            await self._put_bounded(bounded, deadline)
         except Timeout:
             message = f"queue {self.name!r} had no room{deadline}, its maxsize is {self.maxsize}"
             raise timed_out(message, self._space.url) from None
+
+    async def _put_bounded(self, bounded: tuple[Any, ...], deadline: Deadline) -> None:
+        """Put an item in the place of room for one, waiting for that, and then for memory."""
+        try:
+            if self._now.try_swap(ROOM, self.name, to=bounded) is None:
+                await self._space.swap(ROOM, self.name, to=bounded, timeout=deadline.left())
+        except SpaceFull as full:
+            if not full.may_pass:
+                raise
+        else:
+            return
+        # A swap does not wait for memory. The end of a claim does, as a put (B1).
+        held = await self._space.claim(ROOM, self.name, timeout=deadline.left())
+        async with held:
+            await held.put(*bounded)
+            await held.done(timeout=deadline.left())
 
     def put_blocking(
         self, item: T, priority: int, after: Seconds | None, timeout: Seconds | None
