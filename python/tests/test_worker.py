@@ -101,6 +101,19 @@ def test_a_task_waits_until_there_is_a_worker_and_can_be_withdrawn(film, shm):
     assert second.cancelled()
 
 
+def test_the_child_of_a_fork_waits_for_no_lock_of_a_function(film):
+    with film.render.address._lock:  # noqa: SLF001 - as another thread may have it then
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(60)
+            code = 1
+            try:
+                code = len(film.render.dead())
+            finally:
+                os._exit(code)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
 def test_a_failure_has_the_workers_traceback_and_is_a_dead_letter(film, shm):
     with serving("film:render"):
         with pytest.raises(ts.RemoteError, match=r"render\(-1\) failed on ") as caught:
