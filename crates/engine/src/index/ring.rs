@@ -68,7 +68,7 @@ pub(crate) fn restore<'m>(
         let record = record::at(section.view(), reference);
         return match append(section, layout, stripe, index, (record, tag)) {
             // It is linked, and only the table has not grown for it: the next new tag's will.
-            Err(Error::Need(Need::Extents { .. } | Need::Reserve { .. })) => Ok(()),
+            Err(Error::Need(Need::Table { .. })) => Ok(()),
             done => done,
         };
     };
