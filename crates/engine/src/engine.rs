@@ -210,6 +210,18 @@ impl Engine {
                     done => done,
                 }
             }
+            Need::Table { scope, mask, keys, count, committed, is_reserve } => {
+                let end = self.layout.extents_max;
+                let need = if is_reserve {
+                    Need::Reserve { count, committed }
+                } else {
+                    Need::Extents { count, end, committed }
+                };
+                match self.provide_late(need) {
+                    Err(Error::SpaceFull(_)) => self.postpone_growth(scope, mask, keys),
+                    done => done,
+                }
+            }
             Need::Log => self.lengthen_log(),
             // Whoever is inside is waited for, or undone if it is dead.
             Need::Settled { scope } => Ok(Section::enter(&self.memory, scope)?.finish()?),
@@ -274,7 +286,7 @@ impl Engine {
 }
 
 /// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
-const FORMAT: u64 = 18;
+const FORMAT: u64 = 19;
 
 fn layout_for(size_bytes: u64) -> Layout {
     let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);

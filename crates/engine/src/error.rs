@@ -139,6 +139,21 @@ pub enum Need {
         /// How many extents the arena had, all told, when there were not.
         committed: u32,
     },
+    /// Memory for more buckets of an index, which can do without.
+    Table {
+        /// The lock of its stripe.
+        scope: u32,
+        /// The fields that it is over.
+        mask: u32,
+        /// How many keys it has.
+        keys: u32,
+        /// So many extents are missing: neighbouring ones, or of the reserve.
+        count: u32,
+        /// How many extents the arena had, all told, when they were.
+        committed: u32,
+        /// Whether they are missing in the reserve.
+        is_reserve: bool,
+    },
     /// A longer undo log.
     Log,
     /// That nobody is inside the lock of a scope.
