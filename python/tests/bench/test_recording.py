@@ -30,6 +30,26 @@ def test_a_record_that_can_not_be_written_is_refused_before_the_run(tmp_path):
     assert not ran.exists()
 
 
+def test_an_earlier_record_stays_until_there_is_another_one(tmp_path):
+    out = tmp_path / "run.jsonl"
+    out.write_text("earlier\n")
+    done = run([*RECORD, out, "--", "/no/such/program"])
+    assert (done.returncode, out.read_text()) == (127, "earlier\n")
+    done = run([*RECORD, out, "--", sys.executable, "-c", ""])
+    assert (done.returncode, out.read_text()) == (0, "")
+
+
+def test_where_there_is_no_folder_for_temporary_files_nothing_is_run(tmp_path):
+    ran = tmp_path / "ran"
+    # Python tries every folder that it knows of: none will do where no file may have a byte.
+    limited = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh"]
+    done = run([*limited, *RECORD, tmp_path / "run.jsonl", "--", "touch", ran])
+    assert done.returncode == 2
+    assert done.stderr.startswith("tupelo record: no folder to record in: No usable temporary")
+    assert "Traceback" not in done.stderr
+    assert not ran.exists()
+
+
 INTERRUPTED = """
 import signal, sys, time
 import tupelo as ts
