@@ -176,6 +176,7 @@ impl Engine {
                     if was_long {
                         self.return_log_reserve();
                     }
+                    self.see_to_crowd();
                     return done;
                 }
             }

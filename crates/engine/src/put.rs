@@ -60,7 +60,10 @@ impl Engine {
         };
         match self.put_small(tuple, (size, small), shape) {
             // Not `done => done`: that would copy all of it.
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.see_to_crowd();
+                Ok(())
+            }
             Err(error) => tuple.apart(move |tuple| self.put_small_again(tuple, error)),
         }
     }

@@ -188,3 +188,19 @@ fn the_child_of_a_fork_picks_up_nothing_that_its_parent_waits_for_t1() {
     assert_eq!(place.take().unwrap().finish(first).unwrap(), 1);
     assert_eq!(space.check().unwrap().waiters, 0);
 }
+
+/// A fork's child does not attach, and puts or takes once.
+#[test]
+fn any_number_of_children_may_come_and_go_though_nobody_waits_b2() {
+    let name = Name::new("children");
+    let space = name.attach();
+    let children = i64::try_from(PARTICIPANTS_MAX).unwrap() + 500;
+    for number in 0..children {
+        let child = fork(|| space.put(&[Field::Int(number)]).unwrap());
+        assert_eq!(child.wait(), Exit::Done);
+    }
+    let template = [INT];
+    let taken = space.take_all(&[TemplateRef::new(&template)], None, first).unwrap();
+    assert!(taken.into_iter().eq(0..children));
+    space.check().unwrap();
+}
