@@ -62,7 +62,10 @@ def test_no_wait_of_a_redis_client_is_cut_short():
 def test_who_waits_in_postgresql_looks_once_for_all_that_it_was_told_of(monkeypatch):
     with started(Postgres) as peer:
         peer.create(PLAIN, ["one"], 1 << 20)
-        waits, puts = peer.open("one"), peer.open("one")
+        waits = peer.open("one")
+        with monkeypatch.context() as other_process:  # which has a connection of its own
+            other_process.setattr(os, "getpid", lambda: 0)
+            puts = peer.open("one")
         puts.put("plain", 0)
         assert waits.try_take("plain", int) == ("plain", 0)
         waits.pause(["one"], ("plain", int), 0)  # it listens from now on
