@@ -30,6 +30,25 @@ def test_a_record_that_can_not_be_written_is_refused_before_the_run(tmp_path):
     assert not ran.exists()
 
 
+PUTS_AND_FAILS = """
+import sys
+import tupelo as ts
+with ts.connect(sys.argv[1]) as space:
+    space.put("a", 1)
+sys.exit(3)
+"""
+
+
+def test_a_record_for_which_there_is_no_room_at_the_end_is_said_to_be_elsewhere(tmp_path, shm_url):
+    program = tmp_path / "program.py"
+    program.write_text(PUTS_AND_FAILS)
+    command = [*RECORD, "/dev/full", "--", sys.executable, program, shm_url]
+    done = run(command, env=os.environ | {"TMPDIR": str(tmp_path)})
+    (folder,) = tmp_path.glob("tupelo-record-*")
+    problem = "tupelo record: /dev/full: No space left on device; what each process wrote is in"
+    assert (done.returncode, done.stderr) == (3, f"{problem} {folder}\n")
+
+
 INTERRUPTED = """
 import signal, sys, time
 import tupelo as ts
