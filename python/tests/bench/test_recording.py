@@ -501,6 +501,22 @@ def test_what_is_recorded_is_of_the_class_that_it_has_where_nobody_records(tmp_p
     assert words(lines, "put") == [['"job"', "1"], ['"job"', "2"]]
 
 
+SENT = """
+import pickle, sys
+from tupelo import aio
+shared = aio.connect(sys.argv[1])
+again = pickle.loads(pickle.dumps(shared))
+again.blocking.put("sent", 1)
+again.close()
+shared.close()
+"""
+
+
+def test_a_space_of_tasks_that_was_sent_to_a_process_is_recorded_there(tmp_path, shm_url):
+    _, lines = lines_of(tmp_path, shm_url, SENT)
+    assert words(lines, "put") == [['"sent"', "1"]]
+
+
 CLOSES = """
 import os, sys
 import tupelo as ts
