@@ -16,6 +16,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from tupelo.recording import VARIABLE
@@ -83,6 +84,8 @@ def record(command: list[str], merged: TextIO) -> int:
             f"tupelo record: {merged.name}: {error.strerror}; what each process wrote is in"
             f" {folder}\n"
         )
+        with suppress(OSError):  # what it still has to write would be refused once more
+            merged.close()
         return code or USAGE
     # A process that outlives the command may be writing while the folder is removed.
     shutil.rmtree(folder, ignore_errors=True)

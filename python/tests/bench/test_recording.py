@@ -50,6 +50,25 @@ def test_where_there_is_no_folder_for_temporary_files_nothing_is_run(tmp_path):
     assert not ran.exists()
 
 
+PUTS_AND_FAILS = """
+import sys
+import tupelo as ts
+with ts.connect(sys.argv[1]) as space:
+    space.put("a", 1)
+sys.exit(3)
+"""
+
+
+def test_a_record_for_which_there_is_no_room_at_the_end_is_said_to_be_elsewhere(tmp_path, shm_url):
+    program = tmp_path / "program.py"
+    program.write_text(PUTS_AND_FAILS)
+    command = [*RECORD, "/dev/full", "--", sys.executable, program, shm_url]
+    done = run(command, env=os.environ | {"TMPDIR": str(tmp_path)})
+    (folder,) = tmp_path.glob("tupelo-record-*")
+    problem = "tupelo record: /dev/full: No space left on device; what each process wrote is in"
+    assert (done.returncode, done.stderr) == (3, f"{problem} {folder}\n")
+
+
 INTERRUPTED = """
 import signal, sys, time
 import tupelo as ts
@@ -500,6 +519,22 @@ def test_what_is_recorded_is_of_the_class_that_it_has_where_nobody_records(tmp_p
     _, lines = lines_of(tmp_path, shm_url, CLASSES)
     assert words(lines, "take") == [['"job"', "1"]]
     assert words(lines, "put") == [['"job"', "1"], ['"job"', "2"]]
+
+
+SENT = """
+import pickle, sys
+from tupelo import aio
+shared = aio.connect(sys.argv[1])
+again = pickle.loads(pickle.dumps(shared))
+again.blocking.put("sent", 1)
+again.close()
+shared.close()
+"""
+
+
+def test_a_space_of_tasks_that_was_sent_to_a_process_is_recorded_there(tmp_path, shm_url):
+    _, lines = lines_of(tmp_path, shm_url, SENT)
+    assert words(lines, "put") == [['"sent"', "1"]]
 
 
 CLOSES = """
