@@ -149,10 +149,11 @@ impl Engine {
 
     /// The figures of a space where what was refused is undone by now: it may have counted its own tuples.
     #[cold]
-    fn counted_anew(&self, full: Box<Fullness>) -> Box<Fullness> {
-        let tuples = engine::tuples(&self.memory.view());
-        let too_many = full.tuples_max.is_some_and(|tuples_max| full.tuples >= tuples_max);
-        Box::new(Fullness { tuples, too_many, fullest: self.fullest(), ..*full })
+    fn counted_anew(&self, mut full: Box<Fullness>) -> Box<Fullness> {
+        full.too_many = full.tuples_max.is_some_and(|tuples_max| full.tuples >= tuples_max);
+        full.tuples = engine::tuples(&self.memory.view());
+        full.fullest = self.fullest();
+        full
     }
 
     fn fullness(&self, system: Option<tupelo_shm::Error>) -> Fullness {

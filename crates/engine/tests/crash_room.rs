@@ -114,15 +114,14 @@ fn a_put_that_is_killed_drops_one_tuple_at_most_and_stores_its_own_once_and_says
 
 #[test]
 fn what_one_takes_that_is_killed_over_it_is_no_room_until_it_is_certain_b1_c1() {
-    let limits =
-        Limits { size_bytes: 8 << 20, tuples_max: Some(10), when_full: WhenFull::Error };
+    let limits = Limits { size_bytes: 8 << 20, tuples_max: Some(10), when_full: WhenFull::Error };
     let engine = space_within(&limits);
     (0..10).for_each(|number| put(&engine, number, number));
     let register = || {
         engine.check().unwrap();
         Arc::clone(&engine)
     };
-    let take_all = |engine: &Arc<Engine>| {
+    let take_all = |engine: &mut Arc<Engine>| {
         let template = [INT, INT];
         engine.take_all(&[TemplateRef::new(&template)], None, shown).unwrap();
     };

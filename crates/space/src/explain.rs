@@ -387,7 +387,9 @@ fn read_by_others(of: &Explanation) -> String {
         (read, matches) if read == matches => "which were".to_owned(),
         (read, _) => format!("{read} of which were"),
     };
-    format!(", {were} read by an open transaction: until it ends nobody else may take what it has read")
+    format!(
+        ", {were} read by an open transaction: until it ends nobody else may take what it has read"
+    )
 }
 
 /// In whose hands tuples are.

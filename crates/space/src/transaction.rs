@@ -523,7 +523,10 @@ impl<'t> Inside<'t> {
     fn elsewhere(&self, waiter: &Waiter) -> Error {
         Error::Misuse {
             problem: format!("this place in line is one in {}", waiter.space().url()),
-            hint: Some(format!("get in line in {} by waiter() of the transaction", self.space().url())),
+            hint: Some(format!(
+                "get in line in {} by waiter() of the transaction",
+                self.space().url()
+            )),
         }
     }
 

@@ -67,7 +67,10 @@ fn what_an_open_transaction_has_read_is_said_to_be_what_is_in_the_way_x3() {
         let second = [template!["rate", 2]];
         transaction.at(0).try_read(&second, Order::Fifo, keep).unwrap().unwrap();
         let both = [template!["rate", Kind::Int]];
-        let told = [(&second, "1 tuple matches", ", which was read"), (&both, "2 tuples match", ", 1 of which was read")];
+        let told = [
+            (&second, "1 tuple matches", ", which was read"),
+            (&both, "2 tuples match", ", 1 of which was read"),
+        ];
         for (template, counted, told) in told {
             let hint = space.timeout("take", template, SECOND).hint().unwrap();
             assert!(hint.contains(counted) && hint.contains(told), "{hint}");

@@ -4,8 +4,9 @@
 //! removal tells the first in line, and only that one (T4), and notes that it has the *turn*: other puts leave the
 //! room to it. Whoever leaves the line, served or not, hands the turn to the next; the sweeper does it for the dead.
 //!
-//! A turn ends with the first try that uses it, or finds it of no use. It runs out, so that one who is stopped, or whose tuple is larger than the room, holds nobody up for long: who
-//! waits looks around as every blocked caller does, and then tries without being told.
+//! A turn ends with the first try that uses it, or finds it of no use. It runs out, so that one who is stopped, or whose
+//! tuple is larger than the room, holds nobody up for long: who waits looks around as every blocked caller does, and then
+//! tries without being told.
 //!
 //! Whose turn it is, and since when, are hints: written without the log, and good for the order alone. Whether there is
 //! room, a put finds out for itself.
