@@ -201,7 +201,8 @@ fn mark_died(word: &AtomicU32, seen: u32) {
     let _ = word.compare_exchange(seen, died, Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// Sleeps one slice while the word keeps an owner. Returns how long that was: a signal ends it.
+/// Sleeps one slice while the word keeps an owner. Returns how long that was, since a signal ends it; no longer than the
+/// slice, since this process may have been stopped, too.
 fn sleep(line: LockLine<'_>, seen: u32, has_slept: bool) -> Duration {
     let word = line.word(WORD);
     let waiting = seen | WAITERS;
@@ -212,7 +213,7 @@ fn sleep(line: LockLine<'_>, seen: u32, has_slept: bool) -> Duration {
     {
         futex::wait(word, waiting, Some(slice));
     }
-    Duration::from_nanos(sync::now_ns() - begin_ns)
+    Duration::from_nanos(sync::now_ns() - begin_ns).min(slice)
 }
 
 /// Whether the thread whose id stands in the word still runs. The owner word may not be its yet.

@@ -8,9 +8,6 @@ use tupelo_tuple::{TemplateRef, TupleView};
 use crate::connect::Space;
 use crate::error::Error;
 
-/// Longest wait without a look at whether the handle was closed.
-const SLICE: Duration = Duration::from_millis(100);
-
 /// What a blocked caller wants with the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
@@ -102,17 +99,11 @@ impl Waiter {
     ///
     /// [`Error::SpaceClosed`] if the handle was closed meanwhile; what the memory says.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
-        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        loop {
-            self.space.engine()?;
-            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-            let slice = left.map_or(SLICE, |left| left.min(SLICE));
-            let happened = self.waiter.wait(Some(slice))?;
-            self.space.engine()?;
-            if happened || left == Some(slice) {
-                return Ok(happened);
-            }
-        }
+        self.space.engine()?;
+        let happened = self.waiter.wait_while(timeout, || self.space.engine().is_ok())?;
+        // Who is refused leaves the line, and what it was handed goes back.
+        self.space.engine()?;
+        Ok(happened)
     }
 
     /// Picks up the tuple that [`Waiter::wait`] announced. If its put died before it was certain, there is none: then this
