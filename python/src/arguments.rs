@@ -380,7 +380,7 @@ pub(crate) fn owned_template(
     let patterns: Vec<_> = patterns
         .map(|(index, field)| patterns::pattern_at(field, index))
         .collect::<PyResult<_>>()?;
-    let template = template::alternative(patterns, rest);
+    let template = template::within_limits(py, template::alternative(patterns, rest))?;
     // Refused here, so that a template that exists can be used.
     template.with_refs(|_| ()).map_err(|why| not_encodable(py, why))?;
     Ok(template)

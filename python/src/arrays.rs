@@ -180,7 +180,7 @@ fn swap_bytes(dtype: DType, bytes: &mut [u8]) {
 ///
 /// # Errors
 ///
-/// What it is (as in "field 2 is …") if nothing here can hold such elements.
+/// What it is (as in "field 2 is …") if nothing here can hold such elements, or show them in their shape.
 pub(crate) fn to_python<'py>(
     py: Python<'py>,
     array: &ArrayView<'_>,
@@ -195,10 +195,16 @@ pub(crate) fn to_python<'py>(
         ));
     };
     let shape = PyTuple::new(py, array.shape())?;
+    // A view of bytes can not be cast to a shape with a zero in it, nor to one without dimensions.
+    if shape.len() != 1 && (array.data().is_empty() || shape.is_empty()) {
+        return Err(Refusal::new(
+            format!("an array of shape {shape}, which only numpy can show"),
+            "install numpy",
+        ));
+    }
     let bytes = PyByteArray::new(py, array.data());
     let view = py.import("builtins")?.getattr("memoryview")?.call1((bytes,))?;
-    // `cast` refuses a shape with a zero in it, and one without dimensions.
-    Ok(if array.data().is_empty() || array.shape().len() == 0 {
+    Ok(if array.data().is_empty() {
         view.call_method1("cast", (code,))?
     } else {
         view.call_method1("cast", (code, shape))?

@@ -16,12 +16,13 @@ use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple, PyType};
 
-use tupelo::{Condition, Space, TemplateRef, TupleView};
+use tupelo::{Condition, Order, Space, TemplateRef, TupleView};
 
 use crate::arguments::Source;
 use crate::conditions;
 use crate::entries::{self, EntryClass};
 use crate::errors::{self, Failure};
+use crate::order;
 use crate::space::Handle;
 use crate::{arguments, results};
 
@@ -81,6 +82,23 @@ impl<'a, 'py> Call<'a, 'py> {
         use_template: impl FnOnce(&[TemplateRef<'_>]) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
         self.with_template_of(self.fields, use_template)
+    }
+
+    /// As [`Call::with_template`], for who asks for a match in this order.
+    ///
+    /// # Errors
+    ///
+    /// Also as [`order::require_numbers`].
+    #[inline]
+    pub(crate) fn with_template_in<R>(
+        &self,
+        order: Order,
+        use_template: impl FnOnce(&[TemplateRef<'_>]) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        self.with_template(|template| {
+            order::require_numbers(self.py, order, template)?;
+            use_template(template)
+        })
     }
 
     /// Gives `use_template` some of the positional arguments as a template, with the keywords that are fields of a
@@ -170,8 +188,8 @@ impl<'a, 'py> Call<'a, 'py> {
         for (name, value) in names.zip(self.keyword_values) {
             let name = name.cast::<PyString>()?;
             let name = name.to_str()?;
-            // The others are the verb's own: a class that gets here has no such field.
-            if entry.has_field(name) {
+            // The others are the verb's own: a class that gets here has no such field, and of an instance all are.
+            if is_class && entry.has_field(name) {
                 patterns.push((name.to_owned(), *value));
             }
         }

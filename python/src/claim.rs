@@ -89,10 +89,7 @@ impl Claim {
             && !self.held.is_settled()
         {
             // Nobody is left who could try again: it goes back, for the reason that is raised.
-            if let Err(error) = self.held.abort(&reason_of(py, why)) {
-                errors::add_note(py, why, &self.exception(py, error.into()))?;
-            }
-            let _ = self.ending.set("was aborted");
+            self.abort_at_end(py, why)?;
         }
         done
     }

@@ -1,7 +1,8 @@
 //! Entries: instances of classes with named fields (rule M7).
 //!
 //! A class is described by `tupelo/entries.py` when it is first met, and kept from then on. What comes from a
-//! space finds its class by name: that of the call, one that was met before, or one derived from those.
+//! space finds its class by name: that of the call, one that was met before, one derived from those, or the one of that
+//! name in the modules that were imported.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -421,7 +422,7 @@ pub(crate) fn value(
 ///
 /// # Errors
 ///
-/// `SchemaMismatch` if no class of that name is known, or its fields differ.
+/// `SchemaMismatch` if no class of that name is known, or several are, or its fields differ.
 pub(crate) fn object<'py>(
     py: Python<'py>,
     stored: &'static Class,
@@ -434,11 +435,12 @@ pub(crate) fn object<'py>(
     {
         return entry.make(py, stored, field);
     }
-    named(py, stored.name())?.make(py, stored, field)
+    named(py, stored)?.make(py, stored, field)
 }
 
-/// The class that was met under this name, or one derived from a class that was met.
-fn named(py: Python<'_>, name: &str) -> PyResult<Arc<EntryClass>> {
+/// The class that was met under the name of `stored`, or one derived from a class that was met, or one of a module.
+fn named(py: Python<'_>, stored: &Class) -> PyResult<Arc<EntryClass>> {
+    let name = stored.name();
     let met = |name: &str| with_met(|met| met.by_name.get(name).cloned());
     if let Some(entry) = met(name) {
         return Ok(entry);
@@ -454,8 +456,31 @@ fn named(py: Python<'_>, name: &str) -> PyResult<Arc<EntryClass>> {
             classes.push(derived.cast_into::<PyType>()?);
         }
     }
-    let message = format!("the space holds an entry {name}, a class that this program has not");
-    let hint = format!("import {name}, and give it at the start: connect(..., schema=[{name}])");
+    of_module(py, stored)
+}
+
+/// The class under the name of `stored` that the modules of this program have, if it is one and no more.
+///
+/// # Errors
+///
+/// `SchemaMismatch`.
+#[cold]
+fn of_module(py: Python<'_>, stored: &Class) -> PyResult<Arc<EntryClass>> {
+    let name = stored.name();
+    let fields: Vec<&str> = stored.fields().collect();
+    let found = py.import("tupelo.entries")?.getattr("imported")?.call1((name, fields))?;
+    let found = found.cast::<PyList>()?;
+    if found.len() == 1
+        && let Some(entry) = of_class(found.get_item(0)?.cast::<PyType>()?)?
+    {
+        return Ok(entry);
+    }
+    let (problem, first) = match found.len() {
+        0 => ("a class that this program has not".to_owned(), format!("import {name}, or")),
+        several => (format!("and this program has {several} of them"), "take one, and".to_owned()),
+    };
+    let message = format!("the space holds an entry {name}, {problem}");
+    let hint = format!("{first} give it at the start: connect(..., schema=[{name}])");
     Err(errors::make(py, "SchemaMismatch", &message, Some(&hint), None))
 }
 

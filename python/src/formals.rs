@@ -9,13 +9,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
 use tupelo::image::ARITY_MAX;
-use tupelo::{Kind, KindSet, Order, Pattern, PatternError};
+use tupelo::{Alternative, Kind, KindSet, Order, Pattern, PatternError, Template};
 
 use crate::errors;
 use crate::known;
 use crate::objects::Objects;
 use crate::patterns;
 use crate::refusal::Refusal;
+use crate::template::{Reduced, reduced};
 use crate::values;
 
 /// A predicate on one field, such as `F > 3` (rule M5).
@@ -93,9 +94,8 @@ impl Formal {
         format!("<Formal {}>", self.pattern)
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        let parse = py.import("tupelo._native")?.getattr("parse_formal")?;
-        Ok((parse, (self.pattern.to_string(),)))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "decode_formal", &Template::new(vec![self.pattern.clone()]))
     }
 }
 
@@ -106,11 +106,17 @@ pub(crate) fn hash_of(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// The formal that one pattern of the text notation stands for, as in `parse_formal("> 3")`.
+/// The formal that was pickled as this encoding, which is that of a template of one pattern.
 #[pyfunction]
-pub(crate) fn parse_formal(py: Python<'_>, text: &str) -> PyResult<Formal> {
-    let pattern = text.parse().map_err(|why| template_error(py, &format!("{why}"), None))?;
-    Ok(Formal { pattern })
+pub(crate) fn decode_formal(encoding: &[u8]) -> PyResult<Formal> {
+    let template = Template::decode(encoding);
+    let template = template.map_err(|why| PyValueError::new_err(why.to_string()))?;
+    match template.alternatives() {
+        [Alternative { patterns, .. }] if patterns.len() == 1 => {
+            Ok(Formal { pattern: patterns[0].clone() })
+        }
+        _ => Err(PyValueError::new_err("the encoding is not of one pattern")),
+    }
 }
 
 /// The class of `F`, which stands for the field: compare it to get a formal.

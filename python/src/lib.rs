@@ -60,7 +60,7 @@ mod _native {
     #[pymodule_export]
     use super::fork::{after_fork, stays_behind};
     #[pymodule_export]
-    use super::formals::{FieldOrder, FieldProxy, Formal, Rest, parse_formal};
+    use super::formals::{FieldOrder, FieldProxy, Formal, Rest, decode_formal};
     #[pymodule_export]
     use super::lease::Lease;
     #[pymodule_export]
@@ -72,7 +72,7 @@ mod _native {
     #[pymodule_export]
     use super::subscription::Subscription;
     #[pymodule_export]
-    use super::template::{Template, like, parse, parse_tuple, put_text};
+    use super::template::{Template, decode_template, like, parse, parse_tuple, put_text};
     #[pymodule_export]
     use super::transaction::{InsideObject, TransactionObject};
     #[pymodule_export]

@@ -4,10 +4,10 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use tupelo::Order;
+use tupelo::{Form, Order, TemplateRef};
 
 use crate::call::Argument;
-use crate::formals::FieldOrder;
+use crate::formals::{FieldOrder, template_error};
 use crate::values;
 
 /// The order in the argument, by default the oldest first.
@@ -18,6 +18,29 @@ use crate::values;
 #[inline]
 pub(crate) fn order(argument: Option<&Argument<'_, '_>>) -> PyResult<Order> {
     argument.map_or(Ok(Order::Fifo), |argument| given(argument))
+}
+
+/// Refuses an order by the number of a field where entries are asked for, whose fields go by names: how those are numbered
+/// where they are stored says nothing to who declared them.
+///
+/// # Errors
+///
+/// `TemplateError`, with what would do instead.
+#[inline]
+pub(crate) fn require_numbers(
+    py: Python<'_>,
+    order: Order,
+    template: &[TemplateRef<'_>],
+) -> PyResult<()> {
+    let is_by_number = matches!(order, Order::Max(_) | Order::Min(_));
+    if is_by_number && template.iter().any(|one| matches!(one.form, Form::Entry(_))) {
+        return Err(template_error(
+            py,
+            "entries have no field numbers, by which F.max and F.min could order them",
+            Some("ask for the best first, as in try_take(Job, priority=F > 5) or take(Job)"),
+        ));
+    }
+    Ok(())
 }
 
 #[cold]

@@ -5,7 +5,9 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
 
-use tupelo::{ArrayView, BigInt, Class, Encoded, Field, Kind, Map, Timestamp, TupleView, Value};
+use tupelo::{
+    ArrayView, BigInt, Class, Decimal, Encoded, Field, Kind, Map, Timestamp, TupleView, Value,
+};
 
 use crate::call::Argument;
 use crate::errors::Failure;
@@ -95,9 +97,19 @@ fn stored<'py>(
         Some(Field::Bytes(bytes)) => Ok(PyBytes::new(py, bytes).into_any()),
         Some(Field::Null) => Ok(py.None().into_bound(py)),
         Some(Field::Bool(value)) => Ok(value.into_pyobject(py)?.to_owned().into_any()),
-        Some(Field::Encoded(encoded)) => decoded(py, &encoded, objects)
-            .map_err(|why| why.into_exception(py, format_args!("field {index}"))),
-        None => Err(damaged().into_exception(py, format_args!("field {index}"))),
+        Some(Field::Encoded(encoded)) => {
+            decoded(py, &encoded, objects).map_err(|why| refused(py, view, index, why))
+        }
+        None => Err(refused(py, view, index, damaged())),
+    }
+}
+
+/// The exception for field `index`, of an entry by its name.
+#[cold]
+fn refused(py: Python<'_>, view: TupleView<'_>, index: usize, why: Refusal) -> PyErr {
+    match view.class().and_then(|class| class.fields().nth(index)) {
+        Some(name) => why.into_exception(py, format_args!("field {name}")),
+        None => why.into_exception(py, format_args!("field {index}")),
     }
 }
 
@@ -139,7 +151,7 @@ pub(crate) fn object<'py>(
         Value::Float(value) => value.into_pyobject(py).map_err(PyErr::from)?.into_any(),
         Value::Str(text) => PyString::new(py, text).into_any(),
         Value::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
-        Value::Decimal(value) => known::DECIMAL.import(py)?.call1((value.to_string(),))?,
+        Value::Decimal(value) => decimal(py, value)?,
         Value::Timestamp(value) => datetime(py, *value)?,
         Value::Uuid(bytes) => {
             let arguments = PyDict::new(py);
@@ -159,8 +171,11 @@ pub(crate) fn object<'py>(
             let class =
                 Class::new(entry.name(), entry.bases(), names).map_err(Refusal::from_message)?;
             entries::object(py, class, &[], |index| {
-                object(py, &entry.fields()[index].1, objects)
-                    .map_err(|why| why.into_exception(py, format_args!("a field of the entry")))
+                let (name, value) = &entry.fields()[index];
+                object(py, value, objects).map_err(|why| {
+                    let class = entry.name();
+                    why.into_exception(py, format_args!("field {name} of the entry {class}"))
+                })
             })?
         }
         other => {
@@ -216,6 +231,31 @@ fn big_int<'py>(py: Python<'py>, value: &BigInt) -> PyResult<Bound<'py, PyAny>> 
     let bytes = PyBytes::new(py, value.magnitude());
     let magnitude = py.get_type::<PyInt>().call_method1("from_bytes", (bytes, "big"))?;
     if value.is_negative() { magnitude.neg() } else { Ok(magnitude) }
+}
+
+/// The number as a `Decimal`. One beyond those is refused: Python would raise without saying what, or make it a NaN (V3).
+fn decimal<'py>(py: Python<'py>, value: &Decimal) -> Result<Bound<'py, PyAny>, Refusal> {
+    let last = value.exponent();
+    let first = last + i64::try_from(value.digits().len() - 1).unwrap_or(i64::MAX / 2);
+    if !decimals_reach(py, first, last)? {
+        return Err(Refusal::new(
+            format!("a decimal with the exponent {first}, for which Python has no room"),
+            "read it on the command line, with `tupelo read`",
+        ));
+    }
+    Ok(known::DECIMAL.import(py)?.call1((value.to_string(),))?)
+}
+
+/// Whether there are decimals in Python with these exponents of the first and the last digit.
+fn decimals_reach(py: Python<'_>, first: i64, last: i64) -> PyResult<bool> {
+    /// So far they reach on every machine.
+    const EVERYWHERE: i64 = 400_000_000;
+    if first <= EVERYWHERE && last >= -EVERYWHERE {
+        return Ok(true);
+    }
+    let module = py.import("decimal")?;
+    let limit = |name: &str| module.getattr(name)?.extract::<i64>();
+    Ok(first <= limit("MAX_EMAX")? && last >= limit("MIN_ETINY")?)
 }
 
 /// The moment as a `datetime` in UTC, which has microseconds; finer ones are refused, not rounded (V3).

@@ -1,11 +1,12 @@
 //! Templates that are objects: what `like` and `parse` make. Immutable, hashable, usable any number of
 //! times and in any process.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use tupelo::{Alternative, Condition, Form};
 
@@ -50,7 +51,8 @@ impl Template {
                 Some("write like(…) | like(…)"),
             ));
         };
-        Ok(Self { template: self.template.clone().or(other.get().template.clone()) })
+        let either = self.template.clone().or(other.get().template.clone());
+        within_limits(other.py(), either).map(Self::from)
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -69,10 +71,31 @@ impl Template {
         format!("<Template {}>", self.template)
     }
 
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
-        let parse = py.import("tupelo")?.getattr("parse")?;
-        Ok((parse, (self.template.to_string(),)))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Reduced<'py>> {
+        reduced(py, "decode_template", &self.template)
     }
+}
+
+/// How `pickle` makes an object again: by a function, with an encoding.
+pub(crate) type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>,));
+
+/// How `function` of this module makes an object of `template` again. Not of its text: a long one is not parsed.
+pub(crate) fn reduced<'py>(
+    py: Python<'py>,
+    function: &str,
+    template: &tupelo::Template,
+) -> PyResult<Reduced<'py>> {
+    let encoding = template.encode();
+    let encoding = encoding.map_err(|why| errors::not_encodable(py, &why.to_string(), None))?;
+    let function = py.import("tupelo._native")?.getattr(function)?;
+    Ok((function, (PyBytes::new(py, &encoding),)))
+}
+
+/// The template that was pickled as this encoding.
+#[pyfunction]
+pub(crate) fn decode_template(encoding: &[u8]) -> PyResult<Template> {
+    let template = tupelo::Template::decode(encoding);
+    template.map(Template::from).map_err(|why| PyValueError::new_err(why.to_string()))
 }
 
 /// Make a template of the patterns that a take or a read would be given.
@@ -92,7 +115,8 @@ pub(crate) fn like(
         [sole] => entries::of_object(sole)?,
         _ => None,
     };
-    let is_field = class.as_ref().is_some_and(|(entry, _)| entry.has_field("where"));
+    let is_field =
+        class.as_ref().is_some_and(|(entry, is_class)| *is_class && entry.has_field("where"));
     let fields = fields.filter(|fields| !fields.is_empty());
     let (fields, condition) = match fields {
         Some(fields) if !is_field => without_condition(fields)?,
@@ -159,7 +183,7 @@ pub(crate) fn parse(text: &Bound<'_, PyAny>) -> PyResult<Template> {
             Some("an example: \"job\", :int, _, 3..9"),
         )
     })?;
-    Ok(Template { template })
+    within_limits(py, template).map(Template::from)
 }
 
 /// What a call looks for, as positional arguments: a class of entries with fields by keyword becomes a template.
@@ -215,14 +239,18 @@ pub(crate) fn parse_tuple<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'p
     let tuple: tupelo::Tuple = text
         .parse()
         .map_err(|why| PyValueError::new_err(format!("{text:?} is no tuple: {why}")))?;
-    let field = |(index, value)| {
+    let field = |place: &dyn Display, value: &tupelo::Value| {
         results::object(py, value, Objects::Refused)
-            .map_err(|why| why.into_exception(py, format_args!("field {index}")))
+            .map_err(|why| why.into_exception(py, format_args!("field {place}")))
     };
     if let Some(class) = tuple.class() {
-        return entries::object(py, class, &[], |index| field((index, &tuple[index])));
+        return entries::object(py, class, &[], |index| {
+            let name = class.fields().nth(index).unwrap_or_default();
+            field(&name, &tuple[index])
+        });
     }
-    let fields = tuple.iter().enumerate().map(field).collect::<PyResult<Vec<_>>>()?;
+    let fields = tuple.iter().enumerate().map(|(index, value)| field(&index, value));
+    let fields = fields.collect::<PyResult<Vec<_>>>()?;
     Ok(PyTuple::new(py, fields)?.into_any())
 }
 
@@ -236,6 +264,21 @@ pub(crate) fn put_text(space: &Bound<'_, Handle>, text: &str) -> PyResult<()> {
     let put = tuple.with_ref(|tuple| Ok(handle.space().put(tuple)?));
     let put = put.map_err(|why| PyValueError::new_err(format!("{text:?}: {why}")))?;
     put.map_err(|failure: Failure| handle.exception(space.py(), failure))
+}
+
+/// Refuses a template beyond the limits when it is made. Otherwise only a call that waits would notice.
+///
+/// # Errors
+///
+/// `TemplateError`.
+pub(crate) fn within_limits(
+    py: Python<'_>,
+    template: tupelo::Template,
+) -> PyResult<tupelo::Template> {
+    match template.require_limits() {
+        Ok(()) => Ok(template),
+        Err(why) => Err(template_error(py, &why.to_string(), None)),
+    }
 }
 
 /// The one alternative of these patterns.

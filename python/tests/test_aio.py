@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import pickle
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -403,3 +404,18 @@ def test_a_connection_may_be_closed_by_another_thread_than_the_one_whose_loop_wa
         begun.wait(60)
         space.close()
         waiting.result(60)
+
+
+def test_a_space_is_pickled_as_its_url_also_once_something_has_waited(shm_url):
+    shared = aio.connect(shm_url)
+
+    async def waits():
+        with pytest.raises(ts.Timeout):
+            await shared.take("never", timeout=0.001)
+
+    run(waits())
+    again = pickle.loads(pickle.dumps(shared))
+    assert (type(again), again.url) == (aio.Space, shm_url)
+    assert again.blocking is not shared.blocking
+    again.close()
+    shared.close()

@@ -139,6 +139,15 @@ def test_elements_that_are_not_stored_are_refused_with_advice(space, given, mess
     assert space.count(REST) == 0
 
 
+@pytest.mark.parametrize("dimensions", [33, 64])
+def test_an_array_of_too_many_dimensions_is_refused_with_their_number(space, dimensions):
+    view = memoryview(b"x").cast("B", (1,) * dimensions)
+    for given in (view, np.asarray(view), [view]):
+        with pytest.raises(ts.NotEncodable, match=f"an array of {dimensions} dimensions is over"):
+            space.put("tile", given)
+    assert space.count(REST) == 0
+
+
 WITHOUT_NUMPY = """
 import sys
 sys.modules["numpy"] = None
@@ -153,11 +162,15 @@ assert (matrix.shape, matrix.tolist()) == ((2, 3), [[0, 1, 2], [3, 4, 5]])
 assert none.tolist() == []
 small[0] = 9
 assert small.tolist() == [9, 2]
-try:
-    space.take("half", ...)
-except ts.NotEncodable as refusal:
-    assert "an array of f2, which only numpy can show" in str(refusal)
-    assert "install numpy" in str(refusal)
+for name, what in (("half", "f2"), ("flat", "shape (2, 0)"), ("single", "shape ()")):
+    try:
+        space.take(name, ...)
+    except ts.NotEncodable as refusal:
+        assert f"field 1 is an array of {what}, which only numpy can show" in str(refusal), refusal
+        assert "install numpy" in str(refusal), refusal
+    else:
+        sys.exit(f"{name} was taken")
+    assert space.count(name, ...) == 1
 space.put("written", array.array("i", [1, 2]))
 """
 
@@ -167,10 +180,12 @@ def test_without_numpy_an_array_comes_back_as_a_memoryview(shm, shm_url):
         "tiles",
         np.array([1.5, 2.5]),
         np.arange(6, dtype="i4").reshape(2, 3),
-        np.zeros((2, 0)),
+        np.zeros(0),
         np.array([1, 2], dtype="u1"),
     )
     shm.put("half", np.zeros(1, dtype="f2"))
+    shm.put("flat", np.zeros((2, 0)))
+    shm.put("single", np.array(3.5))
     subprocess.run([sys.executable, "-c", WITHOUT_NUMPY, shm_url], check=True, timeout=60)
     assert shm.take("written", np.ndarray)[1].tolist() == [1, 2]
 

@@ -1,6 +1,7 @@
 """Lock, Semaphore and RWLock: never too many holders, in the order of coming, whoever dies."""
 
 import asyncio
+import os
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import tupelo as ts
 from tupelo import REST, aio
 from tupelo.aio import batteries as awaited
 from tupelo.batteries import Lock, RWLock, Semaphore
+from tupelo.batteries.verbs import HeldAtOnce
 
 MAKERS = {
     "lock": ("Lock(space, 'a', ttl=ttl)", lambda space: Lock(space, "a")),
@@ -321,6 +323,44 @@ def test_a_lost_permit_is_a_note_at_the_exception_of_its_block(shm, shm_url, eve
     child.send_signal(signal.SIGCONT)
     trace = child.communicate(timeout=60)[1]
     assert "\nZeroDivisionError\nTUP-007: your claim on ('tupelo.lock', 'a')" in trace
+
+
+def test_a_forked_child_that_leaves_the_block_ends_as_it_would_without(shm, maker):
+    """What it was forked with is held by its parent alone."""
+    _, make = maker
+    permit = make(shm).acquire()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            with permit:
+                sys.exit(7)
+        except SystemExit as leaving:
+            code = leaving.code
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert make(shm).try_acquire() is None
+    permit.release()
+    make(shm).try_acquire().release()
+
+
+def test_an_interrupt_while_it_is_released_takes_nothing_of_it_away(space, maker, monkeypatch):
+    _, make = maker
+    one = make(space)
+    permit = one.acquire()
+    interrupts = [KeyboardInterrupt]
+    put = HeldAtOnce.put
+
+    async def put_unless_interrupted(held, *fields):
+        if interrupts:
+            raise interrupts.pop()
+        await put(held, *fields)
+
+    monkeypatch.setattr(HeldAtOnce, "put", put_unless_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        permit.release()
+    one.acquire(timeout=60).release()
 
 
 def test_a_full_space_does_not_keep_a_lock_from_being_released(new_url):

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
@@ -197,6 +199,46 @@ def test_of_a_full_queue_a_put_with_a_timeout_gives_up(space):
     assert space.count("tupelo.queue.room", "mail") == 1
 
 
+class Interrupted:
+    """A claim whose `put` is interrupted."""
+
+    def __init__(self, claim):
+        self._claim = claim
+
+    def __getattr__(self, name):
+        return getattr(self._claim, name)
+
+    def put(self, *_):
+        raise KeyboardInterrupt
+
+
+def test_an_item_is_back_if_what_gives_its_room_back_is_interrupted(space):
+    mail = Queue[int](space, "mail", maxsize=1)
+    mail.put(1)
+    delivery = mail.get()
+    with pytest.raises(KeyboardInterrupt), delivery:
+        delivery._claim = Interrupted(delivery._claim)  # noqa: SLF001
+    with mail.get(timeout=60) as item:
+        assert item == 1
+    assert space.count("tupelo.queue.room", "mail") == 1
+
+
+def test_an_item_is_back_if_what_gives_its_room_back_is_interrupted_in_a_task(space):
+    async def main():
+        async with aio.connect(space.url) as shared:
+            mail = awaited.Queue[int](shared, "mail", maxsize=1)
+            await mail.put(1)
+            delivery = await mail.get()
+            with pytest.raises(KeyboardInterrupt):
+                async with delivery:
+                    delivery._claim = Interrupted(delivery._claim)  # noqa: SLF001
+            async with mail.get(timeout=60) as item:
+                assert item == 1
+            assert await shared.count("tupelo.queue.room", "mail") == 1
+
+    asyncio.run(main())
+
+
 def test_an_item_that_can_not_be_stored_takes_no_room(space):
     mail = Queue[object](space, "mail", maxsize=1)
     mail.put("first")
@@ -238,6 +280,30 @@ def test_a_full_space_refuses_an_item_unless_there_is_time_to_wait(new_url):
         mail.put(3, timeout=60)
         timer.join()
         assert drained(mail) == [3]
+
+
+@pytest.mark.parametrize("when_full", ["error", "wait"])
+def test_an_item_with_room_in_its_queue_waits_for_memory_too(new_url, when_full, eventually):
+    """B1: as one without a bound."""
+    large = bytes(100_000)
+    with (
+        ts.connect(new_url("mem"), size="2M", when_full=when_full) as space,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        mail = Queue[bytes](space, "mail", maxsize=2)
+        mail.put(b"small")
+        with suppress(ts.SpaceFull):
+            while True:
+                space.put("fills", bytes(4_000), timeout=0)
+        with pytest.raises(ts.SpaceFull):
+            mail.put(large, timeout=0)
+        assert space.count("tupelo.queue.room", "mail") == 1
+        putting = pool.submit(mail.put, large, timeout=60)
+        eventually(lambda: space.stat()["waiting_for_room"] == 1)
+        space.take_all("fills", bytes)
+        putting.result(60)
+        assert drained(mail) == [b"small", large]
+        assert space.count("tupelo.queue.room", "mail") == 2
 
 
 def test_those_who_put_first_together_make_the_room_once(space):

@@ -7,6 +7,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import calls
 import pytest
 
 import tupelo as ts
@@ -109,6 +110,13 @@ def test_an_answer_that_can_not_be_stored_is_an_error_of_the_call(space, serving
     serving("bad", lambda _: bytearray(b"no"))
     with pytest.raises(ts.RemoteError, match="a bytearray, which can change"):
         call(space, "bad", timeout=60)
+
+
+def test_an_answer_whose_own_code_fails_while_it_is_stored_is_an_error_of_the_call(space, serving):
+    serving("bad", lambda argument: calls.unreadable() if argument is None else argument)
+    with pytest.raises(ts.RemoteError, match="not now"):
+        call(space, "bad", timeout=60)
+    assert call(space, "bad", 7, timeout=60) == 7
 
 
 def test_an_answer_that_is_larger_than_the_space_is_an_error_of_the_call(new_url):

@@ -1,5 +1,8 @@
 """`python -m tupelo.demo`: the demos run, check their results, and refuse bad input clearly."""
 
+import io
+import math
+import os
 import random
 import re
 import subprocess
@@ -8,15 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from tupelo.demo import database
+from tupelo.demo import database, sort
 from tupelo.demo.number_lines import BadLineError, merged, pack, parse, unpack
+from tupelo.demo.terminal import Terminal
 from tupelo.figures import bar, count, duration
 
 
-def demo(*words: str | Path) -> subprocess.CompletedProcess[str]:
+def demo(*words: str | Path, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "tupelo.demo", *map(str, words)],
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         text=True,
         check=False,
         timeout=120,
@@ -105,6 +110,23 @@ def test_a_file_is_sorted(tmp_path, kind):
     assert lines == list(map(str, sorted(numbers)))
 
 
+def test_no_more_parts_are_under_way_than_find_room():
+    mib = 1 << 20
+    assert sort.parts_ahead(4, 256 * mib) == 16
+    assert sort.parts_ahead(64, 256 * mib) == 42
+    assert sort.parts_ahead(64, mib) == 1
+
+
+def test_a_file_that_is_larger_than_the_space_is_sorted(tmp_path, shm_url):
+    numbers = 12 * (1 << 17)  # twelve parts, as long when they are sorted
+    source = tmp_path / "numbers.txt"
+    source.write_text("1234567\n" * numbers)
+    plan = sort.Plan(source, workers=2, out=None, url=f"{shm_url}?size=8M")
+    parts, _ = sort.with_workers(plan, Terminal(io.StringIO()))
+    assert len(parts) == 12
+    assert sum(map(len, parts)) == numbers
+
+
 def test_a_bad_line_is_named(tmp_path):
     source = tmp_path / "numbers.txt"
     source.write_text("1\n2\n\nthree\n4\n")
@@ -136,6 +158,24 @@ def test_a_missing_file_is_named(tmp_path):
     )
 
 
+def test_a_reader_that_has_enough_ends_a_demo_without_a_word(tmp_path):
+    source = tmp_path / "numbers.txt"
+    source.write_text("2\n1\n")
+    reading, writing = os.pipe()
+    os.close(reading)
+    run = demo("sort", source, "--workers", "1", stdout=writing)
+    os.close(writing)
+    assert (run.returncode, run.stderr) == (141, "")
+
+
+def test_an_output_that_can_not_be_written_is_told_without_a_name(tmp_path):
+    source = tmp_path / "numbers.txt"
+    source.write_text("2\n1\n")
+    with Path("/dev/full").open("wb") as full:
+        run = demo("sort", source, "--workers", "1", stdout=full.fileno())
+    assert (run.returncode, run.stderr) == (1, "tupelo demo sort: No space left on device\n")
+
+
 def test_help_shows_examples():
     assert "tupelo demo sort numbers.txt" in demo("--help").stdout
     assert "tupelo demo sort numbers.txt" in demo().stdout
@@ -160,6 +200,16 @@ def test_packed_numbers_come_back(numbers):
 def test_a_line_that_is_no_number_is_told_by_its_index():
     with pytest.raises(BadLineError, match="line 2: 'two' is not a number"):
         parse(b"1\ntwo\n")
+
+
+@pytest.mark.parametrize("line", [b"9" * 5000, b"-" + b"9" * 5000, b"1e400"])
+def test_a_number_that_no_float_can_hold_is_refused_and_not_infinite(line):
+    with pytest.raises(BadLineError, match="line 2: "):
+        parse(b"1\n" + line + b"\n")
+
+
+def test_what_is_written_as_infinite_is():
+    assert parse(b"inf\n1\n-Infinity\n") == [math.inf, 1, -math.inf]
 
 
 def test_figures_are_readable():

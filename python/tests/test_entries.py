@@ -6,6 +6,8 @@ import sys
 import threading
 from dataclasses import FrozenInstanceError, InitVar, dataclass, field, make_dataclass
 from decimal import Decimal
+from itertools import product
+from types import ModuleType
 from typing import NamedTuple
 from uuid import UUID
 
@@ -15,6 +17,7 @@ import pytest
 
 import tupelo as ts
 from tupelo import F, like
+from tupelo._native import put_text
 from tupelo.batteries import gather
 from tupelo.entries import describe
 
@@ -31,6 +34,12 @@ class Job:
 @dataclass
 class Render(Job):
     frame: int = 1
+
+
+@dataclass
+class Wanted:
+    id: int
+    wanted_at: object
 
 
 class Point(NamedTuple):
@@ -213,6 +222,20 @@ def test_a_field_named_like_a_keyword_is_refused_but_by_like(space):
                 verb(ranked, limit="a")
 
 
+def test_of_an_instance_a_keyword_is_the_verbs_also_if_a_field_is_named_like_it(space):
+    alarm = make_dataclass("Alarm", [("timeout", float)])
+    space.put(alarm(2.5))
+    assert space.try_take(alarm(2.0)) is None
+    assert space.take(alarm(2.5), timeout=0) == alarm(2.5)
+    limited = make_dataclass("Limited", [("limit", int), ("where", str)])
+    space.put_all([limited(1, "a"), limited(1, "a")])
+    assert space.count(limited(1, "a"), where="limit == 1") == 2
+    assert space.count(like(limited(1, "a"), where="limit == 2")) == 0
+    assert space.take_all(limited(1, "a"), limit=1) == [limited(1, "a")]
+    with space.transaction() as t:
+        assert t.take_all(limited(1, "a"), limit=1) == [limited(1, "a")]
+
+
 @pytest.mark.parametrize(
     ("name", "use"),
     [
@@ -249,6 +272,21 @@ def test_whatever_keyword_a_field_is_named_like_the_call_is_refused_and_takes_no
     assert space.take(like(named, **{name: 1}), timeout=0) == named(1)
 
 
+def test_entries_have_no_field_numbers_to_be_ordered_by(space):
+    space.put_all([Job(1, priority=9), Job(2, priority=5), ("n", 1), ("n", 2)])
+    templates = [Job, Job(1, priority=9), like("n", int) | like(Job, id=int)]
+    with space.transaction() as t:
+        verbs = [space.take, space.read, space.try_take, space.try_read, space.claim]
+        verbs += [space.try_claim, t.take, t.read, t.try_take, t.try_read]
+        for verb, template in product(verbs, templates):
+            with pytest.raises(ts.TemplateError, match="entries have no field numbers") as caught:
+                verb(template, order=F.max(0))
+            assert "try_take(Job, priority=F > 5) or take(Job)" in caught.value.hint
+    assert space.count(Job) == 2
+    assert space.take("n", int, order=F.max(1)) == ("n", 2)
+    assert space.take(Job, order="lifo") == Job(2, priority=5)
+
+
 def test_a_class_with_another_field_is_a_mismatch_unless_it_has_a_default(space):
     old = make_dataclass("Versioned", [("id", int)])
     space.put(old(1))
@@ -282,15 +320,83 @@ def test_an_entry_that_its_class_refuses_stays_in_the_space(space):
         assert space.count(Positive) == 1  # V3
 
 
-def test_an_entry_of_an_unknown_class_stays_and_says_what_to_import(shm, shm_url):
-    words = ["put", shm_url, "Nowhere(Job){id: 1}"]
+def put_elsewhere(url, entry):
+    """Put an entry, given as text, in a process that knows no class."""
+    words = ["put", url, entry]
     subprocess.run([sys.executable, "-c", SCRIPT, *words], check=True, timeout=60)
+
+
+def test_an_entry_of_an_unknown_class_stays_and_says_what_to_import(shm, shm_url):
+    put_elsewhere(shm_url, "Nowhere(Job){id: 1}")
     with pytest.raises(ts.SchemaMismatch, match="an entry Nowhere") as caught:
         shm.take(Job)
     assert "import Nowhere" in caught.value.hint
     assert shm.count(Job) == 1  # V3
     nowhere = make_dataclass("Nowhere", [("id", int)])
     assert shm.take(nowhere) == nowhere(1)
+
+
+def test_a_field_of_an_entry_that_python_can_not_represent_is_named_v3(space):
+    wanted = 'Wanted{id: 7, wanted_at: timestamp("2031-05-04T16:20:00.123456789Z")}'
+    put_text(space, wanted)
+    for verb in (space.take, space.try_take, space.read_all):
+        with pytest.raises(ts.NotEncodable, match="field wanted_at is the timestamp"):
+            verb(Wanted)
+    assert space.count(Wanted) == 1
+    put_text(space, f'"x", {wanted}')
+    put_text(space, f'"x", list({wanted})')
+    for _ in range(2):
+        with pytest.raises(ts.NotEncodable, match="field wanted_at of the entry Wanted is the"):
+            space.take("x", ...)
+    assert space.count("x", ...) == 2
+
+
+@dataclass
+class Unused:
+    """No other test uses it, and it is not derived from a class that one uses."""
+
+    id: int
+
+
+@dataclass
+class UnusedToo:
+    __tupelo_name__ = "org.example.Unused"
+    id: int
+
+
+def test_a_class_that_a_module_has_is_found_before_its_first_use(shm, shm_url):
+    put_elsewhere(shm_url, "Unused(Job){id: 1}")
+    assert shm.take(Job) == Unused(1)
+    put_elsewhere(shm_url, "org.example.Unused(Job){id: 2}")
+    assert shm.take(Job) == UnusedToo(2)
+
+
+def modules_with(monkeypatch, name, *fields):
+    """Have modules that were imported, each with a class of this name; return the classes."""
+    classes = []
+    for number, names in enumerate(fields):
+        module = ModuleType(f"{name.lower()}_{number}")
+        module.found = make_dataclass(name, [(field_name, int) for field_name in names])
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        classes.append(module.found)
+    return classes
+
+
+def test_of_classes_of_one_name_that_is_found_which_has_the_fields(shm, shm_url, monkeypatch):
+    one, _ = modules_with(monkeypatch, "Differing", ["id"], ["id", "more"])
+    put_elsewhere(shm_url, "Differing(Job){id: 1}")
+    assert shm.take(Job) == one(1)
+
+
+def test_of_classes_of_one_name_and_the_same_fields_none_is_found(shm, shm_url, monkeypatch):
+    _, other = modules_with(monkeypatch, "Ambiguous", ["id"], ["id"])
+    put_elsewhere(shm_url, "Ambiguous(Job){id: 1}")
+    with pytest.raises(ts.SchemaMismatch, match="this program has 2 of them") as caught:
+        shm.take(Job)
+    assert "take one, and give it at the start" in caught.value.hint
+    assert shm.count(Job) == 1  # V3
+    with ts.connect(shm_url, schema=[other]):
+        assert shm.take(Job) == other(1)
 
 
 def test_schema_registers_classes_before_their_first_use(new_url):

@@ -17,6 +17,7 @@ import pytest
 
 import tupelo as ts
 from tupelo import REST, aio
+from tupelo.tasks.local import LocalPool
 
 sys.path.insert(0, str(Path(__file__).parent))
 import calls
@@ -318,6 +319,30 @@ def test_who_waits_for_room_for_a_pool_holds_up_no_other_space(new_url):
     waiting.join(60)
     assert not waiting.is_alive()
     assert full.take("r", float, timeout=60) == ("r", 2.0)
+
+
+def test_a_task_waits_for_the_thread_that_makes_the_pool(space, monkeypatch):
+    """As that does not wait for room, it is ready in a moment."""
+    is_making, go_on = threading.Event(), threading.Event()
+
+    def make_slowly(*arguments, **options):
+        is_making.set()
+        go_on.wait(60)
+        return LocalPool(*arguments, **options)
+
+    async def main():
+        async with aio.connect(space.url) as shared:
+            return await shared.eval("b", ts.call(math.sqrt, 9.0))
+
+    monkeypatch.setattr("tupelo.tasks.evaluation.LocalPool", make_slowly)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(space.eval, "a", ts.call(math.sqrt, 4.0))
+        assert is_making.wait(60)
+        timer = threading.Timer(0.05, go_on.set)
+        timer.start()
+        assert asyncio.run(main()) == ("b", 3.0)
+        timer.join()
+        assert first.result().result(60) == ("a", 2.0)
 
 
 def test_a_connection_that_has_asked_workers_is_let_go(shm_url):

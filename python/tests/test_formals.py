@@ -1,6 +1,7 @@
 """F: conditions on one field, and the order of a take."""
 
 import pickle
+from typing import Any
 
 import pytest
 
@@ -155,6 +156,14 @@ def test_conditions_are_values():
         assert pickle.loads(pickle.dumps(condition)) == condition
     assert pickle.loads(pickle.dumps(F)) is F
     assert pickle.loads(pickle.dumps(ts.REST)) is ts.REST
+
+
+def test_a_condition_of_whatever_size_and_depth_comes_back_from_a_pickle():
+    deep: list[Any] = []
+    for _ in range(127):
+        deep = [deep]
+    for condition in (F.in_(range(200_000)), ~F.in_([deep]), F == deep, F.number, F.opaque | None):
+        assert pickle.loads(pickle.dumps(condition)) == condition
 
 
 def test_formals_can_be_subscripted_in_annotations():

@@ -200,3 +200,29 @@ def test_a_thread_that_can_not_be_had_is_told_and_the_next_future_is_fulfilled(s
     future = space.take_future("b")
     space.put("b")
     assert future.result(60) == ("b",)
+
+
+def test_control_c_while_the_thread_starts_leaves_one_that_fulfils_every_future(
+    space, monkeypatch, eventually
+):
+    start = threading.Thread.start
+    before = set(threading.enumerate())
+
+    def interrupted(thread):
+        start(thread)
+        raise KeyboardInterrupt
+
+    def fulfilling():
+        new = set(threading.enumerate()) - before
+        return [thread for thread in new if thread.name == "tupelo futures"]
+
+    with monkeypatch.context() as once:
+        once.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            space.take_future("n", int)
+    futures = [space.take_future("n", n) for n in range(1_000)]
+    eventually(lambda: len(fulfilling()) == 1)
+    for n in range(1_000):
+        space.put("n", n)
+    assert [future.result(timeout=60) for future in futures] == [("n", n) for n in range(1_000)]
+    eventually(lambda: space.stat()["waiters"] == 0)

@@ -10,8 +10,10 @@ import subprocess
 import sys
 import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from time import monotonic
 
 import pytest
 
@@ -252,6 +254,41 @@ def test_a_searcher_that_is_killed_leaves_its_places_and_all_tuples_l5_t5(shared
         searcher.wait()
         assert [space.take("job", int, timeout=60) for space in shared] == [("job", number)] * 3
         eventually(lambda: waiters(shared) == [0, 0, 0])
+
+
+HOLDS = """
+import sys, threading
+import tupelo as ts
+space = ts.connect(sys.argv[1], create=False)
+claim = space.claim("job", int, ttl=3600)
+space.put("held")
+threading.Event().wait()
+"""
+
+
+def read_while_the_holder_dies(shared, eventually):
+    """Search for what a process holds that is killed meanwhile; None if it died too late for it."""
+    holder = start(HOLDS, shared[1].url)
+    assert shared[1].take("held", timeout=60) == ("held",)
+    with pytest.raises(ts.Timeout):
+        # It sweeps, so that nobody does again for a while.
+        ts.search(shared, "never", timeout=0.001)
+    with ThreadPoolExecutor(1) as threads:
+        deadline = monotonic() + 0.05
+        later = threads.submit(ts.search, shared, "job", int, timeout=0.05, want="read")
+        eventually(lambda: later.done() or min(waiters(shared)) > 0)
+        holder.kill()
+        holder.wait()
+        is_in_time = monotonic() < deadline
+    return later.result().tuple if is_in_time else None
+
+
+def test_a_search_whose_time_runs_out_gets_what_the_dead_held_l5(shared, eventually):
+    shared[1].put("job", 7)
+    found = None
+    while found is None:
+        found = read_while_the_holder_dies(shared, eventually)
+    assert found == ("job", 7)
 
 
 def test_cancelled_searches_beside_takes_lose_nothing_t5(spaces):

@@ -363,6 +363,41 @@ def test_closing_ends_the_tasks_that_wait():
     run(main)
 
 
+def test_closing_in_another_thread_ends_the_task_that_waits():
+    async def main(space):
+        events = space.subscribe("n", int)
+
+        async def listen():
+            return [event async for event in events]
+
+        task = asyncio.create_task(listen())
+        await asyncio.sleep(0)
+        await asyncio.to_thread(events.close)
+        async with asyncio.timeout(60):
+            assert await task == []
+        assert (await space.stat())["subscriptions"] == []
+
+    run(main)
+
+
+def test_a_subscription_ends_when_it_is_closed_after_the_loop_in_which_a_task_waited(new_url):
+    space = tupelo.aio.connect(new_url("shm"))
+    events = space.subscribe("never", int)
+
+    async def wait_for_nothing():
+        waiting = asyncio.get_running_loop().create_task(events.next())
+        await asyncio.sleep(0)
+        return waiting
+
+    abandoned = asyncio.new_event_loop()
+    waiting = abandoned.run_until_complete(wait_for_nothing())
+    abandoned.close()
+    events.close()
+    assert space.blocking.stat()["subscriptions"] == []
+    assert not waiting.done()
+    space.close()
+
+
 def test_threads_that_share_a_condition_do_not_hold_up_one_another_n1_m9(space):
     told = []
 

@@ -1,6 +1,8 @@
 """like, parse, REST: templates as objects."""
 
 import pickle
+from functools import partial, reduce
+from operator import or_
 
 import pytest
 
@@ -41,6 +43,31 @@ def test_templates_are_values():
     template = like("job", F > 3, [1, None]) | like(REST)
     assert pickle.loads(pickle.dumps(template)) == template
     assert repr(like("job", int)) == '<Template ("job", :int)>'
+
+
+def test_a_template_of_whatever_size_comes_back_from_a_pickle():
+    named = parse('Job{id: > 3} where "id < 9" | (stop)')
+    for template in (like("job", F.in_(range(200_000))), like("job", "x" * (1 << 20)), named):
+        assert pickle.loads(pickle.dumps(template)) == template
+
+
+def test_a_template_beyond_the_limits_is_refused_when_it_is_made(space):
+    either = reduce(or_, (like("n", n) for n in range(256)))
+    space.put("n", 255)
+    assert space.count(either) == 1
+    for make in (lambda: either | like("n", 256), lambda: like("n", 256) | either):
+        with pytest.raises(ts.TemplateError, match="257 alternatives are over the limit of 256"):
+            make()
+    verbs = [space.try_take, space.count, space.read_all, partial(space.take, timeout=0), like]
+    verbs += [partial(space.count, where="true"), lambda *given: parse(", ".join("_" * len(given)))]
+    for _ in range(2):
+        for verb in verbs:
+            with pytest.raises(ts.TemplateError, match="65 fields are over the limit of 64: put"):
+                verb(*range(65))
+        space.put(*range(64))
+    with pytest.raises(ts.TemplateError, match="65 fields are over the limit of 64"):
+        space.count(*range(65), REST)
+    assert space.count(*range(64), REST) == 2
 
 
 def test_a_template_can_be_used_many_times_by_every_verb(space, new_url):

@@ -6,7 +6,7 @@ import re
 import struct
 from collections import OrderedDict
 from datetime import UTC, datetime, timedelta, timezone
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation, localcontext
 from typing import Any, Optional, Union
 from uuid import UUID
 
@@ -14,7 +14,7 @@ import pytest
 
 import tupelo as ts
 from tupelo import REST, F
-from tupelo._native import parse_tuple
+from tupelo._native import parse_tuple, put_text
 
 # The older spelling, which is an object of another class.
 OLD_OPTIONAL = Optional[int]  # noqa: UP045
@@ -225,6 +225,21 @@ def test_what_python_can_not_represent_is_refused_with_its_kind(text, what):
     with pytest.raises(ts.NotEncodable, match="field 0 is") as caught:
         parse_tuple(text)
     assert what in str(caught.value)  # V3
+
+
+@pytest.mark.parametrize("is_trapped", [True, False])
+def test_a_decimal_beyond_those_of_python_is_refused_and_stays(space, is_trapped):
+    largest = 10**18 - 1
+    put_text(space, f'"x", decimal("10E{largest}")')
+    with localcontext() as context:
+        context.traps[InvalidOperation] = is_trapped
+        for verb in (space.take, space.try_take, space.take_all, space.read):
+            with pytest.raises(ts.NotEncodable, match="field 1 is a decimal with .* 10{18}, for"):
+                verb("x", Decimal)
+    assert space.count("x", Decimal) == 1  # V3
+    put_text(space, f'"y", decimal("-9E{largest}"), decimal("1E-{largest}")')
+    _, far, near = space.take("y", Decimal, Decimal)
+    assert (str(far), str(near)) == (f"-9E+{largest}", f"1E-{largest}")
 
 
 @pytest.mark.parametrize("given", [OrderedDict(a=1), frozenset({1}), 1 + 2j, range(3)], ids=shown)

@@ -31,3 +31,23 @@ def test_a_timeout_says_how_many_are_left(space):
         space.wait_none("job", int, timeout=0.01)
     assert caught.value.hint == "3 of them are there now"
     assert space.count("job", int) == 3
+
+
+def test_a_timeout_says_in_whose_hands_the_last_one_is(space):
+    space.put("job", 7)
+    with space.claim("job", int) as claim:
+        with pytest.raises(ts.Timeout) as caught:
+            space.wait_none("job", int, timeout=0.01)
+        assert "is claimed by process" in caught.value.hint  # O9
+        claim.done()
+    space.wait_none("job", int, timeout=0)
+
+
+def test_a_timeout_of_many_does_not_count_what_a_transaction_has_read(space):
+    space.put_all(("job", n) for n in range(3))
+    with space.transaction() as t:
+        t.read("job", 1)
+        with pytest.raises(ts.Timeout, match="2 of 3 tuples matched") as caught:
+            space.take_many("job", int, n=3, timeout=0.01)
+        assert "1 of which was read by an open transaction" in caught.value.hint  # X3
+    assert len(space.take_many("job", int, n=3)) == 3

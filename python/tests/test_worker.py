@@ -101,6 +101,19 @@ def test_a_task_waits_until_there_is_a_worker_and_can_be_withdrawn(film, shm):
     assert second.cancelled()
 
 
+def test_the_child_of_a_fork_waits_for_no_lock_of_a_function(film):
+    with film.render.address._lock:  # noqa: SLF001 - as another thread may have it then
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(60)
+            code = 1
+            try:
+                code = len(film.render.dead())
+            finally:
+                os._exit(code)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
 def test_a_failure_has_the_workers_traceback_and_is_a_dead_letter(film, shm):
     with serving("film:render"):
         with pytest.raises(ts.RemoteError, match=r"render\(-1\) failed on ") as caught:
@@ -141,6 +154,24 @@ def test_a_killed_worker_is_replaced_and_its_task_done_again(film, shm):
         shm.put("go on", "again")
         assert later.result(60) == "again"
         assert f"process {pid} was ended by signal 9" in service.stdout.readline()
+
+
+def test_a_service_whose_output_nobody_reads_replaces_the_dead_and_ends_after_its_tasks(film, shm):
+    service = start("film:slow", "-n", 1)
+    assert service.stdout.readline().startswith("serving ")
+    service.stdout.close()
+    later = film.slow.submit("unheard")
+    # The second death comes after one that nobody could be told of.
+    for _ in range(2):
+        _, _, pid = shm.take("began", "unheard", int, timeout=60)
+        os.kill(pid, signal.SIGKILL)
+    shm.take("began", "unheard", int, timeout=60)
+    service.send_signal(signal.SIGTERM)
+    shm.put("go on", "unheard")
+    assert later.result(60) == "unheard"
+    assert service.wait(60) == 0
+    with service.stderr as error:
+        assert error.read() == ""
 
 
 def test_a_stopped_worker_that_goes_on_answers_nothing(film, shm):
@@ -207,6 +238,26 @@ def test_any_function_can_be_served_for_eval(shm, shm_url):
     with serving("math:sqrt", "--url", shm_url):
         assert shm.take("root", float, timeout=60) == ("root", 4.0)
         assert later.result(60) == ("root", 4.0)
+
+
+def test_a_function_that_a_package_passes_on_is_served_under_its_own_name(
+    shm, shm_url, tmp_path, monkeypatch
+):
+    package = tmp_path / "passing_on"
+    package.mkdir()
+    (package / "__init__.py").write_text("from passing_on.inner import twice\n", encoding="utf-8")
+    (package / "inner.py").write_text("def twice(n):\n    return 2 * n\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    import passing_on  # noqa: PLC0415
+
+    service = start("passing_on:twice", "--url", shm_url)
+    assert service.stdout.readline().startswith("serving passing_on.inner:twice in ")
+    shm.eval("twice", ts.call(passing_on.twice, 4), on="workers")
+    assert shm.take("twice", int, timeout=60) == ("twice", 8)
+    service.send_signal(signal.SIGTERM)
+    assert service.communicate(timeout=60)[1] == ""
+    del sys.modules["passing_on"], sys.modules["passing_on.inner"]
 
 
 @pytest.mark.parametrize(

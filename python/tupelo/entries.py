@@ -1,13 +1,15 @@
 """What a class of entries looks like: dataclasses, NamedTuples, attrs and msgspec classes.
 
-The native module asks once per class. attrs and msgspec are recognised by what their classes carry;
-they are not imported unless the program did so itself.
+The native module asks once per class, and when an entry comes whose class it has not met. attrs
+and msgspec are recognised by what their classes carry; they are not imported unless the program did
+so itself.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import sys
+from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     # Name of the class, names of its bases, fields, how entries are made, whether that never fails.
     Description: TypeAlias = tuple[str, list[str], list[Field], str, bool]
 
-__all__ = ["describe"]
+__all__ = ["describe", "imported"]
 
 NAME = "__tupelo_name__"
 """The attribute of a class whose entries go by another name than the class."""
@@ -39,6 +41,26 @@ def describe(cls: type[Any]) -> Description | None:
     fields, how, never_fails = described
     bases = [_name(base) for base in cls.__mro__[1:] if _fields(base) is not None]
     return _name(cls), bases, fields, how, never_fails
+
+
+def imported(name: str, fields: list[str]) -> list[type[Any]]:
+    """Return the classes of entries that go by a name, of the modules that were imported.
+
+    If some of them have exactly these fields, it is only those: names such as `Task` are common.
+    """
+    found: dict[type[Any], set[str]] = {}
+    for module in list(sys.modules.values()):
+        # One of a class of its own may import what it has as soon as that is looked at.
+        if type(module) is not ModuleType:
+            continue
+        for value in list(vars(module).values()):
+            # Not `isinstance`: what stands for another object may say that it is a class.
+            if issubclass(type(value), type) and _name(value) == name:
+                described = _fields(value)
+                if described is not None:
+                    found[value] = {field for field, *_ in described[0]}
+    exact = [cls for cls, names in found.items() if names == set(fields)]
+    return exact or list(found)
 
 
 def _name(cls: type[Any]) -> str:

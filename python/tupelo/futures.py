@@ -68,6 +68,7 @@ class Collector:
         self._lock = threading.Lock()
         self._waiting: dict[int, tuple[Future[tuple[Any, ...]], Waiter]] = {}
         self._has_thread = False
+        self._is_starting = False
 
     def future(self, place: Waiter) -> Future[tuple[Any, ...]]:
         """Return the future of what a place in line will be handed."""
@@ -76,26 +77,49 @@ class Collector:
         if found is not None:
             future.set_result(found)
             return future
-        with self._lock:
-            number = self._bell.add(place)
-            self._waiting[number] = (future, place)
         try:
-            self._start()
+            self._add(future, place)
         except BaseException:
-            self._forget(number, place)
+            future.cancel()  # so it leaves the line, if it came to that
+            place.cancel()
             raise
-        future.add_done_callback(lambda _: self._forget(number, place))
         return future
 
-    def _start(self) -> None:
-        """See to it that somebody fulfils futures while there are any."""
+    def _add(self, future: Future[tuple[Any, ...]], place: Waiter) -> None:
+        """Have a future fulfilled by the thread, if there is one to be had."""
         with self._lock:
-            if self._waiting and not self._has_thread:
-                threading.Thread(target=self._run, name="tupelo futures", daemon=True).start()
-                self._has_thread = True  # not before: there may be no more threads to be had
+            number = self._bell.add(place)
+            try:
+                self._waiting[number] = (future, place)
+                future.add_done_callback(lambda _: self._forget(number, place))
+                self._start()
+            except BaseException:
+                # Before the lock is let go, so that nothing is picked up for who never gets it.
+                self._remove(number, place)
+                raise
+
+    def _start(self) -> None:
+        """See to it that somebody fulfils futures while there are any; with the lock.
+
+        Ctrl-C may interrupt the start of a thread that runs nevertheless: only the thread itself
+        can say that it is there.
+        """
+        if self._has_thread or self._is_starting:
+            return
+        self._is_starting = True
+        try:
+            threading.Thread(target=self._run, name="tupelo futures", daemon=True).start()
+        except BaseException:
+            self._is_starting = False
+            raise
 
     def _run(self) -> None:
-        """Fulfil futures until there are none left."""
+        """Fulfil futures until there are none left, unless another thread does."""
+        with self._lock:
+            self._is_starting = False
+            if self._has_thread:
+                return
+            self._has_thread = True
         try:
             while True:
                 self._bell.sleep(self._bell.next_look())
@@ -128,12 +152,16 @@ class Collector:
     def _forget(self, number: int, place: Waiter) -> None:
         """Leave the line: the future is done, or was cancelled, and then its tuple goes back."""
         with self._lock:
-            # What was picked up has left the line before, and its number may be another's by now.
-            _, waiting = self._waiting.get(number, (None, None))
-            if waiting is place:
-                del self._waiting[number]
-                self._bell.remove(number)
+            self._remove(number, place)
         place.cancel()
+
+    def _remove(self, number: int, place: Waiter) -> None:
+        """Forget a place in line, with the lock."""
+        # What was picked up has left the line before, and its number may be another's by now.
+        _, waiting = self._waiting.get(number, (None, None))
+        if waiting is place:
+            del self._waiting[number]
+            self._bell.remove(number)
 
     def _fail(self, error: BaseException) -> None:
         """Tell all who wait that there is nothing to wait for: the connection is closed."""
@@ -141,6 +169,8 @@ class Collector:
             futures = [future for future, _ in self._waiting.values()]
             self._has_thread = False
         for future in futures:
+            if future.done():
+                continue
             if future.running() or future.set_running_or_notify_cancel():
                 settle(future.set_exception, error)
 

@@ -12,9 +12,11 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from tupelo.recording import VARIABLE
@@ -49,8 +51,9 @@ def main() -> int:
         sys.stderr.write("tupelo record: what is to run? put it behind --\n")
         return USAGE
     try:
-        # Before the run: nobody wants to hear after it that there is nowhere to write.
-        merged = options.out.open("w", encoding="utf-8")
+        # Before the run: nobody wants to hear after it that there is nowhere to write. An earlier
+        # record stays until there is another one.
+        merged = options.out.open("a", encoding="utf-8")
     except OSError as error:
         sys.stderr.write(f"tupelo record: {options.out} can not be written: {error.strerror}\n")
         return USAGE
@@ -61,7 +64,11 @@ def main() -> int:
 def record(command: list[str], merged: TextIO) -> int:
     """Run the command, and write its record; returns the command's exit code."""
     leave_interrupts_to_the_command()
-    folder = tempfile.mkdtemp(prefix="tupelo-record-")
+    try:
+        folder = tempfile.mkdtemp(prefix="tupelo-record-")
+    except OSError as error:
+        sys.stderr.write(f"tupelo record: no folder to record in: {error.strerror}\n")
+        return USAGE
     try:
         code = run(command, folder)
     except OSError as error:
@@ -69,6 +76,7 @@ def record(command: list[str], merged: TextIO) -> int:
         sys.stderr.write(f"tupelo record: {command[0]}: {error.strerror}\n")
         return NOT_FOUND
     try:
+        empty(merged)
         count, torn = merge(Path(folder), merged)
         merged.flush()
     except OSError as error:
@@ -76,6 +84,8 @@ def record(command: list[str], merged: TextIO) -> int:
             f"tupelo record: {merged.name}: {error.strerror}; what each process wrote is in"
             f" {folder}\n"
         )
+        with suppress(OSError):  # what it still has to write would be refused once more
+            merged.close()
         return code or USAGE
     # A process that outlives the command may be writing while the folder is removed.
     shutil.rmtree(folder, ignore_errors=True)
@@ -102,6 +112,12 @@ def run(command: list[str], folder: str) -> int:
             signal.signal(number, lambda number, _: process.send_signal(number))
         code = process.wait()
     return code if code >= 0 else 128 - code
+
+
+def empty(merged: TextIO) -> None:
+    """Remove an earlier record, if it is in a file: a pipe or a terminal has none to remove."""
+    if stat.S_ISREG(os.fstat(merged.fileno()).st_mode):
+        merged.truncate(0)
 
 
 def merge(folder: Path, merged: TextIO) -> tuple[int, int]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from queue import SimpleQueue
 
 from tupelo import TupeloError, connect
@@ -17,7 +19,8 @@ from tupelo.tasks.crew import Processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
     from tupelo._native import Space
     from tupelo.tasks.crew import Terms
@@ -45,7 +48,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return USAGE
     address = getattr(function, "address", None)
     address = address if isinstance(address, Address) else None
-    terms, count = plan(options, address)
+    terms, count = plan(options, function, address)
     try:
         space = connect(options.url) if address is None else address.connect(options.url)
         require_shared(space)
@@ -73,16 +76,32 @@ def arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def plan(options: argparse.Namespace, address: Address | None) -> tuple[Terms, int]:
+def plan(
+    options: argparse.Namespace, function: Callable[..., Any], address: Address | None
+) -> tuple[Terms, int]:
     """Return how and in how many processes to serve: as asked, or as `@worker` says."""
     timeout_s: float | None = options.timeout
     count: int | None = options.n
     if address is None:
-        return public_terms(options.path, protocol.TTL_S, timeout_s), count or 1
+        path = own_path(function, options.path)
+        return public_terms(path, protocol.TTL_S, timeout_s), count or 1
     terms = address.crew_terms()
     if timeout_s is not None:
         terms = terms._replace(timeout_s=timeout_s)
     return terms, count or address.terms.concurrency
+
+
+def own_path(function: Callable[..., Any], given: str) -> str:
+    """Return the path under which `Space.eval` asks for a function that was found by a given one.
+
+    A package may pass on what a module of it has; who calls it asks for that of the module.
+    """
+    if not functions.has_path(function):
+        return given
+    try:
+        return functions.path_of(function)
+    except TypeError:
+        return given
 
 
 class Service:
@@ -123,9 +142,16 @@ class Service:
 
 
 def say(line: str) -> None:
-    """Print a line at once."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+    """Print a line at once. Whether anybody reads it or not, the work goes on."""
+    if sys.stdout is None:  # it was closed before this program began
+        return
+    try:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        # What is left of it is for nobody, and would be written again by the next line, when a
+        # process is started, and at the end.
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
 
 
 def processes(text: str) -> int:

@@ -21,7 +21,7 @@ const HELP: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n
 Examples:
   tupelo put shm://jobs job 7 cat.png       put the tuple (\"job\", 7, \"cat.png\")
   tupelo take shm://jobs job :int _         take the oldest job, wait for one if there is none
-  tupelo ls                                 the spaces of this machine
+  tupelo ls                                 the spaces of this user
   tupelo watch shm://jobs job ...           what happens to jobs, as it happens
   tupelo top shm://jobs                     watch a space live
   tupelo doctor                             why is it slow or stuck?
@@ -255,7 +255,7 @@ pub(crate) struct Watch {
 
 #[derive(Args)]
 #[command(
-    about = "List the spaces of this machine, or the shapes of tuples in one.",
+    about = "List the spaces of this user, or the shapes of tuples in one.",
     before_help = "\
 Examples:
   tupelo ls                        every space, its size and when it last changed
@@ -271,10 +271,10 @@ pub(crate) struct Ls {
 
 #[derive(Args)]
 #[command(
-    about = "Check this machine and its spaces; each line is ok, warn or fix.",
+    about = "Check this machine and the spaces of this user; each line is ok, warn or fix.",
     before_help = "\
 Examples:
-  tupelo doctor                    the machine, and every space on it
+  tupelo doctor                    the machine, and every space of this user
   tupelo doctor shm://jobs         the machine, and this space
   tupelo doctor --json             for programs",
     help_template = HELP
@@ -303,12 +303,12 @@ pub(crate) struct Stat {
     before_help = "\
 Examples:
   tupelo top shm://jobs                        redraws every second
-  tupelo top                                   all spaces of this machine
+  tupelo top                                   all spaces of this user
   tupelo top shm://jobs --interval 5s --json   one object per shape and interval",
     help_template = HELP
 )]
 pub(crate) struct Top {
-    /// The spaces to watch; all of this machine if none is given
+    /// The spaces to watch; all of this user if none is given
     #[arg(value_name = "URL")]
     pub(crate) spaces: Vec<String>,
     /// Time between two looks
@@ -403,8 +403,11 @@ pub(crate) struct Passed {
     about = "Print a script that teaches a shell to complete `tupelo`.",
     before_help = "\
 Examples:
+  mkdir -p ~/.local/share/bash-completion/completions
   tupelo completion bash > ~/.local/share/bash-completion/completions/tupelo
+  mkdir -p ~/.zfunc
   tupelo completion zsh > ~/.zfunc/_tupelo
+  mkdir -p ~/.config/fish/completions
   tupelo completion fish > ~/.config/fish/completions/tupelo.fish",
     help_template = HELP
 )]

@@ -50,6 +50,9 @@ impl Output {
 
     /// Text that is no line: what a redrawn screen or a generated script is made of.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        if self.quiet {
+            return Ok(());
+        }
         self.out.write_all(text.as_bytes()).map_err(|error| Failure::output(&error))
     }
 

@@ -5,7 +5,9 @@
 use std::env;
 use std::fmt;
 
-use tupelo::{Condition, ParseError, Pattern, Template, TemplateRef, Tuple, TupleView, Value};
+use tupelo::{
+    Condition, Form, Order, ParseError, Pattern, Template, TemplateRef, Tuple, TupleView, Value,
+};
 
 use crate::arguments::Sought;
 use crate::failure::Failure;
@@ -117,6 +119,20 @@ impl Asked {
         let Some(text) = condition else { return Ok(self) };
         let added = Condition::new(text).and_then(|condition| self.0.with_condition(&condition));
         added.map(Self).map_err(|error| Failure::Usage(format!("--where {text:?}: {error}")))
+    }
+
+    /// Refuses an order by the number of a field for entries, whose fields go by names.
+    pub(crate) fn in_order(self, order: Option<Order>) -> Result<Self, Failure> {
+        let is_by_number = matches!(order, Some(Order::Max(_) | Order::Min(_)));
+        let mut alternatives = self.0.alternatives().iter();
+        if is_by_number && alternatives.any(|one| matches!(one.form, Form::Entry(_))) {
+            return Err(Failure::Usage(
+                "entries have no field numbers, by which --order could go\n  \
+                 Ask for the best first: `take --try 'Job{priority > 5}'`, then `take 'Job{}'`."
+                    .to_owned(),
+            ));
+        }
+        Ok(self)
     }
 
     /// Gives `ask` the template as the operations of a space take it.

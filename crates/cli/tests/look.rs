@@ -6,6 +6,7 @@ mod support;
 use std::env;
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -340,12 +341,48 @@ fn explain_has_a_page_for_an_error() {
 }
 
 #[test]
+fn pages_and_help_say_that_each_user_has_spaces_of_their_own() {
+    for code in ["TUP-006", "TUP-013"] {
+        let page = run(&["explain", code]).out;
+        assert!(page.contains("Each user has spaces of their own"), "{page}");
+    }
+    for verb in ["ls", "top", "doctor"] {
+        let help = run(&[verb, "--help"]).out;
+        assert!(help.contains("of this user"), "{help}");
+    }
+}
+
+#[test]
 fn completion_knows_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell"] {
         let script = run(&["completion", shell]);
         assert_eq!(script.code, 0);
         assert!(script.out.contains("doctor"), "{shell}");
     }
+    let quiet = run(&["completion", "bash", "--quiet"]);
+    assert_eq!((quiet.code, quiet.out.as_str()), (0, ""), "{}", quiet.err);
+}
+
+#[test]
+fn the_examples_of_completion_can_be_typed_where_there_is_no_folder_yet() {
+    let home = env::temp_dir().join(format!("tupelo-cli-test-{}-home", std::process::id()));
+    fs::create_dir(&home).unwrap();
+    let help = run(&["completion", "--help"]).out;
+    let (_, examples) = help.split_once("Examples:\n").unwrap();
+    let (examples, _) = examples.split_once("Usage:").unwrap();
+    let programs = Path::new(env!("CARGO_BIN_EXE_tupelo")).parent().unwrap();
+    let path = format!("{}:{}", programs.display(), env::var("PATH").unwrap());
+    let mut shell = Command::new("sh");
+    let typed = shell.args(["-ec", examples]).env("HOME", &home).env("PATH", path).status();
+    assert!(typed.unwrap().success());
+    for script in [
+        ".local/share/bash-completion/completions/tupelo",
+        ".zfunc/_tupelo",
+        ".config/fish/completions/tupelo.fish",
+    ] {
+        assert!(fs::read_to_string(home.join(script)).unwrap().contains("doctor"), "{script}");
+    }
+    fs::remove_dir_all(home).unwrap();
 }
 
 #[test]
@@ -353,7 +390,7 @@ fn demo_without_its_python_says_what_to_do() {
     let demo = command(&["demo", "password"]).env("PATH", "/nonexistent").output().unwrap();
     assert_eq!(demo.status.code(), Some(1));
     let told = String::from_utf8(demo.stderr).unwrap();
-    assert!(told.contains("pip install tupelo"), "{told}");
+    assert!(told.contains("`pip install .` in a checkout of Tupelo"), "{told}");
 }
 
 /// An environment with a Python that has the package, and a link to its program beside a Python that has not, as in

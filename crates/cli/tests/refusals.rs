@@ -86,6 +86,22 @@ fn words_that_make_no_sense_make_no_space() {
 }
 
 #[test]
+fn entries_have_no_numbers_to_be_ordered_by() {
+    let space = TestSpace::new("no-numbers");
+    let url = space.url.as_str();
+    for words in [
+        &["take", url, "Job{}", "--order", "max:0"][..],
+        &["take", url, "Job{id: :int}", "--order", "min:1", "--exec", "true"],
+        &["read", url, "Job{} | (stop)", "--order", "max:0", "--try"],
+    ] {
+        let refused = run(words);
+        assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{words:?}");
+        assert!(refused.err.contains("entries have no field numbers"), "{}", refused.err);
+        assert_eq!(run(&["stat", url]).code, 5, "{words:?}");
+    }
+}
+
+#[test]
 fn help_says_which_commands_do_not_look_at_the_environment() {
     let help = run(&["--help"]).out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(

@@ -23,7 +23,8 @@ pub(crate) fn appending<'m>(
 }
 
 /// Puts a record back at the place that its sequence number gives it (rule T5): near what came before it when it
-/// was taken out, if that is still there, or else near the front, where most are taken from.
+/// was taken out, if that is still there, or else near the front, where most are taken from, or near the end, since those
+/// before it may be back already.
 pub(crate) fn restore<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
@@ -40,10 +41,18 @@ pub(crate) fn restore<'m>(
     } else {
         (0, stripe.page().load(FIRST))
     };
+    let is_older =
+        |other| record::header(section.view(), other).load64(record::SEQUENCE) < sequence;
+    let mut youngest = stripe.page().load(LAST);
     let mut steps = stripe.steps_max(section.view());
-    while next != 0 && record::header(section.view(), next).load64(record::SEQUENCE) < sequence {
+    while next != 0 && is_older(next) {
+        if is_older(youngest) {
+            (previous, next) = (youngest, record::header(section.view(), youngest).load(NEXT));
+            break;
+        }
         (previous, next) = (next, record::header(section.view(), next).load(NEXT));
-        if steps == 0 {
+        youngest = record::header(section.view(), youngest).load(PREVIOUS);
+        if steps == 0 || youngest == 0 {
             section.view().violate();
             return;
         }

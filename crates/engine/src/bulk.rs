@@ -109,7 +109,21 @@ impl Engine {
     ///
     /// What the memory says.
     pub fn count(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        let counted = self.at_one_moment(template, Purpose::Read, |section, targets| {
+        self.count_for(template, Purpose::Read)
+    }
+
+    /// The number of matches at one moment that nobody keeps from being taken, as an open transaction does that has read
+    /// them (rule X3).
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub fn count_free(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        self.count_for(template, Purpose::Take)
+    }
+
+    fn count_for(&self, template: &[TemplateRef<'_>], purpose: Purpose) -> Result<u64, Error> {
+        let counted = self.at_one_moment(template, purpose, |section, targets| {
             let matches =
                 |target: &Target<'_>| target.matches(section.view(), self.seed).len() as u64;
             Ok(targets.iter().map(matches).sum())

@@ -176,6 +176,7 @@ impl Engine {
                     if was_long {
                         self.return_log_reserve();
                     }
+                    self.see_to_crowd();
                     return done;
                 }
             }
@@ -210,7 +211,21 @@ impl Engine {
                     done => done,
                 }
             }
+            Need::Table { scope, mask, keys, count, committed, is_reserve } => {
+                let end = self.layout.extents_max;
+                let need = if is_reserve {
+                    Need::Reserve { count, committed }
+                } else {
+                    Need::Extents { count, end, committed }
+                };
+                match self.provide_late(need) {
+                    Err(Error::SpaceFull(_)) => self.postpone_growth(scope, mask, keys),
+                    done => done,
+                }
+            }
             Need::Log => self.lengthen_log(),
+            // Whoever is inside is waited for, or undone if it is dead.
+            Need::Settled { scope } => Ok(Section::enter(&self.memory, scope)?.finish()?),
             Need::EventRoom { cell, bytes } => self.make_event_room(cell, bytes),
         }
     }
@@ -272,7 +287,7 @@ impl Engine {
 }
 
 /// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
-const FORMAT: u64 = 18;
+const FORMAT: u64 = 19;
 
 fn layout_for(size_bytes: u64) -> Layout {
     let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);
@@ -282,30 +297,39 @@ fn layout_for(size_bytes: u64) -> Layout {
 /// How often the tuples of a shape are counted anew while somebody changes them: for longer than a small section.
 const COUNTS_MAX: usize = 200;
 
-/// Tuples in the space: in the lists, held, dead, or not visible yet. `is_held` says which locks the caller has: of those shapes
-/// nobody else changes the counts.
-pub(crate) fn tuples(view: &View<'_>, is_held: impl Fn(u32) -> bool) -> u64 {
-    let count = |shape| {
-        let page = Stripe::of_shape(view, shape).page();
-        let counts = [stripe::LIVE, stripe::HELD, stripe::DEAD_COUNT, stripe::DELAYED_COUNT];
-        counts.into_iter().map(|count| u64::from(page.load(count))).sum::<u64>()
-    };
-    let of = |shape| {
-        // A tuple that changes hands leaves one count before it comes to the other.
+/// Tuples in the space: in the lists, held, dead, or not visible yet. As they stand, with what somebody is about to change,
+/// or to undo.
+pub(crate) fn tuples(view: &View<'_>) -> u64 {
+    (0..registry::count(view)).map(|shape| tuples_of(view, shape)).sum()
+}
+
+/// As [`tuples`], for who must not be wrong. `is_held` says which locks the caller has: of those shapes nobody else changes
+/// the counts. The scope of a shape that somebody is inside of for longer than a small section: it may be dead, and what it
+/// did undone by the next.
+pub(crate) fn tuples_settled(view: &View<'_>, is_held: impl Fn(u32) -> bool) -> Result<u64, u32> {
+    let settled = |shape| {
         let scope = stripe::scope_of(shape);
-        let tries = if is_held(scope) { 0 } else { COUNTS_MAX };
-        for _ in 0..tries {
+        if is_held(scope) {
+            return Ok(tuples_of(view, shape));
+        }
+        for _ in 0..COUNTS_MAX {
             if let Some(turn) = view.begin_read(scope) {
-                let count = count(shape);
+                let count = tuples_of(view, shape);
                 if view.unchanged(scope, turn) {
-                    return count;
+                    return Ok(count);
                 }
             }
             std::hint::spin_loop();
         }
-        count(shape)
+        Err(scope)
     };
-    (0..registry::count(view)).map(of).sum()
+    (0..registry::count(view)).map(settled).sum()
+}
+
+fn tuples_of(view: &View<'_>, shape: u32) -> u64 {
+    let page = Stripe::of_shape(view, shape).page();
+    let counts = [stripe::LIVE, stripe::HELD, stripe::DEAD_COUNT, stripe::DELAYED_COUNT];
+    counts.into_iter().map(|count| u64::from(page.load(count))).sum()
 }
 
 pub(crate) fn space_line<'m>(view: &View<'m>) -> SpaceLine<'m> {

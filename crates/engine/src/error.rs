@@ -50,6 +50,8 @@ pub enum Error {
     ClaimSettled,
     /// The claim belongs to the process that this one was forked from.
     ClaimForked,
+    /// The place in line belongs to the process that this one was forked from.
+    WaiterForked,
     /// The lease of the transaction has ended (rules X5, X6): everything is as it was before it.
     Aborted(Box<Abortion>),
     /// The transaction was committed, or aborted.
@@ -97,6 +99,8 @@ pub struct Fullness {
     pub fullest: Option<(Shape, u64)>,
     /// Tuples that it may hold, if that is limited.
     pub tuples_max: Option<u64>,
+    /// Whether it would have had that many, with those that were refused together.
+    pub too_many: bool,
     /// Bytes of the arena in use.
     pub used_bytes: u64,
     /// Bytes that the arena may have.
@@ -135,8 +139,28 @@ pub enum Need {
         /// How many extents the arena had, all told, when there were not.
         committed: u32,
     },
+    /// Memory for more buckets of an index, which can do without.
+    Table {
+        /// The lock of its stripe.
+        scope: u32,
+        /// The fields that it is over.
+        mask: u32,
+        /// How many keys it has.
+        keys: u32,
+        /// So many extents are missing: neighbouring ones, or of the reserve.
+        count: u32,
+        /// How many extents the arena had, all told, when they were.
+        committed: u32,
+        /// Whether they are missing in the reserve.
+        is_reserve: bool,
+    },
     /// A longer undo log.
     Log,
+    /// That nobody is inside the lock of a scope.
+    Settled {
+        /// Which one.
+        scope: u32,
+    },
     /// Free bytes in the ring of a subscription.
     EventRoom {
         /// The cell of the subscription.
@@ -192,6 +216,9 @@ impl fmt::Display for Error {
             Self::ClaimForked => {
                 f.write_str("the claim belongs to the process that this one was forked from")
             }
+            Self::WaiterForked => f.write_str(
+                "the place in line belongs to the process that this one was forked from",
+            ),
             Self::Aborted(abortion) => abortion.fmt(f),
             Self::TransactionEnded { committed } => {
                 let how = if *committed { "committed" } else { "aborted" };
@@ -233,8 +260,13 @@ impl fmt::Display for Fullness {
             );
         }
         let tuple_s = if *tuples == 1 { "tuple" } else { "tuples" };
-        write!(f, "{space} is full: {tuples} {tuple_s}")?;
-        match self.tuples_max.filter(|max| tuples >= max) {
+        let is_full = if self.too_many && self.tuples_max.is_some_and(|max| *tuples < max) {
+            "has no room for so many more"
+        } else {
+            "is full"
+        };
+        write!(f, "{space} {is_full}: {tuples} {tuple_s}")?;
+        match self.tuples_max.filter(|max| self.too_many || tuples >= max) {
             Some(max) => write!(f, ", and it was created for {max}"),
             None => write!(f, " in {} of {}", Bytes(*used_bytes), Bytes(*max_bytes)),
         }?;

@@ -22,9 +22,9 @@ pub enum Order {
     Random,
     /// Whichever costs least to find.
     Any,
-    /// The one whose field of this number is greatest.
+    /// The one whose field of this number is greatest. The fields of an entry are numbered as its class has them.
     Max(usize),
-    /// The one whose field of this number is least.
+    /// The one whose field of this number is least, numbered as for [`Order::Max`].
     Min(usize),
 }
 

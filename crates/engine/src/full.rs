@@ -80,13 +80,17 @@ impl Engine {
 
     /// Refuses tuples that would not fit into an empty space together: nobody has to wait, or to go, for them.
     pub(crate) fn require_fit(&self, incoming: &[(Incoming<'_>, u32)]) -> Result<(), Error> {
-        let tuples = incoming.len() as u64;
-        if self.tuples_max != 0 && tuples > self.tuples_max {
-            return Err(Error::TooMany { tuples, tuples_max: self.tuples_max });
-        }
+        self.require_may_hold(incoming.len())?;
         let bytes = incoming.iter().map(|(one, _)| one.size.bytes as u64).sum();
         let max_bytes = u64::from(self.layout.extents_max) * EXTENT_BYTES as u64;
         if bytes > max_bytes { Err(Error::TooLarge { bytes, max_bytes }) } else { Ok(()) }
+    }
+
+    /// Refuses more tuples than the space may ever hold.
+    pub(crate) fn require_may_hold(&self, tuples: usize) -> Result<(), Error> {
+        let (tuples, tuples_max) = (tuples as u64, self.tuples_max);
+        let is_too_many = tuples_max != 0 && tuples > tuples_max;
+        if is_too_many { Err(Error::TooMany { tuples, tuples_max }) } else { Ok(()) }
     }
 
     /// Runs a put of tuples of `shapes`, one each, while `leaving` others go. In a space that drops its oldest tuples,
@@ -100,7 +104,7 @@ impl Engine {
             match put() {
                 Err(Error::SpaceFull(full)) => {
                     if full.is_for_others() || !self.makes_room(shapes, leaving)? {
-                        return Err(Error::SpaceFull(full));
+                        return Err(Error::SpaceFull(self.counted_anew(full)));
                     }
                 }
                 done => return done,
@@ -143,6 +147,15 @@ impl Engine {
         Error::SpaceFull(Box::new(Fullness { in_line, ..self.fullness(None) }))
     }
 
+    /// The figures of a space where what was refused is undone by now: it may have counted its own tuples.
+    #[cold]
+    fn counted_anew(&self, mut full: Box<Fullness>) -> Box<Fullness> {
+        full.too_many = full.tuples_max.is_some_and(|tuples_max| full.tuples >= tuples_max);
+        full.tuples = engine::tuples(&self.memory.view());
+        full.fullest = self.fullest();
+        full
+    }
+
     fn fullness(&self, system: Option<tupelo_shm::Error>) -> Fullness {
         let view = self.memory.view();
         let line = arena::line(&view);
@@ -150,12 +163,13 @@ impl Engine {
         Fullness {
             space: self.name.clone(),
             // As they stand: it is for a person, and whoever is refused may be inside of a lock, or of several.
-            tuples: engine::tuples(&view, |_| true),
+            tuples: engine::tuples(&view),
             fullest: self.fullest(),
             tuples_max: (self.tuples_max != 0).then_some(self.tuples_max),
             used_bytes: u64::from(used) * EXTENT_BYTES as u64,
             max_bytes: u64::from(self.layout.extents_max) * EXTENT_BYTES as u64,
             system: system.map(|error| error.to_string()),
+            too_many: false,
             in_line: 0,
         }
     }
@@ -179,7 +193,9 @@ impl Engine {
         if self.tuples_max == 0 {
             return 0;
         }
-        let tuples = engine::tuples(&self.memory.view(), |_| false) + more as u64;
+        let view = self.memory.view();
+        let tuples = engine::tuples_settled(&view, |_| false);
+        let tuples = tuples.unwrap_or_else(|_| engine::tuples(&view)) + more as u64;
         tuples.saturating_sub(self.tuples_max)
     }
 

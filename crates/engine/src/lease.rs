@@ -292,18 +292,20 @@ impl Engine {
 
     fn cancel_held_by_nobody(&self, lease: &Lease) -> Result<(), Error> {
         self.with_leased(lease, |section, stripe, record, kinds| {
-            match record.header.load(STATE) {
-                record::LIVE => {
-                    return self.expire(section, stripe, record.reference, kinds.as_slice());
-                }
+            Ok(match record.header.load(STATE) {
+                record::LIVE => self.expire(section, stripe, record.reference, kinds.as_slice())?,
                 record::DEAD => {
+                    let told = Self::tell_of_room(section)?;
                     self.bury(section, stripe, record.reference)?;
                     self.free_record(section, stripe, record.reference)?;
+                    told
                 }
                 record::DELAYED => {
+                    let told = Self::tell_of_room(section)?;
                     wheel::disarm(section, stripe, record.reference);
                     section.add(stripe.page(), DELAYED_COUNT, -1);
                     self.free_record(section, stripe, record.reference)?;
+                    told
                 }
                 // Whoever has it may consume it yet: it can not be had twice.
                 record::CLAIMED | record::ENLISTED => {
@@ -311,8 +313,7 @@ impl Engine {
                     return Err(Error::LeaseHeld { pid: (pid != 0).then_some(pid) });
                 }
                 _ => return Err(Error::LeaseHeld { pid: None }),
-            }
-            Ok(Delivery::default())
+            })
         })
     }
 

@@ -367,7 +367,8 @@ fn move_cursors<'m>(
     }
 }
 
-fn precedes(view: &View<'_>, reference: u32, other: u32) -> bool {
+/// Whether the record at `reference` was put before `other`.
+pub(crate) fn precedes(view: &View<'_>, reference: u32, other: u32) -> bool {
     let sequence = |reference| record::header(view, reference).load64(record::SEQUENCE);
     sequence(reference) < sequence(other)
 }

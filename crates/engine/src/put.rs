@@ -60,7 +60,10 @@ impl Engine {
         };
         match self.put_small(tuple, (size, small), shape) {
             // Not `done => done`: that would copy all of it.
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.see_to_crowd();
+                Ok(())
+            }
             Err(error) => tuple.apart(move |tuple| self.put_small_again(tuple, error)),
         }
     }
@@ -278,8 +281,10 @@ impl Engine {
     #[cold]
     fn respect_limit<'m>(&'m self, section: &mut Section<'m>) -> Result<(), Error> {
         self.enter_quota(section)?;
-        if engine::tuples(section.view(), |scope| section.holds(scope)) < self.tuples_max {
-            return Ok(());
+        match engine::tuples_settled(section.view(), |scope| section.holds(scope)) {
+            Ok(tuples) if tuples < self.tuples_max => return Ok(()),
+            Err(scope) => return Err(Need::Settled { scope }.into()),
+            Ok(_) => {}
         }
         Err(if self.anything_is_due() { Need::Time.into() } else { self.full(None) })
     }

@@ -58,6 +58,23 @@ impl Engine {
         if is_crowded { if_there_is_room(self.sweep()) } else { self.sweep_if_due() }
     }
 
+    /// Cleans up after the dead, if a thread of this process has found most places taken when it came. Called at the end of
+    /// what may be all that a process does here.
+    #[inline(always)]
+    pub(crate) fn see_to_crowd(&self) {
+        if self.memory.is_crowded() {
+            self.make_places();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make_places(&self) {
+        self.memory.crowd_is_seen_to();
+        // What was asked for is done, and says nothing of this: who finds no place is told so.
+        let _ = if_there_is_room(self.settle_the_dead());
+    }
+
     /// Sweeps, unless somebody did so just now.
     ///
     /// # Errors
@@ -118,7 +135,9 @@ impl Engine {
         let dead_processes: Vec<ParticipantInfo> =
             self.memory.participants().into_iter().filter(|process| !process.alive).collect();
         for (slot, mut scopes) in self.memory.dead_slots() {
-            scopes.extend(self.scopes().filter(|scope| self.memory.is_locked_by(*scope, slot)));
+            // The sweeper has its own right, also if the dead thread that had it once had the same number.
+            let others = self.scopes().filter(|scope| *scope != head::SWEEP_SCOPE);
+            scopes.extend(others.filter(|scope| self.memory.is_locked_by(*scope, slot)));
             for scope in scopes {
                 // Locking undoes what the dead thread left there.
                 drop(Section::enter(&self.memory, scope)?);

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
 
 use tupelo_shm::{CreateOptions, Segment};
+use tupelo_tuple::Field;
 
 use crate::{Engine, Limits};
 
@@ -26,4 +27,12 @@ pub(crate) fn seed() -> u64 {
     let seed = given.unwrap_or_else(|| fastrand::u64(..));
     eprintln!("TUPELO_SEED={seed}");
     seed
+}
+
+/// Fills the space with tuples of one bytes each, until the smallest finds no room.
+pub(crate) fn fill(engine: &Engine) {
+    for bytes in [60_000, 6_000, 600, 60, 6] {
+        let bytes = vec![7; bytes];
+        while engine.put(&[Field::Bytes(&bytes)]).is_ok() {}
+    }
 }

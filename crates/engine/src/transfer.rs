@@ -11,6 +11,7 @@ use crate::error::{Error, Need};
 use crate::find::Purpose;
 use crate::judged::{Among, Judged, Verdicts};
 use crate::layout::head;
+use crate::registry::Kinds;
 use crate::step;
 use crate::stripe::{self, Stripe};
 use crate::sweep::FirstLook;
@@ -110,7 +111,7 @@ impl Engine {
         }
     }
 
-    /// One attempt; `None` if the shapes changed meanwhile, or what the dead held.
+    /// One attempt; `None` if the shapes changed meanwhile, or what the dead held, or if the target has got new shapes.
     fn transfer_once(
         &self,
         other: &Self,
@@ -119,10 +120,11 @@ impl Engine {
     ) -> Result<Option<Judged<u64>>, (Error, Option<Missing>)> {
         let purpose = if remove { Purpose::Take } else { Purpose::Read };
         let targets = self.targets_judged(template, purpose, verdicts);
-        let kinds = targets.all.iter().map(|target| other.shape(&target.kinds));
-        let mut shapes = kinds.collect::<Result<Vec<u32>, _>>().map_err(in_target)?;
+        let known = targets.all.iter().map(|target| other.find_shape(&target.kinds));
+        let known: Vec<Option<u32>> = known.collect();
+        let mut shapes: Vec<u32> = known.iter().flatten().copied().collect();
         shapes.sort_unstable();
-        if shapes.is_empty() {
+        if targets.all.is_empty() {
             self.require_sound().map_err(|error| (error, None))?;
             return Ok((!self.outdated(&targets)).then_some(Judged::Done(0)));
         }
@@ -140,7 +142,16 @@ impl Engine {
         if let Some(unknown) = verdicts.missing(self, from, &targets.all, Among::Listed) {
             return Ok(Some(Judged::Unknown(unknown)));
         }
+        let new = self.new_shapes(from, &targets, &known);
+        if !new.is_empty() {
+            drop(both);
+            for kinds in &new {
+                other.shape(kinds).map_err(in_target)?;
+            }
+            return Ok(None);
+        }
         let (copies, removed) = self.collect(from, &targets.all, remove).map_err(in_source)?;
+        other.require_may_hold(copies.len()).map_err(in_target)?;
         step::count_anew(into, copies.len(), shapes.iter().copied()).map_err(in_target)?;
         let stored = other.store_copies(into, &copies).map_err(in_target)?;
         commit_together(&mut both).map_err(|(index, error)| match index {
@@ -151,6 +162,21 @@ impl Engine {
         removed.wake(self);
         stored.wake(other);
         Ok(Some(Judged::Done(copies.len() as u64)))
+    }
+
+    /// The shapes of matches that the other space does not know, of which `known` are the numbers there. One that nothing
+    /// comes of is not made: it would be there for good.
+    fn new_shapes(
+        &self,
+        from: &Section<'_>,
+        targets: &Targets<'_>,
+        known: &[Option<u32>],
+    ) -> Vec<Kinds> {
+        let unknown = targets.all.iter().zip(known).filter(|(_, shape)| shape.is_none());
+        unknown
+            .filter(|(target, _)| !target.first_matches(from.view(), self.seed, 1).is_empty())
+            .map(|(target, _)| target.kinds)
+            .collect()
     }
 
     /// Locks both spaces, always in the same order, whichever way the transfer goes.

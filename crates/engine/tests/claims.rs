@@ -76,6 +76,42 @@ fn an_aborted_claim_is_back_at_its_old_place_k2() {
     sound(&engine);
 }
 
+/// `values` in every order.
+fn orders(values: &[i64]) -> Vec<Vec<i64>> {
+    if values.is_empty() {
+        return vec![Vec::new()];
+    }
+    let beginning_with = |first: i64| {
+        let rest: Vec<i64> = values.iter().copied().filter(|value| *value != first).collect();
+        orders(&rest).into_iter().map(move |rest| [vec![first], rest].concat())
+    };
+    values.iter().copied().flat_map(beginning_with).collect()
+}
+
+#[test]
+fn tuples_of_one_key_are_back_at_their_places_in_whatever_order_they_come_t5() {
+    let engine = engine(16 << 20);
+    for number in 0..100 {
+        engine.put(&[Field::Str("other"), Field::Int(number)]).unwrap();
+    }
+    (0..7).for_each(|number| engine.put(&job(number)).unwrap());
+    for _ in 0..5 {
+        assert_eq!(support::try_read(&engine, &any_job()), Some(0));
+    }
+    assert_eq!(engine.check().unwrap().shapes[0].indexes, [1]);
+    for order in orders(&[0, 2, 3, 5, 6]) {
+        let claim = |number| try_claim(&engine, &this_job(number), &LONG).unwrap().0;
+        let claims: Vec<_> = order.iter().map(|number| claim(*number)).collect();
+        for claim in claims.iter().rev() {
+            claim.abort("not now").unwrap();
+            sound(&engine);
+        }
+        let patterns = any_job();
+        let back = engine.read_all(&[TemplateRef::new(&patterns)], None, number).unwrap();
+        assert_eq!(back, [0, 1, 2, 3, 4, 5, 6], "given back in the order reverse to {order:?}");
+    }
+}
+
 #[test]
 fn a_dropped_claim_gives_its_tuple_back_k2() {
     let engine = engine(16 << 20);

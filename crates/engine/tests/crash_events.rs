@@ -359,3 +359,20 @@ fn ending_a_subscription_survives_the_death_of_the_heir_too_l5() {
         },
     );
 }
+
+#[test]
+fn who_only_looks_for_events_hears_that_a_dead_holder_s_tuple_is_back_l5_k2() {
+    let engine = used();
+    put(&engine, 5, 5);
+    let subscription = subscribe(&engine, &[int(5), INT], 8);
+    let dying = fork(|| {
+        std::mem::forget(claim(&engine));
+        std::process::abort();
+    });
+    assert_eq!(dying.wait(), tupelo_crashtest::Exit::Killed(6));
+    let mut found = Vec::new();
+    while found.is_empty() {
+        found = heard(&subscription);
+    }
+    assert_eq!(found, ["Return 5,5"]);
+}

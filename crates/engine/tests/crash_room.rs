@@ -112,6 +112,30 @@ fn a_put_that_is_killed_drops_one_tuple_at_most_and_stores_its_own_once_and_says
     });
 }
 
+#[test]
+fn what_one_takes_that_is_killed_over_it_is_no_room_until_it_is_certain_b1_c1() {
+    let limits = Limits { size_bytes: 8 << 20, tuples_max: Some(10), when_full: WhenFull::Error };
+    let engine = space_within(&limits);
+    (0..10).for_each(|number| put(&engine, number, number));
+    let register = || {
+        engine.check().unwrap();
+        Arc::clone(&engine)
+    };
+    let take_all = |engine: &mut Arc<Engine>| {
+        let template = [INT, INT];
+        engine.take_all(&[TemplateRef::new(&template)], None, shown).unwrap();
+    };
+    let script = Script::new(register, take_all);
+    let kills = if thorough() { 10_000 } else { 16 };
+    Experiment::new(region(&engine)).with_kills(kills).kill_at_every_instruction(&script, |_| {
+        // Of another shape, before anybody has cleaned up.
+        while engine.put(&[Field::Int(7)]).is_ok() {}
+        engine.sweep().unwrap();
+        engine.check().unwrap();
+        assert_eq!(contents(&engine).len(), 10);
+    });
+}
+
 /// Runs `act` with a process that has just been told that there is room for it, before another.
 fn first_in_line(act: impl FnOnce(&Arc<Engine>, tupelo_crashtest::Child)) {
     let engine = full(WhenFull::Error);

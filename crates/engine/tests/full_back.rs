@@ -22,10 +22,11 @@ fn learn(engine: &Engine) {
     }
 }
 
+/// Four keys per bucket: a table of 1024 buckets takes so many, and a new segment of 64 KiB for the next.
+const KEYS: i64 = 4 * 1024;
+
 #[test]
 fn a_tuple_whose_key_has_no_place_in_the_table_any_more_goes_back_all_the_same() {
-    // Four keys per bucket: a table of 1024 buckets takes so many, and a new segment of 64 KiB for the next.
-    const KEYS: i64 = 4 * 1024;
     let engine = engine(8 << 20);
     for value in 0..KEYS {
         engine.put(&support::job(value)).unwrap();
@@ -47,6 +48,31 @@ fn a_tuple_whose_key_has_no_place_in_the_table_any_more_goes_back_all_the_same()
         engine.put(&support::job(value)).unwrap();
     }
     engine.check().unwrap();
+}
+
+#[test]
+fn a_put_is_not_refused_for_the_sake_of_a_larger_table_b1() {
+    let engine = engine(8 << 20);
+    for value in 0..KEYS {
+        engine.put(&support::job(value)).unwrap();
+    }
+    learn(&engine);
+    // Of a key that is there: an extent with room for some 500 more.
+    engine.put(&support::job(0)).unwrap();
+    fill(&engine);
+    for value in KEYS..KEYS + 500 {
+        engine.put(&support::job(value)).unwrap();
+    }
+    engine.check().unwrap();
+    assert_eq!(try_take(&engine, &this_job(KEYS + 499)), Some(KEYS + 499));
+    // The table grows later, when there is room.
+    let patterns = [PatternRef::Kinds(tupelo_tuple::KindSet::of(tupelo_tuple::Kind::Bytes))];
+    engine.take_all(&[TemplateRef::new(&patterns)], None, |_| Ok::<_, Error>(())).unwrap();
+    for value in KEYS + 500..KEYS + 600 {
+        engine.put(&support::job(value)).unwrap();
+    }
+    engine.check().unwrap();
+    assert_eq!(try_take(&engine, &this_job(KEYS + 599)), Some(KEYS + 599));
 }
 
 #[test]

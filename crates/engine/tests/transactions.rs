@@ -77,6 +77,27 @@ fn an_abort_restores_identity_age_and_place_x5() {
 }
 
 #[test]
+fn fifty_thousand_takes_of_one_key_are_undone_x5() {
+    const TAKES: i64 = 50_000;
+    let engine = engine(64 << 20);
+    for number in 0..100 {
+        engine.put(&[Field::Str("other"), Field::Int(number)]).unwrap();
+    }
+    (0..100).for_each(|number| engine.put(&job(number)).unwrap());
+    for _ in 0..5 {
+        assert_eq!(try_read(&engine, &any_job()), Some(0));
+    }
+    assert_eq!(engine.check().unwrap().shapes[0].indexes, [1]);
+    (100..TAKES).for_each(|number| engine.put(&job(number)).unwrap());
+    let mut transaction = begin(&engine);
+    for number in 0..TAKES {
+        assert_eq!(take(&mut transaction, &any_job()), Some(number));
+    }
+    transaction.abort().unwrap();
+    assert!(contents(&engine).into_iter().eq(0..TAKES), "all in their order");
+}
+
+#[test]
 fn what_is_read_may_be_read_by_others_and_not_taken_x3() {
     let engine = jobs([1, 2]);
     let mut transaction = begin(&engine);

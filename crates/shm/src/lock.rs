@@ -19,7 +19,7 @@ use std::time::Duration;
 use crate::access::{GRANULE, Span, View};
 use crate::error::Error;
 use crate::memory::Memory;
-use crate::sync::{self, Ordering, PAUSES, compiler_fence, fence};
+use crate::sync::{self, AtomicU32, Ordering, PAUSES, compiler_fence, fence};
 use crate::thread::{self, Thread};
 use crate::{futex, log, process};
 
@@ -168,7 +168,11 @@ fn acquire_contended<'m>(
                 return Ok(());
             }
         } else if seen & TID == thread.tid {
-            return Err(Error::Reentrant);
+            if owner_is_alive(&memory.view(), line, seen & TID) {
+                return Err(Error::Reentrant);
+            }
+            // Left by a thread that had the same number, before it died.
+            mark_died(word, seen);
         } else if pauses < PAUSES {
             sync::pause(pauses);
             pauses += 1;
@@ -182,9 +186,7 @@ fn acquire_contended<'m>(
                 // Somebody has left, perhaps to come back at once: not worth another sleep, and nobody stays inside.
                 (pauses, waited) = (0, Duration::ZERO);
             } else if !owner_is_alive(&memory.view(), line, seen & TID) {
-                // As the kernel would have done it.
-                let died = (seen & WAITERS) | OWNER_DIED;
-                let _ = word.compare_exchange(seen, died, Ordering::Relaxed, Ordering::Relaxed);
+                mark_died(word, seen);
             } else if waited >= STALL {
                 return Err(Error::Stalled { pid: pid_inside(&memory.view(), line, seen & TID) });
             }
@@ -192,17 +194,26 @@ fn acquire_contended<'m>(
     }
 }
 
-/// Sleeps one slice while the word keeps an owner. Returns the length of the slice.
+/// Says of a lock, whose owner is dead, that it is, as the kernel would have done it.
+fn mark_died(word: &AtomicU32, seen: u32) {
+    let died = (seen & WAITERS) | OWNER_DIED;
+    // If it fails, another thread has said so.
+    let _ = word.compare_exchange(seen, died, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+/// Sleeps one slice while the word keeps an owner. Returns how long that was, since a signal ends it; no longer than the
+/// slice, since this process may have been stopped, too.
 fn sleep(line: LockLine<'_>, seen: u32, has_slept: bool) -> Duration {
     let word = line.word(WORD);
     let waiting = seen | WAITERS;
     let slice = if has_slept { SLICE } else { SLICE_FIRST };
+    let begin_ns = sync::now_ns();
     if seen == waiting
         || word.compare_exchange(seen, waiting, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     {
         futex::wait(word, waiting, Some(slice));
     }
-    slice
+    Duration::from_nanos(sync::now_ns() - begin_ns).min(slice)
 }
 
 /// Whether the thread whose id stands in the word still runs. The owner word may not be its yet.

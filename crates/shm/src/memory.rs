@@ -1,7 +1,7 @@
 //! A segment in use: its mapping, and the right of this process's threads to work in it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::access::{GRANULE, View};
 use crate::clock;
@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::liveness;
 use crate::mapping::Mapping;
 use crate::process;
-use crate::table::{COMMITTED, ENGINE_BASE};
+use crate::table::{COMMITTED, ENGINE_BASE, PARTICIPANTS_MAX, THREADS_MAX};
 use crate::thread::{self, Thread};
 
 const PAGE_BYTES: usize = 4096;
@@ -22,6 +22,8 @@ pub struct Memory {
     known_bytes: AtomicUsize,
     /// This process's number among the participants + 1, below the fork generation that it belongs to.
     participant: AtomicU64,
+    /// Whether a thread of this process found most places taken when it came.
+    is_crowded: AtomicBool,
     /// When this handle was made, as forks are counted.
     fork_generation: u32,
     deaths: Deaths,
@@ -47,6 +49,7 @@ impl Memory {
             mapping,
             known_bytes: AtomicUsize::new(thread::fixed_bytes()),
             participant: AtomicU64::new(0),
+            is_crowded: AtomicBool::new(false),
             fork_generation: process::fork_generation(),
             deaths: Deaths::default(),
         };
@@ -99,6 +102,25 @@ impl Memory {
     #[inline(always)]
     pub fn mapping(&self) -> &Mapping {
         &self.mapping
+    }
+
+    /// Whether more than half of the places for processes or threads were taken when a thread of this process came: those
+    /// of the dead would fill them up, if nobody ever swept. Until [`Memory::crowd_is_seen_to`].
+    #[inline(always)]
+    pub fn is_crowded(&self) -> bool {
+        self.is_crowded.load(Ordering::Relaxed)
+    }
+
+    /// Somebody sweeps.
+    pub fn crowd_is_seen_to(&self) {
+        self.is_crowded.store(false, Ordering::Relaxed);
+    }
+
+    /// A thread has come, and has the slot with this index.
+    pub(crate) fn note_arrival(&self, index: usize) {
+        if 2 * self.participants_count() > PARTICIPANTS_MAX || 2 * (index + 1) > THREADS_MAX {
+            self.is_crowded.store(true, Ordering::Relaxed);
+        }
     }
 
     /// A view of what is committed now.

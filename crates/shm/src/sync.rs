@@ -1,10 +1,11 @@
 //! What the lock is made of. The exhaustive test of its interleavings puts other things in their place, which
 //! count and permute every step.
 
-pub(crate) use std::sync::atomic::{Ordering, compiler_fence, fence};
+pub(crate) use std::sync::atomic::{AtomicU32, Ordering, compiler_fence, fence};
 pub(crate) use std::thread::sleep;
 
 use crate::clock;
+pub(crate) use crate::clock::monotonic_ns as now_ns;
 
 /// Pauses before a sleep: 45 us together, about what a sleep costs on a virtual machine (measured).
 pub(crate) const PAUSES: u32 = 20;

@@ -247,6 +247,7 @@ fn register(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> 
             slot.double(START_TIME).store(start_time, Ordering::Release);
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
             let (slot, robust) = (base.wrapping_add(offset), futex::robust_head());
+            memory.note_arrival(index);
             return Ok(Registered { base, slot, robust, tid, number, fork_generation });
         }
     }

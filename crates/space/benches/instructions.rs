@@ -2,7 +2,7 @@
 //!
 //! Question: where does the work of a call go? Run by itself it only makes the calls; the counts come from callgrind, which is
 //! told to count inside the function of one operation (docs/benchmarks.md has the command). A count is the same in every run.
-//! Without the name of an operation it prints the least time of each.
+//! Without the name of an operation it prints the least time of each; a name that none has is refused.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -12,6 +12,8 @@
 
 mod common;
 
+use std::env;
+use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -147,6 +149,11 @@ const ALL: [(&str, [Step; 3]); 11] = [
     ("heard-wide", [subscribe_wide, counted_put, unsubscribe]),
 ];
 
+/// The steps of the operation of that name.
+fn steps_of(asked: &str) -> Option<[Step; 3]> {
+    ALL.iter().find(|(name, _)| *name == asked).map(|(_, steps)| *steps)
+}
+
 /// The batches of one operation, for callgrind to count.
 fn count(space: &Space, steps: [Step; 3]) {
     for _ in 0..COUNTED {
@@ -174,15 +181,22 @@ fn time(space: &Space) {
     }
 }
 
-fn main() {
+fn main() -> ExitCode {
+    // `cargo bench` adds a word of its own.
+    let asked = env::args().nth(1).filter(|word| word != "--bench");
+    let steps = asked.as_deref().map(steps_of);
+    if let Some(None) = steps {
+        eprintln!("give one of these, or nothing: {}", ALL.map(|(name, _)| name).join(", "));
+        return ExitCode::from(2);
+    }
     let space = fresh("shm://bench-instructions");
     fill(&space);
     // Backwards, so that it learns the key.
     (0..BATCH).rev().for_each(|k| assert!(take(&space, &[JOB, is(key(k)), FLOAT])));
-    let asked = std::env::args().nth(1);
-    match ALL.iter().find(|(name, _)| asked.as_deref() == Some(*name)) {
-        Some((_, steps)) => count(&space, *steps),
+    match steps.flatten() {
+        Some(steps) => count(&space, steps),
         None => time(&space),
     }
     tupelo::remove("shm://bench-instructions").unwrap();
+    ExitCode::SUCCESS
 }

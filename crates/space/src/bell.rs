@@ -99,6 +99,17 @@ impl Bell {
         self.space.engine()?;
         Ok(self.bell.look()?)
     }
+
+    /// As [`Bell::look`], for an owner of whose waiters one has waited long enough: also what a process held that died just
+    /// now comes to those in line first (rule L5).
+    ///
+    /// # Errors
+    ///
+    /// As [`Bell::look`].
+    pub fn last_look(&self) -> Result<Vec<u32>, Error> {
+        self.space.engine()?;
+        Ok(self.bell.last_look()?)
+    }
 }
 
 impl AsFd for Bell {

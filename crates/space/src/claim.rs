@@ -153,14 +153,16 @@ impl Waiter {
     ///
     /// # Errors
     ///
-    /// As [`Space::try_claim`].
+    /// As [`Space::try_claim`]; [`Error::SpaceClosed`]; [`Error::Misuse`] for a waiter that does not take.
     pub fn finish_claim<R, E: From<Error>>(
         self,
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<(Claim, R)>, E> {
         require_attempts(terms)?;
+        self.require_take()?;
         let (space, waiter) = self.into_parts();
+        space.engine()?;
         let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
         let outcome = lift(waiter.finish_claim_for(&space, terms, sink))?;
         Ok(match space.outcome(outcome) {
@@ -281,9 +283,10 @@ impl Claim {
     ///
     /// # Errors
     ///
-    /// [`Error::ClaimLost`] (rule K3). [`Error::Misuse`] if the claim was done or aborted before; [`Error::System`] if
-    /// there can be no thread.
+    /// [`Error::ClaimLost`] (rule K3). [`Error::Misuse`] if the claim was done or aborted before; [`Error::SpaceClosed`];
+    /// [`Error::System`] if there can be no thread.
     pub fn keep_alive(&self) -> Result<KeepAlive, Error> {
+        self.space().engine()?;
         self.held.require_open()?;
         let renewal = Renewal { claim: self.held.renewal(), ttl: self.ttl };
         // The thread renews it for the first time after a third of the ttl, and less than that may be left.

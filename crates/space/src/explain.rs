@@ -21,6 +21,8 @@ pub struct Explanation {
     template: String,
     /// Matches that are there now.
     pub matches: u64,
+    /// Those of them that an open transaction has read: nobody else may take them (rule X3).
+    pub read: u64,
     /// Tuples that match but for the condition (rule M9).
     pub unfulfilled: u64,
     /// Matches that are not there, since somebody holds them and may give them back (rule O9).
@@ -72,6 +74,7 @@ impl Space {
     pub fn explain(&self, template: &[TemplateRef<'_>]) -> Result<Explanation, Error> {
         let engine = self.engine()?;
         let matches = engine.count(template)?;
+        let free = if matches > 0 { engine.count_free(template)? } else { 0 };
         let shapes = engine.shapes_present()?.into_iter();
         let mut shapes: Vec<_> = shapes.map(|shape| (shape.shape, shape.count)).collect();
         shapes.sort_by_key(|(_, count)| Reverse(*count));
@@ -84,6 +87,7 @@ impl Space {
         Ok(Explanation {
             template: text(template),
             matches,
+            read: matches.saturating_sub(free),
             unfulfilled: fitting,
             held,
             dead,
@@ -92,6 +96,12 @@ impl Space {
             nearest,
             unknown: None,
         })
+    }
+
+    /// As [`Space::explain`], for an error that is about something else: where looking fails, it says so.
+    #[cold]
+    pub fn explain_if_possible(&self, template: &[TemplateRef<'_>]) -> Explanation {
+        self.explain(template).unwrap_or_else(|error| Explanation::unknown(template, &error))
     }
 
     fn count_dead(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
@@ -288,10 +298,11 @@ fn distance(template: &TemplateRef<'_>, shape: &Shape) -> (u8, usize, usize) {
 
 impl Explanation {
     /// What is said of a template where looking at the space came to `error`.
-    pub(crate) fn unknown(template: &[TemplateRef<'_>], error: &Error) -> Self {
+    fn unknown(template: &[TemplateRef<'_>], error: &Error) -> Self {
         Self {
             template: text(template),
             matches: 0,
+            read: 0,
             unfulfilled: 0,
             held: Vec::new(),
             dead: 0,
@@ -315,7 +326,8 @@ impl fmt::Display for Explanation {
         }
         if self.matches > 0 {
             let tuples_match = if self.matches == 1 { "tuple matches" } else { "tuples match" };
-            return write!(f, "{} {tuples_match} {} now", self.matches, self.template);
+            write!(f, "{} {tuples_match} {} now", self.matches, self.template)?;
+            return if self.read > 0 { f.write_str(&read_by_others(self)) } else { Ok(()) };
         }
         if let [first, others @ ..] = &self.held[..] {
             let held =
@@ -365,6 +377,19 @@ impl fmt::Display for Explanation {
         }
         Ok(())
     }
+}
+
+/// How many of the matches nobody may take now.
+fn read_by_others(of: &Explanation) -> String {
+    let were = match (of.read, of.matches) {
+        (1, 1) => "which was".to_owned(),
+        (1, _) => "1 of which was".to_owned(),
+        (read, matches) if read == matches => "which were".to_owned(),
+        (read, _) => format!("{read} of which were"),
+    };
+    format!(
+        ", {were} read by an open transaction: until it ends nobody else may take what it has read"
+    )
 }
 
 /// In whose hands tuples are.

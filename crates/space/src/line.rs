@@ -221,8 +221,8 @@ impl Bells {
             }
             let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
             if left == Some(Duration::ZERO) {
-                // What is due at this moment has happened in time.
-                return self.have(Bell::look);
+                // What is due at this moment has happened in time, and what the dead held comes to those in line.
+                return self.have(Bell::last_look);
             }
             if self.bells.iter().all(Bell::listen) {
                 let slice = self.bells.iter().map(Bell::next_look);

@@ -6,7 +6,6 @@ use tupelo_tuple::{Class, Template, TemplateRef, TupleRef, TupleView};
 
 use crate::connect::Space;
 use crate::error::Error;
-use crate::explain::Explanation;
 use crate::wait::{Lifted, Outcome, Waiter, lift};
 use tupelo_engine::{Order, sink_once};
 
@@ -212,9 +211,7 @@ impl Space {
         template: &[TemplateRef<'_>],
         timeout: Duration,
     ) -> Error {
-        let explanation = self.explain(template);
-        let explanation =
-            explanation.unwrap_or_else(|error| Explanation::unknown(template, &error));
+        let explanation = self.explain_if_possible(template);
         Error::Timeout {
             verb,
             template: explanation.template().to_owned(),

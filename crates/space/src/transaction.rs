@@ -499,12 +499,16 @@ impl<'t> Inside<'t> {
     ///
     /// # Errors
     ///
-    /// As [`Inside::try_take`].
+    /// As [`Inside::try_take`]; [`Error::Misuse`] for a waiter that does not take, or that is in line elsewhere.
     pub fn finish_take<R, E: From<Error>>(
         &self,
         waiter: Waiter,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
+        waiter.require_take()?;
+        if !waiter.space().is_same(self.space()) {
+            return Err(self.elsewhere(&waiter).into());
+        }
         if self.is_over() {
             return Ok(Outcome::Waits(waiter));
         }
@@ -513,6 +517,17 @@ impl<'t> Inside<'t> {
         let outcome =
             lift(inner.finish_take(self.at, waiter, |tuple| sink(tuple).map_err(Lifted::caller)))?;
         Ok(space.outcome(outcome))
+    }
+
+    #[cold]
+    fn elsewhere(&self, waiter: &Waiter) -> Error {
+        Error::Misuse {
+            problem: format!("this place in line is one in {}", waiter.space().url()),
+            hint: Some(format!(
+                "get in line in {} by waiter() of the transaction",
+                self.space().url()
+            )),
+        }
     }
 
     /// The error of a call that has waited in vain for `timeout`, or until the transaction's time had run out: then it

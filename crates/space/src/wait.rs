@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tupelo_engine::Want as EngineWant;
+use tupelo_engine::{Want as EngineWant, sink_once};
 use tupelo_tuple::{TemplateRef, TupleView};
 
 use crate::connect::Space;
@@ -100,7 +100,10 @@ impl Waiter {
     /// [`Error::SpaceClosed`] if the handle was closed meanwhile; what the memory says.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         self.space.engine()?;
-        Ok(self.waiter.wait(timeout)?)
+        let happened = self.waiter.wait_while(timeout, || self.space.engine().is_ok())?;
+        // Who is refused leaves the line, and what it was handed goes back.
+        self.space.engine()?;
+        Ok(happened)
     }
 
     /// Picks up the tuple that [`Waiter::wait`] announced. If its put died before it was certain, there is none: then this
@@ -108,12 +111,21 @@ impl Waiter {
     ///
     /// # Errors
     ///
-    /// What the memory says, and what `sink` says; then the tuple of a take is back or gone as in [`Space::try_take`].
+    /// [`Error::SpaceClosed`]: the tuple is back. What the memory says, and what `sink` says; then the tuple of a take is
+    /// back or gone as in [`Space::try_take`].
     pub fn finish<R, E: From<Error>>(
         self,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
-        lift(self.waiter.finish(|tuple| sink(tuple).map_err(Lifted::caller)))
+        let mut once = sink_once(sink);
+        let mut waiter = self;
+        loop {
+            waiter.wait(None)?;
+            match waiter.finish_now(&mut once)? {
+                Outcome::Done(result) => return Ok(result),
+                Outcome::Waits(again) => waiter = again,
+            }
+        }
     }
 
     /// As [`Waiter::finish`], without waiting: if there is no tuple, the waiter stays in line.
@@ -125,6 +137,7 @@ impl Waiter {
         self,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
+        self.space.engine()?;
         let (space, waiter) = self.into_parts();
         let outcome = lift(waiter.finish_now(|tuple| sink(tuple).map_err(Lifted::caller)))?;
         Ok(space.outcome(outcome))
@@ -150,6 +163,22 @@ impl Waiter {
                 Outcome::Waits(again) => waiter = again,
             }
         }
+    }
+
+    /// Refuses a place in line that is not one to take: what it is handed may be a copy, which nobody can hold.
+    pub(crate) fn require_take(&self) -> Result<(), Error> {
+        if self.waiter.want() == EngineWant::Take {
+            return Ok(());
+        }
+        Err(Error::Misuse {
+            problem: "this place in line is not one to take".into(),
+            hint: Some("get in line by claimant(), or by waiter() with Want::Take".into()),
+        })
+    }
+
+    /// Where it is in line.
+    pub(crate) fn space(&self) -> &Space {
+        &self.space
     }
 
     /// The engine's part.

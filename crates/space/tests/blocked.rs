@@ -1,11 +1,21 @@
-//! Who is blocked, and for what.
+//! Who is blocked, and for what; what ends it, and what can not be done with it.
 #![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
 
 mod common;
 
-use common::{ENGINES, Temporary};
-use tupelo::{Field, Kind, KindSet, PatternRef, Template, TemplateRef, Want, Watch, template};
+use std::thread;
+use std::time::Duration;
+
+use common::{ENGINES, Temporary, keep};
+use tupelo::{
+    ClaimTerms, ConnectOptions, Error, Field, Kind, KindSet, Order, PatternRef, Template,
+    TemplateRef, Want, Watch, fields, template,
+};
 use tupelo_model::Limits;
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// Under which nobody tries twice.
+const ONCE: ClaimTerms = ClaimTerms { ttl: MINUTE, attempts_max: Some(1) };
 
 /// What is said to be waited for, with the processes.
 fn blocked(temporary: &Temporary) -> Vec<(u32, String)> {
@@ -47,5 +57,75 @@ fn each_template_is_told_as_it_was_given_until_nobody_waits() {
 
         drop((waiters, watch));
         assert_eq!(blocked(&temporary), []);
+    }
+}
+
+#[test]
+fn a_handle_that_is_closed_ends_what_waits_by_it_and_takes_nothing_any_more_l5_t5() {
+    for engine in ENGINES {
+        let temporary = Temporary::new(engine, Limits::default());
+        let template = [template!["job", Kind::Int]];
+        for verb in ["take", "read", "claim"] {
+            let handle = temporary.connect_again();
+            let forgotten = Some(MINUTE);
+            let ended = thread::scope(|scope| {
+                let waits = scope.spawn(|| match verb {
+                    "take" => handle.take(&template, Order::Fifo, forgotten, keep).map(drop),
+                    "read" => handle.read(&template, Order::Fifo, forgotten, keep).map(drop),
+                    _ => handle.claim(&template, Order::Fifo, forgotten, &ONCE, keep).map(drop),
+                });
+                while temporary.space.stat().unwrap().waiters == 0 {
+                    thread::yield_now();
+                }
+                handle.close();
+                waits.join().unwrap()
+            });
+            assert!(matches!(ended, Err(Error::SpaceClosed { .. })), "{verb}: {ended:?}");
+        }
+        temporary.space.put(&fields!["job", 1]).unwrap();
+        assert_eq!(temporary.space.count(&template).unwrap(), 1);
+    }
+}
+
+#[test]
+fn what_was_handed_over_before_the_handle_was_closed_goes_back_t5() {
+    for engine in ENGINES {
+        let temporary = Temporary::new(engine, Limits::default());
+        let handle = temporary.connect_again();
+        let template = [template!["job", Kind::Int]];
+        let [take, claim] = [(); 2].map(|()| handle.waiter(&template, Want::Take).unwrap());
+        (0..2).for_each(|number| temporary.space.put(&fields!["job", number]).unwrap());
+        assert_eq!(temporary.space.count(&template).unwrap(), 0);
+        handle.close();
+        let refused = take.finish_now(keep).unwrap_err();
+        assert!(matches!(refused, Error::SpaceClosed { .. }), "{refused:?}");
+        let refused = claim.finish_claim(&ONCE, keep).unwrap_err();
+        assert!(matches!(refused, Error::SpaceClosed { .. }), "{refused:?}");
+        assert_eq!(temporary.space.count(&template).unwrap(), 2);
+    }
+}
+
+#[test]
+fn a_copy_can_be_neither_claimed_nor_taken_and_what_is_elsewhere_not_either_t1() {
+    for engine in ENGINES {
+        let options = ConnectOptions { tuples_max: Some(2), ..ConnectOptions::default() };
+        let temporary = Temporary::with(engine, &options);
+        let other = Temporary::new(engine, Limits::default());
+        let (space, template) = (&temporary.space, [template!["job", Kind::Int]]);
+        space.put(&fields!["job", 1]).unwrap();
+        other.space.put(&fields!["job", 2]).unwrap();
+        let copy = || space.waiter(&template, Want::Read).unwrap();
+        let refused = copy().finish_claim(&ONCE, keep).unwrap_err();
+        assert!(matches!(refused, Error::Misuse { .. }), "{refused:?}");
+        let transaction = space.transaction(&[], MINUTE).unwrap();
+        let refused = transaction.at(0).finish_take(copy(), keep).unwrap_err();
+        assert!(matches!(refused, Error::Misuse { .. }), "{refused:?}");
+        let elsewhere = other.space.waiter(&template, Want::Take).unwrap();
+        let refused = transaction.at(0).finish_take(elsewhere, keep).unwrap_err();
+        assert!(refused.to_string().contains(other.space.url()), "{refused}");
+        transaction.commit().unwrap();
+        assert_eq!(other.space.count(&template).unwrap(), 1);
+        space.put(&fields!["job", 3]).unwrap();
+        assert_eq!(space.read_all(&template, None, keep).unwrap().len(), 2);
     }
 }

@@ -151,3 +151,21 @@ fn counted(space: &Space) -> (u64, u64) {
     let shapes = space.stat().unwrap().shapes;
     (shapes.iter().map(|shape| shape.puts).sum(), shapes.iter().map(|shape| shape.takes).sum())
 }
+
+#[test]
+fn a_move_makes_no_shape_there_of_which_nothing_comes_o7_b2() {
+    for engine in common::ENGINES {
+        let [from, into] = [(); 2].map(|()| Temporary::new(engine, Limits::default()));
+        from.space.put(&fields!["gone", 1]).unwrap();
+        from.space.try_take(&[template!["gone", Kind::Int]], Order::Fifo, keep).unwrap();
+        let shapes = || into.space.stat().unwrap().shapes.len();
+        assert_eq!(from.space.move_to(&into.space, &[template![..]]).unwrap(), 0);
+        assert_eq!(shapes(), 0);
+        (0..3).for_each(|index: i64| from.space.put(&fields![index]).unwrap());
+        from.space.put(&fields!["here", 0.5]).unwrap();
+        assert_eq!(from.space.copy_to(&into.space, &[template![..]]).unwrap(), 4);
+        assert_eq!(from.space.move_to(&into.space, &[template![Kind::Int]]).unwrap(), 3);
+        assert_eq!(shapes(), 2);
+        assert_eq!(into.space.count(&[template![Kind::Int]]).unwrap(), 6);
+    }
+}

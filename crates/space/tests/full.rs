@@ -53,6 +53,35 @@ fn assert_reusable(space: &Space, count: u64) {
 }
 
 #[test]
+fn the_message_of_a_full_space_has_the_figures_of_what_is_there_b1() {
+    for engine in ENGINES {
+        let options = ConnectOptions { tuples_max: Some(10), ..ConnectOptions::default() };
+        let temporary = Temporary::with(engine, &options);
+        let space = &temporary.space;
+        (0..7).for_each(|number: i64| space.put(&fields![number]).unwrap());
+        let five = [0; 5].map(|number: i64| fields![number]);
+        let refused = space.put_all(&five.each_ref()).unwrap_err();
+        let told = "has no room for so many more: 7 tuples, and it was created for 10";
+        assert!(refused.to_string().contains(told), "{refused}");
+        assert_eq!(space.count(&[template![Kind::Int]]).unwrap(), 7);
+    }
+}
+
+#[test]
+fn what_another_space_can_never_hold_is_not_moved_there_and_does_not_wait_b1_o7() {
+    for engine in ENGINES {
+        let options = ConnectOptions { tuples_max: Some(1), ..ConnectOptions::default() };
+        let (from, into) =
+            (Temporary::new(engine, Limits::default()), Temporary::with(engine, &options));
+        (0..2).for_each(|number: i64| from.space.put(&fields![number]).unwrap());
+        let refused = from.space.move_to(&into.space, &[template![Kind::Int]]).unwrap_err();
+        assert!(matches!(refused, Error::SpaceFull { may_pass: false, .. }), "{refused:?}");
+        let counts = [from, into].map(|one| one.space.count(&[template![..]]).unwrap());
+        assert_eq!(counts, [2, 0]);
+    }
+}
+
+#[test]
 fn everything_is_taken_from_a_full_space_in_one_step_o6() {
     for engine in ENGINES {
         let (temporary, count) = full(engine);

@@ -82,3 +82,17 @@ fn a_lease_that_has_little_time_left_is_renewed_when_its_guard_begins_l2() {
         assert!(matches!(refused, Err(Error::LeaseExpired { .. })), "{refused:?}");
     }
 }
+
+#[test]
+fn what_is_claimed_by_a_closed_handle_can_not_be_kept_alive_l5() {
+    for engine in ENGINES {
+        let temporary = Temporary::new(engine, Limits::default());
+        let space = temporary.connect_again();
+        let template = [template!["job", Kind::Int]];
+        space.put(&fields!["job", 1]).unwrap();
+        let claim = claimed(&space, &template, HOUR);
+        space.close();
+        let refused = claim.keep_alive();
+        assert!(matches!(refused, Err(Error::SpaceClosed { .. })), "{refused:?}");
+    }
+}

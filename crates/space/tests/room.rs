@@ -326,3 +326,63 @@ fn a_space_keeps_the_policy_that_it_was_created_with() {
         }
     }
 }
+
+#[test]
+fn who_is_stopped_has_one_turn_however_much_is_removed_meanwhile_b1() {
+    for engine in ENGINES {
+        let target = full(engine, 1_000, WhenFull::Error);
+        let space = &target.space;
+        let stopped = space.room().unwrap();
+        thread::scope(|scope| {
+            // As long as there is something, its removal tells the one that does nothing.
+            let puts = scope.spawn(|| until(|| space.put(&fields![-1]).is_ok()));
+            while !puts.is_finished() {
+                assert!(space.count(&[template![Kind::Int]]).unwrap() > 0, "all gone, none put");
+                take(space);
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        drop(stopped);
+    }
+}
+
+#[test]
+fn a_turn_ends_when_it_was_used_or_of_no_use_b1() {
+    for engine in ENGINES {
+        let target = full(engine, 2, WhenFull::Error);
+        let space = &target.space;
+        let (first, second) = (space.room().unwrap(), space.room().unwrap());
+        take(space);
+        first.in_turn(|| space.put(&fields![7])).unwrap();
+        drop(first);
+        drop(second);
+        take(space);
+        // In the place that the first had.
+        let third = space.room().unwrap();
+        third.in_turn(|| space.put(&fields![8])).unwrap();
+        drop(third);
+        let larger = space.room().unwrap();
+        take(space);
+        let two = [&fields![9], &fields![10]];
+        assert!(is_full(&larger.in_turn(|| space.put_all(&two)).unwrap_err()));
+        space.put(&fields![11]).unwrap();
+    }
+}
+
+#[test]
+fn room_that_nobody_saw_taken_is_for_who_waited_too_b1() {
+    for engine in ENGINES {
+        in_time(|| {
+            let target = full(engine, 1, WhenFull::Error);
+            let space = &target.space;
+            take(space);
+            let terms = LeaseTerms { after: Some(Duration::from_secs(60)), lease: None };
+            let delayed = space.put_leased(&fields![1], &terms).unwrap();
+            let room = space.room().unwrap();
+            delayed.cancel().unwrap();
+            let Err(refused) = space.put(&fields![7]) else { return false };
+            assert!(refused.to_string().contains("for 1 who wait for it"), "{refused}");
+            room.in_turn(|| space.put(&fields![9])).is_ok()
+        });
+    }
+}

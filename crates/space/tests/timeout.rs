@@ -5,8 +5,8 @@ mod common;
 
 use std::time::Duration;
 
-use common::{ENGINES, Temporary};
-use tupelo::{Error, Kind, Search, Visits, fields, template};
+use common::{ENGINES, Temporary, keep};
+use tupelo::{Error, Kind, Order, Search, Visits, fields, template};
 use tupelo_model::Limits;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -55,4 +55,29 @@ fn a_message_has_the_begin_of_a_long_template() {
         temporary.space.timeout("take", &[template!["page", long.as_str()]], SECOND).to_string();
     assert!(message.contains("xxx…") && message.contains("yyy…"), "{message}");
     assert!(message.chars().count() < 1_000, "{} characters", message.chars().count());
+}
+
+#[test]
+fn what_an_open_transaction_has_read_is_said_to_be_what_is_in_the_way_x3() {
+    for engine in ENGINES {
+        let temporary = Temporary::new(engine, Limits::default());
+        let space = &temporary.space;
+        (1..=2).for_each(|number| space.put(&fields!["rate", number]).unwrap());
+        let transaction = space.transaction(&[], SECOND * 60).unwrap();
+        let second = [template!["rate", 2]];
+        transaction.at(0).try_read(&second, Order::Fifo, keep).unwrap().unwrap();
+        let both = [template!["rate", Kind::Int]];
+        let told = [
+            (&second, "1 tuple matches", ", which was read"),
+            (&both, "2 tuples match", ", 1 of which was read"),
+        ];
+        for (template, counted, told) in told {
+            let hint = space.timeout("take", template, SECOND).hint().unwrap();
+            assert!(hint.contains(counted) && hint.contains(told), "{hint}");
+            assert!(hint.contains("by an open transaction"), "{hint}");
+        }
+        transaction.commit().unwrap();
+        let hint = space.timeout("take", &both, SECOND).hint().unwrap();
+        assert!(hint.ends_with(" now"), "{hint}");
+    }
 }

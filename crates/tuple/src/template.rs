@@ -1,6 +1,7 @@
 //! Patterns and templates, owned.
 
 use crate::class::compare_names;
+use crate::image::ARITY_MAX;
 use crate::{
     Class, Condition, DecodeError, EncodeError, Form, Kind, KindSet, Named, ParseError, PatternRef,
     TemplateRef, Test, Tuple, TupleRef, Value, ValueError,
@@ -183,6 +184,24 @@ impl Template {
     /// The alternatives; at least one.
     pub fn alternatives(&self) -> &[Alternative] {
         &self.alternatives
+    }
+
+    /// Fails if the template is beyond the limits (rule B2), so that a call could not wait with it: at most
+    /// [`ALTERNATIVES_MAX`] alternatives, each of at most [`ARITY_MAX`] patterns.
+    ///
+    /// # Errors
+    ///
+    /// [`EncodeError::TooManyAlternatives`], [`EncodeError::TooManyFields`].
+    pub fn require_limits(&self) -> Result<(), EncodeError> {
+        let alternatives = self.alternatives.len();
+        if alternatives > ALTERNATIVES_MAX {
+            return Err(EncodeError::TooManyAlternatives { alternatives });
+        }
+        let arities = self.alternatives.iter().map(|one| one.patterns.len());
+        match arities.max() {
+            Some(arity) if arity > ARITY_MAX => Err(EncodeError::TooManyFields { arity }),
+            _ => Ok(()),
+        }
     }
 
     /// Whether `tuple` is what the template asks for. One that can not be encoded never is.

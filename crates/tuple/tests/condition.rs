@@ -143,6 +143,9 @@ fn a_list_of_the_condition_is_compared_item_by_item_m9() {
         "f[1] in [f[0], f[1]]",
         "f[1] in f",
         "[1, 2] in [[1], f[1]]",
+        "[f[0], 2] in f[3]",
+        "[f[1], 1] in [f[1], f[3]]",
+        "f in [f[0], f]",
     ] {
         assert_eq!(asked(holds, tuple), Ok(true), "{holds}");
     }
@@ -265,6 +268,10 @@ fn what_is_refused_says_where_and_what_would_be_right_m9() {
         (
             "f[0].size() == 1",
             "expected size(value) instead of value.size() at character 10, found `() == 1`",
+        ),
+        (
+            "id > 3 && package == 'a'",
+            "expected another name: this is a reserved word of CEL; ask about such a field by a pattern at character 11, found `package == \\'a\\'`",
         ),
         (
             "{'a': 1} == f[0]",

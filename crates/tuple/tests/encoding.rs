@@ -145,11 +145,19 @@ fn fields_and_alternatives_have_limits_b2() {
     assert_eq!(fields.encode(), Err(EncodeError::TooManyFields { arity: 65 }));
     let template = Template::of_actuals(&fields);
     assert_eq!(template.encode(), Err(EncodeError::TooManyFields { arity: 65 }));
+    assert_eq!(template.require_limits(), Err(EncodeError::TooManyFields { arity: 65 }));
     let many = (0..ALTERNATIVES_MAX)
         .fold(Template::new(vec![]), |template, _| template.or(Template::new(vec![])));
     assert!(
         many.encode().unwrap_err().to_string().starts_with("257 alternatives are over the limit")
     );
+    let alternatives = 257;
+    assert_eq!(many.require_limits(), Err(EncodeError::TooManyAlternatives { alternatives }));
+    let largest: Tuple = (0..64).map(Value::from).collect();
+    let largest = (1..ALTERNATIVES_MAX).fold(Template::of_actuals(&largest), |template, _| {
+        template.or(Template::of_actuals(&largest))
+    });
+    assert_eq!(largest.require_limits(), Ok(()));
 }
 
 #[test]
@@ -166,6 +174,10 @@ fn an_array_is_its_head_followed_by_its_data() {
     assert!(in_two.same(&Field::Encoded(Encoded::whole(Kind::Array, &encoding))));
     assert!(ArrayView::parse(&encoding[..encoding.len() - 1]).is_none());
     assert!(array_head(DType::F64, [u64::MAX, u64::MAX].into_iter()).is_err());
+    assert_eq!(
+        array_head(DType::F64, [1; 33].into_iter()),
+        Err(EncodeError::ArrayDimensions { dimensions: 33 })
+    );
     // Without elements there is no data; but what has no place in any language's memory is no array.
     let empty = |size: u64| array_head(DType::F64, [size, 0, 2].into_iter());
     assert!(ArrayView::parse(&empty(1 << 58).unwrap()).is_some());

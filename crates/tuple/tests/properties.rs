@@ -68,6 +68,11 @@ fn twin(value: &Value) -> Value {
             let pairs = map.pairs().iter().map(|(key, value)| (twin(key), twin(value)));
             Value::Map(Map::new(pairs).unwrap())
         }
+        Value::Entry(entry) => {
+            let bases = entry.bases().iter().cloned();
+            let fields = entry.fields().iter().map(|(name, value)| (name.clone(), twin(value)));
+            Value::Entry(Entry::new(entry.name(), bases, fields).unwrap())
+        }
         other => other.clone(),
     }
 }

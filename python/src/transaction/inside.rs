@@ -128,6 +128,7 @@ impl InsideObject {
         order: Order,
         sink: &Sink<'_, 'py>,
     ) -> Result<Option<Bound<'py, PyAny>>, Failure> {
+        order::require_numbers(sink.py, order, template)?;
         self.inside().try_take(template, order, |view| sink.tuple(view))
     }
 }
@@ -236,6 +237,7 @@ impl InsideObject {
         require_clear(template)?;
         let (timeout, order) = (seconds(timeout)?, order_of(order)?);
         self.with_template((template, fields), |template, sink| {
+            order::require_numbers(sink.py, order, template)?;
             self.retry(template, sink.py, ("read", timeout), || {
                 self.inside().try_read(template, order, |view| sink.tuple(view))
             })
@@ -268,6 +270,7 @@ impl InsideObject {
         require_clear(template)?;
         let order = order_of(order)?;
         self.with_template((template, fields), |template, sink| {
+            order::require_numbers(sink.py, order, template)?;
             self.inside().try_read(template, order, |view| sink.tuple(view))
         })
     }

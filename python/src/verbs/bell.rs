@@ -112,6 +112,12 @@ impl BellObject {
         self.with(Bell::look)?.map_err(|error| self.exception(py, &error))
     }
 
+    /// As `look`, for who has waited long enough. A closed bell tells of nobody.
+    fn last_look(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
+        let Some(bell) = self.locked().clone() else { return Ok(Vec::new()) };
+        py.detach(|| bell.last_look()).map_err(|error| self.exception(py, &error))
+    }
+
     /// Sleep until the bell rings, or for so many seconds. For an owner that is a thread.
     fn sleep(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         py.detach(|| self.with(|bell| bell.sleep(Duration::from_secs_f64(seconds.max(0.0)))))

@@ -163,7 +163,7 @@ fn take_many<'py>(
             }
         }
     }
-    Err(too_few(call, template, at_least, &deadline)?.into())
+    Err(too_few(call, template, at_least, &deadline).into())
 }
 
 /// `Timeout`, with how many there were: the caller's first question.
@@ -173,19 +173,20 @@ fn too_few(
     template: &[TemplateRef<'_>],
     at_least: usize,
     deadline: &Deadline,
-) -> Result<PyErr, Failure> {
-    let explanation = call.space().explain(template)?;
-    let (found, wanted) = (grouped(explanation.matches), grouped(at_least as u64));
+) -> PyErr {
+    let explanation = call.space().explain_if_possible(template);
+    let free = explanation.matches - explanation.read;
+    let (found, wanted) = (grouped(free), grouped(at_least as u64));
     let (template, url) = (explanation.template(), call.space().url());
     let seconds = deadline.timeout().as_secs_f64();
     let message =
         format!("{found} of {wanted} tuples matched {template} within {seconds} s in {url}");
-    let hint = if explanation.matches == 0 {
+    let hint = if explanation.matches == 0 || explanation.read > 0 {
         explanation.to_string()
     } else {
         "nothing was removed; did a worker stop with a tuple in its hands?".to_owned()
     };
-    Ok(errors::make(call.py, "Timeout", &message, Some(&hint), Some(url)))
+    errors::make(call.py, "Timeout", &message, Some(&hint), Some(url))
 }
 
 /// A count with its thousands apart: `1 000`.

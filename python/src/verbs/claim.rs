@@ -70,7 +70,7 @@ Raises:
         let terms = terms(ttl, attempts_max)?;
         let order = order::order(order)?;
         let timeout = timeout::seconds("timeout", timeout)?;
-        call.with_template(|template| {
+        call.with_template_in(order, |template| {
             if let Some(claim) = claim_now(call, template, order, &terms)? {
                 return Ok(claim);
             }
@@ -117,7 +117,8 @@ True
         let [ttl, attempts_max, order] = call.keywords(["ttl", "max_attempts", "order"])?;
         let terms = terms(ttl, attempts_max)?;
         let order = order::order(order)?;
-        let claim = call.with_template(|template| claim_now(call, template, order, &terms))?;
+        let claim =
+            call.with_template_in(order, |template| claim_now(call, template, order, &terms))?;
         Ok(claim.unwrap_or_else(|| call.none()))
     }
 }

@@ -51,7 +51,7 @@ Raises:
         let [timeout, order] = call.keywords(["timeout", "order"])?;
         let order = order::order(order)?;
         let deadline = timeout::seconds("timeout", timeout)?;
-        call.with_template(|template| {
+        call.with_template_in(order, |template| {
             if deadline == Some(Duration::ZERO) {
                 return try_take(call, template, order)?
                     .ok_or_else(|| timed_out(call, ("take", template), deadline));
@@ -91,7 +91,7 @@ Raises:
         let [timeout, order] = call.keywords(["timeout", "order"])?;
         let order = order::order(order)?;
         let deadline = timeout::seconds("timeout", timeout)?;
-        call.with_template(|template| {
+        call.with_template_in(order, |template| {
             if deadline == Some(Duration::ZERO) {
                 return try_read(call, template, order)?
                     .ok_or_else(|| timed_out(call, ("read", template), deadline));
@@ -125,7 +125,7 @@ True
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
         let [order] = call.keywords(["order"])?;
         let order = order::order(order)?;
-        let found = call.with_template(|template| try_take(call, template, order))?;
+        let found = call.with_template_in(order, |template| try_take(call, template, order))?;
         Ok(found.unwrap_or_else(|| call.none()))
     }
 }
@@ -151,7 +151,7 @@ True
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
         let [order] = call.keywords(["order"])?;
         let order = order::order(order)?;
-        let found = call.with_template(|template| try_read(call, template, order))?;
+        let found = call.with_template_in(order, |template| try_read(call, template, order))?;
         Ok(found.unwrap_or_else(|| call.none()))
     }
 }

@@ -60,10 +60,15 @@ fn wait_none(
             }
         }
     }
-    let explanation = space.explain(template)?;
+    let explanation = space.explain_if_possible(template);
     let (template, url) = (explanation.template(), space.url());
     let seconds = deadline.timeout().as_secs_f64();
     let message = format!("{template} still matched after {seconds} s in {url}");
-    let hint = format!("{} of them are there now", explanation.matches);
+    let hint = if explanation.matches == 0 {
+        // Somebody has them in hands, or they are gone by now.
+        explanation.to_string()
+    } else {
+        format!("{} of them are there now", explanation.matches)
+    };
     Err(errors::make(call.py, "Timeout", &message, Some(&hint), Some(url)).into())
 }

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from io import UnsupportedOperation
 from pathlib import Path
 from time import perf_counter_ns
@@ -45,6 +46,44 @@ def installed():
 def server(request):
     with started(request.param) as peer:
         yield peer
+
+
+@pytest.mark.skipif(Redis.missing() is not None, reason="Redis is not installed")
+def test_no_wait_of_a_redis_client_is_cut_short():
+    with started(Redis) as peer:
+        peer.create(PLAIN, ["one"], 1 << 20)
+        space = peer.open("one")
+        assert space.client.connection_pool.get_connection().socket_timeout is None
+        space.close()
+        peer.drop()
+
+
+@pytest.mark.skipif(Postgres.missing() is not None, reason="PostgreSQL is not installed")
+def test_who_waits_in_postgresql_looks_once_for_all_that_it_was_told_of(monkeypatch):
+    with started(Postgres) as peer:
+        peer.create(PLAIN, ["one"], 1 << 20)
+        waits = peer.open("one")
+        with monkeypatch.context() as other_process:  # which has a connection of its own
+            other_process.setattr(os, "getpid", lambda: 0)
+            puts = peer.open("one")
+        puts.put("plain", 0)
+        assert waits.try_take("plain", int) == ("plain", 0)
+        waits.pause(["one"], ("plain", int), 0)  # it listens from now on
+        for number in range(200):
+            puts.put("plain", number)
+        for number in range(200):
+            assert waits.try_take("plain", int) == ("plain", number)
+        looks = []
+        look = waits._look
+        monkeypatch.setattr(waits, "_look", lambda *args: looks.append(1) or look(*args))
+        with ThreadPoolExecutor(1) as pool:
+            taken = pool.submit(waits.take, "plain", int)
+            while not looks:
+                pass
+            puts.put("plain", 7)
+            assert taken.result(60) == ("plain", 7)
+        assert len(looks) <= 3  # before, for what it was told of, and for the tuple
+        peer.drop()
 
 
 @pytest.mark.skipif(Postgres.missing() is not None, reason="PostgreSQL is not installed")

@@ -389,7 +389,7 @@ def test_without_numpy_it_says_what_to_install(bench, tmp_path, monkeypatch):
     assert run.returncode == 1
     assert run.stderr == (
         "tupelo bench: no Python package numpy, which every experiment needs:"
-        " pip install 'tupelo[bench]'\n"
+        " pip install '.[bench]' in a checkout\n"
     )
 
 

@@ -192,6 +192,14 @@ def test_a_manager_has_no_queue_for_a_key_with_one_tuple():
     assert keyed < 600  # a queue alone is more
 
 
+@pytest.mark.parametrize("name", ["key first", "key last"])
+def test_memory_of_tuples_with_a_key_has_their_index_in_it(name):
+    (kind,) = (kind for kind in kinds() if kind.name == name)
+    (with_index,) = memory_of(SharedSpace, kind)
+    (without,) = memory_of(SharedSpace, replace(kind, asked=None))
+    assert with_index > without + 8  # a hash and where the tuple is
+
+
 def memory_of(peer, kind):
     with started(peer) as used:
         stage = Stage(used, {}, placement("apart"), 1, 0, quick=True, deadline=None)

@@ -134,6 +134,15 @@ def test_a_comparison_shows_what_differs_and_leaves_out_what_does_not():
     assert rows[0][-1].endswith(" x")
 
 
+@pytest.mark.parametrize(("metric", "unit", "rows"), [("response time", "s", 0), ("done", "/s", 1)])
+def test_a_comparison_leaves_out_times_of_different_work(metric, unit, rows):
+    def overlapping(factor):
+        samples = [factor * n for n in range(1, 11)]
+        return Measure("settle", "redis", {"series": "overlapping"}, metric, unit, samples)
+
+    assert len(compared(run_of(overlapping(1)), run_of(overlapping(100))).rows) == rows
+
+
 def test_a_comparison_warns_of_another_machine_and_of_what_is_in_one_run_only():
     old = run_of(measure([1.0]), versions={"redis": "7"})
     new = run_of(

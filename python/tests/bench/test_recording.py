@@ -30,6 +30,45 @@ def test_a_record_that_can_not_be_written_is_refused_before_the_run(tmp_path):
     assert not ran.exists()
 
 
+def test_an_earlier_record_stays_until_there_is_another_one(tmp_path):
+    out = tmp_path / "run.jsonl"
+    out.write_text("earlier\n")
+    done = run([*RECORD, out, "--", "/no/such/program"])
+    assert (done.returncode, out.read_text()) == (127, "earlier\n")
+    done = run([*RECORD, out, "--", sys.executable, "-c", ""])
+    assert (done.returncode, out.read_text()) == (0, "")
+
+
+def test_where_there_is_no_folder_for_temporary_files_nothing_is_run(tmp_path):
+    ran = tmp_path / "ran"
+    # Python tries every folder that it knows of: none will do where no file may have a byte.
+    limited = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh"]
+    done = run([*limited, *RECORD, tmp_path / "run.jsonl", "--", "touch", ran])
+    assert done.returncode == 2
+    assert done.stderr.startswith("tupelo record: no folder to record in: No usable temporary")
+    assert "Traceback" not in done.stderr
+    assert not ran.exists()
+
+
+PUTS_AND_FAILS = """
+import sys
+import tupelo as ts
+with ts.connect(sys.argv[1]) as space:
+    space.put("a", 1)
+sys.exit(3)
+"""
+
+
+def test_a_record_for_which_there_is_no_room_at_the_end_is_said_to_be_elsewhere(tmp_path, shm_url):
+    program = tmp_path / "program.py"
+    program.write_text(PUTS_AND_FAILS)
+    command = [*RECORD, "/dev/full", "--", sys.executable, program, shm_url]
+    done = run(command, env=os.environ | {"TMPDIR": str(tmp_path)})
+    (folder,) = tmp_path.glob("tupelo-record-*")
+    problem = "tupelo record: /dev/full: No space left on device; what each process wrote is in"
+    assert (done.returncode, done.stderr) == (3, f"{problem} {folder}\n")
+
+
 INTERRUPTED = """
 import signal, sys, time
 import tupelo as ts
@@ -222,6 +261,7 @@ with ts.connect(sys.argv[1], fresh=True) as space:
         pass
     with contextlib.closing(space.consume("closed", int, idle=0)):
         pass
+    assert list(space.consume("idle", int, idle=0)) == []
     assert space.try_take(Job, owner=None) is None
     asyncio.run(awaited(sys.argv[1]))
     try:
@@ -243,7 +283,9 @@ def test_what_is_asked_for_is_written_by_every_verb(tmp_path, shm_url):
         (['"scanned"', ":float"], None),
     ]
     waits = words(lines, "waits", "template")
-    assert waits[:2] == [['"heard"', ":int"], ['"closed"', ":int"]]
+    assert waits[:3] == [['"heard"', ":int"], ['"closed"', ":int"], ['"idle"', ":int"]]
+    # That it waited says that it was asked for: once, though it found nothing.
+    assert ['"idle"', ":int"] not in words(lines, "take", "template")
     assert ['"heard"', ":float"] in waits
     assert ["Job{owner: null}"] in words(lines, "take", "template")
 
@@ -477,6 +519,22 @@ def test_what_is_recorded_is_of_the_class_that_it_has_where_nobody_records(tmp_p
     _, lines = lines_of(tmp_path, shm_url, CLASSES)
     assert words(lines, "take") == [['"job"', "1"]]
     assert words(lines, "put") == [['"job"', "1"], ['"job"', "2"]]
+
+
+SENT = """
+import pickle, sys
+from tupelo import aio
+shared = aio.connect(sys.argv[1])
+again = pickle.loads(pickle.dumps(shared))
+again.blocking.put("sent", 1)
+again.close()
+shared.close()
+"""
+
+
+def test_a_space_of_tasks_that_was_sent_to_a_process_is_recorded_there(tmp_path, shm_url):
+    _, lines = lines_of(tmp_path, shm_url, SENT)
+    assert words(lines, "put") == [['"sent"', "1"]]
 
 
 CLOSES = """

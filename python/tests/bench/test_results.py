@@ -25,6 +25,26 @@ from tupelo.bench.report.undrawn import undrawn
 from tupelo.bench.report.words import words
 
 
+def test_why_a_cell_failed_stands_in_one_line_of_the_table():
+    why = 'Traceback (most recent call last):\n  File "<stdin>", line 1\n\nOSError: a | b\n'
+    remarks = [Remark("mem", peer, {}, "failed", why) for peer in ("redis", "sqlite")]
+    page = markdown(run_of(mem("tupelo-shm", "Null", 1), remarks=remarks), EXPERIMENTS, [])
+    section = page.split("## Not measured")[1].split("##")[0].strip().splitlines()
+    rows = [line for line in section if line.startswith("| mem")]
+    assert len(rows) == 2
+    told = 'Traceback (most recent call last): / File "&lt;stdin>", line 1 / OSError: a \\| b'
+    assert all(row.endswith(f"| {told} |") for row in rows)
+
+
+def test_a_quick_run_has_no_verdicts():
+    run = run_of(mem("tupelo-shm", "Null", 1), mem("redis", "Null", 90))
+    for quick in (False, True):
+        pages = markdown(replace(run, quick=quick), EXPERIMENTS, []), html_page(
+            replace(run, quick=quick), EXPERIMENTS
+        )
+        assert all(("was to show" in page) is not quick for page in pages)
+
+
 def aging_run(response_s, throughput):
     """Eight clients in a new space and in an aged one; with the paper's delays in a new one."""
     cells = {

@@ -22,6 +22,13 @@ from tupelo.bench.harness.workers import Bench, WrongResultError
 STALL_S = 0.05
 
 
+def test_on_one_processor_nothing_is_said_to_be_apart(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
+    jobs = RPC().jobs(Redis, Options())
+    lacking = {job.parameters.get("placement"): job.lack for job in jobs}
+    assert lacking == {"apart": "there is one processor", "together": None, None: None}
+
+
 class Line:
     """A start line at which nobody waits."""
 

@@ -233,17 +233,54 @@ def test_where_coordination_is_much_we_have_to_be_faster_than_each():
     assert reached == "**no**"
 
 
-@pytest.mark.parametrize("seconds", [[0.9, 2.1, 2.9, 4.2], [1.1, 1.9, 2.9, 3.9], [9.0, 9.1, 9.2]])
-def test_where_coordination_is_much_a_mean_that_can_be_by_chance_tells_nothing(seconds):
+def much_coordinated(ours, theirs):
     cell = {"case": "ocean", "workers": 5}
-    ours = [1.0, 2.0, 3.0, 4.0] if len(seconds) > 3 else [1.0, 2.0, 3.0]
-    run = run_of(
+    return run_of(
         Measure("cases", "tupelo-shm", cell, "total", "s", ours),
-        Measure("cases", "redis", cell, "total", "s", seconds),
+        Measure("cases", "redis", cell, "total", "s", theirs),
         Measure("cases", "redis", cell, "coordination", "", [0.9]),
     )
-    _, _, measured, reached = verdict(run, "is coordination")
+
+
+@pytest.mark.parametrize("seconds", [[9.0, 9.1, 9.2], [0.1, 0.2, 0.3]])
+def test_where_coordination_is_much_too_few_repeats_tell_nothing(seconds):
+    _, _, measured, reached = verdict(much_coordinated([1.0, 2.0, 3.0], seconds), "coordination")
     assert measured == "0 of 1 comparisons; 1 can not be told"
+    assert reached == "too little to tell"
+
+
+@pytest.mark.parametrize("seconds", [[0.9, 2.1, 2.9, 4.2], [1.1, 1.9, 2.9, 3.9]])
+def test_where_coordination_is_much_a_tie_is_not_faster(seconds):
+    run = much_coordinated([1.0, 2.0, 3.0, 4.0], seconds)
+    assert verdict(run, "is coordination")[3] == "**no**"
+
+
+STEADY, FASTER_BUT_FOR_ONE = (
+    [1.0 + n / 100 for n in range(10)],
+    [*(0.7 + n / 100 for n in range(9)), 20.0],
+)
+
+
+def test_one_repeat_that_stood_still_turns_no_comparison_around():
+    # The test says that nine of ten are faster, the means that they are slower.
+    run = much_coordinated(STEADY, FASTER_BUT_FOR_ONE)
+    words = ("significantly faster in a case", "is coordination")
+    assert {verdict(run, each)[3] for each in words} == {"**no**"}
+    text, listed = faster_peers(run)
+    assert text.endswith("In 1 it is so by the test, and the reverse by the mean (below 1 x).")
+    (row,) = listed.rows
+    assert row[-1] == "0.39 x"
+    run = much_coordinated(FASTER_BUT_FOR_ONE, STEADY)
+    assert {verdict(run, each)[3] for each in words} == {"yes"}
+    (row,) = faster_peers(run)[1].rows
+    assert row[-1] == "~2.55 x"
+
+
+@pytest.mark.parametrize("fill", [500, 100_000])
+def test_a_space_that_was_never_filled_by_a_million_is_not_said_to_slow_nobody_down(fill):
+    run = run_of(mem("tupelo-shm", "Integer", 1), mem("tupelo-shm", "Integer", 1.1, fill=fill))
+    _, _, measured, reached = verdict(run, "bytes, against an empty one")
+    assert measured.endswith("; 1 not measured")
     assert reached == "too little to tell"
 
 

@@ -32,8 +32,6 @@ stands around `asyncio.run`. Instead of `take_future` there is `asyncio.create_t
 
 from __future__ import annotations
 
-import os
-
 import tupelo.space
 from tupelo import (
     REST,
@@ -77,7 +75,7 @@ from tupelo._native import Found
 from tupelo.aio.claim import Claim
 from tupelo.aio.lease import Lease
 from tupelo.aio.searching import Search, search
-from tupelo.aio.space import Space
+from tupelo.aio.space import Space, wrapped
 from tupelo.aio.subscription import Subscription
 from tupelo.aio.transaction import Transaction, TransactionSpace
 
@@ -161,8 +159,4 @@ def connect(
         objects=objects,
         schema=schema,
     )
-    if os.environ.get("TUPELO_RECORD"):
-        from tupelo.recording import RecordingAioSpace  # noqa: PLC0415 - only where somebody records
-
-        return RecordingAioSpace(connection)
-    return Space(connection)
+    return wrapped(connection)

@@ -9,9 +9,11 @@ nobody.
 from __future__ import annotations
 
 import asyncio
+import os
 from contextlib import suppress
 
 from tupelo._native import Bell
+from tupelo.errors import SpaceClosed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     Place = Waiter | Subscription[Any]
 
-__all__ = ["LoopBell", "wait_for_any"]
+__all__ = ["LoopBell", "running_loop", "wait_for_any"]
 
 
 class LoopBell:
@@ -32,6 +34,7 @@ class LoopBell:
         """Get a bell, and let the loop wait for it."""
         self._bell = Bell(space)
         self._loop = loop
+        self._pid = os.getpid()
         self._futures: dict[int, asyncio.Future[bool]] = {}
         self._next_look: asyncio.TimerHandle | None = None
         loop.add_reader(self._bell.fileno(), self._rung)
@@ -45,7 +48,8 @@ class LoopBell:
         """Wait until something happened to one of the places, or the time ran out.
 
         Returns:
-            Whether something happened; perhaps in vain, so look.
+            Whether something happened in time. Look either way: it may have been in vain, or have
+            come with the last look around.
         """
         return await wait_for_any([(self, self._bell.add(place)) for place in places], seconds)
 
@@ -72,7 +76,12 @@ class LoopBell:
         A loop that was closed while its tasks waited has nobody who could be told. One that runs in
         another thread does it itself.
         """
-        if self._loop.is_running() and self._loop is not _running_loop():
+        if self._pid != os.getpid():
+            # In the child of a fork. What a loop waits with is shared: if this one waited for the
+            # bell no more, nor would the parent's.
+            self._bell.close()
+            return
+        if self._loop.is_running() and self._loop is not running_loop():
             with suppress(RuntimeError):  # it was closed in between
                 self._loop.call_soon_threadsafe(self._end)
                 return
@@ -91,16 +100,24 @@ class LoopBell:
         """Have the loop told of what happens from now on, and of what has happened."""
         while not self._bell.listen():
             self._tell(self._bell.drain())
-        if self._next_look is None:
-            self._next_look = self._loop.call_later(self._bell.next_look(), self._look)
-
-    def _rung(self) -> None:
-        numbers = self._bell.drain()
-        self._tell(numbers)
-        if not numbers and self._next_look is not None:
-            # Rung because of the time: something is due earlier than it was.
+        due = self._loop.time() + self._bell.next_look()
+        if self._next_look is not None and due < self._next_look.when():
+            # The bell was rung, whatever else for, because something is due earlier than it was.
             self._next_look.cancel()
             self._next_look = None
+        if self._next_look is None:
+            self._next_look = self._loop.call_at(due, self._look)
+
+    def last_look(self) -> None:
+        """Look around for who has waited long enough.
+
+        What is due at this moment has happened in time, and what the dead held comes to those in
+        line (rule L5).
+        """
+        self._tell(self._bell.last_look())
+
+    def _rung(self) -> None:
+        self._tell(self._bell.drain())
         if self._futures:
             self.listen()
 
@@ -108,6 +125,12 @@ class LoopBell:
         self._next_look = None
         try:
             numbers = self._bell.look()
+        except SpaceClosed as error:
+            for future in self._futures.values():
+                if not future.done():
+                    future.set_exception(error)
+            self._bell.rest()
+            return
         except Exception:  # noqa: BLE001 - whoever waits meets it, and raises it
             numbers = list(self._futures)
         self._tell(numbers)
@@ -125,7 +148,11 @@ async def wait_for_any(rings: Sequence[tuple[LoopBell, int]], seconds: float | N
     """Wait until a bell tells of one of these numbers, or the time ran out; then forget them all.
 
     Returns:
-        Whether something happened; perhaps in vain, so look.
+        Whether something happened in time. Look either way: it may have been in vain, or have come
+        with the last look around.
+
+    Raises:
+        SpaceClosed: one of the spaces was closed meanwhile.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[bool] = loop.create_future()
@@ -137,7 +164,11 @@ async def wait_for_any(rings: Sequence[tuple[LoopBell, int]], seconds: float | N
     try:
         for bell, _ in rings:
             bell.listen()
-        return await future
+        happened = await future
+        if not happened:
+            for bell in {bell for bell, _ in rings}:
+                bell.last_look()
+        return happened
     finally:
         if timer is not None:
             timer.cancel()
@@ -145,7 +176,7 @@ async def wait_for_any(rings: Sequence[tuple[LoopBell, int]], seconds: float | N
             bell.forget(number)
 
 
-def _running_loop() -> asyncio.AbstractEventLoop | None:
+def running_loop() -> asyncio.AbstractEventLoop | None:
     """Return the loop of this thread, if one runs here."""
     try:
         return asyncio.get_running_loop()

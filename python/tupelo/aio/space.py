@@ -10,6 +10,7 @@ Puts stand in line for room.
 from __future__ import annotations
 
 import asyncio
+import os
 
 from tupelo import _native
 from tupelo.aio import given
@@ -81,6 +82,10 @@ class Space:
     def __repr__(self) -> str:
         """Show where it is."""
         return f"<aio.Space {self.url}>"
+
+    def __reduce__(self) -> tuple[Callable[[_native.Space], Space], tuple[_native.Space]]:
+        """What a pickle keeps: the connection, as it keeps that."""
+        return wrapped, (self.blocking,)
 
     if not TYPE_CHECKING:
 
@@ -558,6 +563,15 @@ class Space:
         for loop in list(self._bells):
             if loop.is_closed() and (bell := self._bells.pop(loop, None)) is not None:
                 bell.close()
+
+
+def wrapped(connection: _native.Space) -> Space:
+    """Return a connection for tasks; where somebody records, one that writes down what they do."""
+    if os.environ.get("TUPELO_RECORD"):
+        from tupelo.recording import RecordingAioSpace  # noqa: PLC0415 - only where somebody records
+
+        return RecordingAioSpace(connection)
+    return Space(connection)
 
 
 def require_entry(verb: str, template: tuple[Any, ...], fields: dict[str, Any]) -> None:

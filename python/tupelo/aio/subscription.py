@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 
 from tupelo import _native
+from tupelo.aio.loop_bell import running_loop
 from tupelo.errors import SpaceClosed, Timeout, waited
 
 TYPE_CHECKING = False
@@ -35,7 +36,8 @@ class Subscription:
         self._subscription = subscription
         self._bell = bell
         self._turn = asyncio.Lock()
-        self._is_waiting = False
+        # Where a task waits, while one does.
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -87,14 +89,22 @@ class Subscription:
         return self._subscription.waiting
 
     def close(self) -> None:
-        """End the subscription; what waits is forgotten. Tasks that wait for an event stop."""
+        """End the subscription; what waits is forgotten. Tasks that wait for an event stop.
+
+        It may be called in any thread, also where no loop runs.
+        """
         self._is_closed = True
-        if self._is_waiting:
-            # Its place in line must stay its own until the task has left the bell.
-            with suppress(SpaceClosed):  # then the task was told
-                self._bell(asyncio.get_running_loop()).rouse(self._subscription)
-        else:
+        loop = self._loop
+        if loop is not None and loop.is_running() and loop is not running_loop():
+            with suppress(RuntimeError):  # it was closed in between
+                loop.call_soon_threadsafe(self.close)
+                return
+        if loop is None or loop.is_closed():
             self._subscription.close()
+            return
+        # Its place in line must stay its own until the task has left the bell.
+        with suppress(SpaceClosed):  # then the task was told
+            self._bell(loop).rouse(self._subscription)
 
     def _require_open(self) -> None:
         if self._is_closed:
@@ -116,11 +126,10 @@ class Subscription:
         return None
 
     async def _wait(self) -> None:
-        self._is_waiting = True
+        loop = self._loop = asyncio.get_running_loop()
         try:
-            bell = self._bell(asyncio.get_running_loop())
-            await bell.wait(self._subscription, seconds=None)
+            await self._bell(loop).wait(self._subscription, seconds=None)
         finally:
-            self._is_waiting = False
+            self._loop = None
             if self._is_closed:
                 self._subscription.close()

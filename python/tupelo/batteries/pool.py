@@ -142,8 +142,10 @@ class Pool:
 
         Raises:
             TypeError: workers can not find the function.
-            RemoteError: while iterating: no worker can go on, and why.
+            RemoteError: while iterating: no worker can go on, and why; or tasks were dropped.
+            RuntimeError: the pool is that of the process that this one was forked from.
             NotEncodable: at the call or while iterating: a value can not be stored.
+            SchemaMismatch: while iterating: a result is of a class that this program has not.
 
         >>> import math
         >>> from tupelo.batteries import Pool
@@ -169,6 +171,9 @@ class Pool:
 
         The future raises `RemoteError`, with the worker's traceback, if the task has failed.
         `cancel()` succeeds as long as no worker has begun.
+
+        Raises:
+            RuntimeError: the pool is that of the process that this one was forked from.
 
         >>> import math
         >>> from tupelo.batteries import Pool

@@ -87,7 +87,11 @@ class Delivery(core.Work[T]):
     ) -> None:
         """Be done with the item, unless the block was; give it back if the block raised."""
         if self._room and exception is None:
-            self._make_room()
+            try:
+                self._make_room()
+            except BaseException as error:
+                self._claim.__exit__(type(error), error, error.__traceback__)
+                raise
         self._claim.__exit__(kind, exception, traceback)
 
 

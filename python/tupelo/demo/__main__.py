@@ -1,6 +1,7 @@
 """The command line of the demos: `python3 -m tupelo.demo`, or `tupelo demo`."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ EXAMPLES = """examples:
 """
 USAGE = 2  # exit code
 INTERRUPTED = 130
+BROKEN_PIPE = 141  # what a shell reports for one
 
 
 def positive(text: str) -> int:
@@ -80,10 +82,23 @@ def main() -> int:
     except (sort.BadFileError, WrongResultError, TupeloError) as error:
         return failed(options.demo, str(error))
     except OSError as error:
-        return failed(options.demo, f"{error.filename}: {error.strerror}")
+        return refused(options.demo, error)
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
+
+
+def refused(demo: str, error: OSError) -> int:
+    """Say what the system has refused; returns the exit code."""
+    why = error.strerror or str(error)
+    if error.filename is not None:
+        return failed(demo, f"{error.filename}: {why}")
+    # It may be what is printed: what is left of that would be refused once more at the end.
+    sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
+    if isinstance(error, BrokenPipeError):
+        # Whoever reads has enough.
+        return BROKEN_PIPE
+    return failed(demo, why)
 
 
 def failed(demo: str, why: str) -> int:

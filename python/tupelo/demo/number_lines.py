@@ -34,7 +34,11 @@ def parse(text: bytes) -> list[Number]:
 
 
 def number(index: int, line: bytes) -> Number:
-    """One line as an integer of any size, or else as a float."""
+    """One line as an integer, or else as a float.
+
+    Python reads integers of up to 4 300 digits. A longer one, or 1e400, would become the float
+    `inf`: it is refused.
+    """
     try:
         return int(line)
     except ValueError:
@@ -43,7 +47,8 @@ def number(index: int, line: bytes) -> Number:
         value = float(line)
     except ValueError:
         value = math.nan
-    if math.isnan(value):  # "nan" too: it has no place in an order
+    # "nan" too: it has no place in an order.
+    if math.isnan(value) or (math.isinf(value) and b"inf" not in line.lower()):
         raise BadLineError(index, line)
     return value
 

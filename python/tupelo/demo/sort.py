@@ -8,11 +8,12 @@ and sorts its numbers, and puts them back:
     ("sort_array", -1, b"")         one per worker, at the end
 
 A task is a claim, and the answer is put under it: a worker that is killed loses no part.
-At most `PARTS_AHEAD` parts per worker are under way, so the file may be larger than the space. What
-stays in the master's memory is 8 bytes per number.
+At most `PARTS_AHEAD` parts per worker are under way, and no more than there is room for, so the
+file may be larger than the space. What stays in the master's memory is 8 bytes per number.
 """
 
 import os
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -29,6 +30,7 @@ from tupelo.demo.terminal import Terminal
 from tupelo.figures import count, duration
 
 PART_BYTES = 1 << 20  # of text, about 150 000 numbers: a put costs nothing beside reading them
+PART_ROOM_BYTES = 6 * PART_BYTES  # a text of digits beside its result, which is four times as long
 LINE_BYTES_MAX = 1 << 16  # no number is longer
 PARTS_AHEAD = 4
 NO_MORE = -1  # instead of the number of a part
@@ -141,13 +143,14 @@ class Sorting:
         """All parts."""
         plan, done = self.plan, list[Numbers]()
         size_bytes = plan.file.stat().st_size
+        ahead = parts_ahead(plan.workers, room_of(self.space))
         given_bytes = 0
         with plan.file.open("rb") as file:
             for first_line, text in texts(file):
                 self.space.put("sort_array", len(self.first_lines), text)
                 self.first_lines.append(first_line)
                 given_bytes += len(text)
-                if len(self.first_lines) - len(done) >= PARTS_AHEAD * plan.workers:
+                if len(self.first_lines) - len(done) >= ahead:
                     done.append(self._take_sorted())
                     self.terminal.bars([("handed out", given_bytes, size_bytes)])
         while len(done) < len(self.first_lines):
@@ -184,6 +187,17 @@ class Sorting:
         if again is not None:
             _, _, pid, attempt = again
             self.terminal.line(f"  part {part} sorted again by worker {pid}, attempt {attempt}")
+
+
+def room_of(space: ts.Space) -> int:
+    """What the space may hold, or the system has for it: a container often has 64 MiB."""
+    free_bytes = shutil.disk_usage("/dev/shm").free  # noqa: S108
+    return min(int(space.stat()["bytes_max"]), free_bytes)
+
+
+def parts_ahead(workers: int, room_bytes: int) -> int:
+    """How many parts may be under way at a time, however many workers wait for one."""
+    return max(1, min(PARTS_AHEAD * workers, room_bytes // PART_ROOM_BYTES))
 
 
 def texts(file: BinaryIO) -> Iterator[tuple[int, bytes]]:

@@ -51,7 +51,8 @@ class RecordingSpace(_native.Space):
         """As `Space.consume`."""
         call = Call(self._note, template, options)
         call.waits()
-        return _Followed(call, "take", self._plain.consume(*template, **options))
+        found = self._plain.consume(*template, **options)
+        return _Followed(call, "take", found, has_waited=True)
 
     def finish(self, *template: Any, **options: Any) -> None:
         """As `Space.finish`, whose mark is nobody's tuple."""
@@ -121,13 +122,18 @@ def recording(plain: type[_native.Space]) -> type[RecordingSpace]:
 
 
 class _Followed:
-    """An iterator that writes down what it gives; for as many threads as the other is."""
+    """An iterator that writes down what it gives; for as many threads as the other is.
 
-    def __init__(self, call: Call, verb: str, found: Iterator[Any]) -> None:
+    That it gave nothing is written down, too, once; of one that waits its beginning says so.
+    """
+
+    def __init__(
+        self, call: Call, verb: str, found: Iterator[Any], *, has_waited: bool = False
+    ) -> None:
         self._call = call
         self._verb = verb
         self._found = found
-        self._is_empty = True
+        self._is_to_tell = not has_waited
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._found, name)
@@ -139,10 +145,11 @@ class _Followed:
         try:
             fields = next(self._found)
         except StopIteration:
-            if self._is_empty:
+            if self._is_to_tell:
                 self._call.found(self._verb, None)
+            self._is_to_tell = False
             raise
-        self._is_empty = False
+        self._is_to_tell = False
         self._call.found(self._verb, fields)
         return fields
 

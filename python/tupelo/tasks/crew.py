@@ -253,12 +253,14 @@ class Processes:
         if ending.failure is not None or is_hopeless:
             self._on_broken(ending.failure or ending.early())
             return
-        if self._on_death is not None:
-            self._on_death(member.pid, ending.how())
         try:
             self.add(1)
         except Exception as error:  # noqa: BLE001 - told to whoever waits for answers
             self._on_broken(f"no process for the one that {ending.how()}: {error}")
+            return
+        # Last: whatever becomes of the news, there is another process.
+        if self._on_death is not None:
+            self._on_death(member.pid, ending.how())
 
 
 class _Ending(NamedTuple):

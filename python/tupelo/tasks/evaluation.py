@@ -10,6 +10,7 @@ import atexit
 import os
 import threading
 import weakref
+from time import monotonic
 
 from tupelo._native import Space, plain
 from tupelo.call import Call
@@ -31,6 +32,9 @@ ATTEMPTS_MAX = 1
 """A call that raised is not tried again; one whose worker died is."""
 
 WAYS = ("processes", "threads", "workers")
+
+MAKER_LOOK_S = 0.001
+"""How often to look whether the thread that makes a pool has to wait for room."""
 
 
 def evaluate(
@@ -98,26 +102,55 @@ def _asked(field: Any, name: Callable[[Callable[..., Any]], Any]) -> Any:
 _lock = threading.Lock()
 _making: dict[tuple[int, str, str, bool], threading.Lock] = {}
 """Had while a pool is made, which may wait for room in its space."""
+_in_line: set[tuple[int, str, str, bool]] = set()
+"""Those whose maker waits for room."""
 _pools: dict[tuple[int, str, str, bool], LocalPool] = {}
 _mailboxes: weakref.WeakKeyDictionary[Space, tuple[int, Mailbox]] = weakref.WeakKeyDictionary()
 
 
 def _pool(space: Space, timeout_s: float | None, *, threads: bool) -> LocalPool:
     key = _key(space, threads=threads)
-    with _lock:
-        making = _making.setdefault(key, threading.Lock())
-    if not making.acquire(timeout=-1 if timeout_s is None else timeout_s):
-        message = "another thread waits for room for the workers' mark"
-        raise SpaceFull(message)
+    making = _begin_making(key, timeout_s)
     try:
         pool = _pools.get(key)
         if pool is None or pool.broken is not None:
-            own = reconnect(Space, space.url, space.objects == "pickle")
-            pool = LocalPool(own, threads=threads, keeps_dead=True, room_timeout_s=timeout_s)
+            pool = _made(space, timeout_s, threads=threads)
             _pools[key] = pool
     finally:
         making.release()
     return pool
+
+
+def _begin_making(key: tuple[int, str, str, bool], timeout_s: float | None) -> threading.Lock:
+    """Wait while another thread makes the pool, and have the lock.
+
+    Raises:
+        SpaceFull: that one waits for room, and the time is up. Else it is ready in a moment.
+    """
+    with _lock:
+        making = _making.setdefault(key, threading.Lock())
+    give_up_at = None if timeout_s is None else monotonic() + timeout_s
+    while not making.acquire(timeout=-1 if give_up_at is None else MAKER_LOOK_S):
+        if give_up_at is not None and key in _in_line and monotonic() >= give_up_at:
+            message = "another thread waits for room for the workers' mark"
+            raise SpaceFull(message)
+    return making
+
+
+def _made(space: Space, timeout_s: float | None, *, threads: bool) -> LocalPool:
+    """Make the pool; with the lock for that."""
+    own = reconnect(Space, space.url, space.objects == "pickle")
+    try:
+        return LocalPool(own, threads=threads, keeps_dead=True, room_timeout_s=0)
+    except SpaceFull:
+        if timeout_s == 0:
+            raise
+    key = _key(space, threads=threads)
+    _in_line.add(key)
+    try:
+        return LocalPool(own, threads=threads, keeps_dead=True, room_timeout_s=timeout_s)
+    finally:
+        _in_line.discard(key)
 
 
 def _key(space: Space, *, threads: bool) -> tuple[int, str, str, bool]:
@@ -137,9 +170,10 @@ def _mailbox(space: Space) -> Mailbox:
 
 def _begin_anew() -> None:
     """In the child of a fork: another thread of the parent may have had the locks."""
-    global _lock, _making  # noqa: PLW0603 - nobody else runs yet
+    global _in_line, _lock, _making  # noqa: PLW0603 - nobody else runs yet
     _lock = threading.Lock()
     _making = {}
+    _in_line = set()
 
 
 os.register_at_fork(after_in_child=_begin_anew)

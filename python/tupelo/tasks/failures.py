@@ -11,7 +11,7 @@ import os
 import reprlib
 import traceback
 
-from tupelo.errors import RemoteError
+from tupelo.errors import NotEncodable, RemoteError, SchemaMismatch, TupeloError
 from tupelo.tasks.protocol import DEAD, is_call
 
 TYPE_CHECKING = False
@@ -24,6 +24,7 @@ __all__ = [
     "described_death",
     "described_delay",
     "how_to_look",
+    "is_of_value",
     "remote_error",
     "shown_call",
 ]
@@ -69,6 +70,12 @@ def described_death(deaths: int) -> dict[str, Any]:
     """Describe the end of a task whose workers died, one after the other."""
     message = f"{deaths} workers were killed, crashed or were stopped while they worked on it"
     return {"type": "tupelo.WorkersDied", "arguments": (message,), "traceback": message, **_here()}
+
+
+def is_of_value(error: Exception) -> bool:
+    """Whether a value can not be stored or made, perhaps by its own code: the space is well."""
+    of_value = isinstance(error, (NotEncodable, SchemaMismatch))
+    return of_value or not isinstance(error, TupeloError)
 
 
 def remote_error(call: str, error: object, *, url: str, hint: str | None) -> RemoteError:

@@ -90,7 +90,9 @@ class LocalPool:
 
         Raises:
             RemoteError: there are no workers any more, and why.
+            RuntimeError: this is a fork's copy.
         """
+        self._require_own()
         name = self.mailboxes.open(at_end)
         if self.broken is not None:
             self.mailboxes.close(name)
@@ -110,7 +112,9 @@ class LocalPool:
 
         Raises:
             RemoteError: there are no workers any more, and why.
+            RuntimeError: this is a fork's copy.
         """
+        self._require_own()
         if self.broken is not None:
             raise self.broken
         future = self.mailbox.submit(
@@ -157,6 +161,14 @@ class LocalPool:
             self.crew.kill()
             self.mailbox.fail(self.broken)
         self._remove()
+
+    def _require_own(self) -> None:
+        """Refuse the child of a fork: its tasks would go by the numbers of those of its parent."""
+        if self._pid != os.getpid():
+            message = (
+                "this pool belongs to the process that this one was forked from: make another one"
+            )
+            raise RuntimeError(message)
 
     def _wait_for_answers(self) -> None:
         # A task is gone as soon as its answer is there, which is not yet in its future.

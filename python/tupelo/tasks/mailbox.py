@@ -13,10 +13,10 @@ from itertools import count
 from typing import Any
 
 from tupelo import F
-from tupelo.errors import NotEncodable, TupeloError
+from tupelo.errors import TupeloError
 from tupelo.futures import PromptFuture, settle
 from tupelo.tasks import protocol
-from tupelo.tasks.failures import remote_error, shown_call
+from tupelo.tasks.failures import is_of_value, remote_error, shown_call
 from tupelo.tasks.protocol import Task
 
 TYPE_CHECKING = False
@@ -180,25 +180,33 @@ class Mailbox:
         template = protocol.answer_to(self.name, number)
         try:
             return self.space.take_many(template, n=ANSWERS_MAX, at_least=1)
-        except NotEncodable:
-            return self._take_readable()
+        except Exception as error:
+            if not is_of_value(error):
+                raise
+            return self._take_readable(error)
 
-    def _take_readable(self) -> list[Any]:
+    def _take_readable(self, problem: Exception) -> list[Any]:
         """Take the answers one by one: one of them has a value that can not be made here.
 
-        That one stays in the space, and its future has the exception that says what is missing.
+        That one stays in the space, and its future has the exception that says what is missing. If
+        it is the answer to nobody, the `problem` is raised.
         """
-        answers = []
+        answers: list[Any] = []
+        known = len(self._unreadable)
         for future in self.due():
             number = future.task.number
             try:
                 answer = self.space.try_take(protocol.answer_to(self.name, number))
-            except NotEncodable as error:
+            except Exception as error:
+                if not is_of_value(error):
+                    raise
                 self._unreadable.add(number)
                 if self._forget(number) is not None:
                     settle(future.set_exception, error)
             else:
                 answers += [] if answer is None else [answer]
+        if not answers and len(self._unreadable) == known:
+            raise problem  # or it would be met again and again
         return answers
 
     def _deliver(self, number: int, outcome: str, value: Any) -> None:

@@ -5,12 +5,14 @@ An answer that nobody takes is not to stay: the pool may live for weeks.
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from itertools import count
 
-from tupelo.errors import NotEncodable, SpaceFull, Timeout
+from tupelo.errors import SpaceFull, Timeout
 from tupelo.tasks import protocol
 from tupelo.tasks.discarding import discard
+from tupelo.tasks.failures import is_of_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ class Mailboxes:
         """Begin with none."""
         self._space = space
         self._queue = queue
+        self._pid = os.getpid()
         self._numbers = count()
         self._open: dict[str, Callable[[], None]] = {}
         self._abandoned: set[str] = set()
@@ -48,9 +51,10 @@ class Mailboxes:
         """Take back the tasks that nobody has begun, and remove the answers: they are not wanted.
 
         Answers to those that somebody works on are removed when the next mailbox is opened. If this
-        one is not open any more there is nothing to do, as when its pool has ended.
+        one is not open any more there is nothing to do, as when its pool has ended; nor is there in
+        a fork's copy: tasks and answers are those of the parent.
         """
-        if self._open.pop(name, None) is not None:
+        if self._pid == os.getpid() and self._open.pop(name, None) is not None:
             self._abandoned.add(name)
             self._sweep()
 
@@ -87,7 +91,9 @@ class Mailboxes:
             answers = protocol.answer_to(name)
             try:
                 self._space.take_all(answers)
-            except NotEncodable:
+            except Exception as error:
+                if not is_of_value(error):
+                    raise
                 discard(self._space, answers)
             if is_over:
                 self._abandoned.discard(name)

@@ -68,7 +68,7 @@ class Server:
 
         Raises:
             SpaceClosed: the connection was closed.
-            NotEncodable: a task can not be read here; it stays in the space.
+            NotEncodable, SchemaMismatch: a task can not be read here; it stays in the space.
         """
         while not self.is_to_end:
             claim = self._space.claim(self._wanted, ttl=self._ttl_s)

@@ -40,6 +40,7 @@ impl<'o> Patience<'o> {
 pub(crate) fn run(options: Find, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
     let (url, asked) = options.sought.asked(url)?;
     let Find { now, all, limit, timeout, order, .. } = options;
+    let asked = asked.in_order(order)?;
     let space = if now || all { connect_existing(&url)? } else { connect(&url)? };
     if all {
         let found = asked.with(|template| space.read_all(template, limit, words::owned))?;

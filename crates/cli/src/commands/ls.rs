@@ -1,4 +1,4 @@
-//! `tupelo ls`: the spaces of this machine, or the shapes in one.
+//! `tupelo ls`: the spaces of this user, or the shapes in one.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -35,7 +35,7 @@ fn require_shared(url: &str) -> Result<&str, Failure> {
     let Some(name) = url.strip_prefix("mem://") else { return Ok(url) };
     Err(Failure::Usage(format!(
         "{url} is private to a process, and this one ends with the command\n  \
-         Write shm://{name}, which all processes of this machine share."
+         Write shm://{name}, which all processes of this user share."
     )))
 }
 

@@ -27,7 +27,8 @@ pub(crate) fn run(
         let names: Vec<_> = pythons.iter().map(|python| python.display().to_string()).collect();
         return Err(Failure::Other(format!(
             "`tupelo {module}` is a Python program, and {} has no package tupelo\n  \
-             Install it with `pip install tupelo`; in a checkout, `make build` does it.",
+             Install it with `pip install .` in a checkout of Tupelo \
+             (`make build` does it, into .venv).",
             names.join(", or "),
         )));
     };

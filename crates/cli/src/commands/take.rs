@@ -26,6 +26,7 @@ pub(crate) fn run(options: Take, url: Option<String>, output: &mut Output) -> Re
     let Take { find, exec, ttl, max_attempts } = options;
     let Some(command_line) = exec else { return print(find, url, output) };
     let (url, asked) = find.sought.asked(url)?;
+    let asked = asked.in_order(find.order)?;
     let space = if find.now { connect_existing(&url)? } else { connect(&url)? };
     let terms = ClaimTerms { ttl: ttl.unwrap_or(TTL), attempts_max: max_attempts };
     let patience = Patience::new(find.order, (find.now, find.timeout), output);
@@ -38,6 +39,7 @@ pub(crate) fn run(options: Take, url: Option<String>, output: &mut Output) -> Re
 fn print(options: Find, url: Option<String>, output: &mut Output) -> Result<(), Failure> {
     let (url, asked) = options.sought.asked(url)?;
     let Find { now, all, limit, timeout, order, .. } = options;
+    let asked = asked.in_order(order)?;
     let space = if now || all { connect_existing(&url)? } else { connect(&url)? };
     let (transaction, taken) = if all {
         asked.with(|template| take_all(&space, template, limit))?

@@ -52,7 +52,7 @@ pub(crate) fn run(options: Top, url: Option<String>, output: &mut Output) -> Res
     Ok(())
 }
 
-/// What is shown of a look, unless it ends `top`. Among all spaces of the machine one may be damaged, which is told,
+/// What is shown of a look, unless it ends `top`. Among all spaces of the user one may be damaged, which is told,
 /// or gone since they were listed; where they were named, one may be gone until it is made anew.
 fn goes_on(look: Look, all: bool) -> Result<Option<Look>, Failure> {
     match look.seen {

@@ -217,6 +217,8 @@ impl Subscription {
         let engine = &*self.waiter.engine;
         // What is due has happened by now, if nobody else saw to it.
         engine.keep_time(self.waiter.number())?;
+        // Nor must it be somebody else who sees that the holder of a tuple has died (rule L5).
+        engine.sweep_if_due()?;
         if self.waiter.has_events() {
             return Ok(true);
         }

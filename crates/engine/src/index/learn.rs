@@ -6,12 +6,12 @@
 //! A build goes through the base list in steps and commits often, so others go on meanwhile; a killed
 //! builder leaves its cursor, and the next one that asks for the mask continues. Dropping is the same walk.
 
-use tupelo_shm::{Section, Span};
+use tupelo_shm::{Section, Span, View};
 use tupelo_tuple::{Kind, PatternRef};
 
 use super::{
-    BUCKETS, BUILDING, CURSOR, DROPPING, Index, KEYS, LEVEL, LOOKUPS, MASK, NONE, READY, SEGMENTS,
-    SEGMENTS_MAX, STATE,
+    BUCKETS, BUILDING, CURSOR, DROPPING, GROWTH, Index, KEYS, LEVEL, LOOKUPS, MASK, NONE, READY,
+    SEGMENTS, SEGMENTS_MAX, STATE,
     key::{self, Key},
     ring, table,
 };
@@ -91,18 +91,28 @@ impl Engine {
     /// What the memory says; a space without room for an index keeps working without it.
     #[cold]
     pub(crate) fn learn(&self, scope: u32, mask: u32) -> Result<(), Error> {
+        // Four times as many as it takes to walk through as many records as there is room for.
+        let records_max = u64::from(self.layout.extents_max) * RECORDS_PER_EXTENT_MAX;
+        self.learn_within(scope, mask, records_max * 4 / u64::from(STEP_RECORDS) + 1_000)
+    }
+
+    /// As [`Engine::learn`], in at most so many steps. If others put and take faster than that, the next lookup that an index
+    /// would serve goes on.
+    fn learn_within(&self, scope: u32, mask: u32, steps_max: u64) -> Result<(), Error> {
         let done = self.retry(|| {
-            // Four times as many as it takes to walk through as many records as there is room for.
-            let steps_max = u64::from(self.layout.extents_max) * RECORDS_PER_EXTENT_MAX;
-            for _ in 0..steps_max * 4 / u64::from(STEP_RECORDS) + 1_000 {
+            for _ in 0..steps_max {
                 if self.learn_step(scope, mask)? {
-                    return Ok(());
+                    break;
                 }
             }
-            Err(self.damaged("the records of a shape lead back into themselves"))
+            Ok(())
         });
         match done {
-            Err(Error::SpaceFull(_)) => Ok(()),
+            Err(Error::SpaceFull(_)) => {
+                // It has to earn its room anew: looking for that in the whole space costs far more than a lookup.
+                forget(Stripe::of_scope(&self.memory.view(), scope), mask);
+                Ok(())
+            }
             done => done,
         }
     }
@@ -144,6 +154,7 @@ impl Engine {
             for segment in 1..SEGMENTS_MAX {
                 index.words.init(SEGMENTS + 4 * segment, 0);
             }
+            index.words.init(GROWTH, 0);
             section.set(index.words, SEGMENTS, block);
             section.set(index.words, MASK, mask);
             section.set(index.words, KEYS, 0);
@@ -198,6 +209,20 @@ impl Engine {
         Ok(section.commit()?)
     }
 
+    /// Lets an index over `mask` of the stripe with lock `scope`, for whose table no more memory was found when it had `keys`
+    /// keys, do without until it has a quarter more.
+    #[cold]
+    pub(crate) fn postpone_growth(&self, scope: u32, mask: u32, keys: u32) -> Result<(), Error> {
+        let section = Section::enter(&self.memory, scope)?;
+        let stripe = Stripe::of_scope(section.view(), scope);
+        let indexes = (0..INDEXES_MAX).map(|slot| super::at(stripe, slot));
+        for index in indexes.filter(|index| index.words.load(MASK) == mask) {
+            // By the keys that it had: those of a section that begins anew are gone, and come again.
+            index.words.init(GROWTH, keys.saturating_add(keys / 4));
+        }
+        Ok(section.finish()?)
+    }
+
     /// Links the next records. Returns whether the index is ready.
     fn build_step<'m>(
         &self,
@@ -239,10 +264,21 @@ impl Engine {
         let record = record::at(section.view(), reference);
         ring::append(section, &self.layout, stripe, index, (record, tag))?;
         links::set_linked(section, reference, index.slot, true);
-        let next = record::header(section.view(), reference).load(record::NEXT);
+        let next = younger(section.view(), reference);
         section.set(index.words, CURSOR, next);
         Ok(())
     }
+}
+
+/// The record behind the one at `reference` in the order of puts.
+fn younger(view: &View<'_>, reference: u32) -> u32 {
+    let next = record::header(view, reference).load(record::NEXT);
+    if next != 0 && !links::precedes(view, reference, next) {
+        // The list leads back into itself: nobody would see the end of it.
+        view.violate();
+        return 0;
+    }
+    next
 }
 
 /// Clears the marks of the next records. Returns whether the slot is free.
@@ -260,7 +296,7 @@ fn drop_step<'m>(
             break;
         }
         links::set_linked(section, reference, index.slot, false);
-        let next = record::header(section.view(), reference).load(record::NEXT);
+        let next = younger(section.view(), reference);
         section.set(index.words, CURSOR, next);
         step::commit_if_full(section)?;
     }
@@ -314,3 +350,6 @@ pub(crate) fn best<'m>(
         (index, tag)
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,7 @@
 //! | 20 | lookups, for choosing a victim |
 //! | 24.. | segments of the bucket array: blocks; each but the first as long as all before |
 //! | 120 | ones up to the highest bit of the number of buckets |
+//! | 124 | up to how many keys the table does without more buckets, since no memory was found for them; a hint |
 
 pub(crate) mod key;
 pub(crate) mod learn;
@@ -37,7 +38,8 @@ pub(crate) const LOOKUPS: usize = 20;
 pub(crate) const SEGMENTS: usize = 24;
 pub(crate) const SEGMENTS_MAX: usize = 24;
 pub(crate) const LEVEL: usize = 120;
-const _: () = assert!(SEGMENTS + 4 * SEGMENTS_MAX <= LEVEL && LEVEL + 4 <= INDEX_BYTES);
+pub(crate) const GROWTH: usize = 124;
+const _: () = assert!(SEGMENTS + 4 * SEGMENTS_MAX <= LEVEL && GROWTH + 4 <= INDEX_BYTES);
 
 /// The slot is free.
 pub(crate) const NONE: u32 = 0;

@@ -68,7 +68,7 @@ pub(crate) fn restore<'m>(
         let record = record::at(section.view(), reference);
         return match append(section, layout, stripe, index, (record, tag)) {
             // It is linked, and only the table has not grown for it: the next new tag's will.
-            Err(Error::Need(Need::Extents { .. } | Need::Reserve { .. })) => Ok(()),
+            Err(Error::Need(Need::Table { .. })) => Ok(()),
             done => done,
         };
     };
@@ -86,11 +86,17 @@ pub(crate) fn restore<'m>(
         place.set(section, reference);
         return Ok(());
     }
-    // Close to the leader, since it was taken as the oldest.
+    // Close to the leader, since it was taken as the oldest; or to the youngest, since those before it are back.
     let mut at = next(section.view(), index, leader);
+    let mut youngest = previous(section.view(), index, leader);
     let mut steps = stripe.steps_max(section.view());
     while at != leader && older(section.view(), at) && steps > 0 {
+        if older(section.view(), youngest) {
+            at = next(section.view(), index, youngest);
+            break;
+        }
         at = next(section.view(), index, at);
+        youngest = previous(section.view(), index, youngest);
         steps -= 1;
     }
     insert_before(section, index, (reference, link), at);

@@ -7,12 +7,13 @@
 //!
 //! Growth is linear hashing: when the load passes four in seven, one bucket is split in two, so an
 //! insertion never pauses for the whole table. The array is a few segments of doubling length.
+//! Where the space has no room for the next one, the chains grow instead, and nothing is refused for it.
 
 use tupelo_shm::{GRANULE, Section, Span, Store, View, Word};
 
-use super::{BUCKETS, Index, KEYS, LEVEL, SEGMENTS, SEGMENTS_MAX};
+use super::{BUCKETS, GROWTH, Index, KEYS, LEVEL, MASK, SEGMENTS, SEGMENTS_MAX};
 use crate::blocks;
-use crate::error::Error;
+use crate::error::{Error, Need};
 use crate::layout::Layout;
 use crate::record::{self, BUCKET_NEXT, Link, TAG};
 use crate::step;
@@ -29,8 +30,6 @@ pub(crate) const BUCKETS_MIN: u32 = 8;
 /// many as one that was split, and what does not fit costs a miss of the cache per link of the chain. With five
 /// of seven, a put and a take among a million take a quarter longer, and hardly less memory: segments are whole.
 const LOAD: u32 = 4;
-/// Longest overflow chain: beyond any that hashing produces, so damage.
-const CHAIN_MAX: usize = 4096;
 
 /// Those of the first eight words of a bucket, or of its tags, that are entries.
 const ENTRIES_SET: u32 = (1 << ENTRIES) - 1;
@@ -143,7 +142,7 @@ fn find_in_chain<'m>(
     tag: u32,
 ) -> Option<Place<'m>> {
     let mut place = Place::new(bucket.place(OVERFLOW));
-    for _ in 0..CHAIN_MAX {
+    for _ in 0..=chain_max(view, index) {
         let leader = place.leader();
         if leader == 0 {
             return None;
@@ -156,6 +155,12 @@ fn find_in_chain<'m>(
     }
     view.violate();
     None
+}
+
+/// How many leaders a chain has at most: as many as the index counts, and no more than the segment can hold, should the count
+/// be damaged.
+fn chain_max(view: &View<'_>, index: Index<'_>) -> usize {
+    index.words.load(KEYS).min(view.granules()) as usize
 }
 
 /// Enters a leader, whose tag the table does not have, into its bucket, together with `also`. Its link is not reachable
@@ -222,9 +227,11 @@ pub(crate) fn removal<'m>(index: Index<'m>, place: Place<'m>, after: u32) -> [St
     [(place.word, after), keys(index, -1)]
 }
 
-/// Words that a split changes: a new segment, the descriptor, the allocator's word of the new line, and the
-/// entries, tags and chain of both lines. What stands in the bucket has a link each on top.
-const SPLIT_WORDS: usize = blocks::ALLOCATE_WORDS + 3 + 1 + 2 * (2 * ENTRIES + 1);
+/// Words that a new segment changes.
+const SEGMENT_WORDS: usize = blocks::ALLOCATE_WORDS + 1;
+/// Words that a split changes: the descriptor, the allocator's word of the new line, and the entries, tags and
+/// chain of both lines. What stands in the bucket has a link each on top.
+const SPLIT_WORDS: usize = 2 + 1 + 2 * (2 * ENTRIES + 1);
 
 /// Splits the bucket whose turn it is in two.
 #[cold]
@@ -236,18 +243,14 @@ fn split<'m>(
     index: Index<'m>,
 ) -> Result<(), Error> {
     let buckets = index.words.load(BUCKETS);
+    // Before the chain is walked, which is long where there is no room.
+    if buckets.is_power_of_two() && !add_segment(section, layout, stripe, index, buckets)? {
+        return Ok(());
+    }
     let level = level_of(buckets);
     let old = line(section.view(), index, bucket_of(buckets, buckets, level));
     let all = entries(section.view(), index, old);
     step::beyond(section, SPLIT_WORDS + all.len())?;
-    if buckets.is_power_of_two() {
-        let segment = (buckets.ilog2() as usize).wrapping_sub(2);
-        if segment >= SEGMENTS_MAX {
-            return Ok(()); // Full (or damaged): the chains grow instead.
-        }
-        let block = blocks::allocate(section, layout, stripe, buckets as usize * GRANULE)?;
-        section.set(index.words, SEGMENTS + 4 * segment, block);
-    }
     let more = buckets.wrapping_add(1);
     let level_after = level_of(more);
     let new = line(section.view(), index, buckets);
@@ -263,12 +266,56 @@ fn split<'m>(
     Ok(())
 }
 
+/// Gives a table of `buckets` buckets memory for as many more. Returns whether it has it; else the chains grow instead.
+fn add_segment<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    index: Index<'m>,
+    buckets: u32,
+) -> Result<bool, Error> {
+    let segment = (buckets.ilog2() as usize).wrapping_sub(2);
+    if segment >= SEGMENTS_MAX {
+        return Ok(false); // Full (or damaged).
+    }
+    step::beyond(section, SEGMENT_WORDS)?;
+    match blocks::allocate(section, layout, stripe, buckets as usize * GRANULE) {
+        Ok(block) => {
+            section.set(index.words, SEGMENTS + 4 * segment, block);
+            Ok(true)
+        }
+        Err(Error::Need(need)) => do_without(index, stripe.scope(), need).map(|()| false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Refuses what is to begin anew when there is the memory that a larger table needs; unless it was found lately that there
+/// is none, so that the table does without.
+fn do_without(index: Index<'_>, scope: u32, need: Need) -> Result<(), Error> {
+    let (count, committed, is_reserve) = match need {
+        Need::Extents { count, committed, .. } => (count, committed, false),
+        Need::Reserve { count, committed } => (count, committed, true),
+        other => return Err(other.into()),
+    };
+    let (mask, keys) = (index.words.load(MASK), index.words.load(KEYS));
+    if keys <= index.words.load(GROWTH) {
+        return Ok(());
+    }
+    Err(Need::Table { scope, mask, keys, count, committed, is_reserve }.into())
+}
+
 /// Tags and leaders of a bucket and its chain.
 fn entries(view: &View<'_>, index: Index<'_>, bucket: Bucket<'_>) -> Vec<(u32, u32)> {
     let tagged = |entry| (bucket.load(TAGS + 4 * entry), bucket.load(4 * entry));
     let mut all: Vec<_> = (0..ENTRIES).map(tagged).filter(|(_, leader)| *leader != 0).collect();
+    let leaders_max = chain_max(view, index);
     let mut leader = bucket.load(OVERFLOW);
-    while leader != 0 && all.len() < CHAIN_MAX {
+    while leader != 0 {
+        if all.len() >= leaders_max {
+            // More than the index counts: the chain leads back into itself.
+            view.violate();
+            break;
+        }
         let link = record::link(view, leader, index.slot);
         all.push((link.load(TAG), leader));
         leader = link.load(BUCKET_NEXT);
@@ -335,3 +382,6 @@ pub(crate) fn entries_of(view: &View<'_>, index: Index<'_>, bucket: u32) -> Vec<
 pub(crate) fn is_in_bucket(index: Index<'_>, tag: u32, bucket: u32) -> bool {
     bucket_in(index, tag) == bucket
 }
+
+#[cfg(test)]
+mod tests;

@@ -198,3 +198,25 @@ fn who_dies_getting_a_cell_while_others_are_cleaned_up_leaves_it_free_once_c1() 
     });
     assert!(summary.interruptions > 100, "{summary:?}");
 }
+
+/// Numbers of threads come again: that of the dead one is the sweeper's.
+#[test]
+fn who_has_the_number_of_a_dead_thread_cleans_up_after_it_c1_l5() {
+    let engine = shared();
+    engine.put(&TUPLE).unwrap();
+    // Where a slot has the number of its thread, and when that began.
+    let (number, start_time) = (4, 16);
+    let own = engine.memory.thread().unwrap().slot().load(number);
+    let dead = fork(|| {
+        engine.put(&TUPLE).unwrap();
+        // As if the numbers had wrapped around since.
+        let slot = engine.memory.thread().unwrap().slot();
+        slot.init64(start_time, 1);
+        slot.init(number, own);
+        std::process::abort();
+    });
+    assert_eq!(dead.wait(), tupelo_crashtest::Exit::Killed(6));
+    assert!(engine.memory.somebody_died());
+    engine.settle_all().unwrap();
+    assert!(!engine.memory.somebody_died());
+}

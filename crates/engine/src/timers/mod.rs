@@ -236,9 +236,10 @@ impl Engine {
             return self.expire(section, stripe, reference, kinds.as_slice());
         }
         if state == record::DEAD {
+            let told = Self::tell_of_room(section)?;
             self.bury(section, stripe, reference)?;
             self.free_record(section, stripe, reference)?;
-            return Ok(Delivery::default());
+            return Ok(told);
         }
         if room == Room::None {
             wheel::arm(self, section, stripe, reference, now_ms + POSTPONED_MS)?;

@@ -222,6 +222,24 @@ impl Bell {
         self.engine.require_sound()?;
         self.engine.keep_time(self.number)?;
         self.engine.sweep_if_due()?;
+        Ok(self.concerned())
+    }
+
+    /// As [`Bell::look`], for an owner of whose waiters one has waited long enough: what the dead held comes to those in
+    /// line first, also if somebody has swept just now (rule L5).
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub fn last_look(&self) -> Result<Vec<u32>, Error> {
+        self.engine.require_sound()?;
+        self.engine.keep_time(self.number)?;
+        self.engine.recall()?;
+        Ok(self.concerned())
+    }
+
+    /// The waiters that have something, and all watches.
+    fn concerned(&self) -> Vec<u32> {
         let view = self.engine.memory.view();
         let concerned = |number: &u32| {
             let cell = cell(&view, *number);
@@ -230,7 +248,7 @@ impl Bell {
         };
         let members = self.members();
         let all = members.iter().flat_map(|(&word, &bits)| numbers(word, bits));
-        Ok(all.filter(concerned).collect())
+        all.filter(concerned).collect()
     }
 
     fn members(&self) -> MutexGuard<'_, BTreeMap<u32, u32>> {

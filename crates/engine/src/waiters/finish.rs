@@ -52,6 +52,7 @@ impl Waiter {
         self,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
+        self.require_own()?;
         if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
         }
@@ -119,6 +120,7 @@ impl Waiter {
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<(Claim<H>, R)>, E> {
+        self.require_own()?;
         if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
         }
@@ -139,6 +141,7 @@ impl Waiter {
         term: Term,
         copy: &mut TupleBuffer,
     ) -> Result<Outcome<(Enlisted, bool)>, Error> {
+        self.require_own()?;
         if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
         }

@@ -96,9 +96,13 @@ impl Waiter {
         Ok(found.is_some())
     }
 
-    /// As [`Waiter::wait`], for one that looks itself.
+    /// As [`Waiter::wait_while`], for one that looks itself.
     #[cold]
-    pub(super) fn wait_and_look(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+    pub(super) fn wait_and_look(
+        &self,
+        timeout: Option<Duration>,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Error> {
         let begin_ns = clock::monotonic_ns();
         let deadline_ns = timeout.map(|timeout| begin_ns.saturating_add(nanoseconds(timeout)));
         loop {
@@ -107,7 +111,7 @@ impl Waiter {
             }
             let now_ns = clock::monotonic_ns();
             let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(now_ns));
-            if !self.wait_for_signal(left_ns.map(Duration::from_nanos))? {
+            if !self.wait_for_signal(left_ns.map(Duration::from_nanos), &goes_on)? {
                 // What came at the last moment came in time.
                 return self.look_itself();
             }

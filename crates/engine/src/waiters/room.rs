@@ -4,8 +4,9 @@
 //! removal tells the first in line, and only that one (T4), and notes that it has the *turn*: other puts leave the
 //! room to it. Whoever leaves the line, served or not, hands the turn to the next; the sweeper does it for the dead.
 //!
-//! A turn runs out, so that one who is stopped, or whose tuple is larger than the room, holds nobody up for long: who
-//! waits looks around as every blocked caller does, and then tries without being told.
+//! A turn ends with the first try that uses it, or finds it of no use. It runs out, so that one who is stopped, or whose
+//! tuple is larger than the room, holds nobody up for long: who waits looks around as every blocked caller does, and then
+//! tries without being told.
 //!
 //! Whose turn it is, and since when, are hints: written without the log, and good for the order alone. Whether there is
 //! room, a put finds out for itself.
@@ -14,9 +15,10 @@ use std::cell::Cell as LocalCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tupelo_shm::{View, clock};
+use tupelo_shm::{Section, View, clock};
 use tupelo_tuple::TemplateRef;
 
+use super::deliver::Delivery;
 use super::wait::Waiter;
 use super::{Want, chain};
 use crate::Engine;
@@ -66,23 +68,57 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives the turn to the first in line. Returns its cell, whose owner is to be told after the section, which holds
-    /// the lock of the wide waiters.
+    /// Gives the turn to the first in line, if there is one. Returns its cell, whose owner is to be told after the section,
+    /// which holds the lock of the wide waiters.
+    ///
+    /// Who was told before and has not tried since has the time that is left: else one that is stopped would hold up
+    /// everybody for as long as tuples are removed.
     pub(crate) fn give_turn(view: &View<'_>) -> Option<u32> {
-        let first = chain::first_for_room(view)?;
+        let first = chain::first_for_room(view);
+        let number = first.unwrap_or(0);
         let line = chain::wide_line(view);
-        line.word(chain::ROOM_TURN_MS).store(now_ms(), Ordering::Relaxed);
-        line.word(chain::ROOM_TURN).store(first, Ordering::Relaxed);
-        Some(first)
+        let has_tried = line.word(chain::ROOM_TRIES).swap(0, Ordering::Relaxed) == number;
+        let turn = line.word(chain::ROOM_TURN);
+        if has_tried || turn.load(Ordering::Relaxed) != number {
+            line.word(chain::ROOM_TURN_MS).store(now_ms(), Ordering::Relaxed);
+            turn.store(number, Ordering::Relaxed);
+        }
+        first
+    }
+
+    /// Tells the first in line of room that no removal tells of: that of a tuple which nobody could see. Called before the
+    /// room is made, since the lock of the wide waiters comes before that of the arena.
+    pub(crate) fn tell_of_room(section: &mut Section<'_>) -> Result<Delivery, Error> {
+        let mut told = Delivery::default();
+        if chain::in_line_for_room(section.view()) > 0 {
+            chain::enter_wide(section)?;
+            if let Some(next) = Self::give_turn(section.view()) {
+                told.also_wake(next);
+            }
+        }
+        Ok(told)
     }
 }
 
 impl Waiter {
     /// Runs `put` for this place in line for room: it may use the turn that the place was given.
+    ///
+    /// Behind it the turn is over, whether it was used or of no use, unless the place was told again meanwhile.
     pub fn in_turn<R>(&self, put: impl FnOnce() -> R) -> R {
-        OWN_PLACE.set(self.number());
-        let _placed = Placed;
-        put()
+        let (own, view) = (self.number(), self.engine.memory.view());
+        let line = chain::wide_line(&view);
+        let (turn, tries) = (line.word(chain::ROOM_TURN), line.word(chain::ROOM_TRIES));
+        if turn.load(Ordering::Relaxed) == own {
+            tries.store(own, Ordering::Relaxed);
+        }
+        OWN_PLACE.set(own);
+        let placed = Placed;
+        let result = put();
+        drop(placed);
+        if tries.compare_exchange(own, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            let _ = turn.compare_exchange(own, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        result
     }
 }
 

@@ -297,21 +297,44 @@ impl Waiter {
         Ok(true)
     }
 
+    /// Refuses the copy of a waiter in a child of its process: the place in line is the parent's.
+    pub(super) fn require_own(&self) -> Result<(), Error> {
+        if self.fork_generation == fork_generation() { Ok(()) } else { Err(Error::WaiterForked) }
+    }
+
     /// Waits until a tuple is this waiter's, or what it watches for happened, or `timeout` passed (`None`:
     /// for ever). Returns whether it happened; if not, the place in line is kept. A watch may also be woken in vain.
     ///
     /// # Errors
     ///
-    /// What the memory says; the waiter stays registered.
+    /// What the memory says; the waiter stays registered. [`Error::WaiterForked`] in a child of its process.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
-        if self.own_look.is_some() {
-            return self.wait_and_look(timeout);
-        }
-        self.wait_for_signal(timeout)
+        self.wait_while(timeout, || true)
     }
 
-    /// As [`Waiter::wait`], but for what the waiter may find itself.
-    pub(super) fn wait_for_signal(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+    /// As [`Waiter::wait`], for as long as `goes_on` says so, which is asked each time that the waiter looks around.
+    ///
+    /// # Errors
+    ///
+    /// As [`Waiter::wait`].
+    pub fn wait_while(
+        &self,
+        timeout: Option<Duration>,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Error> {
+        self.require_own()?;
+        if self.own_look.is_some() {
+            return self.wait_and_look(timeout, goes_on);
+        }
+        self.wait_for_signal(timeout, goes_on)
+    }
+
+    /// As [`Waiter::wait_while`], but for what the waiter may find itself.
+    pub(super) fn wait_for_signal(
+        &self,
+        timeout: Option<Duration>,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Error> {
         if self.happened() || self.is_served_again()? {
             return Ok(true);
         }
@@ -323,14 +346,18 @@ impl Waiter {
             spin::learn(now_ns - begin_ns);
             return Ok(true);
         }
-        let slept = self.sleep(deadline_ns);
+        let slept = self.sleep(deadline_ns, goes_on);
         self.engine.stop_keeping(self.number);
         let happened = slept?;
         spin::learn(clock::monotonic_ns() - begin_ns);
         Ok(happened)
     }
 
-    fn sleep(&self, deadline_ns: Option<u64>) -> Result<bool, Error> {
+    fn sleep(
+        &self,
+        deadline_ns: Option<u64>,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Error> {
         loop {
             let now_ns = clock::monotonic_ns();
             let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(now_ns));
@@ -355,6 +382,9 @@ impl Waiter {
                 if self.is_watch() {
                     // Whoever was killed between what it did and its signal has told nobody.
                     return Ok(true);
+                }
+                if !goes_on() {
+                    return Ok(false);
                 }
             }
         }

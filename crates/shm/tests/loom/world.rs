@@ -193,7 +193,7 @@ pub(crate) fn live(world: World, number: u32, fate: Fate) -> bool {
 // --- the modules that the lock's file uses -----------------------------------------------------------
 
 pub(crate) mod sync {
-    pub(crate) use loom::sync::atomic::{Ordering, fence};
+    pub(crate) use loom::sync::atomic::{AtomicU32, Ordering, fence};
 
     /// Loom stores in program order already.
     pub(crate) fn compiler_fence(_: Ordering) {}
@@ -204,6 +204,11 @@ pub(crate) mod sync {
 
     pub(crate) fn sleep(_: std::time::Duration) {
         loom::thread::yield_now();
+    }
+
+    /// No time passes.
+    pub(crate) fn now_ns() -> u64 {
+        0
     }
 
     /// One is as good as many.

@@ -6,10 +6,12 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
+use std::ptr;
+use std::rc::Rc;
 
 use super::compile::{self, Arithmetic, Node, Order, TextTest};
 use crate::number::compare_int_float;
-use crate::{Class, Field, Kind, TupleRef, TupleView, Value};
+use crate::{Class, Encoded, Field, Kind, TupleRef, TupleView, Value};
 
 /// Why a condition can not be told of a tuple. The tuple is no match then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +81,8 @@ enum Datum<'a> {
     Field(Field<'a>),
     /// A value of a literal, or from inside a field.
     Value(Cow<'a, Value>),
+    /// The value of a field, which a list may name many times.
+    Shared(Rc<Value>),
     /// A list of the condition.
     List(Vec<Datum<'a>>),
     /// All fields.
@@ -154,7 +158,7 @@ impl<'a> Evaluation<'a> {
             Node::In(parts) => {
                 let (item, list) = both(parts)?;
                 // Once, and not for each item of the list.
-                self.contains(&list, &item.decoded_once()?)
+                self.contains(&list, &self.decoded_once(item, &mut Vec::new())?)
             }
             Node::Text(look, parts) => {
                 let (whole, part) = both(parts)?;
@@ -255,6 +259,25 @@ impl<'a> Evaluation<'a> {
         any(items.iter(), |one| self.equal(one, item))
     }
 
+    /// The same, with the values of the fields in it that have an encoding. However often a list names a field, it is decoded
+    /// once, and there is one value of it.
+    fn decoded_once(
+        &self,
+        datum: Datum<'a>,
+        known: &mut Vec<(Encoded<'a>, Rc<Value>)>,
+    ) -> Result<Datum<'a>, Fault> {
+        let items = match datum {
+            Datum::Field(Field::Encoded(encoded)) => {
+                return shared(encoded, known).map(Datum::Shared);
+            }
+            List(items) => items,
+            Tuple => self.all()?,
+            other => return Ok(other),
+        };
+        let items = items.into_iter().map(|item| self.decoded_once(item, known));
+        Ok(List(items.collect::<Result<_, _>>()?))
+    }
+
     /// All fields, as a list.
     fn all(&self) -> Result<Vec<Datum<'a>>, Fault> {
         let field = |index| self.tuple.at(index).map(Datum::Field).ok_or(Fault::Damaged);
@@ -321,21 +344,10 @@ fn all_equal<A, B>(
 }
 
 impl Datum<'_> {
-    /// The same, with its value if it has an encoding.
-    fn decoded_once(self) -> Result<Self, Fault> {
-        match self {
-            Self::Field(Field::Encoded(_)) => {
-                let value = self.decoded()?.into_owned();
-                Ok(Self::Value(Cow::Owned(value)))
-            }
-            other => Ok(other),
-        }
-    }
-
     /// The field, unless it has an encoding or is no field.
     fn plain(&self) -> Option<Field<'_>> {
         match self {
-            Self::Field(Field::Encoded(_)) | List(_) | Tuple => None,
+            Self::Field(Field::Encoded(_)) | Self::Shared(_) | List(_) | Tuple => None,
             Self::Field(field) => Some(*field),
             Self::Value(value) => match value.as_field(&[]) {
                 Field::Encoded(_) => None,
@@ -347,13 +359,35 @@ impl Datum<'_> {
     /// The value of a field.
     fn decoded(&self) -> Result<Cow<'_, Value>, Fault> {
         match self {
-            Self::Field(field) => {
-                Value::from_field(field).map(Cow::Owned).map_err(|_| Fault::Damaged)
-            }
+            Self::Field(field) => decode(field).map(Cow::Owned),
             Self::Value(value) => Ok(Cow::Borrowed(value)),
+            Self::Shared(value) => Ok(Cow::Borrowed(value)),
             List(_) | Tuple => Err(Fault::Kind),
         }
     }
+}
+
+/// The value of a field.
+fn decode(field: &Field<'_>) -> Result<Value, Fault> {
+    #[cfg(test)]
+    tests::DECODED.set(tests::DECODED.get() + 1);
+    Value::from_field(field).map_err(|_| Fault::Damaged)
+}
+
+/// The value of a field, which is among those `known` from then on.
+fn shared<'a>(
+    encoded: Encoded<'a>,
+    known: &mut Vec<(Encoded<'a>, Rc<Value>)>,
+) -> Result<Rc<Value>, Fault> {
+    let is_it = |(other, _): &&(Encoded<'_>, Rc<Value>)| {
+        ptr::eq(other.head, encoded.head) && ptr::eq(other.body, encoded.body)
+    };
+    if let Some((_, value)) = known.iter().find(is_it) {
+        return Ok(Rc::clone(value));
+    }
+    let value = Rc::new(decode(&Field::Encoded(encoded))?);
+    known.push((encoded, Rc::clone(&value)));
+    Ok(value)
 }
 
 impl Order {
@@ -507,5 +541,33 @@ impl TextTest {
             Self::EndsWith => whole.ends_with(part),
             Self::Contains => whole.contains(part),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use crate::{Condition, Tuple};
+
+    thread_local! {
+        /// Fields that this thread has decoded.
+        pub(super) static DECODED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    #[test]
+    fn what_is_looked_for_in_a_list_is_decoded_once_however_long_the_list_is_b2_m9() {
+        let ones = vec!["list(1)"; 1_000].join(", ");
+        let tuple: Tuple = format!("list(1, 2), list({ones}), list(1, 2)").parse().unwrap();
+        for (condition, fields) in [
+            ("f[0] in f[1]", 2),
+            ("[f[0]] in f[1]", 2),
+            ("[f[0], [f[2], f[0]], f[0]] in f[1]", 3),
+            ("f in f[1]", 4),
+        ] {
+            let (is_in, before) = (Condition::new(condition).unwrap(), DECODED.get());
+            assert_eq!(tuple.with_ref(|tuple| is_in.holds_ref(&tuple)), Ok(Ok(false)));
+            assert_eq!(DECODED.get() - before, fields, "{condition}");
+        }
     }
 }

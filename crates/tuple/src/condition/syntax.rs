@@ -54,6 +54,8 @@ fn translated(text: &str, error: &CelError) -> ParseError {
         "an operator or the end of the expression"
     } else if says("IDENTIFIER}") {
         "a value, such as f[0], 7 or \"text\""
+    } else if says("reserved identifier") {
+        "another name: this is a reserved word of CEL; ask about such a field by a pattern"
     } else if says("int literal") {
         "an int of at most 64 bits"
     } else if says("double literal") {

@@ -5,6 +5,7 @@ use std::fmt;
 use super::DEPTH_MAX;
 use crate::image::ARITY_MAX;
 use crate::template::ALTERNATIVES_MAX;
+use crate::value::DIMENSIONS_MAX;
 
 /// Why a value, tuple or template can not be encoded. Nothing was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,11 @@ pub enum EncodeError {
     TooManyAlternatives {
         /// How many it has.
         alternatives: usize,
+    },
+    /// The shape of an array has too many dimensions.
+    ArrayDimensions {
+        /// How many it has.
+        dimensions: usize,
     },
 }
 
@@ -50,6 +56,10 @@ impl fmt::Display for EncodeError {
             Self::TooManyAlternatives { alternatives } => write!(
                 out,
                 "{alternatives} alternatives are over the limit of {ALTERNATIVES_MAX}: use a predicate on one field"
+            ),
+            Self::ArrayDimensions { dimensions } => write!(
+                out,
+                "an array of {dimensions} dimensions is over the limit of {DIMENSIONS_MAX}: reshape it"
             ),
         }
     }

@@ -128,16 +128,16 @@ fn data_bytes(dtype: DType, shape: impl Iterator<Item = u64> + Clone) -> Option<
 ///
 /// # Errors
 ///
-/// [`EncodeError::TooLong`] if there are too many dimensions, or 4 GiB of data or more.
+/// [`EncodeError::ArrayDimensions`] if there are too many, [`EncodeError::TooLong`] of 4 GiB of data or more.
 pub fn array_head(
     dtype: DType,
     shape: impl ExactSizeIterator<Item = u64> + Clone,
 ) -> Result<Vec<u8>, EncodeError> {
-    let too_long = EncodeError::TooLong { length: shape.len() };
+    let too_many = EncodeError::ArrayDimensions { dimensions: shape.len() };
     if shape.len() > DIMENSIONS_MAX {
-        return Err(too_long);
+        return Err(too_many);
     }
-    let dimensions = u8::try_from(shape.len()).map_err(|_| too_long)?;
+    let dimensions = u8::try_from(shape.len()).map_err(|_| too_many)?;
     let data_bytes = data_bytes(dtype, shape.clone()).unwrap_or(usize::MAX);
     let payload_bytes = data_bytes.saturating_add(FIXED_BYTES + 8 * shape.len());
     let mut head = Vec::with_capacity(8 + 8 * shape.len());

@@ -152,6 +152,7 @@ fn range() -> impl Strategy<Value = Pattern> {
         family(decimal().boxed()).boxed(),
         family(timestamp().boxed()).boxed(),
         family(text().prop_map(Value::Str).boxed()).boxed(),
+        family(vec(any::<u8>(), 0..4).prop_map(Value::Bytes).boxed()).boxed(),
     ]);
     let bound = |how, value| match how {
         0 => Bound::Included(value),

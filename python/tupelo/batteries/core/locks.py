@@ -90,7 +90,7 @@ class Permit:
             return
         try:
             await self.release()
-        except TupeloError as error:
+        except (TupeloError, ValueError) as error:  # lost, or held by the process that was forked
             if exception is None:
                 raise
             exception.add_note(str(error))
@@ -340,14 +340,18 @@ async def provide_units(
 async def give_back(claim: Held) -> None:
     """Put the tuple of a claim anew, for the next in line, at the moment when the claim ends."""
     try:
-        await claim.put(*claim.tuple)
-        # Also where puts wait for room: those who would make it may wait for this.
-        await claim.done(timeout=0)
-    except SpaceFull:
-        # Not even room for what was there before: back to its place, which is as good.
-        await claim.abort("released")
-    finally:
-        await claim.__aexit__(None, None, None)  # ends the renewal
+        try:
+            await claim.put(*claim.tuple)
+            # Also where puts wait for room: those who would make it may wait for this.
+            await claim.done(timeout=0)
+        except SpaceFull:
+            # Not even room for what was there before: back to its place, which is as good.
+            await claim.abort("released")
+    except BaseException as error:
+        # Not as a block that went well, which would consume what was not put anew.
+        await claim.__aexit__(type(error), error, error.__traceback__)
+        raise
+    await claim.__aexit__(None, None, None)  # ends the renewal
 
 
 async def give_back_all(claims: list[Held]) -> None:
@@ -355,12 +359,14 @@ async def give_back_all(claims: list[Held]) -> None:
 
     Raises:
         ClaimLost: as the first of them that was lost.
+        ValueError: they are held by the process that this one was forked from.
     """
-    problems: list[TupeloError] = []
+    problems: list[BaseException] = []
     for claim in reversed(claims):
         try:
             await give_back(claim)
-        except TupeloError as error:
+        except BaseException as error:  # noqa: BLE001 - raised when the others are back
             problems.append(error)
     if problems:
-        raise problems[0]
+        # Ctrl-C, if it was among them: it is for the whole program.
+        raise min(problems, key=lambda error: isinstance(error, Exception))

@@ -6,6 +6,7 @@ answers from there: as many as there are at a time, with no thread in between.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 from operator import length_hint
 from typing import NamedTuple
@@ -244,6 +245,7 @@ class Mapping:
         Raises:
             RemoteError: there are no workers any more, and why.
             NotEncodable: an argument can not be stored, or a result can not be made here.
+            SchemaMismatch: a result is of a class that is not here.
             SpaceFull: there is no room for a single task.
         """
         while True:
@@ -266,16 +268,36 @@ class Mapping:
 
         Raises:
             RemoteError: there are no workers any more, and there was no room for an answer that
-                says so.
+                says so; or there are no tasks any more.
         """
         while True:
-            try:
+            with suppress(Timeout):
                 return await self._verbs.take_many(
                     self._answers, n=ANSWERS_MAX, at_least=1, timeout=LOOK_S
                 )
-            except Timeout:
-                if self._pool.broken is not None:
-                    raise self._pool.broken from None
+            if self._pool.broken is not None:
+                raise self._pool.broken
+            await self._require_tasks()
+
+    async def _require_tasks(self) -> None:
+        """See that there is something to wait for: a space may drop its oldest tuples.
+
+        Raises:
+            RemoteError: there is not.
+        """
+        try:
+            await self._verbs.wait_none(protocol.tasks_from(self._mailbox), timeout=0)
+        except Timeout:
+            return
+        # Only now: a task goes when its answer comes.
+        if await self._verbs.count(self._answers) == 0:
+            message = (
+                f"{len(self._out)} tasks and their answers are not in the space any more:"
+                " it drops its oldest tuples, or somebody has taken them"
+            )
+            error = RemoteError(message)
+            error.space = self._pool.space.url
+            raise error
 
     async def fill(self) -> None:
         """Give out tasks until there are enough of them, or no more."""

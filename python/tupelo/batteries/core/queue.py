@@ -29,7 +29,7 @@ from tupelo.batteries import checks
 from tupelo.batteries.core.getting import Getting
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import awaited
-from tupelo.errors import Timeout
+from tupelo.errors import SpaceFull, Timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ class Work(Generic[T]):
     def _make_room(self) -> None:
         """Give the room of the item back with the end of the claim, if it took any."""
         if self._room:
-            self._room = 0
             self._claim.put(ROOM, self._claim.tuple[1])
+            self._room = 0  # not before: what comes in between leaves it to be given
 
 
 class Delivery(Work[T]):
@@ -150,8 +150,12 @@ class Delivery(Work[T]):
         /,
     ) -> None:
         """Be done with the item, unless the block was; give it back if the block raised."""
-        if exception is None:
-            self._make_room()
+        if self._room and exception is None:
+            try:
+                self._make_room()
+            except BaseException as error:
+                await self._held.__aexit__(type(error), error, error.__traceback__)
+                raise
         await self._held.__aexit__(kind, exception, traceback)
 
 
@@ -218,15 +222,29 @@ class Queue(Generic[T]):
             return
         deadline = Deadline(timeout)
         bounded = self._item(item, priority, room=1)
-        if self._has_room and self._now.try_swap(ROOM, self.name, to=bounded) is not None:
-            return
         try:
             if not self._has_room:
                 await self._provide_room(self.maxsize, deadline)
-            await self._space.swap(ROOM, self.name, to=bounded, timeout=deadline.left())
+            await self._put_bounded(bounded, deadline)
         except Timeout:
             message = f"queue {self.name!r} had no room{deadline}, its maxsize is {self.maxsize}"
             raise timed_out(message, self._space.url) from None
+
+    async def _put_bounded(self, bounded: tuple[Any, ...], deadline: Deadline) -> None:
+        """Put an item in the place of room for one, waiting for that, and then for memory."""
+        try:
+            if self._now.try_swap(ROOM, self.name, to=bounded) is None:
+                await self._space.swap(ROOM, self.name, to=bounded, timeout=deadline.left())
+        except SpaceFull as full:
+            if not full.may_pass:
+                raise
+        else:
+            return
+        # A swap does not wait for memory. The end of a claim does, as a put (B1).
+        held = await self._space.claim(ROOM, self.name, timeout=deadline.left())
+        async with held:
+            await held.put(*bounded)
+            await held.done(timeout=deadline.left())
 
     def put_blocking(
         self, item: T, priority: int, after: Seconds | None, timeout: Seconds | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from typing import NamedTuple
 
 from tupelo.batteries import checks
@@ -74,6 +75,11 @@ class Address:
         """Also the path of the function."""
         self._lock = threading.Lock()
         self._mailbox: tuple[int, Mailbox] | None = None
+        _addresses.add(self)
+
+    def begin_anew(self) -> None:
+        """In the child of a fork: another thread of the parent may have had the lock."""
+        self._lock = threading.Lock()
 
     @property
     def url(self) -> str:
@@ -155,6 +161,17 @@ class Address:
                 require_shared(space)
                 self._mailbox = (os.getpid(), Mailbox(space, hint=hint))
             return self._mailbox[1]
+
+
+_addresses: weakref.WeakSet[Address] = weakref.WeakSet()
+
+
+def _begin_anew() -> None:
+    for address in _addresses:
+        address.begin_anew()
+
+
+os.register_at_fork(after_in_child=_begin_anew)
 
 
 def require_shared(space: Space) -> None:

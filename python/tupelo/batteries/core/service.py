@@ -26,7 +26,7 @@ from tupelo.batteries import checks
 from tupelo.batteries.core.runs import LOOK_S, Runs, unique
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import awaited
-from tupelo.errors import ClaimLost, NotEncodable, SpaceFull, Timeout
+from tupelo.errors import ClaimLost, LimitExceeded, SpaceFull, Timeout
 from tupelo.tasks import failures
 
 TYPE_CHECKING = False
@@ -113,8 +113,8 @@ class Service:
         outcome = await self._outcome(argument, claim)
         try:
             await self._put(mailbox, number, *outcome)
-        except (NotEncodable, SpaceFull) as error:
-            if isinstance(error, SpaceFull) and error.may_pass:
+        except Exception as error:
+            if not is_for_good(error):
                 raise
             # No server can give this answer: the caller is told, and this one goes on.
             await self._put(mailbox, number, *failed(error, claim))
@@ -144,6 +144,13 @@ class Service:
 
     async def _put(self, *answer: Any) -> None:
         await self._space.put(ANSWER, *answer, lease=ANSWER_LEASE_S, timeout=ROOM_S)
+
+
+def is_for_good(error: Exception) -> bool:
+    """Whether an answer that raised this while it was stored would do so again."""
+    if isinstance(error, SpaceFull):
+        return not error.may_pass
+    return isinstance(error, LimitExceeded) or failures.is_of_value(error)
 
 
 def is_cancelled(error: BaseException) -> bool:

@@ -132,6 +132,10 @@ class Handle(ABC):
     def close(self) -> None:
         """Let go of the space."""
 
+    def abandon(self) -> None:
+        """Let go of the space; nobody wants what was put into it."""
+        self.close()
+
 
 def resident_bytes(process: int | str) -> int:
     """What a process has in memory, as the operating system sees it."""

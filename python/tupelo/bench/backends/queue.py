@@ -89,3 +89,8 @@ class QueueSpace(Handle):
 
     def close(self) -> None:
         """Leave it to the end of the process, which first sends what it has put."""
+
+    def abandon(self) -> None:
+        """Let the process end without sending what it has put: the pipe is full, and nobody reads."""
+        for queue in self._queues.values():
+            queue.cancel_join_thread()

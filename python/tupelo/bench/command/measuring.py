@@ -43,7 +43,7 @@ def measure(wanted: Sequence[Experiment], options: argparse.Namespace, terminal:
         UnknownPeerError: a name that nobody has, or who is compared with is not measured.
     """
     if why := lacking("numpy"):
-        message = f"{why}, which every experiment needs: pip install 'tupelo[bench]'"
+        message = f"{why}, which every experiment needs: pip install '.[bench]' in a checkout"
         raise LackingError(message)
     peers = chosen(options.vs)
     if options.against and options.against not in [peer.name for peer in peers]:

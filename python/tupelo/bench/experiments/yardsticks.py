@@ -21,7 +21,7 @@ from tupelo.bench.backends.base import Peer
 from tupelo.bench.experiments.base import Experiment
 from tupelo.bench.experiments.mem.client import BATCH, key_cycles
 from tupelo.bench.experiments.mem.entries import key_tuple, key_tuples
-from tupelo.bench.harness.placement import PLACEMENTS
+from tupelo.bench.harness.placement import PLACEMENTS, lacking
 from tupelo.bench.harness.runner import REPEATS_MIN, Job
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class Yardsticks(Experiment):
                     lambda stage: ping_pong(stage, runs),
                     repeats=repeats,
                     where=where,
+                    lack=lacking(where),
                 )
                 for where in PLACEMENTS
             ),
@@ -98,7 +99,7 @@ class Yardsticks(Experiment):
                     once,
                     repeats=repeats,
                     where="apart",
-                    lack=None if len(os.sched_getaffinity(0)) > 1 else "there is one processor",
+                    lack=lacking("apart"),
                 )
                 for once in (
                     partial(shared_byte, runs=runs),

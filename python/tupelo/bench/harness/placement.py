@@ -44,6 +44,12 @@ def placement(name: Where) -> Placement:
     return Placement(name, cpus[1:2], cpus[:1])
 
 
+def lacking(name: Where) -> str | None:
+    """Why nothing can be placed so on this machine; None if it can."""
+    alone = name == "apart" and len(os.sched_getaffinity(0)) == 1
+    return "there is one processor" if alone else None
+
+
 def pin(cpus: Sequence[int]) -> None:
     """Keep this process on these processors."""
     os.sched_setaffinity(0, cpus)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tupelo.bench.experiments.base import OURS
 from tupelo.bench.harness.parameters import told
-from tupelo.bench.harness.statistics import differ
+from tupelo.bench.harness.statistics import differ, is_mostly_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,7 +71,12 @@ def _beside_us_placed(measures: Sequence[Measure]) -> Iterator[tuple[Measure, Me
 
 
 def is_faster_than(one: Measure, other: Measure) -> bool | None:
-    """Whether one is significantly faster than the other; None if it is, by too few repeats."""
-    if one.summary.mean >= other.summary.mean:
-        return False
-    return differ(one.independent, other.independent)
+    """Whether one is significantly faster than the other; None if it is, by too few repeats.
+
+    Where the test tells them apart, it says which is the faster, too: a single repeat during which
+    the machine stood still can turn the means around.
+    """
+    apart = differ(one.independent, other.independent)
+    if apart:
+        return is_mostly_below(one.independent, other.independent)
+    return False if one.summary.mean >= other.summary.mean else apart

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tupelo.bench.harness.parameters import told
-from tupelo.bench.report.tables import Table, sign
+from tupelo.bench.report.tables import Table, is_same_work, sign
 from tupelo.bench.report.units import digits, quantity
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ def compared(old: Run, new: Run) -> Table:
             continue
         if not (earlier.summary.mean and measure.summary.mean):
             continue
+        if measure.unit == "s" and not is_same_work(measure):
+            continue  # nor of the same work in both runs: as much as filled the time
         ratio = measure.summary.mean / earlier.summary.mean
         doubt = sign(earlier, measure)
         if doubt != "~" and ratio != 1:

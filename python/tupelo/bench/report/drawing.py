@@ -48,7 +48,7 @@ STYLE = {
 def missing() -> str | None:
     """What has to be installed before anything can be drawn; None if nothing."""
     if find_spec("matplotlib") is None:
-        return "figures need matplotlib: pip install 'tupelo[bench]'"
+        return "figures need matplotlib: pip install '.[bench]' in a checkout"
     return None
 
 

@@ -15,12 +15,13 @@ from tupelo.bench.experiments.cases.skeleton import (
 from tupelo.bench.experiments.mem.memory import METRIC as MEMORY
 from tupelo.bench.experiments.settle.metrics import THROUGHPUT
 from tupelo.bench.harness.parameters import told
+from tupelo.bench.harness.statistics import differ, is_mostly_below
 from tupelo.bench.report.beside import beside_us
 from tupelo.bench.report.tables import Table, is_same_work, sign
 from tupelo.bench.report.units import digits
 
 if TYPE_CHECKING:
-    from tupelo.bench.harness.record import Run
+    from tupelo.bench.harness.record import Measure, Run
 
 # Of all but a throughput less is better.
 COMPARED = (
@@ -32,31 +33,44 @@ COMPARED = (
 
 
 def faster_peers(run: Run) -> tuple[str, Table]:
-    """Every cell in which the mean of a peer is better than ours, and how many are sure.
+    """Every cell in which a peer is better than we are by its mean or its ranks; how many are sure.
 
     Those that are first; with a tilde those that do not differ significantly, with a question mark
     those with too few repeats to tell. No times of different work; a throughput is of any work.
     """
     rows: dict[str, list[tuple[str, ...]]] = {"": [], "~": [], "?": []}
+    by_ranks = 0
     compared = 0
     for experiment, metric in COMPARED:
         for ours, theirs in beside_us(run, experiment, metric):
             if metric != THROUGHPUT and not is_same_work(theirs):
                 continue
             compared += 1
-            less, more = ours.summary.mean, theirs.summary.mean
-            if metric != THROUGHPUT:
-                less, more = more, less
-            if less < more:
-                doubt = sign(ours, theirs)
-                ratio = digits(more / less) if less else "∞"
-                where = f"{experiment} {told(theirs.parameters)}"
-                rows[doubt].append((where, metric, theirs.backend, f"{doubt}{ratio} x"))
+            less, more = (ours, theirs) if metric == THROUGHPUT else (theirs, ours)
+            reverse = _is_better_by_ranks_alone(less, more)
+            if not reverse and less.summary.mean >= more.summary.mean:
+                continue
+            by_ranks += reverse
+            doubt = "" if reverse else sign(ours, theirs)
+            mean = less.summary.mean
+            ratio = digits(more.summary.mean / mean) if mean else "∞"
+            where = f"{experiment} {told(theirs.parameters)}"
+            rows[doubt].append((where, metric, theirs.backend, f"{doubt}{ratio} x"))
     counts = {doubt: len(found) for doubt, found in rows.items()}
     text = (
         f"In {sum(counts.values())} of {compared} comparisons the mean of a peer is better"
         f" than ours: in {counts['']} significantly, in {counts['~']} not (a tilde), in"
         f" {counts['?']} there are too few repeats to tell (a question mark)."
     )
+    if by_ranks:
+        text += f" In {by_ranks} it is so by the test, and the reverse by the mean (below 1 x)."
     heads = ("", "metric", "peer", "better than ours by")
     return text, Table("Where a peer is faster", heads, tuple(chain.from_iterable(rows.values())))
+
+
+def _is_better_by_ranks_alone(less: Measure, more: Measure) -> bool:
+    """Whether the test says for sure what the means deny: that the first is mostly below."""
+    if less.summary.mean < more.summary.mean:
+        return False
+    apart = differ(less.independent, more.independent)
+    return bool(apart) and is_mostly_below(less.independent, more.independent)

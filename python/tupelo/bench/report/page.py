@@ -104,7 +104,7 @@ def _repeats(run: Run) -> str:
 
 def _targets(run: Run) -> str:
     found = targets(run)
-    if not found.rows:
+    if run.quick or not found.rows:
         return ""
     rows = [[cell.strip("*") for cell in row] for row in found.rows]
     return f"<h2>{escape(found.title)}</h2>" + _html_table(found.heads, rows, words=True)

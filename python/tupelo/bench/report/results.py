@@ -52,7 +52,7 @@ def markdown(
     """The page; `figures` are those that were drawn: title, file, and what is to be known."""
     parts = [HEAD, *_run(run), SIGNS]
     verdicts = targets(run)
-    if verdicts.rows:
+    if verdicts.rows and not run.quick:
         parts += ["## What it was to show", table(verdicts)]
     asked = questions(run, experiments)
     if asked:
@@ -81,7 +81,9 @@ def table(of: Table) -> str:
 
 
 def _escaped(cell: str) -> str:
-    return cell.replace("|", "\\|").replace("~", "\\~")
+    """A cell as one line that shows what it says, also if that is the traceback of a failure."""
+    line = " / ".join(part.strip() for part in cell.splitlines() if part.strip())
+    return line.replace("<", "&lt;").replace("|", "\\|").replace("~", "\\~")
 
 
 def _run(run: Run) -> Iterator[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tupelo.bench.harness.parameters import told
-from tupelo.bench.harness.statistics import can_tell, differ
+from tupelo.bench.harness.statistics import can_tell, differ, is_mostly_below
 from tupelo.bench.report.units import between, digits, quantity
 
 if TYPE_CHECKING:
@@ -176,5 +176,14 @@ def _cell(cells: dict[str, Measure], pair: tuple[str, str], reason: str, *, narr
 
 
 def sign(one: Measure, other: Measure) -> str:
-    """A tilde if they do not differ significantly, a question mark if nobody can tell."""
-    return {True: "", False: "~", None: "?"}[differ(one.independent, other.independent)]
+    """A tilde if they do not differ significantly, a question mark if nobody can tell.
+
+    A tilde also where the test finds the reverse of what the means say: it supports no such ratio.
+    """
+    apart = differ(one.independent, other.independent)
+    if apart is None:
+        return "?"
+    as_the_means = (one.summary.mean < other.summary.mean) == is_mostly_below(
+        one.independent, other.independent
+    )
+    return "" if apart and as_the_means else "~"

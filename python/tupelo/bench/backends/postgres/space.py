@@ -86,7 +86,10 @@ class PostgresSpace(SQLSpace):
             name, _, its_key = told.payload.partition(BETWEEN)
             of_these = not name or (name in names and key in (None, its_key))
             if told.channel == channel and of_these:
-                return
+                break
+        # The next look sees all that was told so far: nobody has to look again for each.
+        for _ in self._connection.notifies(timeout=0):
+            pass
 
     def _listens(self, channel: str) -> bool:
         """Whether it listened before; it does now."""

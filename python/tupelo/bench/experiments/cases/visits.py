@@ -26,6 +26,7 @@ from tupelo.bench.harness.statistics import (
     SIGNIFICANCE,
     can_tell,
     can_tell_pairs,
+    is_mostly_below,
     mann_whitney_p,
     sign_test_p,
 )
@@ -140,9 +141,11 @@ class Comparison:
             return "too few repeats to tell"
         if self.p >= SIGNIFICANCE:
             return "no difference"
-        means = (self.in_turn.summary.mean, self.learned.summary.mean)
-        in_turn, learned = self.seeds[::-1] if self.seeds else means
-        return "more" if learned > in_turn else "fewer"
+        if self.seeds:
+            more, fewer = self.seeds
+            return "more" if more > fewer else "fewer"
+        fewer_in_turn = is_mostly_below(self.in_turn.independent, self.learned.independent)
+        return "more" if fewer_in_turn else "fewer"
 
 
 def comparisons(run: Run) -> Iterator[Comparison]:

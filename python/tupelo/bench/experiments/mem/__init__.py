@@ -29,6 +29,7 @@ from tupelo.bench.experiments.mem.entries import (
     EntryPlan,
     KeyPlan,
     Plan,
+    by_key,
     key_template,
     key_tuples,
 )
@@ -175,6 +176,7 @@ def kinds() -> list[memory.Kind]:
                 Schema((shape,)),
                 partial(key_tuples, field=field),
                 partial(key_template, field=field),
+                partial(by_key, field=field),
             )
             for field, shape in KEYED.items()
         ),

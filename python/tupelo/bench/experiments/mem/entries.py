@@ -112,6 +112,12 @@ def key_template(backend: Backend, *, field: str) -> Fields:
     return (int, tag, int) if field == "first" else (tag, int, int)
 
 
+def by_key(fields: Fields, *, field: str) -> Fields:
+    """What asks for such a tuple by its key."""
+    first, second, last = fields
+    return (first, second, int) if field == "first" else (first, int, last)
+
+
 @dataclass(frozen=True)
 class Plan(ABC):
     """What a client does."""

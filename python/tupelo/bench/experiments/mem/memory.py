@@ -49,6 +49,8 @@ class Kind:
     """So many of them, by backend, seed and number."""
     template: Callable[[Backend], Fields]
     """What matches all of them."""
+    asked: Callable[[Fields], Fields] | None = None
+    """What asks for one by its key; None if they have none."""
 
     @property
     def count(self) -> int:
@@ -93,7 +95,12 @@ def fill(bench: Bench, backend: Backend, kind: Kind, seed: int) -> int:
     bench.start.wait()
     space = backend.open(SPACE)
     tuples = iter(kind.many(backend, seed, FIRST + kind.count))
-    put_batches(space, islice(tuples, FIRST), FEW)
+    first = list(islice(tuples, FIRST))
+    put_batches(space, first, FEW)
+    if kind.asked:
+        # An index is part of what a tuple with a key takes, also where it is made by who asks.
+        for fields in first:
+            space.try_read(*kind.asked(fields))
     before_bytes = backend.memory_bytes()
     put_batches(space, tuples, FEW)
     after_bytes = backend.memory_bytes()

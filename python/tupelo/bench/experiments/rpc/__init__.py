@@ -38,7 +38,7 @@ from tupelo.bench.experiments.rpc.many import (
     undirected,
 )
 from tupelo.bench.experiments.rpc.printed import printed
-from tupelo.bench.harness.placement import PLACEMENTS
+from tupelo.bench.harness.placement import PLACEMENTS, lacking
 from tupelo.bench.harness.runner import Job
 from tupelo.bench.report.figure import Figure, bars, lines, percentiles
 from tupelo.bench.report.units import quantity
@@ -136,6 +136,7 @@ class RPC(Experiment):
             weight=weight,
             rank=rank,
             where=where,
+            lack=lacking(where),
         )
 
     def figures(self, run: Run) -> list[Figure]:

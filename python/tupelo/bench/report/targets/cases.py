@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tupelo.bench.experiments.cases.visits import CASE as VISITS
 from tupelo.bench.experiments.cases.visits import SEEDS, SHARES, comparisons
 from tupelo.bench.harness.parameters import told
+from tupelo.bench.harness.statistics import differ
 from tupelo.bench.report.beside import beside_us, is_faster_than
 from tupelo.bench.report.targets.verdict import Verdict, gaps, listed, none_faster, verdict
 from tupelo.bench.report.units import digits
@@ -14,7 +15,7 @@ from tupelo.bench.report.units import digits
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tupelo.bench.harness.record import Run
+    from tupelo.bench.harness.record import Measure, Run
 
 COORDINATION_FROM = 0.2
 REACHED = {"fewer": True, "no difference": True, "more": False}
@@ -38,16 +39,23 @@ def cases(run: Run) -> Iterator[Verdict]:
         if max(shares.get((m.backend, told(m.parameters)), 0.0) for m in (ours, theirs))
         > COORDINATION_FROM
     ]
-    rest = [pair for pair in chatty if not is_faster_than(*pair)]
-    faster = [theirs for ours, theirs in rest if is_faster_than(theirs, ours)]
-    untold = len(rest) - len(faster)
-    measured = listed(faster, len(chatty)) + (f"; {untold} can not be told" if untold else "")
+    judged = [(theirs, _is_slower(theirs, ours)) for ours, theirs in chatty]
+    not_slower = [theirs for theirs, is_slower in judged if is_slower is False]
+    untold = sum(is_slower is None for _, is_slower in judged)
+    measured = listed(not_slower, len(chatty)) + (f"; {untold} can not be told" if untold else "")
     yield Verdict(
         f"peers that are not slower where over {COORDINATION_FROM:.0%} is coordination",
         "none",
         f"{measured}{missing}" if chatty else "-",
-        verdict(not faster, is_whole=not (untold or missing)) if chatty else None,
+        verdict(not not_slower, is_whole=not (untold or missing)) if chatty else None,
     )
+
+
+def _is_slower(one: Measure, other: Measure) -> bool | None:
+    """Whether one is significantly slower, as it has to be; None if too few repeats tell."""
+    if differ(one.independent, other.independent) is None:
+        return None
+    return is_faster_than(other, one)
 
 
 def visits(run: Run) -> Iterator[Verdict]:

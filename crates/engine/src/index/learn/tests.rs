@@ -1,0 +1,64 @@
+//! Indexes that are learned while others are faster, where there is no room, or where there is damage.
+#![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
+
+use tupelo_shm::Section;
+use tupelo_tuple::Field;
+
+use super::note;
+use crate::index::{self, BUILDING, READY, STATE};
+use crate::record::{self, NEXT};
+use crate::stripe::{self, FIRST, LAST, Stripe};
+use crate::{Engine, Error, testing};
+
+/// A space with so many tuples of its first shape.
+fn filled(tuples: i64) -> Engine {
+    let engine = testing::engine(2 << 20);
+    for number in 0..tuples {
+        engine.put(&[Field::Int(number), Field::Int(0)]).unwrap();
+    }
+    engine
+}
+
+/// The state of the first index of the first shape.
+fn state(engine: &Engine) -> u32 {
+    let view = engine.memory.view();
+    index::at(Stripe::of_shape(&view, 0), 0).words.load(STATE)
+}
+
+#[test]
+fn a_build_that_takes_longer_than_its_steps_is_no_damage_and_goes_on_later_o1_c5() {
+    let engine = filled(2_000);
+    let scope = stripe::scope_of(0);
+    engine.learn_within(scope, 1, 2).unwrap();
+    engine.require_sound().unwrap();
+    assert_eq!(state(&engine), BUILDING);
+    engine.check().unwrap();
+    engine.learn(scope, 1).unwrap();
+    assert_eq!(state(&engine), READY);
+    engine.check().unwrap();
+}
+
+#[test]
+fn a_list_that_leads_back_into_itself_is_damage_c5() {
+    let engine = filled(100);
+    let scope = stripe::scope_of(0);
+    let mut section = Section::enter(&engine.memory, scope).unwrap();
+    let stripe = Stripe::of_scope(section.view(), scope);
+    let last = record::header(section.view(), stripe.page().load(LAST));
+    section.set(last, NEXT, stripe.page().load(FIRST));
+    section.finish().unwrap();
+    assert!(matches!(engine.learn(scope, 1), Err(Error::Memory(_))));
+    assert!(engine.require_sound().is_err());
+}
+
+#[test]
+fn an_index_that_finds_no_room_has_to_earn_it_anew_b1() {
+    let engine = filled(100);
+    testing::fill(&engine);
+    let view = engine.memory.view();
+    let stripe = Stripe::of_shape(&view, 0);
+    while !note(stripe, 1, 10) {}
+    engine.learn(stripe.scope(), 1).unwrap();
+    assert_eq!(index::ready(stripe).count(), 0, "there is no room for one");
+    assert!(!note(stripe, 1, 10), "the price is to be paid again");
+}

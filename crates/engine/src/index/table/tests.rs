@@ -1,0 +1,58 @@
+//! A table that has no room for more buckets: its chains grow.
+#![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
+
+use crate::index::key;
+use crate::{Engine, Error, LeaseTerms, Order, Transaction, testing};
+
+/// No test takes so long.
+const LONG: Duration = Duration::from_secs(3600);
+/// More than were once taken for damage.
+const KEYS: usize = 4_200;
+const INT: PatternRef<'static> = PatternRef::Kinds(KindSet::of(Kind::Int));
+
+/// Numbers that belong to the same bucket of a table of 16, which is as large as one gets in its first extent.
+fn numbers(engine: &Engine) -> Vec<i64> {
+    let tag = |number| key::tag_of_fields(&[Field::Int(number), Field::Int(0)], 1, engine.seed);
+    (0..).filter(|number| tag(*number) % 16 == 0).take(KEYS).collect()
+}
+
+#[test]
+fn what_comes_back_to_a_full_space_makes_a_chain_as_long_as_it_has_keys_x5_c5() {
+    let engine = Arc::new(testing::engine(8 << 20));
+    let sink = |_: TupleView<'_>| Ok::<_, Error>(());
+    let numbers = numbers(&engine);
+    // With a lease, a tuple has in its own block what its holder needs: it gives no room back with the tuple.
+    let terms = LeaseTerms { lease: Some(LONG), after: None };
+    for number in &numbers {
+        engine.put_leased(&[Field::Int(*number), Field::Int(0)], &terms).unwrap();
+    }
+    let mut transaction = Transaction::begin([Arc::clone(&engine)], LONG).unwrap();
+    let both = [INT, INT];
+    let any = [TemplateRef::new(&both)];
+    while transaction.try_take(0, &any, Order::Fifo, sink).unwrap().is_some() {}
+    // An index is learned while there is one tuple.
+    engine.put(&[Field::Int(-1), Field::Int(0)]).unwrap();
+    let patterns = [PatternRef::Actual(Field::Int(numbers[0])), INT];
+    let first = [TemplateRef::new(&patterns)];
+    for _ in 0..100 {
+        assert_eq!(engine.try_read(&first, Order::Fifo, sink).unwrap(), None);
+    }
+    assert_eq!(engine.check().unwrap().shapes[0].indexes, [1]);
+    testing::fill(&engine);
+    transaction.abort().unwrap();
+    assert_eq!(engine.check().unwrap().shapes[0].tuples, KEYS as u64 + 1);
+    assert_eq!(engine.try_read(&first, Order::Fifo, sink).unwrap(), Some(()));
+    // The table grows later, when there is room.
+    let filler = [PatternRef::Kinds(KindSet::of(Kind::Bytes))];
+    engine.take_all(&[TemplateRef::new(&filler)], None, sink).unwrap();
+    for number in 2..200 {
+        engine.put(&[Field::Int(-number), Field::Int(0)]).unwrap();
+    }
+    engine.check().unwrap();
+    assert_eq!(engine.try_take(&first, Order::Fifo, sink).unwrap(), Some(()));
+}

@@ -1,0 +1,162 @@
+"""tupelo.aio: what a loop is told in time: of tuples, of the dead, of what is closed."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import tupelo as ts
+from tupelo import _native, aio
+
+
+def run(main):
+    return asyncio.run(main)
+
+
+class UnhurriedBell:
+    """A bell whose owner is to look around in an hour, unless something is due before that."""
+
+    def __init__(self, space):
+        self._bell = _native.Bell(space)
+
+    def __getattr__(self, name):
+        return getattr(self._bell, name)
+
+    def next_look(self):
+        seconds = self._bell.next_look()
+        return seconds if seconds < 0.09 else 3600.0
+
+
+@pytest.fixture
+def unhurried(monkeypatch):
+    """Let no look around make up for what a loop was not told."""
+    monkeypatch.setattr("tupelo.aio.loop_bell.Bell", UnhurriedBell)
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_what_is_due_soon_is_heard_of_though_another_task_has_waited_before_l3_t6(space):
+    async def main():
+        async with aio.connect(space.url) as shared, asyncio.timeout(60):
+            waiting = asyncio.create_task(shared.take("never"))
+            await asyncio.sleep(0)
+            await shared.put("late", after=0.05)
+            # The loop has not come round since.
+            assert await shared.take("late") == ("late",)
+            waiting.cancel()
+
+    run(main())
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_what_is_due_soon_is_heard_of_though_something_else_came_with_it_l3_t6(space):
+    async def main():
+        async with aio.connect(space.url) as shared, asyncio.timeout(60):
+            late = asyncio.create_task(shared.take("late"))
+            soon = asyncio.create_task(shared.take("soon"))
+            await asyncio.sleep(0)
+            await shared.put("late", after=0.05)
+            await shared.put("soon")
+            assert await asyncio.gather(late, soon) == [("late",), ("soon",)]
+
+    run(main())
+
+
+@pytest.mark.usefixtures("unhurried")
+def test_a_fork_that_closes_its_copy_of_a_space_leaves_the_loop_of_its_parent_alone(shm_url):
+    shared = aio.connect(shm_url)
+
+    async def waits():
+        with pytest.raises(ts.Timeout):
+            await shared.take("never", timeout=0.001)
+
+    async def hears():
+        later = asyncio.create_task(shared.take("from", str))
+        await asyncio.sleep(0)
+        await asyncio.to_thread(shared.blocking.put, "from", "thread")
+        async with asyncio.timeout(60):
+            return await later
+
+    with asyncio.Runner() as runner:
+        runner.run(waits())
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                shared.close()
+                code = 0
+            finally:
+                os._exit(code)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert runner.run(hears()) == ("from", "thread")
+    shared.close()
+
+
+WAITS = {
+    "take": lambda space, seconds: space.take("job", int, timeout=seconds),
+    "read": lambda space, seconds: space.read("job", int, timeout=seconds),
+    "claim": lambda space, seconds: space.claim("job", int, timeout=seconds),
+    "take with a condition": lambda space, seconds: space.take(
+        "job", int, where="f[1] > 6", timeout=seconds
+    ),
+    "search": lambda space, seconds: aio.Search([space]).take("job", int, timeout=seconds),
+}
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_closing_the_blocking_connection_in_another_thread_ends_what_waits(new_url, wait):
+    space = aio.connect(new_url("shm"))
+    begun = threading.Event()
+
+    async def ends():
+        task = asyncio.ensure_future(WAITS[wait](space, None))
+        while not space.blocking.stat()["waiters"]:  # noqa: ASYNC110 - the space tells nobody
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        begun.set()
+        async with asyncio.timeout(60):
+            with pytest.raises(ts.SpaceClosed):
+                await task
+
+    with ThreadPoolExecutor() as threads:
+        waiting = threads.submit(asyncio.run, ends())
+        begun.wait(60)
+        space.blocking.close()
+        waiting.result(60)
+    space.close()
+
+
+HOLDS = """
+import sys, threading
+import tupelo as ts
+
+space = ts.connect(sys.argv[1], create=False)
+claim = space.claim("job", int, ttl=3600)
+space.put("held")
+threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_who_has_waited_long_enough_gets_what_the_dead_held_l5(shm, shm_url, wait):
+    shm.put("job", 7)
+    holder = subprocess.Popen([sys.executable, "-c", HOLDS, shm_url])
+    assert shm.take("held", timeout=60) == ("held",)
+
+    def end_holder():
+        holder.kill()
+        holder.wait()
+
+    async def main():
+        async with aio.connect(shm_url) as shared:
+            # Less than the time after which the loop looks around in any case.
+            later = asyncio.ensure_future(WAITS[wait](shared, 0.08))
+            await asyncio.sleep(0)
+            end_holder()
+            found = await later
+            return found if isinstance(found, tuple) else found.tuple
+
+    assert run(main()) == ("job", 7)
