@@ -199,9 +199,7 @@ def test_of_a_full_queue_a_put_with_a_timeout_gives_up(space):
     assert space.count("tupelo.queue.room", "mail") == 1
 
 
-class Interrupted:
-    """A claim whose `put` is interrupted."""
-
+class Interrupted:  # a claim whose `put` is
     def __init__(self, claim):
         self._claim = claim
 

@@ -7,7 +7,6 @@ import threading
 from dataclasses import FrozenInstanceError, InitVar, dataclass, field, make_dataclass
 from decimal import Decimal
 from itertools import product
-from types import ModuleType
 from typing import NamedTuple
 from uuid import UUID
 
@@ -349,54 +348,6 @@ def test_a_field_of_an_entry_that_python_can_not_represent_is_named_v3(space):
         with pytest.raises(ts.NotEncodable, match="field wanted_at of the entry Wanted is the"):
             space.take("x", ...)
     assert space.count("x", ...) == 2
-
-
-@dataclass
-class Unused:
-    """No other test uses it, and it is not derived from a class that one uses."""
-
-    id: int
-
-
-@dataclass
-class UnusedToo:
-    __tupelo_name__ = "org.example.Unused"
-    id: int
-
-
-def test_a_class_that_a_module_has_is_found_before_its_first_use(shm, shm_url):
-    put_elsewhere(shm_url, "Unused(Job){id: 1}")
-    assert shm.take(Job) == Unused(1)
-    put_elsewhere(shm_url, "org.example.Unused(Job){id: 2}")
-    assert shm.take(Job) == UnusedToo(2)
-
-
-def modules_with(monkeypatch, name, *fields):
-    """Have modules that were imported, each with a class of this name; return the classes."""
-    classes = []
-    for number, names in enumerate(fields):
-        module = ModuleType(f"{name.lower()}_{number}")
-        module.found = make_dataclass(name, [(field_name, int) for field_name in names])
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-        classes.append(module.found)
-    return classes
-
-
-def test_of_classes_of_one_name_that_is_found_which_has_the_fields(shm, shm_url, monkeypatch):
-    one, _ = modules_with(monkeypatch, "Differing", ["id"], ["id", "more"])
-    put_elsewhere(shm_url, "Differing(Job){id: 1}")
-    assert shm.take(Job) == one(1)
-
-
-def test_of_classes_of_one_name_and_the_same_fields_none_is_found(shm, shm_url, monkeypatch):
-    _, other = modules_with(monkeypatch, "Ambiguous", ["id"], ["id"])
-    put_elsewhere(shm_url, "Ambiguous(Job){id: 1}")
-    with pytest.raises(ts.SchemaMismatch, match="this program has 2 of them") as caught:
-        shm.take(Job)
-    assert "take one, and give it at the start" in caught.value.hint
-    assert shm.count(Job) == 1  # V3
-    with ts.connect(shm_url, schema=[other]):
-        assert shm.take(Job) == other(1)
 
 
 def test_schema_registers_classes_before_their_first_use(new_url):

@@ -162,7 +162,7 @@ def test_a_condition_of_whatever_size_and_depth_comes_back_from_a_pickle():
     deep: list[Any] = []
     for _ in range(127):
         deep = [deep]
-    for condition in (F.in_(range(200_000)), ~F.in_([deep]), F == deep, F.number, F.opaque | None):
+    for condition in (F.in_(range(200_000)), ~F.in_([deep]), deep == F, F.number, F.opaque | None):
         assert pickle.loads(pickle.dumps(condition)) == condition
 
 

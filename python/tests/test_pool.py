@@ -515,49 +515,6 @@ def test_a_worker_that_ends_well_without_being_told_to_is_replaced(shm_url, end)
         assert pool.pids() != [pid]
 
 
-def in_a_forked_child(work):
-    """Run `work` in the child of a fork; return whether it succeeded."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitpid(child, 0)[1] == 0
-
-
-def test_a_forked_child_that_leaves_the_block_takes_nothing_from_its_parent(shm_url):
-    with Pool(shm_url, workers=2) as pool:
-        results = pool.map(math.sqrt, range(100))
-        assert in_a_forked_child(lambda: pool.__exit__(None, None, None))
-        assert len(list(results)) == 100
-        assert len(pool.pids()) == 2
-
-
-def test_a_forked_child_that_leaves_a_loop_over_results_takes_nothing_from_its_parent(shm_url):
-    with Pool(shm_url, workers=2) as pool:
-        results = pool.map(math.sqrt, range(100))
-        assert next(results) == 0.0
-        assert in_a_forked_child(results.close)
-        assert len(list(results)) == 99
-
-
-def test_a_forked_child_that_gives_work_to_the_pool_of_its_parent_is_refused(shm_url):
-    """Its tasks would have the numbers of those of its parent, and so would their answers."""
-
-    def give():
-        for begin in (lambda: pool.submit(math.sqrt, 4.0), lambda: pool.map(math.sqrt, [4.0])):
-            with pytest.raises(RuntimeError, match="forked from: make another one"):
-                begin()
-
-    with Pool(shm_url, workers=1) as pool:
-        assert in_a_forked_child(give)
-        assert pool.submit(math.sqrt, 9.0).result(60) == 3.0
-        assert list(pool.map(math.sqrt, [4.0])) == [2.0]
-
-
 CHILDREN_OF_NOBODY = """
 import math, signal, sys
 import tupelo as ts
@@ -600,63 +557,6 @@ if __name__ == "__main__":
 
 def test_a_time_limit_needs_no_descriptor_for_errors(shm_url, tmp_path):
     assert output_of(WITHOUT_DESCRIPTOR, tmp_path, shm_url) == "2.0\n"
-
-
-WITH_ENTRIES = """
-import math, shutil, sys
-from dataclasses import dataclass, make_dataclass
-from tupelo.batteries import Pool
-
-@dataclass
-class Asked:
-    n: int
-
-@dataclass
-class Answered:
-    n: int
-
-@dataclass
-class Refused:
-    n: int
-
-    def __post_init__(self):
-        if __name__ == "__main__":
-            raise ValueError("not here")
-
-def number(asked):
-    return asked.n
-
-def hidden(n):
-    return make_dataclass("Hidden", [("n", int)])(n)
-
-def outcome(results):
-    try:
-        return list(results)
-    except Exception as error:
-        return type(error).__name__
-
-if __name__ == "__main__":
-    with Pool(sys.argv[1], workers=1) as pool:
-        print(list(pool.map(number, [Asked(3)])), list(pool.map(Answered, [1])))
-        print(list(pool.map(shutil.disk_usage, ["/"]))[0].total > 0)
-        for bad in (hidden, Refused):
-            print(outcome(pool.map(bad, [1])), type(pool.submit(bad, 1).exception(60)).__name__)
-            print(list(pool.map(math.sqrt, [4.0])), pool.submit(math.sqrt, 9.0).result(60))
-"""
-
-
-def test_entries_are_arguments_and_results_and_one_that_can_not_be_made_fails_alone(
-    shm_url, tmp_path
-):
-    """Of classes that neither process has used in a space before."""
-    assert output_of(WITH_ENTRIES, tmp_path, shm_url).splitlines() == [
-        "[3] [Answered(n=1)]",
-        "True",
-        "SchemaMismatch SchemaMismatch",
-        "[2.0] 3.0",
-        "ValueError ValueError",
-        "[2.0] 3.0",
-    ]
 
 
 def test_a_result_whose_own_code_fails_while_it_is_stored_fails_alone(space):

@@ -234,7 +234,7 @@ def test_a_decimal_beyond_those_of_python_is_refused_and_stays(space, is_trapped
     with localcontext() as context:
         context.traps[InvalidOperation] = is_trapped
         for verb in (space.take, space.try_take, space.take_all, space.read):
-            with pytest.raises(ts.NotEncodable, match="field 1 is a decimal with .* 10{18}, for"):
+            with pytest.raises(ts.NotEncodable, match=r"field 1 is a decimal with .* 10{18}, for"):
                 verb("x", Decimal)
     assert space.count("x", Decimal) == 1  # V3
     put_text(space, f'"y", decimal("-9E{largest}"), decimal("1E-{largest}")')

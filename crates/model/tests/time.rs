@@ -1,6 +1,8 @@
 //! What happens by itself when time passes, as far as no case of `conformance/` can wait for it.
 
-use tupelo_model::{Order, Refusal, Reply, Space, Ticket, TransactionTicket, Tuple, template, tuple};
+use tupelo_model::{
+    Order, Refusal, Reply, Space, Ticket, TransactionTicket, Tuple, template, tuple,
+};
 
 const TRANSACTION: TransactionTicket = TransactionTicket(1);
 

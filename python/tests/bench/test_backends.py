@@ -74,7 +74,7 @@ def test_who_waits_in_postgresql_looks_once_for_all_that_it_was_told_of(monkeypa
         for number in range(200):
             assert waits.try_take("plain", int) == ("plain", number)
         looks = []
-        look = waits._look
+        look = waits._look  # noqa: SLF001
         monkeypatch.setattr(waits, "_look", lambda *args: looks.append(1) or look(*args))
         with ThreadPoolExecutor(1) as pool:
             taken = pool.submit(waits.take, "plain", int)

@@ -39,8 +39,9 @@ def test_why_a_cell_failed_stands_in_one_line_of_the_table():
 def test_a_quick_run_has_no_verdicts():
     run = run_of(mem("tupelo-shm", "Null", 1), mem("redis", "Null", 90))
     for quick in (False, True):
-        pages = markdown(replace(run, quick=quick), EXPERIMENTS, []), html_page(
-            replace(run, quick=quick), EXPERIMENTS
+        pages = (
+            markdown(replace(run, quick=quick), EXPERIMENTS, []),
+            html_page(replace(run, quick=quick), EXPERIMENTS),
         )
         assert all(("was to show" in page) is not quick for page in pages)
 

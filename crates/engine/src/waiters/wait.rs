@@ -353,11 +353,7 @@ impl Waiter {
         Ok(happened)
     }
 
-    fn sleep(
-        &self,
-        deadline_ns: Option<u64>,
-        goes_on: impl Fn() -> bool,
-    ) -> Result<bool, Error> {
+    fn sleep(&self, deadline_ns: Option<u64>, goes_on: impl Fn() -> bool) -> Result<bool, Error> {
         loop {
             let now_ns = clock::monotonic_ns();
             let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(now_ns));

@@ -91,6 +91,6 @@ class QueueSpace(Handle):
         """Leave it to the end of the process, which first sends what it has put."""
 
     def abandon(self) -> None:
-        """Let the process end without sending what it has put: the pipe is full, and nobody reads."""
+        """Let the process end without sending what it has put: nobody reads it."""
         for queue in self._queues.values():
             queue.cancel_join_thread()

@@ -86,7 +86,7 @@ def differ(first: Sequence[float], second: Sequence[float]) -> bool | None:
 def is_mostly_below(first: Sequence[float], second: Sequence[float]) -> bool:
     """Whether a value of the first set is more often below one of the second than above it.
 
-    This is what Mann-Whitney tells apart. The means may say the reverse, where one value is far out.
+    This is what Mann-Whitney tells. The means may say the reverse, where one value is far out.
     """
     return sum((one < other) - (one > other) for one in first for other in second) > 0
 

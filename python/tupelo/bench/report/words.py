@@ -42,16 +42,20 @@ OF_EXPERIMENTS = {
         ("local, remote", "of the process's own space; of that of the master or another worker"),
         (
             "reading",
-            "getting tuples, also by removing them; in the password search and sorting the master's"
-            " takes are local reading, in the others they are not timed",
+            (
+                "getting tuples, also by removing them; in the password search and sorting the"
+                " master's takes are local reading, in the others they are not timed"
+            ),
         ),
         ("withdrawing", "removing what was put for oneself, or searched for"),
         ("search", "from when a worker begins to look for a tuple to when it has it"),
         ("visited nodes", "spaces that a search has looked into; again counts again"),
         (
             "total",
-            "from when the first process goes on (in sorting and by blocks: the master) to the"
-            " master's result",
+            (
+                "from when the first process goes on (in sorting and by blocks: the master) to the"
+                " master's result"
+            ),
         ),
         ("coordination", "share of the total that operations take, without the waiting in them"),
         ("uniform, B-1", "the rows of the second matrix lie at all workers, or all at one"),

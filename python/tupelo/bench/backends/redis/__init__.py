@@ -54,8 +54,8 @@ class Redis(Backend):
     def _client(self) -> Any:
         import redis
 
-        # One connection, kept: to borrow one from a pool for each command adds a third. Nobody's wait
-        # is cut short, and no call asks first whether it would wait, as with a time limit.
+        # One connection, kept: to borrow one from a pool for each command adds a third. Nobody's
+        # wait is cut short, and no call asks first whether it would wait, as with a time limit.
         return redis.Redis(
             unix_socket_path=self._socket, single_connection_client=True, socket_timeout=None
         )

@@ -19,7 +19,7 @@ def memory(run: Run) -> Question:
         "How much memory does a tuple take?",
         "What a system says it holds after a fill, less what it held before, by tuple: the"
         " operating system's figure for a server that can not tell. Entries of 0, 4, 32, 256,"
-        " 2 048 and 16 384 bytes. Those with a key are asked for by it before: an index is a part of"
+        " 2 048 and 16 384 bytes. Those with a key are asked for by it before: an index is part of"
         " what they take.",
         (_memory(run),),
     )

@@ -88,7 +88,7 @@ def _against_empty(run: Run, entries: Sequence[str]) -> tuple[list[Pair], int]:
                 empty = run.find_one("mem", metric, OURS, **{**full.parameters, "fill": 0})
                 pairs.append((f"{metric} {entry}, {whole(fill)} there", full, empty))
     missing = sum(empty is None for *_, empty in pairs)
-    fullest = max((full.parameters["fill"] for _, full, _ in pairs), default=0)
+    fullest = max((full.parameters["fill"] for _, full, _ in pairs if full), default=0)
     missing += int(0 < fullest < max(KEYED_FILLS))  # as in a quick run
     missing += len(METRICS) * sum(  # a cell is a put and a take
         remark.experiment == "mem"
