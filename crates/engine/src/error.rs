@@ -50,8 +50,6 @@ pub enum Error {
     ClaimSettled,
     /// The claim belongs to the process that this one was forked from.
     ClaimForked,
-    /// The place in line belongs to the process that this one was forked from.
-    WaiterForked,
     /// The lease of the transaction has ended (rules X5, X6): everything is as it was before it.
     Aborted(Box<Abortion>),
     /// The transaction was committed, or aborted.
@@ -216,9 +214,6 @@ impl fmt::Display for Error {
             Self::ClaimForked => {
                 f.write_str("the claim belongs to the process that this one was forked from")
             }
-            Self::WaiterForked => f.write_str(
-                "the place in line belongs to the process that this one was forked from",
-            ),
             Self::Aborted(abortion) => abortion.fmt(f),
             Self::TransactionEnded { committed } => {
                 let how = if *committed { "committed" } else { "aborted" };

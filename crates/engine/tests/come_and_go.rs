@@ -170,25 +170,6 @@ fn what_a_thread_held_that_ended_is_there_for_the_next_who_looks_l5() {
     assert_eq!(space.check().unwrap().held(), 0);
 }
 
-/// Its place in line is the parent's, and so is what is handed over there.
-#[test]
-fn the_child_of_a_fork_picks_up_nothing_that_its_parent_waits_for_t1() {
-    let name = Name::new("not-the-childs");
-    let space = name.attach();
-    let patterns = [PatternRef::Actual(Field::Int(1))];
-    let place = space.waiter(&[TemplateRef::new(&patterns)], Want::Take).unwrap();
-    space.put(&[Field::Int(1)]).unwrap();
-    let mut place = Some(place);
-    let child = fork(|| {
-        let place = place.take().unwrap();
-        assert_eq!(place.wait(None).unwrap_err(), Error::WaiterForked);
-        assert_eq!(place.finish_now(first).unwrap_err(), Error::WaiterForked);
-    });
-    assert_eq!(child.wait(), Exit::Done);
-    assert_eq!(place.take().unwrap().finish(first).unwrap(), 1);
-    assert_eq!(space.check().unwrap().waiters, 0);
-}
-
 /// A fork's child does not attach, and puts or takes once.
 #[test]
 fn any_number_of_children_may_come_and_go_though_nobody_waits_b2() {

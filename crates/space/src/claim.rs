@@ -162,7 +162,6 @@ impl Waiter {
         require_attempts(terms)?;
         self.require_take()?;
         let (space, waiter) = self.into_parts();
-        space.engine()?;
         let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
         let outcome = lift(waiter.finish_claim_for(&space, terms, sink))?;
         Ok(match space.outcome(outcome) {

@@ -324,10 +324,6 @@ impl From<tupelo_engine::Error> for Error {
                 problem: error.to_string(),
                 hint: Some("claim in the process that does the work".into()),
             },
-            Engine::WaiterForked => Self::Misuse {
-                problem: error.to_string(),
-                hint: Some("wait in the process that does the work".into()),
-            },
             Engine::Template(problem) => Self::Template { problem: problem.into() },
             Engine::Memory(error) => (*error).into(),
             error => Self::System { problem: error.to_string() },

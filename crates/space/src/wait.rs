@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tupelo_engine::{Want as EngineWant, sink_once};
+use tupelo_shm::process::fork_generation;
 use tupelo_tuple::{TemplateRef, TupleView};
 
 use crate::connect::Space;
@@ -31,7 +32,9 @@ pub enum Watch {
 #[derive(Debug)]
 pub struct Waiter {
     space: Space,
-    waiter: tupelo_engine::Waiter,
+    inner: tupelo_engine::Waiter,
+    /// When it was made, as forks are counted.
+    fork_generation: u32,
 }
 
 /// What became of a call that gets in line for what is not there.
@@ -72,23 +75,20 @@ impl Space {
     }
 
     fn register(&self, template: &[TemplateRef<'_>], want: EngineWant) -> Result<Waiter, Error> {
-        let waiter = self.engine()?.waiter(template, want)?;
-        Ok(Waiter { space: self.clone(), waiter })
+        Ok(Waiter::new(self, self.engine()?.waiter(template, want)?))
     }
 
     pub(crate) fn outcome<R>(&self, outcome: tupelo_engine::Outcome<R>) -> Outcome<R> {
         match outcome {
             tupelo_engine::Outcome::Done(result) => Outcome::Done(result),
-            tupelo_engine::Outcome::Waits(waiter) => {
-                Outcome::Waits(Waiter { space: self.clone(), waiter })
-            }
+            tupelo_engine::Outcome::Waits(waiter) => Outcome::Waits(Waiter::new(self, waiter)),
         }
     }
 }
 
 impl Waiter {
     pub(crate) fn new(space: &Space, waiter: tupelo_engine::Waiter) -> Self {
-        Self { space: space.clone(), waiter }
+        Self { space: space.clone(), inner: waiter, fork_generation: fork_generation() }
     }
 
     /// Waits until there is something, or `timeout` has passed (`None`: for ever). Returns whether there is;
@@ -97,10 +97,11 @@ impl Waiter {
     ///
     /// # Errors
     ///
-    /// [`Error::SpaceClosed`] if the handle was closed meanwhile; what the memory says.
+    /// [`Error::SpaceClosed`] if the handle was closed meanwhile; [`Error::Misuse`] in a fork of the process that got in line;
+    /// what the memory says.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
-        self.space.engine()?;
-        let happened = self.waiter.wait_while(timeout, || self.space.engine().is_ok())?;
+        self.require_own()?;
+        let happened = self.inner.wait_while(timeout, || self.space.engine().is_ok())?;
         // Who is refused leaves the line, and what it was handed goes back.
         self.space.engine()?;
         Ok(happened)
@@ -137,7 +138,7 @@ impl Waiter {
         self,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
-        self.space.engine()?;
+        self.require_own()?;
         let (space, waiter) = self.into_parts();
         let outcome = lift(waiter.finish_now(|tuple| sink(tuple).map_err(Lifted::caller)))?;
         Ok(space.outcome(outcome))
@@ -165,9 +166,23 @@ impl Waiter {
         }
     }
 
-    /// Refuses a place in line that is not one to take: what it is handed may be a copy, which nobody can hold.
+    /// Refuses a closed handle, and the child of a fork: the place in line is its parent's.
+    fn require_own(&self) -> Result<(), Error> {
+        self.space.engine()?;
+        if self.fork_generation == fork_generation() {
+            return Ok(());
+        }
+        Err(Error::Misuse {
+            problem: "the place in line belongs to the process that this one was forked from"
+                .into(),
+            hint: Some("wait in the process that does the work".into()),
+        })
+    }
+
+    /// Refuses a place in line that can not be taken from: what it is handed may be a copy, which nobody can hold.
     pub(crate) fn require_take(&self) -> Result<(), Error> {
-        if self.waiter.want() == EngineWant::Take {
+        self.require_own()?;
+        if self.inner.want() == EngineWant::Take {
             return Ok(());
         }
         Err(Error::Misuse {
@@ -183,17 +198,17 @@ impl Waiter {
 
     /// The engine's part.
     pub(crate) fn inner(&self) -> &tupelo_engine::Waiter {
-        &self.waiter
+        &self.inner
     }
 
     /// The space, and the engine's part.
     pub(crate) fn into_parts(self) -> (Space, tupelo_engine::Waiter) {
-        (self.space, self.waiter)
+        (self.space, self.inner)
     }
 
     /// Lets what happens here also end a wait of `other`, a watch: one caller sleeps on several waiters.
     pub fn wakes(&self, other: &Self) {
-        self.waiter.wakes(&other.waiter);
+        self.inner.wakes(&other.inner);
     }
 }
 

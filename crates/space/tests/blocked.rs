@@ -11,6 +11,7 @@ use tupelo::{
     ClaimTerms, ConnectOptions, Error, Field, Kind, KindSet, Order, PatternRef, Template,
     TemplateRef, Want, Watch, fields, template,
 };
+use tupelo_crashtest::{Exit, fork};
 use tupelo_model::Limits;
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -127,5 +128,24 @@ fn a_copy_can_be_neither_claimed_nor_taken_and_what_is_elsewhere_not_either_t1()
         assert_eq!(other.space.count(&template).unwrap(), 1);
         space.put(&fields!["job", 3]).unwrap();
         assert_eq!(space.read_all(&template, None, keep).unwrap().len(), 2);
+    }
+}
+
+/// Its place in line is the parent's, and so is what is handed over there.
+#[test]
+fn the_child_of_a_fork_picks_up_nothing_that_its_parent_waits_for_t1() {
+    let temporary = Temporary::new("shm", Limits::default());
+    let (space, template) = (&temporary.space, [template!["job", Kind::Int]]);
+    let mut places = [(); 2].map(|()| Some(space.waiter(&template, Want::Take).unwrap()));
+    (0..2).for_each(|number| space.put(&fields!["job", number]).unwrap());
+    let child = fork(|| {
+        let [finishes, claims] = places.each_mut().map(|place| place.take().unwrap());
+        assert!(matches!(finishes.wait(None), Err(Error::Misuse { .. })));
+        assert!(matches!(finishes.finish_now(keep), Err(Error::Misuse { .. })));
+        assert!(matches!(claims.finish_claim(&ONCE, keep), Err(Error::Misuse { .. })));
+    });
+    assert_eq!(child.wait(), Exit::Done);
+    for (place, told) in places.into_iter().zip([r#"("job", 0)"#, r#"("job", 1)"#]) {
+        assert_eq!(place.unwrap().finish(keep).unwrap().to_string(), told);
     }
 }

@@ -52,7 +52,6 @@ impl Waiter {
         self,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
-        self.require_own()?;
         if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
         }
@@ -120,7 +119,6 @@ impl Waiter {
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<(Claim<H>, R)>, E> {
-        self.require_own()?;
         if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
         }
@@ -141,7 +139,6 @@ impl Waiter {
         term: Term,
         copy: &mut TupleBuffer,
     ) -> Result<Outcome<(Enlisted, bool)>, Error> {
-        self.require_own()?;
         if self.record() == 0 && !self.look_itself()? {
             return Ok(Outcome::Waits(self));
         }

@@ -297,17 +297,12 @@ impl Waiter {
         Ok(true)
     }
 
-    /// Refuses the copy of a waiter in a child of its process: the place in line is the parent's.
-    pub(super) fn require_own(&self) -> Result<(), Error> {
-        if self.fork_generation == fork_generation() { Ok(()) } else { Err(Error::WaiterForked) }
-    }
-
     /// Waits until a tuple is this waiter's, or what it watches for happened, or `timeout` passed (`None`:
     /// for ever). Returns whether it happened; if not, the place in line is kept. A watch may also be woken in vain.
     ///
     /// # Errors
     ///
-    /// What the memory says; the waiter stays registered. [`Error::WaiterForked`] in a child of its process.
+    /// What the memory says; the waiter stays registered.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         self.wait_while(timeout, || true)
     }
@@ -322,7 +317,6 @@ impl Waiter {
         timeout: Option<Duration>,
         goes_on: impl Fn() -> bool,
     ) -> Result<bool, Error> {
-        self.require_own()?;
         if self.own_look.is_some() {
             return self.wait_and_look(timeout, goes_on);
         }
