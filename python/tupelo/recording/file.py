@@ -68,14 +68,14 @@ def append(line: str, pid: int) -> None:
     except ValueError:  # it is full
         pass
     try:
-        _begin_another(pid, len(data)).write(data)
+        _begin_another(pid, data)
     except (OSError, KeyError) as error:
         _files.stopped_pid = pid
         warn(f"process {pid} is no longer recorded: {error}")
 
 
-def _begin_another(pid: int, bytes_min: int) -> mmap.mmap:
-    """Make and map another file with that much room, which all further lines go to."""
+def _begin_another(pid: int, data: bytes) -> None:
+    """Make and map another file that begins with this line, which all further lines go to."""
     for number in count(_files.number + 1 if _files.pid == pid else 0):
         path = os.path.join(os.environ[VARIABLE], f"{pid}-{number}.jsonl")  # noqa: PTH118 - light
         try:
@@ -84,14 +84,14 @@ def _begin_another(pid: int, bytes_min: int) -> mmap.mmap:
             continue
         break
     try:
-        size_bytes = max(min(FIRST_BYTES << GROWTH_BITS * number, LAST_BYTES), bytes_min)
+        size_bytes = max(min(FIRST_BYTES << GROWTH_BITS * number, LAST_BYTES), len(data))
         os.posix_fallocate(descriptor, 0, size_bytes)
         room = _mapped(descriptor, size_bytes)
     finally:
         os.close(descriptor)
+    room.write(data)  # before others know of it, who may fill it at once
     _files.room, _files.number = room, number
     _files.pid = pid  # last: now other threads write there, too
-    return room
 
 
 def _mapped(descriptor: int, size_bytes: int) -> mmap.mmap:
