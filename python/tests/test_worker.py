@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -179,6 +180,7 @@ def test_a_stopped_worker_that_goes_on_answers_nothing(film, shm):
     with serving("film:slow", "-n", 2):
         later = film.slow.submit("late")
         _, _, pid = shm.take("began", "late", int, timeout=60)
+        time.sleep(1)  # by then it is in line, and inside of no lock
         os.kill(pid, signal.SIGSTOP)
         _, _, other = shm.take("began", "late", int, timeout=60)
         assert other != pid
