@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -175,12 +174,18 @@ def test_a_service_whose_output_nobody_reads_replaces_the_dead_and_ends_after_it
         assert error.read() == ""
 
 
-def test_a_stopped_worker_that_goes_on_answers_nothing(film, shm):
+def waiting(space, *kinds):
+    """How many are in line for tuples of a shape."""
+    return sum(shape["waiting"] for shape in space.stat()["shapes"] if shape["kinds"] == kinds)
+
+
+def test_a_stopped_worker_that_goes_on_answers_nothing(film, shm, eventually):
     """K3, K4: its task has been done by another, and the one answer is that one's."""
     with serving("film:slow", "-n", 2):
         later = film.slow.submit("late")
         _, _, pid = shm.take("began", "late", int, timeout=60)
-        time.sleep(1)  # by then it is in line, and inside of no lock
+        # Before, it may be inside of a lock of the space, which grows for its first who waits.
+        eventually(lambda: waiting(shm, "str", "str") == 1)
         os.kill(pid, signal.SIGSTOP)
         _, _, other = shm.take("began", "late", int, timeout=60)
         assert other != pid
