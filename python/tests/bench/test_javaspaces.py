@@ -7,7 +7,7 @@ import pytest
 
 from tupelo.bench.backends.base import Schema, Shape
 from tupelo.bench.backends.javaspaces import JavaSpaces
-from tupelo.bench.backends.javaspaces.entry_classes import entry_classes
+from tupelo.bench.backends.javaspaces.entry_classes import class_name, entry_classes, field_names
 from tupelo.bench.harness.runner import started
 
 # Where its server listens can only be seen where there is one, for which it takes a JDK and the
@@ -42,6 +42,14 @@ def test_no_two_shapes_or_spaces_share_a_class():
     assert len(names) == len(shapes) * 5
     assert len({name.lower() for name in names}) == len(names)  # each is a file, too
     assert all(name.isascii() and name.isidentifier() for name in names)
+
+
+def test_an_entry_has_no_field_for_the_tag_that_its_class_says():
+    assert field_names(Shape("job", 3)) == ["f1", "f2"]
+    assert field_names(Shape("job", 3, tag_at=1)) == ["f0", "f2"]
+    (source,) = entry_classes([Shape("go", 1)], ("one",)).values()
+    assert "Object f" not in source
+    assert source.count(f"public {class_name(Shape('go', 1))}(") == 1  # there is nothing to fill
 
 
 def files_of(process):

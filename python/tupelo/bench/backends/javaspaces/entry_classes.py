@@ -1,7 +1,8 @@
 """The sources of JavaSpaces' entry classes: one per shape, and a subclass of it per space.
 
-A template of a class is matched by the entries of its subclasses: so one of a shape's own class
-asks all spaces at once, one of a subclass asks a single space.
+The class says the tag, so that no entry carries it as a field. A template of a class is matched by
+the entries of its subclasses: so one of a shape's own class asks all spaces at once, one of a
+subclass asks a single space.
 """
 
 from __future__ import annotations
@@ -37,16 +38,19 @@ def class_name(shape: Shape, space: str = "") -> str:
     return f"Entry{words.title().replace(' ', '')}{shape.arity}_{exact}"
 
 
+def field_names(shape: Shape) -> list[str]:
+    """The fields of a shape's class: all but the tag."""
+    return [f"f{place}" for place in range(shape.arity) if place != shape.tag_at]
+
+
 def shape_class(shape: Shape) -> str:
     """The source of a shape's class."""
-    name, fields = class_name(shape), [f"f{number}" for number in range(shape.arity)]
+    name, fields = class_name(shape), field_names(shape)
     lines = [
         f"public class {name} implements Entries.Shape {{",
         *(f"  public Object {field};" for field in fields),
         f"  public {name}() {{}}",
-        f"  public {name}({', '.join(f'Object {field}' for field in fields)}) {{",
-        *(f"    this.{field} = {field};" for field in fields),
-        "  }",
+        *constructor(name, fields, [f"this.{field} = {field};" for field in fields]),
         f"  public Object[] values() {{ return new Object[] {{{', '.join(fields)}}}; }}",
         "}",
     ]
@@ -55,13 +59,19 @@ def shape_class(shape: Shape) -> str:
 
 def space_class(shape: Shape, space: str) -> str:
     """The source of a shape's class in one of several spaces."""
-    name, fields = class_name(shape, space), [f"f{number}" for number in range(shape.arity)]
+    name, fields = class_name(shape, space), field_names(shape)
     lines = [
         f"public final class {name} extends {class_name(shape)} {{",
         f"  public {name}() {{}}",
-        f"  public {name}({', '.join(f'Object {field}' for field in fields)}) {{",
-        f"    super({', '.join(fields)});",
-        "  }",
+        *constructor(name, fields, [f"super({', '.join(fields)});"]),
         "}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def constructor(name: str, fields: list[str], statements: list[str]) -> list[str]:
+    """The constructor from the fields; none for a class without any, whose plain one is it."""
+    if not fields:
+        return []
+    arguments = ", ".join(f"Object {field}" for field in fields)
+    return [f"  public {name}({arguments}) {{", *(f"    {each}" for each in statements), "  }"]
