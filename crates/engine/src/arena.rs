@@ -4,7 +4,7 @@
 //! can go back to the system. Extents are taken and returned inside the section of whoever needs them,
 //! under the arena's lock, so a killed process leaves no extent between owners.
 
-use tupelo_shm::{Section, Span, View};
+use tupelo_shm::{Section, Span, View, headroom};
 
 use crate::Engine;
 use crate::error::{Error, Need};
@@ -260,6 +260,8 @@ impl Engine {
     /// [`Error::SpaceFull`] if the space may not grow that far, or the system has no room.
     #[cold]
     pub(crate) fn grow(&self, count: u32, end: u32, committed: u32) -> Result<(), Error> {
+        // Before the lock: it reads files.
+        headroom::refresh();
         let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
         let layout = &self.layout;
         if line(section.view()).load(COMMITTED) != committed {
@@ -284,6 +286,7 @@ impl Engine {
     /// [`Error::SpaceFull`] if the system has no room.
     #[cold]
     pub(crate) fn grow_reserve(&self, missing: u32, committed: u32) -> Result<(), Error> {
+        headroom::refresh();
         let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
         let layout = &self.layout;
         if line(section.view()).load(COMMITTED) != committed {

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use tupelo_shm::{Section, Span, View};
+use tupelo_shm::{Section, Span, View, headroom};
 use tupelo_tuple::{
     Class, Field, Form, Kind, PatternRef, Shape, TemplateRef, TupleRef, few, few::Ask, hash,
     image::ARITY_MAX,
@@ -365,6 +365,8 @@ impl Engine {
 
     #[cold]
     fn add_shape(&self, kinds: &Kinds) -> Result<u32, Error> {
+        // Before the lock: it reads files.
+        headroom::refresh();
         let section = Section::enter(&self.memory, head::REGISTRY_SCOPE)?;
         self.finish_last(section.view());
         let place = match self.probe(section.view(), kinds) {

@@ -4,7 +4,9 @@
 //! kernel kills one of its processes. So a segment asks before it grows, and stays clear of the limit.
 //!
 //! The figure is read at most once a second and only ever advises: other processes of the group
-//! allocate meanwhile.
+//! allocate meanwhile. It is read by [`refresh`] alone, which is called before a lock is taken under which
+//! memory is committed: some files have to be read, and who is slow at that, or stopped, would hold up
+//! all others there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,45 +29,82 @@ struct Headroom {
     available_bytes: u64,
 }
 
-// The last reading, in three words instead of under a lock: a lock held by another thread during a
-// fork would stay locked in the child. Torn apart by a race they are still three recent figures.
-static READ_NS: AtomicU64 = AtomicU64::new(0);
-static LIMIT_BYTES: AtomicU64 = AtomicU64::new(u64::MAX);
-static AVAILABLE_BYTES: AtomicU64 = AtomicU64::new(u64::MAX);
+impl Headroom {
+    /// That of a process whose groups have no limit.
+    const UNLIMITED: Self = Self { limit_bytes: u64::MAX, available_bytes: u64::MAX };
+}
 
-/// Refuses `wanted_bytes` if the control group has no room for them.
+/// A reading, in three words instead of under a lock: a lock held by another thread during a fork would stay
+/// locked in the child. Torn apart by a race they are still three recent figures. Relaxed throughout: the words
+/// guard nothing.
+struct Reading {
+    /// When it was read; 0 if it never was.
+    read_ns: AtomicU64,
+    limit_bytes: AtomicU64,
+    available_bytes: AtomicU64,
+}
+
+/// What this process has read last.
+static LAST: Reading = Reading::unread();
+
+/// Reads what the control groups of this process have left, unless that was done within the last second. To be called
+/// before a lock is taken under which memory is committed: that goes by what was read here.
+pub fn refresh() {
+    LAST.refresh(monotonic_coarse_ns(), || {
+        let tightest =
+            groups().iter().filter_map(Group::headroom).min_by_key(|h| h.available_bytes);
+        tightest.unwrap_or(Headroom::UNLIMITED)
+    });
+}
+
+/// Refuses `wanted_bytes` if the control group had no room for them when it was last asked.
 ///
 /// # Errors
 ///
 /// [`Error::Full`] with the figures of the tightest limit.
 pub(crate) fn claim(wanted_bytes: u64) -> Result<(), Error> {
-    let now_ns = monotonic_coarse_ns();
-    // Relaxed throughout: the words guard nothing, see above.
-    let read_ns = READ_NS.load(Ordering::Relaxed);
-    if read_ns == 0 || now_ns.saturating_sub(read_ns) > READING_NS {
-        let tightest =
-            groups().iter().filter_map(Group::headroom).min_by_key(|h| h.available_bytes);
-        let headroom =
-            tightest.unwrap_or(Headroom { limit_bytes: u64::MAX, available_bytes: u64::MAX });
-        LIMIT_BYTES.store(headroom.limit_bytes, Ordering::Relaxed);
-        AVAILABLE_BYTES.store(headroom.available_bytes, Ordering::Relaxed);
-        READ_NS.store(now_ns.max(1), Ordering::Relaxed);
+    LAST.claim(wanted_bytes)
+}
+
+impl Reading {
+    const fn unread() -> Self {
+        Self {
+            read_ns: AtomicU64::new(0),
+            limit_bytes: AtomicU64::new(u64::MAX),
+            available_bytes: AtomicU64::new(u64::MAX),
+        }
     }
-    let limit_bytes = LIMIT_BYTES.load(Ordering::Relaxed);
-    let available_bytes = AVAILABLE_BYTES.load(Ordering::Relaxed);
-    let kept_free_bytes = (limit_bytes / KEPT_FREE_SHARE).min(KEPT_FREE_BYTES_MAX);
-    if wanted_bytes.saturating_add(kept_free_bytes) > available_bytes {
-        return Err(Error::Full {
-            wanted_bytes,
-            available_bytes,
-            limit_bytes,
-            limit: Limit::ControlGroup,
-        });
+
+    /// Reads anew, if the last time is too long ago.
+    fn refresh(&self, now_ns: u64, read: impl FnOnce() -> Headroom) {
+        let read_ns = self.read_ns.load(Ordering::Relaxed);
+        if read_ns != 0 && now_ns.saturating_sub(read_ns) <= READING_NS {
+            return;
+        }
+        let Headroom { limit_bytes, available_bytes } = read();
+        self.limit_bytes.store(limit_bytes, Ordering::Relaxed);
+        self.available_bytes.store(available_bytes, Ordering::Relaxed);
+        self.read_ns.store(now_ns.max(1), Ordering::Relaxed);
     }
-    if available_bytes != u64::MAX {
-        AVAILABLE_BYTES.store(available_bytes - wanted_bytes, Ordering::Relaxed);
+
+    /// Takes `wanted_bytes` of what was left, however long ago that was read: locks may be held.
+    fn claim(&self, wanted_bytes: u64) -> Result<(), Error> {
+        let limit_bytes = self.limit_bytes.load(Ordering::Relaxed);
+        let available_bytes = self.available_bytes.load(Ordering::Relaxed);
+        let kept_free_bytes = (limit_bytes / KEPT_FREE_SHARE).min(KEPT_FREE_BYTES_MAX);
+        if wanted_bytes.saturating_add(kept_free_bytes) > available_bytes {
+            return Err(Error::Full {
+                wanted_bytes,
+                available_bytes,
+                limit_bytes,
+                limit: Limit::ControlGroup,
+            });
+        }
+        if available_bytes != u64::MAX {
+            self.available_bytes.store(available_bytes - wanted_bytes, Ordering::Relaxed);
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The files of one control group, in the words of its version.
@@ -172,6 +211,25 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_is_read_once_a_second_and_by_no_claim() {
+        let reading = Reading::unread();
+        let left = |available_bytes| Headroom { limit_bytes: 3200, available_bytes };
+        reading.refresh(1, || left(1000));
+        reading.refresh(1 + READING_NS, || unreachable!("that is not long ago"));
+        assert_eq!(reading.claim(600), Ok(()));
+        let refused = Error::Full {
+            wanted_bytes: 301,
+            available_bytes: 400,
+            limit_bytes: 3200,
+            limit: Limit::ControlGroup,
+        };
+        assert_eq!(reading.claim(301), Err(refused), "a hundred are kept free");
+        assert_eq!(reading.claim(300), Ok(()));
+        reading.refresh(2 + READING_NS, || left(1000));
+        assert_eq!(reading.claim(900), Ok(()));
+    }
 
     fn directories(groups: &[Group]) -> Vec<&Path> {
         groups.iter().filter_map(|group| group.limit.parent()).collect()

@@ -4,7 +4,8 @@
 //! a tuple. In two halves:
 //!
 //! - the system: segments that are created whole ([`Segment`]), one range of addresses that grows in
-//!   place ([`Mapping`]), who is alive ([`process`]), sleeping on a word ([`futex`]), what time it is ([`clock`]);
+//!   place ([`Mapping`]), who is alive ([`process`]), sleeping on a word ([`futex`]), what time it is ([`clock`]),
+//!   what memory is left ([`headroom`]);
 //! - the memory: checked access by offset, robust locks, and an undo log that makes any change inside a
 //!   lock happen whole or not at all (rule C1).
 #![allow(
@@ -27,7 +28,7 @@ mod desk;
 mod error;
 pub mod futex;
 mod group;
-mod headroom;
+pub mod headroom;
 mod link;
 mod liveness;
 mod lock;

@@ -132,6 +132,9 @@ impl Mapping {
     ///
     /// Private memory is only counted: the system provides its pages as they are touched.
     ///
+    /// Of what a control group (a container) has left it goes by what [`headroom::refresh`] has read last, so that locks may be
+    /// held meanwhile.
+    ///
     /// # Errors
     ///
     /// [`Error::Full`] with the limit that was hit. Parts of the range may then be committed, which

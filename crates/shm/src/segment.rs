@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::mapping::Mapping;
 use crate::publish::Unpublished;
 use crate::superblock::{IDENTITY_BYTES, Identity, Layout, RESERVE_BYTES_MAX, STATE, State};
-use crate::{copy, names, table};
+use crate::{copy, headroom, names, table};
 
 /// Tries to attach or create, when others remove and create the same name meanwhile.
 const TRIES_MAX: u32 = 100;
@@ -316,6 +316,7 @@ impl Segment {
             "a segment reserves at most {RESERVE_BYTES_MAX} bytes, not {reserved_bytes}"
         );
         let identity = Identity::new(*layout, reserved_bytes)?;
+        headroom::refresh();
         mapping.commit(0..options.initial_commit_bytes.clamp(START_BYTES, reserved_bytes))?;
         // SAFETY: the first page was committed just now, and nobody else knows the mapping yet.
         unsafe { copy::copy_in(&identity.encode(), mapping.base()) };

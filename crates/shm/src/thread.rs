@@ -23,6 +23,7 @@ use crate::access::{Span, View};
 use crate::desk;
 use crate::error::Error;
 use crate::futex::{self, RobustListHead};
+use crate::headroom;
 use crate::lock;
 use crate::log;
 use crate::memory::Memory;
@@ -221,8 +222,11 @@ fn commit_slot(memory: &Memory, index: usize) -> Result<(), Error> {
     let offset = table::slot(index);
     let pages = |slots: usize| offset..offset + slots * SLOT_BYTES;
     let mapping = memory.mapping();
-    if index.is_multiple_of(SLOTS_TOGETHER) && mapping.commit(pages(SLOTS_TOGETHER)).is_ok() {
-        return Ok(());
+    if index.is_multiple_of(SLOTS_TOGETHER) {
+        headroom::refresh();
+        if mapping.commit(pages(SLOTS_TOGETHER)).is_ok() {
+            return Ok(());
+        }
     }
     mapping.commit_few(pages(1))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tupelo_shm::{Section, Span, View, process::fork_generation};
+use tupelo_shm::{Section, Span, View, headroom, process::fork_generation};
 
 use super::{
     Cell, FREE, FREE_NEXT, OWNED, OWNER, PATIENCE_MS, PICK_UP_MS, RECORD, RING, SCOPE, SIGNAL,
@@ -25,6 +25,13 @@ pub(crate) fn line<'m>(section: &Section<'m>) -> CellsLine<'m> {
 pub(crate) fn used(view: &View<'_>) -> u32 {
     let line: CellsLine<'_> = view.span(head::CELLS);
     line.load(USED).min(WAITERS_COUNT_MAX)
+}
+
+/// Whether who wants a cell needs a page more: there is none that is free, and the next is the first of its page. A hint, unless the
+/// cells are locked.
+fn lacks_page(view: &View<'_>) -> bool {
+    let line: CellsLine<'_> = view.span(head::CELLS);
+    line.load(FIRST_FREE) == 0 && layout::cell(line.load(USED)).is_multiple_of(PAGE)
 }
 
 /// The cell that this process waited in last, kept for its next wait: whoever waits often, and briefly, needs no
@@ -75,6 +82,10 @@ impl Engine {
 
     fn claim_free_cell(&self) -> Result<u32, Error> {
         self.leave_abandoned();
+        if lacks_page(&self.memory.view()) {
+            // Before the lock: it reads files.
+            headroom::refresh();
+        }
         let mut section = Section::enter(&self.memory, head::CELLS_SCOPE)?;
         let line = line(&section);
         let free = line.load(FIRST_FREE);
