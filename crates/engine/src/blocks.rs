@@ -81,7 +81,7 @@ pub(crate) fn class_granules(class: usize) -> u32 {
 const SPARES_CLASS: usize = 1;
 
 /// The class of extensions beyond the limit.
-const EXTENSION_CLASS: usize = SIZES_COUNT + EXTENSION_BYTES / GRANULE - 1;
+pub(crate) const EXTENSION_CLASS: usize = SIZES_COUNT + EXTENSION_BYTES / GRANULE - 1;
 const _: () = assert!(CLASSES[EXTENSION_CLASS] as usize * GRANULE == EXTENSION_BYTES);
 
 /// The word of the stripe that holds the spare block of `class`, 0 if there is none; `None` if the class has
@@ -277,6 +277,10 @@ fn allocate_in_extent<'m>(
         unlist(section, layout, stripe, number, class);
     }
     section.note_allocated(block, class_granules(class));
+    if free == 0 {
+        // The extent may have been cut in other sizes before: what was in the middle of a block is the begin of this one.
+        start(section.view(), block).init(record::STATE, record::FREE);
+    }
     Ok(block)
 }
 

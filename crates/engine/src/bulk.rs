@@ -8,6 +8,7 @@ use tupelo_tuple::{Field, TemplateRef, TupleRef, TupleView};
 use crate::Engine;
 use crate::error::Error;
 use crate::find::{Order, Purpose, beats};
+use crate::full::{Wanted, largest_bytes};
 use crate::judged::{Among, Judged, Verdicts};
 use crate::lease::LeaseTerms;
 use crate::put::Incoming;
@@ -83,7 +84,8 @@ impl Engine {
             section.commit()?;
             Ok(wakes)
         };
-        let wakes = self.making_room((&shapes, 0), || self.retry(put))?;
+        let wanted = Wanted { shapes: &shapes, leaving: 0, largest_bytes: largest_bytes(incoming) };
+        let wakes = self.making_room(wanted, || self.retry(put))?;
         wakes.wake(self);
         Ok(())
     }

@@ -7,6 +7,7 @@ use crate::Engine;
 use crate::error::Error;
 use crate::events::EventKind;
 use crate::find::Purpose;
+use crate::full::Wanted;
 use crate::judged::{Among, Judged, Verdicts};
 use crate::links;
 use crate::put::Incoming;
@@ -42,7 +43,8 @@ impl Engine {
     ) -> Result<bool, Error> {
         let incoming = self.incoming(tuple.into())?;
         let shape = self.shape(&incoming.kinds)?;
-        let stored = self.making_room((&[shape], 0), || {
+        let wanted = Wanted { shapes: &[shape], leaving: 0, largest_bytes: incoming.size.bytes };
+        let stored = self.making_room(wanted, || {
             self.with_targets((unless, Purpose::Read), shape, |section, targets| {
                 if targets.all.iter().any(|target| self.has_match(section, target)) {
                     return Ok(None);

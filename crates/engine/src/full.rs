@@ -2,7 +2,8 @@
 //!
 //! A space that drops its oldest tuples makes room before it puts: of the shape that is put, since only tuples of one
 //! shape have an order of age (T2), and if it has none left, of the shape that has most. What somebody holds, what is
-//! dead or delayed, is never dropped. Each drop is a step of its own, as an expiry is.
+//! dead or delayed, is never dropped, and nothing is for what would not fit even then ([`crate::fit`]). Each drop is a step
+//! of its own, as an expiry is.
 
 use std::sync::atomic::Ordering;
 
@@ -68,6 +69,22 @@ impl WhenFull {
     }
 }
 
+/// What a put asks of a space that may be full.
+#[derive(Clone, Copy)]
+pub(crate) struct Wanted<'s> {
+    /// The shapes of its tuples, one each.
+    pub(crate) shapes: &'s [u32],
+    /// How many others go at the same moment.
+    pub(crate) leaving: usize,
+    /// What its largest tuple takes, in bytes.
+    pub(crate) largest_bytes: usize,
+}
+
+/// What the largest of these tuples takes, in bytes.
+pub(crate) fn largest_bytes(incoming: &[(Incoming<'_>, u32)]) -> usize {
+    incoming.iter().map(|(one, _)| one.size.bytes).max().unwrap_or(0)
+}
+
 impl Engine {
     /// What becomes of a put for which there is no room: as the space was created.
     pub fn when_full(&self) -> WhenFull {
@@ -93,21 +110,24 @@ impl Engine {
         if is_too_many { Err(Error::TooMany { tuples, tuples_max }) } else { Ok(()) }
     }
 
-    /// Runs a put of tuples of `shapes`, one each, while `leaving` others go. In a space that drops its oldest tuples,
-    /// drops them until there is room.
+    /// Runs a put of what is `wanted`. In a space that drops its oldest tuples, drops them until there is room.
     pub(crate) fn making_room<R>(
         &self,
-        (shapes, leaving): (&[u32], usize),
+        wanted: Wanted<'_>,
         mut put: impl FnMut() -> Result<R, Error>,
     ) -> Result<R, Error> {
+        let mut has_dropped = false;
         loop {
-            match put() {
-                Err(Error::SpaceFull(full)) => {
-                    if full.is_for_others() || !self.makes_room(shapes, leaving)? {
-                        return Err(Error::SpaceFull(self.counted_anew(full)));
-                    }
-                }
+            let full = match put() {
+                Err(Error::SpaceFull(full)) => full,
                 done => return done,
+            };
+            // Whether it is of use is asked once, before anything is dropped.
+            let may_drop = !full.is_for_others()
+                && (has_dropped || self.would_fit(wanted.largest_bytes, full.system_free_bytes)?);
+            has_dropped = may_drop && self.makes_room(wanted.shapes, wanted.leaving)?;
+            if !has_dropped {
+                return Err(Error::SpaceFull(self.counted_anew(full)));
             }
         }
     }
@@ -160,6 +180,10 @@ impl Engine {
         let view = self.memory.view();
         let line = arena::line(&view);
         let used = line.load(arena::COMMITTED).saturating_sub(line.load(arena::FREE));
+        let system_free_bytes = match system {
+            Some(tupelo_shm::Error::Full { available_bytes, .. }) => Some(available_bytes),
+            _ => None,
+        };
         Fullness {
             space: self.name.clone(),
             // As they stand: it is for a person, and whoever is refused may be inside of a lock, or of several.
@@ -169,6 +193,7 @@ impl Engine {
             used_bytes: u64::from(used) * EXTENT_BYTES as u64,
             max_bytes: u64::from(self.layout.extents_max) * EXTENT_BYTES as u64,
             system: system.map(|error| error.to_string()),
+            system_free_bytes,
             too_many: false,
             in_line: 0,
         }

@@ -24,6 +24,7 @@ mod events;
 mod exchange;
 mod extension;
 mod find;
+mod fit;
 mod flight;
 mod full;
 mod held;

@@ -12,6 +12,7 @@ use crate::engine;
 use crate::error::{Error, Need};
 use crate::extension;
 use crate::flight::Flight;
+use crate::full::Wanted;
 use crate::layout::{EXTENT_BYTES, head};
 use crate::lease::Terms;
 use crate::record::{self, ImageBuffer, Record};
@@ -157,7 +158,8 @@ impl Engine {
 
     /// As [`Engine::put_at`], until it has all that it needs.
     pub(crate) fn put_incoming(&self, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
-        self.making_room((&[shape], 0), || {
+        let wanted = Wanted { shapes: &[shape], leaving: 0, largest_bytes: incoming.size.bytes };
+        self.making_room(wanted, || {
             if incoming.is_long() {
                 return self.put_long(incoming, shape);
             }

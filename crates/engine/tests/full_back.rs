@@ -3,9 +3,9 @@
 
 mod support;
 
-use support::{LONG, engine, engine_with, number, this_job, try_claim, try_take};
+use support::{LONG, any, engine, engine_with, number, this_job, try_claim, try_take};
 use tupelo_engine::{Engine, Error, Limits, WhenFull};
-use tupelo_tuple::{Field, PatternRef, TemplateRef};
+use tupelo_tuple::{Field, Kind, PatternRef, TemplateRef};
 
 /// Fills the space with tuples of other shapes, until the smallest finds no room.
 fn fill(engine: &Engine) {
@@ -91,4 +91,31 @@ fn a_copy_within_a_space_that_drops_its_oldest_is_refused_without_room_b1() {
     let first = this_job(0);
     assert_eq!(engine.copy_to(&engine, &[TemplateRef::new(&first)]).unwrap(), 1);
     assert_eq!(engine.read_all(&template, None, number).unwrap(), [0, 1, 2, 3, 4, 5, 0]);
+}
+
+#[test]
+fn a_large_tuple_that_what_is_held_leaves_no_place_for_is_refused_and_drops_nothing_b1() {
+    let limits =
+        Limits { size_bytes: 8 << 20, when_full: WhenFull::DropOldest, ..Limits::default() };
+    let engine = engine_with(&limits);
+    // An extent each, side by side, of 128.
+    let part = vec![7; 60_000];
+    for value in 0..100 {
+        engine.put(&[Field::Bytes(&part), Field::Int(value)]).unwrap();
+    }
+    let middle = [any(Kind::Bytes), PatternRef::Actual(Field::Int(64))];
+    let (claim, _) = try_claim(&engine, &middle, &LONG).unwrap();
+    // 81 extents.
+    let large = vec![7; 5 << 20];
+    let refused = engine.put(&[Field::Bytes(&large)]);
+    assert!(matches!(refused, Err(Error::SpaceFull(_))), "{refused:?}");
+    let refused = engine.put_all(&[[Field::Int(1)].as_slice(), &[Field::Bytes(&large)]]);
+    assert!(matches!(refused, Err(Error::SpaceFull(_))), "{refused:?}");
+    let parts = [any(Kind::Bytes), any(Kind::Int)];
+    assert_eq!(engine.count(&[TemplateRef::new(&parts)]).unwrap(), 99, "with the claimed one, all");
+    assert_eq!(engine.stat().unwrap().dropped, 0);
+    claim.abort("there is no room for the large one").unwrap();
+    engine.put(&[Field::Bytes(&large)]).unwrap();
+    assert!(engine.stat().unwrap().dropped > 0);
+    engine.check().unwrap();
 }

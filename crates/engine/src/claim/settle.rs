@@ -15,6 +15,7 @@ use crate::bulk::Together;
 use crate::error::Error;
 use crate::events::{EventKind, Happening};
 use crate::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE, HOLD_END_MS};
+use crate::full::{Wanted, largest_bytes};
 use crate::lease::lease_end_ms;
 use crate::put::Incoming;
 use crate::record::{self, Record, STATE};
@@ -269,7 +270,9 @@ impl Engine {
         let own = stripe::shape_of(place.scope);
         let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
         let done = || self.retry(|| self.done_with_once(place, own, &incoming));
-        let delivery = self.making_room((&shapes, 1), done)?;
+        let wanted =
+            Wanted { shapes: &shapes, leaving: 1, largest_bytes: largest_bytes(&incoming) };
+        let delivery = self.making_room(wanted, done)?;
         delivery.wake(self);
         Ok(())
     }

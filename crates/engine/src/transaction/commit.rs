@@ -11,6 +11,7 @@ use crate::bulk::Together;
 use crate::claim::Place;
 use crate::claim::list::List;
 use crate::error::Error;
+use crate::full::{Wanted, largest_bytes};
 use crate::put::Incoming;
 use crate::record;
 use crate::step;
@@ -76,8 +77,9 @@ fn commit_alone(part: &Part, end_ms: u64) -> Result<bool, Error> {
         }
         Ok(delivery)
     };
-    let puts = change.puts();
-    let done = engine.making_room((&puts, part.holds.len()), || engine.retry(commit))?;
+    let (puts, leaving) = (change.puts(), part.holds.len());
+    let wanted = Wanted { shapes: &puts, leaving, largest_bytes: largest_bytes(&incoming) };
+    let done = engine.making_room(wanted, || engine.retry(commit))?;
     let Some(delivery) = done else { return Ok(false) };
     delivery.wake(engine);
     Ok(true)
@@ -100,6 +102,7 @@ fn commit_parts(all: &[Box<Part>], end_ms: u64) -> Result<bool, Error> {
     }
     let changes = parts.iter().zip(&incoming).map(|(part, incoming)| Change::new(part, incoming));
     let changes: Few<Change<'_>> = changes.collect();
+    let mut has_dropped = false;
     loop {
         let (index, error) = match commit_once(&changes, end_ms) {
             Ok(done) => {
@@ -119,18 +122,32 @@ fn commit_parts(all: &[Box<Part>], end_ms: u64) -> Result<bool, Error> {
             Err(refused) => refused,
         };
         match error {
-            Error::SpaceFull(full) if !full.is_for_others() && make_room(&changes, index)? => {}
+            Error::SpaceFull(full)
+                if !full.is_for_others()
+                    && make_room(&changes, (index, full.system_free_bytes), has_dropped)? =>
+            {
+                has_dropped = true;
+            }
             error => return Err(error),
         }
     }
 }
 
-/// Drops a tuple for change number `index`, if that is the way of its space, and all changes may find room then.
-/// Returns whether it did.
-fn make_room(changes: &[Change<'_>], index: usize) -> Result<bool, Error> {
-    for Change { part, incoming, .. } in changes {
+/// Drops a tuple for change number `index`, for which the system has so many bytes left, if it said so; if that is the way of
+/// its space, and all changes may find room then. Returns whether it did.
+fn make_room(
+    changes: &[Change<'_>],
+    (index, system_free_bytes): (usize, Option<u64>),
+    has_dropped: bool,
+) -> Result<bool, Error> {
+    for (number, Change { part, incoming, .. }) in changes.iter().enumerate() {
         let more = incoming.len().saturating_sub(part.holds.len());
         if !part.engine.may_have_room(more)? {
+            return Ok(false);
+        }
+        let system_free_bytes = system_free_bytes.filter(|_| number == index);
+        // Once, before anything is dropped.
+        if !has_dropped && !part.engine.would_fit(largest_bytes(incoming), system_free_bytes)? {
             return Ok(false);
         }
     }
