@@ -1,12 +1,13 @@
-//! Processes that come and go leave nothing behind that others would miss (L5, B2, C1).
+//! Processes and threads that come and go leave nothing behind that others would miss (L5, B2, C1).
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use tupelo_crashtest::{Exit, fork};
 use tupelo_engine::{CreateOptions, Engine, Error, Limits, Order, Outcome, Want};
-use tupelo_shm::{Directory, PARTICIPANTS_MAX, Segment};
+use tupelo_shm::{Directory, PARTICIPANTS_MAX, Segment, THREADS_MAX};
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
 const INT: PatternRef<'static> = PatternRef::Kinds(KindSet::of(Kind::Int));
@@ -183,5 +184,61 @@ fn any_number_of_children_may_come_and_go_though_nobody_waits_b2() {
     let template = [INT];
     let taken = space.take_all(&[TemplateRef::new(&template)], None, first).unwrap();
     assert!(taken.into_iter().eq(0..children));
+    space.check().unwrap();
+}
+
+/// What a thread does at its very end.
+struct AtTheEnd(Box<dyn Fn()>);
+
+impl Drop for AtTheEnd {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<Option<AtTheEnd>> = const { RefCell::new(None) };
+}
+
+/// Has this thread, which has not used a space yet, `act` when it has given its places in all of them back: what is made
+/// first is destroyed last. A panic there would end the process.
+fn at_the_end(act: impl Fn() + 'static) {
+    LAST.set(Some(AtTheEnd(Box::new(act))));
+}
+
+#[test]
+fn any_number_of_threads_may_put_once_more_at_their_very_end_b2() {
+    let name = Name::new("late");
+    let space = name.attach();
+    for number in 0..i64::try_from(THREADS_MAX).unwrap() + 500 {
+        let (late, uses) = (Arc::clone(&space), Arc::clone(&space));
+        let thread = std::thread::spawn(move || {
+            at_the_end(move || drop(late.put(&[Field::Int(number)])));
+            let template = [INT];
+            uses.try_take(&[TemplateRef::new(&template)], Order::Fifo, first).unwrap()
+        });
+        let taken = thread.join().unwrap();
+        assert_eq!(taken, (number > 0).then_some(number - 1), "what the thread before has put");
+    }
+    space.check().unwrap();
+}
+
+#[test]
+fn a_long_step_at_the_very_end_of_a_thread_has_the_log_that_it_needs_o5() {
+    let name = Name::new("late-log");
+    let space = name.attach();
+    let (late, uses) = (Arc::clone(&space), Arc::clone(&space));
+    let thread = std::thread::spawn(move || {
+        at_the_end(move || {
+            let tuples: Vec<_> = (1..=1_000).map(|number| [Field::Int(number)]).collect();
+            drop(late.put_all(&tuples.iter().collect::<Vec<_>>()));
+        });
+        uses.put(&[Field::Int(0)]).unwrap();
+    });
+    thread.join().unwrap();
+    let template = [INT];
+    let taken = space.take_all(&[TemplateRef::new(&template)], None, first).unwrap();
+    assert!(taken.into_iter().eq(0..=1_000));
+    space.sweep().unwrap();
     space.check().unwrap();
 }

@@ -10,13 +10,13 @@
 //! | 8 | start time (two words) | | 4 | thread id, 0 if free |
 //! | | | | 8 | participant number |
 //! | | | | 12 | start of the log's run: granule, 0 if none |
-//! | | | | 16 | start time (two words) |
+//! | | | | 16 | start time (two words); the highest bit: the thread was at its end when it came |
 //! | | | | 24 | entries that the run holds |
 //! | | | | 28 | whether the log is one of a commit over several segments ([`crate::link`]) |
 //! | | | | 32..64 | the engine's: what this thread has in flight |
 //! | | | | 64.. | log entries of 16 bytes |
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::access::{Span, View};
@@ -131,7 +131,7 @@ pub(crate) fn pid_of(view: &View<'_>, number: u32) -> u32 {
 pub(crate) fn start_time_of(view: &View<'_>, number: u32, tid: u32) -> u64 {
     slot_of(view, number)
         .filter(|slot| slot.load(TID) == tid)
-        .map_or(0, |slot| slot.load64(START_TIME))
+        .map_or(0, |slot| started(slot.load64(START_TIME)))
 }
 
 // --- finding this thread's slot ---------------------------------------------------------------------
@@ -144,6 +144,13 @@ fn vacate(slot: Slot<'_>) {
 
 /// Start time of a thread that has ended and left its slot to the sweeper.
 const LEFT: u64 = u64::MAX;
+/// In the start time of a thread that is at its end, and will not give this slot back: sweepers ask whether it lives.
+const ENDING: u64 = 1 << 63;
+
+/// When a thread started, of what its slot says: for [`LEFT`], when none that lives did.
+fn started(start_time: u64) -> u64 {
+    if start_time == LEFT { LEFT } else { start_time & !ENDING }
+}
 
 fn nothing_in_flight(slot: Slot<'_>) -> bool {
     (0..ENGINE_WORDS_COUNT).all(|word| slot.load(ENGINE_WORDS + 4 * word) == 0)
@@ -183,8 +190,14 @@ impl Drop for Registrations {
     }
 }
 
+/// Most slots that a thread at its end keeps: in so many spaces its last destructors may work in turns.
+const LATE_MAX: usize = 4;
+
 thread_local! {
     static ALL: Registrations = const { Registrations(RefCell::new(Vec::new())) };
+    /// The slots that the thread has got since, newest first. Without a destructor: it would come too early again for one of
+    /// somebody else's.
+    static LATE: Cell<[Option<Registered>; LATE_MAX]> = const { Cell::new([None; LATE_MAX]) };
 }
 
 /// The calling thread's slot in `memory`.
@@ -201,16 +214,31 @@ pub(crate) fn current(memory: &Memory) -> Result<Thread<'_>, Error> {
         if let Some(held) = all.iter().find(|held| held.base == base) {
             return Ok(*held);
         }
-        let held = register(memory, fork_generation)?;
+        let held = register(memory, fork_generation, 0)?;
         all.push(held);
         Ok(held)
     });
-    // The thread is at its end, and another destructor of its own uses the space once more: what was to be given back is, so
-    // this slot is left to a sweep.
-    let held = held.unwrap_or_else(|_| register(memory, fork_generation))?;
+    let held = held.unwrap_or_else(|_| late(memory, fork_generation))?;
     // SAFETY: the slot is a whole page of the mapping, committed when it was taken, and mappings stay.
     let slot = unsafe { Span::at_address(held.slot) };
     Ok(Thread { tid: held.tid, number: held.number, slot, robust: held.robust })
+}
+
+/// The slot of a thread that is at its end, of which another destructor uses the space once more. What was to be given back
+/// is: this slot is left to a sweep. It stays the same one, since a log that was made longer is the slot's.
+#[cold]
+fn late(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> {
+    let base: *const u8 = memory.mapping().base();
+    let mut all = LATE.get();
+    let is_here = |held: &&Registered| held.base == base && held.fork_generation == fork_generation;
+    if let Some(held) = all.iter().flatten().find(is_here) {
+        return Ok(*held);
+    }
+    let held = register(memory, fork_generation, ENDING)?;
+    all.rotate_right(1);
+    all[0] = Some(held);
+    LATE.set(all);
+    Ok(held)
 }
 
 /// Slots that are made at once.
@@ -231,11 +259,12 @@ fn commit_slot(memory: &Memory, index: usize) -> Result<(), Error> {
     mapping.commit_few(pages(1))
 }
 
-fn register(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> {
+/// Takes a slot for the calling thread. What is in `mark` is added to its start time.
+fn register(memory: &Memory, fork_generation: u32, mark: u64) -> Result<Registered, Error> {
     let base: *const u8 = memory.mapping().base();
     let tid = futex::thread_id();
     let participant = memory.participant(fork_generation)?;
-    let start_time = process::thread_start_time(tid);
+    let start_time = process::thread_start_time(tid) | mark;
     for index in 0..THREADS_MAX {
         let offset = table::slot(index);
         if index >= memory.slots_used() {
@@ -440,15 +469,16 @@ fn is_dead(slot: Slot<'_>) -> bool {
 fn is_dead_by(slot: Slot<'_>, is_alive: impl Fn(u32, u64) -> bool) -> bool {
     identity(slot).is_some_and(|before| {
         let (tid, start_time) = before;
-        let has_ended = start_time == LEFT || !is_alive(tid, start_time);
+        let has_ended = start_time == LEFT || !is_alive(tid, started(start_time));
         // While the system was asked the thread may have given its slot up, ended, and another have taken it, who lives.
         has_ended && identity(slot) == Some(before)
     })
 }
 
-/// Whether the thread of a slot said at its end that the slot is to be swept.
+/// Whether the thread of a slot said at its end that the slot is to be swept: now, or when it has ended.
 fn has_left(slot: Slot<'_>) -> bool {
-    identity(slot).is_some_and(|(_, start_time)| start_time == LEFT)
+    const { assert!(LEFT & ENDING != 0) };
+    identity(slot).is_some_and(|(_, start_time)| start_time & ENDING != 0)
 }
 
 /// Number and start time of the thread of a slot, which are of one thread; `None` if the slot is free, or becomes another's
