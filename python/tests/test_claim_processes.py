@@ -53,6 +53,26 @@ def test_a_killed_holder_gives_its_tuple_back_at_once(shm, shm_url):
     assert shm.count("result", int) == 0  # K4
 
 
+CLAIMS_AGAIN = """
+import sys
+import tupelo as ts
+
+space = ts.connect(sys.argv[1], create=False)
+with space.claim("job", int, timeout=60) as (_, number):
+    space.put("again", number)
+"""
+
+
+def test_what_a_program_had_claimed_is_back_when_its_process_is_another_one(shm, shm_url):
+    shm.put("job", 1)
+    becomes = "import os; os.execv(sys.executable, [sys.executable, '-c', *sys.argv[3:]])"
+    child = start(HOLDS.format(work=becomes), shm_url, 3600, CLAIMS_AGAIN, shm_url)
+    assert shm.take("again", int, timeout=60) == ("again", 1)  # L5
+    _, errors = child.communicate()
+    assert child.returncode == 0, errors
+    assert shm.count("result", int) == 0  # K4
+
+
 def test_a_blocked_claim_gets_the_tuple_of_a_holder_that_is_killed(shm, shm_url, eventually):
     shm.put("job", 1)
     first = holder(shm, shm_url, 3600, "threading.Event().wait()")

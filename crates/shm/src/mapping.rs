@@ -18,7 +18,7 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rustix::fs::{FallocateFlags, StatVfs};
 use rustix::io::Errno;
@@ -44,6 +44,8 @@ pub struct Mapping {
     file: Option<File>,
     /// How others find the file, if they do.
     home: OnceLock<Home>,
+    /// Held by the thread that says what an earlier program of this process has left in it.
+    leaving: Mutex<()>,
 }
 
 /// The name of a segment, and where it counts.
@@ -73,9 +75,7 @@ impl Mapping {
             return Ok(mapping);
         }
         let range = addresses::place(reserve_bytes, Some(file.as_fd()))?;
-        let home = OnceLock::new();
-        let mapping =
-            Arc::new(Self { range, reserved_bytes: reserve_bytes, file: Some(file), home });
+        let mapping = Arc::new(Self::over(range, reserve_bytes, Some(file)));
         held.keep(identity, &mapping);
         Ok(mapping)
     }
@@ -89,8 +89,11 @@ impl Mapping {
     pub fn private(reserve_bytes: usize) -> Result<Arc<Self>, Error> {
         process::watch_forks();
         let range = addresses::place(reserve_bytes, None)?;
-        let home = OnceLock::new();
-        Ok(Arc::new(Self { range, reserved_bytes: reserve_bytes, file: None, home }))
+        Ok(Arc::new(Self::over(range, reserve_bytes, None)))
+    }
+
+    fn over(range: AddressRange, reserved_bytes: usize, file: Option<File>) -> Self {
+        Self { range, reserved_bytes, file, home: OnceLock::new(), leaving: Mutex::new(()) }
     }
 
     /// The first address of the range, a multiple of 2 MiB. No other mapping of this process ever has
@@ -119,6 +122,12 @@ impl Mapping {
     /// Where the file is found; `None` if it never had a name.
     pub(crate) fn home(&self) -> Option<&Home> {
         self.home.get()
+    }
+
+    /// The right to say what an earlier program of this process has left; `None` if another thread is at it. Not waited for: in
+    /// the child of a fork that may be for ever, and a child was no other program.
+    pub(crate) fn try_leave(&self) -> Option<MutexGuard<'_, ()>> {
+        self.leaving.try_lock().ok()
     }
 
     /// Whether somebody else could still open the file.

@@ -21,6 +21,8 @@ pub struct ProcessId {
 
 /// Start time of this process; 0 before it was read, and again after a fork.
 static OWN_START_TIME: AtomicU64 = AtomicU64::new(0);
+/// What [`program`] says; 0 before it was read.
+static OWN_PROGRAM: AtomicU64 = AtomicU64::new(0);
 
 impl ProcessId {
     /// The calling process. The first call after a start or a fork reads a file (8 us).
@@ -35,6 +37,23 @@ impl ProcessId {
         }
         Self { pid, start_time }
     }
+}
+
+/// Which program this process is, of all that it was: where its stack begins. The system chooses that by chance when a process
+/// becomes a program (`exec`), which changes neither number nor start time. 0 if it can not be found out; the first call reads
+/// a file (8 us).
+pub(crate) fn program() -> u64 {
+    // Relaxed: all threads find the same, and so do children that are forked.
+    let known = OWN_PROGRAM.load(Ordering::Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let program = match stat("self") {
+        Found::There { stack_start, .. } => stack_start,
+        Found::Gone | Found::Unknown => 0,
+    };
+    OWN_PROGRAM.store(program, Ordering::Relaxed);
+    program
 }
 
 /// Whether the process still runs: any of its threads, for one whose first thread has ended is a zombie to look at,
@@ -71,6 +90,8 @@ enum Found {
         has_ended: bool,
         /// Of its process, with itself.
         threads: u64,
+        /// Where the stack of its program begins; 0 if we may not know.
+        stack_start: u64,
     },
     Gone,
     Unknown,
@@ -114,8 +135,8 @@ fn proc_is_mounted() -> bool {
     fs::exists("/proc/self/stat").unwrap_or(false)
 }
 
-/// Reads state (field 3), number of threads (20) and start time (22). Field 2 is the program's name in parentheses, which
-/// may itself hold spaces, parentheses and line breaks: the fields count from its last parenthesis.
+/// Reads state (field 3), number of threads (20), start time (22) and where the stack begins (28). Field 2 is the program's
+/// name in parentheses, which may itself hold spaces, parentheses and line breaks: the fields count from its last parenthesis.
 fn parse_stat(text: &[u8]) -> Found {
     let Some(name_end) = text.iter().rposition(|&byte| byte == b')') else {
         return Found::Unknown;
@@ -127,7 +148,10 @@ fn parse_stat(text: &[u8]) -> Found {
     let mut number =
         |skipped| std::str::from_utf8(fields.nth(skipped)?).ok()?.trim_end().parse::<u64>().ok();
     match (number(16), number(1)) {
-        (Some(threads), Some(start_time)) => Found::There { start_time, has_ended, threads },
+        (Some(threads), Some(start_time)) => {
+            let stack_start = number(5).unwrap_or(0);
+            Found::There { start_time, has_ended, threads, stack_start }
+        }
         _ => Found::Unknown,
     }
 }
@@ -187,12 +211,14 @@ mod tests {
     use super::*;
 
     fn line(name: &str, state: &str, threads: u64) -> Vec<u8> {
-        // Fields 4 to 19, the number of threads, field 21, the start time and what follows.
+        // Fields 4 to 19, the number of threads, field 21, the start time, fields 23 to 27, the stack and what follows.
         let between = (4..=19).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
-        format!("1234 ({name}) {state} {between} {threads} 0 987654321 23 24\n").into_bytes()
+        format!("1234 ({name}) {state} {between} {threads} 0 987654321 23 24 25 26 27 77 29\n")
+            .into_bytes()
     }
 
-    const RUNS: Found = Found::There { start_time: 987_654_321, has_ended: false, threads: 3 };
+    const RUNS: Found =
+        Found::There { start_time: 987_654_321, has_ended: false, threads: 3, stack_start: 77 };
 
     #[test]
     fn a_start_time_is_found_whatever_the_program_is_called() {
@@ -221,6 +247,14 @@ mod tests {
     fn a_process_lives_on_when_its_first_thread_has_ended() {
         let found = parse_stat(&line("a", "Z", 2));
         assert!(found.process_runs() && !found.thread_runs());
+    }
+
+    #[test]
+    fn a_process_is_one_program_whichever_thread_asks() {
+        let program = program();
+        assert_ne!(program, 0);
+        OWN_PROGRAM.store(0, Ordering::Relaxed);
+        assert_eq!(std::thread::spawn(self::program).join().unwrap(), program);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! |---:|---|---|---:|---|
 //! | 0 | pid, 0 if free | | 0 | number of log entries |
 //! | 8 | start time (two words) | | 4 | thread id, 0 if free |
-//! | | | | 8 | participant number |
+//! | 16 | which of its programs (two words) | | 8 | participant number |
 //! | | | | 12 | start of the log's run: granule, 0 if none |
 //! | | | | 16 | start time (two words); the highest bit: the thread was at its end when it came |
 //! | | | | 24 | entries that the run holds |
@@ -131,7 +131,10 @@ pub(crate) fn pid_of(view: &View<'_>, number: u32) -> u32 {
 pub(crate) fn start_time_of(view: &View<'_>, number: u32, tid: u32) -> u64 {
     slot_of(view, number)
         .filter(|slot| slot.load(TID) == tid)
-        .map_or(0, |slot| started(slot.load64(START_TIME)))
+        .map(|slot| started(slot.load64(START_TIME)))
+        // The slot of one that has left tells nothing of another that has its number.
+        .filter(|start_time| *start_time != LEFT)
+        .unwrap_or(0)
 }
 
 // --- finding this thread's slot ---------------------------------------------------------------------
@@ -296,7 +299,10 @@ pub(crate) const fn fixed_bytes() -> usize {
 
 type Participant<'m> = Span<'m, PARTICIPANT_BYTES>;
 const PID: usize = 0;
+/// Also [`LEFT`]: the process has become another program.
 const PROCESS_START: usize = 8;
+/// Which program the process is ([`process::program`]); 0 if unknown.
+const PROGRAM: usize = 16;
 
 impl Memory {
     /// The number of this process among the participants; taken at the first use.
@@ -304,19 +310,22 @@ impl Memory {
         if let Some(number) = self.known_participant(fork_generation) {
             return Ok(number);
         }
-        let me = ProcessId::current();
+        self.leave_earlier_program();
+        let (me, program) = (ProcessId::current(), process::program());
         let view = self.view();
         let entries =
             || (0..PARTICIPANTS_MAX).map(|number| (number, participant_entry(&view, number)));
         // Another handle of this process may have registered it.
-        let ours = |entry: Participant<'_>| {
-            entry.load(PID) == me.pid && entry.load64(PROCESS_START) == me.start_time
-        };
+        let ours = |entry: Participant<'_>| is_of(entry, me) && is_program(entry, program);
         // A start time of 0 is unknown, so a sweep takes a half-registered process for alive.
         let registered = |entry: Participant<'_>| {
             let free =
                 entry.word(PID).compare_exchange(0, me.pid, Ordering::AcqRel, Ordering::Relaxed);
-            free.is_ok().then(|| entry.init64(PROCESS_START, me.start_time))
+            free.is_ok().then(|| {
+                entry.init64(PROGRAM, program);
+                // Release pairs with the Acquire in `is_of`.
+                entry.double(PROCESS_START).store(me.start_time, Ordering::Release);
+            })
         };
         let known = entries().find(|(_, entry)| ours(*entry));
         let free = || {
@@ -335,10 +344,47 @@ impl Memory {
         self.remember_participant(fork_generation, number);
         Ok(number)
     }
+
+    /// Says of what the program has here that this process was before it became another one (`exec`) that it is a dead
+    /// process's. To the system they are one; only the later one knows.
+    fn leave_earlier_program(&self) {
+        // By one thread at a time: an entry that another has left may be swept by now, and be this program's own.
+        let Some(_alone) = self.mapping().try_leave() else { return };
+        let (me, program) = (ProcessId::current(), process::program());
+        let view = self.view();
+        for number in 0..self.participants_used() {
+            let entry = participant_entry(&view, number);
+            if !is_of(entry, me) || is_program(entry, program) {
+                continue;
+            }
+            // Of its threads one seems to live, by its number: this program's first one has it now, whose own slot names
+            // another participant (seen by whoever sees its start time).
+            let is_its = |slot: &Slot<'_>| {
+                identity(*slot) == Some((me.pid, me.start_time))
+                    && slot.load(PARTICIPANT) as usize == number
+            };
+            for slot in self.slots().into_iter().filter(is_its) {
+                slot.init64(START_TIME, LEFT);
+            }
+            entry.init64(PROCESS_START, LEFT);
+        }
+    }
 }
 
 fn participant_entry<'m>(view: &View<'m>, number: usize) -> Participant<'m> {
     view.span(table::participant(number))
+}
+
+/// Whether the entry is of this process, whatever program it was. Then what it says of that is seen, too.
+fn is_of(entry: Participant<'_>, process: ProcessId) -> bool {
+    entry.load(PID) == process.pid
+        && entry.double(PROCESS_START).load(Ordering::Acquire) == process.start_time
+}
+
+/// Whether the entry, which is of this process, may be of its program, too.
+fn is_program(entry: Participant<'_>, program: u64) -> bool {
+    let entered = entry.load64(PROGRAM);
+    entered == program || entered == 0 || program == 0
 }
 
 fn process_of(entry: Participant<'_>) -> ProcessId {
@@ -384,6 +430,9 @@ impl Memory {
     pub fn somebody_died(&self) -> bool {
         let view = self.view();
         let own = self.known_participant(process::fork_generation());
+        if own.is_none() {
+            self.leave_earlier_program();
+        }
         let others = (0..self.participants_used()).filter(|number| {
             own.is_none_or(|own| own as usize != *number)
                 && participant_entry(&view, *number).load(PID) != 0
@@ -455,6 +504,7 @@ impl Memory {
             let view = self.view();
             let entry: Participant<'_> = view.span(table::participant(number as usize));
             entry.init64(PROCESS_START, 0);
+            entry.init64(PROGRAM, 0);
             entry.word(PID).store(0, Ordering::Release);
         }
     }

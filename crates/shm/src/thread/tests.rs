@@ -87,3 +87,29 @@ fn a_destructor_that_comes_after_all_others_has_one_slot_which_is_swept() {
     }
     assert!(memory.somebody_died(), "though it had nothing in its hands");
 }
+
+#[test]
+fn what_the_program_has_left_that_this_process_was_before_is_of_the_dead_l5() {
+    let memory = memory();
+    let thread = memory.thread().unwrap();
+    let (slot, view) = (thread.slot(), memory.view());
+    let entry = participant_entry(&view, thread.participant() as usize);
+    let (own, me) = (identity(slot).unwrap(), ProcessId::current());
+    let becomes = |(tid, start_time): (u32, u64)| {
+        slot.init64(START_TIME, start_time);
+        slot.word(TID).store(tid, Ordering::Release);
+    };
+    assert!(!Memory::clone(&memory).somebody_died(), "another handle of the same program");
+    // As it would be: the earlier program's first thread had the number of this one's.
+    entry.init64(PROGRAM, process::program() + 1);
+    becomes((me.pid, me.start_time));
+    let later = Memory::clone(&memory);
+    assert!(later.somebody_died());
+    let dead = memory.participants().into_iter().filter(|process| !process.alive);
+    assert!(dead.map(|process| process.number).eq([thread.participant()]));
+    assert!(has_left(slot) && is_dead(slot));
+    assert_eq!(start_time_of(&view, thread.slot_number(), me.pid), 0, "of who has its number now");
+    let fork_generation = process::fork_generation();
+    assert_ne!(later.participant(fork_generation).unwrap(), thread.participant());
+    becomes(own);
+}
