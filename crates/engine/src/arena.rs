@@ -279,7 +279,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Commits `missing` more extents, so that tuples leave a reserve; as [`Engine::grow`].
+    /// Commits `missing` more extents, so that tuples leave a reserve; as [`Engine::grow`]. In a space that tuples have filled they
+    /// lie beyond its limit, and make a chunk.
     ///
     /// # Errors
     ///
@@ -306,7 +307,7 @@ impl Engine {
         let committed = line(section.view()).load(COMMITTED);
         // In chunks if there is room, else what is needed; a large arena by a part of itself, so that a long
         // section begins again only a few times.
-        // Beyond the limit not by a part of itself.
+        // Beyond the limit not by a part of itself: by a chunk, which is what a space may take ahead there.
         let is_beyond = end > layout.extents_max;
         let part = if is_beyond { 0 } else { (committed / GROWTH).min(GROWTH_EXTENTS_MAX) };
         let extents = missing.max(part).next_multiple_of(CHUNK_EXTENTS);

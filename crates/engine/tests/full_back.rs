@@ -119,3 +119,13 @@ fn a_large_tuple_that_what_is_held_leaves_no_place_for_is_refused_and_drops_noth
     assert!(engine.stat().unwrap().dropped > 0);
     engine.check().unwrap();
 }
+
+#[test]
+fn a_space_full_of_tuples_takes_two_mib_beyond_its_limit_at_most_b1() {
+    for size_bytes in [2 << 20, 3 << 20, 8 << 20] {
+        let engine = engine(size_bytes);
+        fill(&engine);
+        let stat = engine.stat().unwrap();
+        assert!(stat.bytes_committed <= stat.bytes_max + (2 << 20), "{stat:?}");
+    }
+}
