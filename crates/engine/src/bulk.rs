@@ -15,7 +15,7 @@ use crate::step;
 use crate::stripe::Stripe;
 use crate::sweep::FirstLook;
 use crate::take::take_in_hand;
-use crate::targets::{Target, TupleCopy};
+use crate::targets::{Target, Targets, TupleCopy};
 use crate::waiters::deliver::Delivery;
 
 /// Tuples that are put at one moment, with their shapes. Nearly always one where something else goes at that moment, too.
@@ -78,7 +78,8 @@ impl Engine {
         self.keep_time_for_wide()?;
         let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
         let put = || {
-            let mut section = self.lock_shapes(shapes.iter().copied(), incoming.len())?;
+            let (mut section, places) = self.lock_to_put(shapes.iter().copied(), incoming.len())?;
+            self.require_places(places, incoming.len())?;
             let wakes = self.store_all(&mut section, incoming)?;
             section.commit()?;
             Ok(wakes)
@@ -88,7 +89,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Stores tuples in a section that holds all their stripes.
+    /// Stores tuples in a section that holds all their stripes, and has places for them.
     pub(crate) fn store_all<'m>(
         &'m self,
         section: &mut Section<'m>,
@@ -260,16 +261,32 @@ impl Engine {
     pub(crate) fn at_one_moment_among<'e, R>(
         &'e self,
         template: &[TemplateRef<'_>],
-        (purpose, among): (Purpose, Among),
+        which: (Purpose, Among),
         mut operation: impl FnMut(&mut Section<'e>, &[Target<'_>]) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        let lock = |targets: &Targets<'_>| -> Result<_, Error> {
+            let section = self.lock_all(targets.all.iter().map(|target| target.shape))?;
+            Ok(section.map(|section| (section, ())))
+        };
+        self.at_one_moment_by(template, which, lock, |section, targets, ()| {
+            operation(section, targets)
+        })
+    }
+
+    /// As [`Engine::at_one_moment_among`], where `lock` locks the stripes, and finds out what else `operation` has to know.
+    pub(crate) fn at_one_moment_by<'e, P, R>(
+        &'e self,
+        template: &[TemplateRef<'_>],
+        (purpose, among): (Purpose, Among),
+        lock: impl Fn(&Targets<'_>) -> Result<Option<(Section<'e>, P)>, Error>,
+        mut operation: impl FnMut(&mut Section<'e>, &[Target<'_>], P) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
         self.judging(template, &mut Verdicts::default(), |verdicts| {
             self.retry(|| {
                 let mut first_look = FirstLook::default();
                 loop {
                     let targets = self.targets_judged(template, purpose, verdicts);
-                    let section = self.lock_all(targets.all.iter().map(|target| target.shape))?;
-                    let Some(mut section) = section else {
+                    let Some((mut section, with)) = lock(&targets)? else {
                         return self.require_sound().map(|()| Judged::Done(None));
                     };
                     // A shape that came meanwhile may hold matches that are older than this moment.
@@ -284,7 +301,7 @@ impl Engine {
                     if let Some(unknown) = verdicts.missing(self, &section, &targets.all, among) {
                         return Ok(Judged::Unknown(unknown));
                     }
-                    let result = operation(&mut section, &targets.all)?;
+                    let result = operation(&mut section, &targets.all, with)?;
                     section.commit()?;
                     return Ok(Judged::Done(Some(result)));
                 }

@@ -224,8 +224,6 @@ impl Engine {
                 }
             }
             Need::Log => self.lengthen_log(),
-            // Whoever is inside is waited for, or undone if it is dead.
-            Need::Settled { scope } => Ok(Section::enter(&self.memory, scope)?.finish()?),
             Need::EventRoom { cell, bytes } => self.make_event_room(cell, bytes),
         }
     }
@@ -303,30 +301,29 @@ pub(crate) fn tuples(view: &View<'_>) -> u64 {
     (0..registry::count(view)).map(|shape| tuples_of(view, shape)).sum()
 }
 
-/// As [`tuples`], for who must not be wrong. `is_held` says which locks the caller has: of those shapes nobody else changes
-/// the counts. The scope of a shape that somebody is inside of for longer than a small section: it may be dead, and what it
-/// did undone by the next.
-pub(crate) fn tuples_settled(view: &View<'_>, is_held: impl Fn(u32) -> bool) -> Result<u64, u32> {
-    let settled = |shape| {
-        let scope = stripe::scope_of(shape);
-        if is_held(scope) {
-            return Ok(tuples_of(view, shape));
-        }
-        for _ in 0..COUNTS_MAX {
-            if let Some(turn) = view.begin_read(scope) {
-                let count = tuples_of(view, shape);
-                if view.unchanged(scope, turn) {
-                    return Ok(count);
-                }
-            }
-            std::hint::spin_loop();
-        }
-        Err(scope)
-    };
-    (0..registry::count(view)).map(settled).sum()
+/// As [`tuples`], for who must not be wrong. `None` if somebody is inside of a stripe for longer than a small section.
+pub(crate) fn tuples_settled(view: &View<'_>) -> Option<u64> {
+    (0..registry::count(view)).map(|shape| tuples_settled_of(view, shape)).sum()
 }
 
-fn tuples_of(view: &View<'_>, shape: u32) -> u64 {
+/// The tuples of a shape. `None` if somebody is inside of its stripe for longer than a small section: it may be dead, and
+/// what it did undone by the next.
+pub(crate) fn tuples_settled_of(view: &View<'_>, shape: u32) -> Option<u64> {
+    let scope = stripe::scope_of(shape);
+    for _ in 0..COUNTS_MAX {
+        if let Some(turn) = view.begin_read(scope) {
+            let count = tuples_of(view, shape);
+            if view.unchanged(scope, turn) {
+                return Some(count);
+            }
+        }
+        std::hint::spin_loop();
+    }
+    None
+}
+
+/// The tuples of a shape, as they stand.
+pub(crate) fn tuples_of(view: &View<'_>, shape: u32) -> u64 {
     let page = Stripe::of_shape(view, shape).page();
     let counts = [stripe::LIVE, stripe::HELD, stripe::DEAD_COUNT, stripe::DELAYED_COUNT];
     counts.into_iter().map(|count| u64::from(page.load(count))).sum()

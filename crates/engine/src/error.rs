@@ -97,7 +97,7 @@ pub struct Fullness {
     pub fullest: Option<(Shape, u64)>,
     /// Tuples that it may hold, if that is limited.
     pub tuples_max: Option<u64>,
-    /// Whether it would have had that many, with those that were refused together.
+    /// Whether it was for the number of tuples that more were refused.
     pub too_many: bool,
     /// Bytes of the arena in use.
     pub used_bytes: u64,
@@ -154,11 +154,6 @@ pub enum Need {
     },
     /// A longer undo log.
     Log,
-    /// That nobody is inside the lock of a scope.
-    Settled {
-        /// Which one.
-        scope: u32,
-    },
     /// Free bytes in the ring of a subscription.
     EventRoom {
         /// The cell of the subscription.

@@ -34,6 +34,7 @@ mod layout;
 mod lease;
 mod links;
 mod put;
+mod quota;
 mod read;
 mod record;
 mod refusable;
