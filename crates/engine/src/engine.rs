@@ -211,14 +211,8 @@ impl Engine {
                     done => done,
                 }
             }
-            Need::Table { scope, mask, keys, count, committed, is_reserve } => {
-                let end = self.layout.extents_max;
-                let need = if is_reserve {
-                    Need::Reserve { count, committed }
-                } else {
-                    Need::Extents { count, end, committed }
-                };
-                match self.provide_late(need) {
+            Need::Table { scope, mask, keys, .. } => {
+                match self.provide_late(need.of_memory(self.layout.extents_max)) {
                     Err(Error::SpaceFull(_)) => self.postpone_growth(scope, mask, keys),
                     done => done,
                 }

@@ -165,6 +165,19 @@ pub enum Need {
     Time,
 }
 
+impl Need {
+    /// The same where a table can not do without, which is to lie among the first `end` extents.
+    pub(crate) fn of_memory(self, end: u32) -> Self {
+        match self {
+            Self::Table { count, committed, is_reserve: true, .. } => {
+                Self::Reserve { count, committed }
+            }
+            Self::Table { count, committed, .. } => Self::Extents { count, end, committed },
+            other => other,
+        }
+    }
+}
+
 impl From<Need> for Error {
     fn from(need: Need) -> Self {
         Self::Need(need)
