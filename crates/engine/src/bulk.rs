@@ -11,6 +11,7 @@ use crate::find::{Order, Purpose, beats};
 use crate::judged::{Among, Judged, Verdicts};
 use crate::lease::LeaseTerms;
 use crate::put::Incoming;
+use crate::record;
 use crate::step;
 use crate::stripe::Stripe;
 use crate::sweep::FirstLook;
@@ -110,26 +111,31 @@ impl Engine {
     ///
     /// What the memory says.
     pub fn count(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        self.count_for(template, Purpose::Read)
-    }
-
-    /// The number of matches at one moment that nobody keeps from being taken, as an open transaction does that has read
-    /// them (rule X3).
-    ///
-    /// # Errors
-    ///
-    /// What the memory says.
-    pub fn count_free(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        self.count_for(template, Purpose::Take)
-    }
-
-    fn count_for(&self, template: &[TemplateRef<'_>], purpose: Purpose) -> Result<u64, Error> {
-        let counted = self.at_one_moment(template, purpose, |section, targets| {
+        let counted = self.at_one_moment(template, Purpose::Read, |section, targets| {
             let matches =
                 |target: &Target<'_>| target.matches(section.view(), self.seed).len() as u64;
             Ok(targets.iter().map(matches).sum())
         });
         Ok(counted?.unwrap_or(0))
+    }
+
+    /// The number of matches at one moment, and how many of them an open transaction keeps from being taken, since it has
+    /// read them (rule X3).
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub fn count_with_read(&self, template: &[TemplateRef<'_>]) -> Result<(u64, u64), Error> {
+        let counted = self.at_one_moment(template, Purpose::Read, |section, targets| {
+            let (mut all, mut read) = (0, 0);
+            for reference in targets.iter().flat_map(|one| one.matches(section.view(), self.seed)) {
+                all += 1;
+                let header = record::header(section.view(), reference);
+                read += u64::from(Purpose::Take.passes_over(header));
+            }
+            Ok((all, read))
+        });
+        Ok(counted?.unwrap_or_default())
     }
 
     /// Whether anything matches at one moment that is good for `purpose`.
