@@ -214,6 +214,8 @@ impl Engine {
             Need::Table { scope, mask, keys, .. } => {
                 match self.provide_late(need.of_memory(self.layout.extents_max)) {
                     Err(Error::SpaceFull(_)) => self.postpone_growth(scope, mask, keys),
+                    // Of another shape, which the put has nothing to do with: its own stripe it has had.
+                    Err(error) if error.is_stall() => self.postpone_growth(scope, mask, keys),
                     done => done,
                 }
             }

@@ -178,6 +178,13 @@ impl Need {
     }
 }
 
+impl Error {
+    /// Whether a lock was waited for whose holder lives and does not leave.
+    pub(crate) fn is_stall(&self) -> bool {
+        matches!(self, Self::Memory(error) if matches!(**error, tupelo_shm::Error::Stalled { .. }))
+    }
+}
+
 impl From<Need> for Error {
     fn from(need: Need) -> Self {
         Self::Need(need)
