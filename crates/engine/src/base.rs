@@ -4,8 +4,8 @@ use tupelo_shm::{Section, Store, View, Word};
 
 use crate::blocks;
 use crate::layout::Layout;
-use crate::record::{self, Header, NEXT, PREVIOUS, Record, STATE};
-use crate::stripe::{FIRST, LAST, LIVE, Stripe};
+use crate::record::{self, Header, NEXT, PREVIOUS, Record, SEQUENCE, STATE};
+use crate::stripe::{FIRST, LAST, LAST_RETURNED, LIVE, Stripe};
 
 /// Words that linking a record changes: two neighbours, the count, its state.
 pub(crate) const LINK_WORDS: usize = 4;
@@ -22,9 +22,8 @@ pub(crate) fn appending<'m>(
     linking(view, stripe, record, stripe.page().load(LAST), 0)
 }
 
-/// Puts a record back at the place that its sequence number gives it (rule T5): near what came before it when it
-/// was taken out, if that is still there, or else near the front, where most are taken from, or near the end, since those
-/// before it may be back already.
+/// Puts a record back at the place that its sequence number gives it (rule T5): behind one that is near, or else close to the
+/// front, where most are taken from, or to the end, since those before it may be back already.
 pub(crate) fn restore<'m>(
     section: &mut Section<'m>,
     layout: &Layout,
@@ -32,17 +31,12 @@ pub(crate) fn restore<'m>(
     reference: u32,
 ) {
     let header = record::header(section.view(), reference);
-    let sequence = header.load64(record::SEQUENCE);
-    let neighbour = header.load(PREVIOUS);
-    let is_near = is_listed(section.view(), layout, stripe, neighbour)
-        && record::header(section.view(), neighbour).load64(record::SEQUENCE) < sequence;
-    let (mut previous, mut next) = if is_near {
-        (neighbour, record::header(section.view(), neighbour).load(NEXT))
-    } else {
-        (0, stripe.page().load(FIRST))
+    let sequence = header.load64(SEQUENCE);
+    let (mut previous, mut next) = match near(section.view(), layout, stripe, header) {
+        0 => (0, stripe.page().load(FIRST)),
+        near => (near, record::header(section.view(), near).load(NEXT)),
     };
-    let is_older =
-        |other| record::header(section.view(), other).load64(record::SEQUENCE) < sequence;
+    let is_older = |other| record::header(section.view(), other).load64(SEQUENCE) < sequence;
     let mut youngest = stripe.page().load(LAST);
     let mut steps = stripe.steps_max(section.view());
     while next != 0 && is_older(next) {
@@ -61,6 +55,26 @@ pub(crate) fn restore<'m>(
     let record = record::at(section.view(), reference);
     let stores = linking(section.view(), stripe, record, previous, next);
     section.set_words(stores);
+    stripe.page().init(LAST_RETURNED, reference);
+}
+
+/// A record of the list that is older than one outside of it, with this header, and perhaps close to its place: what came
+/// before it when it was taken out, or what came back last, since of many that come back each belongs behind the one before.
+/// 0 if neither is there.
+pub(crate) fn near(
+    view: &View<'_>,
+    layout: &Layout,
+    stripe: Stripe<'_>,
+    header: Header<'_>,
+) -> u32 {
+    let sequence = |header: Header<'_>| header.load64(SEQUENCE);
+    [header.load(PREVIOUS), stripe.page().load(LAST_RETURNED)]
+        .into_iter()
+        .filter(|other| is_listed(view, layout, stripe, *other))
+        .map(|other| (sequence(record::header(view, other)), other))
+        .filter(|(other, _)| *other < sequence(header))
+        .max()
+        .map_or(0, |(_, other)| other)
 }
 
 /// Whether there is a record in the list at `reference`, which may be anything: a block that was one. It is if its

@@ -12,11 +12,12 @@ use crate::full::{Wanted, largest_bytes};
 use crate::judged::{Among, Judged, Verdicts};
 use crate::lease::LeaseTerms;
 use crate::put::Incoming;
+use crate::record;
 use crate::step;
 use crate::stripe::Stripe;
 use crate::sweep::FirstLook;
 use crate::take::take_in_hand;
-use crate::targets::{Target, TupleCopy};
+use crate::targets::{Target, Targets, TupleCopy};
 use crate::waiters::deliver::Delivery;
 
 /// Tuples that are put at one moment, with their shapes. Nearly always one where something else goes at that moment, too.
@@ -79,7 +80,8 @@ impl Engine {
         self.keep_time_for_wide()?;
         let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
         let put = || {
-            let mut section = self.lock_shapes(shapes.iter().copied(), incoming.len())?;
+            let (mut section, places) = self.lock_to_put(shapes.iter().copied(), incoming.len())?;
+            self.require_places(places, incoming.len())?;
             let wakes = self.store_all(&mut section, incoming)?;
             section.commit()?;
             Ok(wakes)
@@ -90,7 +92,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Stores tuples in a section that holds all their stripes.
+    /// Stores tuples in a section that holds all their stripes, and has places for them.
     pub(crate) fn store_all<'m>(
         &'m self,
         section: &mut Section<'m>,
@@ -111,26 +113,31 @@ impl Engine {
     ///
     /// What the memory says.
     pub fn count(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        self.count_for(template, Purpose::Read)
-    }
-
-    /// The number of matches at one moment that nobody keeps from being taken, as an open transaction does that has read
-    /// them (rule X3).
-    ///
-    /// # Errors
-    ///
-    /// What the memory says.
-    pub fn count_free(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        self.count_for(template, Purpose::Take)
-    }
-
-    fn count_for(&self, template: &[TemplateRef<'_>], purpose: Purpose) -> Result<u64, Error> {
-        let counted = self.at_one_moment(template, purpose, |section, targets| {
+        let counted = self.at_one_moment(template, Purpose::Read, |section, targets| {
             let matches =
                 |target: &Target<'_>| target.matches(section.view(), self.seed).len() as u64;
             Ok(targets.iter().map(matches).sum())
         });
         Ok(counted?.unwrap_or(0))
+    }
+
+    /// The number of matches at one moment, and how many of them an open transaction keeps from being taken, since it has
+    /// read them (rule X3).
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub fn count_with_read(&self, template: &[TemplateRef<'_>]) -> Result<(u64, u64), Error> {
+        let counted = self.at_one_moment(template, Purpose::Read, |section, targets| {
+            let (mut all, mut read) = (0, 0);
+            for reference in targets.iter().flat_map(|one| one.matches(section.view(), self.seed)) {
+                all += 1;
+                let header = record::header(section.view(), reference);
+                read += u64::from(Purpose::Take.passes_over(header));
+            }
+            Ok((all, read))
+        });
+        Ok(counted?.unwrap_or_default())
     }
 
     /// Whether anything matches at one moment that is good for `purpose`.
@@ -262,16 +269,32 @@ impl Engine {
     pub(crate) fn at_one_moment_among<'e, R>(
         &'e self,
         template: &[TemplateRef<'_>],
-        (purpose, among): (Purpose, Among),
+        which: (Purpose, Among),
         mut operation: impl FnMut(&mut Section<'e>, &[Target<'_>]) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        let lock = |targets: &Targets<'_>| -> Result<_, Error> {
+            let section = self.lock_all(targets.all.iter().map(|target| target.shape))?;
+            Ok(section.map(|section| (section, ())))
+        };
+        self.at_one_moment_by(template, which, lock, |section, targets, ()| {
+            operation(section, targets)
+        })
+    }
+
+    /// As [`Engine::at_one_moment_among`], where `lock` locks the stripes, and finds out what else `operation` has to know.
+    pub(crate) fn at_one_moment_by<'e, P, R>(
+        &'e self,
+        template: &[TemplateRef<'_>],
+        (purpose, among): (Purpose, Among),
+        lock: impl Fn(&Targets<'_>) -> Result<Option<(Section<'e>, P)>, Error>,
+        mut operation: impl FnMut(&mut Section<'e>, &[Target<'_>], P) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
         self.judging(template, &mut Verdicts::default(), |verdicts| {
             self.retry(|| {
                 let mut first_look = FirstLook::default();
                 loop {
                     let targets = self.targets_judged(template, purpose, verdicts);
-                    let section = self.lock_all(targets.all.iter().map(|target| target.shape))?;
-                    let Some(mut section) = section else {
+                    let Some((mut section, with)) = lock(&targets)? else {
                         return self.require_sound().map(|()| Judged::Done(None));
                     };
                     // A shape that came meanwhile may hold matches that are older than this moment.
@@ -286,7 +309,7 @@ impl Engine {
                     if let Some(unknown) = verdicts.missing(self, &section, &targets.all, among) {
                         return Ok(Judged::Unknown(unknown));
                     }
-                    let result = operation(&mut section, &targets.all)?;
+                    let result = operation(&mut section, &targets.all, with)?;
                     section.commit()?;
                     return Ok(Judged::Done(Some(result)));
                 }

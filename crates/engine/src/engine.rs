@@ -211,21 +211,15 @@ impl Engine {
                     done => done,
                 }
             }
-            Need::Table { scope, mask, keys, count, committed, is_reserve } => {
-                let end = self.layout.extents_max;
-                let need = if is_reserve {
-                    Need::Reserve { count, committed }
-                } else {
-                    Need::Extents { count, end, committed }
-                };
-                match self.provide_late(need) {
+            Need::Table { scope, mask, keys, .. } => {
+                match self.provide_late(need.of_memory(self.layout.extents_max)) {
                     Err(Error::SpaceFull(_)) => self.postpone_growth(scope, mask, keys),
+                    // Of another shape, which the put has nothing to do with: its own stripe it has had.
+                    Err(error) if error.is_stall() => self.postpone_growth(scope, mask, keys),
                     done => done,
                 }
             }
             Need::Log => self.lengthen_log(),
-            // Whoever is inside is waited for, or undone if it is dead.
-            Need::Settled { scope } => Ok(Section::enter(&self.memory, scope)?.finish()?),
             Need::EventRoom { cell, bytes } => self.make_event_room(cell, bytes),
         }
     }
@@ -287,7 +281,7 @@ impl Engine {
 }
 
 /// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
-const FORMAT: u64 = 21;
+const FORMAT: u64 = 22;
 
 fn layout_for(size_bytes: u64) -> Layout {
     let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);
@@ -303,30 +297,29 @@ pub(crate) fn tuples(view: &View<'_>) -> u64 {
     (0..registry::count(view)).map(|shape| tuples_of(view, shape)).sum()
 }
 
-/// As [`tuples`], for who must not be wrong. `is_held` says which locks the caller has: of those shapes nobody else changes
-/// the counts. The scope of a shape that somebody is inside of for longer than a small section: it may be dead, and what it
-/// did undone by the next.
-pub(crate) fn tuples_settled(view: &View<'_>, is_held: impl Fn(u32) -> bool) -> Result<u64, u32> {
-    let settled = |shape| {
-        let scope = stripe::scope_of(shape);
-        if is_held(scope) {
-            return Ok(tuples_of(view, shape));
-        }
-        for _ in 0..COUNTS_MAX {
-            if let Some(turn) = view.begin_read(scope) {
-                let count = tuples_of(view, shape);
-                if view.unchanged(scope, turn) {
-                    return Ok(count);
-                }
-            }
-            std::hint::spin_loop();
-        }
-        Err(scope)
-    };
-    (0..registry::count(view)).map(settled).sum()
+/// As [`tuples`], for who must not be wrong. `None` if somebody is inside of a stripe for longer than a small section.
+pub(crate) fn tuples_settled(view: &View<'_>) -> Option<u64> {
+    (0..registry::count(view)).map(|shape| tuples_settled_of(view, shape)).sum()
 }
 
-fn tuples_of(view: &View<'_>, shape: u32) -> u64 {
+/// The tuples of a shape. `None` if somebody is inside of its stripe for longer than a small section: it may be dead, and
+/// what it did undone by the next.
+pub(crate) fn tuples_settled_of(view: &View<'_>, shape: u32) -> Option<u64> {
+    let scope = stripe::scope_of(shape);
+    for _ in 0..COUNTS_MAX {
+        if let Some(turn) = view.begin_read(scope) {
+            let count = tuples_of(view, shape);
+            if view.unchanged(scope, turn) {
+                return Some(count);
+            }
+        }
+        std::hint::spin_loop();
+    }
+    None
+}
+
+/// The tuples of a shape, as they stand.
+pub(crate) fn tuples_of(view: &View<'_>, shape: u32) -> u64 {
     let page = Stripe::of_shape(view, shape).page();
     let counts = [stripe::LIVE, stripe::HELD, stripe::DEAD_COUNT, stripe::DELAYED_COUNT];
     counts.into_iter().map(|count| u64::from(page.load(count))).sum()

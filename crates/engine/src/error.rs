@@ -97,7 +97,7 @@ pub struct Fullness {
     pub fullest: Option<(Shape, u64)>,
     /// Tuples that it may hold, if that is limited.
     pub tuples_max: Option<u64>,
-    /// Whether it would have had that many, with those that were refused together.
+    /// Whether it was for the number of tuples that more were refused.
     pub too_many: bool,
     /// Bytes of the arena in use.
     pub used_bytes: u64,
@@ -156,11 +156,6 @@ pub enum Need {
     },
     /// A longer undo log.
     Log,
-    /// That nobody is inside the lock of a scope.
-    Settled {
-        /// Which one.
-        scope: u32,
-    },
     /// Free bytes in the ring of a subscription.
     EventRoom {
         /// The cell of the subscription.
@@ -170,6 +165,26 @@ pub enum Need {
     },
     /// That everything happens that is due in the space: some tuples may be gone then.
     Time,
+}
+
+impl Need {
+    /// The same where a table can not do without, which is to lie among the first `end` extents.
+    pub(crate) fn of_memory(self, end: u32) -> Self {
+        match self {
+            Self::Table { count, committed, is_reserve: true, .. } => {
+                Self::Reserve { count, committed }
+            }
+            Self::Table { count, committed, .. } => Self::Extents { count, end, committed },
+            other => other,
+        }
+    }
+}
+
+impl Error {
+    /// Whether a lock was waited for whose holder lives and does not leave.
+    pub(crate) fn is_stall(&self) -> bool {
+        matches!(self, Self::Memory(error) if matches!(**error, tupelo_shm::Error::Stalled { .. }))
+    }
 }
 
 impl From<Need> for Error {

@@ -11,6 +11,7 @@ use crate::full::Wanted;
 use crate::judged::{Among, Judged, Verdicts};
 use crate::links;
 use crate::put::Incoming;
+use crate::quota::Places;
 use crate::record;
 use crate::step;
 use crate::stripe::{self, Stripe};
@@ -45,10 +46,11 @@ impl Engine {
         let shape = self.shape(&incoming.kinds)?;
         let wanted = Wanted { shapes: &[shape], leaving: 0, largest_bytes: incoming.size.bytes };
         let stored = self.making_room(wanted, || {
-            self.with_targets((unless, Purpose::Read), shape, |section, targets| {
+            self.with_targets((unless, Purpose::Read), shape, |section, (targets, places)| {
                 if targets.all.iter().any(|target| self.has_match(section, target)) {
                     return Ok(None);
                 }
+                self.require_places(places, 1)?;
                 self.store_here(section, &incoming, shape).map(Some)
             })
         })?;
@@ -102,7 +104,7 @@ impl Engine {
         (incoming, shape): (&Incoming<'_>, u32),
         seen: Option<Identity>,
     ) -> Result<Swap, Error> {
-        self.with_targets((template, Purpose::Take), shape, |section, targets| {
+        self.with_targets((template, Purpose::Take), shape, |section, (targets, _)| {
             let first = targets.all.iter().find_map(|target| {
                 target
                     .first_matches(section.view(), self.seed, 1)
@@ -119,7 +121,6 @@ impl Engine {
             }
             let stripe = Stripe::of_shape(section.view(), target.shape);
             section.focus(stripe.scope());
-            self.enter_quota(section)?;
             links::unlink(section, stripe, reference);
             let taken = (reference, EventKind::Take);
             let mut wakes =
@@ -145,12 +146,12 @@ impl Engine {
         Ok(self.store(section, incoming, shape)?.0)
     }
 
-    /// Runs `operation` while the stripes that `template` concerns, and that of `shape`, are locked.
+    /// Runs `operation`, which puts a tuple, while the stripes that `template` concerns, and that of `shape`, are locked.
     fn with_targets<'e, R>(
         &'e self,
         (template, purpose): (&[TemplateRef<'_>], Purpose),
         shape: u32,
-        mut operation: impl FnMut(&mut Section<'e>, &Targets<'_>) -> Result<R, Error>,
+        mut operation: impl FnMut(&mut Section<'e>, (&Targets<'_>, Places)) -> Result<R, Error>,
     ) -> Result<R, Error> {
         self.keep_time_for_wide()?;
         self.judging(template, &mut Verdicts::default(), |verdicts| {
@@ -159,7 +160,7 @@ impl Engine {
                 loop {
                     let targets = self.targets_judged(template, purpose, verdicts);
                     let shapes = targets.all.iter().map(|target| target.shape);
-                    let mut section = self.lock_shapes(shapes.chain([shape]), 2)?;
+                    let (mut section, places) = self.lock_to_put(shapes.chain([shape]), 2)?;
                     if self.outdated(&targets) {
                         continue;
                     }
@@ -172,7 +173,7 @@ impl Engine {
                     if let Some(unknown) = missing {
                         return Ok(Judged::Unknown(unknown));
                     }
-                    let result = operation(&mut section, &targets)?;
+                    let result = operation(&mut section, (&targets, places))?;
                     section.commit()?;
                     return Ok(Judged::Done(result));
                 }

@@ -127,7 +127,7 @@ impl Engine {
                 && (has_dropped || self.would_fit(wanted.largest_bytes, full.system_free_bytes)?);
             has_dropped = may_drop && self.makes_room(wanted.shapes, wanted.leaving)?;
             if !has_dropped {
-                return Err(Error::SpaceFull(self.counted_anew(full)));
+                return Err(Error::SpaceFull(full));
             }
         }
     }
@@ -167,13 +167,10 @@ impl Engine {
         Error::SpaceFull(Box::new(Fullness { in_line, ..self.fullness(None) }))
     }
 
-    /// The figures of a space where what was refused is undone by now: it may have counted its own tuples.
+    /// The error of a space with so many tuples, which leave too few places for more.
     #[cold]
-    fn counted_anew(&self, mut full: Box<Fullness>) -> Box<Fullness> {
-        full.too_many = full.tuples_max.is_some_and(|tuples_max| full.tuples >= tuples_max);
-        full.tuples = engine::tuples(&self.memory.view());
-        full.fullest = self.fullest();
-        full
+    pub(crate) fn full_of(&self, tuples: u64) -> Error {
+        Error::SpaceFull(Box::new(Fullness { tuples, too_many: true, ..self.fullness(None) }))
     }
 
     fn fullness(&self, system: Option<tupelo_shm::Error>) -> Fullness {
@@ -219,9 +216,8 @@ impl Engine {
             return 0;
         }
         let view = self.memory.view();
-        let tuples = engine::tuples_settled(&view, |_| false);
-        let tuples = tuples.unwrap_or_else(|_| engine::tuples(&view)) + more as u64;
-        tuples.saturating_sub(self.tuples_max)
+        let tuples = engine::tuples_settled(&view).unwrap_or_else(|| engine::tuples(&view));
+        (tuples + more as u64).saturating_sub(self.tuples_max)
     }
 
     /// Whether there are so many tuples that may be dropped.

@@ -62,8 +62,7 @@ pub(crate) mod head {
         (line(number) / GRANULE) as u32
     }
 
-    /// The lock that makes puts queue up in a space with a limit of tuples. Locked after stripes, before
-    /// the wide waiters.
+    /// The lock that makes puts queue up in a space with a limit of tuples. Locked before stripes ([`crate::quota`]).
     pub(crate) const QUOTA_SCOPE: u32 = scope(9);
     /// The lock of waiters whose template spans several shapes. Locked before the arena.
     pub(crate) const WIDE_SCOPE: u32 = scope(0);

@@ -35,6 +35,7 @@ mod layout;
 mod lease;
 mod links;
 mod put;
+mod quota;
 mod read;
 mod record;
 mod refusable;

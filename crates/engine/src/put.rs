@@ -8,12 +8,11 @@ use tupelo_tuple::{
 
 use crate::Engine;
 use crate::blocks::{self, Small};
-use crate::engine;
 use crate::error::{Error, Need};
 use crate::extension;
 use crate::flight::Flight;
 use crate::full::Wanted;
-use crate::layout::{EXTENT_BYTES, head};
+use crate::layout::EXTENT_BYTES;
 use crate::lease::Terms;
 use crate::record::{self, ImageBuffer, Record};
 use crate::registry::Kinds;
@@ -56,7 +55,9 @@ impl Engine {
         let mut sizer = Sizer::new();
         let shape = self.shape_known(tuple, |field| sizer.add(field));
         let size = record::size(sizer, tuple.fields);
-        let (Some(shape), Some(small)) = (shape, Small::of(size.bytes)) else {
+        // Where tuples are limited, there is more to be locked than a stripe.
+        let small = Small::of(size.bytes).filter(|_| self.tuples_max == 0);
+        let (Some(shape), Some(small)) = (shape, small) else {
             return tuple.apart(move |tuple| self.put_any(tuple));
         };
         match self.put_small(tuple, (size, small), shape) {
@@ -81,7 +82,7 @@ impl Engine {
         let (mut section, stripe) = self.enter_stripe(shape)?;
         // Nearly always there is nobody. Subscriptions leave the tuple where it is: they hear of it when it is there.
         let waiting = stripe.page().load(WAITING);
-        let is_awaited = waiting != stripe.page().load(SUBSCRIBED) || self.tuples_max != 0;
+        let is_awaited = waiting != stripe.page().load(SUBSCRIBED);
         let is_heard_wide = !is_awaited && chain::concerns_wide(&section, stripe);
         if is_heard_wide {
             section = self.enter_wide_on_time(section)?;
@@ -102,7 +103,7 @@ impl Engine {
         Ok(section.finish()?)
     }
 
-    /// Puts a small tuple in a section that has its stripe, whoever waits for it and whatever limit there is.
+    /// Puts a small tuple in a section that has its stripe, whoever waits for it.
     #[inline(never)]
     fn put_inside<'m>(
         &'m self,
@@ -204,8 +205,9 @@ impl Engine {
     fn put_once(&self, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
         let (delivery, reference) = match &incoming.terms {
             None => {
-                let mut section = self.enter(stripe::scope_of(shape))?;
+                let (mut section, places) = self.enter_to_put(stripe::scope_of(shape))?;
                 self.require_time_for_wide(&section, Stripe::of_shape(section.view(), shape))?;
+                self.require_places(places, 1)?;
                 let stored = self.store(&mut section, incoming, shape)?;
                 section.finish()?;
                 stored
@@ -223,22 +225,20 @@ impl Engine {
         (incoming, terms): (&Incoming<'_>, &Terms),
         shape: u32,
     ) -> Result<(Delivery, u32), Error> {
-        let mut section: Section<'m> = Section::enter(&self.memory, stripe::scope_of(shape))?;
+        let (mut section, places): (Section<'m>, _) = self.begin_put(stripe::scope_of(shape))?;
         let stripe = Stripe::of_shape(section.view(), shape);
         let (now_ms, due_ms) = terms.now_and_first();
         if timers::is_behind_at(stripe, now_ms) {
             return Err(Need::Time.into());
         }
         self.require_time_for_wide(&section, stripe)?;
-        if self.tuples_max != 0 {
-            self.respect_limit(&mut section)?;
-        }
+        self.require_places(places, 1)?;
         let stored = self.store_on_terms(&mut section, stripe, (incoming, terms, due_ms), shape)?;
         section.finish()?;
         Ok(stored)
     }
 
-    /// Stores a tuple in a section that holds its stripe. Returns where, too.
+    /// Stores a tuple in a section that holds its stripe, and has a place for it. Returns where, too.
     #[inline(always)]
     pub(crate) fn store<'m>(
         &'m self,
@@ -247,9 +247,6 @@ impl Engine {
         shape: u32,
     ) -> Result<(Delivery, u32), Error> {
         let stripe = Stripe::of_shape(section.view(), shape);
-        if self.tuples_max != 0 {
-            self.respect_limit(section)?;
-        }
         if let Some(terms) = &incoming.terms {
             let (_, due_ms) = terms.now_and_first();
             return self.store_on_terms(section, stripe, (incoming, terms, due_ms), shape);
@@ -276,30 +273,6 @@ impl Engine {
         record::write_image(section.view(), record, incoming.fields, incoming.size);
         let on_terms = (incoming, terms, due_ms);
         Ok((self.publish_on_terms(section, stripe, record, on_terms)?, record.reference))
-    }
-
-    /// Refuses one more tuple in a space that has its maximum. Puts queue up here, so that no two of them
-    /// see the same last place.
-    #[cold]
-    fn respect_limit<'m>(&'m self, section: &mut Section<'m>) -> Result<(), Error> {
-        self.enter_quota(section)?;
-        match engine::tuples_settled(section.view(), |scope| section.holds(scope)) {
-            Ok(tuples) if tuples < self.tuples_max => return Ok(()),
-            Err(scope) => return Err(Need::Settled { scope }.into()),
-            Ok(_) => {}
-        }
-        Err(if self.anything_is_due() { Need::Time.into() } else { self.full(None) })
-    }
-
-    /// Locks the count of tuples, if it is limited. For who first takes one tuple out, which wide waiters may be told of, and
-    /// then puts another: their lock comes after this one.
-    pub(crate) fn enter_quota<'m>(&'m self, section: &mut Section<'m>) -> Result<(), Error> {
-        if self.tuples_max != 0 && !section.holds(head::QUOTA_SCOPE) {
-            let before = section.focused();
-            section.enter_also(head::QUOTA_SCOPE)?;
-            section.focus(before);
-        }
-        Ok(())
     }
 
     /// Allocates a record and fills all but its image.
@@ -375,11 +348,9 @@ impl Engine {
     fn put_long(&self, incoming: &Incoming<'_>, shape: u32) -> Result<u32, Error> {
         let scope = stripe::scope_of(shape);
         let (reference, flight) = self.retry(|| {
-            let mut section = Section::enter(&self.memory, scope)?;
+            let (mut section, places) = self.begin_put(scope)?;
             let stripe = Stripe::of_shape(section.view(), shape);
-            if self.tuples_max != 0 {
-                self.respect_limit(&mut section)?;
-            }
+            self.require_places(places, 1)?;
             let Record { reference, header } =
                 self.fill(&mut section, stripe, incoming.size, shape)?;
             section.set(header, record::STATE, record::RESERVED);
@@ -390,13 +361,11 @@ impl Engine {
         // Reserved for this thread: if it dies here, the sweeper frees the block.
         record::write_long_image(&self.memory.view(), reference, incoming.fields, incoming.size);
         let published = self.retry(|| {
-            let mut section = self.enter(scope)?;
+            let (mut section, places) = self.enter_to_put(scope)?;
             let stripe = Stripe::of_shape(section.view(), shape);
             self.require_time_for_wide(&section, stripe)?;
-            if self.tuples_max != 0 {
-                // Others may have put while the bytes were copied: what is reserved is no tuple yet.
-                self.respect_limit(&mut section)?;
-            }
+            // Others may have put while the bytes were copied: what is reserved is no tuple yet.
+            self.require_places(places, 1)?;
             let record = record::at(section.view(), reference);
             let delivery = self.publish(&mut section, stripe, record, incoming)?;
             flight.end(&mut section);

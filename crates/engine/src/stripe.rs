@@ -53,6 +53,8 @@ pub(crate) const FIRST: usize = 128;
 pub(crate) const LAST: usize = 132;
 /// Records in the base list.
 pub(crate) const LIVE: usize = 136;
+/// The record that came back to its place last: the next one to do so often belongs behind it. A hint: not undone.
+pub(crate) const LAST_RETURNED: usize = 140;
 /// The sequence number of the next put (two words): grows, except that who begins anew counts anew ([`crate::step::count_anew`]);
 /// a number may be skipped.
 pub(crate) const NEXT_SEQUENCE: usize = 144;

@@ -128,6 +128,7 @@ impl Engine {
         let Some(hit) = found.hit else {
             let somebody_holds = stripe.hides_some();
             section.finish().map_err(Error::from)?;
+            self.see_to_crowd();
             if somebody_holds {
                 return search.apart(move |search| self.take_recalled(shape, search, order, sink));
             }
@@ -164,6 +165,7 @@ impl Engine {
         self.unlink_and_free(&mut section, stripe, hit)?;
         count_take(stripe);
         section.finish().map_err(Error::from)?;
+        self.see_to_crowd();
         // As above.
         let _ = self.learn_if(learn, scope, search.key.mask);
         sink(tuple)

@@ -13,6 +13,7 @@ use crate::find::{Found, Order, Purpose, Search, chosen, extreme};
 use crate::judged::{OfShape, Verdicts};
 use crate::layout::head;
 use crate::put::Incoming;
+use crate::quota::Places;
 use crate::record::{self, ImageBuffer, Record};
 use crate::registry::{self, Kinds};
 use crate::step;
@@ -348,38 +349,59 @@ impl Engine {
         &self,
         shapes: impl IntoIterator<Item = u32, IntoIter: Clone>,
     ) -> Result<Option<Section<'_>>, Error> {
+        let locked =
+            self.lock_all_from(shapes, |scope| Ok((Section::enter(&self.memory, scope)?, ())))?;
+        Ok(locked.map(|(section, ())| section))
+    }
+
+    /// As [`Engine::lock_all`], for a put: see [`Engine::begin_put`].
+    pub(crate) fn lock_all_to_put(
+        &self,
+        shapes: impl IntoIterator<Item = u32, IntoIter: Clone>,
+    ) -> Result<Option<(Section<'_>, Places)>, Error> {
+        self.lock_all_from(shapes, |scope| self.begin_put(scope))
+    }
+
+    /// As [`Engine::lock_all`], where `begin` locks the first.
+    fn lock_all_from<'e, P>(
+        &'e self,
+        shapes: impl IntoIterator<Item = u32, IntoIter: Clone>,
+        begin: impl Fn(u32) -> Result<(Section<'e>, P), Error>,
+    ) -> Result<Option<(Section<'e>, P)>, Error> {
         let shapes = shapes.into_iter();
         let mut others = shapes.clone();
         let Some(first) = others.next() else { return Ok(None) };
         loop {
-            let mut section = Section::enter(&self.memory, stripe::scope_of(first))?;
+            let (mut section, with) = begin(stripe::scope_of(first))?;
             for shape in others.clone() {
                 section.enter_also(stripe::scope_of(shape))?;
             }
             let is_behind =
                 |shape: &u32| timers::is_behind(Stripe::of_shape(section.view(), *shape));
-            let Some(late) = shapes.clone().find(is_behind) else { return Ok(Some(section)) };
+            let Some(late) = shapes.clone().find(is_behind) else {
+                return Ok(Some((section, with)));
+            };
             let scope = stripe::scope_of(late);
             drop(section);
             self.catch_up(scope)?;
         }
     }
 
-    /// As [`Engine::lock_all`], of at least one shape, in any order and perhaps several times, for a step in which `changes`
-    /// tuples come or go.
-    pub(crate) fn lock_shapes(
+    /// As [`Engine::lock_all_to_put`], of at least one shape, in any order and perhaps several times, for a step in which
+    /// `changes` tuples come or go.
+    pub(crate) fn lock_to_put(
         &self,
         shapes: impl IntoIterator<Item = u32>,
         changes: usize,
-    ) -> Result<Section<'_>, Error> {
+    ) -> Result<(Section<'_>, Places), Error> {
         let mut shapes: Vec<u32> = shapes.into_iter().collect();
         shapes.sort_unstable();
         shapes.dedup();
-        let Some(mut section) = self.lock_all(shapes.iter().copied())? else {
+        let Some((mut section, places)) = self.lock_all_to_put(shapes.iter().copied())? else {
             unreachable!("at least one shape is to be locked")
         };
         step::count_anew(&mut section, changes, shapes)?;
-        Ok(section)
+        Ok((section, places))
     }
 
     /// Locks the stripes of all targets, then the wide waiters.

@@ -11,6 +11,7 @@ use crate::error::{Error, Need};
 use crate::find::Purpose;
 use crate::judged::{Among, Judged, Verdicts};
 use crate::layout::head;
+use crate::quota::Places;
 use crate::registry::Kinds;
 use crate::step;
 use crate::stripe::{self, Stripe};
@@ -52,11 +53,15 @@ impl Engine {
     /// Copies every match into this space.
     fn copy_within(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
         self.keep_time_for_wide()?;
-        let copied = self.at_one_moment(template, Purpose::Read, |section, targets| {
+        let lock = |targets: &Targets<'_>| {
+            self.lock_all_to_put(targets.all.iter().map(|target| target.shape))
+        };
+        let which = (Purpose::Read, Among::Listed);
+        let copied = self.at_one_moment_by(template, which, lock, |section, targets, places| {
             let (copies, _) = self.collect(section, targets, false)?;
             let shapes = targets.iter().map(|target| target.shape);
             step::count_anew(section, copies.len(), shapes)?;
-            Ok((copies.len() as u64, self.store_copies(section, &copies)?))
+            Ok((copies.len() as u64, self.store_copies(section, &copies, places)?))
         });
         let Some((count, stored)) = copied? else { return Ok(0) };
         stored.wake(self);
@@ -129,7 +134,7 @@ impl Engine {
             return Ok((!self.outdated(&targets)).then_some(Judged::Done(0)));
         }
         let both = self.lock_both(other, &targets, &shapes);
-        let mut both = both.map_err(|error| (error, None))?;
+        let (mut both, places) = both.map_err(|error| (error, None))?;
         if self.outdated(&targets) {
             return Ok(None);
         }
@@ -153,7 +158,7 @@ impl Engine {
         let (copies, removed) = self.collect(from, &targets.all, remove).map_err(in_source)?;
         other.require_may_hold(copies.len()).map_err(in_target)?;
         step::count_anew(into, copies.len(), shapes.iter().copied()).map_err(in_target)?;
-        let stored = other.store_copies(into, &copies).map_err(in_target)?;
+        let stored = other.store_copies(into, &copies, places).map_err(in_target)?;
         commit_together(&mut both).map_err(|(index, error)| match index {
             0 => in_source(error.into()),
             _ => in_target(error.into()),
@@ -179,20 +184,21 @@ impl Engine {
             .collect()
     }
 
-    /// Locks both spaces, always in the same order, whichever way the transfer goes.
+    /// Locks both spaces, always in the same order, whichever way the transfer goes. Returns the places in the other one, too.
     fn lock_both<'a>(
         &'a self,
         other: &'a Self,
         targets: &Targets<'_>,
         shapes: &[u32],
-    ) -> Result<[Section<'a>; 2], Error> {
+    ) -> Result<([Section<'a>; 2], Places), Error> {
         let own: Vec<u32> = targets.all.iter().map(|target| target.shape).collect();
         if self.segment().identity().uuid < other.segment().identity().uuid {
             let from = self.lock_entirely(&own)?;
-            Ok([from, other.lock_entirely(shapes)?])
+            let (into, places) = other.lock_entirely_to_put(shapes)?;
+            Ok(([from, into], places))
         } else {
-            let into = other.lock_entirely(shapes)?;
-            Ok([self.lock_entirely(&own)?, into])
+            let (into, places) = other.lock_entirely_to_put(shapes)?;
+            Ok(([self.lock_entirely(&own)?, into], places))
         }
     }
 
@@ -200,18 +206,22 @@ impl Engine {
     /// over one space asks for the rest when it needs it; one that has locks of another space by then could
     /// wait for somebody who waits for these.
     pub(crate) fn lock_entirely(&self, shapes: &[u32]) -> Result<Section<'_>, Error> {
-        let mut rest = Vec::new();
-        rest.extend((self.tuples_max != 0).then_some(head::QUOTA_SCOPE));
-        rest.extend([head::WIDE_SCOPE, head::ARENA_SCOPE]);
-        let section = self.lock_all(shapes.iter().copied())?;
-        let mut section = match section {
-            Some(section) => section,
-            None => Section::enter(&self.memory, rest.remove(0))?,
-        };
-        for scope in rest {
-            section.enter_also(scope)?;
+        match self.lock_all(shapes.iter().copied())? {
+            Some(section) => lock_rest(section),
+            None => lock_rest(Section::enter(&self.memory, head::WIDE_SCOPE)?),
         }
-        Ok(section)
+    }
+
+    /// As [`Engine::lock_entirely`], for a put: see [`Engine::begin_put`].
+    pub(crate) fn lock_entirely_to_put(
+        &self,
+        shapes: &[u32],
+    ) -> Result<(Section<'_>, Places), Error> {
+        let (section, places) = match self.lock_all_to_put(shapes.iter().copied())? {
+            Some(locked) => locked,
+            None => self.begin_put(head::WIDE_SCOPE)?,
+        };
+        Ok((lock_rest(section)?, places))
     }
 
     fn collect<'m>(
@@ -241,7 +251,9 @@ impl Engine {
         &'m self,
         section: &mut Section<'m>,
         copies: &[TupleCopy],
+        places: Places,
     ) -> Result<Delivery, Error> {
+        self.require_places(places, copies.len())?;
         let mut wakes = Delivery::default();
         for copy in copies {
             let fields: Vec<Field<'_>> = copy.view().fields().collect();
@@ -258,6 +270,16 @@ impl Engine {
         }
         Ok(wakes)
     }
+}
+
+/// Locks what comes behind all stripes.
+fn lock_rest(mut section: Section<'_>) -> Result<Section<'_>, Error> {
+    for scope in [head::WIDE_SCOPE, head::ARENA_SCOPE] {
+        if !section.holds(scope) {
+            section.enter_also(scope)?;
+        }
+    }
+    Ok(section)
 }
 
 fn in_source(error: Error) -> (Error, Option<Missing>) {

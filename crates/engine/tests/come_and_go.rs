@@ -171,19 +171,24 @@ fn what_a_thread_held_that_ended_is_there_for_the_next_who_looks_l5() {
     assert_eq!(space.check().unwrap().held(), 0);
 }
 
-/// A fork's child does not attach, and puts or takes once.
+/// A fork's child does not attach, and puts once, or takes once, or looks in vain.
 #[test]
 fn any_number_of_children_may_come_and_go_though_nobody_waits_b2() {
     let name = Name::new("children");
     let space = name.attach();
     let children = i64::try_from(PARTICIPANTS_MAX).unwrap() + 500;
-    for number in 0..children {
-        let child = fork(|| space.put(&[Field::Int(number)]).unwrap());
-        assert_eq!(child.wait(), Exit::Done);
+    let take = || space.try_take(&[TemplateRef::new(&[INT])], Order::Fifo, first).unwrap();
+    let each: [&dyn Fn(i64); 3] = [
+        &|number| space.put(&[Field::Int(number)]).unwrap(),
+        &|number| assert_eq!(take(), Some(number)),
+        &|_| assert_eq!(take(), None),
+    ];
+    for act in each {
+        for number in 0..children {
+            let child = fork(|| act(number));
+            assert_eq!(child.wait(), Exit::Done);
+        }
     }
-    let template = [INT];
-    let taken = space.take_all(&[TemplateRef::new(&template)], None, first).unwrap();
-    assert!(taken.into_iter().eq(0..children));
     space.check().unwrap();
 }
 

@@ -11,6 +11,9 @@ use support::{LONG, any_job, count, engine, job, number, this_job, try_claim};
 use tupelo_engine::{Engine, Error, EventKind, Order, Outcome, SubscribeTerms, Want};
 use tupelo_tuple::{Condition, KindSet, PatternRef, TemplateRef};
 
+/// Far beyond what any of these waits needs.
+const FORGOTTEN: Option<Duration> = Some(Duration::from_secs(60));
+
 fn condition(text: &str) -> Condition {
     Condition::new(text).unwrap()
 }
@@ -45,6 +48,22 @@ fn the_oldest_match_is_found_behind_any_number_of_others_t2() {
     assert_eq!(take(&engine, &condition("1 / (f[1] - 7) == 1"), Order::Fifo), Some(8));
     assert_eq!(engine.stat().unwrap().where_errors, 1);
     engine.check().unwrap();
+}
+
+#[test]
+fn who_waits_for_a_condition_is_asked_whether_it_goes_on_l5() {
+    let engine = engine(16 << 20);
+    let patterns = any_job();
+    let even = condition("f[1] % 2 == 0");
+    let template = [TemplateRef { condition: Some(&even), ..TemplateRef::new(&patterns) }];
+    let waiter = engine.waiter(&template, Want::Take).unwrap();
+    let is_asked = AtomicBool::new(false);
+    let goes_on = || {
+        is_asked.store(true, Relaxed);
+        false
+    };
+    assert!(!waiter.wait_while(FORGOTTEN, goes_on).unwrap());
+    assert!(is_asked.load(Relaxed), "it has waited for all of its time");
 }
 
 #[test]

@@ -51,9 +51,9 @@ fn count(words: &[AtomicU32], at: usize) -> u32 {
 }
 
 /// Somebody puts two tuples at once, the first of which is for who waits; there is no room for the second, so neither
-/// was put. Who waits had seen the first, and gets the next one, which has another shape (T1, T6).
+/// was put. Who waits gets the next one, which has another shape (T1, T6).
 #[test]
-fn who_saw_a_tuple_that_was_not_put_after_all_gets_the_next_whatever_its_shape() {
+fn who_waits_for_a_tuple_that_was_not_put_after_all_gets_the_next_whatever_its_shape() {
     let engine = space_for(8 << 20, Some(3));
     put(&engine, 1, 10);
     put(&engine, 1, 11);

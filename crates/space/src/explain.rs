@@ -73,8 +73,7 @@ impl Space {
     /// What the memory says.
     pub fn explain(&self, template: &[TemplateRef<'_>]) -> Result<Explanation, Error> {
         let engine = self.engine()?;
-        let matches = engine.count(template)?;
-        let free = if matches > 0 { engine.count_free(template)? } else { 0 };
+        let (matches, read) = engine.count_with_read(template)?;
         let shapes = engine.shapes_present()?.into_iter();
         let mut shapes: Vec<_> = shapes.map(|shape| (shape.shape, shape.count)).collect();
         shapes.sort_by_key(|(_, count)| Reverse(*count));
@@ -87,7 +86,7 @@ impl Space {
         Ok(Explanation {
             template: text(template),
             matches,
-            read: matches.saturating_sub(free),
+            read,
             unfulfilled: fitting,
             held,
             dead,

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use common::{ENGINES, Temporary, keep};
 use tupelo::{
-    ClaimTerms, ConnectOptions, Error, Field, Kind, KindSet, Order, PatternRef, Template,
-    TemplateRef, Want, Watch, fields, template,
+    ClaimTerms, Condition, ConnectOptions, Error, Field, Kind, KindSet, Order, PatternRef,
+    Template, TemplateRef, Want, Watch, fields, template,
 };
 use tupelo_crashtest::{Exit, fork};
 use tupelo_model::Limits;
@@ -65,8 +65,13 @@ fn each_template_is_told_as_it_was_given_until_nobody_waits() {
 fn a_handle_that_is_closed_ends_what_waits_by_it_and_takes_nothing_any_more_l5_t5() {
     for engine in ENGINES {
         let temporary = Temporary::new(engine, Limits::default());
-        let template = [template!["job", Kind::Int]];
-        for verb in ["take", "read", "claim"] {
+        let plain = template!["job", Kind::Int];
+        let even = Condition::new("f[1] % 2 == 0").unwrap();
+        let conditional = TemplateRef { condition: Some(&even), ..plain };
+        let verbs = ["take", "read", "claim"];
+        let cases = verbs.into_iter().flat_map(|verb| [(verb, plain), (verb, conditional)]);
+        for (verb, template) in cases {
+            let template = [template];
             let handle = temporary.connect_again();
             let forgotten = Some(MINUTE);
             let ended = thread::scope(|scope| {
@@ -84,7 +89,7 @@ fn a_handle_that_is_closed_ends_what_waits_by_it_and_takes_nothing_any_more_l5_t
             assert!(matches!(ended, Err(Error::SpaceClosed { .. })), "{verb}: {ended:?}");
         }
         temporary.space.put(&fields!["job", 1]).unwrap();
-        assert_eq!(temporary.space.count(&template).unwrap(), 1);
+        assert_eq!(temporary.space.count(&[plain]).unwrap(), 1);
     }
 }
 

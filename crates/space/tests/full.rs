@@ -68,6 +68,35 @@ fn the_message_of_a_full_space_has_the_figures_of_what_is_there_b1() {
 }
 
 #[test]
+fn what_is_moved_copied_or_committed_is_refused_with_the_figures_of_what_is_there_b1() {
+    let told = "has no room for so many more: 7 tuples, and it was created for 10";
+    for engine in ENGINES {
+        let options = ConnectOptions { tuples_max: Some(10), ..ConnectOptions::default() };
+        let (from, into) =
+            (Temporary::new(engine, Limits::default()), Temporary::with(engine, &options));
+        (0..5).for_each(|number: i64| from.space.put(&fields![number]).unwrap());
+        (0..7).for_each(|number: i64| into.space.put(&fields![number]).unwrap());
+        let transaction = from.space.transaction(&[&into.space], TERMS.ttl).unwrap();
+        transaction.at(0).put(&fields![7]).unwrap();
+        (0..5).for_each(|number: i64| transaction.at(1).put(&fields![number]).unwrap());
+        let int = [template![Kind::Int]];
+        let all = [
+            from.space.move_to(&into.space, &int).map(|_| ()),
+            from.space.copy_to(&into.space, &int).map(|_| ()),
+            into.space.copy_to(&into.space, &int).map(|_| ()),
+            transaction.commit(),
+        ];
+        for refused in all {
+            let refused = refused.unwrap_err();
+            assert!(refused.to_string().contains(told), "{refused}");
+        }
+        transaction.abort().unwrap();
+        let counts = [from, into].map(|one| one.space.count(&int).unwrap());
+        assert_eq!(counts, [5, 7]);
+    }
+}
+
+#[test]
 fn what_another_space_can_never_hold_is_not_moved_there_and_does_not_wait_b1_o7() {
     for engine in ENGINES {
         let options = ConnectOptions { tuples_max: Some(1), ..ConnectOptions::default() };

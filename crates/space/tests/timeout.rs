@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
 use std::time::Duration;
 
 use common::{ENGINES, Temporary, keep};
@@ -79,5 +81,30 @@ fn what_an_open_transaction_has_read_is_said_to_be_what_is_in_the_way_x3() {
         transaction.commit().unwrap();
         let hint = space.timeout("take", &both, SECOND).hint().unwrap();
         assert!(hint.ends_with(" now"), "{hint}");
+    }
+}
+
+/// A match that somebody takes while another looks is gone, and nobody has read it.
+#[test]
+fn what_others_take_meanwhile_is_not_said_to_be_read_by_a_transaction_x3() {
+    for engine in ENGINES {
+        let temporary = Temporary::new(engine, Limits::default());
+        let (space, others) = (&temporary.space, temporary.connect_again());
+        let template = [template!["rate", Kind::Int]];
+        let is_over = AtomicBool::new(false);
+        let explained: Vec<_> = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    others.put(&fields!["rate", 1]).unwrap();
+                    others.try_take(&template, Order::Fifo, keep).unwrap();
+                }
+            });
+            let explained = (0..2_000).map(|_| space.explain(&template)).collect();
+            is_over.store(true, Relaxed);
+            explained
+        });
+        for explanation in explained {
+            assert_eq!(explanation.unwrap().read, 0);
+        }
     }
 }

@@ -98,10 +98,11 @@ impl Engine {
     fn lock_everything(&self) -> Result<Section<'_>, Error> {
         let mut section = Section::enter(&self.memory, head::REGISTRY_SCOPE)?;
         section.enter_also(head::CELLS_SCOPE)?;
+        section.enter_also(head::QUOTA_SCOPE)?;
         for shape in 0..registry::count(section.view()) {
             section.enter_also(stripe::scope_of(shape))?;
         }
-        for scope in [head::QUOTA_SCOPE, head::WIDE_SCOPE, head::ARENA_SCOPE] {
+        for scope in [head::WIDE_SCOPE, head::ARENA_SCOPE] {
             section.enter_also(scope)?;
         }
         Ok(section)

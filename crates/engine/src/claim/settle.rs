@@ -285,13 +285,13 @@ impl Engine {
     ) -> Result<Delivery, Error> {
         let mut shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
         shapes.push(own);
-        let mut section = self.lock_shapes(shapes, incoming.len() + 1)?;
+        let (mut section, places) = self.lock_to_put(shapes, incoming.len() + 1)?;
         let (stripe, record) = self.require_claimed(section.view(), place)?;
+        // Its place in a limited space is free for what follows.
+        self.require_places(places, incoming.len().saturating_sub(1))?;
         step::begin(&section)?;
         section.focus(place.scope);
-        self.enter_quota(&mut section)?;
         self.end_claim(&mut section, stripe, record)?;
-        // Its place in a limited space is free for what follows.
         section.add(stripe.page(), HELD, -1);
         let mut wakes = self.told_of_end(&mut section, stripe, record)?;
         wakes.join(self.store_all(&mut section, incoming)?);

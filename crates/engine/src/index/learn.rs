@@ -17,7 +17,7 @@ use super::{
 };
 use crate::Engine;
 use crate::blocks;
-use crate::error::Error;
+use crate::error::{Error, Need};
 use crate::layout::EXTENT_GRANULES;
 use crate::links;
 use crate::record;
@@ -262,11 +262,23 @@ impl Engine {
         let tag = key::tag_of_record(section.view(), reference, kinds, mask, self.seed);
         links::ensure_extension(section, &self.layout, stripe, reference, index.slot)?;
         let record = record::at(section.view(), reference);
-        ring::append(section, &self.layout, stripe, index, (record, tag))?;
+        ring::append(section, &self.layout, stripe, index, (record, tag))
+            .map_err(|error| self.required(error))?;
         links::set_linked(section, reference, index.slot, true);
         let next = younger(section.view(), reference);
         section.set(index.words, CURSOR, next);
         Ok(())
+    }
+
+    /// What a build ended with, which does not do without buckets, as an index does that has all records: each key that it
+    /// links would walk through a chain of nearly all before it.
+    fn required(&self, error: Error) -> Error {
+        match error {
+            Error::Need(need @ Need::Table { .. }) => {
+                need.of_memory(self.layout.extents_max).into()
+            }
+            error => error,
+        }
     }
 }
 

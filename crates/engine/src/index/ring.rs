@@ -4,8 +4,10 @@ use tupelo_shm::{Section, Store, View};
 
 use super::Index;
 use super::table::{self, Place};
+use crate::base;
 use crate::error::{Error, Need};
 use crate::layout::Layout;
+use crate::links;
 use crate::record::{self, BUCKET_NEXT, Link, RING_NEXT, RING_PREVIOUS, Record, SEQUENCE, TAG};
 use crate::stripe::Stripe;
 
@@ -86,8 +88,12 @@ pub(crate) fn restore<'m>(
         place.set(section, reference);
         return Ok(());
     }
-    // Close to the leader, since it was taken as the oldest; or to the youngest, since those before it are back.
-    let mut at = next(section.view(), index, leader);
+    // Close to one that is near in the base list, too; or to the leader, since it was taken as the oldest; or to the youngest,
+    // since those before it are back.
+    let header = record::header(section.view(), reference);
+    let near = base::near(section.view(), layout, stripe, header);
+    let near = if is_in(section.view(), index, near, tag) { near } else { leader };
+    let mut at = next(section.view(), index, near);
     let mut youngest = previous(section.view(), index, leader);
     let mut steps = stripe.steps_max(section.view());
     while at != leader && older(section.view(), at) && steps > 0 {
@@ -101,6 +107,13 @@ pub(crate) fn restore<'m>(
     }
     insert_before(section, index, (reference, link), at);
     Ok(())
+}
+
+/// Whether the ring of `tag` has the record at `reference`, which is in the base list; or is none: 0.
+fn is_in(view: &View<'_>, index: Index<'_>, reference: u32, tag: u32) -> bool {
+    reference != 0
+        && links::linked(view, reference) >> index.slot & 1 == 1
+        && record::link(view, reference, index.slot).load(TAG) == tag
 }
 
 /// Takes a record out of its ring, and out of the table if it was the leader; others may be linked in the same section.

@@ -7,7 +7,8 @@
 //!
 //! Growth is linear hashing: when the load passes four in seven, one bucket is split in two, so an
 //! insertion never pauses for the whole table. The array is a few segments of doubling length.
-//! Where the space has no room for the next one, the chains grow instead, and nothing is refused for it.
+//! Where the space has no room for the next one, the chains grow instead, and nothing is refused for it; but for the build
+//! of an index, which goes on when there is room.
 
 use tupelo_shm::{GRANULE, Section, Span, Store, View, Word};
 

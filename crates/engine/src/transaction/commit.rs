@@ -13,6 +13,7 @@ use crate::claim::list::List;
 use crate::error::Error;
 use crate::full::{Wanted, largest_bytes};
 use crate::put::Incoming;
+use crate::quota::Places;
 use crate::record;
 use crate::step;
 use crate::stripe::{self, HELD, Stripe};
@@ -67,11 +68,11 @@ fn commit_alone(part: &Part, end_ms: u64) -> Result<bool, Error> {
     engine.require_fit(&incoming)?;
     engine.keep_time_for_wide()?;
     let commit = || -> Result<Option<Delivery>, Error> {
-        let mut section = change.enter()?;
+        let (mut section, places) = change.enter()?;
         if timers::is_past(end_ms) {
             return Ok(None);
         }
-        let delivery = change.apply(&mut section)?;
+        let delivery = change.apply(&mut section, places)?;
         if delivery.is_some() {
             section.finish()?;
         }
@@ -161,16 +162,19 @@ fn commit_once(
     end_ms: u64,
 ) -> Result<Option<Few<Delivery>>, (usize, Error)> {
     let mut sections: Few<Section<'_>> = Few::with_capacity(changes.len());
+    let mut all_places: Few<Places> = Few::with_capacity(changes.len());
     for (index, change) in changes.iter().enumerate() {
-        let section = change.part.engine.lock_entirely(&change.shapes);
-        sections.push(section.map_err(|error| (index, error))?);
+        let (section, places) = change.enter_entirely().map_err(|error| (index, error))?;
+        sections.push(section);
+        all_places.push(places);
     }
     if timers::is_past(end_ms) {
         return Ok(None);
     }
     let mut wakes = Few::new();
-    for (index, (change, section)) in changes.iter().zip(&mut sections).enumerate() {
-        match change.apply(section).map_err(|error| (index, error))? {
+    let locked = sections.iter_mut().zip(all_places);
+    for (index, (change, (section, places))) in changes.iter().zip(locked).enumerate() {
+        match change.apply(section, places).map_err(|error| (index, error))? {
             Some(delivery) => wakes.push(delivery),
             None => return Ok(None),
         }
@@ -196,28 +200,42 @@ impl<'a> Change<'a> {
         self.incoming.iter().map(|(_, shape)| *shape).collect()
     }
 
-    /// Locks all that it touches, if nothing else is to be locked.
-    fn enter(&self) -> Result<Section<'a>, Error> {
+    /// Locks all that it touches, if nothing else is to be locked. Returns the places for what it puts, too.
+    fn enter(&self) -> Result<(Section<'a>, Places), Error> {
         let engine: &'a Engine = &self.part.engine;
+        let puts = !self.incoming.is_empty();
         if let [alone] = self.shapes[..] {
-            return engine.enter(stripe::scope_of(alone));
+            let scope = stripe::scope_of(alone);
+            return if puts { engine.enter_to_put(scope) } else { Ok((engine.enter(scope)?, None)) };
         }
-        match engine.lock_all(self.shapes.iter().copied())? {
-            Some(section) => Ok(section),
+        let shapes = self.shapes.iter().copied();
+        let locked = if puts {
+            engine.lock_all_to_put(shapes)?
+        } else {
+            engine.lock_all(shapes)?.map(|section| (section, None))
+        };
+        match locked {
+            Some(locked) => Ok(locked),
             None => unreachable!("a part that is not idle touches a shape"),
         }
     }
 
+    /// As [`Change::enter`], with whatever else it may need.
+    fn enter_entirely(&self) -> Result<(Section<'a>, Places), Error> {
+        let engine: &'a Engine = &self.part.engine;
+        if self.incoming.is_empty() {
+            return Ok((engine.lock_entirely(&self.shapes)?, None));
+        }
+        engine.lock_entirely_to_put(&self.shapes)
+    }
+
     /// Makes the changes; `None`, and the section is only good to be dropped, if something was lost.
-    fn apply(&self, section: &mut Section<'a>) -> Result<Option<Delivery>, Error> {
+    fn apply(&self, section: &mut Section<'a>, places: Places) -> Result<Option<Delivery>, Error> {
         let engine: &'a Engine = &self.part.engine;
         let locks = self.part.locks.oldest_first();
         let locks = || locks.iter().map(|lock| lock.place);
         if !locks().all(|place| engine.is_held(section, place, List::Locks)) {
             return Ok(None);
-        }
-        if !self.incoming.is_empty() {
-            engine.enter_quota(section)?;
         }
         let changes = self.incoming.len() + self.part.holds.len();
         step::count_anew(section, changes, self.shapes.iter().copied())?;
@@ -229,10 +247,11 @@ impl<'a> Change<'a> {
                 return Ok(None);
             };
             engine.end_hold(section, stripe, (record, List::Enlisted))?;
-            // Its place in a limited space is free for what follows.
             section.add(stripe.page(), HELD, -1);
             wakes.join(engine.told_of_end(section, stripe, record)?);
         }
+        // The places of what goes are free for what follows.
+        engine.require_places(places, self.incoming.len().saturating_sub(self.part.holds.len()))?;
         for place in locks() {
             let stripe = begin(section, place)?;
             let lock = record::at(section.view(), place.reference);

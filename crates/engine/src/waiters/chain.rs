@@ -36,7 +36,7 @@ const ROOM_LAST: usize = 20;
 /// Hints, written without the log.
 pub(crate) const ROOM_TURN: usize = 24;
 pub(crate) const ROOM_TURN_MS: usize = 28;
-/// The cell of who has the turn and tries, until it is told again. A hint, too.
+/// The cell of who has the turn and has tried, until it is told again. A hint, too.
 pub(crate) const ROOM_TRIES: usize = 36;
 /// How many of them are subscriptions.
 const WIDE_SUBSCRIBED: usize = 32;

@@ -115,6 +115,10 @@ impl Waiter {
                 // What came at the last moment came in time.
                 return self.look_itself();
             }
+            // As a watch it was woken each time that it has looked around, and not asked.
+            if !goes_on() {
+                return Ok(false);
+            }
         }
     }
 }

@@ -4,9 +4,9 @@
 //! removal tells the first in line, and only that one (T4), and notes that it has the *turn*: other puts leave the
 //! room to it. Whoever leaves the line, served or not, hands the turn to the next; the sweeper does it for the dead.
 //!
-//! A turn ends with the first try that uses it, or finds it of no use. It runs out, so that one who is stopped, or whose
-//! tuple is larger than the room, holds nobody up for long: who waits looks around as every blocked caller does, and then
-//! tries without being told.
+//! A turn is over when its owner has left the line. It runs out, so that one who is stopped, or whose tuple is larger than
+//! the room, holds nobody up for long: who waits looks around as every blocked caller does, and then tries without being
+//! told. A try does not end it: the next removal may make enough of the room, if nobody else takes it until then.
 //!
 //! Whose turn it is, and since when, are hints: written without the log, and good for the order alone. Whether there is
 //! room, a put finds out for itself.
@@ -102,8 +102,6 @@ impl Engine {
 
 impl Waiter {
     /// Runs `put` for this place in line for room: it may use the turn that the place was given.
-    ///
-    /// Behind it the turn is over, whether it was used or of no use, unless the place was told again meanwhile.
     pub fn in_turn<R>(&self, put: impl FnOnce() -> R) -> R {
         let (own, view) = (self.number(), self.engine.memory.view());
         let line = chain::wide_line(&view);
@@ -112,13 +110,8 @@ impl Waiter {
             tries.store(own, Ordering::Relaxed);
         }
         OWN_PLACE.set(own);
-        let placed = Placed;
-        let result = put();
-        drop(placed);
-        if tries.compare_exchange(own, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            let _ = turn.compare_exchange(own, 0, Ordering::Relaxed, Ordering::Relaxed);
-        }
-        result
+        let _placed = Placed;
+        put()
     }
 }
 

@@ -2,13 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
 
 use tupelo_shm::Section;
-use tupelo_tuple::Field;
+use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
 use super::note;
 use crate::index::{self, BUILDING, READY, STATE};
 use crate::record::{self, NEXT};
 use crate::stripe::{self, FIRST, LAST, Stripe};
-use crate::{Engine, Error, testing};
+use crate::{Engine, Error, Order, testing};
 
 /// A space with so many tuples of its first shape.
 fn filled(tuples: i64) -> Engine {
@@ -61,4 +61,25 @@ fn an_index_that_finds_no_room_has_to_earn_it_anew_b1() {
     engine.learn(stripe.scope(), 1).unwrap();
     assert_eq!(index::ready(stripe).count(), 0, "there is no room for one");
     assert!(!note(stripe, 1, 10), "the price is to be paid again");
+}
+
+/// It would link what is left into the few buckets that it has otherwise, and look through a chain of all for each.
+#[test]
+fn a_build_that_finds_no_room_for_its_table_ends_and_goes_on_when_there_is_some_b1() {
+    let engine = filled(2_000);
+    let bytes = [PatternRef::Kinds(KindSet::of(Kind::Bytes))];
+    let filler = [TemplateRef::new(&bytes)];
+    let sink = |_: TupleView<'_>| Ok::<_, Error>(());
+    testing::fill(&engine);
+    // One extent, of some six that the table needs.
+    engine.try_take(&filler, Order::Fifo, sink).unwrap().unwrap();
+    let view = engine.memory.view();
+    let stripe = Stripe::of_shape(&view, 0);
+    engine.learn(stripe.scope(), 1).unwrap();
+    assert_eq!(index::ready(stripe).count(), 0);
+    engine.check().unwrap();
+    engine.take_all(&filler, None, sink).unwrap();
+    engine.learn(stripe.scope(), 1).unwrap();
+    assert_eq!(state(&engine), READY);
+    engine.check().unwrap();
 }

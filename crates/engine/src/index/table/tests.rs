@@ -1,12 +1,15 @@
 //! A table that has no room for more buckets: its chains grow.
 #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
 
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
+use std::thread;
 use std::time::Duration;
 
+use tupelo_shm::Section;
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
 use crate::index::key;
+use crate::stripe::scope_of;
 use crate::{Engine, Error, LeaseTerms, Order, Transaction, testing};
 
 /// No test takes so long.
@@ -55,4 +58,31 @@ fn what_comes_back_to_a_full_space_makes_a_chain_as_long_as_it_has_keys_x5_c5() 
     }
     engine.check().unwrap();
     assert_eq!(engine.try_take(&first, Order::Fifo, sink).unwrap(), Some(()));
+}
+
+/// It looks for some in the whole space, and in one stripe there is somebody who does not leave.
+#[test]
+fn a_put_does_without_more_buckets_also_where_another_shape_is_stalled_b1() {
+    // Four keys per bucket: so many fill a table of 1024 buckets, and a segment of 64 KiB is the next.
+    const KEYS: i64 = 4 * 1024;
+    let engine = testing::engine(8 << 20);
+    (0..KEYS).for_each(|key| engine.put(&[Field::Int(key), Field::Int(0)]).unwrap());
+    engine.learn(scope_of(0), 1).unwrap();
+    // Of a key that is there: an extent with room for more.
+    engine.put(&[Field::Int(0), Field::Int(0)]).unwrap();
+    testing::fill(&engine);
+    let (is_inside, is_over) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let section = Section::enter(&engine.memory, scope_of(1)).unwrap();
+            is_inside.wait();
+            is_over.wait();
+            drop(section);
+        });
+        is_inside.wait();
+        let more = [KEYS, KEYS + 1].map(|key| engine.put(&[Field::Int(key), Field::Int(0)]));
+        is_over.wait();
+        assert_eq!(more, [Ok(()), Ok(())]);
+    });
+    engine.check().unwrap();
 }
