@@ -134,14 +134,19 @@ impl Engine {
         // seem to have a cell that it only was about to get, which is in the list of free ones.
         let dead_processes: Vec<ParticipantInfo> =
             self.memory.participants().into_iter().filter(|process| !process.alive).collect();
-        for (slot, mut scopes) in self.memory.dead_slots() {
+        let mut dead_slots = self.memory.dead_slots();
+        // All of them before anything is believed of one: a sweeper among them may have settled what another one held, and that
+        // was not certain.
+        for (slot, scopes) in &mut dead_slots {
             // The sweeper has its own right, also if the dead thread that had it once had the same number.
             let others = self.scopes().filter(|scope| *scope != head::SWEEP_SCOPE);
-            scopes.extend(others.filter(|scope| self.memory.is_locked_by(*scope, slot)));
-            for scope in scopes {
+            scopes.extend(others.filter(|scope| self.memory.is_locked_by(*scope, *slot)));
+            for scope in scopes.iter().copied() {
                 // Locking undoes what the dead thread left there.
                 drop(Section::enter(&self.memory, scope)?);
             }
+        }
+        for (slot, _) in dead_slots {
             self.settle_flights(slot)?;
             if !self.memory.still_decides(slot)? {
                 self.free_log_run(slot)?;

@@ -220,3 +220,38 @@ fn who_has_the_number_of_a_dead_thread_cleans_up_after_it_c1_l5() {
     engine.settle_all().unwrap();
     assert!(!engine.memory.somebody_died());
 }
+
+#[test]
+fn what_the_dead_held_is_back_if_who_gave_it_back_dies_over_it_c1_l5() {
+    let engine = shared();
+    let bytes = vec![7; 60_000];
+    engine.put(&[Field::Bytes(&bytes)]).unwrap();
+    let patterns = [PatternRef::Actual(Field::Bytes(&bytes))];
+    let template = [TemplateRef::new(&patterns)];
+    let is_taken = shared_words(1);
+    let takes = fork(|| {
+        let sink = |_: tupelo_tuple::TupleView<'_>| -> Result<(), Error> {
+            is_taken[0].store(1, Ordering::SeqCst);
+            loop {
+                std::thread::park();
+            }
+        };
+        engine.try_take(&template, Order::Fifo, sink).unwrap();
+    });
+    while is_taken[0].load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    takes.kill();
+    // Killed before it is certain: the dead thread seems to have nothing in hands.
+    let sweeper = stays_after(|| {
+        let (slot, _) = engine.memory.dead_slots()[0];
+        let mut section = Section::enter(&engine.memory, crate::stripe::scope_of(0)).unwrap();
+        section.set(slot, tupelo_shm::ENGINE_WORDS, 0);
+        section
+    });
+    sweeper.kill();
+    engine.settle_all().unwrap();
+    let taken = engine.try_take(&template, Order::Fifo, |_| Ok::<_, Error>(()));
+    assert_eq!(taken.unwrap(), Some(()));
+    assert_eq!(engine.check().unwrap().held(), 0);
+}
