@@ -169,6 +169,7 @@ impl Engine {
     #[cold]
     #[inline(never)]
     pub(crate) fn recall(&self) -> Result<(), Error> {
+        self.leave_abandoned();
         if !self.memory.somebody_died() {
             return Ok(());
         }
@@ -197,29 +198,37 @@ impl Engine {
     /// Frees or puts back the records that a dead thread had in its hands.
     fn settle_flights(&self, slot: Slot<'_>) -> Result<(), Error> {
         for word in (0..ENGINE_WORDS_COUNT).map(|index| ENGINE_WORDS + 4 * index) {
-            let delivery = self.retry(|| {
-                let mut delivery = waiters::deliver::Delivery::default();
-                let Some(held) = self.lock_held(|| slot.load(word), false)? else {
-                    return Ok(delivery);
-                };
-                let Held { mut section, stripe, reference, kinds } = held;
-                match record::header(section.view(), reference).load(record::STATE) {
-                    record::RESERVED | record::COPIED => {
-                        self.free_record(&mut section, stripe, reference)?;
-                    }
-                    record::TAKEN => {
-                        let back = (reference, Happening::Unheard);
-                        delivery = self.give_back(&mut section, stripe, back, kinds.as_slice())?;
-                    }
-                    _ => {}
-                }
-                let slot = section.view().span(section.view().offset_of(slot));
-                section.set::<{ tupelo_shm::SLOT_BYTES }>(slot, word, 0);
-                section.commit()?;
-                Ok(delivery)
-            })?;
-            delivery.wake(self);
+            self.settle_flight((slot, word), || slot.load(word))?;
         }
+        Ok(())
+    }
+
+    /// Frees or puts back the record that a word of a slot names, as `named` tells.
+    pub(crate) fn settle_flight(
+        &self,
+        (slot, word): (Slot<'_>, usize),
+        named: impl Fn() -> u32,
+    ) -> Result<(), Error> {
+        let delivery = self.retry(|| {
+            let mut delivery = waiters::deliver::Delivery::default();
+            let Some(held) = self.lock_held(&named, false)? else { return Ok(delivery) };
+            let Held { mut section, stripe, reference, kinds } = held;
+            match record::header(section.view(), reference).load(record::STATE) {
+                record::RESERVED | record::COPIED => {
+                    self.free_record(&mut section, stripe, reference)?;
+                }
+                record::TAKEN => {
+                    let back = (reference, Happening::Unheard);
+                    delivery = self.give_back(&mut section, stripe, back, kinds.as_slice())?;
+                }
+                _ => {}
+            }
+            let slot = section.view().span(section.view().offset_of(slot));
+            section.set::<{ tupelo_shm::SLOT_BYTES }>(slot, word, 0);
+            section.commit()?;
+            Ok(delivery)
+        })?;
+        delivery.wake(self);
         Ok(())
     }
 

@@ -255,3 +255,27 @@ fn what_the_dead_held_is_back_if_who_gave_it_back_dies_over_it_c1_l5() {
     assert_eq!(taken.unwrap(), Some(()));
     assert_eq!(engine.check().unwrap().held(), 0);
 }
+
+#[test]
+fn a_large_tuple_that_could_not_be_let_go_is_back_as_soon_as_that_goes_t5() {
+    let engine = shared();
+    let bytes = vec![7; 60_000];
+    engine.put(&[Field::Bytes(&bytes)]).unwrap();
+    let patterns = [PatternRef::Actual(Field::Bytes(&bytes))];
+    let template = [TemplateRef::new(&patterns)];
+    let stripe = crate::stripe::scope_of(0);
+    let mut inside = None;
+    let refused = engine.try_take(&template, Order::Fifo, |_| {
+        // The tuple is in this thread's hands.
+        inside = Some(stays_after(|| Section::enter(&engine.memory, stripe).unwrap()));
+        Ok::<_, Error>(())
+    });
+    let inside = inside.unwrap();
+    let (refused, stopped) = (refused.unwrap_err(), inside.pid());
+    let named = matches!(&refused, Error::Memory(why) if **why == tupelo_shm::Error::Stalled { pid: stopped });
+    assert!(named, "{refused:?}");
+    inside.kill();
+    let taken = engine.try_take(&template, Order::Fifo, |_| Ok::<_, Error>(()));
+    assert_eq!(taken.unwrap(), Some(()));
+    assert_eq!(engine.check().unwrap().held(), 0);
+}
