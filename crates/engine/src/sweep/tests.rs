@@ -279,3 +279,29 @@ fn a_large_tuple_that_could_not_be_let_go_is_back_as_soon_as_that_goes_t5() {
     assert_eq!(taken.unwrap(), Some(()));
     assert_eq!(engine.check().unwrap().held(), 0);
 }
+
+#[test]
+fn what_a_dead_transaction_had_read_is_handed_to_nobody_after_its_lease_l1() {
+    let engine = shared();
+    let hour = Duration::from_secs(3600);
+    let lease = engine.put_leased(&TUPLE, &LeaseTerms { lease: Some(hour), after: None }).unwrap();
+    let patterns = TUPLE.map(PatternRef::Actual);
+    let template = [TemplateRef::new(&patterns)];
+    let reads = stays_after(|| {
+        let mut transaction = crate::Transaction::begin([Arc::clone(&engine)], hour).unwrap();
+        transaction.try_read(0, &template, Order::Fifo, |_| Ok::<_, Error>(())).unwrap().unwrap();
+        transaction
+    });
+    let waiter = engine.waiter(&template, Want::Take).unwrap();
+    engine.renew(&lease, Some(Duration::from_millis(1))).unwrap();
+    let view = engine.memory.view();
+    while !crate::timers::is_behind(crate::stripe::Stripe::of_shape(&view, 0)) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // Nobody has been there since.
+    reads.kill();
+    engine.settle_all().unwrap();
+    assert!(!waiter.wait(Some(Duration::ZERO)).unwrap(), "its lease has ended");
+    assert!(!engine.present(&template).unwrap());
+    waiter.give_up().unwrap();
+}
