@@ -305,3 +305,38 @@ fn what_a_dead_transaction_had_read_is_handed_to_nobody_after_its_lease_l1() {
     assert!(!engine.present(&template).unwrap());
     waiter.give_up().unwrap();
 }
+
+#[test]
+fn who_is_blocked_gets_the_oldest_of_what_the_dead_held_t2_l5() {
+    let engine = shared();
+    (1..=6).for_each(|number| engine.put(&[Field::Int(number)]).unwrap());
+    let hour = Duration::from_secs(3600);
+    let dies = stays_after(|| {
+        let mut transaction = crate::Transaction::begin([Arc::clone(&engine)], hour).unwrap();
+        for number in [5, 2, 6, 1, 4, 3] {
+            let patterns = [PatternRef::Actual(Field::Int(number))];
+            let template = [TemplateRef::new(&patterns)];
+            let sink = |_: tupelo_tuple::TupleView<'_>| Ok::<_, Error>(());
+            let is_there = if number % 2 == 0 {
+                transaction.try_read(0, &template, Order::Fifo, sink).unwrap()
+            } else {
+                transaction.try_take(0, &template, Order::Fifo, sink).unwrap()
+            };
+            assert_eq!(is_there, Some(()));
+        }
+        transaction
+    });
+    let patterns = [PatternRef::Kinds(tupelo_tuple::KindSet::of(tupelo_tuple::Kind::Int))];
+    let template = [TemplateRef::new(&patterns)];
+    let waiters = [(); 6].map(|()| engine.waiter(&template, Want::Take).unwrap());
+    dies.kill();
+    engine.settle_all().unwrap();
+    let served = waiters.map(|waiter| {
+        let number = |tuple: tupelo_tuple::TupleView<'_>| match tuple.field(0) {
+            Some(Field::Int(number)) => Ok::<_, Error>(number),
+            other => panic!("no number: {other:?}"),
+        };
+        waiter.finish(number).unwrap()
+    });
+    assert_eq!(served, [1, 2, 3, 4, 5, 6]);
+}

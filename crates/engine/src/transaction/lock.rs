@@ -21,8 +21,8 @@ use crate::extension::{self, LOCKS, TRANSACTION};
 use crate::find::Hit;
 use crate::lease::lease_end_ms;
 use crate::record::{
-    self, EXTENSION, HEADER_BYTES, HOLDER, IMAGE, IMAGE_BYTES, READ_MARK, Record, SEQUENCE, SHAPE,
-    STATE,
+    self, EXTENSION, HEADER_BYTES, HOLDER, Header, IMAGE, IMAGE_BYTES, READ_MARK, Record, SEQUENCE,
+    SHAPE, STATE,
 };
 use crate::step;
 use crate::stripe::Stripe;
@@ -279,6 +279,11 @@ impl Engine {
         let stripe = Stripe::of_scope(view, lock.place.scope);
         if fence == lock.place.fence { self.locked(view, stripe, block) } else { None }
     }
+}
+
+/// The number of the tuple that a lock is on: how old it is.
+pub(crate) fn sequence_of_tuple(lock: Header<'_>) -> u64 {
+    lock.load64(NUMBER)
 }
 
 /// One lock less on a record. Returns how many are left.
