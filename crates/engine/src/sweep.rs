@@ -146,11 +146,13 @@ impl Engine {
                 drop(Section::enter(&self.memory, scope)?);
             }
         }
+        let mut has_freed = false;
         for (slot, _) in dead_slots {
             self.settle_flights(slot)?;
             if !self.memory.still_decides(slot)? {
                 self.free_log_run(slot)?;
                 self.memory.free_slot(slot);
+                has_freed = true;
             }
         }
         for dead in dead_processes {
@@ -158,7 +160,8 @@ impl Engine {
             self.free_holds_of(dead.number, dead.pid)?;
             self.memory.free_participant(dead.number);
         }
-        Ok(())
+        // What the dead had reserved is room that no tuple has left. Not at every sweep: who is told tries, and sweeps again.
+        if has_freed { self.tell_first_for_room() } else { Ok(()) }
     }
 
     /// Cleans up before a miss is answered where somebody holds tuples: what the dead held comes back first
