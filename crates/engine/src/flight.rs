@@ -30,6 +30,11 @@ impl Flight {
         Ok(Self { word })
     }
 
+    /// The word of the slot.
+    pub(crate) fn word(&self) -> usize {
+        self.word
+    }
+
     /// The record is in order again, if the section commits.
     pub(crate) fn end(&self, section: &mut Section<'_>) {
         let slot = section.thread().slot();

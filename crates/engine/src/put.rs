@@ -378,14 +378,15 @@ impl Engine {
                 Ok(reference)
             }
             Err(error) => {
-                self.retry(|| {
+                let freed = self.retry(|| {
                     let mut section = Section::enter(&self.memory, scope)?;
                     let stripe = Stripe::of_shape(section.view(), shape);
                     self.free_record(&mut section, stripe, reference)?;
                     flight.end(&mut section);
                     section.commit()?;
                     Ok(())
-                })?;
+                });
+                freed.inspect_err(|_| self.abandon_flight(&flight))?;
                 Err(error)
             }
         }

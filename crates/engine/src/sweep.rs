@@ -134,18 +134,25 @@ impl Engine {
         // seem to have a cell that it only was about to get, which is in the list of free ones.
         let dead_processes: Vec<ParticipantInfo> =
             self.memory.participants().into_iter().filter(|process| !process.alive).collect();
-        for (slot, mut scopes) in self.memory.dead_slots() {
+        let mut dead_slots = self.memory.dead_slots();
+        // All of them before anything is believed of one: a sweeper among them may have settled what another one held, and that
+        // was not certain.
+        for (slot, scopes) in &mut dead_slots {
             // The sweeper has its own right, also if the dead thread that had it once had the same number.
             let others = self.scopes().filter(|scope| *scope != head::SWEEP_SCOPE);
-            scopes.extend(others.filter(|scope| self.memory.is_locked_by(*scope, slot)));
-            for scope in scopes {
+            scopes.extend(others.filter(|scope| self.memory.is_locked_by(*scope, *slot)));
+            for scope in scopes.iter().copied() {
                 // Locking undoes what the dead thread left there.
                 drop(Section::enter(&self.memory, scope)?);
             }
+        }
+        let mut has_freed = false;
+        for (slot, _) in dead_slots {
             self.settle_flights(slot)?;
             if !self.memory.still_decides(slot)? {
                 self.free_log_run(slot)?;
                 self.memory.free_slot(slot);
+                has_freed = true;
             }
         }
         for dead in dead_processes {
@@ -153,7 +160,8 @@ impl Engine {
             self.free_holds_of(dead.number, dead.pid)?;
             self.memory.free_participant(dead.number);
         }
-        Ok(())
+        // What the dead had reserved is room that no tuple has left. Not at every sweep: who is told tries, and sweeps again.
+        if has_freed { self.tell_first_for_room() } else { Ok(()) }
     }
 
     /// Cleans up before a miss is answered where somebody holds tuples: what the dead held comes back first
@@ -164,6 +172,7 @@ impl Engine {
     #[cold]
     #[inline(never)]
     pub(crate) fn recall(&self) -> Result<(), Error> {
+        self.leave_abandoned();
         if !self.memory.somebody_died() {
             return Ok(());
         }
@@ -192,29 +201,37 @@ impl Engine {
     /// Frees or puts back the records that a dead thread had in its hands.
     fn settle_flights(&self, slot: Slot<'_>) -> Result<(), Error> {
         for word in (0..ENGINE_WORDS_COUNT).map(|index| ENGINE_WORDS + 4 * index) {
-            let delivery = self.retry(|| {
-                let mut delivery = waiters::deliver::Delivery::default();
-                let Some(held) = self.lock_held(|| slot.load(word), false)? else {
-                    return Ok(delivery);
-                };
-                let Held { mut section, stripe, reference, kinds } = held;
-                match record::header(section.view(), reference).load(record::STATE) {
-                    record::RESERVED | record::COPIED => {
-                        self.free_record(&mut section, stripe, reference)?;
-                    }
-                    record::TAKEN => {
-                        let back = (reference, Happening::Unheard);
-                        delivery = self.give_back(&mut section, stripe, back, kinds.as_slice())?;
-                    }
-                    _ => {}
-                }
-                let slot = section.view().span(section.view().offset_of(slot));
-                section.set::<{ tupelo_shm::SLOT_BYTES }>(slot, word, 0);
-                section.commit()?;
-                Ok(delivery)
-            })?;
-            delivery.wake(self);
+            self.settle_flight((slot, word), || slot.load(word))?;
         }
+        Ok(())
+    }
+
+    /// Frees or puts back the record that a word of a slot names, as `named` tells.
+    pub(crate) fn settle_flight(
+        &self,
+        (slot, word): (Slot<'_>, usize),
+        named: impl Fn() -> u32,
+    ) -> Result<(), Error> {
+        let delivery = self.retry(|| {
+            let mut delivery = waiters::deliver::Delivery::default();
+            let Some(held) = self.lock_held(&named, false)? else { return Ok(delivery) };
+            let Held { mut section, stripe, reference, kinds } = held;
+            match record::header(section.view(), reference).load(record::STATE) {
+                record::RESERVED | record::COPIED => {
+                    self.free_record(&mut section, stripe, reference)?;
+                }
+                record::TAKEN => {
+                    let back = (reference, Happening::Unheard);
+                    delivery = self.give_back(&mut section, stripe, back, kinds.as_slice())?;
+                }
+                _ => {}
+            }
+            let slot = section.view().span(section.view().offset_of(slot));
+            section.set::<{ tupelo_shm::SLOT_BYTES }>(slot, word, 0);
+            section.commit()?;
+            Ok(delivery)
+        })?;
+        delivery.wake(self);
         Ok(())
     }
 

@@ -277,7 +277,7 @@ impl Engine {
             sink(record::in_place(&view, reference, kinds).of_class(self.class_of(&view, shape)))
         };
         let goes_back = result.is_err() && !copy;
-        let delivery = self.retry(|| {
+        let settled = self.retry(|| {
             let mut section = Section::enter(&self.memory, scope)?;
             let stripe = Stripe::of_scope(section.view(), scope);
             flight.end(&mut section);
@@ -288,7 +288,8 @@ impl Engine {
             };
             section.commit()?;
             Ok(delivery)
-        })?;
+        });
+        let delivery = settled.inspect_err(|_| self.abandon_flight(flight))?;
         delivery.wake(self);
         result
     }

@@ -1,10 +1,18 @@
 //! What the unit tests share.
 #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
 
-use tupelo_shm::{CreateOptions, Segment};
-use tupelo_tuple::Field;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
-use crate::{Engine, Limits};
+use tupelo_shm::{CreateOptions, Section, Segment};
+use tupelo_tuple::{Field, KindSet, PatternRef, TemplateRef};
+
+use crate::stripe::{self, Stripe};
+use crate::timers;
+use crate::{Engine, LeaseTerms, Limits, Want};
 
 /// An engine of its own over private memory.
 pub(crate) fn engine(size_bytes: u64) -> Engine {
@@ -35,4 +43,37 @@ pub(crate) fn fill(engine: &Engine) {
         let bytes = vec![7; bytes];
         while engine.put(&[Field::Bytes(&bytes)]).is_ok() {}
     }
+}
+
+/// Runs `act` in a space of one shape, while another thread is inside of the lock of that shape. It leaves when `act` lets
+/// happen what is due elsewhere, as who gives something back does, or is over: a call that waits for the lock before ends with
+/// an error.
+pub(crate) fn beside_one_inside<R>(engine: &Arc<Engine>, act: impl FnOnce() -> R) -> R {
+    // For who waits for tuples of several shapes, time is kept in all of them.
+    let patterns = [PatternRef::Kinds(KindSet::ALL); 3];
+    let wide = engine.waiter(&[TemplateRef::new(&patterns)], Want::Take).unwrap();
+    let terms = LeaseTerms { lease: Some(Duration::from_millis(1)), after: None };
+    engine.put_leased(&[Field::Int(1)], &terms).unwrap();
+    let (enters, entered) = mpsc::channel();
+    let is_over = &AtomicBool::new(false);
+    let result = thread::scope(|scope| {
+        scope.spawn(move || {
+            let inside = Section::enter(&engine.memory, stripe::scope_of(0)).unwrap();
+            enters.send(()).unwrap();
+            let view = engine.memory.view();
+            let leased = Stripe::of_shape(&view, 1);
+            for is_due in [true, false] {
+                while timers::is_behind(leased) != is_due && !is_over.load(Ordering::Relaxed) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            }
+            drop(inside);
+        });
+        entered.recv().unwrap();
+        let result = act();
+        is_over.store(true, Ordering::Relaxed);
+        result
+    });
+    wide.give_up().unwrap();
+    result
 }

@@ -11,10 +11,12 @@ use std::thread;
 use std::time::Duration;
 
 use crash::{
-    Found, INT, contents, int, kill_everywhere, kill_twice, learn, put, shown, space, take,
+    Found, INT, contents, int, kill_everywhere, kill_twice, learn, put, region, shown, space, take,
+    use_it,
 };
+use tupelo_crashtest::{Experiment, Script, thorough};
 use tupelo_engine::{Engine, Outcome, Waiter, Want};
-use tupelo_tuple::{KindSet, PatternRef, TemplateRef};
+use tupelo_tuple::{Condition, KindSet, PatternRef, TemplateRef};
 
 const ANY: PatternRef<'static> = PatternRef::Kinds(KindSet::ALL);
 /// As short as a hand-over may last.
@@ -27,6 +29,27 @@ fn let_it_run_out() {
 /// A waiter of this process that may have what it is handed for a short time.
 fn brief(engine: &Arc<Engine>, patterns: &[PatternRef<'_>]) -> Waiter {
     engine.claimant(&[TemplateRef::new(patterns)], BRIEF).unwrap()
+}
+
+/// Kills who gives back what was not picked up, at many of its instructions. Each time `go_on` is what comes first, before
+/// anybody has swept.
+fn kill_before_its_owner_goes_on(engine: &Arc<Engine>, go_on: impl Fn()) {
+    let register = || {
+        engine.check().unwrap();
+        Arc::clone(engine)
+    };
+    let give_back = Script::new(register, |engine: &mut Arc<Engine>| {
+        assert_eq!(engine.count(&[TemplateRef::new(&[INT, INT])]).unwrap(), 2);
+    });
+    let check = |_| {
+        go_on();
+        engine.sweep().unwrap();
+        assert_eq!(engine.check().unwrap().held(), 0);
+        use_it(engine);
+    };
+    let kills = if thorough() { 10_000 } else { 60 };
+    let experiment = Experiment::new(region(engine)).with_kills(kills);
+    experiment.kill_at_every_instruction(&give_back, check);
 }
 
 /// Four tuples under an index.
@@ -126,4 +149,42 @@ fn who_lost_its_tuple_is_in_line_again_or_not_and_can_leave_it_t5_k2() {
         });
         drop(slow);
     }
+}
+
+#[test]
+fn who_gives_up_while_somebody_died_over_taking_back_leaves_nothing_to_its_next_wait_c1_t5() {
+    let engine = space(8 << 20);
+    put(&engine, 6, 6);
+    let slow = RefCell::new(Some(brief(&engine, &[ANY, int(80)])));
+    put(&engine, 7, 80);
+    let_it_run_out();
+    kill_before_its_owner_goes_on(&engine, || {
+        slow.take().unwrap().give_up().unwrap();
+        // In the same cell, for something else.
+        let next = engine.waiter(&[TemplateRef::new(&[ANY, int(81)])], Want::Take).unwrap();
+        assert!(!next.wait(Some(Duration::ZERO)).unwrap(), "it was handed what does not match");
+        next.give_up().unwrap();
+        assert_eq!(contents(&engine), ["6,6", "7,80"]);
+    });
+    drop(slow);
+    engine.check().unwrap();
+}
+
+#[test]
+fn who_looks_itself_gets_what_somebody_died_over_taking_back_c1_k2() {
+    let engine = space(8 << 20);
+    (80..82).for_each(|value| put(&engine, 7, value));
+    let condition = Condition::new("f[1] >= 80").unwrap();
+    let patterns = [ANY, INT];
+    let template = TemplateRef { condition: Some(&condition), ..TemplateRef::new(&patterns) };
+    let slow = RefCell::new(Some(engine.claimant(&[template], BRIEF).unwrap()));
+    let_it_run_out();
+    kill_before_its_owner_goes_on(&engine, || {
+        let waiter = slow.take().unwrap();
+        assert!(waiter.wait(Some(Duration::ZERO)).unwrap());
+        assert_eq!(waiter.finish(shown).unwrap(), "7,80");
+        assert_eq!(contents(&engine), ["7,81"]);
+    });
+    drop(slow);
+    engine.check().unwrap();
 }

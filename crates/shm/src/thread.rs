@@ -469,6 +469,12 @@ impl Memory {
         self.used(table::SLOTS_USED).min(THREADS_MAX)
     }
 
+    /// Number and start time of the thread whose slot it is, by which that is told from a later one in the same slot; `None` if
+    /// the slot is free.
+    pub fn owner_of(&self, slot: Slot<'_>) -> Option<(u32, u64)> {
+        identity(slot)
+    }
+
     fn participants_used(&self) -> usize {
         self.used(table::PARTICIPANTS_USED).min(PARTICIPANTS_MAX)
     }

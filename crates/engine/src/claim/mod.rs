@@ -9,6 +9,8 @@ pub(crate) mod dead;
 pub(crate) mod history;
 pub(crate) mod list;
 pub(crate) mod settle;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -252,12 +254,11 @@ impl<H: Handle + Clone> Claim<H> {
         let is_settled = AtomicBool::new(false);
         let (handle, fork_generation) = (handle.clone(), fork_generation());
         let claim = Self { handle, place, attempt, is_settled, fork_generation };
-        if !is_copied {
-            claim.handle.kept().copy_claimed(place, copy)?;
-        }
-        match sink(copy.view()) {
+        let copied = if is_copied { Ok(()) } else { claim.handle.kept().copy_claimed(place, copy) };
+        match copied.map_err(E::from).and_then(|()| sink(copy.view())) {
             Ok(result) => Ok((claim, result)),
             Err(error) => {
+                // No attempt has failed: whose sink has not got the tuple has not tried.
                 claim.is_settled.store(true, Ordering::Relaxed);
                 // A claim that was lost meanwhile is back already.
                 match claim.handle.kept().release_claim(place) {

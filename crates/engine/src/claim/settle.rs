@@ -22,6 +22,7 @@ use crate::record::{self, Record, STATE};
 use crate::step;
 use crate::stripe::{self, DEAD_COUNT, HELD, Stripe};
 use crate::take::count_take;
+use crate::timers::holds::{self, Lost};
 use crate::timers::{self, wheel};
 use crate::waiters::{chain, deliver::Delivery};
 
@@ -399,42 +400,60 @@ impl Engine {
         scope: u32,
     ) -> Result<(), Error> {
         let mut with_reason = true;
-        loop {
-            let failure = with_reason.then_some(Failure::Death { pid });
-            let failed = self.lose_one_of(participant, (scope, List::Claimed), |section, held| {
-                let kinds = kinds_of(self, section.view(), held.1.header)?;
-                self.fail_claim(section, held.0, held.1, kinds.as_slice(), failure.as_ref())
-            });
-            match failed {
-                Ok(true) => {}
-                Ok(false) => return Ok(()),
-                Err(Error::SpaceFull(_)) if with_reason => with_reason = false,
-                Err(error) => return Err(error),
+        for lost in self.lost_by(participant, (scope, &[List::Claimed]))? {
+            let fail = |with_reason: bool| {
+                let failure = with_reason.then_some(Failure::Death { pid });
+                self.lose_one(lost, |section, stripe, record| {
+                    let kinds = kinds_of(self, section.view(), record.header)?;
+                    self.fail_claim(section, stripe, record, kinds.as_slice(), failure.as_ref())
+                })
+            };
+            match fail(with_reason) {
+                Err(Error::SpaceFull(_)) if with_reason => {
+                    with_reason = false;
+                    fail(false)?;
+                }
+                done => done?,
             }
         }
+        Ok(())
     }
 
-    /// Takes one record of a list out of the hands of a dead process, by `lose`. Returns whether there was one.
-    pub(crate) fn lose_one_of<'e>(
-        &'e self,
+    /// What a dead process has in hands on `lists` in the stripe of `scope`, the oldest first.
+    pub(crate) fn lost_by(
+        &self,
         participant: u32,
-        (scope, list): (u32, List),
-        lose: impl Fn(&mut Section<'e>, (Stripe<'e>, Record<'e>)) -> Result<Delivery, Error>,
-    ) -> Result<bool, Error> {
-        let settled = self.retry(|| {
+        (scope, lists): (u32, &[List]),
+    ) -> Result<Vec<Lost>, Error> {
+        let section = Section::enter(&self.memory, scope)?;
+        let stripe = Stripe::of_scope(section.view(), scope);
+        let lost = holds::oldest_first(section.view(), stripe, lists, |header, _| {
+            header.load(record::HOLDER) == participant + 1
+        });
+        section.finish()?;
+        Ok(lost)
+    }
+
+    /// Takes a record out of the hands of a dead process, by `lose`, if it is still there.
+    pub(crate) fn lose_one<'e>(
+        &'e self,
+        Lost { list, place, .. }: Lost,
+        lose: impl Fn(&mut Section<'e>, Stripe<'e>, Record<'e>) -> Result<Delivery, Error>,
+    ) -> Result<(), Error> {
+        let delivery = self.retry(|| {
             // Not on time: this is called while time is kept, too.
-            let mut section = Section::enter(&self.memory, scope)?;
-            let stripe = Stripe::of_scope(section.view(), scope);
-            let theirs = list::records(section.view(), stripe, list)
-                .map(|(reference, _)| record::at(section.view(), reference))
-                .find(|record| record.header.load(record::HOLDER) == participant + 1);
-            let Some(record) = theirs else { return Ok(None) };
-            let delivery = lose(&mut section, (stripe, record))?;
+            let mut section = Section::enter(&self.memory, place.scope)?;
+            let stripe = Stripe::of_scope(section.view(), place.scope);
+            let delivery = match self.held_at(section.view(), place, list) {
+                Some((record, fence)) if fence == place.fence => {
+                    lose(&mut section, stripe, record)?
+                }
+                _ => Delivery::default(),
+            };
             section.commit()?;
-            Ok(Some(delivery))
+            Ok(delivery)
         })?;
-        let Some(delivery) = settled else { return Ok(false) };
         delivery.wake(self);
-        Ok(true)
+        Ok(())
     }
 }

@@ -152,7 +152,8 @@ impl Engine {
             section.set::<CELL_BYTES>(cell, RING, 0);
             arena::give_back(&mut section, &self.layout, first, count)?;
             Ok(section.commit()?)
-        })
+        })?;
+        self.tell_first_for_room()
     }
 }
 

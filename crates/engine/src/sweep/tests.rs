@@ -220,3 +220,123 @@ fn who_has_the_number_of_a_dead_thread_cleans_up_after_it_c1_l5() {
     engine.settle_all().unwrap();
     assert!(!engine.memory.somebody_died());
 }
+
+#[test]
+fn what_the_dead_held_is_back_if_who_gave_it_back_dies_over_it_c1_l5() {
+    let engine = shared();
+    let bytes = vec![7; 60_000];
+    engine.put(&[Field::Bytes(&bytes)]).unwrap();
+    let patterns = [PatternRef::Actual(Field::Bytes(&bytes))];
+    let template = [TemplateRef::new(&patterns)];
+    let is_taken = shared_words(1);
+    let takes = fork(|| {
+        let sink = |_: tupelo_tuple::TupleView<'_>| -> Result<(), Error> {
+            is_taken[0].store(1, Ordering::SeqCst);
+            loop {
+                std::thread::park();
+            }
+        };
+        engine.try_take(&template, Order::Fifo, sink).unwrap();
+    });
+    while is_taken[0].load(Ordering::SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    takes.kill();
+    // Killed before it is certain: the dead thread seems to have nothing in hands.
+    let sweeper = stays_after(|| {
+        let (slot, _) = engine.memory.dead_slots()[0];
+        let mut section = Section::enter(&engine.memory, crate::stripe::scope_of(0)).unwrap();
+        section.set(slot, tupelo_shm::ENGINE_WORDS, 0);
+        section
+    });
+    sweeper.kill();
+    engine.settle_all().unwrap();
+    let taken = engine.try_take(&template, Order::Fifo, |_| Ok::<_, Error>(()));
+    assert_eq!(taken.unwrap(), Some(()));
+    assert_eq!(engine.check().unwrap().held(), 0);
+}
+
+#[test]
+fn a_large_tuple_that_could_not_be_let_go_is_back_as_soon_as_that_goes_t5() {
+    let engine = shared();
+    let bytes = vec![7; 60_000];
+    engine.put(&[Field::Bytes(&bytes)]).unwrap();
+    let patterns = [PatternRef::Actual(Field::Bytes(&bytes))];
+    let template = [TemplateRef::new(&patterns)];
+    let stripe = crate::stripe::scope_of(0);
+    let mut inside = None;
+    let refused = engine.try_take(&template, Order::Fifo, |_| {
+        // The tuple is in this thread's hands.
+        inside = Some(stays_after(|| Section::enter(&engine.memory, stripe).unwrap()));
+        Ok::<_, Error>(())
+    });
+    let inside = inside.unwrap();
+    let (refused, stopped) = (refused.unwrap_err(), inside.pid());
+    let named = matches!(&refused, Error::Memory(why) if **why == tupelo_shm::Error::Stalled { pid: stopped });
+    assert!(named, "{refused:?}");
+    inside.kill();
+    let taken = engine.try_take(&template, Order::Fifo, |_| Ok::<_, Error>(()));
+    assert_eq!(taken.unwrap(), Some(()));
+    assert_eq!(engine.check().unwrap().held(), 0);
+}
+
+#[test]
+fn what_a_dead_transaction_had_read_is_handed_to_nobody_after_its_lease_l1() {
+    let engine = shared();
+    let hour = Duration::from_secs(3600);
+    let lease = engine.put_leased(&TUPLE, &LeaseTerms { lease: Some(hour), after: None }).unwrap();
+    let patterns = TUPLE.map(PatternRef::Actual);
+    let template = [TemplateRef::new(&patterns)];
+    let reads = stays_after(|| {
+        let mut transaction = crate::Transaction::begin([Arc::clone(&engine)], hour).unwrap();
+        transaction.try_read(0, &template, Order::Fifo, |_| Ok::<_, Error>(())).unwrap().unwrap();
+        transaction
+    });
+    let waiter = engine.waiter(&template, Want::Take).unwrap();
+    engine.renew(&lease, Some(Duration::from_millis(1))).unwrap();
+    let view = engine.memory.view();
+    while !crate::timers::is_behind(crate::stripe::Stripe::of_shape(&view, 0)) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // Nobody has been there since.
+    reads.kill();
+    engine.settle_all().unwrap();
+    assert!(!waiter.wait(Some(Duration::ZERO)).unwrap(), "its lease has ended");
+    assert!(!engine.present(&template).unwrap());
+    waiter.give_up().unwrap();
+}
+
+#[test]
+fn who_is_blocked_gets_the_oldest_of_what_the_dead_held_t2_l5() {
+    let engine = shared();
+    (1..=6).for_each(|number| engine.put(&[Field::Int(number)]).unwrap());
+    let hour = Duration::from_secs(3600);
+    let dies = stays_after(|| {
+        let mut transaction = crate::Transaction::begin([Arc::clone(&engine)], hour).unwrap();
+        for number in [5, 2, 6, 1, 4, 3] {
+            let patterns = [PatternRef::Actual(Field::Int(number))];
+            let template = [TemplateRef::new(&patterns)];
+            let sink = |_: tupelo_tuple::TupleView<'_>| Ok::<_, Error>(());
+            let is_there = if number % 2 == 0 {
+                transaction.try_read(0, &template, Order::Fifo, sink).unwrap()
+            } else {
+                transaction.try_take(0, &template, Order::Fifo, sink).unwrap()
+            };
+            assert_eq!(is_there, Some(()));
+        }
+        transaction
+    });
+    let patterns = [PatternRef::Kinds(tupelo_tuple::KindSet::of(tupelo_tuple::Kind::Int))];
+    let template = [TemplateRef::new(&patterns)];
+    let waiters = [(); 6].map(|()| engine.waiter(&template, Want::Take).unwrap());
+    dies.kill();
+    engine.settle_all().unwrap();
+    let served = waiters.map(|waiter| {
+        let number = |tuple: tupelo_tuple::TupleView<'_>| match tuple.field(0) {
+            Some(Field::Int(number)) => Ok::<_, Error>(number),
+            other => panic!("no number: {other:?}"),
+        };
+        waiter.finish(number).unwrap()
+    });
+    assert_eq!(served, [1, 2, 3, 4, 5, 6]);
+}

@@ -4,16 +4,31 @@
 //! something is due there ([`Engine::catch_up`]). Until then the extension says when it ends, and the stripe is due no later
 //! than that. A list grows at its front, and all that is not armed is armed at once; so what is not armed is the front part
 //! of its list, and to find it costs no look at the rest.
+//!
+//! When the lease of a transaction ends, all that it has in a stripe goes at that moment: the oldest first, whichever timer is the
+//! first to fire.
 
 use tupelo_shm::{Section, View};
 
 use super::wheel;
 use crate::Engine;
+use crate::claim::Place;
 use crate::claim::list::{self, List};
 use crate::error::Error;
-use crate::extension::{Extension, HOLD_END_MS, LIST_PREVIOUS};
+use crate::extension::{self, Extension, FENCE, HOLD_END_MS, LIST_PREVIOUS, TRANSACTION};
+use crate::record::{self, HOLDER, Header, SEQUENCE, STATE};
 use crate::step;
 use crate::stripe::{DUE_MS, Stripe};
+use crate::transaction::lock;
+use crate::waiters::deliver::Delivery;
+
+/// Something that its holder loses, with the age of its tuple.
+#[derive(Clone, Copy)]
+pub(crate) struct Lost {
+    pub(crate) list: List,
+    pub(crate) place: Place,
+    sequence: u64,
+}
 
 /// The lists of what has an end of its own.
 const LISTS: [List; 3] = [List::Claimed, List::Enlisted, List::Locks];
@@ -76,6 +91,90 @@ impl Engine {
         }
         Ok(())
     }
+
+    /// All that a transaction has in the stripe whose lease has ended, the oldest first; by the record at `reference`, whose timer
+    /// has fired and is armed anew: that of the one which is let go first may be another. Commits the section.
+    pub(super) fn lost_with<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+    ) -> Result<Vec<Lost>, Error> {
+        let view = section.view();
+        let whose = |header: Header<'_>, extension: Extension<'_>| {
+            let transaction = (header.load(HOLDER), extension.load(TRANSACTION));
+            (transaction, extension.load64(HOLD_END_MS))
+        };
+        let header = record::header(view, reference);
+        let Some(extension) = extension::of(view, header) else {
+            return Err(self.damaged("a record in somebody's hands has no extension"));
+        };
+        let its = whose(header, extension);
+        let lists = [List::Enlisted, List::Locks];
+        let lost = oldest_first(view, stripe, &lists, |header, extension| {
+            whose(header, extension) == its
+        });
+        let fired = lost.iter().find(|one| one.place.reference == reference);
+        let is_there = fired.is_some_and(|one| {
+            let held = self.held_at(view, one.place, one.list);
+            held.is_some_and(|(_, fence)| fence == one.place.fence)
+        });
+        if !is_there {
+            // It would fire again and again.
+            return Err(self.damaged("a transaction has a record that is on no list"));
+        }
+        wheel::arm(self, section, stripe, reference, extension.load64(HOLD_END_MS))?;
+        section.commit()?;
+        Ok(lost)
+    }
+
+    /// Lets go of what a transaction has lost, if it is still there.
+    pub(super) fn lose<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        Lost { list, place, .. }: Lost,
+    ) -> Result<Delivery, Error> {
+        match self.held_at(section.view(), place, list) {
+            Some((record, fence)) if fence == place.fence => {
+                self.let_go_of(section, stripe, (record, list))
+            }
+            _ => Ok(Delivery::default()),
+        }
+    }
+}
+
+/// What is meant of what is on `lists` of a stripe: that of the oldest tuple first, so that it goes to who waits (rule T2).
+pub(crate) fn oldest_first<'m>(
+    view: &View<'m>,
+    stripe: Stripe<'m>,
+    lists: &[List],
+    is_meant: impl Fn(Header<'m>, Extension<'m>) -> bool,
+) -> Vec<Lost> {
+    let mut all = Vec::new();
+    for list in lists {
+        for (reference, extension) in list::records(view, stripe, *list) {
+            let header = record::header(view, reference);
+            if is_meant(header, extension) {
+                let sequence = if *list == List::Locks {
+                    lock::sequence_of_tuple(header)
+                } else {
+                    header.load64(SEQUENCE)
+                };
+                let fence = extension.load64(FENCE);
+                let place = Place { scope: stripe.scope(), reference, fence };
+                all.push(Lost { list: *list, place, sequence });
+            }
+        }
+    }
+    all.sort_unstable_by_key(|one| one.sequence);
+    all
+}
+
+/// Whether a record is what an open transaction has, or a lock of one.
+pub(super) fn is_of_transaction(view: &View<'_>, reference: u32) -> bool {
+    let state = record::header(view, reference).load(STATE);
+    state == record::ENLISTED || state == record::LOCK
 }
 
 /// The last of the records of a list whose timers are not armed, and how many there are.

@@ -20,7 +20,6 @@ use tupelo_shm::{Section, clock};
 use crate::Engine;
 use crate::claim::{self, Failure};
 use crate::error::Error;
-use crate::events::EventKind;
 use crate::layout::head;
 use crate::record::{self, STATE};
 use crate::step;
@@ -177,9 +176,18 @@ impl Engine {
         let mut section = Section::enter(&self.memory, scope)?;
         let stripe = Stripe::of_scope(section.view(), scope);
         self.arm_holds(&mut section, stripe)?;
+        // What a transaction still has whose lease has ended.
+        let mut lost = Vec::new().into_iter();
         loop {
-            let next = wheel::pop(&mut section, stripe, now_ms, step::commit_if_full)?;
-            let happened = if let Some(reference) = next {
+            let happened = if let Some(one) = lost.next() {
+                self.lose(&mut section, stripe, one)?
+            } else if let Some(reference) =
+                wheel::pop(&mut section, stripe, now_ms, step::commit_if_full)?
+            {
+                if room != Room::None && holds::is_of_transaction(section.view(), reference) {
+                    lost = self.lost_with(&mut section, stripe, reference)?.into_iter();
+                    continue;
+                }
                 self.fire(&mut section, stripe, reference, (now_ms, room))?
             } else if let Some(number) = patience::first_late(section.view(), stripe, now_ms) {
                 self.recall_late(&mut section, stripe, number, (now_ms, room))?
@@ -255,15 +263,6 @@ impl Engine {
                 let failure = (room == Room::Enough).then_some(&failure);
                 let record = record::at(section.view(), reference);
                 self.fail_claim(section, stripe, record, kinds.as_slice(), failure)
-            }
-            record::ENLISTED => {
-                let record = record::at(section.view(), reference);
-                let lost = (record, EventKind::Return.into());
-                self.delist(section, stripe, lost, kinds.as_slice())
-            }
-            record::LOCK => {
-                let lock = record::at(section.view(), reference);
-                self.unlock(section, stripe, lock)
             }
             _ => Err(self.damaged("a timer's record is in no state that ends")),
         }

@@ -182,18 +182,27 @@ impl Engine {
     /// Gives back what the transactions of a dead process held in the stripe of `scope`: what they took, and locks
     /// (rules X5, L5).
     pub(crate) fn free_enlisted_of(&self, participant: u32, scope: u32) -> Result<(), Error> {
-        while self.lose_one_of(
-            participant,
-            (scope, List::Enlisted),
-            |section, (stripe, record)| {
-                let kinds = kinds_of(self, section.view(), record.header)?;
-                let lost = (record, EventKind::Return.into());
-                self.delist(section, stripe, lost, kinds.as_slice())
-            },
-        )? {}
-        while self.lose_one_of(participant, (scope, List::Locks), |section, (stripe, lock)| {
-            self.unlock(section, stripe, lock)
-        })? {}
+        let lists = [List::Enlisted, List::Locks];
+        for lost in self.lost_by(participant, (scope, &lists))? {
+            self.lose_one(lost, |section, stripe, record| {
+                self.let_go_of(section, stripe, (record, lost.list))
+            })?;
+        }
         Ok(())
+    }
+
+    /// Gives back what a transaction held that has ended without a word of its owner: what it took, or a lock.
+    pub(crate) fn let_go_of<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        (record, list): (Record<'m>, List),
+    ) -> Result<Delivery, Error> {
+        if list == List::Locks {
+            return self.unlock(section, stripe, record);
+        }
+        let kinds = kinds_of(self, section.view(), record.header)?;
+        let lost = (record, EventKind::Return.into());
+        self.delist(section, stripe, lost, kinds.as_slice())
     }
 }

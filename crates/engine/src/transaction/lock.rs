@@ -19,13 +19,14 @@ use crate::claim::list::{self, List};
 use crate::error::Error;
 use crate::extension::{self, LOCKS, TRANSACTION};
 use crate::find::Hit;
+use crate::lease::lease_end_ms;
 use crate::record::{
-    self, EXTENSION, HEADER_BYTES, HOLDER, IMAGE, IMAGE_BYTES, READ_MARK, Record, SEQUENCE, SHAPE,
-    STATE,
+    self, EXTENSION, HEADER_BYTES, HOLDER, Header, IMAGE, IMAGE_BYTES, READ_MARK, Record, SEQUENCE,
+    SHAPE, STATE,
 };
 use crate::step;
 use crate::stripe::Stripe;
-use crate::timers::wheel;
+use crate::timers::{self, wheel};
 use crate::waiters::deliver::Delivery;
 
 /// Bytes of a lock's image: the tuple's place (a word of its own), and its number.
@@ -162,6 +163,10 @@ impl Engine {
             return self.tell_watchers(section, stripe, record.reference, kinds.as_slice());
         }
         section.set(record.header, SHAPE, record.header.load(SHAPE) & !READ_MARK);
+        if timers::is_past(lease_end_ms(section.view(), record)) {
+            // It is there no more (rule L1), and goes when somebody next enters its stripe on time.
+            return Ok(Delivery::default());
+        }
         self.offer(section, stripe, record.reference, kinds.as_slice())
     }
 
@@ -274,6 +279,11 @@ impl Engine {
         let stripe = Stripe::of_scope(view, lock.place.scope);
         if fence == lock.place.fence { self.locked(view, stripe, block) } else { None }
     }
+}
+
+/// The number of the tuple that a lock is on: how old it is.
+pub(crate) fn sequence_of_tuple(lock: Header<'_>) -> u64 {
+    lock.load64(NUMBER)
 }
 
 /// One lock less on a record. Returns how many are left.

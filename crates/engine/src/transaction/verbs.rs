@@ -287,7 +287,15 @@ impl Transaction {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<R, E> {
         let part = &mut self.parts[at];
-        if !is_copied && !part.engine.copy_enlisted(taken.hold, copy)? {
+        let is_whole = is_copied
+            || match part.engine.copy_enlisted(taken.hold, copy) {
+                Ok(is_held) => is_held,
+                Err(error) => {
+                    self.put_back(at, &[taken])?;
+                    return Err(error.into());
+                }
+            };
+        if !is_whole {
             return Err(self.run_out()?.into());
         }
         let view = copy.view();
@@ -320,3 +328,6 @@ impl Transaction {
         Ok(result)
     }
 }
+
+#[cfg(test)]
+mod tests;

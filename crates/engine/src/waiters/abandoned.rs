@@ -1,44 +1,85 @@
-//! Places in line whose owner is gone and could not leave them: a lock was not to be had for ten seconds, since its holder was
-//! stopped. They would be handed tuples that nobody picks up, so they are left as soon as that goes.
+//! What a call of this process left behind, since a lock was not to be had for ten seconds: its holder was stopped. A place in
+//! line whose owner is gone would be handed tuples that nobody picks up; a large tuple that a call had in hands would be
+//! nobody's for as long as its thread lives. Both are settled as soon as that goes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use tupelo_shm::{Section, process::fork_generation};
+use tupelo_shm::{Section, Slot, process::fork_generation};
 
 use super::{RECORD, SCOPE, Want, cell};
 use crate::Engine;
 use crate::error::Error;
+use crate::flight::Flight;
 use crate::layout::head;
 use crate::stripe;
 
-/// Those of one process.
+/// What one process left.
 #[derive(Default)]
 pub(crate) struct Abandoned {
-    /// Whether there are any: asked often.
+    /// Whether there is any: asked often.
     is_some: AtomicBool,
-    places: Mutex<Vec<Place>>,
+    all: Mutex<Vec<Left>>,
+}
+
+#[derive(Clone, Copy)]
+struct Left {
+    what: What,
+    /// The child of a fork leaves its parent's alone.
+    fork_generation: u32,
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    Place(Place),
+    Hand(Hand),
 }
 
 #[derive(Clone, Copy)]
 struct Place {
     number: u32,
     want: Want,
-    /// The child of a fork leaves its parent's alone.
-    fork_generation: u32,
+}
+
+/// The word in a thread's slot that names the record in its hands.
+#[derive(Clone, Copy)]
+struct Hand {
+    /// Where the slot is, and whose it was: when the thread has ended, the sweep settles what it had, and the slot may be
+    /// another's.
+    slot: usize,
+    owner: (u32, u64),
+    word: usize,
+}
+
+impl Hand {
+    /// The record; 0 if it was settled.
+    fn record(self, engine: &Engine) -> u32 {
+        let slot = self.slot(engine);
+        if engine.memory.owner_of(slot) == Some(self.owner) { slot.load(self.word) } else { 0 }
+    }
+
+    fn slot(self, engine: &Engine) -> Slot<'_> {
+        engine.memory.view().span(self.slot)
+    }
+}
+
+impl Left {
+    fn new(what: What) -> Self {
+        Self { what, fork_generation: fork_generation() }
+    }
 }
 
 impl Abandoned {
-    fn add(&self, place: Place) {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+    fn add(&self, left: Left) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).push(left);
         self.is_some.store(true, Ordering::Release);
     }
 
-    fn take(&self) -> Vec<Place> {
+    fn take(&self) -> Vec<Left> {
         if !self.is_some.swap(false, Ordering::Acquire) {
             return Vec::new();
         }
-        std::mem::take(&mut *self.places.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.all.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -49,26 +90,44 @@ impl Engine {
     ///
     /// What the memory says.
     pub(super) fn leave_line(&self, number: u32, want: Want) -> Result<(), Error> {
-        let place = Place { number, want, fork_generation: fork_generation() };
-        self.leave(place).inspect_err(|_| self.abandoned.add(place))
+        let place = Place { number, want };
+        self.leave(place).inspect_err(|_| self.abandoned.add(Left::new(What::Place(place))))
     }
 
     /// Gives a cell of this process back that is linked nowhere and holds no record; later, if that fails: it has nothing to do
     /// with what its owner was given.
     pub(super) fn give_cell_back(&self, number: u32, want: Want) {
-        let place = Place { number, want, fork_generation: fork_generation() };
+        let place = Place { number, want };
         if self.free_place(place).is_err() {
-            self.abandoned.add(place);
+            self.abandoned.add(Left::new(What::Place(place)));
         }
     }
 
-    /// Leaves the places that could not be left before, as far as that goes by now.
+    /// Notes that this thread could not let go of what a flight of it names: it is put back, or freed, later.
+    #[cold]
+    pub(crate) fn abandon_flight(&self, flight: &Flight) {
+        // The thread has a slot, since the flight has begun.
+        let Ok(thread) = self.memory.thread() else { return };
+        let Some(owner) = self.memory.owner_of(thread.slot()) else { return };
+        let slot = self.memory.view().offset_of(thread.slot());
+        let hand = Hand { slot, owner, word: flight.word() };
+        self.abandoned.add(Left::new(What::Hand(hand)));
+    }
+
+    /// Settles what could not be settled before, as far as that goes by now.
     pub(crate) fn leave_abandoned(&self) {
-        for place in self.abandoned.take() {
-            let is_own = place.fork_generation == fork_generation();
-            if is_own && (!self.may_leave(place) || self.leave(place).is_err()) {
-                self.abandoned.add(place);
+        for left in self.abandoned.take() {
+            let is_own = left.fork_generation == fork_generation();
+            if is_own && !self.is_left(left.what) {
+                self.abandoned.add(left);
             }
+        }
+    }
+
+    fn is_left(&self, what: What) -> bool {
+        match what {
+            What::Place(place) => self.may_leave(place) && self.leave(place).is_ok(),
+            What::Hand(hand) => self.may_let_go(hand) && self.let_go(hand).is_ok(),
         }
     }
 
@@ -80,9 +139,20 @@ impl Engine {
         let Ok(shape) = self.shape_of_held(|| cell(&view, number).load(RECORD)) else {
             return false;
         };
-        let scopes = [own, shape.map_or(0, stripe::scope_of), head::CELLS_SCOPE, head::ARENA_SCOPE];
+        self.are_free(&[own, shape.map_or(0, stripe::scope_of), head::CELLS_SCOPE])
+    }
+
+    /// As [`Engine::may_leave`].
+    fn may_let_go(&self, hand: Hand) -> bool {
+        let shape = self.shape_of_held(|| hand.record(self));
+        shape.is_ok_and(|shape| self.are_free(&[shape.map_or(0, stripe::scope_of)]))
+    }
+
+    /// Whether nobody is inside of these locks (0 is none), and that of the arena.
+    fn are_free(&self, scopes: &[u32]) -> bool {
         let is_free = |scope| matches!(Section::try_enter(&self.memory, scope), Ok(Some(_)));
-        scopes.into_iter().filter(|scope| *scope != 0).all(is_free)
+        let all = scopes.iter().copied().chain([head::ARENA_SCOPE]);
+        all.filter(|scope| *scope != 0).all(is_free)
     }
 
     /// Can be done again from the beginning, wherever it ended.
@@ -91,11 +161,16 @@ impl Engine {
         self.free_place(place)
     }
 
-    fn free_place(&self, Place { number, want, .. }: Place) -> Result<(), Error> {
+    fn free_place(&self, Place { number, want }: Place) -> Result<(), Error> {
         if want == Want::Events {
             self.drop_ring(number)?;
         }
         self.drop_template(cell(&self.memory.view(), number))?;
         self.release_cell(number)
+    }
+
+    /// Puts back, or frees, what was left in a thread's hands.
+    fn let_go(&self, hand: Hand) -> Result<(), Error> {
+        self.settle_flight((hand.slot(self), hand.word), || hand.record(self))
     }
 }

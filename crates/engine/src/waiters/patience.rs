@@ -153,12 +153,15 @@ impl Engine {
             .kinds_of(section.view(), shape)
             .ok_or_else(|| self.damaged("a stripe is of no shape that exists"))?;
         let cell = cell(section.view(), number);
+        let before = section.focused();
         if cell.load(SCOPE) == head::WIDE_SCOPE {
-            // Until this is certain, its owner does not see it.
+            // Until this is certain, its owner does not see it: who undoes it under that lock alone, undoes all of it.
             chain::enter_wide(section)?;
+            section.focus(head::WIDE_SCOPE);
         }
         let back = (cell.load(RECORD), Happening::Unheard);
         section.set(cell, RECORD, 0);
+        section.focus(before);
         let mut delivery = self.give_back(section, stripe, back, kinds.as_slice())?;
         delivery.also_wake(number);
         Ok(delivery)

@@ -23,6 +23,7 @@ use super::wait::Waiter;
 use super::{Want, chain};
 use crate::Engine;
 use crate::error::Error;
+use crate::layout::head;
 
 /// How long a turn lasts that nobody uses: as long as a blocked caller sleeps without looking around.
 const TURN_MS_MAX: u32 = 100;
@@ -84,6 +85,24 @@ impl Engine {
             turn.store(number, Ordering::Relaxed);
         }
         first
+    }
+
+    /// Tells the first in line of room that no tuple has left, after it was given back.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says; the room is there all the same.
+    pub(crate) fn tell_first_for_room(&self) -> Result<(), Error> {
+        if chain::in_line_for_room(&self.memory.view()) == 0 {
+            return Ok(());
+        }
+        let section = Section::enter(&self.memory, head::WIDE_SCOPE)?;
+        let next = Self::give_turn(section.view());
+        section.finish()?;
+        if let Some(next) = next {
+            self.tell(next);
+        }
+        Ok(())
     }
 
     /// Tells the first in line of room that no removal tells of: that of a tuple which nobody could see. Called before the

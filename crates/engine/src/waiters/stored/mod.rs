@@ -96,7 +96,8 @@ impl Engine {
             arena::give_back(&mut section, &self.layout, first, count)?;
             section.commit()?;
             Ok(())
-        })
+        })?;
+        self.tell_first_for_room()
     }
 }
 
