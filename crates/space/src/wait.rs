@@ -107,6 +107,20 @@ impl Waiter {
         Ok(happened)
     }
 
+    /// As [`Waiter::wait`], by a caller who has more time than `part`, and looks at something else before it waits again:
+    /// whether the user has pressed Ctrl-C. The end of a part is no answer, so a process that was stopped while it cleaned
+    /// up after a dead one does not end the call (rule L5). The last part is a [`wait`](Waiter::wait).
+    ///
+    /// # Errors
+    ///
+    /// As [`Waiter::wait`].
+    pub fn wait_part(&self, part: Duration) -> Result<bool, Error> {
+        self.require_own()?;
+        let happened = self.inner.wait_part(part, || self.space.engine().is_ok())?;
+        self.space.engine()?;
+        Ok(happened)
+    }
+
     /// Picks up the tuple that [`Waiter::wait`] announced. If its put died before it was certain, there is none: then this
     /// waits for another, for ever. Who has a time limit takes [`Waiter::finish_now`], and waits again.
     ///

@@ -259,6 +259,16 @@ impl Subscription {
         Ok(self.waiter.has_events() || self.waiter.wait(timeout)? || self.waiter.has_events())
     }
 
+    /// As [`Subscription::wait`], by a caller who has more time than `part` ([`Waiter::wait_part`]).
+    ///
+    /// # Errors
+    ///
+    /// As [`Subscription::wait`].
+    pub fn wait_part(&self, part: Duration) -> Result<bool, Error> {
+        let happened = self.waiter.has_events() || self.waiter.wait_part(part, || true)?;
+        Ok(happened || self.waiter.has_events())
+    }
+
     /// Its place in line, for a bell.
     pub fn waiter(&self) -> &Waiter {
         &self.waiter

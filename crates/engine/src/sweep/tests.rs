@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tupelo_crashtest::{Child, fork, shared_words};
 use tupelo_shm::{CreateOptions, Directory, Section, Segment};
-use tupelo_tuple::{Field, PatternRef, TemplateRef};
+use tupelo_tuple::{Condition, Field, PatternRef, TemplateRef};
 
 use crate::error::Error;
 use crate::layout::head;
@@ -80,6 +80,33 @@ fn a_miss_waits_for_a_sweeper_that_is_stopped_and_names_it_l5() {
     assert!(named, "{refused:?}");
     sweeper.kill();
     assert_eq!(try_take(&engine).unwrap(), Some(()));
+}
+
+#[test]
+fn a_part_of_a_wait_ends_beside_a_sweeper_that_is_stopped_l5() {
+    let patterns = TUPLE.map(PatternRef::Actual);
+    let condition = Condition::new("f[0] > 0").unwrap();
+    for condition in [None, Some(&condition)] {
+        let engine = shared();
+        engine.put(&TUPLE).unwrap();
+        let template = [TemplateRef { condition, ..TemplateRef::new(&patterns) }];
+        let sweeper =
+            stays_after(|| Section::try_enter(&engine.memory, head::SWEEP_SCOPE).unwrap().unwrap());
+        let claims = stays_after(|| {
+            let terms = ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: None };
+            engine
+                .try_claim(&template, Order::Fifo, &terms, |_| Ok::<_, Error>(()))
+                .unwrap()
+                .unwrap()
+        });
+        let waiter = engine.waiter(&template, Want::Take).unwrap();
+        claims.kill();
+        // Its caller looks whether the user wants to end the call, and waits on.
+        assert!(!waiter.wait_part(Duration::from_millis(1), || true).unwrap());
+        sweeper.kill();
+        assert!(waiter.wait(None).unwrap());
+        waiter.finish(|_| Ok::<_, Error>(())).unwrap();
+    }
 }
 
 #[test]
