@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt;
 
-use tupelo_engine::{HeldBy, Holding, ShapeStat};
+use tupelo_engine::{HeldBy, Holding};
 use tupelo_tuple::{Field, Form, Kind, KindSet, Named, PatternRef, Shape, TemplateRef};
 
 use crate::connect::Space;
@@ -29,7 +29,8 @@ pub struct Explanation {
     pub held: Vec<Holding>,
     /// Matches whose last attempt has failed (rule K5).
     pub dead: u64,
-    /// If no tuple is there: how many are claimed, dead, taken by a transaction or not visible yet, whatever they are.
+    /// If no tuple is there: how many are claimed, dead, in the hands of a transaction or a call, or not visible yet, whatever
+    /// they are.
     pub unseen: u64,
     /// The shapes that have tuples, most first, and their counts.
     pub shapes: Vec<(Shape, u64)>,
@@ -75,14 +76,13 @@ impl Space {
         let engine = self.engine()?;
         let matches = engine.count(template)?;
         let free = if matches > 0 { engine.count_free(template)? } else { 0 };
-        let shapes = engine.shapes_present()?.into_iter();
-        let mut shapes: Vec<_> = shapes.map(|shape| (shape.shape, shape.count)).collect();
+        let mut shapes = engine.shapes_present()?;
         shapes.sort_by_key(|(_, count)| Reverse(*count));
         let fitting = if matches == 0 { self.count_fitting(template)? } else { 0 };
         let held = if matches == 0 { engine.holdings(template)? } else { Vec::new() };
         let dead = if matches == 0 { self.count_dead(template)? } else { 0 };
         let is_there = matches > 0 || fitting > 0 || dead > 0 || !held.is_empty();
-        let unseen = if shapes.is_empty() { self.count_unseen()? } else { 0 };
+        let unseen = if shapes.is_empty() { engine.count_unseen()? } else { 0 };
         let nearest = if is_there { None } else { self.nearest(template, &shapes)? };
         Ok(Explanation {
             template: text(template),
@@ -106,15 +106,6 @@ impl Space {
 
     fn count_dead(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
         Ok(self.dead(template, |_, _| Ok::<_, Error>(()))?.len() as u64)
-    }
-
-    /// How many tuples there are that nobody finds now.
-    fn count_unseen(&self) -> Result<u64, Error> {
-        let shapes = self.engine()?.stat()?.shapes.into_iter();
-        let unseen = |shape: ShapeStat| {
-            shape.claims.len() as u64 + shape.dead + shape.in_transactions + shape.delayed
-        };
-        Ok(shapes.map(unseen).sum())
     }
 
     /// How many tuples match the fields of the templates that have a condition.
@@ -352,7 +343,7 @@ impl fmt::Display for Explanation {
                 0 => f.write_str("the space is empty"),
                 unseen => write!(
                     f,
-                    "what the space has ({unseen}) is claimed, dead, taken by a transaction or there later"
+                    "what the space has ({unseen}) is claimed, dead, in the hands of a transaction or a call, or there later"
                 ),
             };
         };

@@ -131,6 +131,26 @@ fn a_take_whose_time_is_over_has_seen_what_the_dead_held_l5() {
 }
 
 #[test]
+fn what_is_there_is_told_beside_a_process_that_is_stopped_over_it_o3() {
+    let engine = shared();
+    engine.put(&TUPLE).unwrap();
+    engine.put(&TUPLE).unwrap();
+    let patterns = TUPLE.map(PatternRef::Actual);
+    let template = [TemplateRef::new(&patterns)];
+    let terms = ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: None };
+    let claim =
+        engine.try_claim(&template, Order::Fifo, &terms, |_| Ok::<_, Error>(())).unwrap().unwrap();
+    let stripe = crate::stripe::scope_of(0);
+    let inside = stays_after(|| Section::enter(&engine.memory, stripe).unwrap());
+    let present = engine.shapes_present().unwrap();
+    assert_eq!(present.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [1]);
+    assert_eq!(engine.count_unseen().unwrap(), 1, "it is claimed");
+    inside.kill();
+    drop(claim);
+    assert_eq!(engine.count_unseen().unwrap(), 0);
+}
+
+#[test]
 fn what_a_dead_thread_wrote_its_log_to_is_room_for_tuples_b1() {
     let engine = shared();
     engine.put(&TUPLE).unwrap();
