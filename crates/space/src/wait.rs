@@ -135,11 +135,12 @@ impl Waiter {
         let mut once = sink_once(sink);
         let mut waiter = self;
         loop {
-            waiter.wait(None)?;
+            // First: of what a bell was rung for, or another waiter woken, this one has no signal to wait for.
             match waiter.finish_now(&mut once)? {
                 Outcome::Done(result) => return Ok(result),
                 Outcome::Waits(again) => waiter = again,
             }
+            waiter.wait(None)?;
         }
     }
 
