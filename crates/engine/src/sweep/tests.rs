@@ -151,6 +151,27 @@ fn what_is_there_is_told_beside_a_process_that_is_stopped_over_it_o3() {
 }
 
 #[test]
+fn what_is_beside_a_process_that_is_stopped_over_it_is_renewed_later_k2_l2() {
+    let engine = shared();
+    let length = Duration::from_secs(3600);
+    let terms = LeaseTerms { lease: Some(length), after: None };
+    let lease = engine.put_leased(&TUPLE, &terms).unwrap();
+    let patterns = TUPLE.map(PatternRef::Actual);
+    let template = [TemplateRef::new(&patterns)];
+    let terms = ClaimTerms { ttl: length, attempts_max: None };
+    let (claim, ()) =
+        engine.try_claim(&template, Order::Fifo, &terms, |_| Ok::<_, Error>(())).unwrap().unwrap();
+    let renewal = claim.renewal();
+    let stripe = crate::stripe::scope_of(0);
+    let inside = stays_after(|| Section::enter(&engine.memory, stripe).unwrap());
+    assert!(!renewal.try_prolong(length).unwrap());
+    assert!(!engine.try_prolong(&lease, length).unwrap());
+    inside.kill();
+    assert!(renewal.try_prolong(length).unwrap());
+    assert!(engine.try_prolong(&lease, length).unwrap());
+}
+
+#[test]
 fn what_a_dead_thread_wrote_its_log_to_is_room_for_tuples_b1() {
     let engine = shared();
     engine.put(&TUPLE).unwrap();
