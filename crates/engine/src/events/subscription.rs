@@ -215,8 +215,10 @@ impl Subscription {
             return Ok(true);
         }
         let engine = &*self.waiter.engine;
-        // What is due has happened by now, if nobody else saw to it.
-        engine.keep_time(self.waiter.number())?;
+        // What is due has happened by now, if nobody else saw to it. Who keeps the time after that is one who waits.
+        let kept = engine.keep_time(self.waiter.number());
+        engine.stop_keeping(self.waiter.number());
+        kept?;
         // Nor must it be somebody else who sees that the holder of a tuple has died (rule L5).
         engine.sweep_if_due()?;
         if self.waiter.has_events() {
