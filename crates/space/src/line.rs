@@ -157,8 +157,8 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// [`Error::SpaceClosed`] if a space was closed meanwhile; [`Error::LimitExceeded`] and [`Error::System`] if there
-    /// can be no more bells; what the memory says.
+    /// [`Error::SpaceClosed`] if a space was closed meanwhile; [`Error::Misuse`] in a fork of the process that got in line;
+    /// [`Error::LimitExceeded`] and [`Error::System`] if there can be no more bells; what the memory says.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         self.wait_by(|bells| bells.wait(timeout, Bell::last_look))
     }
@@ -174,6 +174,8 @@ impl Line {
 
     /// Waits by bells that its places ring meanwhile.
     fn wait_by(&self, wait: impl FnOnce(&Bells) -> Result<bool, Error>) -> Result<bool, Error> {
+        // First: in a child its bell would be told of what comes for the parent, whose cells these are.
+        self.places.iter().try_for_each(|(_, waiter)| waiter.require_own())?;
         let bells = Bells::of(&self.search)?;
         let numbers: Vec<(usize, u32)> =
             self.places().map(|(space, waiter)| (space, bells.bells[space].add(waiter))).collect();

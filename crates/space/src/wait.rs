@@ -182,7 +182,7 @@ impl Waiter {
     }
 
     /// Refuses a closed handle, and the child of a fork: the place in line is its parent's.
-    fn require_own(&self) -> Result<(), Error> {
+    pub(crate) fn require_own(&self) -> Result<(), Error> {
         self.space.engine()?;
         if self.fork_generation == fork_generation() {
             return Ok(());
