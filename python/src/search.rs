@@ -167,7 +167,8 @@ impl SearchObject {
                     if deadline.is_over() {
                         break;
                     }
-                    waiting::in_slices(py, &deadline, |slice| line.wait(Some(slice)))?;
+                    let last = |rest| line.wait(Some(rest));
+                    waiting::in_slices(py, &deadline, |part| line.wait_part(part), last)?;
                 }
             }
             Err(self.search.timeout(verb(want), template, deadline.timeout()).into())

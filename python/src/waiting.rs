@@ -59,7 +59,7 @@ impl Deadline {
 /// What a signal handler raises, such as `KeyboardInterrupt`, also when the tuple came at the same moment:
 /// dropping the waiter then puts it back (T5). What the space says.
 pub(crate) fn wait(py: Python<'_>, waiter: &Waiter, deadline: &Deadline) -> Result<bool, Failure> {
-    in_slices(py, deadline, |slice| waiter.wait(Some(slice)))
+    in_slices(py, deadline, |part| waiter.wait_part(part), |rest| waiter.wait(Some(rest)))
 }
 
 /// Waits until `subscription` may have an event (`true`) or the time has run out (`false`).
@@ -72,10 +72,12 @@ pub(crate) fn for_event(
     subscription: &Subscription,
     deadline: &Deadline,
 ) -> Result<bool, Failure> {
-    in_slices(py, deadline, |slice| subscription.wait(Some(slice)))
+    let last = |rest| subscription.wait(Some(rest));
+    in_slices(py, deadline, |part| subscription.wait_part(part), last)
 }
 
-/// Waits by calling `wait` with a slice of time again and again, until it returns `true` or the time has run out.
+/// Waits by calling `wait_part` with a slice of time again and again, and `wait` with what is left at last, until one
+/// returns `true` or the time has run out. The end of a slice is no answer, as that of the last wait is (rule L5).
 ///
 /// # Errors
 ///
@@ -83,18 +85,15 @@ pub(crate) fn for_event(
 pub(crate) fn in_slices(
     py: Python<'_>,
     deadline: &Deadline,
+    wait_part: impl Fn(Duration) -> Result<bool, Error> + Sync,
     wait: impl Fn(Duration) -> Result<bool, Error> + Sync,
 ) -> Result<bool, Failure> {
     loop {
-        let left = deadline.left();
-        let slice = left.map_or(SLICE, |left| left.min(SLICE));
-        let happened = py.detach(|| wait(slice))?;
+        let last = deadline.left().filter(|left| *left <= SLICE);
+        let happened = py.detach(|| last.map_or_else(|| wait_part(SLICE), &wait))?;
         py.check_signals()?;
-        if happened {
-            return Ok(true);
-        }
-        if left == Some(Duration::ZERO) {
-            return Ok(false);
+        if happened || last.is_some() {
+            return Ok(happened);
         }
     }
 }

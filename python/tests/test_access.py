@@ -39,7 +39,7 @@ def test_a_space_that_this_user_may_not_use_is_refused_with_whose_it_is(shm_url,
     assert isinstance(error, PermissionError)
     assert (error.code, error.space) == ("TUP-006", shm_url)
     assert str(error) == f"TUP-006: {refusal(withheld)}\n  {error.hint}"
-    assert error.hint.startswith("ask its owner for the permission, or use a space of your own")
+    assert error.hint.startswith("run as the owner of the file, have it removed, or give")
     after = withheld.stat()
     assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
 

@@ -14,7 +14,7 @@ from segments import SOMEBODY, file_of, flip, refusal, withhold
 
 import tupelo as ts
 
-ASK = "ask its owner for the permission, or use a space of your own under another name"
+WAY_OUT = "run as the owner of the file, have it removed, or give your space another name"
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_a_command_on_a_space_of_another_user_ends_with_4(shm_url, made, verb):
     withhold(made)
     refused = run(*(word.format(url=shm_url) for word in COMMANDS[verb]))
     assert (refused.returncode, refused.stdout) == (4, "")
-    assert refused.stderr == f"tupelo: TUP-006: {refusal(made)}\n  {ASK}\n"
+    assert refused.stderr == f"tupelo: TUP-006: {refusal(made)}\n  {WAY_OUT}\n"
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_to_remove_what_is_another_users_ends_with_4_and_removes_nothing(shm_url
     removal = [sys.executable, "-c", code, "rm", shm_url, "--yes"]
     refused = subprocess.run(removal, capture_output=True, text=True, check=False, timeout=60)
     assert (refused.returncode, refused.stdout) == (4, "")
-    assert refused.stderr == f"tupelo: TUP-006: {refusal(planted, SOMEBODY)}\n  {ASK}\n"
+    assert refused.stderr == f"tupelo: TUP-006: {refusal(planted, SOMEBODY)}\n  {WAY_OUT}\n"
 
 
 def test_a_command_in_another_pid_namespace_ends_with_1_and_doctor_says_why(shm_url, made):
@@ -135,7 +135,7 @@ UNUSABLE = {
         OTHER_LAYOUT,
         ONE_VERSION,
     ),
-    "another user": (withhold, "TUP-006: {refusal}", ASK),
+    "another user": (withhold, "TUP-006: {refusal}", WAY_OUT),
 }
 """What makes a space unusable; what is said of it then, and what to do about it."""
 

@@ -120,7 +120,7 @@ class SpaceCorrupted(TupeloError):
 
 
 class AccessDenied(TupeloError, PermissionError):
-    """The space belongs to somebody else."""
+    """The file of the space is not this user's to use."""
 
     code = "TUP-006"
 

@@ -23,6 +23,8 @@ use crate::waiters::cells::SpareCell;
 /// How large a new space may grow, and how it is found.
 pub use tupelo_shm::CreateOptions;
 
+/// How often a lock is looked at before somebody counts as staying inside: between two looks, who comes and goes has left.
+const LOOKS: usize = 10;
 /// Smallest arena: one chunk.
 const ARENA_BYTES_MIN: u64 = 2 << 20;
 
@@ -247,6 +249,17 @@ impl Engine {
             })?;
         }
         Ok(arena::line(&view).load(arena::FREE) > free_before)
+    }
+
+    /// Whether nobody who lives stays inside of `scope`: for who has more to do than to wait until somebody goes on who
+    /// was stopped there.
+    pub(crate) fn is_passable(&self, scope: u32) -> Result<bool, Error> {
+        for _ in 0..LOOKS {
+            if Section::try_enter(&self.memory, scope)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// An error if damage was found. For who finds nothing: in a damaged space there is nothing to be found.

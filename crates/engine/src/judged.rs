@@ -46,11 +46,13 @@ pub(crate) struct Choice {
     pub(crate) order: Order,
     /// Whether the lock of the wide waiters is taken, too.
     pub(crate) with_wide: bool,
+    /// Whether what the dead held is recalled first: not for who goes on waiting, whatever it finds (rule L5).
+    pub(crate) recalls: bool,
 }
 
 impl Choice {
     fn of(purpose: Purpose, order: Order) -> Self {
-        Self { purpose, order, with_wide: false }
+        Self { purpose, order, with_wide: false, recalls: true }
     }
 }
 
@@ -311,7 +313,7 @@ impl Engine {
                     if self.outdated(&targets) {
                         continue;
                     }
-                    if first_look.needs_recall(section.view(), &targets) {
+                    if choice.recalls && first_look.needs_recall(section.view(), &targets) {
                         drop(section);
                         self.recall()?;
                         continue;

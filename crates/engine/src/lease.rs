@@ -244,6 +244,18 @@ impl Engine {
         })
     }
 
+    /// As [`Engine::prolong`], unless somebody stays where the tuple is. Returns whether it did.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::renew`].
+    pub fn try_prolong(&self, lease: &Lease, length: Duration) -> Result<bool, Error> {
+        if !self.is_passable(lease.scope)? {
+            return Ok(false);
+        }
+        self.prolong(lease, length).map(|()| true)
+    }
+
     /// Moves the end of a lease to where `choose` wants it, of where it is and where `length` would have it; 0: never. Before
     /// the tuple is visible, both are lengths.
     fn move_lease_end(

@@ -26,6 +26,8 @@ pub struct Scan {
     last: Option<(u32, u64)>,
     /// Matches of the last step that were not returned yet: the sink failed before it came to them.
     left: VecDeque<TupleCopy>,
+    /// The largest image that is copied: tuples of more bytes are passed over.
+    image_bytes_max: usize,
 }
 
 /// Records that are looked at while the lock is held: about 20 us.
@@ -34,11 +36,19 @@ const STEP_RECORDS: usize = 256;
 impl Engine {
     /// Begins a scan.
     pub fn scan(self: &Arc<Self>, template: Template) -> Scan {
-        Scan { engine: Arc::clone(self), template, shape: 0, last: None, left: VecDeque::new() }
+        let (engine, left) = (Arc::clone(self), VecDeque::new());
+        Scan { engine, template, shape: 0, last: None, left, image_bytes_max: usize::MAX }
     }
 }
 
 impl Scan {
+    /// Passes over tuples whose image has more bytes, for who has not asked for any one of them: they are not copied.
+    #[must_use]
+    pub fn without_larger(mut self, image_bytes_max: usize) -> Self {
+        self.image_bytes_max = image_bytes_max;
+        self
+    }
+
     /// The next matches, up to `at_most`; none at the end.
     ///
     /// # Errors
@@ -96,6 +106,9 @@ impl Scan {
             section = engine.enter(stripe::scope_of(self.shape))?;
         }
         let mut at = self.resume(section.view(), stripe);
+        let fits = |tuple: &TupleView<'_>| {
+            template.iter().any(|one| one.without_condition().matches(tuple))
+        };
         let mut copies = Vec::new();
         for _ in 0..STEP_RECORDS {
             if at == 0 || copies.len() == at_most {
@@ -109,10 +122,9 @@ impl Scan {
                 break;
             }
             self.last = Some((at, sequence));
-            let copy = TupleCopy::new(section.view(), at, kinds);
-            if template.iter().any(|one| one.without_condition().matches(&copy.view())) {
-                copies.push(copy);
-            }
+            let is_copied = record::image_bytes(header) <= self.image_bytes_max;
+            let copy = is_copied.then(|| TupleCopy::new(section.view(), at, kinds));
+            copies.extend(copy.filter(|copy| fits(&copy.view())));
             at = header.load(NEXT);
         }
         section.commit()?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use tupelo_shm::ParticipantInfo;
+use tupelo_shm::{ParticipantInfo, View};
 use tupelo_tuple::Shape;
 
 use crate::Engine;
@@ -171,9 +171,7 @@ impl Engine {
         let participants = self.memory.participants();
         let transactions = with_pids(transactions, &participants);
         let (alive, dead): (Vec<_>, Vec<_>) = participants.into_iter().partition(|one| one.alive);
-        if view.violated() {
-            return Err(tupelo_shm::Error::corrupted("the tables contradict each other").into());
-        }
+        self.require_whole(&view)?;
         Ok(Stat {
             tuples: shapes.iter().map(|shape| shape.count).sum(),
             bytes_used: bytes(committed.saturating_sub(line.load(arena::FREE))),
@@ -304,15 +302,47 @@ impl Engine {
         Ok((taken, read))
     }
 
-    /// The shapes that have tuples: what a template that matched nothing is compared with.
+    /// The shapes that have tuples, with how many: what a template that matched nothing is compared with. Waits for no
+    /// lock: whoever was stopped in the middle of a shape that the template has nothing to do with is not in the way.
     ///
     /// # Errors
     ///
-    /// As [`Engine::stat`].
-    pub fn shapes_present(&self) -> Result<Vec<ShapeStat>, Error> {
-        let mut shapes = self.stat()?.shapes;
-        shapes.retain(|shape| shape.count > 0);
-        Ok(shapes)
+    /// [`Error::Memory`] if the space is damaged.
+    pub fn shapes_present(&self) -> Result<Vec<(Shape, u64)>, Error> {
+        let view = self.memory.view();
+        let one = |number| {
+            let count = Stripe::of_shape(&view, number).page().load(LIVE);
+            if count == 0 {
+                return None;
+            }
+            Some((self.kinds_of(&view, number)?.to_shape(), u64::from(count)))
+        };
+        let present = (0..registry::count(&view)).filter_map(one).collect();
+        self.require_whole(&view).map(|()| present)
+    }
+
+    /// How many tuples there are that nobody finds now: they are held, dead, or not visible yet. Waits for no lock.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::shapes_present`].
+    pub fn count_unseen(&self) -> Result<u64, Error> {
+        let view = self.memory.view();
+        let words = [stripe::HELD, stripe::DEAD_COUNT, stripe::DELAYED_COUNT];
+        let of_shape = |number| {
+            let page = Stripe::of_shape(&view, number).page();
+            words.into_iter().map(|word| u64::from(page.load(word))).sum::<u64>()
+        };
+        let unseen = (0..registry::count(&view)).map(of_shape).sum();
+        self.require_whole(&view).map(|()| unseen)
+    }
+
+    /// An error if what was seen in `view` contradicts itself, or damage was found before.
+    fn require_whole(&self, view: &View<'_>) -> Result<(), Error> {
+        if view.violated() {
+            return Err(tupelo_shm::Error::corrupted("the tables contradict each other").into());
+        }
+        self.require_sound()
     }
 }
 

@@ -256,6 +256,8 @@ fn a_tuple_is_dead_after_its_last_attempt_and_can_be_put_back_k5() {
     let dead =
         || engine.dead(&template, |tuple, obituary| Ok::<_, Error>((number(tuple)?, obituary)));
     let all = dead().unwrap();
+    assert_eq!(engine.count_dead(&template).unwrap(), 1);
+    assert_eq!(engine.count_dead(&[TemplateRef::new(&this_job(1))]).unwrap(), 0);
     let [(2, obituary)] = &all[..] else { panic!("{all:?}") };
     let reasons: Vec<(u32, &str)> =
         obituary.reasons.iter().map(|attempt| (attempt.number, attempt.reason.as_str())).collect();
@@ -263,6 +265,7 @@ fn a_tuple_is_dead_after_its_last_attempt_and_can_be_put_back_k5() {
     assert_eq!((obituary.attempts, reasons), (3, vec![(1, "no disk"), (2, ""), (3, &silence)]));
     assert_eq!(engine.requeue(&template).unwrap(), 1);
     assert!(dead().unwrap().is_empty());
+    assert_eq!(engine.count_dead(&template).unwrap(), 0);
     sound(&engine);
     assert_eq!(try_claim(&engine, &this_job(2), &terms).unwrap().0.attempt(), 1);
 }

@@ -463,3 +463,19 @@ fn a_wide_subscription_hears_of_shapes_that_come_later_in_one_order_n1() {
     let events: Vec<String> = events.map(|tuple| tuple.to_string()).collect();
     assert_eq!(events, [r#"("job", true)"#, r#"("job", 0.5)"#, r#"("job", false)"#]);
 }
+
+#[test]
+fn a_subscriber_that_only_looks_leaves_the_time_to_who_waits_t6() {
+    let engine = engine(16 << 20);
+    let subscription = subscribe(&engine, &any_job(), 100);
+    let lease = LeaseTerms { lease: Some(Duration::from_millis(1)), after: None };
+    engine.put_leased(&job(1), &lease).unwrap();
+    // Nobody else lets the lease end.
+    while next(&subscription).is_none_or(|(kind, ..)| kind != Expire) {
+        thread::yield_now();
+    }
+    let later = LeaseTerms { lease: None, after: Some(Duration::from_millis(10)) };
+    engine.put_leased(&job(2), &later).unwrap();
+    let bell = engine.bell().unwrap();
+    assert!(bell.next_look() < Duration::from_millis(100), "until it is visible, not a slice");
+}

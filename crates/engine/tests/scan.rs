@@ -5,6 +5,7 @@ mod support;
 
 use support::{engine, job, number};
 use tupelo_engine::Error;
+use tupelo_tuple::Field;
 
 #[test]
 fn a_scan_whose_sink_fails_goes_on_behind_the_tuple_that_failed_o6() {
@@ -25,4 +26,17 @@ fn a_scan_whose_sink_fails_goes_on_behind_the_tuple_that_failed_o6() {
     assert_eq!(refuse(&[3]), Err(Error::ClaimSettled));
     assert_eq!(refuse(&[]).unwrap(), [4, 5]);
     assert_eq!(refuse(&[]).unwrap(), []);
+}
+
+#[test]
+fn a_scan_without_larger_tuples_passes_over_them_wherever_they_are() {
+    let engine = engine(2 << 20);
+    for bytes in [3_000, 10, 3_000, 100, 3_000] {
+        engine.put(&[Field::Bytes(&vec![7; bytes])]).unwrap();
+    }
+    let mut scan = engine.scan(":bytes".parse().unwrap()).without_larger(1_000);
+    let mut next = || scan.next_batch(1, |tuple| Ok::<_, Error>(tuple.image().len())).unwrap();
+    let (first, second) = (next(), next());
+    assert!(first[0] < second[0] && second[0] < 1_000, "{first:?} {second:?}");
+    assert!(next().is_empty());
 }

@@ -418,6 +418,12 @@ impl Memory {
         all.filter_map(|number| participant_info(&view, number)).collect()
     }
 
+    /// The process with this number, as long as it has it; 0 if it is nobody's. Whether the process lives, the system is not
+    /// asked: that may be done for each of many records, under a lock.
+    pub fn pid_of_participant(&self, number: u32) -> u32 {
+        participant_pid(&self.view(), number)
+    }
+
     /// How many numbers of processes are taken, also by those that died without being swept yet.
     pub fn participants_count(&self) -> usize {
         let view = self.view();

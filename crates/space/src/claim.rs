@@ -8,7 +8,7 @@ use tupelo_tuple::{TemplateRef, Tuple, TupleRef, TupleView, with_all_tuples};
 
 use crate::connect::Space;
 use crate::error::Error;
-use crate::heartbeat::{Beat, KeepAlive};
+use crate::heartbeat::{Beat, Beaten, KeepAlive};
 use crate::wait::{Lifted, Outcome, Waiter, lift};
 
 /// A tuple in this process's hands until it is [`done`](Claim::done) with. It goes back to its old place if the claim
@@ -46,9 +46,13 @@ struct Renewal {
 }
 
 impl Beat for Renewal {
-    fn beat(&self) -> bool {
+    fn beat(&self) -> Beaten {
         use tupelo_engine::Error::{ClaimForked, ClaimLost};
-        !matches!(self.claim.prolong(self.ttl), Err(ClaimLost { .. } | ClaimForked))
+        match self.claim.try_prolong(self.ttl) {
+            Ok(false) => Beaten::Later,
+            Err(ClaimLost { .. } | ClaimForked) => Beaten::Ended,
+            Ok(true) | Err(_) => Beaten::Renewed,
+        }
     }
 }
 

@@ -63,7 +63,7 @@ pub enum Error {
         /// What it was waiting for, and where.
         waited_for: Option<String>,
     },
-    /// The space belongs to somebody else.
+    /// The file of the space is not this user's to use.
     AccessDenied {
         /// Whose it is.
         problem: String,
@@ -224,7 +224,7 @@ impl Error {
             }
             Self::LeaseExpired { .. } => "put the tuple again, with a longer lease or one that is kept alive".into(),
             Self::AccessDenied { .. } => {
-                "ask its owner for the permission, or use a space of your own under another name".into()
+                "run as the owner of the file, have it removed, or give your space another name".into()
             }
             Self::SpaceCorrupted { .. } => {
                 "nothing of it can be had any more: remove the space with `tupelo rm URL`, and begin anew".into()

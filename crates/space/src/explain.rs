@@ -1,10 +1,10 @@
 //! Why nothing matches: the template beside the shapes and tuples that are there.
 
 use std::cmp::Reverse;
-use std::fmt;
+use std::fmt::{self, Write};
 
-use tupelo_engine::{HeldBy, Holding, ShapeStat};
-use tupelo_tuple::{Field, Form, Kind, KindSet, Named, PatternRef, Shape, TemplateRef};
+use tupelo_engine::{HeldBy, Holding};
+use tupelo_tuple::{Field, Form, Kind, KindSet, Named, PatternRef, Shape, TemplateRef, TupleView};
 
 use crate::connect::Space;
 use crate::error::Error;
@@ -12,6 +12,8 @@ use crate::error::Error;
 /// Shapes whose tuples are looked at for the nearest one, and tuples of each: a program may time out often.
 const SHAPES_MAX: usize = 8;
 const LOOKS_MAX: usize = 100;
+/// Bytes of tuples of one shape after which no more are looked at; larger ones are not looked at at all.
+const LOOK_BYTES_MAX: usize = 1 << 20;
 /// Shapes that the text lists.
 const LISTED_MAX: usize = 4;
 
@@ -29,7 +31,8 @@ pub struct Explanation {
     pub held: Vec<Holding>,
     /// Matches whose last attempt has failed (rule K5).
     pub dead: u64,
-    /// If no tuple is there: how many are claimed, dead, taken by a transaction or not visible yet, whatever they are.
+    /// If no tuple is there: how many are claimed, dead, in the hands of a transaction or a call, or not visible yet, whatever
+    /// they are.
     pub unseen: u64,
     /// The shapes that have tuples, most first, and their counts.
     pub shapes: Vec<(Shape, u64)>,
@@ -74,14 +77,13 @@ impl Space {
     pub fn explain(&self, template: &[TemplateRef<'_>]) -> Result<Explanation, Error> {
         let engine = self.engine()?;
         let (matches, read) = engine.count_with_read(template)?;
-        let shapes = engine.shapes_present()?.into_iter();
-        let mut shapes: Vec<_> = shapes.map(|shape| (shape.shape, shape.count)).collect();
+        let mut shapes = engine.shapes_present()?;
         shapes.sort_by_key(|(_, count)| Reverse(*count));
         let fitting = if matches == 0 { self.count_fitting(template)? } else { 0 };
         let held = if matches == 0 { engine.holdings(template)? } else { Vec::new() };
-        let dead = if matches == 0 { self.count_dead(template)? } else { 0 };
+        let dead = if matches == 0 { engine.count_dead(template)? } else { 0 };
         let is_there = matches > 0 || fitting > 0 || dead > 0 || !held.is_empty();
-        let unseen = if shapes.is_empty() { self.count_unseen()? } else { 0 };
+        let unseen = if shapes.is_empty() { engine.count_unseen()? } else { 0 };
         let nearest = if is_there { None } else { self.nearest(template, &shapes)? };
         Ok(Explanation {
             template: text(template),
@@ -101,19 +103,6 @@ impl Space {
     #[cold]
     pub fn explain_if_possible(&self, template: &[TemplateRef<'_>]) -> Explanation {
         self.explain(template).unwrap_or_else(|error| Explanation::unknown(template, &error))
-    }
-
-    fn count_dead(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        Ok(self.dead(template, |_, _| Ok::<_, Error>(()))?.len() as u64)
-    }
-
-    /// How many tuples there are that nobody finds now.
-    fn count_unseen(&self) -> Result<u64, Error> {
-        let shapes = self.engine()?.stat()?.shapes.into_iter();
-        let unseen = |shape: ShapeStat| {
-            shape.claims.len() as u64 + shape.dead + shape.in_transactions + shape.delayed
-        };
-        Ok(shapes.map(unseen).sum())
     }
 
     /// How many tuples match the fields of the templates that have a condition.
@@ -151,7 +140,7 @@ impl Space {
             candidates.iter().filter(|(one, shape, _)| patterns_for(one, shape).is_some());
         let looked_at = fitting.take(SHAPES_MAX).map(|(one, shape, count)| {
             let differences = self.differences(one, shape)?;
-            let otherwise = "that has changed meanwhile: look again";
+            let otherwise = "too large to be compared, or changed meanwhile";
             Ok(Nearest { shape: (*shape).clone(), count: *count, differences, otherwise })
         });
         let looked_at = looked_at.collect::<Result<Vec<_>, Error>>()?;
@@ -172,18 +161,28 @@ impl Space {
         let form = named.as_ref().map_or(Form::Exact, Form::Entry);
         let of_shape = TemplateRef { patterns: &any, form, condition: None };
         let patterns = patterns_for(template, shape).unwrap_or_default();
-        let differing = self.read_all::<_, Error>(&[of_shape], Some(LOOKS_MAX), |tuple| {
-            if tuple.class() != shape.class {
-                return Ok(None);
-            }
+        let compared = |tuple: &TupleView<'_>| {
             let fields = patterns.iter().zip(tuple.fields()).enumerate();
             let different = fields.filter_map(|(field, (pattern, found))| {
                 difference(field, name_of(shape, field), pattern, &found)
             });
-            Ok(Some(different.collect::<Vec<_>>()))
-        })?;
-        let nearest = differing.into_iter().flatten().min_by_key(|one| remoteness(one));
-        // All may have been taken since the shapes were counted.
+            (tuple.class() == shape.class).then(|| different.collect::<Vec<_>>())
+        };
+        let mut scan = self.engine()?.scan(of_shape.to_template()?).without_larger(LOOK_BYTES_MAX);
+        let (mut looked_at, mut bytes) = (Vec::new(), 0);
+        // One at a time: all that a step copies, it copies under the lock of the shape.
+        while looked_at.len() < LOOKS_MAX && bytes < LOOK_BYTES_MAX {
+            let one = scan.next_batch(1, |tuple| {
+                bytes += tuple.image().len();
+                Ok::<_, tupelo_engine::Error>(compared(&tuple))
+            })?;
+            if one.is_empty() {
+                break;
+            }
+            looked_at.extend(one);
+        }
+        let nearest = looked_at.into_iter().flatten().min_by_key(|one| remoteness(one));
+        // All may have been taken since the shapes were counted, or are too large.
         Ok(nearest.unwrap_or_else(|| by_kind(template, shape)))
     }
 }
@@ -209,7 +208,6 @@ fn remoteness(differences: &[Difference]) -> (usize, Reverse<usize>) {
 /// The fields that can not fit, whatever their values are, and those that are not there. None, if the one is of entries and the
 /// other is not: to which field belongs what?
 fn by_kind(template: &TemplateRef<'_>, shape: &Shape) -> Vec<Difference> {
-    let shown = |pattern: &PatternRef<'_>| shortened(&pattern.to_string(), FIELD_CHARACTERS_MAX);
     if matches!(template.form, Form::Entry(_)) != shape.class.is_some() {
         return Vec::new();
     }
@@ -247,7 +245,6 @@ fn difference(
     found: &Field<'_>,
 ) -> Option<Difference> {
     let fits = pattern.kinds().contains(found.kind());
-    let shown = |one: &dyn fmt::Display| shortened(&one.to_string(), FIELD_CHARACTERS_MAX);
     (!pattern.matches(found)).then(|| Difference {
         field,
         name,
@@ -270,6 +267,36 @@ pub(crate) fn shortened(text: &str, characters_max: usize) -> String {
         return text.into();
     }
     text.chars().take(characters_max - 1).chain(['…']).collect()
+}
+
+/// What is displayed, of at most so many characters as a field in an explanation has. No more than those is made: a field
+/// may have millions.
+fn shown(one: &dyn fmt::Display) -> String {
+    let mut begin = Begin { text: String::new(), left: FIELD_CHARACTERS_MAX };
+    // It is an error that there is more.
+    let _ = write!(begin, "{one}");
+    begin.text
+}
+
+/// The begin of a text, and how many characters may follow.
+struct Begin {
+    text: String,
+    left: usize,
+}
+
+impl Write for Begin {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        for character in more.chars() {
+            if self.left == 0 {
+                self.text.pop();
+                self.text.push('…');
+                return Err(fmt::Error);
+            }
+            self.text.push(character);
+            self.left -= 1;
+        }
+        Ok(())
+    }
 }
 
 /// How far tuples of `shape` are from `template`: whether one is of entries and the other is not, or of another
@@ -351,7 +378,7 @@ impl fmt::Display for Explanation {
                 0 => f.write_str("the space is empty"),
                 unseen => write!(
                     f,
-                    "what the space has ({unseen}) is claimed, dead, taken by a transaction or there later"
+                    "what the space has ({unseen}) is claimed, dead, in the hands of a transaction or a call, or there later"
                 ),
             };
         };
@@ -407,4 +434,31 @@ fn hands(first: &Holding, others: &[Holding]) -> String {
     });
     let among = if others.is_empty() { "" } else { "in somebody's hands: one is " };
     format!("{among}{by} {process}{until}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+
+    use super::{FIELD_CHARACTERS_MAX, shown};
+
+    /// As long as anybody wants more of it.
+    struct Endless;
+
+    impl fmt::Display for Endless {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            loop {
+                f.write_str("no end")?;
+            }
+        }
+    }
+
+    #[test]
+    fn of_a_field_no_more_is_made_than_is_shown() {
+        let text = shown(&Endless);
+        assert_eq!(text.chars().count(), FIELD_CHARACTERS_MAX);
+        assert!(text.starts_with("no end") && text.ends_with('…'), "{text}");
+        let whole = "x".repeat(FIELD_CHARACTERS_MAX);
+        assert_eq!(shown(&whole), whole);
+    }
 }

@@ -13,9 +13,23 @@ use crate::error::Error;
 
 /// Something that has to be renewed from time to time.
 pub(crate) trait Beat: Send + Sync {
-    /// Renews it. Returns whether there is anything left to renew.
-    fn beat(&self) -> bool;
+    /// Renews it, without waiting for who is stopped: others have to be renewed, too.
+    fn beat(&self) -> Beaten;
 }
+
+/// What a renewal came to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beaten {
+    /// It was made, or failed: the next one is due in its time.
+    Renewed,
+    /// Somebody stays where it has to be made: the next one is due soon.
+    Later,
+    /// There is nothing left to renew.
+    Ended,
+}
+
+/// When a renewal is made that could not be, if not earlier.
+const LATER: Duration = Duration::from_millis(5);
 
 /// The renewals of one handle, and the thread that makes them once there is one.
 #[derive(Default)]
@@ -141,6 +155,16 @@ impl State {
     fn is_over(&self) -> bool {
         self.is_orphan && self.beats.is_empty()
     }
+
+    /// Notes what a renewal that was due at `now` came to; its guard may have gone meanwhile.
+    fn note(&mut self, number: u64, beaten: Beaten, now: Instant) {
+        if beaten == Beaten::Ended {
+            self.beats.remove(&number);
+        } else if let Some(beat) = self.beats.get_mut(&number) {
+            let is_later = beaten == Beaten::Later;
+            beat.due = now + if is_later { beat.every.min(LATER) } else { beat.every };
+        }
+    }
 }
 
 impl Shared {
@@ -161,19 +185,11 @@ impl Shared {
                 .collect();
             drop(state);
             // Without the lock: whoever lets go of a claim must not wait for the others' renewals.
-            let ended: Vec<u64> = due
-                .into_iter()
-                .filter(|(_, what)| !what.beat())
-                .map(|(number, _)| number)
-                .collect();
+            let beaten: Vec<(u64, Beaten)> =
+                due.into_iter().map(|(number, what)| (number, what.beat())).collect();
             state = self.lock();
-            for number in ended {
-                state.beats.remove(&number);
-            }
-            for beat in state.beats.values_mut() {
-                if beat.due <= now {
-                    beat.due = now + beat.every;
-                }
+            for (number, beaten) in beaten {
+                state.note(number, beaten, now);
             }
             state = self.sleep(state);
         }
@@ -201,7 +217,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
     use std::time::Duration;
 
-    use super::{Beat, Heart};
+    use super::{Beat, Beaten, Heart};
 
     /// Far beyond what any of these waits needs.
     const FORGOTTEN: Duration = Duration::from_secs(60);
@@ -210,8 +226,17 @@ mod tests {
     struct Told(Sender<()>);
 
     impl Beat for Told {
-        fn beat(&self) -> bool {
-            self.0.send(()).is_ok()
+        fn beat(&self) -> Beaten {
+            if self.0.send(()).is_ok() { Beaten::Renewed } else { Beaten::Ended }
+        }
+    }
+
+    /// Tells which it is at each renewal, which comes to this.
+    struct Named(&'static str, Beaten, Sender<&'static str>);
+
+    impl Beat for Named {
+        fn beat(&self) -> Beaten {
+            if self.2.send(self.0).is_ok() { self.1 } else { Beaten::Ended }
         }
     }
 
@@ -235,5 +260,25 @@ mod tests {
             while told.recv_timeout(FORGOTTEN).is_ok() {}
             assert_eq!(told.recv_timeout(FORGOTTEN), Err(RecvTimeoutError::Disconnected));
         }
+    }
+
+    #[test]
+    fn what_can_not_be_renewed_now_is_tried_again_soon_and_the_others_have_their_turn() {
+        let heart = Heart::default();
+        let (sender, told) = channel();
+        let ttl = Duration::from_millis(300);
+        let _late = heart.keep(Named("late", Beaten::Later, sender.clone()), ttl).unwrap();
+        let _renewed = heart.keep(Named("renewed", Beaten::Renewed, sender), ttl).unwrap();
+        // Some twenty times between two renewals of the other one, unless this machine is busy.
+        let (mut tries, mut tries_most) = (0, 0);
+        let mut renewals = 0;
+        while renewals == 0 || renewals < 20 && tries_most < 5 {
+            match told.recv_timeout(FORGOTTEN).unwrap() {
+                "late" => tries += 1,
+                _ => (renewals, tries) = (renewals + 1, 0),
+            }
+            tries_most = tries_most.max(tries);
+        }
+        assert!(tries_most >= 5, "{tries_most} tries between two of {renewals} renewals");
     }
 }

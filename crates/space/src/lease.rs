@@ -8,7 +8,7 @@ use tupelo_tuple::TupleRef;
 
 use crate::connect::Space;
 use crate::error::Error;
-use crate::heartbeat::{Beat, KeepAlive};
+use crate::heartbeat::{Beat, Beaten, KeepAlive};
 
 /// A tuple that was put on terms: it can be renewed, and cancelled. The tuple stays whatever becomes of this handle.
 #[derive(Clone, Debug)]
@@ -26,9 +26,12 @@ struct Renewal {
 }
 
 impl Beat for Renewal {
-    fn beat(&self) -> bool {
-        let renewed = self.engine.prolong(&self.lease, self.length);
-        !matches!(renewed, Err(tupelo_engine::Error::LeaseExpired))
+    fn beat(&self) -> Beaten {
+        match self.engine.try_prolong(&self.lease, self.length) {
+            Ok(false) => Beaten::Later,
+            Err(tupelo_engine::Error::LeaseExpired) => Beaten::Ended,
+            Ok(true) | Err(_) => Beaten::Renewed,
+        }
     }
 }
 

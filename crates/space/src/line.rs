@@ -157,13 +157,29 @@ impl Line {
     ///
     /// # Errors
     ///
-    /// [`Error::SpaceClosed`] if a space was closed meanwhile; [`Error::LimitExceeded`] and [`Error::System`] if there
-    /// can be no more bells; what the memory says.
+    /// [`Error::SpaceClosed`] if a space was closed meanwhile; [`Error::Misuse`] in a fork of the process that got in line;
+    /// [`Error::LimitExceeded`] and [`Error::System`] if there can be no more bells; what the memory says.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+        self.wait_by(|bells| bells.wait(timeout, Bell::last_look))
+    }
+
+    /// As [`Line::wait`], by a caller who has more time than `part` ([`Waiter::wait_part`]).
+    ///
+    /// # Errors
+    ///
+    /// As [`Line::wait`].
+    pub fn wait_part(&self, part: Duration) -> Result<bool, Error> {
+        self.wait_by(|bells| bells.wait(Some(part), Bell::look))
+    }
+
+    /// Waits by bells that its places ring meanwhile.
+    fn wait_by(&self, wait: impl FnOnce(&Bells) -> Result<bool, Error>) -> Result<bool, Error> {
+        // First: in a child its bell would be told of what comes for the parent, whose cells these are.
+        self.places.iter().try_for_each(|(_, waiter)| waiter.require_own())?;
         let bells = Bells::of(&self.search)?;
         let numbers: Vec<(usize, u32)> =
             self.places().map(|(space, waiter)| (space, bells.bells[space].add(waiter))).collect();
-        let happened = bells.wait(timeout);
+        let happened = wait(&bells);
         for (space, number) in numbers {
             bells.bells[space].remove(number);
         }
@@ -212,8 +228,13 @@ impl Bells {
         search.idle_bells().push(self);
     }
 
-    /// Sleeps until one of them has something to tell, or the time has passed. Returns whether one has.
-    fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+    /// Sleeps until one of them has something to tell, or the time has passed, and then takes the `last_look`. Returns
+    /// whether one has.
+    fn wait(
+        &self,
+        timeout: Option<Duration>,
+        last_look: impl Fn(&Bell) -> Result<Vec<u32>, Error>,
+    ) -> Result<bool, Error> {
         let begin = Instant::now();
         loop {
             if self.have(|bell| Ok(bell.drain()))? {
@@ -221,8 +242,8 @@ impl Bells {
             }
             let left = timeout.map(|timeout| timeout.saturating_sub(begin.elapsed()));
             if left == Some(Duration::ZERO) {
-                // What is due at this moment has happened in time, and what the dead held comes to those in line.
-                return self.have(Bell::last_look);
+                // What is due at this moment has happened in time.
+                return self.have(last_look);
             }
             if self.bells.iter().all(Bell::listen) {
                 let slice = self.bells.iter().map(Bell::next_look);

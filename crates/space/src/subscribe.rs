@@ -128,6 +128,16 @@ impl Subscription {
         Ok(self.inner.wait(timeout)?)
     }
 
+    /// As [`Subscription::wait`], by a caller who has more time than `part` ([`Waiter::wait_part`](crate::Waiter::wait_part)).
+    ///
+    /// # Errors
+    ///
+    /// As [`Subscription::wait`].
+    pub fn wait_part(&self, part: Duration) -> Result<bool, Error> {
+        self.require_own()?;
+        Ok(self.inner.wait_part(part)?)
+    }
+
     /// How many events wait.
     pub fn waiting(&self) -> usize {
         self.inner.waiting()

@@ -107,6 +107,20 @@ impl Waiter {
         Ok(happened)
     }
 
+    /// As [`Waiter::wait`], by a caller who has more time than `part`, and looks at something else before it waits again:
+    /// whether the user has pressed Ctrl-C. The end of a part is no answer, so a process that was stopped while it cleaned
+    /// up after a dead one does not end the call (rule L5). The last part is a [`wait`](Waiter::wait).
+    ///
+    /// # Errors
+    ///
+    /// As [`Waiter::wait`].
+    pub fn wait_part(&self, part: Duration) -> Result<bool, Error> {
+        self.require_own()?;
+        let happened = self.inner.wait_part(part, || self.space.engine().is_ok())?;
+        self.space.engine()?;
+        Ok(happened)
+    }
+
     /// Picks up the tuple that [`Waiter::wait`] announced. If its put died before it was certain, there is none: then this
     /// waits for another, for ever. Who has a time limit takes [`Waiter::finish_now`], and waits again.
     ///
@@ -121,11 +135,12 @@ impl Waiter {
         let mut once = sink_once(sink);
         let mut waiter = self;
         loop {
-            waiter.wait(None)?;
+            // First: of what a bell was rung for, or another waiter woken, this one has no signal to wait for.
             match waiter.finish_now(&mut once)? {
                 Outcome::Done(result) => return Ok(result),
                 Outcome::Waits(again) => waiter = again,
             }
+            waiter.wait(None)?;
         }
     }
 
@@ -167,7 +182,7 @@ impl Waiter {
     }
 
     /// Refuses a closed handle, and the child of a fork: the place in line is its parent's.
-    fn require_own(&self) -> Result<(), Error> {
+    pub(crate) fn require_own(&self) -> Result<(), Error> {
         self.space.engine()?;
         if self.fork_generation == fork_generation() {
             return Ok(());

@@ -4,7 +4,7 @@
 mod common;
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{ENGINES, Temporary, keep};
 use tupelo::{
@@ -108,6 +108,28 @@ fn what_was_handed_over_before_the_handle_was_closed_goes_back_t5() {
         let refused = claim.finish_claim(&ONCE, keep).unwrap_err();
         assert!(matches!(refused, Error::SpaceClosed { .. }), "{refused:?}");
         assert_eq!(temporary.space.count(&template).unwrap(), 2);
+    }
+}
+
+#[test]
+fn what_a_bell_told_of_is_picked_up_without_waiting_for_a_look_around() {
+    for engine in ENGINES {
+        let temporary = Temporary::new(engine, Limits::default());
+        let space = &temporary.space;
+        let bell = space.bell().unwrap();
+        let attempt = |number| {
+            let waiter = space.waiter(&[template!["job", Kind::Int]], Want::Take).unwrap();
+            let added = bell.add(&waiter);
+            space.put(&fields!["job", number]).unwrap();
+            assert_eq!(bell.drain(), [added]);
+            bell.remove(added);
+            let begin = Instant::now();
+            waiter.finish(keep).unwrap();
+            begin.elapsed()
+        };
+        // Of one that is late, this machine was busy; whoever waits for a look around is late in each of them.
+        let fastest = (0..20).map(attempt).min().unwrap();
+        assert!(fastest < Duration::from_millis(50), "{fastest:?}");
     }
 }
 

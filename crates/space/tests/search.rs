@@ -13,6 +13,7 @@ use tupelo::{
     Condition, ConnectOptions, Error, Found, Kind, LeaseTerms, Order, SEARCHED_MAX, Search, Space,
     Tuple, TupleView, Visits, Want, fields, template,
 };
+use tupelo_crashtest::{Exit, fork};
 use tupelo_model::Limits;
 
 /// Far beyond what any of these waits needs: who waits so long was forgotten.
@@ -343,4 +344,17 @@ fn a_space_that_is_closed_ends_the_search() {
         again.put(&fields!["job", 1]).unwrap();
         assert_eq!(again.len(), 1);
     }
+}
+
+#[test]
+fn the_child_of_a_fork_does_not_wait_in_its_parents_place_t6() {
+    let (spaces, search) = searched(&["shm"; 2], Visits::RoundRobin);
+    let mut line = search.line(&[template!["job", Kind::Int]], Want::Take).unwrap();
+    let child = fork(|| {
+        assert!(matches!(line.wait(FORGOTTEN), Err(Error::Misuse { .. })));
+    });
+    assert_eq!(child.wait(), Exit::Done);
+    spaces[1].space.put(&fields!["job", 7]).unwrap();
+    assert!(line.wait(FORGOTTEN).unwrap());
+    assert_eq!(line.finish_now(kept).unwrap().unwrap().place, 1);
 }

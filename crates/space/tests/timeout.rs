@@ -60,6 +60,21 @@ fn a_message_has_the_begin_of_a_long_template() {
 }
 
 #[test]
+fn tuples_that_are_too_large_are_not_compared_with_a_template() {
+    for engine in ENGINES {
+        let temporary = Temporary::new(engine, Limits::default());
+        let space = &temporary.space;
+        let large = vec![7_u8; 2 << 20];
+        (1..=3).for_each(|number| space.put(&fields!["frame", number, large.as_slice()]).unwrap());
+        let template = [template!["frame", 7, Kind::Bytes]];
+        let hint = || space.timeout("take", &template, SECOND).hint().unwrap();
+        assert!(hint().contains("3 of them; too large to be compared"), "{}", hint());
+        space.put(&fields!["frame", 8, &large[..10]]).unwrap();
+        assert!(hint().contains("field 1 is 8 there, 7 in the template"), "{}", hint());
+    }
+}
+
+#[test]
 fn what_an_open_transaction_has_read_is_said_to_be_what_is_in_the_way_x3() {
     for engine in ENGINES {
         let temporary = Temporary::new(engine, Limits::default());

@@ -82,7 +82,12 @@ pub(super) fn await_match(
 ) -> Result<(), Failure> {
     let left = timeout.map(|timeout| timeout.saturating_sub(elapsed));
     let silence = left.map_or(SILENCE, |left| left.min(SILENCE));
-    if waiter.wait(Some(silence))? {
+    // While there is time left, a process that was stopped while it cleaned up does not end the command (rule L5).
+    let happened = match left {
+        Some(left) if left <= SILENCE => waiter.wait(Some(left))?,
+        _ => waiter.wait_part(SILENCE)?,
+    };
+    if happened {
         return Ok(());
     }
     let left = left.map(|left| left.saturating_sub(silence));

@@ -1,7 +1,7 @@
 //! Dead letters: tuples whose last attempt has failed (rule K5). They match nothing, are kept with the reasons, and
 //! can be put back.
 
-use tupelo_shm::Section;
+use tupelo_shm::{Section, View};
 use tupelo_tuple::{TemplateRef, TupleView};
 
 use super::list::{self, List};
@@ -57,6 +57,21 @@ impl Engine {
         found.into_iter().map(|(copy, obituary)| sink(copy.view(), obituary)).collect()
     }
 
+    /// How many dead tuples match. Copies none of them, nor what became of them.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub fn count_dead(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        let among = (Purpose::Read, Among::Dead);
+        let count = self.at_one_moment_among(template, among, |section, targets| {
+            let view = section.view();
+            let counts = targets.iter().map(|target| self.dead_of(view, target).count() as u64);
+            Ok(counts.sum::<u64>())
+        });
+        Ok(count?.unwrap_or_default())
+    }
+
     /// Puts the dead tuples that match back at their places, as if nobody had tried yet. Returns how many.
     ///
     /// # Errors
@@ -85,14 +100,18 @@ impl Engine {
         Ok(count)
     }
 
+    /// The dead records that match, the last that died first.
+    fn dead_of(&self, view: &View<'_>, target: &Target<'_>) -> impl Iterator<Item = u32> {
+        let stripe = Stripe::of_shape(view, target.shape);
+        list::records(view, stripe, List::Dead)
+            .map(|(reference, _)| reference)
+            .filter(move |reference| target.accepts(view, *reference, self.seed))
+    }
+
     /// The dead records that match, oldest first.
     fn dead_matches(&self, section: &Section<'_>, target: &Target<'_>) -> Vec<u32> {
         let view = section.view();
-        let stripe = Stripe::of_shape(view, target.shape);
-        let mut dead: Vec<u32> = list::records(view, stripe, List::Dead)
-            .map(|(reference, _)| reference)
-            .filter(|reference| target.accepts(view, *reference, self.seed))
-            .collect();
+        let mut dead: Vec<u32> = self.dead_of(view, target).collect();
         dead.sort_unstable_by_key(|reference| {
             record::header(view, *reference).load64(record::SEQUENCE)
         });

@@ -303,9 +303,7 @@ impl<H: Handle> Drop for Claim<H> {
 
 /// The process that holds the record with this header; 0 if it is not known any more.
 pub(crate) fn holder_pid(engine: &Engine, header: Header<'_>) -> u32 {
-    let number = header.load(HOLDER).wrapping_sub(1);
-    let participants = engine.memory.participants();
-    participants.iter().find(|one| one.number == number).map_or(0, |one| one.pid)
+    engine.memory.pid_of_participant(header.load(HOLDER).wrapping_sub(1))
 }
 
 /// The kinds of a shape that a record names.

@@ -127,6 +127,20 @@ impl ClaimRenewal {
         self.engine.move_claim_end(self.place, |end_ms| end_ms.max(timers::moment_in(ttl)))
     }
 
+    /// As [`ClaimRenewal::prolong`], unless somebody stays where the claim is. Returns whether it did: who has others to
+    /// renew, too, comes back after those.
+    ///
+    /// # Errors
+    ///
+    /// As [`ClaimRenewal::prolong`].
+    pub fn try_prolong(&self, ttl: Duration) -> Result<bool, Error> {
+        let is_own = self.fork_generation == fork_generation();
+        if is_own && !self.engine.is_passable(self.place.scope)? {
+            return Ok(false);
+        }
+        self.prolong(ttl).map(|()| true)
+    }
+
     /// Whether the claim is as good as just begun or renewed for `ttl`, by a look without the lock: nearly all of it is left.
     pub fn is_fresh(&self, ttl: Duration) -> bool {
         let view = self.engine.memory.view();

@@ -216,8 +216,10 @@ impl Subscription {
             return Ok(true);
         }
         let engine = &*self.waiter.engine;
-        // What is due has happened by now, if nobody else saw to it.
-        engine.keep_time(self.waiter.number())?;
+        // What is due has happened by now, if nobody else saw to it. Who keeps the time after that is one who waits.
+        let kept = engine.keep_time(self.waiter.number());
+        engine.stop_keeping(self.waiter.number());
+        kept?;
         // Nor must it be somebody else who sees that the holder of a tuple has died (rule L5).
         engine.sweep_if_due()?;
         if self.waiter.has_events() {
@@ -258,6 +260,16 @@ impl Subscription {
     /// What the memory says; the subscription goes on.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         Ok(self.waiter.has_events() || self.waiter.wait(timeout)? || self.waiter.has_events())
+    }
+
+    /// As [`Subscription::wait`], by a caller who has more time than `part` ([`Waiter::wait_part`]).
+    ///
+    /// # Errors
+    ///
+    /// As [`Subscription::wait`].
+    pub fn wait_part(&self, part: Duration) -> Result<bool, Error> {
+        let happened = self.waiter.has_events() || self.waiter.wait_part(part, || true)?;
+        Ok(happened || self.waiter.has_events())
     }
 
     /// Its place in line, for a bell.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tupelo_crashtest::{Child, fork, shared_words};
 use tupelo_shm::{CreateOptions, Directory, Section, Segment};
-use tupelo_tuple::{Field, PatternRef, TemplateRef};
+use tupelo_tuple::{Condition, Field, PatternRef, TemplateRef};
 
 use crate::error::Error;
 use crate::layout::head;
@@ -83,6 +83,33 @@ fn a_miss_waits_for_a_sweeper_that_is_stopped_and_names_it_l5() {
 }
 
 #[test]
+fn a_part_of_a_wait_ends_beside_a_sweeper_that_is_stopped_l5() {
+    let patterns = TUPLE.map(PatternRef::Actual);
+    let condition = Condition::new("f[0] > 0").unwrap();
+    for condition in [None, Some(&condition)] {
+        let engine = shared();
+        engine.put(&TUPLE).unwrap();
+        let template = [TemplateRef { condition, ..TemplateRef::new(&patterns) }];
+        let sweeper =
+            stays_after(|| Section::try_enter(&engine.memory, head::SWEEP_SCOPE).unwrap().unwrap());
+        let claims = stays_after(|| {
+            let terms = ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: None };
+            engine
+                .try_claim(&template, Order::Fifo, &terms, |_| Ok::<_, Error>(()))
+                .unwrap()
+                .unwrap()
+        });
+        let waiter = engine.waiter(&template, Want::Take).unwrap();
+        claims.kill();
+        // Its caller looks whether the user wants to end the call, and waits on.
+        assert!(!waiter.wait_part(Duration::from_millis(1), || true).unwrap());
+        sweeper.kill();
+        assert!(waiter.wait(None).unwrap());
+        waiter.finish(|_| Ok::<_, Error>(())).unwrap();
+    }
+}
+
+#[test]
 fn a_take_whose_time_is_over_has_seen_what_the_dead_held_l5() {
     let engine = shared();
     engine.put(&TUPLE).unwrap();
@@ -101,6 +128,47 @@ fn a_take_whose_time_is_over_has_seen_what_the_dead_held_l5() {
     next_sweep.store(now_ms.wrapping_add(1_000_000), Ordering::SeqCst);
     claims.kill();
     assert!(waiter.wait(Some(Duration::from_millis(1))).unwrap());
+}
+
+#[test]
+fn what_is_there_is_told_beside_a_process_that_is_stopped_over_it_o3() {
+    let engine = shared();
+    engine.put(&TUPLE).unwrap();
+    engine.put(&TUPLE).unwrap();
+    let patterns = TUPLE.map(PatternRef::Actual);
+    let template = [TemplateRef::new(&patterns)];
+    let terms = ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: None };
+    let claim =
+        engine.try_claim(&template, Order::Fifo, &terms, |_| Ok::<_, Error>(())).unwrap().unwrap();
+    let stripe = crate::stripe::scope_of(0);
+    let inside = stays_after(|| Section::enter(&engine.memory, stripe).unwrap());
+    let present = engine.shapes_present().unwrap();
+    assert_eq!(present.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [1]);
+    assert_eq!(engine.count_unseen().unwrap(), 1, "it is claimed");
+    inside.kill();
+    drop(claim);
+    assert_eq!(engine.count_unseen().unwrap(), 0);
+}
+
+#[test]
+fn what_is_beside_a_process_that_is_stopped_over_it_is_renewed_later_k2_l2() {
+    let engine = shared();
+    let length = Duration::from_secs(3600);
+    let terms = LeaseTerms { lease: Some(length), after: None };
+    let lease = engine.put_leased(&TUPLE, &terms).unwrap();
+    let patterns = TUPLE.map(PatternRef::Actual);
+    let template = [TemplateRef::new(&patterns)];
+    let terms = ClaimTerms { ttl: length, attempts_max: None };
+    let (claim, ()) =
+        engine.try_claim(&template, Order::Fifo, &terms, |_| Ok::<_, Error>(())).unwrap().unwrap();
+    let renewal = claim.renewal();
+    let stripe = crate::stripe::scope_of(0);
+    let inside = stays_after(|| Section::enter(&engine.memory, stripe).unwrap());
+    assert!(!renewal.try_prolong(length).unwrap());
+    assert!(!engine.try_prolong(&lease, length).unwrap());
+    inside.kill();
+    assert!(renewal.try_prolong(length).unwrap());
+    assert!(engine.try_prolong(&lease, length).unwrap());
 }
 
 #[test]

@@ -226,14 +226,18 @@ impl Bell {
     }
 
     /// As [`Bell::look`], for an owner of whose waiters one has waited long enough: what the dead held comes to those in
-    /// line first, also if somebody has swept just now (rule L5).
+    /// line first, also if somebody has swept just now (rule L5). The owner need not listen anew: if it is to keep the time,
+    /// the bell is rung.
     ///
     /// # Errors
     ///
     /// What the memory says.
     pub fn last_look(&self) -> Result<Vec<u32>, Error> {
         self.engine.require_sound()?;
-        self.engine.keep_time(self.number)?;
+        let kept = self.engine.keep_time(self.number);
+        // Its owner does not ask when to look next: that was before this look.
+        self.rest();
+        kept?;
         self.engine.recall()?;
         Ok(self.concerned())
     }

@@ -80,7 +80,8 @@ impl Waiter {
         let engine = &*self.engine;
         verdicts.prune(&engine.memory.view());
         let with_wide = self.cell().load(SCOPE) == head::WIDE_SCOPE;
-        let choice = Choice { purpose: self.purpose(), order: Order::Fifo, with_wide };
+        let (purpose, order) = (self.purpose(), Order::Fifo);
+        let choice = Choice { purpose, order, with_wide, recalls: false };
         let found = own.template.with_refs(|template| {
             engine.find_judged(template, choice, &mut verdicts, |section, target, reference| {
                 let stripe = Stripe::of_shape(section.view(), target.shape);
@@ -100,7 +101,7 @@ impl Waiter {
     #[cold]
     pub(super) fn wait_and_look(
         &self,
-        timeout: Option<Duration>,
+        (timeout, is_all): (Option<Duration>, bool),
         goes_on: impl Fn() -> bool,
     ) -> Result<bool, Error> {
         let begin_ns = clock::monotonic_ns();
@@ -111,7 +112,8 @@ impl Waiter {
             }
             let now_ns = clock::monotonic_ns();
             let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(now_ns));
-            if !self.wait_for_signal(left_ns.map(Duration::from_nanos), &goes_on)? {
+            let limit = (left_ns.map(Duration::from_nanos), is_all);
+            if !self.wait_for_signal(limit, &goes_on)? {
                 // What came at the last moment came in time.
                 return self.look_itself();
             }

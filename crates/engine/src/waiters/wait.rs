@@ -317,16 +317,35 @@ impl Waiter {
         timeout: Option<Duration>,
         goes_on: impl Fn() -> bool,
     ) -> Result<bool, Error> {
-        if self.own_look.is_some() {
-            return self.wait_and_look(timeout, goes_on);
-        }
-        self.wait_for_signal(timeout, goes_on)
+        self.wait_for((timeout, true), goes_on)
     }
 
-    /// As [`Waiter::wait_while`], but for what the waiter may find itself.
+    /// As [`Waiter::wait_while`], by a caller who has more time than `part`, and does something else before it waits again.
+    /// The end of a part is no answer, so it does not wait for a process that was stopped while it cleaned up (rule L5).
+    ///
+    /// # Errors
+    ///
+    /// As [`Waiter::wait`].
+    pub fn wait_part(&self, part: Duration, goes_on: impl Fn() -> bool) -> Result<bool, Error> {
+        self.wait_for((Some(part), false), goes_on)
+    }
+
+    fn wait_for(
+        &self,
+        limit: (Option<Duration>, bool),
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Error> {
+        if self.own_look.is_some() {
+            return self.wait_and_look(limit, goes_on);
+        }
+        self.wait_for_signal(limit, goes_on)
+    }
+
+    /// As [`Waiter::wait_while`], but for what the waiter may find itself. `is_all` says whether `timeout` is all the time
+    /// that the caller has.
     pub(super) fn wait_for_signal(
         &self,
-        timeout: Option<Duration>,
+        (timeout, is_all): (Option<Duration>, bool),
         goes_on: impl Fn() -> bool,
     ) -> Result<bool, Error> {
         if self.happened() || self.is_served_again()? {
@@ -340,21 +359,29 @@ impl Waiter {
             spin::learn(now_ns - begin_ns);
             return Ok(true);
         }
-        let slept = self.sleep(deadline_ns, goes_on);
+        let slept = self.sleep((deadline_ns, is_all), goes_on);
         self.engine.stop_keeping(self.number);
         let happened = slept?;
         spin::learn(clock::monotonic_ns() - begin_ns);
         Ok(happened)
     }
 
-    fn sleep(&self, deadline_ns: Option<u64>, goes_on: impl Fn() -> bool) -> Result<bool, Error> {
+    fn sleep(
+        &self,
+        (deadline_ns, is_all): (Option<u64>, bool),
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Error> {
         loop {
             let now_ns = clock::monotonic_ns();
             let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(now_ns));
             if left_ns == Some(0) {
                 // What is due at this moment has happened in time, and what the dead held comes to those in line (rule L5).
                 self.engine.keep_time(self.number)?;
-                self.engine.recall()?;
+                if is_all {
+                    self.engine.recall()?;
+                } else {
+                    self.engine.sweep_if_due()?;
+                }
                 return self.look();
             }
             let slice = left_ns.map_or(SLICE, |left| SLICE.min(Duration::from_nanos(left)));

@@ -55,6 +55,16 @@ fn a_slot_that_another_thread_got_while_the_system_was_asked_is_of_the_living_c1
     becomes(own, start_time);
 }
 
+#[test]
+fn a_process_is_known_by_its_number_and_nobody_by_one_that_is_free() {
+    let memory = memory();
+    let own = memory.thread().unwrap().participant();
+    assert_eq!(memory.pid_of_participant(own), std::process::id());
+    for nobody in [own + 1, u32::MAX] {
+        assert_eq!(memory.pid_of_participant(nobody), 0);
+    }
+}
+
 struct UsesItAtTheEnd(Arc<Memory>, Arc<AtomicU32>);
 
 impl Drop for UsesItAtTheEnd {
