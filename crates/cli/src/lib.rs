@@ -1,9 +1,9 @@
 //! The command line of Tupelo, as a library with a `main`.
 //!
 //! The binary `tupelo` and the wheel's console script both call [`main`]. A command is a file in
-//! `commands`; around them: `arguments` (what can be typed), `words` (shell words to fields and
-//! templates), `json` (values to JSON and back), `output` (what is printed, and how), `failure` (what
-//! went wrong, and the exit code for it).
+//! `commands`; around them: `arguments` (what can be typed), `negative` (which words are
+//! negative numbers), `words` (shell words to fields and templates), `json` (values to JSON and back),
+//! `output` (what is printed, and how), `failure` (what went wrong, and the exit code for it).
 //!
 //! Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing matched, 4 denied, 5 the space cannot be
 //! reached.
@@ -14,6 +14,7 @@ mod commands;
 mod failure;
 mod format;
 mod json;
+mod negative;
 mod output;
 mod terminal;
 mod words;
@@ -21,6 +22,7 @@ mod words;
 use std::ffi::OsString;
 use std::path::Path;
 
+use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
 use arguments::{Arguments, Command, Common, Passed};
@@ -34,13 +36,7 @@ use output::Output;
 /// its default, so that Ctrl-C ends a waiting command.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
     let words: Vec<OsString> = words.into_iter().collect();
-    let colorless = words.iter().any(|word| word == "--no-color");
-    let choice = if colorless { ColorChoice::Never } else { ColorChoice::Auto };
-    let parsed = Arguments::command()
-        .color(choice)
-        .try_get_matches_from(&words)
-        .and_then(|matches| Arguments::from_arg_matches(&matches));
-    let arguments = match parsed {
+    let arguments = match parse(&words) {
         Ok(arguments) => arguments,
         Err(answer) => {
             // Help and version come this way too; a closed pipe is no reason to complain.
@@ -57,6 +53,20 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
             failure.exit_code()
         }
     }
+}
+
+/// What was typed. Where an option is unknown, it may be a negative number.
+fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
+    let colorless = words.iter().any(|word| word == "--no-color");
+    let choice = if colorless { ColorChoice::Never } else { ColorChoice::Auto };
+    let read = |words: &[OsString]| {
+        let matches = Arguments::command().color(choice).try_get_matches_from(words)?;
+        Arguments::from_arg_matches(&matches)
+    };
+    read(words).or_else(|refused| match refused.kind() {
+        ErrorKind::UnknownArgument => read(&negative::marked(words)),
+        _ => Err(refused),
+    })
 }
 
 fn package(
