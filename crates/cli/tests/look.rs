@@ -417,6 +417,11 @@ fn a_program_behind_a_link_is_run_by_the_python_of_its_environment() {
         let (out, err) = (String::from_utf8(ran.stdout), String::from_utf8(ran.stderr));
         assert_eq!(out.unwrap(), format!("-m tupelo.{verb} a word\n"), "{}", err.unwrap());
     }
+    // By how a Python ends it is known whether it has the package; a parent may have the system forget that.
+    let mut forgetful = Command::new("env");
+    forgetful.args(["--ignore-signal=CHLD", "PATH=/nonexistent"]).arg(folder.join("bin/tupelo"));
+    let ran = forgetful.args(["demo", "a word"]).output().unwrap();
+    assert_eq!(String::from_utf8(ran.stdout).unwrap(), "-m tupelo.demo a word\n");
     fs::remove_dir_all(folder).unwrap();
 }
 

@@ -7,6 +7,8 @@
 //!   place ([`Mapping`]), who is alive ([`process`]), sleeping on a word ([`futex`]), what time it is ([`clock`]);
 //! - the memory: checked access by offset, robust locks, and an undo log that makes any change inside a
 //!   lock happen whole or not at all (rule C1).
+//!
+//! And, for no better place, what the program `tupelo` has [`signals`] do.
 #![allow(
     unsafe_code,
     reason = "shared memory: every access, and the argument for it, is in this crate"
@@ -39,6 +41,7 @@ pub mod process;
 mod publish;
 mod section;
 mod segment;
+pub mod signals;
 mod stay;
 mod superblock;
 mod sync;

@@ -7,6 +7,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use tupelo_shm::signals::keep_ends_of_children;
+
 use crate::arguments::Passed;
 use crate::failure::Failure;
 
@@ -22,6 +24,8 @@ pub(crate) fn run(
     options: Passed,
     program: Option<&Path>,
 ) -> Result<Infallible, Failure> {
+    // Here whether a Python has the package is known by how it ends, and the program waits for its own children.
+    keep_ends_of_children();
     let pythons = pythons(program);
     let Some(python) = pythons.iter().find(|python| has_module(python, module)) else {
         let names: Vec<_> = pythons.iter().map(|python| python.display().to_string()).collect();
