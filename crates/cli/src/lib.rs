@@ -33,7 +33,8 @@ use output::Output;
 ///
 /// Writes to standard output and standard error, reads standard input, waits as long as the command
 /// waits. It ends no process and changes no signal handler: an interrupt is the caller's to keep at
-/// its default, so that Ctrl-C ends a waiting command. Where the ends of children are ignored (`SIGCHLD`), and
+/// its default, so that Ctrl-C ends a waiting command. But while `top` has the terminal, a signal that ends the
+/// process gives it back first; and where the ends of children are ignored (`SIGCHLD`), and
 /// the command has to know of one, that is at its default from then on.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
     let words: Vec<OsString> = words.into_iter().collect();
