@@ -8,6 +8,7 @@ from pathlib import Path
 from tupelo import TupeloError
 from tupelo.demo import password, sort
 from tupelo.demo.measure import Plan, WrongResultError
+from tupelo.demo.spaces import remove_left_behind
 from tupelo.demo.terminal import Terminal
 
 EXAMPLES = """examples:
@@ -71,6 +72,7 @@ def main() -> int:
         return USAGE
     terminal = Terminal(sys.stdout)
     try:
+        remove_left_behind()
         if options.demo == "password":
             plan = Plan(
                 options.pairs, options.workers, options.searches, options.seed, options.kill
