@@ -195,6 +195,15 @@ def test_an_output_that_can_not_be_written_is_told_without_a_name(tmp_path):
     assert (run.returncode, run.stderr) == (1, "tupelo demo sort: No space left on device\n")
 
 
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_quiet_demo_prints_nothing_wherever_it_is_told_to(tmp_path, place):
+    (tmp_path / "numbers.txt").write_text("2\n1\n")
+    words = ["sort", tmp_path / "numbers.txt", "--workers", "1", "--no-color"]
+    words.insert(place, "--quiet")
+    run = demo(*words)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
 def test_help_shows_examples():
     assert "tupelo demo sort numbers.txt" in demo("--help").stdout
     assert "tupelo demo sort numbers.txt" in demo().stdout

@@ -73,16 +73,17 @@ fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
 
 fn package(
     module: &str,
-    url: Option<String>,
+    common: &Common,
     options: Passed,
     program: Option<&Path>,
 ) -> Result<(), Failure> {
-    match commands::package::run(module, url, options, program)? {}
+    match commands::package::run(module, common, options, program)? {}
 }
 
 fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Result<(), Failure> {
-    let Common { url, json, .. } = arguments.common;
-    match arguments.command {
+    let Arguments { common, command } = arguments;
+    let url = common.url.clone();
+    match command {
         Command::Put(options) => commands::put::run(options, url, output),
         Command::Read(options) => commands::find::run(options, url, output),
         Command::Take(options) => commands::take::run(options, url, output),
@@ -94,16 +95,11 @@ fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Res
         Command::Requeue(options) => commands::dead::requeue(options, url, output),
         Command::Rm(options) => commands::rm::run(options, url, output),
         Command::Doctor(options) => commands::doctor::run(options, url, output),
-        Command::Demo(options) => package("demo", None, options, program),
-        Command::Bench(options) => package("bench", None, options, program),
-        Command::Worker(options) => package("worker", url, options, program),
-        Command::Record(options) => package("record", None, options, program),
-        Command::Check(mut options) => {
-            if json {
-                options.words.insert(0, "--json".into());
-            }
-            package("check", None, options, program)
-        }
+        Command::Demo(options) => package("demo", &common, options, program),
+        Command::Bench(options) => package("bench", &common, options, program),
+        Command::Worker(options) => package("worker", &common, options, program),
+        Command::Record(options) => package("record", &common, options, program),
+        Command::Check(options) => package("check", &common, options, program),
         Command::Explain(options) => commands::explain::run(options, url, output),
         Command::Completion(options) => commands::completion::run(&options, output),
     }

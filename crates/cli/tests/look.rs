@@ -437,9 +437,12 @@ fn a_program_behind_a_link_is_run_by_the_python_of_its_environment() {
     assert!(made.unwrap().success());
     for verb in ["demo", "bench", "worker", "record", "check"] {
         let mut linked = Command::new(folder.join("bin/tupelo"));
-        let ran = linked.args([verb, "a word"]).env("PATH", "/nonexistent").output().unwrap();
+        // The options of every command go with it.
+        linked.args(["--quiet", verb, "--no-color", "a word"]).env("PATH", "/nonexistent");
+        let ran = linked.output().unwrap();
         let (out, err) = (String::from_utf8(ran.stdout), String::from_utf8(ran.stderr));
-        assert_eq!(out.unwrap(), format!("-m tupelo.{verb} a word\n"), "{}", err.unwrap());
+        let passed = format!("-m tupelo.{verb} --quiet --no-color a word\n");
+        assert_eq!(out.unwrap(), passed, "{}", err.unwrap());
     }
     // By how a Python ends it is known whether it has the package; a parent may have the system forget that.
     let mut forgetful = Command::new("env");
