@@ -5,8 +5,8 @@
 //! negative numbers), `words` (shell words to fields and templates), `json` (values to JSON and back),
 //! `output` (what is printed, and how), `failure` (what went wrong, and the exit code for it).
 //!
-//! Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing matched, 4 denied, 5 the space cannot be
-//! reached.
+//! Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing matched, 4 denied, 5 there is no such
+//! space.
 #![forbid(unsafe_code)]
 
 mod arguments;
