@@ -7,10 +7,12 @@ import random
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+import tupelo as ts
 from tupelo.demo import database, sort
 from tupelo.demo.number_lines import BadLineError, merged, pack, parse, unpack
 from tupelo.demo.terminal import Terminal
@@ -74,12 +76,29 @@ def test_a_file_is_sorted_by_those_who_are_left(tmp_path):
 
 
 def test_demos_leave_no_space_behind():
-    import tupelo as ts  # noqa: PLC0415
-
     run = demo("password", "--pairs", "100", "--workers", "2", "--searches", "1", "--alone")
     assert run.returncode == 0, run.stderr
     listing = [path.name for path in Path("/dev/shm").iterdir()]  # noqa: S108
-    assert not [name for name in listing if "demo-" in name], ts.__name__
+    assert not [name for name in listing if "demo-" in name]
+
+
+def test_what_a_killed_demo_left_behind_is_removed_by_the_next_and_nothing_else():
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        pass
+    left = {f"tupelo-demo-{rest}" for rest in (f"password-{ended.pid}", f"sort-{ended.pid}")}
+    left.add(f"tupelo-demo-password-{ended.pid}-3")
+    others = {f"tupelo-demo-sort-{os.getpid()}", f"demo-{ended.pid}", f"demo-sort-{ended.pid}"}
+    for name in left | others:
+        ts.connect(f"shm://{name}").close()
+    try:
+        assert demo("sort", "/nonexistent").returncode == 1
+        names = {space["name"] for space in ts.spaces()}
+        assert names.isdisjoint(left)
+        assert others <= names
+    finally:
+        for name in left | others:
+            with suppress(ts.SpaceNotFound):
+                ts.remove(f"shm://{name}")
 
 
 def test_passwords_are_seven_digits_and_never_repeat():
@@ -174,6 +193,15 @@ def test_an_output_that_can_not_be_written_is_told_without_a_name(tmp_path):
     with Path("/dev/full").open("wb") as full:
         run = demo("sort", source, "--workers", "1", stdout=full.fileno())
     assert (run.returncode, run.stderr) == (1, "tupelo demo sort: No space left on device\n")
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_quiet_demo_prints_nothing_wherever_it_is_told_to(tmp_path, place):
+    (tmp_path / "numbers.txt").write_text("2\n1\n")
+    words = ["sort", tmp_path / "numbers.txt", "--workers", "1", "--no-color"]
+    words.insert(place, "--quiet")
+    run = demo(*words)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
 
 
 def test_help_shows_examples():

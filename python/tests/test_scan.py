@@ -36,6 +36,18 @@ def test_an_iterator_of_a_closed_space_says_so(space):
         next(scan)
 
 
+def test_what_was_fetched_before_the_space_was_closed_is_not_given_after_it(space):
+    space.put_all(("job", n) for n in range(3))
+    scan = space.scan("job", int)
+    next(scan)
+    space.close()
+    for _ in range(2):
+        with pytest.raises(ts.SpaceClosed):
+            next(scan)
+    with ts.connect(space.url, create=False) as again:
+        assert again.count("job", int) == 3
+
+
 def test_threads_may_share_one_scan(space):
     space.put_all(("job", n) for n in range(1_000))
     scan = space.scan("job", int)

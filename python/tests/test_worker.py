@@ -247,6 +247,15 @@ def test_any_function_can_be_served_for_eval(shm, shm_url):
         assert later.result(60) == ("root", 4.0)
 
 
+def test_a_quiet_service_prints_nothing(shm, shm_url):
+    service = start("math:sqrt", "--url", shm_url, "--quiet")
+    shm.eval("root", ts.call(__import__("math").sqrt, 16.0), on="workers")
+    assert shm.take("root", float, timeout=60) == ("root", 4.0)
+    service.send_signal(signal.SIGTERM)
+    assert service.communicate(timeout=60) == ("", "")
+    assert service.returncode == 0
+
+
 def test_a_function_that_a_package_passes_on_is_served_under_its_own_name(
     shm, shm_url, tmp_path, monkeypatch
 ):

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tupelo as ts
+from tupelo.common_options import add_common_options
 from tupelo.recorded import (
     SIZE,
     BadRecordError,
@@ -208,6 +209,7 @@ def main() -> int:
     )
     parser.add_argument("file", type=Path, help="what `tupelo record` wrote")
     parser.add_argument("--json", action="store_true", help="one object: findings by space")
+    add_common_options(parser)
     arguments = parser.parse_args()
     path = arguments.file
     try:
@@ -215,15 +217,18 @@ def main() -> int:
     except (BadRecordError, OSError) as error:
         sys.stderr.write(f"tupelo check: {_shown(str(error))}\n")
         return UNREADABLE
+    code = FOUND if any(said.values()) else 0
+    if arguments.quiet:
+        return code
     if arguments.json:
         sys.stdout.write(f"{json.dumps(said, ensure_ascii=True)}\n")
-        return FOUND if any(said.values()) else 0
+        return code
     if not said:
         sys.stdout.write(f"{path} has no operations: did the program use a space?\n")
     for url, lines in said.items():
         for line in (f"{url}:", *(f"  {line}" for line in lines or ["fine"])):
             sys.stdout.write(f"{_shown(line)}\n")
-    return FOUND if any(said.values()) else 0
+    return code
 
 
 def _shown(text: str) -> str:

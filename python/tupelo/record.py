@@ -19,6 +19,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from tupelo.common_options import add_common_options
 from tupelo.recording import VARIABLE
 
 TYPE_CHECKING = False
@@ -43,6 +44,7 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="the record")
+    add_common_options(parser)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- COMMAND")
     options = parser.parse_args()
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
@@ -58,10 +60,10 @@ def main() -> int:
         sys.stderr.write(f"tupelo record: {options.out} can not be written: {error.strerror}\n")
         return USAGE
     with merged:
-        return record(command, merged)
+        return record(command, merged, quiet=options.quiet)
 
 
-def record(command: list[str], merged: TextIO) -> int:
+def record(command: list[str], merged: TextIO, *, quiet: bool = False) -> int:
     """Run the command, and write its record; returns the command's exit code."""
     leave_interrupts_to_the_command()
     try:
@@ -91,8 +93,9 @@ def record(command: list[str], merged: TextIO) -> int:
     shutil.rmtree(folder, ignore_errors=True)
     if torn:
         sys.stderr.write(f"{torn} lines were torn, and are left out\n")
-    out = merged.name
-    sys.stderr.write(f"{count} operations are in {out}: see `tupelo check {out}`\n")
+    if not quiet:
+        out = merged.name
+        sys.stderr.write(f"{count} operations are in {out}: see `tupelo check {out}`\n")
     return code
 
 

@@ -14,6 +14,7 @@ from tupelo import TupeloError, connect
 from tupelo._native import seconds
 from tupelo.batteries.core.pool import WORKERS_MAX
 from tupelo.batteries.core.remote import Address, public_terms, require_shared
+from tupelo.common_options import add_common_options
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.crew import Processes
 
@@ -56,7 +57,7 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"tupelo worker: {error}\n")
         return FAILED if isinstance(error, TupeloError) else USAGE
     with space:
-        return Service(space, terms).run(count)
+        return Service(space, terms, quiet=options.quiet).run(count)
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -73,6 +74,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument(
         "--timeout", type=positive_s, metavar="SECONDS", help="what a task may take"
     )
+    add_common_options(parser)
     return parser
 
 
@@ -107,8 +109,9 @@ def own_path(function: Callable[..., Any], given: str) -> str:
 class Service:
     """The processes, and this one, which waits for what happens."""
 
-    def __init__(self, space: Space, terms: Terms) -> None:
-        """Get ready."""
+    def __init__(self, space: Space, terms: Terms, *, quiet: bool = False) -> None:
+        """Get ready; say nothing of what goes on if `quiet`."""
+        self._quiet = quiet
         self._queue = terms.queue
         self._url = space.url
         # Also from a signal's handler, which must not wait for a lock that it has interrupted.
@@ -120,14 +123,14 @@ class Service:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: self._news.put(None))
         self._crew.add(count)
-        say(f"serving {self._queue} in {self._url}, processes: {count}; Ctrl-C ends them")
+        self._say(f"serving {self._queue} in {self._url}, processes: {count}; Ctrl-C ends them")
         why = self._news.get()
         if why is not None:
             sys.stderr.write(f"tupelo worker: {why}\n")
             self._crew.kill()
             return FAILED
         self._crew.retire()
-        say("every process ends its task; Ctrl-C again ends them at once")
+        self._say("every process ends its task; Ctrl-C again ends them at once")
         threading.Thread(target=self._tell_the_end, daemon=True).start()
         if self._news.get() is None:
             self._crew.kill()
@@ -138,7 +141,11 @@ class Service:
         self._news.put("they have ended")
 
     def _died(self, pid: int, how: str) -> None:
-        say(f"process {pid} {how}: its task is done again, and a new process takes its place")
+        self._say(f"process {pid} {how}: its task is done again, and a new process takes its place")
+
+    def _say(self, line: str) -> None:
+        if not self._quiet:
+            say(line)
 
 
 def say(line: str) -> None:

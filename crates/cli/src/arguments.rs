@@ -4,10 +4,12 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use clap::builder::RangedU64ValueParser;
+use clap::builder::{RangedU64ValueParser, StringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use tupelo::{EventKind, Order};
+
+use crate::negative;
 
 /// Examples come before usage and options: that is what help is opened for.
 const HELP: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}\n";
@@ -42,7 +44,7 @@ pub(crate) struct Arguments {
 pub(crate) struct Common {
     /// The space, instead of the first word; `$TUPELO_URL` if neither is given, but for ls, top and doctor,
     /// which look at all spaces then
-    #[arg(long, short, global = true, value_name = "URL")]
+    #[arg(long, short, global = true, value_name = "URL", value_parser = word())]
     pub(crate) url: Option<String>,
     /// Print one JSON object per line
     #[arg(long, global = true)]
@@ -128,7 +130,7 @@ Examples:
 const WORDS: &str = "\
 Words: 7 is an int, 3.5 a float, true a bool, null; anything else is text, and s:7 makes any word text.
 In a template also: _ is anything, :int a type, :int|:str two, 3..9 a range, '> 3', glob:img/*, and
-... at the end any further fields. Words that begin with a dash come after --.";
+... at the end any further fields. Words that begin with a dash and are no number come after --.";
 
 #[derive(Args)]
 #[command(
@@ -145,7 +147,7 @@ Examples:
 )]
 pub(crate) struct Put {
     /// The space, then a word per field; `-` reads JSON lines from standard input
-    #[arg(value_names = ["URL", "FIELD"], allow_negative_numbers = true)]
+    #[arg(value_names = ["URL", "FIELD"], allow_negative_numbers = true, value_parser = word())]
     pub(crate) words: Vec<String>,
     /// How long the tuple stays, as in 5s, 200ms, 2min; for ever if not given
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive)]
@@ -162,10 +164,10 @@ pub(crate) struct Put {
 #[derive(Args)]
 pub(crate) struct Sought {
     /// The space, then a pattern per field
-    #[arg(value_names = ["URL", "PATTERN"], allow_negative_numbers = true)]
+    #[arg(value_names = ["URL", "PATTERN"], allow_negative_numbers = true, value_parser = word())]
     pub(crate) words: Vec<String>,
     /// Only if this holds of the whole tuple `f`, in CEL, as in 'f[1] % 2 == 0'; of an entry the fields are names
-    #[arg(long = "where", value_name = "CONDITION")]
+    #[arg(long = "where", value_name = "CONDITION", value_parser = word())]
     pub(crate) condition: Option<String>,
 }
 
@@ -176,7 +178,7 @@ pub(crate) struct Take {
     pub(crate) find: Find,
     /// Run this shell command with the tuple as JSON on its standard input; the tuple is back unless it
     /// ends with 0
-    #[arg(long, value_name = "COMMAND", conflicts_with = "all")]
+    #[arg(long, value_name = "COMMAND", conflicts_with = "all", value_parser = word())]
     pub(crate) exec: Option<String>,
     /// With --exec, how long to wait for this program if it is stopped [default: 30s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive, requires = "exec")]
@@ -265,7 +267,7 @@ Examples:
 )]
 pub(crate) struct Ls {
     /// The space to look into
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", value_parser = word())]
     pub(crate) space: Option<String>,
 }
 
@@ -281,7 +283,7 @@ Examples:
 )]
 pub(crate) struct Doctor {
     /// The only space to look into
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", value_parser = word())]
     pub(crate) space: Option<String>,
 }
 
@@ -293,7 +295,7 @@ pub(crate) struct Doctor {
 )]
 pub(crate) struct Stat {
     /// The space to look into
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", value_parser = word())]
     pub(crate) space: Option<String>,
 }
 
@@ -309,7 +311,7 @@ Examples:
 )]
 pub(crate) struct Top {
     /// The spaces to watch; all of this user if none is given
-    #[arg(value_name = "URL")]
+    #[arg(value_name = "URL", value_parser = word())]
     pub(crate) spaces: Vec<String>,
     /// Time between two looks
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "1s")]
@@ -383,10 +385,10 @@ Examples:
 )]
 pub(crate) struct Explain {
     /// A code, or a space and a pattern per field
-    #[arg(value_names = ["CODE or URL", "PATTERN"], allow_negative_numbers = true)]
+    #[arg(value_names = ["CODE or URL", "PATTERN"], allow_negative_numbers = true, value_parser = word())]
     pub(crate) words: Vec<String>,
     /// Only if this holds of the whole tuple `f`, in CEL, as in 'f[1] % 2 == 0'; of an entry the fields are names
-    #[arg(long = "where", value_name = "CONDITION")]
+    #[arg(long = "where", value_name = "CONDITION", value_parser = word())]
     pub(crate) condition: Option<String>,
 }
 
@@ -414,6 +416,11 @@ Examples:
 pub(crate) struct Completion {
     /// bash, zsh, fish, powershell or elvish
     pub(crate) shell: Shell,
+}
+
+/// A text as it was typed: a negative number may have a mark.
+fn word() -> impl TypedValueParser<Value = String> {
+    StringValueParser::new().map(negative::unmarked)
 }
 
 /// A number of things that is not 0.

@@ -1,12 +1,12 @@
 //! The command line of Tupelo, as a library with a `main`.
 //!
 //! The binary `tupelo` and the wheel's console script both call [`main`]. A command is a file in
-//! `commands`; around them: `arguments` (what can be typed), `words` (shell words to fields and
-//! templates), `json` (values to JSON and back), `output` (what is printed, and how), `failure` (what
-//! went wrong, and the exit code for it).
+//! `commands`; around them: `arguments` (what can be typed), `negative` (which words are
+//! negative numbers), `words` (shell words to fields and templates), `json` (values to JSON and back),
+//! `output` (what is printed, and how), `failure` (what went wrong, and the exit code for it).
 //!
-//! Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing matched, 4 denied, 5 the space cannot be
-//! reached.
+//! Exit codes: 0 done, 1 error, 2 wrong usage, 3 nothing matched, 4 denied, 5 there is no such
+//! space.
 #![forbid(unsafe_code)]
 
 mod arguments;
@@ -14,6 +14,7 @@ mod commands;
 mod failure;
 mod format;
 mod json;
+mod negative;
 mod output;
 mod terminal;
 mod words;
@@ -21,6 +22,7 @@ mod words;
 use std::ffi::OsString;
 use std::path::Path;
 
+use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
 use arguments::{Arguments, Command, Common, Passed};
@@ -31,16 +33,12 @@ use output::Output;
 ///
 /// Writes to standard output and standard error, reads standard input, waits as long as the command
 /// waits. It ends no process and changes no signal handler: an interrupt is the caller's to keep at
-/// its default, so that Ctrl-C ends a waiting command.
+/// its default, so that Ctrl-C ends a waiting command. But while `top` has the terminal, a signal that ends the
+/// process gives it back first; and where the ends of children are ignored (`SIGCHLD`), and
+/// the command has to know of one, that is at its default from then on.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
     let words: Vec<OsString> = words.into_iter().collect();
-    let colorless = words.iter().any(|word| word == "--no-color");
-    let choice = if colorless { ColorChoice::Never } else { ColorChoice::Auto };
-    let parsed = Arguments::command()
-        .color(choice)
-        .try_get_matches_from(&words)
-        .and_then(|matches| Arguments::from_arg_matches(&matches));
-    let arguments = match parsed {
+    let arguments = match parse(&words) {
         Ok(arguments) => arguments,
         Err(answer) => {
             // Help and version come this way too; a closed pipe is no reason to complain.
@@ -59,18 +57,33 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
     }
 }
 
+/// What was typed. Where an option is unknown, it may be a negative number.
+fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
+    let colorless = words.iter().any(|word| word == "--no-color");
+    let choice = if colorless { ColorChoice::Never } else { ColorChoice::Auto };
+    let read = |words: &[OsString]| {
+        let matches = Arguments::command().color(choice).try_get_matches_from(words)?;
+        Arguments::from_arg_matches(&matches)
+    };
+    read(words).or_else(|refused| match refused.kind() {
+        ErrorKind::UnknownArgument => read(&negative::marked(words)),
+        _ => Err(refused),
+    })
+}
+
 fn package(
     module: &str,
-    url: Option<String>,
+    common: &Common,
     options: Passed,
     program: Option<&Path>,
 ) -> Result<(), Failure> {
-    match commands::package::run(module, url, options, program)? {}
+    match commands::package::run(module, common, options, program)? {}
 }
 
 fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Result<(), Failure> {
-    let Common { url, json, .. } = arguments.common;
-    match arguments.command {
+    let Arguments { common, command } = arguments;
+    let url = common.url.clone();
+    match command {
         Command::Put(options) => commands::put::run(options, url, output),
         Command::Read(options) => commands::find::run(options, url, output),
         Command::Take(options) => commands::take::run(options, url, output),
@@ -82,16 +95,11 @@ fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Res
         Command::Requeue(options) => commands::dead::requeue(options, url, output),
         Command::Rm(options) => commands::rm::run(options, url, output),
         Command::Doctor(options) => commands::doctor::run(options, url, output),
-        Command::Demo(options) => package("demo", None, options, program),
-        Command::Bench(options) => package("bench", None, options, program),
-        Command::Worker(options) => package("worker", url, options, program),
-        Command::Record(options) => package("record", None, options, program),
-        Command::Check(mut options) => {
-            if json {
-                options.words.insert(0, "--json".into());
-            }
-            package("check", None, options, program)
-        }
+        Command::Demo(options) => package("demo", &common, options, program),
+        Command::Bench(options) => package("bench", &common, options, program),
+        Command::Worker(options) => package("worker", &common, options, program),
+        Command::Record(options) => package("record", &common, options, program),
+        Command::Check(options) => package("check", &common, options, program),
         Command::Explain(options) => commands::explain::run(options, url, output),
         Command::Completion(options) => commands::completion::run(&options, output),
     }

@@ -1,7 +1,8 @@
 //! The terminal as a screen that is redrawn: for `tupelo top`.
 //!
 //! Plain ANSI sequences, understood by every terminal since the VT100 but for the alternate screen,
-//! which the others ignore. Ctrl-C arrives as a key, so that the terminal is always put back.
+//! which the others ignore. Ctrl-C arrives as a key, and a signal that ends the program puts the terminal back
+//! first: only SIGKILL leaves it as it was drawn.
 
 use std::io::{self, IsTerminal, Stdin, Stdout, Write};
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use tupelo_shm::signals::TerminalGuard;
 
 const ENTER: &str = "\x1b[?1049h\x1b[?25l"; // alternate screen, no cursor
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
@@ -21,6 +23,8 @@ pub(crate) struct Screen {
     keys: Stdin,
     out: Stdout,
     before: Termios,
+    /// Does what dropping does where a signal ends the program; gone when that is done.
+    _guard: TerminalGuard,
 }
 
 impl Screen {
@@ -31,10 +35,11 @@ impl Screen {
             return None;
         }
         let before = tcgetattr(&keys).ok()?;
+        let guard = TerminalGuard::new(LEAVE).ok()?;
         let mut each_key = before.clone();
         each_key.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG;
         tcsetattr(&keys, OptionalActions::Now, &each_key).ok()?;
-        let mut screen = Self { keys, out, before };
+        let mut screen = Self { keys, out, before, _guard: guard };
         screen.write(ENTER).ok()?;
         Some(screen)
     }

@@ -235,17 +235,21 @@ fn what_a_command_leaves_running_with_its_input_holds_nothing_up() {
 }
 
 #[test]
-fn where_the_system_forgets_how_commands_end_nothing_is_claimed() {
+fn how_a_command_ends_is_known_also_where_the_caller_has_the_system_forget_it() {
     let space = TestSpace::new("exec-forgets");
     let url = space.url.as_str();
     run(&["put", url, "job", "7"]);
     let tupelo = env!("CARGO_BIN_EXE_tupelo");
-    let ignoring = ["--ignore-signal=CHLD", tupelo, "take", url, "job", "_", "--exec", "true"];
-    let refused = Command::new("env").args(ignoring).output().unwrap();
-    assert_eq!(refused.status.code(), Some(1));
-    let why = String::from_utf8(refused.stderr).unwrap();
-    assert!(why.contains("nothing was claimed") && why.contains("--default-signal=CHLD"), "{why}");
-    assert_eq!(run(&["read", url, "job", ":int", "--try"]).code, 0);
+    let take = |command: &str| {
+        let words = ["--ignore-signal=CHLD", tupelo, "take", url, "job", "_", "--exec", command];
+        Command::new("env").args(words).output().unwrap()
+    };
+    let failed = take("exit 3");
+    let why = String::from_utf8(failed.stderr).unwrap();
+    assert_eq!(failed.status.code(), Some(1), "{why}");
+    assert!(why.contains("ended with exit status: 3\n  The tuple is back"), "{why}");
+    assert_eq!(take("true").status.code(), Some(0));
+    assert_eq!(run(&["read", url, "job", ":int", "--try"]).code, 3, "it was consumed");
 }
 
 #[test]

@@ -6,11 +6,13 @@ mod support;
 use std::env;
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::Termios;
 use support::{TestSpace, command, run, run_with_input};
 use tupelo::{ConnectOptions, Error, Field, Kind, Order, Space, WhenFull, fields, template};
 
@@ -177,13 +179,9 @@ fn who_watches_a_command_that_waits_is_told_for_what() {
     assert!(take.wait().unwrap().success());
 }
 
-#[test]
-fn top_gives_the_terminal_back() {
-    let space = filled("terminal");
-    let (mut ours, theirs) = terminal();
-    let before = rustix::termios::tcgetattr(&theirs).unwrap();
-
-    let mut top = command(&["top", &space.url])
+/// `top` on a terminal that shows the space by now.
+fn top_on((ours, theirs): &mut (File, File), space: &TestSpace) -> Child {
+    let top = command(&["top", &space.url])
         .stdin(theirs.try_clone().unwrap())
         .stdout(theirs.try_clone().unwrap())
         .stderr(Stdio::null())
@@ -195,14 +193,40 @@ fn top_gives_the_terminal_back() {
         let count = ours.read(&mut bytes).unwrap();
         shown.extend_from_slice(&bytes[..count]);
     }
-    ours.write_all(b"q").unwrap();
-    assert!(top.wait().unwrap().success());
+    top
+}
 
+/// Checks what a program has left on a terminal that it had for itself.
+fn assert_given_back((ours, theirs): &mut (File, File), before: &Termios) {
+    let mut bytes = [0; 4096];
     let count = ours.read(&mut bytes).unwrap();
     let last = String::from_utf8_lossy(&bytes[..count]).into_owned();
     assert!(last.ends_with("\x1b[?25h\x1b[?1049l"), "{last:?}");
-    let after = rustix::termios::tcgetattr(&theirs).unwrap();
+    let after = rustix::termios::tcgetattr(theirs).unwrap();
     assert_eq!(before.local_modes, after.local_modes);
+}
+
+#[test]
+fn top_gives_the_terminal_back() {
+    let space = filled("terminal");
+    let mut terminal = terminal();
+    let before = rustix::termios::tcgetattr(&terminal.1).unwrap();
+    let mut top = top_on(&mut terminal, &space);
+    terminal.0.write_all(b"q").unwrap();
+    assert!(top.wait().unwrap().success());
+    assert_given_back(&mut terminal, &before);
+}
+
+#[test]
+fn top_gives_the_terminal_back_when_a_signal_ends_it() {
+    let space = filled("terminal-signal");
+    let mut terminal = terminal();
+    let before = rustix::termios::tcgetattr(&terminal.1).unwrap();
+    let mut top = top_on(&mut terminal, &space);
+    let pid = top.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(top.wait().unwrap().signal(), Some(15), "it is the signal that ends it");
+    assert_given_back(&mut terminal, &before);
 }
 
 #[test]
@@ -413,10 +437,18 @@ fn a_program_behind_a_link_is_run_by_the_python_of_its_environment() {
     assert!(made.unwrap().success());
     for verb in ["demo", "bench", "worker", "record", "check"] {
         let mut linked = Command::new(folder.join("bin/tupelo"));
-        let ran = linked.args([verb, "a word"]).env("PATH", "/nonexistent").output().unwrap();
+        // The options of every command go with it.
+        linked.args(["--quiet", verb, "--no-color", "a word"]).env("PATH", "/nonexistent");
+        let ran = linked.output().unwrap();
         let (out, err) = (String::from_utf8(ran.stdout), String::from_utf8(ran.stderr));
-        assert_eq!(out.unwrap(), format!("-m tupelo.{verb} a word\n"), "{}", err.unwrap());
+        let passed = format!("-m tupelo.{verb} --quiet --no-color a word\n");
+        assert_eq!(out.unwrap(), passed, "{}", err.unwrap());
     }
+    // By how a Python ends it is known whether it has the package; a parent may have the system forget that.
+    let mut forgetful = Command::new("env");
+    forgetful.args(["--ignore-signal=CHLD", "PATH=/nonexistent"]).arg(folder.join("bin/tupelo"));
+    let ran = forgetful.args(["demo", "a word"]).output().unwrap();
+    assert_eq!(String::from_utf8(ran.stdout).unwrap(), "-m tupelo.demo a word\n");
     fs::remove_dir_all(folder).unwrap();
 }
 

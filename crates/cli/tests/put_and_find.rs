@@ -22,6 +22,25 @@ fn a_tuple_that_was_put_is_read_and_then_taken() {
 }
 
 #[test]
+fn a_negative_number_is_a_word_in_every_form_that_the_notation_has() {
+    let space = TestSpace::new("negative");
+    let url = space.url.as_str();
+    let numbers = ["-7", "-3.5", "-1e3", "-1e-3", "-2.5E+3"];
+    assert_eq!(run(&[&["put", url][..], &numbers].concat()).code, 0);
+    let read = run(&[&["read", url, "--try"][..], &numbers].concat());
+    assert_eq!(read.out, "(-7, -3.5, -1000.0, -0.001, -2500.0)\n", "{}", read.err);
+    let patterns = ["-9..-5", "-1e+1..0.0", "_", "-1|-1e-3", ":float"];
+    let taken = run(&[&["take", url][..], &patterns, &["--try", "--quiet"]].concat());
+    assert_eq!((taken.code, taken.out.as_str()), (0, ""), "{}", taken.err);
+    for word in ["-1e-3x", "-x", "--leese"] {
+        let refused = run(&["put", url, word]);
+        assert_eq!(refused.code, 2, "{word}");
+        assert!(refused.err.contains("unexpected argument"), "{}", refused.err);
+        assert_eq!(run(&["put", url, "--", word]).code, 0, "{word}");
+    }
+}
+
+#[test]
 fn a_condition_over_the_whole_tuple_chooses_m9() {
     let space = TestSpace::new("where");
     let url = space.url.as_str();

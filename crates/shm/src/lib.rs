@@ -8,6 +8,8 @@
 //!   what memory is left ([`headroom`]);
 //! - the memory: checked access by offset, robust locks, and an undo log that makes any change inside a
 //!   lock happen whole or not at all (rule C1).
+//!
+//! And, for no better place, what the program `tupelo` has [`signals`] do.
 #![allow(
     unsafe_code,
     reason = "shared memory: every access, and the argument for it, is in this crate"
@@ -40,6 +42,7 @@ pub mod process;
 mod publish;
 mod section;
 mod segment;
+pub mod signals;
 mod stay;
 mod superblock;
 mod sync;

@@ -354,12 +354,21 @@ pub struct Scan {
 }
 
 impl Scan {
+    /// Refuses if the space was closed meanwhile: what was fetched before is not to be shown after.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceClosed`].
+    pub fn require_open(&self) -> Result<(), Error> {
+        self.space.engine().map(|_| ())
+    }
+
     /// The next matches, up to `at_most`; none at the end.
     ///
     /// # Errors
     ///
-    /// What `sink` says of the first match; the scan then goes on behind it. If it fails on a later one, that is the first
-    /// of the next batch, and shown to the sink again.
+    /// [`Error::SpaceClosed`] once the space was closed. What `sink` says of the first match; the scan then goes on behind
+    /// it. If it fails on a later one, that is the first of the next batch, and shown to the sink again.
     pub fn next_batch<R, E: From<Error>>(
         &mut self,
         at_most: usize,
@@ -388,5 +397,20 @@ mod tests {
         assert!(matches!(taken, Err(Error::Timeout { .. })), "{taken:?}");
         assert_eq!(space.stat().unwrap().waiters, 0);
         crate::remove("mem://announced").unwrap();
+    }
+
+    #[test]
+    fn a_scan_of_a_space_that_was_closed_is_refused_and_has_lost_nothing_o6() {
+        let space = Space::connect("mem://scanned", &ConnectOptions::default()).unwrap();
+        space.put(&fields!["job", 1]).unwrap();
+        let mut scan = space.scan(&"job, :int".parse().unwrap()).unwrap();
+        assert_eq!(scan.require_open(), Ok(()));
+        space.close();
+        assert!(matches!(scan.require_open(), Err(Error::SpaceClosed { .. })));
+        let batch = scan.next_batch(1, |_| Ok::<_, Error>(()));
+        assert!(matches!(batch, Err(Error::SpaceClosed { .. })), "{batch:?}");
+        let again = Space::connect("mem://scanned", &ConnectOptions::default()).unwrap();
+        assert_eq!(again.count(&[template!["job", Kind::Int]]), Ok(1));
+        crate::remove("mem://scanned").unwrap();
     }
 }

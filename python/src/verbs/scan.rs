@@ -28,7 +28,8 @@ impl Verb for Scan {
 Go through copies of all tuples that match, in no particular order and in bounded memory (rule O6).
 
 A tuple that is there throughout comes exactly once; one that is put or taken meanwhile may come
-or not. For one consistent moment use `read_all`.
+or not. For one consistent moment use `read_all`. When the space is closed, so is this: the next step
+raises `SpaceClosed`.
 
 >>> space.put_all((\"job\", n) for n in range(3))
 3
@@ -85,6 +86,7 @@ impl ScanIterator {
                 return Err(PyRuntimeError::new_err(message).into());
             }
         };
+        walk.scan.require_open()?;
         if walk.fetched.is_empty() {
             let batch = walk.scan.next_batch(BATCH, |view: TupleView<'_>| {
                 results::tuple(py, view, &[], self.objects).map(Bound::unbind)

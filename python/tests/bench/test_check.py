@@ -89,6 +89,8 @@ with ts.connect(sys.argv[1]) as space:
     check = command("check", out)
     assert check.returncode == 1
     assert "with 20 instead of :float as field 1 it would match 1 tuple" in check.stdout
+    quiet = command("check", out, "--quiet")
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (1, "", "")
     tupelo = Path(sys.executable).with_name("tupelo")  # its option of every command is passed on
     words = [tupelo, "--json", "check", out]
     shown = subprocess.run(words, capture_output=True, check=False, timeout=120)

@@ -256,6 +256,11 @@ def test_peers_tells_what_is_here(bench):
     assert all(peer.title in lines[peer.name] for peer in PEERS)
 
 
+def test_a_quiet_run_prints_nothing(bench):
+    run = bench("peers", "--quiet")
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
 def test_help_tells_how_to_run_without_a_limit(bench):
     assert "--budget MINUTES|none" in bench("--help").stdout
 

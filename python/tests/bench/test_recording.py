@@ -30,6 +30,12 @@ def test_a_record_that_can_not_be_written_is_refused_before_the_run(tmp_path):
     assert not ran.exists()
 
 
+def test_a_quiet_record_says_nothing_and_leaves_the_words_of_the_command_alone(tmp_path):
+    command = [sys.executable, "-c", "import sys; print(sys.argv[1:])", "--quiet"]
+    done = run([*RECORD, tmp_path / "run.jsonl", "--quiet", "--", *command])
+    assert (done.returncode, done.stdout, done.stderr) == (0, "['--quiet']\n", "")
+
+
 def test_an_earlier_record_stays_until_there_is_another_one(tmp_path):
     out = tmp_path / "run.jsonl"
     out.write_text("earlier\n")

@@ -28,7 +28,7 @@ def main() -> int:
     options = parser.parse_args()
     if why := pointless(options, parser):
         parser.error(why)
-    terminal = Terminal(sys.stdout)
+    terminal = Terminal(sys.stdout, quiet=options.quiet)
     wanted = [e for e in EXPERIMENTS if options.what in ("all", e.name)]
     # Who is told to end takes its servers, workers and spaces with it, as at Ctrl-C.
     stopping.listen()

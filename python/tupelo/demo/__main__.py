@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 from tupelo import TupeloError
+from tupelo.common_options import add_common_options
 from tupelo.demo import password, sort
 from tupelo.demo.measure import Plan, WrongResultError
+from tupelo.demo.spaces import remove_left_behind
 from tupelo.demo.terminal import Terminal
 
 EXAMPLES = """examples:
@@ -39,6 +41,7 @@ def arguments() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    add_common_options(parser)
     demos = parser.add_subparsers(dest="demo", metavar="DEMO")
 
     search = demos.add_parser("password", help="search a database spread over worker processes")
@@ -59,6 +62,8 @@ def arguments() -> argparse.ArgumentParser:
     )
     sorting.add_argument("--out", type=Path, help="write the sorted numbers here")
     sorting.add_argument("--alone", action="store_true", help="leave out the comparison")
+    for demo in (search, sorting):
+        add_common_options(demo, default=argparse.SUPPRESS)
     return parser
 
 
@@ -69,8 +74,9 @@ def main() -> int:
     if options.demo is None:
         parser.print_help()
         return USAGE
-    terminal = Terminal(sys.stdout)
+    terminal = Terminal(sys.stdout, quiet=options.quiet)
     try:
+        remove_left_behind()
         if options.demo == "password":
             plan = Plan(
                 options.pairs, options.workers, options.searches, options.seed, options.kill

@@ -4,7 +4,6 @@ A way of doing it is a `Searcher`; there is one with spaces (`password`) and two
 A result is checked before its time counts.
 """
 
-import os
 import random
 import time
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from typing import Protocol
 
 from tupelo.demo import database
 from tupelo.demo.samples import Latency, samples
+from tupelo.demo.spaces import name_of
 from tupelo.demo.terminal import Terminal
 from tupelo.figures import count, duration
 
@@ -33,7 +33,7 @@ class Plan:
     seed: int
     kills: int = 0
     """Workers that are killed with SIGKILL in the middle of a search."""
-    name: str = field(default_factory=lambda: f"demo-{os.getpid()}")
+    name: str = field(default_factory=lambda: name_of("password"))
 
     def part(self, worker: int) -> range:
         """The indexes of the pairs that a worker holds."""

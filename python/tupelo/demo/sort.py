@@ -25,6 +25,7 @@ import tupelo as ts
 from tupelo import like
 from tupelo.demo import killing
 from tupelo.demo.number_lines import BadLineError, Numbers, merged, pack, parse, unpack
+from tupelo.demo.spaces import name_of
 from tupelo.demo.team import PATIENCE_S, Team
 from tupelo.demo.terminal import Terminal
 from tupelo.figures import count, duration
@@ -49,7 +50,7 @@ class Plan:
     out: Path | None
     kills: int = 0
     """Workers that are killed with SIGKILL in the middle of a part."""
-    url: str = field(default_factory=lambda: f"shm://demo-sort-{os.getpid()}")
+    url: str = field(default_factory=lambda: f"shm://{name_of('sort')}")
 
 
 def worker(url: str) -> None:

@@ -14,14 +14,17 @@ from tupelo.figures import bar, count
 class Terminal:
     """Writes lines, tables and, on a terminal, a block of bars that is drawn over itself."""
 
-    def __init__(self, out: TextIO) -> None:
-        """Show things on `out`."""
+    def __init__(self, out: TextIO, *, quiet: bool = False) -> None:
+        """Show things on `out`; nothing at all if `quiet`."""
         self._out = out
-        self._moves = out.isatty()
+        self._quiet = quiet
+        self._moves = not quiet and out.isatty()
         self._drawn = 0
 
     def line(self, text: str = "") -> None:
         """One line that stays; bars that were shown are wiped."""
+        if self._quiet:
+            return
         self._wipe()
         self._out.write(text + "\n")
         self._out.flush()

@@ -3,13 +3,13 @@
 //! The command gets the tuple as a line of JSON on its standard input, as `read --json` prints it. If it ends well the tuple is consumed; if it
 //! fails, or this program is killed, the tuple is back in the space. Who runs it many times has a worker.
 
-use std::fs;
 use std::io::Write;
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Instant;
 
 use tupelo::{Claim, ClaimTerms, Outcome, Space, TemplateRef, Tuple};
+use tupelo_shm::signals::keep_ends_of_children;
 
 use super::find::{self, Patience};
 use crate::failure::Failure;
@@ -23,13 +23,8 @@ pub(super) fn run(
     (terms, patience): (&ClaimTerms, Patience<'_>),
     command_line: &str,
 ) -> Result<Option<()>, Failure> {
-    if ends_are_lost() {
-        return Err(Failure::Other(
-            "the signal CHLD is ignored here, so how a command ends can not be known: nothing was claimed\n  \
-             Begin with it as usual: `env --default-signal=CHLD tupelo take …`."
-                .to_owned(),
-        ));
-    }
+    // Where they are forgotten a tuple would be back that was worked on.
+    keep_ends_of_children();
     let claimed = claim(space, template, terms, patience)?;
     claimed.map(|(claim, tuple)| work(&claim, &tuple, terms, command_line)).transpose()
 }
@@ -105,14 +100,4 @@ fn run_with_input(claim: &Claim, tuple: &Tuple, command_line: &str) -> std::io::
         }
     }
     child.wait()
-}
-
-/// Whether this program was started with the signal ignored that says how a child has ended: then the system forgets that.
-fn ends_are_lost() -> bool {
-    /// Of the signal, in the set that the system shows.
-    const CHLD: u64 = 1 << 16;
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
-    ignored.is_some_and(|set| set & CHLD != 0)
 }

@@ -7,21 +7,25 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::arguments::Passed;
+use tupelo_shm::signals::keep_ends_of_children;
+
+use crate::arguments::{Common, Passed};
 use crate::failure::Failure;
 
-/// `module` is part of the package; `url` is the option of every command; `program` is how this program was
-/// called: an environment's Python lies beside its `tupelo`.
+/// `module` is part of the package; `common` are the options of every command that stand before the words which are passed on;
+/// `program` is how this program was called: an environment's Python lies beside its `tupelo`.
 ///
 /// # Errors
 ///
 /// It can not be run. If it can, this does not return.
 pub(crate) fn run(
     module: &str,
-    url: Option<String>,
+    common: &Common,
     options: Passed,
     program: Option<&Path>,
 ) -> Result<Infallible, Failure> {
+    // Here whether a Python has the package is known by how it ends, and the program waits for its own children.
+    keep_ends_of_children();
     let pythons = pythons(program);
     let Some(python) = pythons.iter().find(|python| has_module(python, module)) else {
         let names: Vec<_> = pythons.iter().map(|python| python.display().to_string()).collect();
@@ -34,12 +38,18 @@ pub(crate) fn run(
     };
     let module = format!("tupelo.{module}");
     let mut command = Command::new(python);
-    command.args(["-m", &module]);
-    if let Some(url) = url {
-        command.args(["--url", &url]);
-    }
-    let error = command.args(options.words).exec();
+    command.args(["-m", &module]).args(given(common)).args(options.words);
+    let error = command.exec();
     Err(Failure::Other(format!("cannot run {}: {error}", python.display())))
+}
+
+/// The options of every command, as they were given: the program has them, or refuses them.
+fn given(common: &Common) -> Vec<String> {
+    let url = common.url.iter().map(|url| format!("--url={url}"));
+    let flags =
+        [(common.json, "--json"), (common.quiet, "--quiet"), (common.no_color, "--no-color")];
+    let flags = flags.into_iter().filter(|(is_given, _)| *is_given);
+    url.chain(flags.map(|(_, flag)| flag.to_owned())).collect()
 }
 
 /// Whether this Python can run the program.

@@ -12,6 +12,7 @@ from tupelo.bench.command.values import frequencies, minutes, nearest, one_of, p
 from tupelo.bench.experiments.everything import EXPERIMENTS
 from tupelo.bench.experiments.workload import KIND_SHARES, OPERATION_SHARES
 from tupelo.bench.harness.budget import FOREVER_S
+from tupelo.common_options import add_common_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +74,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     _add_measuring(parser)
     _add_results(parser)
+    add_common_options(parser)
     return parser
 
 

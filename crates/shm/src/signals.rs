@@ -1,0 +1,120 @@
+//! What the program `tupelo` has signals do.
+//!
+//! Not about memory: it is here since it needs `unsafe`, whose home this crate is. No library calls it, for how signals are
+//! handled is the business of a program.
+
+use std::io;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use libc::{c_int, sighandler_t};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, getpgrp, getpid, kill_process};
+use rustix::stdio::{stdin, stdout};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
+
+/// The signals by which a program is told to end.
+const ENDINGS: [c_int; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
+
+/// Has the system keep how a child of this process ends until somebody waits for it. A process that was started with
+/// `SIGCHLD` ignored, as by a shell after `trap '' CHLD`, has inherited that: then the system forgets how its children
+/// end, and a wait for one fails. Programs that this one starts, or becomes, inherit what is usual.
+pub fn keep_ends_of_children() {
+    let before = set(libc::SIGCHLD, libc::SIG_DFL);
+    if before != libc::SIG_IGN {
+        set(libc::SIGCHLD, before);
+    }
+}
+
+/// As long as this lives, a signal that ends the process gives the terminal back first. One that is ignored stays so.
+pub struct TerminalGuard {
+    /// What each of the signals did before.
+    before: [(c_int, sighandler_t); ENDINGS.len()],
+}
+
+/// What a terminal is given back with.
+struct Terminal {
+    settings: Termios,
+    farewell: &'static str,
+}
+
+/// Null until there is one.
+static TERMINAL: AtomicPtr<Terminal> = AtomicPtr::new(ptr::null_mut());
+
+impl TerminalGuard {
+    /// At a signal, `farewell` is written to standard output, and the terminal at standard input gets the settings back that it
+    /// has now.
+    ///
+    /// The handler does it all, whatever the program is at. Rejected: to note the signal and end at the next look at that, which
+    /// never comes where the program waits for a lock that a stopped process has.
+    ///
+    /// # Errors
+    ///
+    /// Standard input is no terminal.
+    pub fn new(farewell: &'static str) -> io::Result<Self> {
+        let settings = tcgetattr(stdin())?;
+        // Leaked: a handler in another thread may still look at it when the guard is gone.
+        let terminal = Box::leak(Box::new(Terminal { settings, farewell }));
+        // Release pairs with the Acquire in `give_back`: whoever sees it sees what is in it.
+        TERMINAL.store(terminal, Ordering::Release);
+        Ok(Self { before: ENDINGS.map(|signal| (signal, handle(signal))) })
+    }
+}
+
+impl Drop for TerminalGuard {
+    fn drop(&mut self) {
+        for (signal, before) in self.before {
+            set(signal, before);
+        }
+    }
+}
+
+/// Has the signal give the terminal back, unless it is ignored. Returns what it did before.
+fn handle(signal: c_int) -> sighandler_t {
+    let before = set(signal, give_back as *const () as sighandler_t);
+    if before == libc::SIG_IGN {
+        set(signal, before);
+    }
+    before
+}
+
+/// The handler. It calls the system, and nothing that takes a lock, has memory of its own, or may panic.
+extern "C" fn give_back(signal: c_int) {
+    // Acquire pairs with the Release in `TerminalGuard::new`.
+    let terminal = TERMINAL.load(Ordering::Acquire);
+    // SAFETY: it is null, or was leaked there, and nobody writes to it.
+    let terminal = unsafe { terminal.as_ref() };
+    if let Some(terminal) = terminal
+        && !is_in_background()
+    {
+        // Both are best effort: the terminal may be gone.
+        if takes_output() {
+            let _ = rustix::io::write(stdout(), terminal.farewell.as_bytes());
+        }
+        let _ = tcsetattr(stdin(), OptionalActions::Now, &terminal.settings);
+    }
+    set(signal, libc::SIG_DFL);
+    if let Some(signal) = Signal::from_named_raw(signal) {
+        // It ends the process as soon as the handler returns, if not before.
+        let _ = kill_process(getpid(), signal);
+    }
+}
+
+/// Whether the terminal is another program's now. What this one does to it would stop it.
+fn is_in_background() -> bool {
+    tcgetpgrp(stdin()).is_ok_and(|foreground| foreground != getpgrp())
+}
+
+/// Whether a write would not wait. It would where Ctrl-S has halted the output, and the process would not end.
+fn takes_output() -> bool {
+    let mut output = [PollFd::from_borrowed_fd(stdout(), PollFlags::OUT)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut output, Some(&at_once)).is_ok_and(|ready| ready > 0)
+}
+
+/// Sets what a signal does, and returns what it did before. `handler` is `give_back`, one that the system has, or what this
+/// has returned.
+fn set(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    // SAFETY: `give_back` does what a handler may do; what was there before may run as it did before.
+    unsafe { libc::signal(signal, handler) }
+}

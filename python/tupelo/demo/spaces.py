@@ -1,0 +1,31 @@
+"""The spaces of the demos: their names, and those that a demo that was killed has left behind."""
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import tupelo as ts
+
+OWNED = re.compile(r"tupelo-demo-[a-z]+-(\d+)(?:-\d+)?")
+"""What no space of a user is called by chance, with the process that made it."""
+
+
+def name_of(demo: str) -> str:
+    """The name of the space of a demo that this process runs; behind it a number may follow."""
+    return f"tupelo-demo-{demo}-{os.getpid()}"
+
+
+def remove_left_behind() -> None:
+    """Remove the spaces of demos that were killed.
+
+    One that can not be opened stays, as that of another container may be alive: its processes have
+    other numbers here.
+    """
+    for space in ts.spaces():
+        owner = OWNED.fullmatch(space["name"])
+        if owner and not Path("/proc", owner[1]).exists():
+            url = f"shm://{space['name']}"
+            with suppress(ts.TupeloError):  # or another demo was faster
+                ts.connect(url, create=False).close()
+                ts.remove(url)
