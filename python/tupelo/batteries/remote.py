@@ -6,6 +6,7 @@ import functools
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from tupelo.batteries.core.remote import Address, Terms
+from tupelo.batteries.verbs import AtOnce, run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,5 +106,9 @@ class RemoteFunction(Generic[P, R]):
         return self.address.dead()
 
     def retry(self) -> list[Future[R]]:
-        """Have all tasks that have failed done again; return their futures."""
-        return [cast("Future[R]", future) for future in self.address.retry()]
+        """Have all tasks that have failed done again; return their futures.
+
+        It waits for room as `Space.put` does.
+        """
+        futures = run(self.address.retry(AtOnce(self.address.connection())))
+        return [cast("Future[R]", future) for future in futures]
