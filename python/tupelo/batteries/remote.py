@@ -88,7 +88,8 @@ class RemoteFunction(Generic[P, R]):
         """Call the function where `tupelo worker` serves it; return the future of its result.
 
         It waits as long as there is no worker. The future raises `RemoteError`, with the worker's
-        traceback, if the task has failed; `cancel()` succeeds as long as no worker has begun.
+        traceback, if the task has failed, and without one, if the space has dropped it; `cancel()`
+        succeeds as long as no worker has begun.
 
         Raises:
             NotEncodable: an argument can not be stored.

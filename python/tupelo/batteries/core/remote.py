@@ -153,6 +153,7 @@ class Address:
         except BaseException:
             mailbox.forget(future)  # its task was not put
             raise
+        future.is_put = True
         return future
 
     def _own_mailbox(self) -> Mailbox:
