@@ -78,6 +78,8 @@ mod _native {
     #[pymodule_export]
     use super::verbs::bell::BellObject;
     #[pymodule_export]
+    use super::verbs::claim::claim_partly;
+    #[pymodule_export]
     use super::verbs::look::Explanation;
     #[pymodule_export]
     use super::verbs::waiter::{WaiterObject, claimant, patience, seconds, timed_out, waiter};

@@ -1,6 +1,6 @@
 //! Stored tuples to Python tuples.
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyException, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyList, PyString, PyTuple};
@@ -49,6 +49,26 @@ pub(crate) fn tuple<'py>(
         }
     }
     Ok(result)
+}
+
+/// The fields in `view`, which is no entry, as a Python tuple as far as that goes: in the place of one that Python can
+/// not represent stands the exception that says why.
+///
+/// # Errors
+///
+/// What is no `Exception`, such as `KeyboardInterrupt`.
+#[cold]
+pub(crate) fn partly<'py>(
+    py: Python<'py>,
+    view: TupleView<'_>,
+    objects: Objects,
+) -> Result<Bound<'py, PyAny>, Failure> {
+    let field = |index| match stored(py, view, index, objects) {
+        Err(why) if why.is_instance_of::<PyException>(py) => Ok(why.value(py).clone().into_any()),
+        done => done,
+    };
+    let fields: Vec<_> = (0..view.len()).map(field).collect::<PyResult<_>>()?;
+    Ok(PyTuple::new(py, fields)?.into_any())
 }
 
 /// The entry in `view` as an instance of its class.

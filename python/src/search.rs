@@ -312,6 +312,13 @@ impl SearchObject {
         let urls: Vec<_> = self.handles.iter().map(|handle| handle.get().space().url()).collect();
         format!("<Search {}>", urls.join(", "))
     }
+
+    /// No `__clear__`: a cycle leads through something that was changed after this was made, such as an attribute of a
+    /// space of `tupelo.aio`, which has one.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.handles.iter().try_for_each(|handle| visit.call(handle))?;
+        self.shown.iter().try_for_each(|space| visit.call(space))
+    }
 }
 
 /// A place in line in several spaces. Cancelled when it is forgotten.
@@ -363,6 +370,11 @@ impl LineObject {
     fn cancel(&self) {
         let line = self.locked().take();
         drop(line);
+    }
+
+    /// No `__clear__`, as for the search.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.search)
     }
 }
 

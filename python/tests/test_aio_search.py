@@ -1,7 +1,9 @@
 """tupelo.aio.search: as tupelo.search, without a thread that waits (O10, T5)."""
 
 import asyncio
+import gc
 import random
+import weakref
 
 import pytest
 from cutting import FAULTS, Cut, at_every_await, begun, in_hands, outcome
@@ -186,3 +188,15 @@ def test_what_was_on_its_way_to_a_search_that_is_cut_goes_to_the_next_t5(three, 
         return was_cut
 
     assert at_every_await(main) == 1
+
+
+@pytest.mark.parametrize("in_line", [False, True])
+def test_a_search_that_one_of_its_spaces_refers_to_is_collected(new_url, in_line):
+    space = aio.connect(new_url("mem"))
+    search = space.search = aio.Search([space])
+    if in_line:
+        space.line = search._native.line("take", "never")  # noqa: SLF001
+    gone = weakref.ref(space)
+    del space, search
+    gc.collect()
+    assert gone() is None

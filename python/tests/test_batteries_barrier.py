@@ -13,6 +13,7 @@ import tupelo as ts
 from tupelo import REST, aio
 from tupelo.aio import batteries as awaited
 from tupelo.batteries import Barrier, BrokenBarrier, Latch
+from tupelo.batteries.verbs import AtOnce
 
 
 def start(code, *words):
@@ -142,7 +143,29 @@ def test_a_reset_breaks_the_round_that_others_wait_in(space, eventually):
     eventually(lambda: space.stat()["waiters"] == 1)
     Barrier(space, "epoch", parties=2).reset()
     assert isinstance(other.result(), BrokenBarrier)
-    assert space.try_read(REST) == ("tupelo.barrier", "epoch", 2, 1, 0, [], [])
+    assert space.try_read(REST) == ("tupelo.barrier", "epoch", 2, 1 << 32, 0, [], [])
+
+
+def test_a_party_that_is_paused_over_a_reset_does_not_pass_by_the_rounds_after_it(
+    space, monkeypatch
+):
+    """It has come to the round that was reset, and looks when others have met two times since."""
+    look = AtOnce.read
+
+    async def paused(self, *template, **options):
+        monkeypatch.undo()
+        Barrier(space, "epoch", parties=2).reset()
+        for _ in range(2):
+            other = Thread(lambda: Barrier(space, "epoch", parties=2, party="bob").wait(60))
+            Barrier(space, "epoch", parties=2, party="cy").wait(60)
+            other.result()
+        return await look(self, *template, **options)
+
+    monkeypatch.setattr(AtOnce, "read", paused)
+    with pytest.raises(BrokenBarrier, match="is broken: it was reset\n") as caught:
+        Barrier(space, "epoch", parties=2, party="ada").wait(timeout=60)
+    assert caught.value.arrived == caught.value.missing == ()
+    assert space.try_read(REST)[3:5] == ((1 << 32) + 2, 0)
 
 
 def test_an_interrupted_wait_is_as_if_it_had_not_been(shm, shm_url, eventually):

@@ -270,3 +270,38 @@ def test_a_map_whose_values_can_not_be_had_leaves_no_tasks(shm, shm_url):
         # At most one had begun.
         assert pool.submit(calls.double, 2).result(60) == 4
     assert shm.take_all("began", REST)[1:] == []
+
+
+LOST = r"TUP-011: double\(0\) and its answer are not in the space any more: it drops its oldest"
+
+
+def test_futures_of_tasks_that_their_space_has_dropped_say_so(shm_url):
+    space = ts.connect(shm_url, tuples_max=10, when_full="drop-oldest")
+    with space, Pool(shm_url, workers=1) as pool:
+        first = pool.submit(calls.wait_for, shm_url, "slow")
+        space.take("began", "slow", int, timeout=60)
+        futures = [pool.submit(calls.double, n) for n in range(100)]
+        # While the worker is busy, and others of them wait.
+        with pytest.raises(ts.RemoteError, match=LOST):
+            futures[0].result(60)
+        space.put("go on", "slow")
+        assert first.result(60) == "slow"
+        assert futures[-1].result(60) == 198
+
+
+def test_who_awaits_a_task_that_its_space_has_dropped_is_told(shm_url):
+    async def main(space):
+        async with asyncio.timeout(60), AioPool(shm_url, workers=1) as pool:
+            first = asyncio.create_task(pool.submit(calls.wait_for, shm_url, "slow"))
+            await asyncio.to_thread(space.take, "began", "slow", int, timeout=60)
+            tasks = [asyncio.create_task(pool.submit(calls.double, n)) for n in range(100)]
+            with pytest.raises(ts.RemoteError, match=LOST):
+                await tasks[0]
+            space.put("go on", "slow")
+            assert await first == "slow"
+            assert await tasks[-1] == 198
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+            assert isinstance(outcomes[1], ts.RemoteError)
+
+    with ts.connect(shm_url, tuples_max=10, when_full="drop-oldest") as space:
+        asyncio.run(main(space))

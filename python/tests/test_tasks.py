@@ -180,3 +180,21 @@ def test_an_answer_that_can_not_be_read_ends_its_future_only(space):
     assert good.result(60) == "fine"
     space.put("tupelo.answer", mailbox.name, 2, "done", "fine too")
     assert worse.result(60) == "fine too"
+
+
+def test_a_task_that_is_gone_ends_its_future_and_one_in_somebodys_hands_does_not(space):
+    mailbox = Mailbox(space)
+    futures = [mailbox.submit(QUEUE, "any words", (n,), {}, attempts_max=1) for n in range(3)]
+    held, gone, waiting = futures
+    claim = space.claim("tupelo.task", QUEUE, REST, timeout=60)
+    space.take("tupelo.task", QUEUE, REST)
+    error = gone.exception(60)
+    assert isinstance(error, ts.RemoteError)
+    assert error.args[0].startswith("any words(1) and its answer are not in the space any more")
+    assert error.space == space.url
+    assert not held.done()
+    assert not waiting.done()
+    claim.put("tupelo.answer", mailbox.name, 0, "done", 7)
+    claim.done()
+    assert held.result(60) == 7
+    assert waiting.cancel()

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -356,10 +356,35 @@ def test_asyncio_has_the_same(shm_url, tmp_path):
             await aio_film.render.submit(-1)
         (letter,) = await aio_film.render.dead()
         assert letter["arguments"] == (-1,)
-        (again,) = aio_film.render.retry()
+        (again,) = await aio_film.render.retry()
         with pytest.raises(ts.RemoteError, match="no frame -1"):
             await again
 
     with serving("aio_film:render"):
         asyncio.run(main())
     del sys.modules["aio_film"]
+
+
+def test_other_tasks_run_while_a_retry_waits_for_room(shm_url):
+    """B1: the task is to be put in the place of its dead letter, and there is no memory for it."""
+    root = aio_worker(shm_url)(math.sqrt)
+
+    async def main(space):
+        retrying = asyncio.create_task(root.retry())
+        async with asyncio.timeout(60):
+            while space.stat()["waiting_for_room"] == 0:  # noqa: ASYNC110 - nobody is told
+                await asyncio.sleep(0)
+        assert space.count("tupelo.task", REST) == 0
+        space.take_all("fills", bytes)
+        (again,) = await retrying
+        assert space.count("tupelo.task", "math:sqrt", REST) == 1
+        again.cancel()
+        await asyncio.wait([again])
+
+    with ts.connect(shm_url, size="2M", when_full="wait") as space:
+        space.put("tupelo.dead", "math:sqrt", "math:sqrt", (4.0,), {}, 0, {})
+        with suppress(ts.SpaceFull):
+            while True:
+                space.put("fills", bytes(4_000), timeout=0)
+        asyncio.run(main(space))
+        assert space.count(REST) == 0

@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::SystemTime;
 
 use tupelo_engine::{CreateOptions, Engine, Handle, Limits, WhenFull};
-use tupelo_shm::process::{fork_generation, watch_forks};
 use tupelo_shm::{Directory, Segment};
 
 use crate::error::Error;
 use crate::heartbeat::Heart;
+use crate::own::{Own, Slot};
 use crate::url::{Address, Place};
 
 /// How a space is opened, and what a new one may hold.
@@ -95,52 +95,15 @@ impl std::fmt::Debug for Space {
     }
 }
 
-/// The `mem://` spaces of one process, by name. They live as long as the process, or until removed.
-struct Private {
-    /// Whose they are, as forks are counted.
-    fork_generation: u32,
-    spaces: Option<HashMap<String, Arc<Engine>>>,
-}
+/// The `mem://` spaces of a process, by name. They live as long as the process, or until removed.
+type Private = HashMap<String, Arc<Engine>>;
 
-/// The `mem://` spaces of this process, in the place of its generation. The child of a fork has a copy of its parent's,
-/// which it must not use, perhaps locked by a thread that it does not have: it has another place. In a line of forks each
-/// from the child of the last, the places begin again after so many; they are few words each.
-static PRIVATE: [Mutex<Private>; 64] =
-    [const { Mutex::new(Private { fork_generation: 0, spaces: None }) }; 64];
+/// Those of this process: the child of a fork has a copy of its parent's, which it must not use.
+static PRIVATE: Own<Private> = Own::new();
 
 /// Locked for a moment only, never while a space is made.
-fn private() -> MutexGuard<'static, Private> {
-    watch_forks();
-    let fork_generation = fork_generation();
-    // A panic elsewhere leaves the map whole: each change is one insertion or removal.
-    let mut private = place_of(fork_generation).lock().unwrap_or_else(PoisonError::into_inner);
-    if private.fork_generation != fork_generation {
-        *private = Private { fork_generation, spaces: None };
-        // What the parent had is of no use here.
-        if let Ok(mut copied) = place_of(fork_generation.wrapping_sub(1)).try_lock() {
-            copied.spaces = None;
-        }
-    }
-    private
-}
-
-fn place_of(fork_generation: u32) -> &'static Mutex<Private> {
-    &PRIVATE[fork_generation as usize % PRIVATE.len()]
-}
-
-impl Private {
-    fn get(&self, name: &str) -> Option<Arc<Engine>> {
-        self.spaces.as_ref()?.get(name).cloned()
-    }
-
-    /// Keeps a space under its name. Returns the one that had it, to be dropped without the lock.
-    fn insert(&mut self, name: &str, engine: &Arc<Engine>) -> Option<Arc<Engine>> {
-        self.spaces.get_or_insert_default().insert(name.into(), Arc::clone(engine))
-    }
-
-    fn remove(&mut self, name: &str) -> Option<Arc<Engine>> {
-        self.spaces.as_mut()?.remove(name)
-    }
+fn private() -> MutexGuard<'static, Slot<Private>> {
+    PRIVATE.lock(|_| None)
 }
 
 impl Space {
@@ -238,8 +201,9 @@ fn create_options(options: &ConnectOptions) -> Result<CreateOptions, Error> {
 }
 
 fn connect_private(name: &str, url: &str, options: &ConnectOptions) -> Result<Arc<Engine>, Error> {
-    let existing = |private: &Private| if options.fresh { None } else { private.get(name) };
-    if let Some(engine) = existing(&private()) {
+    let existing =
+        |private: &Private| if options.fresh { None } else { private.get(name).cloned() };
+    if let Some(engine) = existing(private().content()) {
         return Ok(engine);
     }
     if !options.create {
@@ -253,10 +217,10 @@ fn connect_private(name: &str, url: &str, options: &ConnectOptions) -> Result<Ar
     let engine = Arc::new(Engine::new(segment)?.named(format!("mem://{name}")));
     let mut private = private();
     // Of several who made one meanwhile, all get that of the first.
-    if let Some(first) = existing(&private) {
+    if let Some(first) = existing(private.content()) {
         return Ok(first);
     }
-    let replaced = private.insert(name, &engine);
+    let replaced = private.content().insert(name.to_owned(), Arc::clone(&engine));
     drop(private);
     drop(replaced);
     Ok(engine)
@@ -289,7 +253,7 @@ fn named(error: tupelo_shm::Error, url: &str) -> Error {
 pub fn remove(url: &str) -> Result<(), Error> {
     match Address::parse(url)?.place {
         Place::Memory(name) => {
-            let removed = private().remove(&name);
+            let removed = private().content().remove(&name);
             removed.map(|_| ()).ok_or_else(|| Error::SpaceNotFound { url: url.into() })
         }
         Place::SharedMemory(name) => {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tupelo_shm::process::fork_generation;
 
 use crate::error::Error;
+use crate::own::Own;
 
 /// Something that has to be renewed from time to time.
 pub(crate) trait Beat: Send + Sync {
@@ -34,9 +35,8 @@ const LATER: Duration = Duration::from_millis(5);
 /// The renewals of one handle, and the thread that makes them once there is one.
 #[derive(Default)]
 pub(crate) struct Heart {
-    /// With the count of forks: the child of a fork has a copy of the renewals, perhaps locked, and not the thread.
-    /// It leaves them alone, and begins anew.
-    shared: Mutex<(u32, Arc<Shared>)>,
+    /// The child of a fork has a copy of its parent's renewals, and not the thread: it leaves them alone.
+    shared: Own<Arc<Shared>>,
 }
 
 #[derive(Default)]
@@ -90,7 +90,7 @@ impl Heart {
         let what = Arc::new(what);
         let every = (ttl / 3).max(Duration::from_millis(1));
         let fork_generation = fork_generation();
-        let shared = self.shared(fork_generation);
+        let shared = Arc::clone(self.shared.lock(|_| None).content());
         let mut state = shared.lock();
         if !state.has_thread {
             let shared = Arc::clone(&shared);
@@ -112,21 +112,11 @@ impl Heart {
         }
         Ok(KeepAlive { shared, number, fork_generation })
     }
-
-    /// The renewals of this process.
-    fn shared(&self, fork_generation: u32) -> Arc<Shared> {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        if shared.0 != fork_generation {
-            *shared = (fork_generation, Arc::default());
-        }
-        Arc::clone(&shared.1)
-    }
 }
 
 impl Drop for Heart {
     fn drop(&mut self) {
-        let (generation, shared) = self.shared.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if *generation == fork_generation() {
+        if let Some(shared) = self.shared.get_mut() {
             shared.lock().is_orphan = true;
             shared.changed.notify_one();
         }
@@ -217,6 +207,8 @@ mod tests {
     use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
     use std::time::Duration;
 
+    use tupelo_crashtest::{Exit, fork};
+
     use super::{Beat, Beaten, Heart};
 
     /// Far beyond what any of these waits needs.
@@ -280,5 +272,21 @@ mod tests {
             tries_most = tries_most.max(tries);
         }
         assert!(tries_most >= 5, "{tries_most} tries between two of {renewals} renewals");
+    }
+
+    #[test]
+    fn the_child_of_a_fork_waits_for_no_lock_of_its_parents_and_keeps_alive_what_is_its_own() {
+        let heart = Heart::default();
+        let (guard, told) = kept(&heart);
+        told.recv_timeout(FORGOTTEN).unwrap();
+        // As another thread may have it at that moment.
+        let locked = heart.shared.lock(|_| None);
+        let child = fork(|| {
+            let (_own, told) = kept(&heart);
+            (0..3).for_each(|_| told.recv_timeout(FORGOTTEN).unwrap());
+        });
+        drop(locked);
+        assert_eq!(child.wait(), Exit::Done);
+        drop(guard);
     }
 }

@@ -30,6 +30,7 @@ mod heartbeat;
 mod lease;
 mod line;
 mod operations;
+mod own;
 mod room;
 mod search;
 mod stat;

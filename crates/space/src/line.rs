@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use tupelo_shm::process::fork_generation;
 use tupelo_tuple::{Template, TemplateRef, TupleView};
 
 use crate::bell::Bell;
@@ -42,8 +41,6 @@ struct Rest {
 #[derive(Debug)]
 pub(crate) struct Bells {
     bells: Vec<Bell>,
-    /// When they were made, as forks are counted: a child's copies are not the child's.
-    fork_generation: u32,
 }
 
 impl Line {
@@ -209,14 +206,12 @@ impl Rest {
 impl Bells {
     /// Idle ones of the search, or else new ones.
     fn of(search: &Search) -> Result<Self, Error> {
-        let fork_generation = fork_generation();
-        while let Some(idle) = search.idle_bells().pop() {
-            if idle.fork_generation == fork_generation {
-                return Ok(idle);
-            }
+        let idle = search.idle_bells().content().pop();
+        if let Some(idle) = idle {
+            return Ok(idle);
         }
         let bells = search.spaces().iter().map(Space::bell).collect::<Result<_, _>>()?;
-        Ok(Self { bells, fork_generation })
+        Ok(Self { bells })
     }
 
     fn give_back(self, search: &Search) {
@@ -225,7 +220,7 @@ impl Bells {
             bell.drain();
             bell.rest();
         }
-        search.idle_bells().push(self);
+        search.idle_bells().content().push(self);
     }
 
     /// Sleeps until one of them has something to tell, or the time has passed, and then takes the `last_look`. Returns

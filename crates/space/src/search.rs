@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use tupelo_engine::Order;
@@ -13,6 +13,7 @@ use tupelo_tuple::{Field, Form, TemplateRef, TupleView};
 use crate::connect::Space;
 use crate::error::Error;
 use crate::line::{Bells, Line};
+use crate::own::{Own, Slot};
 use crate::wait::Want;
 
 /// Most spaces of a search (rule B2): whoever waits has a socket in each.
@@ -69,10 +70,13 @@ pub struct Search {
 struct Inner {
     spaces: Vec<Space>,
     visits: Visits,
-    successes: Mutex<HashMap<u64, Vec<u32>>>,
+    successes: Own<Successes>,
     /// Bells that nobody uses now: to get one takes a socket.
-    idle_bells: Mutex<Vec<Bells>>,
+    idle_bells: Own<Vec<Bells>>,
 }
+
+/// In how many searches each space had the match, by the kind of the template.
+type Successes = HashMap<u64, Vec<u32>>;
 
 /// A kind of template, as hashes: two that collide share their successes, which costs looks and nothing else.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +114,7 @@ impl Search {
                 });
             }
         }
-        let (successes, idle_bells) = (Mutex::default(), Mutex::default());
+        let (successes, idle_bells) = (Own::new(), Own::new());
         Ok(Self { inner: Arc::new(Inner { spaces, visits, successes, idle_bells }) })
     }
 
@@ -273,7 +277,8 @@ impl Search {
     pub(crate) fn order(&self, kind: Option<TemplateKind>) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.inner.spaces.len()).collect();
         if let Some(kind) = kind {
-            let successes = self.successes();
+            let mut successes = self.successes();
+            let successes = successes.content();
             // The name last: of what it leaves equal, the shape has said the order.
             for ended in [kind.shape, kind.named].iter().filter_map(|hash| successes.get(hash)) {
                 if speaks_against_the_list(ended) {
@@ -288,6 +293,7 @@ impl Search {
     pub(crate) fn note(&self, kind: Option<TemplateKind>, place: usize) {
         let Some(kind) = kind else { return };
         let mut successes = self.successes();
+        let successes = successes.content();
         // The shape first: if there is room for one only, it is the one that serves all names.
         for hash in [kind.shape, kind.named] {
             if successes.len() < KINDS_MAX || successes.contains_key(&hash) {
@@ -298,14 +304,13 @@ impl Search {
         }
     }
 
-    /// Bells that nobody uses now.
-    pub(crate) fn idle_bells(&self) -> MutexGuard<'_, Vec<Bells>> {
-        self.inner.idle_bells.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Bells that nobody uses now. Those of its parent are not the child's of a fork.
+    pub(crate) fn idle_bells(&self) -> MutexGuard<'_, Slot<Vec<Bells>>> {
+        self.inner.idle_bells.lock(|_| None)
     }
 
-    fn successes(&self) -> MutexGuard<'_, HashMap<u64, Vec<u32>>> {
-        // A panic elsewhere leaves the counts whole: each change is one addition.
-        self.inner.successes.lock().unwrap_or_else(PoisonError::into_inner)
+    fn successes(&self) -> MutexGuard<'_, Slot<Successes>> {
+        self.inner.successes.lock(Some)
     }
 }
 
@@ -351,5 +356,38 @@ fn once<R, E>(
     move |place, view| match sink.take() {
         Some(sink) => sink(place, view),
         None => unreachable!("a sink is used for one match"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process;
+    use std::time::Duration;
+
+    use tupelo_crashtest::{Exit, fork};
+
+    use super::{Search, Visits};
+    use crate::{ConnectOptions, Error, Kind, Space, fields, template};
+
+    #[test]
+    fn the_child_of_a_fork_waits_for_no_lock_of_its_parents_search() {
+        let url = format!("shm://search-forked-{}", process::id());
+        let space = Space::connect(&url, &ConnectOptions::default()).unwrap();
+        let search = Search::new(vec![space.clone()], Visits::SuccessFactor).unwrap();
+        let template = [template!["job", Kind::Int]];
+        let find = |timeout| search.take(&template, Some(timeout), |_, _| Ok::<_, Error>(()));
+        space.put(&fields!["job", 1]).unwrap();
+        find(Duration::ZERO).unwrap();
+        // As other threads may have them at that moment.
+        let locked = (search.successes(), search.idle_bells());
+        let child = fork(|| {
+            let waited = find(Duration::from_millis(1));
+            assert!(matches!(waited, Err(Error::Timeout { .. })), "{waited:?}");
+            space.put(&fields!["job", 2]).unwrap();
+            assert_eq!(find(Duration::ZERO).unwrap().place, 0);
+        });
+        drop(locked);
+        assert_eq!(child.wait(), Exit::Done);
+        crate::remove(&url).unwrap();
     }
 }

@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyList};
+use pyo3::types::{PyBool, PyList, PyTuple};
 
 use tupelo::{ClaimTerms, Obituary, Order, Outcome, TemplateRef};
 
+use crate::arguments::{self, Source};
 use crate::call::{Argument, Call, Verb};
 use crate::claim::Claim as ClaimObject;
 use crate::errors::Failure;
 use crate::order;
+use crate::results;
 use crate::space::Handle;
 use crate::timeout;
 use crate::values;
@@ -133,6 +135,28 @@ fn claim_now<'py>(
     let claimed = call.space().try_claim(template, order, terms, |view| call.tuple(view))?;
     let claim = claimed.map(|claimed| object(call.py, call.handle_object(), claimed));
     Ok(claim.transpose()?.map(Bound::into_any))
+}
+
+/// Claim a match as far as it can be read, or return None at once if there is none. For who answers whatever is asked.
+///
+/// In the place of a field that Python can not represent stands the exception that says why.
+#[pyfunction]
+#[pyo3(signature = (space, /, *template, ttl))]
+pub(crate) fn claim_partly<'py>(
+    space: &Bound<'py, Handle>,
+    template: &Bound<'py, PyTuple>,
+    ttl: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, ClaimObject>>> {
+    let (py, handle) = (space.py(), space.get());
+    let terms = terms(Some(&ttl.as_borrowed()), None)?;
+    let template: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
+    let claimed = arguments::with_template(py, (Source::Positional, &template), |template| {
+        handle.space().try_claim(template, Order::Fifo, &terms, |view| {
+            results::partly(py, view, handle.objects())
+        })
+    });
+    let claimed = claimed.map_err(|failure| handle.exception(py, failure))?;
+    claimed.map(|claimed| object(py, space.clone().unbind(), claimed)).transpose()
 }
 
 /// What Python gets of a claim and its tuple.

@@ -93,6 +93,11 @@ class RemoteFunction(Generic[P, R]):
         """Return the tasks that have failed, the oldest first, and leave them where they are."""
         return self.address.dead()
 
-    def retry(self) -> list[asyncio.Future[R]]:
-        """Have all tasks that have failed done again; return their futures."""
-        return [asyncio.wrap_future(cast("Any", future)) for future in self.address.retry()]
+    async def retry(self) -> list[asyncio.Future[R]]:
+        """Have all tasks that have failed done again; return their futures.
+
+        It waits for room as `Space.put` does. If it is cancelled, those of which it has put the
+        tasks are done all the same.
+        """
+        futures = await self.address.retry(self._space())
+        return [asyncio.wrap_future(cast("Any", future)) for future in futures]

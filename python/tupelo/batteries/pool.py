@@ -169,8 +169,9 @@ class Pool:
     ) -> Future[R]:
         """Call a function once; return the future of its result.
 
-        The future raises `RemoteError`, with the worker's traceback, if the task has failed.
-        `cancel()` succeeds as long as no worker has begun.
+        The future raises `RemoteError`, with the worker's traceback, if the task has failed, and
+        without one, if the space has dropped it. `cancel()` succeeds as long as no worker has
+        begun.
 
         Raises:
             RuntimeError: the pool is that of the process that this one was forked from.

@@ -45,6 +45,8 @@ class Delivery(core.Work[T]):
 
         Raises:
             ClaimLost: the item is another's work now (K3).
+            SpaceFull: there is no memory for the room that it gives back, or for what was put with
+                it. It is still this worker's (K4).
             ValueError: it was done or given back before.
         """
         self._make_room()

@@ -6,6 +6,7 @@ import functools
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from tupelo.batteries.core.remote import Address, Terms
+from tupelo.batteries.verbs import AtOnce, run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +88,8 @@ class RemoteFunction(Generic[P, R]):
         """Call the function where `tupelo worker` serves it; return the future of its result.
 
         It waits as long as there is no worker. The future raises `RemoteError`, with the worker's
-        traceback, if the task has failed; `cancel()` succeeds as long as no worker has begun.
+        traceback, if the task has failed, and without one, if the space has dropped it; `cancel()`
+        succeeds as long as no worker has begun.
 
         Raises:
             NotEncodable: an argument can not be stored.
@@ -105,5 +107,9 @@ class RemoteFunction(Generic[P, R]):
         return self.address.dead()
 
     def retry(self) -> list[Future[R]]:
-        """Have all tasks that have failed done again; return their futures."""
-        return [cast("Future[R]", future) for future in self.address.retry()]
+        """Have all tasks that have failed done again; return their futures.
+
+        It waits for room as `Space.put` does.
+        """
+        futures = run(self.address.retry(AtOnce(self.address.connection())))
+        return [cast("Future[R]", future) for future in futures]

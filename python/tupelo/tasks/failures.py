@@ -25,6 +25,7 @@ __all__ = [
     "described_delay",
     "how_to_look",
     "is_of_value",
+    "lost",
     "remote_error",
     "shown_call",
 ]
@@ -101,6 +102,15 @@ def remote_error(call: str, error: object, *, url: str, hint: str | None) -> Rem
     failed.attempts = attempts if isinstance(attempts, int) else None
     failed.__cause__ = _original(failed.kind, told.get("arguments"))
     return failed
+
+
+def lost(what: str, url: str) -> RemoteError:
+    """Make the exception for what is gone from a space without a word: as in "3 tasks are"."""
+    error = RemoteError(
+        f"{what} not in the space any more: it drops its oldest tuples, or somebody has taken them"
+    )
+    error.space = url
+    return error
 
 
 def how_to_look(url: str, queue: str) -> str:

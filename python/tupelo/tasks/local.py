@@ -15,7 +15,7 @@ from tupelo.tasks import protocol
 from tupelo.tasks.crew import Processes, Terms, Threads, processors
 from tupelo.tasks.discarding import discard_queue
 from tupelo.tasks.failures import how_to_look
-from tupelo.tasks.mailbox import Mailbox, new_name
+from tupelo.tasks.mailbox import LOOK_S, Mailbox, new_name
 from tupelo.tasks.mailboxes import Mailboxes
 
 TYPE_CHECKING = False
@@ -27,12 +27,9 @@ if TYPE_CHECKING:
     from tupelo.tasks.crew import Crew
     from tupelo.tasks.mailbox import TaskFuture
 
-__all__ = ["LOOK_S", "LocalPool", "is_private"]
+__all__ = ["LocalPool", "is_private"]
 
 POOL = "tupelo.pool"
-
-LOOK_S = 1.0
-"""How often to look, while waiting for answers, whether there are still workers."""
 
 A_WEEK_S = 7 * 24 * 3600.0
 """How long a program may be stopped until its tuples are taken for those of a dead one."""
@@ -154,6 +151,7 @@ class LocalPool:
             return  # as above
         if self.broken is None:
             self.broken = RemoteError("the pool was ended before this task was done")
+        self.mailbox.why_gone = self.broken
         try:
             # First, so that nobody begins another one; without room for that they end all the same.
             discard_queue(self.space, self.queue)

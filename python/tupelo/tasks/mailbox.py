@@ -1,6 +1,7 @@
 """Puts tasks into a space, and makes futures of the answers.
 
 One thread per mailbox takes the answers, as many as there are at a time, as long as any are due.
+Now and then it looks whether what is waited for is still there: a space may drop its oldest tuples.
 """
 
 from __future__ import annotations
@@ -8,15 +9,18 @@ from __future__ import annotations
 import os
 import secrets
 import threading
+from contextlib import suppress
 from functools import partial
 from itertools import count
+from time import monotonic
 from typing import Any
 
 from tupelo import F
-from tupelo.errors import TupeloError
+from tupelo._native import plain
+from tupelo.errors import Stalled, Timeout, TupeloError
 from tupelo.futures import PromptFuture, settle
 from tupelo.tasks import protocol
-from tupelo.tasks.failures import is_of_value, remote_error, shown_call
+from tupelo.tasks.failures import is_of_value, lost, remote_error, shown_call
 from tupelo.tasks.protocol import Task
 
 TYPE_CHECKING = False
@@ -26,10 +30,16 @@ if TYPE_CHECKING:
     from tupelo._native import Space
     from tupelo.errors import RemoteError
 
-__all__ = ["Mailbox", "TaskFuture", "failure_of", "new_name"]
+__all__ = ["LOOK_S", "Mailbox", "TaskFuture", "failure_of", "new_name"]
 
 ANSWERS_MAX = 1_000
 """Answers that are taken in one step."""
+
+LOOK_S = 1.0
+"""How often to look, while waiting for answers, whether there are still tasks, and workers."""
+
+LOOKED_FOR_MAX = 1_000
+"""Tasks that are looked for at a time: each is a search. The others have their turn later."""
 
 
 def new_name() -> str:
@@ -52,6 +62,8 @@ class TaskFuture(PromptFuture):
         self._mailbox = mailbox
         self.task = task
         """What was put."""
+        self.is_put = False
+        """Whether the task was put: if it is not there then, it is done, or lost."""
 
     def cancel(self) -> bool:
         """Withdraw the task from the space; return whether it was still there."""
@@ -79,6 +91,12 @@ class Mailbox:
         self._due: dict[int, TaskFuture] = {}
         self._has_thread = False
         self._unreadable: set[int] = set()
+        self._leaving: list[int] = []
+        """Those that somebody is withdrawing."""
+        self._looked_for = -1
+        """The last one that was looked for."""
+        self.why_gone: RemoteError | None = None
+        """Why tasks are not there any more, where it is not the space that has dropped them."""
 
     def submit(
         self,
@@ -100,7 +118,8 @@ class Mailbox:
             keywords: with these, by name.
             attempts_max: how often it is tried.
             timeout_s: longest wait for room, as for `Space.put`.
-            put: what puts it instead of the space, without a wait for room.
+            put: what puts it instead of the space, without a wait for room. If it appears only
+                later, `is_put` of the future is to be set then.
 
         Raises:
             NotEncodable: the function or an argument can not be stored.
@@ -116,6 +135,7 @@ class Mailbox:
         except BaseException:
             self._forget(number)
             raise
+        future.is_put = put is None
         try:
             self._start()
         except BaseException:
@@ -138,12 +158,17 @@ class Mailbox:
 
     def withdraw(self, number: int) -> bool:
         """Take a task back, if nobody has begun."""
+        with self._lock:
+            self._leaving.append(number)  # so that it is not taken for one that is lost
         try:
             taken = self.space.try_take(protocol.tasks_from(self.name, number))
+            if taken is not None:
+                self._forget(number)
         except TupeloError:
             return False
-        if taken is not None:
-            self._forget(number)
+        finally:
+            with self._lock:
+                self._leaving.remove(number)
         return taken is not None
 
     def forget(self, future: TaskFuture) -> None:
@@ -162,9 +187,13 @@ class Mailbox:
     def _run(self) -> None:
         """Deliver answers until none are due."""
         try:
+            look_at = monotonic() + LOOK_S
             while True:
                 for _, _, number, outcome, value in self._take():
                     self._deliver(number, outcome, value)
+                if monotonic() >= look_at:
+                    self._fail_lost()
+                    look_at = monotonic() + LOOK_S
                 with self._lock:
                     if not self._due:
                         self._has_thread = False
@@ -175,11 +204,13 @@ class Mailbox:
             self.fail(error)
 
     def _take(self) -> list[Any]:
-        """Wait for answers, and take those that are there."""
+        """Wait for answers, not for long, and take those that are there."""
         number: Any = ~F.in_(self._unreadable) & int if self._unreadable else int
         template = protocol.answer_to(self.name, number)
         try:
-            return self.space.take_many(template, n=ANSWERS_MAX, at_least=1)
+            return self.space.take_many(template, n=ANSWERS_MAX, at_least=1, timeout=LOOK_S)
+        except Timeout:
+            return []
         except Exception as error:
             if not is_of_value(error):
                 raise
@@ -208,6 +239,37 @@ class Mailbox:
         if not answers and len(self._unreadable) == known:
             raise problem  # or it would be met again and again
         return answers
+
+    def _fail_lost(self) -> None:
+        """Fail the futures whose tasks are gone without an answer: there will be none."""
+        space = plain(self.space)  # whose looks nobody writes down
+        waiting = [future for future in self.due() if future.is_put]
+        later = [future for future in waiting if future.task.number > self._looked_for]
+        with suppress(Stalled):  # then the next look tells
+            for future in (later or waiting)[:LOOKED_FOR_MAX]:
+                number = self._looked_for = future.task.number
+                if not self._is_lost(space, number):
+                    continue
+                with self._lock:
+                    is_due = number not in self._leaving and self._due.pop(number, None) is not None
+                if is_due:
+                    settle(future.set_exception, self.why_gone or self._lost(future.task))
+
+    def _is_lost(self, space: Space, number: int) -> bool:
+        """Whether neither a task nor its answer is in the space."""
+        task = protocol.tasks_from(self.name, number)
+        if space.count(task) > 0:
+            return False
+        try:
+            space.wait_none(task, timeout=0)  # what somebody works on is there, too (O9)
+        except Timeout:
+            return False
+        # Only now: a task goes when its answer comes.
+        return space.count(protocol.answer_to(self.name, number)) == 0
+
+    def _lost(self, task: Task) -> RemoteError:
+        call = shown_call(task.function, task.arguments, task.keywords)
+        return lost(f"{call} and its answer are", self.space.url)
 
     def _deliver(self, number: int, outcome: str, value: Any) -> None:
         future = self._forget(number)

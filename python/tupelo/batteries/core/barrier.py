@@ -7,9 +7,9 @@ and letting the others go. Who waits is in line for the tuple of what comes next
 The tuples:
 
 * `("tupelo.barrier", name, parties, round, came, arrived, before)`: how many parties there are;
-  the round, from 0 on; how many came to it, or -1 if it is broken; their names, a list of
-  texts; the names of the round before, empty in the first and after a reset. No such tuple:
-  nobody came yet.
+  the round, from 0 on, and from the next multiple of 2^32 on after a reset; how many came to it, or
+  -1 if it is broken; their names, a list of texts; the names of the round before, empty in the
+  first and after a reset. No such tuple: nobody came yet.
 * `("tupelo.latch", name, count, left)`: the count it began with, and what is left of it. No such
   tuple: nobody counted down yet.
 """
@@ -48,6 +48,9 @@ LEFT = ""
 """In the place of one who came and did not wait: whoever comes next takes it. Nobody's name."""
 
 BROKEN = -1
+
+ROUNDS_MAX = 1 << 32
+"""From one reset to the next. So a party sees that its round was reset, however late it looks."""
 
 NAMES_SHOWN_MAX = 20
 """Of the parties that a message names."""
@@ -121,8 +124,8 @@ class Barrier:
         except BaseException:
             await self._withdraw(state.round, party, place)
             raise
-        if not has_passed(found, state.round, party):
-            raise self._error(found, within)
+        if not has_passed(found, state.round):
+            raise self._error(found, within, waited_for=state.round)
         return place
 
     async def reset(self) -> None:
@@ -131,7 +134,8 @@ class Barrier:
             state = await self._state()
             # In two steps, so that those who wait for this round are told that it broke.
             broken = state._replace(came=BROKEN)
-            new = state._replace(round=state.round + 1, came=0, arrived=[], before=[])
+            first = (state.round // ROUNDS_MAX + 1) * ROUNDS_MAX
+            new = state._replace(round=first, came=0, arrived=[], before=[])
             if await self._put(broken, instead_of=state) and await self._put(
                 new, instead_of=broken
             ):
@@ -145,7 +149,7 @@ class Barrier:
         while True:
             state = await self._state()
             if state.came == BROKEN:
-                raise self._error(state, "")
+                raise self._error(state, "", waited_for=state.round)
             place = state.arrived.index(LEFT) if LEFT in state.arrived else len(state.arrived)
             arrived = [*state.arrived[:place], party, *state.arrived[place + 1 :]]
             new = now = state._replace(came=state.came + 1, arrived=arrived)
@@ -220,13 +224,16 @@ class Barrier:
     def _template(self) -> tuple[object, ...]:
         return (BARRIER, self.name, int, int, int, list, list)
 
-    def _error(self, state: State, within: str) -> BrokenBarrier:
-        """Return the exception for a round that broke."""
+    def _error(self, state: State, within: str, *, waited_for: int) -> BrokenBarrier:
+        """Return the exception for a round that broke, by what was stored then or later."""
+        if state.round != waited_for:  # it tells of another round
+            state = state._replace(came=0, arrived=[], before=[])
         came = tuple(party for party in state.arrived if party != LEFT)
         missing = tuple((Multiset(state.before) - Multiset(came)).elements())
         message = f"barrier {self.name!r} is broken: "
         if state.came == BROKEN:
-            message += f"{len(came)} of {self.parties} parties came{within}, in round {state.round}"
+            number = state.round % ROUNDS_MAX
+            message += f"{len(came)} of {self.parties} parties came{within}, in round {number}"
         else:
             message += "it was reset"
         if missing:
@@ -240,11 +247,9 @@ class Barrier:
         return error
 
 
-def has_passed(found: State, number: int, party: str) -> bool:
-    """Return whether a party went through the round of that number, by what comes after it."""
-    if found.round == number + 1:
-        return party in found.before  # else the round was ended by a reset
-    return found.round > number
+def has_passed(found: State, number: int) -> bool:
+    """Return whether the round of that number has ended well, by what is stored then or later."""
+    return found.round > number and found.round // ROUNDS_MAX == number // ROUNDS_MAX
 
 
 def names(parties: tuple[str, ...]) -> str:

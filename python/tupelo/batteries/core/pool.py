@@ -16,8 +16,9 @@ from tupelo.batteries.progress import Bar
 from tupelo.errors import RemoteError, SpaceFull, Timeout
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.crew import Processes, processors
-from tupelo.tasks.local import LOOK_S, LocalPool, is_private
-from tupelo.tasks.mailbox import failure_of
+from tupelo.tasks.failures import lost
+from tupelo.tasks.local import LocalPool, is_private
+from tupelo.tasks.mailbox import LOOK_S, failure_of
 from tupelo.tasks.protocol import Task
 
 TYPE_CHECKING = False
@@ -291,13 +292,8 @@ class Mapping:
             return
         # Only now: a task goes when its answer comes.
         if await self._verbs.count(self._answers) == 0:
-            message = (
-                f"{len(self._out)} tasks and their answers are not in the space any more:"
-                " it drops its oldest tuples, or somebody has taken them"
-            )
-            error = RemoteError(message)
-            error.space = self._pool.space.url
-            raise error
+            what = f"{len(self._out)} tasks and their answers are"
+            raise lost(what, self._pool.space.url)
 
     async def fill(self) -> None:
         """Give out tasks until there are enough of them, or no more."""

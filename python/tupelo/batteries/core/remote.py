@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from tupelo._native import Seconds, Space
+    from tupelo.batteries.verbs import Held, Verbs
     from tupelo.tasks.mailbox import TaskFuture
 
 __all__ = ["Address", "Terms", "public_terms", "require_shared"]
@@ -119,31 +120,41 @@ class Address:
         letters = self._own_mailbox().space.read_all(protocol.dead_of(self.queue))
         return [_shown(letter) for letter in letters]
 
-    def retry(self) -> list[TaskFuture]:
-        """Put the tasks that have failed once more, each in one step with its removal."""
+    async def retry(self, space: Verbs) -> list[TaskFuture]:
+        """Put the tasks that have failed once more, each in one step with its removal.
+
+        It waits for room as the space was created. `space` is the connection, of either face.
+        """
         mailbox = self._own_mailbox()
+        dead = protocol.dead_of(self.queue)
         futures = []
         # Those of this moment: one that fails again meanwhile is not to be tried for ever.
-        for _ in range(mailbox.space.count(protocol.dead_of(self.queue))):
-            claim = mailbox.space.try_claim(protocol.dead_of(self.queue))
-            if claim is None:
+        for _ in range(mailbox.space.count(dead)):
+            held = await space.try_claim(dead)
+            if held is None:
                 break
-            _, queue, function, arguments, keywords, _, _ = claim.tuple
-            future = mailbox.submit(
-                queue,
-                function,
-                arguments,
-                keywords,
-                attempts_max=self.terms.retries + 1,
-                put=claim.put,
-            )
-            try:
-                claim.done()
-            except BaseException:
-                mailbox.forget(future)  # its task was not put
-                raise
-            futures.append(future)
+            futures.append(await self._put_again(mailbox, held))
         return futures
+
+    async def _put_again(self, mailbox: Mailbox, held: Held) -> TaskFuture:
+        """Put the task of a dead letter at the moment at which that goes."""
+        _, queue, function, arguments, keywords, _, _ = held.tuple
+        future = mailbox.submit(
+            queue,
+            function,
+            arguments,
+            keywords,
+            attempts_max=self.terms.retries + 1,
+            put=held.blocking.put,
+        )
+        try:
+            async with held:  # which renews it while it waits for room
+                await held.done()
+        except BaseException:
+            mailbox.forget(future)  # its task was not put
+            raise
+        future.is_put = True
+        return future
 
     def _own_mailbox(self) -> Mailbox:
         """Return the mailbox of this process, also in the child of a fork.

@@ -57,6 +57,9 @@ CONCURRENCY_MAX = 1024
 ATTEMPTS_MAX = 3
 """After so many servers died of a request, it is answered that it can not be."""
 
+FASTER_MAX = 100
+"""So often in turn another server may be faster at a request that can not be read here."""
+
 
 class Service:
     """Answers what is asked under a name; see `tupelo.batteries.Service`."""
@@ -91,10 +94,9 @@ class Service:
         work = _native.like(*request) | _native.like(*run.stop)
         while not run.is_over:
             try:
-                held = await self._space.claim(work, ttl=self._ttl_s, timeout=LOOK_S)
+                claim = await self._next(work)
             except Timeout:
                 continue
-            claim = held.blocking
             if claim.tuple == run.stop:
                 with suppress(ClaimLost):  # it is back already
                     claim.abort()
@@ -107,10 +109,33 @@ class Service:
                 # another one, and the caller takes the first of the answers.
                 continue
 
+    async def _next(self, work: _native.Template[Any]) -> Claim[Any]:
+        """Claim a request, or what ends a run.
+
+        In the place of an argument that can not be read here stands the exception that says why:
+        perhaps no server can, and its caller is to be told.
+
+        Raises:
+            Timeout: none came for a while.
+        """
+        faster = 0
+        while True:
+            try:
+                held = await self._space.claim(work, ttl=self._ttl_s, timeout=LOOK_S)
+            except Exception as error:
+                if not failures.is_of_value(error) or faster == FASTER_MAX:
+                    raise
+            else:
+                return held.blocking
+            claim = _native.claim_partly(self._space.blocking, work, ttl=self._ttl_s)
+            if claim is not None:
+                return claim
+            faster += 1
+
     async def _answer(self, claim: Claim[Any]) -> None:
         """Put the answer to a request."""
-        _, _, mailbox, number, (argument,) = claim.tuple
-        outcome = await self._outcome(argument, claim)
+        _, _, mailbox, number, asked = claim.tuple
+        outcome = await self._outcome(asked, claim)
         try:
             await self._put(mailbox, number, *outcome)
         except Exception as error:
@@ -119,14 +144,14 @@ class Service:
             # No server can give this answer: the caller is told, and this one goes on.
             await self._put(mailbox, number, *failed(error, claim))
 
-    async def _outcome(self, argument: Any, claim: Claim[Any]) -> tuple[str, Any]:
+    async def _outcome(self, asked: Any, claim: Claim[Any]) -> tuple[str, Any]:
         """Return what the handler makes of a request."""
         if claim.attempt > ATTEMPTS_MAX:
             deaths = claim.attempt - 1
             error = failures.described_death(deaths)
             return "failed", {**error, "attempts": deaths, "attempts_max": ATTEMPTS_MAX}
         try:
-            value = self._handler(argument)
+            value = self._handler(argument_of(asked))
             if hasattr(value, "__await__"):
                 value = await value
         except (KeyboardInterrupt, GeneratorExit):
@@ -144,6 +169,21 @@ class Service:
 
     async def _put(self, *answer: Any) -> None:
         await self._space.put(ANSWER, *answer, lease=ANSWER_LEASE_S, timeout=ROOM_S)
+
+
+def argument_of(asked: Any) -> Any:
+    """Return what a request has for the handler.
+
+    Raises:
+        ValueError: it is not one value in a list.
+        Exception: it can not be read here, and why.
+    """
+    if isinstance(asked, Exception):
+        raise asked
+    if len(asked) != 1:
+        message = f"a request of {len(asked)} arguments: put one, in a list"
+        raise ValueError(message)
+    return asked[0]
 
 
 def is_for_good(error: Exception) -> bool:
