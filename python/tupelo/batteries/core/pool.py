@@ -16,10 +16,11 @@ from tupelo.batteries.progress import Bar
 from tupelo.errors import RemoteError, SpaceFull, Timeout
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.crew import Processes, processors
-from tupelo.tasks.failures import lost
+from tupelo.tasks.failures import is_of_value, lost
 from tupelo.tasks.local import LocalPool, is_private
 from tupelo.tasks.mailbox import LOOK_S, failure_of
 from tupelo.tasks.protocol import Task
+from tupelo.tasks.room import free_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -238,7 +239,11 @@ class Mapping:
         self._out: dict[int, Task] = {}
         self._early: dict[int, list[Any]] = {}
         self._unput: list[Task] = []
-        """Made already, and there was no room for them."""
+        """Made already, and there was no room for them, or for their answers."""
+        self._out_max = AHEAD_MAX
+        """So many may be out: fewer once there was no room for their answers."""
+        self._room_bytes = 0
+        """The most that was free since nothing was out."""
 
     async def more(self) -> list[Any] | None:
         """Return some results, waiting for them; None at the end.
@@ -257,15 +262,17 @@ class Mapping:
                     self._bar.end(self._next_number)
                 return None
             results = []
-            for answer in await self._some_answers():
+            answers = await self._some_answers()
+            for answer in answers:
                 results += self._answered(*answer[2:])
+            self._out_max = min(self._out_max + len(answers), AHEAD_MAX)
             if self._bar is not None:
-                self._bar.show(self._next_number - len(self._out))
+                self._bar.show(self._next_number - len(self._out) - len(self._unput))
             if results:
                 return results
 
     async def _some_answers(self) -> list[Any]:
-        """Take the answers that are there, waiting for one.
+        """Take the answers that are there, waiting for one; none if all tasks were taken back.
 
         Raises:
             RemoteError: there are no workers any more, and there was no room for an answer that
@@ -279,6 +286,10 @@ class Mapping:
             if self._pool.broken is not None:
                 raise self._pool.broken
             await self._require_tasks()
+            if self._is_short_of_room():
+                await self._take_back()
+                if not self._out:
+                    return []
 
     async def _require_tasks(self) -> None:
         """See that there is something to wait for: a space may drop its oldest tuples.
@@ -296,13 +307,17 @@ class Mapping:
             raise lost(what, self._pool.space.url)
 
     async def fill(self) -> None:
-        """Give out tasks until there are enough of them, or no more."""
+        """Give out tasks until there are enough, or no more, or their answers need the room.
+
+        What is out has a quarter of the room, or up to a half, as it grows at most twofold at each
+        step. The rest is for the answers: a task keeps its own until it is answered.
+        """
         while True:
             if not self._unput and self._ahead() <= AHEAD_MAX - BATCH:
                 self._unput = self._new_tasks()
             if not self._unput:
                 return
-            put = await self._put_some(self._unput)
+            put = await self._put_some(self._unput[: self._count_to_put()])
             if put == 0:
                 return
             self._out.update((task.number, task) for task in self._unput[:put])
@@ -324,6 +339,41 @@ class Mapping:
                 self._answered(number, outcome, value)
         if broken is not None and len(self._out) > space.count(protocol.answer_to(self._mailbox)):
             raise broken
+
+    def _count_to_put(self) -> int:
+        """Return how many tasks may be put in one step: one at least if none is out."""
+        out = len(self._out)
+        if out == 0:
+            self._room_bytes = free_bytes(self._pool.space)  # anew: others use the space, too
+            return 1
+        if self._is_short_of_room():
+            return 0
+        return max(min(out, BATCH, self._out_max - out), 0)
+
+    def _is_short_of_room(self) -> bool:
+        """Whether so much of the room has been taken since that answers may lack it."""
+        free = free_bytes(self._pool.space)
+        self._room_bytes = max(self._room_bytes, free)
+        return free < self._room_bytes * 3 // 4
+
+    async def _take_back(self) -> None:
+        """Take back what nobody has begun: workers may wait for room for their answers."""
+        try:
+            waiting = await self._verbs.take_all(protocol.tasks_from(self._mailbox))
+        except Exception as error:
+            if not is_of_value(error):
+                raise
+            return  # one of them can not be read here: they stay
+        unput = []
+        for fields in waiting:
+            told = Task._make(fields[1:])
+            task = self._out.pop(told.number, None)
+            if task is not None:
+                unput.append(task._replace(failures=told.failures))
+        self._unput[:0] = unput
+        # One for each worker, and one more with each answer: else as many as now would go there and
+        # back again and again.
+        self._out_max = max(len(self._out), self._pool.crew.count())
 
     async def _put_some(self, tasks: list[Task]) -> int:
         """Put as many as there is room for; return how many, 0 if answers are to be taken first."""

@@ -1,0 +1,49 @@
+"""Pool: tasks and answers share the room, which may be scarce."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import pytest
+
+import tupelo as ts
+from tupelo.aio.batteries import Pool as AioPool
+from tupelo.batteries import Pool
+
+sys.path.insert(0, str(Path(__file__).parent))
+import calls
+
+TEXTS = [bytes([n]) * 100_000 for n in range(100)]
+"""Five times what a space of 2 MiB can hold."""
+
+
+@pytest.mark.parametrize("when_full", ["error", "wait"])
+def test_tasks_leave_room_for_answers_that_are_larger(new_url, when_full):
+    """B1: a space that is full by its bytes only slows it down."""
+    url = new_url("shm")
+    with ts.connect(url, size="2M", when_full=when_full), Pool(url, workers=2) as pool:
+        assert list(pool.map(calls.double, TEXTS)) == [text + text for text in TEXTS]
+
+
+def test_tasks_leave_room_for_answers_in_an_event_loop(shm_url):
+    async def main():
+        async with asyncio.timeout(60), AioPool(shm_url, workers=2) as pool:
+            return [result async for result in pool.map(calls.double, TEXTS)]
+
+    with ts.connect(shm_url, size="2M"):
+        assert asyncio.run(main()) == [text + text for text in TEXTS]
+
+
+def test_tasks_are_taken_back_where_others_leave_no_room_for_an_answer(shm_url):
+    texts = [bytes([n]) * 33_000 for n in range(32)]
+    with ts.connect(shm_url, size="4M") as space, Pool(shm_url, workers=1) as pool:
+        first = pool.submit(calls.wait_for, shm_url, "slow")
+        space.take("began", "slow", int, timeout=60)
+        results = pool.map(calls.double, texts)
+        with pytest.raises(ts.SpaceFull):
+            while True:
+                space.put("in the way", bytes(40_000), timeout=0)
+        space.take("in the way", bytes)
+        space.put("go on", "slow")
+        assert list(results) == [text + text for text in texts]
+        assert first.result(60) == "slow"
