@@ -1,12 +1,14 @@
 """Pool: tasks and answers share the room, which may be scarce."""
 
 import asyncio
+import math
 import sys
 from pathlib import Path
 
 import pytest
 
 import tupelo as ts
+from tupelo import REST
 from tupelo.aio.batteries import Pool as AioPool
 from tupelo.batteries import Pool
 
@@ -47,3 +49,28 @@ def test_tasks_are_taken_back_where_others_leave_no_room_for_an_answer(shm_url):
         space.put("go on", "slow")
         assert list(results) == [text + text for text in texts]
         assert first.result(60) == "slow"
+
+
+def test_a_result_that_does_not_fit_beside_its_task_is_a_failure(new_url):
+    url = new_url("shm")
+    with ts.connect(url, size="2M"), Pool(url, workers=1, retries=2) as pool:
+        error = pool.submit(calls.double, bytes(800_000)).exception(60)
+        assert error.kind == "tupelo.SpaceFull"
+        assert error.attempts == 1
+        assert "the claimed tuple, which goes only then" in str(error)
+        assert pool.submit(calls.double, 2).result(60) == 4
+
+
+def test_a_task_for_which_there_is_no_room_twice_fails_at_once(new_url):
+    """Neither the task once more nor a dead letter fits beside it."""
+    url = new_url("shm")
+    with ts.connect(url, size="2M") as space:
+        with Pool(url, workers=1, retries=2) as pool:
+            again = pool.submit(math.sqrt, bytes(1_200_000)).exception(60)
+        kept = space.eval("root", ts.call(math.sqrt, bytes(1_200_000))).exception(60)
+        for error in (again, kept):
+            assert error.kind == "builtins.TypeError"
+            assert error.attempts == 1
+            assert error.hint is None
+            assert "it is neither tried again nor kept as a dead letter: what is put" in str(error)
+        assert space.count("tupelo.dead", REST) == 0

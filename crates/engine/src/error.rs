@@ -22,6 +22,15 @@ pub enum Error {
         /// What the space may hold, in bytes.
         max_bytes: u64,
     },
+    /// The tuples are larger than the space may ever be beside the tuple that is claimed, which goes when they are there.
+    TooLargeBeside {
+        /// What they need, in bytes.
+        bytes: u64,
+        /// What the claimed one needs, in bytes.
+        held_bytes: u64,
+        /// What the space may hold, in bytes.
+        max_bytes: u64,
+    },
     /// There are more tuples than the space may ever hold.
     TooMany {
         /// How many.
@@ -213,6 +222,11 @@ impl fmt::Display for Error {
             Self::TooLarge { bytes, max_bytes } => {
                 write!(f, "tuple needs {bytes} bytes, over the {max_bytes} that the space may hold")
             }
+            Self::TooLargeBeside { bytes, held_bytes, max_bytes } => write!(
+                f,
+                "what is put needs {bytes} bytes, and the claimed tuple, which goes only then, {held_bytes}: over the \
+                 {max_bytes} that the space may hold"
+            ),
             Self::TooMany { tuples, tuples_max } => {
                 write!(
                     f,

@@ -20,7 +20,7 @@ use crate::find::Hit;
 use crate::layout::EXTENT_BYTES;
 use crate::links;
 use crate::put::Incoming;
-use crate::record;
+use crate::record::{self, Header};
 use crate::registry;
 use crate::stripe::{self, FIRST, LIVE, Stripe};
 
@@ -98,9 +98,27 @@ impl Engine {
     /// Refuses tuples that would not fit into an empty space together: nobody has to wait, or to go, for them.
     pub(crate) fn require_fit(&self, incoming: &[(Incoming<'_>, u32)]) -> Result<(), Error> {
         self.require_may_hold(incoming.len())?;
-        let bytes = incoming.iter().map(|(one, _)| one.size.bytes as u64).sum();
-        let max_bytes = u64::from(self.layout.extents_max) * EXTENT_BYTES as u64;
+        let (bytes, max_bytes) = (bytes_of(incoming), self.max_bytes());
         if bytes > max_bytes { Err(Error::TooLarge { bytes, max_bytes }) } else { Ok(()) }
+    }
+
+    /// As [`Engine::require_fit`], beside the record that they come for, which keeps its memory until they are there.
+    pub(crate) fn require_fit_beside(
+        &self,
+        record: Header<'_>,
+        incoming: &[(Incoming<'_>, u32)],
+    ) -> Result<(), Error> {
+        let (bytes, max_bytes) = (bytes_of(incoming), self.max_bytes());
+        let held_bytes = (record::HEADER_BYTES + record::image_bytes(record)) as u64;
+        if bytes + held_bytes > max_bytes {
+            return Err(Error::TooLargeBeside { bytes, held_bytes, max_bytes });
+        }
+        Ok(())
+    }
+
+    /// The most memory for tuples.
+    fn max_bytes(&self) -> u64 {
+        u64::from(self.layout.extents_max) * EXTENT_BYTES as u64
     }
 
     /// Refuses more tuples than the space may ever hold.
@@ -314,4 +332,9 @@ fn unread<'v, 'm>(
     });
     let unread = all.filter(|(_, header)| header.load(record::SHAPE) & record::READ_MARK == 0);
     unread.map(|(reference, _)| reference)
+}
+
+/// What tuples need together, in bytes.
+fn bytes_of(incoming: &[(Incoming<'_>, u32)]) -> u64 {
+    incoming.iter().map(|(one, _)| one.size.bytes as u64).sum()
 }

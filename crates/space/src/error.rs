@@ -287,7 +287,7 @@ impl From<tupelo_engine::Error> for Error {
                 may_pass: true,
                 by_system: fullness.system.is_some(),
             },
-            Engine::TooLarge { .. } | Engine::TooMany { .. } => {
+            Engine::TooLarge { .. } | Engine::TooLargeBeside { .. } | Engine::TooMany { .. } => {
                 Self::SpaceFull { problem: error.to_string(), may_pass: false, by_system: false }
             }
             Engine::LimitExceeded { what, .. } => {

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{ENGINES, Temporary, keep};
-use tupelo::{ClaimTerms, ConnectOptions, Error, EventKind, Kind, Order, Space};
+use tupelo::{ClaimTerms, ConnectOptions, Error, EventKind, Field, Kind, Order, Space};
 use tupelo::{SubscribeTerms, fields, template};
 use tupelo_model::Limits;
 
@@ -239,5 +239,25 @@ fn what_claims_need_is_no_room_for_tuples_b1() {
             put(1).unwrap();
         }
         assert_eq!(space.count(&[template![_, _]]).unwrap(), count);
+    }
+}
+
+#[test]
+fn what_never_fits_beside_the_claimed_tuple_does_not_wait_for_room_b1_k4() {
+    for engine in ENGINES {
+        let options = ConnectOptions { size_bytes: SIZE_BYTES, ..ConnectOptions::default() };
+        let temporary = Temporary::with(engine, &options);
+        let space = &temporary.space;
+        let bytes = vec![0_u8; 1_200_000];
+        space.put(&[Field::Str("job"), Field::Bytes(&bytes)]).unwrap();
+        let any = [template!["job", Kind::Bytes]];
+        let (claim, _) = space.try_claim(&any, Order::Fifo, &TERMS, keep).unwrap().unwrap();
+        claim.put(&[Field::Str("answer"), Field::Bytes(&bytes)]).unwrap();
+        let refused = claim.done().unwrap_err();
+        assert!(matches!(refused, Error::SpaceFull { may_pass: false, .. }), "{refused:?}");
+        assert_eq!(claim.discard_puts(), 1);
+        claim.put(&fields!["answer", "too large"]).unwrap();
+        claim.done().unwrap();
+        assert_eq!(space.count(&[template![..]]).unwrap(), 1);
     }
 }

@@ -28,6 +28,7 @@ __all__ = [
     "lost",
     "remote_error",
     "shown_call",
+    "without_task",
 ]
 
 TRACEBACK_CHARACTERS_MAX = 20_000
@@ -73,6 +74,13 @@ def described_death(deaths: int) -> dict[str, Any]:
     return {"type": "tupelo.WorkersDied", "arguments": (message,), "traceback": message, **_here()}
 
 
+def without_task(error: dict[str, Any], why: TupeloError) -> dict[str, Any]:
+    """Describe a failure of a task that there is no room to try again, or to keep."""
+    left = f"it is neither tried again nor kept as a dead letter: {why.args[0]}"
+    told = f"{error['traceback']}\n{left}"
+    return {**error, "arguments": (), "traceback": told, "is_kept": False}
+
+
 def is_of_value(error: Exception) -> bool:
     """Whether a value can not be stored or made, perhaps by its own code: the space is well."""
     of_value = isinstance(error, (NotEncodable, SchemaMismatch))
@@ -87,7 +95,7 @@ def remote_error(call: str, error: object, *, url: str, hint: str | None) -> Rem
         error: what a worker has described; also one that was written in another language, and
             does not keep to the protocol: whoever waits is told in any case.
         url: the space.
-        hint: where the task is now.
+        hint: where the task is now, if it is kept.
     """
     told: dict[Any, Any] = error if isinstance(error, dict) else {"traceback": error}
     attempts, attempts_max = told.get("attempts"), told.get("attempts_max")
@@ -95,7 +103,7 @@ def remote_error(call: str, error: object, *, url: str, hint: str | None) -> Rem
     place = f"on {told.get('host', 'an unknown host')} (pid {told.get('pid', 'unknown')})"
     indented = "\n".join(f"  {line}" for line in trace.splitlines())
     failed = RemoteError(f"{call} failed {place}, attempt {attempts} of {attempts_max}\n{indented}")
-    failed.hint = hint
+    failed.hint = None if told.get("is_kept") is False else hint
     failed.space = url
     failed.kind = str(told.get("type"))
     failed.traceback = trace

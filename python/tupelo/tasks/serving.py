@@ -10,7 +10,7 @@ from __future__ import annotations
 from tupelo._native import like, waiter
 from tupelo.errors import ClaimLost, LimitExceeded, NotEncodable, SpaceFull
 from tupelo.tasks import functions, protocol
-from tupelo.tasks.failures import described, described_death, described_delay
+from tupelo.tasks.failures import described, described_death, described_delay, without_task
 from tupelo.tasks.protocol import DEATHS_MAX, EVAL, Task
 from tupelo.tasks.timekeeper import Timekeeper
 
@@ -180,19 +180,27 @@ class Server:
         self, claim: Claim[Any], task: Task, error: dict[str, Any], *, is_final: bool = False
     ) -> None:
         """End an attempt that failed: try again, or else answer that it has failed."""
-        claim._discard_puts()  # noqa: SLF001 - half an answer may be among them
         failures = task.failures if is_final else task.failures + 1
-        if failures < task.attempts_max and not is_final:
-            claim.put(*task._replace(failures=failures).to_tuple())
-            self._done(claim)
-            return
         deaths = claim.attempt - 1
         error["attempts"] = failures + deaths
         error["attempts_max"] = max(task.attempts_max, failures + deaths)
-        if self._keeps_dead:
+        puts: list[tuple[Any, ...]] = [_failed(task, error)]
+        if failures < task.attempts_max and not is_final:
+            puts = [task._replace(failures=failures).to_tuple()]
+        elif self._keeps_dead:
             call = (task.function, task.arguments, task.keywords)
-            claim.put(protocol.DEAD, task.queue, *call, task.number, error)
-        claim.put(protocol.ANSWER, task.mailbox, task.number, protocol.FAILED, error)
+            puts.insert(0, (protocol.DEAD, task.queue, *call, task.number, error))
+        try:
+            self._end(claim, puts)
+        except (SpaceFull, LimitExceeded) as full:
+            # The task goes only when they are there: there never will be room for it twice.
+            self._end(claim, [_failed(task, without_task(error, full))])
+
+    def _end(self, claim: Claim[Any], puts: list[tuple[Any, ...]]) -> None:
+        """Be done with a task; these appear for it, and nothing else."""
+        claim._discard_puts()  # noqa: SLF001 - half an answer may be among them
+        for fields in puts:
+            claim.put(*fields)
         self._done(claim)
 
     def _done(self, claim: Claim[Any]) -> None:
@@ -217,3 +225,8 @@ class Server:
             removal.wait(ROOM_LOOK_S)
         finally:
             removal.cancel()
+
+
+def _failed(task: Task, error: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the answer to a task that has failed."""
+    return (protocol.ANSWER, task.mailbox, task.number, protocol.FAILED, error)

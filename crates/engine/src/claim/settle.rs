@@ -302,6 +302,7 @@ impl Engine {
         shapes.push(own);
         let (mut section, places) = self.lock_to_put(shapes, incoming.len() + 1)?;
         let (stripe, record) = self.require_claimed(section.view(), place)?;
+        self.require_fit_beside(record.header, incoming)?;
         // Its place in a limited space is free for what follows.
         self.require_places(places, incoming.len().saturating_sub(1))?;
         step::begin(&section)?;
