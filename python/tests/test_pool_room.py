@@ -74,3 +74,19 @@ def test_a_task_for_which_there_is_no_room_twice_fails_at_once(new_url):
             assert error.hint is None
             assert "it is neither tried again nor kept as a dead letter: what is put" in str(error)
         assert space.count("tupelo.dead", REST) == 0
+
+
+def test_what_can_not_be_decoded_does_not_go_with_the_error(new_url):
+    """It is an argument of the exception, as large as that of the task."""
+    url = new_url("shm")
+    bad = b"\xff" * 600_000
+    with ts.connect(url, size="2M") as space, Pool(url, workers=1) as pool:
+        errors = [pool.submit(str, data, "utf-8").exception(60) for data in (b"\xff", bad)]
+        assert [error.kind for error in errors] == ["builtins.UnicodeDecodeError"] * 2
+        assert isinstance(errors[0].__cause__, UnicodeDecodeError)
+        assert "codec can't decode byte 0xff in position 0" in str(errors[1])
+        kept = space.eval("text", ts.call(str, bad, "utf-8")).exception(60)
+        assert kept.kind == "builtins.UnicodeDecodeError"
+        (letter,) = space.take_all("tupelo.dead", REST)
+        assert letter[-1]["arguments"] == ()
+        assert pool.submit(calls.double, 2).result(60) == 4

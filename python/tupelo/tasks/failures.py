@@ -34,6 +34,9 @@ __all__ = [
 TRACEBACK_CHARACTERS_MAX = 20_000
 """Of a longer one the end is kept: it says what happened."""
 
+BYTES_MAX = 20_000
+"""Of an exception's argument: what could not be decoded may be a whole file."""
+
 PLAIN = (type(None), bool, int, float, str, bytes)
 
 _short = reprlib.Repr()
@@ -46,7 +49,7 @@ def described(error: BaseException, *, outside: str) -> dict[str, Any]:
     while trace is not None and trace.tb_frame.f_code.co_filename == outside:
         trace = trace.tb_next
     lines = traceback.format_exception(type(error), error, trace)
-    arguments = error.args if all(type(part) in PLAIN for part in error.args) else ()
+    arguments = error.args if all(map(_travels, error.args)) else ()
     return {
         "type": f"{type(error).__module__}.{type(error).__qualname__}",
         "arguments": tuple(_text(part) if type(part) is str else part for part in arguments),
@@ -150,6 +153,11 @@ def _original(kind: str, arguments: Any) -> BaseException | None:
         return original(*arguments)
     except Exception:  # noqa: BLE001 - arguments that it does not take: the text has to do
         return None
+
+
+def _travels(part: object) -> bool:
+    """Whether an argument of an exception is sent with it."""
+    return type(part) in PLAIN and not (isinstance(part, bytes) and len(part) > BYTES_MAX)
 
 
 def _here() -> dict[str, Any]:
