@@ -198,3 +198,20 @@ def test_a_task_that_is_gone_ends_its_future_and_one_in_somebodys_hands_does_not
     claim.done()
     assert held.result(60) == 7
     assert waiting.cancel()
+
+
+def test_a_task_that_can_not_be_read_is_answered_and_its_worker_goes_on(url):
+    """V3: it is no dead letter, since nobody could put it again as it was."""
+    with ts.connect(url, objects="pickle") as generous, ts.connect(url, objects="strict") as strict:
+        worker = Thread(target=Terms(QUEUE, keeps_dead=True).server(strict).serve)
+        worker.start()
+        generous.put(*task(arguments=(1j,), attempts_max=3))
+        generous.put(*task(number=1))
+        assert answer(generous, 1) == ("done", 6)
+        outcome, error = answer(generous)
+        assert outcome == "failed"
+        assert "is a pickled builtins.complex, which this" in error["traceback"]
+        assert (error["attempts"], error["is_kept"]) == (1, False)
+        generous.put("tupelo.end", QUEUE)
+        worker.join()
+        assert generous.count(REST) == 0

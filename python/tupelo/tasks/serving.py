@@ -7,10 +7,16 @@ under the claim, behind all others; one whose worker died is back at its old pla
 
 from __future__ import annotations
 
-from tupelo._native import like, waiter
+from tupelo._native import claim_partly, like, waiter
 from tupelo.errors import ClaimLost, LimitExceeded, NotEncodable, SpaceFull
 from tupelo.tasks import functions, protocol
-from tupelo.tasks.failures import described, described_death, described_delay, without_task
+from tupelo.tasks.failures import (
+    described,
+    described_death,
+    described_delay,
+    is_of_value,
+    without_task,
+)
 from tupelo.tasks.protocol import DEATHS_MAX, EVAL, Task
 from tupelo.tasks.timekeeper import Timekeeper
 
@@ -25,6 +31,9 @@ __all__ = ["Server"]
 
 ROOM_LOOK_S = 0.1
 """How long to wait for a removal before looking again whether a full space has room."""
+
+FASTER_MAX = 100
+"""So often in turn another worker may be faster at a task that can not be read here."""
 
 
 class Server:
@@ -68,10 +77,9 @@ class Server:
 
         Raises:
             SpaceClosed: the connection was closed.
-            NotEncodable, SchemaMismatch: a task can not be read here; it stays in the space.
         """
         while not self.is_to_end:
-            claim = self._space.claim(self._wanted, ttl=self._ttl_s)
+            claim = self._next()
             if claim.tuple[0] == protocol.END:
                 claim.done()
                 return
@@ -87,7 +95,29 @@ class Server:
             finally:
                 self.is_busy = False
 
+    def _next(self) -> Claim[Any]:
+        """Claim a task, or what ends this worker.
+
+        In the place of a field that can not be read here stands the exception that says why:
+        perhaps no worker can, and who asked for it is to be told.
+        """
+        faster = 0
+        while True:
+            try:
+                return self._space.claim(self._wanted, ttl=self._ttl_s)
+            except Exception as error:
+                if not is_of_value(error) or faster == FASTER_MAX:
+                    raise
+            claim = claim_partly(self._space, self._wanted, ttl=self._ttl_s)
+            if claim is not None:
+                return claim
+            faster += 1
+
     def _work(self, claim: Claim[Any], task: Task) -> None:
+        unreadable = [field for field in task if isinstance(field, Exception)]
+        if unreadable:
+            self._refuse(claim, task, unreadable[0])
+            return
         if claim.attempt > DEATHS_MAX:
             self._fail(claim, task, described_death(DEATHS_MAX), is_final=True)
             return
@@ -195,6 +225,12 @@ class Server:
         except (SpaceFull, LimitExceeded) as full:
             # The task goes only when they are there: there never will be room for it twice.
             self._end(claim, [_failed(task, without_task(error, full))])
+
+    def _refuse(self, claim: Claim[Any], task: Task, why: Exception) -> None:
+        """Answer that a task can not be read here: nobody could put it again as it was."""
+        error = {**described(why, outside=__file__), "attempts": claim.attempt, "is_kept": False}
+        error["attempts_max"] = max(task.attempts_max, claim.attempt)
+        self._end(claim, [_failed(task, error)])
 
     def _end(self, claim: Claim[Any], puts: list[tuple[Any, ...]]) -> None:
         """Be done with a task; these appear for it, and nothing else."""
