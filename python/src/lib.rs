@@ -68,7 +68,7 @@ mod _native {
     #[pymodule_export]
     use super::search::{Found, LineObject, SearchObject};
     #[pymodule_export]
-    use super::space::{Handle, plain, remove, spaces};
+    use super::space::{Handle, is_same, plain, remove, spaces};
     #[pymodule_export]
     use super::subscription::Subscription;
     #[pymodule_export]

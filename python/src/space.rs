@@ -175,6 +175,12 @@ pub(crate) fn plain(space: &Bound<'_, Handle>) -> Handle {
     }
 }
 
+/// Whether two connections are to one and the same space: a name may have been given to another one in between.
+#[pyfunction]
+pub(crate) fn is_same(one: &Bound<'_, Handle>, other: &Bound<'_, Handle>) -> bool {
+    one.get().space().is_same(other.get().space())
+}
+
 /// Remove the space at `url` with everything in it.
 ///
 /// Programs that are connected keep what they have until they close it; whoever connects next finds a

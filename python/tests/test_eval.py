@@ -353,3 +353,25 @@ def test_a_connection_that_has_asked_workers_is_let_go(shm_url):
     del space
     gc.collect()
     assert alive() is None
+
+
+@pytest.mark.parametrize("scheme", ["mem", "shm"])
+def test_a_space_that_is_begun_anew_has_workers_of_its_own(new_url, scheme):
+    url = new_url(scheme)
+    for _ in range(3):
+        with ts.connect(url, fresh=True) as space:
+            later = space.eval("root", ts.call(math.sqrt, 4.0))
+            assert space.take("root", float, timeout=60) == ("root", 2.0)
+            assert later.result(60) == ("root", 2.0)
+
+
+def test_what_was_begun_in_a_space_before_it_lost_its_name_is_done(new_url):
+    url = new_url("shm")
+    with ts.connect(url) as old:
+        before = old.eval("old", ts.call(calls.double, 4), on="threads")
+        with ts.connect(url, fresh=True) as new:
+            assert new.eval("new", ts.call(calls.double, 5), on="threads").result(60) == ("new", 10)
+            assert before.result(60) == ("old", 8)
+            with pytest.raises(ts.SpaceNotFound, match="lost its name"):
+                old.eval("never", ts.call(calls.double, 6), on="threads")
+            assert new.take_all(REST) == [("new", 10)]

@@ -149,8 +149,8 @@ impl Space {
         matches!(self.inner.place, Place::Memory(_))
     }
 
-    /// Whether `other` is a handle of this very space.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    /// Whether `other` is a handle of this very space: its name may have been given to another one since.
+    pub fn is_same(&self, other: &Self) -> bool {
         self.inner.engine.is_same_space(&other.inner.engine)
     }
 

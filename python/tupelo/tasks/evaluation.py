@@ -12,9 +12,9 @@ import threading
 import weakref
 from time import monotonic
 
-from tupelo._native import Space, plain
+from tupelo._native import Space, is_same, plain
 from tupelo.call import Call
-from tupelo.errors import SpaceFull
+from tupelo.errors import SpaceFull, SpaceNotFound
 from tupelo.space import reconnect
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.local import LocalPool, is_private
@@ -105,6 +105,8 @@ _making: dict[tuple[int, str, str, bool], threading.Lock] = {}
 _in_line: set[tuple[int, str, str, bool]] = set()
 """Those whose maker waits for room."""
 _pools: dict[tuple[int, str, str, bool], LocalPool] = {}
+_retired: list[LocalPool] = []
+"""Those whose space has lost its name to another one, and that have something to do."""
 _mailboxes: weakref.WeakKeyDictionary[Space, tuple[int, Mailbox]] = weakref.WeakKeyDictionary()
 
 
@@ -113,12 +115,24 @@ def _pool(space: Space, timeout_s: float | None, *, threads: bool) -> LocalPool:
     making = _begin_making(key, timeout_s)
     try:
         pool = _pools.get(key)
-        if pool is None or pool.broken is not None:
-            pool = _made(space, timeout_s, threads=threads)
+        if pool is None or pool.broken is not None or not is_same(pool.space, space):
+            before, pool = pool, _made(space, timeout_s, threads=threads)
             _pools[key] = pool
+            if before is not None and before.broken is None:
+                _retire(before)
     finally:
         making.release()
     return pool
+
+
+def _retire(pool: LocalPool) -> None:
+    """End a pool whose space has lost its name, and those before it, unless they are busy."""
+    with _lock:
+        _retired.append(pool)
+        idle = [old for old in _retired if not old.mailbox.due()]
+        _retired[:] = [old for old in _retired if old not in idle]
+    for old in idle:
+        old.kill()
 
 
 def _begin_making(key: tuple[int, str, str, bool], timeout_s: float | None) -> threading.Lock:
@@ -138,8 +152,16 @@ def _begin_making(key: tuple[int, str, str, bool], timeout_s: float | None) -> t
 
 
 def _made(space: Space, timeout_s: float | None, *, threads: bool) -> LocalPool:
-    """Make the pool; with the lock for that."""
+    """Make the pool; with the lock for that.
+
+    Raises:
+        SpaceNotFound: the name is that of another space by now, or of none.
+    """
     own = reconnect(Space, space.url, space.objects == "pickle")
+    if not is_same(own, space):
+        own.close()
+        message = f"{space.url} is another space now: that of this connection has lost its name"
+        raise SpaceNotFound(message)
     try:
         return LocalPool(own, threads=threads, keeps_dead=True, room_timeout_s=0)
     except SpaceFull:
@@ -174,6 +196,7 @@ def _begin_anew() -> None:
     _lock = threading.Lock()
     _making = {}
     _in_line = set()
+    _retired.clear()
 
 
 os.register_at_fork(after_in_child=_begin_anew)
@@ -182,9 +205,7 @@ os.register_at_fork(after_in_child=_begin_anew)
 @atexit.register  # behind what the crew has registered, so that it runs before that
 def _finish() -> None:
     """At the end of the program: wait for what was begun."""
-    for (pid, *_), pool in list(_pools.items()):
-        if pid != os.getpid():
-            continue
+    for pool in [*_pools.values(), *_retired]:  # those of a parent leave it to that
         try:
             pool.finish()
         except BaseException:
