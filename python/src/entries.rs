@@ -4,7 +4,8 @@
 //! space finds its class by name: that of the call, one that was met before, one derived from those, or the one of that
 //! name in the modules that were imported.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
@@ -82,6 +83,10 @@ enum How {
 struct Met {
     by_class: HashMap<usize, Arc<EntryClass>>,
     by_name: HashMap<String, Arc<EntryClass>>,
+    /// The names whose class was given: `connect(schema=...)`.
+    given: HashSet<String>,
+    /// What was chosen for a class that the space holds, by address, where that has other fields. Until one more is met.
+    chosen: HashMap<usize, Arc<EntryClass>>,
 }
 
 static MET: Mutex<Option<Met>> = Mutex::new(None);
@@ -160,7 +165,9 @@ fn describe(class: &Bound<'_, PyType>) -> PyResult<Option<Arc<EntryClass>>> {
         Arc::new(EntryClass { class: class.clone().unbind(), names, fields, declared, how });
     with_met(|met| {
         met.by_class.insert(class.as_ptr().addr(), Arc::clone(&entry));
+        met.given.remove(&name);
         met.by_name.insert(name, Arc::clone(&entry));
+        met.chosen.clear();
         let others = || met.by_class.values().filter(|other| other.is_namesake_of(&entry));
         names.set_constructible(never_fails && others().next().is_none());
         // Either may be asked for, or met, where the space holds entries of the other.
@@ -178,6 +185,11 @@ impl EntryClass {
     /// Whether this is another class that goes by the same name.
     fn is_namesake_of(&self, other: &Self) -> bool {
         self.names.name() == other.names.name() && !self.class.is(&other.class)
+    }
+
+    /// Whether it has the name and the fields of the class `stored`.
+    fn is_like(&self, stored: &Class) -> bool {
+        self.names.name() == stored.name() && self.names.fields().eq(stored.fields())
     }
 
     /// Whether there is a field with this name.
@@ -438,42 +450,80 @@ pub(crate) fn object<'py>(
     named(py, stored)?.make(py, stored, field)
 }
 
-/// The class that was met under the name of `stored`, or one derived from a class that was met, or one of a module.
-fn named(py: Python<'_>, stored: &Class) -> PyResult<Arc<EntryClass>> {
-    let name = stored.name();
-    let met = |name: &str| with_met(|met| met.by_name.get(name).cloned());
-    if let Some(entry) = met(name) {
+/// The class under the name of `stored` that is meant: the one that was given at the start; else, of those that were met,
+/// their derived classes and those of the modules, the one with the same fields; else the one that was met last.
+fn named(py: Python<'_>, stored: &'static Class) -> PyResult<Arc<EntryClass>> {
+    let (name, address) = (stored.name(), ptr::from_ref(stored).addr());
+    let (last, is_given) =
+        with_met(|met| (met.by_name.get(name).cloned(), met.given.contains(name)));
+    if let Some(entry) = &last
+        && (is_given || entry.is_like(stored))
+    {
+        return Ok(Arc::clone(entry));
+    }
+    // What follows looks at all that there is.
+    if let Some(entry) = with_met(|met| met.chosen.get(&address).cloned()) {
         return Ok(entry);
+    }
+    let entry = searched(py, stored, last)?;
+    with_met(|met| met.chosen.insert(address, Arc::clone(&entry)));
+    Ok(entry)
+}
+
+/// The class with the name and the fields of `stored`, or else `last`.
+#[cold]
+fn searched(
+    py: Python<'_>,
+    stored: &Class,
+    last: Option<Arc<EntryClass>>,
+) -> PyResult<Arc<EntryClass>> {
+    let fitting: Vec<Arc<EntryClass>> = with_met(|met| {
+        met.by_class.values().filter(|entry| entry.is_like(stored)).cloned().collect()
+    });
+    if let [sole] = &fitting[..] {
+        return Ok(Arc::clone(sole));
     }
     let mut classes: Vec<Bound<'_, PyType>> =
         with_met(|met| met.by_name.values().map(|entry| entry.class.bind(py).clone()).collect());
     while let Some(class) = classes.pop() {
-        of_class(&class)?;
-        if let Some(entry) = met(name) {
+        if let Some(entry) = of_class(&class)?
+            && entry.is_like(stored)
+        {
             return Ok(entry);
         }
         for derived in class.call_method0("__subclasses__")?.cast::<PyList>()? {
             classes.push(derived.cast_into::<PyType>()?);
         }
     }
-    of_module(py, stored)
+    // One of the name may have been met on the way.
+    let last = last.or_else(|| with_met(|met| met.by_name.get(stored.name()).cloned()));
+    of_module(py, stored, last)
 }
 
-/// The class under the name of `stored` that the modules of this program have, if it is one and no more.
+/// The class under the name of `stored` that the modules of this program have, if it is one and no more; with the same
+/// fields, if one was `met` that has others, and stands in for it.
 ///
 /// # Errors
 ///
 /// `SchemaMismatch`.
 #[cold]
-fn of_module(py: Python<'_>, stored: &Class) -> PyResult<Arc<EntryClass>> {
+fn of_module(
+    py: Python<'_>,
+    stored: &Class,
+    met: Option<Arc<EntryClass>>,
+) -> PyResult<Arc<EntryClass>> {
     let name = stored.name();
     let fields: Vec<&str> = stored.fields().collect();
     let found = py.import("tupelo.entries")?.getattr("imported")?.call1((name, fields))?;
     let found = found.cast::<PyList>()?;
     if found.len() == 1
         && let Some(entry) = of_class(found.get_item(0)?.cast::<PyType>()?)?
+        && (met.is_none() || entry.is_like(stored))
     {
         return Ok(entry);
+    }
+    if let Some(met) = met {
+        return Ok(met);
     }
     let (problem, first) = match found.len() {
         0 => ("a class that this program has not".to_owned(), format!("import {name}, or")),
@@ -497,7 +547,11 @@ pub(crate) fn register(handle: &Bound<'_, Handle>, schema: &Bound<'_, PyAny>) ->
                  classes"
             )));
         };
-        with_met(|met| met.by_name.insert(entry.names.name().to_owned(), Arc::clone(&entry)));
+        with_met(|met| {
+            met.given.insert(entry.names.name().to_owned());
+            met.by_name.insert(entry.names.name().to_owned(), Arc::clone(&entry));
+            met.chosen.clear();
+        });
         let url = handle.get().space().url();
         meet(py, handle.get(), &entry).map_err(|failure| failure.into_exception(py, url))?;
     }

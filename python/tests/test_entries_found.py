@@ -56,3 +56,30 @@ def test_of_classes_of_one_name_and_the_same_fields_none_is_found(shm, shm_url, 
     assert shm.count(Job) == 1  # V3
     with ts.connect(shm_url, schema=[other]):
         assert shm.take(Job) == other(1)
+
+
+def test_of_classes_of_one_name_that_were_met_that_with_the_fields_is_taken(
+    shm, shm_url, monkeypatch
+):
+    one, two = modules_with(monkeypatch, "Meeting", ["id"], ["id", "more"])
+    for _ in range(2):
+        put_elsewhere(shm_url, "Meeting(Job){id: 1}")
+        assert shm.take(Job) == one(1)
+        put_elsewhere(shm_url, "Meeting(Job){id: 2, more: 3}")
+        assert shm.take(Job) == two(2, 3)
+
+
+def test_a_class_that_was_met_stands_in_where_none_has_the_fields(shm, shm_url, monkeypatch):
+    """Unless one with the fields is met later."""
+    given = make_dataclass("Evolving", [("id", int), ("more", int, 7)])
+    with ts.connect(shm_url, schema=[given]):
+        for number in range(2):
+            put_elsewhere(shm_url, f"Evolving(Job){{id: {number}}}")
+            assert shm.take(Job) == given(number, 7)
+        old, _ = modules_with(monkeypatch, "Evolving", ["id"], ["id", "other"])
+        put_elsewhere(shm_url, "Evolving(Job){id: 3}")
+        assert shm.take(Job) == given(3, 7)  # it was given
+        shm.put(old(4))
+        assert shm.take(old) == old(4)
+        put_elsewhere(shm_url, "Evolving(Job){id: 5}")
+        assert shm.take(Job) == old(5)
