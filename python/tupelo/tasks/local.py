@@ -89,7 +89,7 @@ class LocalPool:
             RemoteError: there are no workers any more, and why.
             RuntimeError: this is a fork's copy.
         """
-        self._require_own()
+        self.require_own()
         name = self.mailboxes.open(at_end)
         if self.broken is not None:
             self.mailboxes.close(name)
@@ -111,7 +111,7 @@ class LocalPool:
             RemoteError: there are no workers any more, and why.
             RuntimeError: this is a fork's copy.
         """
-        self._require_own()
+        self.require_own()
         if self.broken is not None:
             raise self.broken
         future = self.mailbox.submit(
@@ -160,7 +160,7 @@ class LocalPool:
             self.mailbox.fail(self.broken)
         self._remove()
 
-    def _require_own(self) -> None:
+    def require_own(self) -> None:
         """Refuse the child of a fork: its tasks would go by the numbers of those of its parent."""
         if self._pid != os.getpid():
             message = (

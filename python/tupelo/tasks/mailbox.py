@@ -86,6 +86,7 @@ class Mailbox:
         self.name = new_name() if name is None else name
         self.space = space
         self._hint = hint
+        self._pid = os.getpid()
         self._numbers = count()
         self._lock = threading.Lock()
         self._due: dict[int, TaskFuture] = {}
@@ -157,7 +158,9 @@ class Mailbox:
             return list(self._due.values())
 
     def withdraw(self, number: int) -> bool:
-        """Take a task back, if nobody has begun."""
+        """Take a task back, if nobody has begun, and it is not that of the parent of this fork."""
+        if self._pid != os.getpid():
+            return False
         with self._lock:
             self._leaving.append(number)  # so that it is not taken for one that is lost
         try:

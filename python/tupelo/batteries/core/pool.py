@@ -253,7 +253,9 @@ class Mapping:
             NotEncodable: an argument can not be stored, or a result can not be made here.
             SchemaMismatch: a result is of a class that is not here.
             SpaceFull: there is no room for a single task.
+            RuntimeError: this is a fork's copy: tasks and answers are those of the parent.
         """
+        self._pool.require_own()
         while True:
             await self.fill()
             if not self._out:
