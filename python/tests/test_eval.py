@@ -17,6 +17,7 @@ import pytest
 
 import tupelo as ts
 from tupelo import REST, aio
+from tupelo.tasks.crew import Processes, Threads, processors
 from tupelo.tasks.local import LocalPool
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -375,3 +376,30 @@ def test_what_was_begun_in_a_space_before_it_lost_its_name_is_done(new_url):
             with pytest.raises(ts.SpaceNotFound, match="lost its name"):
                 old.eval("never", ts.call(calls.double, 6), on="threads")
             assert new.take_all(REST) == [("new", 10)]
+
+
+def refused(error):
+    def add(*_ignored):
+        raise error
+
+    return add
+
+
+@pytest.mark.skipif(processors() == 1, reason="there is one worker, and no more")
+@pytest.mark.parametrize("error", [OSError("no more processes"), KeyboardInterrupt()], ids=repr)
+def test_a_worker_more_that_can_not_be_started_ends_nothing(space, monkeypatch, error):
+    slow = space.eval("slow", ts.call(calls.wait_for, space.url, "slow"))
+    space.take("began", "slow", int, timeout=60)
+    with monkeypatch.context() as patched:
+        patched.setattr(Threads, "add", refused(error))
+        patched.setattr(Processes, "add", refused(error))
+        if isinstance(error, Exception):
+            more = space.eval("more", ts.call(calls.double, 1))
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                space.eval("more", ts.call(calls.double, 1))
+            assert space.count("tupelo.task", REST) == 0
+            more = None
+    space.put("go on", "slow")
+    assert slow.result(60) == ("slow", "slow")
+    assert more is None or more.result(60) == ("more", 2)

@@ -63,11 +63,16 @@ def evaluate(
     future = pool.submit(protocol.EVAL, asked, {}, attempts_max=ATTEMPTS_MAX, timeout_s=timeout_s)
     try:
         pool.grow(len(pool.mailbox.due()))
-    except BaseException:
-        # There are no workers, and nothing is to wait for them at the end of the program.
-        pool.kill()
-        with _lock:
-            _pools.pop(_key(space, threads=way == "threads"), None)
+    except BaseException as error:
+        if pool.crew.count() == 0:
+            # There are no workers, and nothing is to wait for them at the end of the program.
+            with _lock:
+                _pools.pop(_key(space, threads=way == "threads"), None)
+            _end(pool)
+        elif isinstance(error, Exception):
+            return future  # those that there are do it as well
+        else:
+            future.cancel()  # unless somebody has begun
         raise
     return future
 
@@ -132,7 +137,15 @@ def _retire(pool: LocalPool) -> None:
         idle = [old for old in _retired if not old.mailbox.due()]
         _retired[:] = [old for old in _retired if old not in idle]
     for old in idle:
-        old.kill()
+        _end(old)
+
+
+def _end(pool: LocalPool) -> None:
+    """End a pool and its connection, with which threads end that nobody can tell to."""
+    try:
+        pool.kill()
+    finally:
+        pool.space.close()
 
 
 def _begin_making(key: tuple[int, str, str, bool], timeout_s: float | None) -> threading.Lock:
