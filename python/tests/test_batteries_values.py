@@ -43,6 +43,9 @@ def test_the_tuples_of_counters_and_registers_are_those_of_the_page(space):
     assert Counter(space, "hits").add(2) == 42
     space.put("tupelo.register", "best", 7, "of another language")
     assert Register(space, "best", default="").value == "of another language"
+    space.put("tupelo.register", "first", 0, 4)
+    assert Register(space, "first", default=9).update(lambda old: old + 1) == 5
+    assert space.take("tupelo.register", "first", REST) == ("tupelo.register", "first", 1, 5)
 
 
 def test_counters_of_different_names_are_different(space):

@@ -132,15 +132,17 @@ class Register(Generic[T]):
         while True:
             version, old = await self._read()
             new = change(old)
-            changed = (REGISTER, name, version + 1, new)
-            if version == 0:
-                if await space.put_if_absent(*changed, unless=(REGISTER, name, int, ...)):
+            if version is None:
+                first = (REGISTER, name, 1, new)
+                if await space.put_if_absent(*first, unless=(REGISTER, name, int, ...)):
                     return new
-            elif await space.try_swap(REGISTER, name, version, ..., to=changed) is not None:
+                continue
+            changed = (REGISTER, name, version + 1, new)
+            if await space.try_swap(REGISTER, name, version, ..., to=changed) is not None:
                 return new
 
-    async def _read(self) -> tuple[int, T]:
-        """Return the version and the value."""
+    async def _read(self) -> tuple[int | None, T]:
+        """Return the version, None if there is none, and the value."""
         found = await self._space.try_read(REGISTER, self.name, int, ...)
         # A copy: what the caller does to it is not in the register.
-        return (0, copy.deepcopy(self._default)) if found is None else (found[2], found[3])
+        return (None, copy.deepcopy(self._default)) if found is None else (found[2], found[3])
