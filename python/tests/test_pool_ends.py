@@ -305,3 +305,21 @@ def test_who_awaits_a_task_that_its_space_has_dropped_is_told(shm_url):
 
     with ts.connect(shm_url, tuples_max=10, when_full="drop-oldest") as space:
         asyncio.run(main(space))
+
+
+@pytest.mark.parametrize("scheme", ["mem", "shm"])
+def test_a_pool_for_which_there_is_no_thread_says_so(new_url, scheme, monkeypatch):
+    start = threading.Thread.start
+
+    def refuse(thread):
+        if thread.name.startswith(("tupelo crew", "tupelo worker")):
+            message = "can't start new thread"
+            raise RuntimeError(message)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    url = new_url(scheme)
+    with ts.connect(url) as space:
+        with pytest.raises(RuntimeError, match="can't start new thread"), Pool(url, workers=1):
+            pass
+        assert space.count(REST) == 0

@@ -95,8 +95,8 @@ class Threads:
         for _ in range(workers):
             name = f"tupelo worker {len(self._threads)}"
             thread = threading.Thread(target=self._run, name=name, daemon=True)
-            self._threads.append(thread)
             thread.start()
+            self._threads.append(thread)
 
     def count(self) -> int:
         """Count those that are there."""
@@ -164,8 +164,9 @@ class Processes:
         """
         # First: who ends them before all have started waits for it.
         if self._watcher is None:
-            self._watcher = threading.Thread(target=self._watch, name="tupelo crew", daemon=True)
-            self._watcher.start()
+            watcher = threading.Thread(target=self._watch, name="tupelo crew", daemon=True)
+            watcher.start()
+            self._watcher = watcher  # not before: there may be no more threads to be had
         for _ in range(workers):
             with self._lock:
                 if self._is_ending:

@@ -190,9 +190,10 @@ class LocalPool:
     def _remove(self) -> None:
         self.mailboxes.forget()
         discard_queue(self.space, self.queue)
-        if self._alive is not None:
-            self._alive.__exit__(None, None, None)
-            self._alive = None
+        # A thread that waits in `finish` may come here, too, when somebody kills the pool.
+        alive, self._alive = self._alive, None
+        if alive is not None:
+            alive.__exit__(None, None, None)
 
 
 def _marked_queue(space: Space, timeout_s: float | None) -> tuple[str, Claim[Any]]:
