@@ -101,8 +101,11 @@ class Work(Generic[T]):
         return self._claim.attempt
 
     def _abort(self, reason: str | None) -> None:
-        self._room = 0
-        self._claim.abort() if reason is None else self._claim.abort(reason)
+        try:
+            self._claim.abort() if reason is None else self._claim.abort(reason)
+        finally:
+            if self._claim.settled:  # not where it was refused: the item is held, and so is its room
+                self._room = 0
 
     def _put(self, *fields: Any) -> None:
         self._claim.put(*fields)
