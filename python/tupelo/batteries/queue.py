@@ -221,7 +221,7 @@ class Queue(Generic[T]):
             Timeout: there was no room in time.
             SpaceFull: the space itself is full.
             NotEncodable: no field can hold the item.
-            ValueError: elsewhere the queue has another maxsize.
+            ValueError: elsewhere the queue has another maxsize, or the space drops its oldest.
 
         In each case nothing was added.
 

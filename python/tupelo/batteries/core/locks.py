@@ -215,7 +215,7 @@ class Semaphore(Acquirable):
     async def _acquire(self, deadline: Deadline) -> Permit:
         if not self._has_units:
             await provide_units(self._space, SEMAPHORE, self.name, ("n", self.n), deadline)
-            self._has_units = True
+            self._has_units = not drops(self._space)
         unit = await self._claim(f"{SEMAPHORE}.unit", self.name, int, deadline=deadline)
         return Permit(self._what(), [unit])
 
@@ -264,7 +264,7 @@ class Side(Acquirable):
             number = ("readers", self._readers)
             await provide_units(self._space, RWLOCK, self.name, number, deadline)
             await self._space.put_if_absent(*gate, unless=gate, timeout=deadline.left())
-            self._has_units = True
+            self._has_units = not drops(self._space)
         return await self._claim(*gate, deadline=deadline)
 
     async def _claim_unit(self, deadline: Deadline) -> Held:
@@ -335,6 +335,11 @@ async def provide_units(
         # One that is claimed is there, too (O9).
         tuple_ = (f"{sign}.unit", name, unit)
         await space.put_if_absent(*tuple_, unless=tuple_, timeout=deadline.left())
+
+
+def drops(space: Verbs) -> bool:
+    """Whether what nobody holds may be dropped: then it is put again before each time."""
+    return bool(space.blocking.stat()["when_full"] == "drop-oldest")
 
 
 async def give_back(claim: Held) -> None:

@@ -104,7 +104,7 @@ class Work(Generic[T]):
         try:
             self._claim.abort() if reason is None else self._claim.abort(reason)
         finally:
-            if self._claim.settled:  # not where it was refused: the item is held, and so is its room
+            if self._claim.settled:  # else it was refused, and the item has its room still
                 self._room = 0
 
     def _put(self, *fields: Any) -> None:
@@ -335,9 +335,15 @@ class Queue(Generic[T]):
         Raises:
             SpaceFull: there was no room for them.
             Timeout: somebody else is at it, and was not ready in time.
-            ValueError: there is another number of them.
+            ValueError: there is another number of them, or they may be dropped.
         """
         space, name = self._space, self.name
+        if self._now.stat()["when_full"] == "drop-oldest":
+            message = (
+                f"queue {name!r} has maxsize={maxsize}, and {space.url} drops its oldest tuples, "
+                "items and room alike: leave maxsize out, or take a space that does not drop"
+            )
+            raise ValueError(message)
         same = (SIZE, name, int)
         await space.put_if_absent(SIZE, name, 0, unless=same, timeout=deadline.left())
         held = await space.claim(*same, timeout=deadline.left())
