@@ -1,6 +1,7 @@
 """tupelo.aio: who is cut while it waits for an event loses none, and hears none twice (T5, N1)."""
 
 import asyncio
+import threading
 
 import pytest
 from cutting import FAULTS, Cut, at_every_await, begun, in_hands, outcome
@@ -139,3 +140,34 @@ def test_who_is_cut_when_its_subscription_is_closed_leaves_no_place_in_line_t5(s
         return result is asyncio.CancelledError
 
     assert at_every_await(main) == 1
+
+
+class ClosedMeanwhile:
+    """A native subscription, at whose first look another thread closes the one that has it."""
+
+    def __init__(self, events):
+        self._events = events
+        self._native = events._subscription  # noqa: SLF001
+
+    def try_next(self):
+        self._events._subscription = self._native  # noqa: SLF001
+        closing = threading.Thread(target=self._events.close)
+        closing.start()
+        closing.join()
+        return self._native.try_next()
+
+
+@pytest.mark.parametrize("wait", ["anext", "async for"])
+def test_a_subscription_that_another_thread_closes_before_its_task_waits_ends_n1(space, wait):
+    async def main():
+        async with asyncio.timeout(60), aio.connect(space.url) as shared:
+            events = shared.subscribe("n", int)
+            events._subscription = ClosedMeanwhile(events)  # noqa: SLF001
+            result = await outcome(WAITS[wait](events))
+            assert result is None or result is StopAsyncIteration
+            with pytest.raises(ValueError, match="was closed"):
+                events.try_next()
+            await asyncio.sleep(0)  # which gives back what is native
+            assert in_hands(space) == {}
+
+    asyncio.run(main())

@@ -36,8 +36,9 @@ class Subscription:
         self._subscription = subscription
         self._bell = bell
         self._turn = asyncio.Lock()
-        # Where a task waits, while one does.
+        # Where it was asked for events last, and whether a task waits there.
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._waits = False
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -81,6 +82,7 @@ class Subscription:
 
     def try_next(self) -> Event[Any] | None:
         """Return the next event, or None at once if none waits."""
+        self._require_open()
         return self._subscription.try_next()
 
     @property
@@ -93,13 +95,20 @@ class Subscription:
 
         It may be called in any thread, also where no loop runs.
         """
+        # In this order, as `_next` does it the other way about: either this finds the loop, or that
+        # finds it closed.
         self._is_closed = True
         loop = self._loop
         if loop is not None and loop.is_running() and loop is not running_loop():
             with suppress(RuntimeError):  # it was closed in between
-                loop.call_soon_threadsafe(self.close)
+                loop.call_soon_threadsafe(self._end)
                 return
-        if loop is None or loop.is_closed():
+        self._end()
+
+    def _end(self) -> None:
+        """Give back what is native; in the thread of the loop, while that runs."""
+        loop = self._loop
+        if not self._waits or loop is None or loop.is_closed():
             self._subscription.close()
             return
         # Its place in line must stay its own until the task has left the bell.
@@ -113,6 +122,7 @@ class Subscription:
 
     async def _next(self, seconds: float | None) -> Event[Any] | None:
         """Wait for an event; None if the time runs out, or the subscription is closed."""
+        loop = self._loop = asyncio.get_running_loop()
         try:
             # One task at a time waits at the bell, the others for their turn.
             async with asyncio.timeout(seconds), self._turn:
@@ -120,16 +130,16 @@ class Subscription:
                     event = self._subscription.try_next()
                     if event is not None:
                         return event
-                    await self._wait()
+                    await self._wait(loop)
         except TimeoutError:
             return None
         return None
 
-    async def _wait(self) -> None:
-        loop = self._loop = asyncio.get_running_loop()
+    async def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._waits = True
         try:
             await self._bell(loop).wait(self._subscription, seconds=None)
         finally:
-            self._loop = None
+            self._waits = False
             if self._is_closed:
                 self._subscription.close()
