@@ -84,7 +84,8 @@ class RPC(Experiment):
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
         quick = options.quick
         exchanges = 50 if quick else EXCHANGES
-        warm_up = WARM_UP if quick else max(WARM_UP, peer.warm_up)
+        operations = WARM_UP if quick else max(WARM_UP, peer.warm_up)
+        warm_up = max(WARM_UP, operations // 2)  # an exchange is a put and a take of the client
         first: tuple[int, ...] = (SIZES[0], SIZES[-1])
         if peer.name == OF_EVERY_PAYLOAD:
             first = SIZES
@@ -108,7 +109,7 @@ class RPC(Experiment):
                 plan = Plan(256, 0, exchanges, warm_up, load, 0.2 if quick else OPEN_LOOP_S)
                 parameters = {"bytes": 256, "placement": where, "load": load}
                 found.append(self._job(parameters, open_loop, plan, where, rank=1))
-        plan = Plan(NEWS_BYTES, 0, 10 if quick else NEWS, warm_up)
+        plan = Plan(NEWS_BYTES, 0, 10 if quick else NEWS, operations)
         if issubclass(peer, Backend):
             schema = NEWS_SCHEMA
             once = partial(one_to_many_space, plan=plan)
@@ -118,7 +119,7 @@ class RPC(Experiment):
         found.append(
             Job({"readers": READERS}, once, "many", schema, (SPACE,), rank=1, where="free")
         )
-        plan = Plan(0, 0, 8 if quick else REQUESTS, warm_up)
+        plan = Plan(0, 0, 8 if quick else REQUESTS, operations)
         parameters = {"requests": plan.exchanges, "servers": READERS}
         found.append(self._job(parameters, undirected, plan, "free", rank=1))
         return found
