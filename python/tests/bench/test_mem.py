@@ -149,6 +149,13 @@ def test_a_server_is_measured_at_both_placements_and_all_entries_come_before_any
     assert not [job for job in Mem().jobs(SharedSpace, Options()) if job.where == "together"]
 
 
+def test_on_one_processor_no_server_is_said_to_be_apart(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
+    lacking = {job.parameters["placement"]: job.lack for job in timed(Redis, Options())}
+    assert lacking == {"apart": "there is one processor", "together": None}
+    assert {job.lack for job in timed(SharedSpace, Options())} == {None}  # it has no server
+
+
 def test_the_entries_that_the_targets_name_come_first():
     jobs = timed(Redis, Options())
     first = {job.parameters["entry"] for job in jobs if job.rank == 0}
