@@ -9,6 +9,7 @@ from tupelo.bench.backends.grpc_calls import GRPC
 from tupelo.bench.backends.javaspaces import JavaSpaces
 from tupelo.bench.backends.omniorb import OmniORB
 from tupelo.bench.backends.redis import Redis
+from tupelo.bench.backends.sqlite import SQLite
 from tupelo.bench.backends.udp import UDP
 from tupelo.bench.experiments.rpc import RPC, SIZES, load, many
 from tupelo.bench.experiments.rpc.calls import Plan
@@ -148,6 +149,15 @@ def test_every_payload_is_exchanged_at_both_placements():
         for where in ("apart", "together"):
             found = [p["bytes"] for p in jobs if p.get("placement") == where]
             assert found == [*SIZES, "100 each way", "1000 each way"]
+
+
+@pytest.mark.parametrize(
+    ("peer", "ranks"), [(UDP, {0}), (GRPC, {0}), (Redis, {0}), (SQLite, {0, 2})]
+)
+def test_all_payloads_that_stand_beside_printed_ones_come_before_any_open_loop(peer, ranks):
+    jobs = [job for job in RPC().jobs(peer, Options()) if "bytes" in job.parameters]
+    assert {job.rank for job in jobs if "load" not in job.parameters} == ranks
+    assert {job.rank for job in jobs if "load" in job.parameters} == {1}
 
 
 def test_the_rate_for_all_comes_before_the_own_one():

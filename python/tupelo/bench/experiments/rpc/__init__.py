@@ -37,7 +37,7 @@ from tupelo.bench.experiments.rpc.many import (
     one_to_many_space,
     undirected,
 )
-from tupelo.bench.experiments.rpc.printed import printed
+from tupelo.bench.experiments.rpc.printed import COLUMNS, printed
 from tupelo.bench.harness.placement import PLACEMENTS, lacking
 from tupelo.bench.harness.runner import Job
 from tupelo.bench.report.figure import Figure, bars, lines, percentiles
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 SIZES = (256, 512, 1_024, 2_048, 4_096, 8_192)
 BOTH_WAYS = (100, 1_000)
 EXCHANGES = 1_000
-OF_EVERY_PAYLOAD = "grpc"  # a target is about all of its round trips
 OPEN_LOOP_S = 2.0
 NEWS = 100
 NEWS_BYTES = 256
@@ -86,9 +85,8 @@ class RPC(Experiment):
         exchanges = 50 if quick else EXCHANGES
         operations = WARM_UP if quick else max(WARM_UP, peer.warm_up)
         warm_up = max(WARM_UP, operations // 2)  # an exchange is a put and a take of the client
-        first: tuple[int, ...] = (SIZES[0], SIZES[-1])
-        if peer.name == OF_EVERY_PAYLOAD:
-            first = SIZES
+        # All of those that stand beside the printed numbers, of which a target asks, too.
+        first = SIZES if peer.name in COLUMNS else (SIZES[0], SIZES[-1])
         found = [
             self._job(
                 {"bytes": f"{size} each way" if answer else size, "placement": where},
