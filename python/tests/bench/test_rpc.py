@@ -200,6 +200,36 @@ def test_our_round_trips_stand_beside_those_of_the_paper_and_of_its_orb():
     assert {row[0]: row for row in together.rows}["100 bytes each way"][ours] == "15.0 µs"
 
 
+class Board:
+    """A space whose readers answer at once, and from which nothing is taken away quickly."""
+
+    def __init__(self, clock):
+        self.clock, self.number = clock, None
+
+    def open(self, _):
+        return self
+
+    def put(self, _, number, message):
+        assert len(message) == 256
+        self.number = number
+
+    def take(self, tag, *_):
+        if tag == "news":
+            self.clock.sleep(STALL_S)
+        return tag, self.number
+
+    def close(self):
+        pass
+
+
+def test_to_take_a_message_away_is_a_part_of_telling_it(clock, monkeypatch):
+    monkeypatch.setattr("tupelo.bench.harness.profiler.perf_counter_ns", clock.look)
+    bench = Bench(0, Profiler(), Line())
+    many.tell(bench, Board(clock), Plan(256, 0, exchanges=1, warm_up=0))
+    (told_ns,) = bench.profiler.tracks[many.ONE_TO_MANY].duration_ns
+    assert told_ns >= STALL_S * 1e9
+
+
 class Answering:
     """A client whose servers answer at once; it keeps what it was asked."""
 

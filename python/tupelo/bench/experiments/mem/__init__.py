@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.record import Measure, Run
     from tupelo.bench.harness.runner import Options
 
-CYCLES = 100  # of a cell, at least
+CYCLES = 100  # of a cell, at least; fewer where there is time for some of its repeats only
 REPEATS_LARGE = 5  # where the fill takes longer than the cycles
 FILL_LARGE = 100_000
 TUPLE_BYTES = 150  # that a system may add to the payload, when it says how much room it needs
