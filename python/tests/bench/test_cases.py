@@ -22,6 +22,7 @@ from tupelo.bench.experiments.cases import (
     visit_jobs,
     visits,
 )
+from tupelo.bench.experiments.cases.figures import BY_WORKERS
 from tupelo.bench.experiments.cases.skeleton import Searcher, Worker
 from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.profiler import Profiler
@@ -186,6 +187,35 @@ def test_the_processes_of_a_case_together_are_as_warm_as_the_system_needs(peer):
     assert len(stage.warm_up) == 5
     assert sum(stage.warm_up) >= peer.warm_up
     assert min(stage.warm_up) >= 100
+
+
+def test_sizes_of_the_papers_figures_come_before_those_that_are_in_none():
+    drawn = {(fixed["case"], fixed["size"]) for _, _, fixed in BY_WORKERS}
+    ranks = {True: set(), False: set()}
+    for job in Cases().jobs(Queue, Options()):
+        cell = job.parameters["case"], job.parameters["size"]
+        if cell != ("password", 10_000):  # for which every system has the time
+            ranks[cell in drawn].add(job.rank)
+    assert max(ranks[True]) < min(ranks[False])
+
+
+def test_for_whom_few_passwords_take_too_long_more_are_not_tried():
+    weights = {}
+    for job in Cases().jobs(Queue, Options()):
+        if job.parameters["case"] == "password":
+            weights.setdefault(job.parameters["size"], []).append(job.weight)
+    assert max(weights[100_000]) < min(weights[1_000_000])
+
+
+def test_the_median_of_the_searches_leaves_out_the_first_look_that_builds_an_index():
+    profiler = Profiler()
+    for duration_ns in (9_000_000, 2_000, 3_000, 1_000, 4_000):
+        profiler.add(skeleton.SEARCH, duration_ns)
+    stage = Stage(None, {}, placement("free"), 1, 0, quick=False, deadline=None)
+    skeleton.note(stage, [profiler], total_s=1.0)
+    noted = {note.metric: note.samples for note in stage.noted}
+    assert noted[skeleton.SEARCH_MEDIAN] == [pytest.approx(3e-6)]
+    assert noted[skeleton.SEARCH] == [pytest.approx(1.802e-3)]
 
 
 class Pile:

@@ -149,6 +149,13 @@ def test_a_server_is_measured_at_both_placements_and_all_entries_come_before_any
     assert not [job for job in Mem().jobs(SharedSpace, Options()) if job.where == "together"]
 
 
+def test_on_one_processor_no_server_is_said_to_be_apart(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
+    lacking = {job.parameters["placement"]: job.lack for job in timed(Redis, Options())}
+    assert lacking == {"apart": "there is one processor", "together": None}
+    assert {job.lack for job in timed(SharedSpace, Options())} == {None}  # it has no server
+
+
 def test_the_entries_that_the_targets_name_come_first():
     jobs = timed(Redis, Options())
     first = {job.parameters["entry"] for job in jobs if job.rank == 0}
@@ -198,6 +205,18 @@ def test_memory_of_tuples_with_a_key_has_their_index_in_it(name):
     (with_index,) = memory_of(SharedSpace, kind)
     (without,) = memory_of(SharedSpace, replace(kind, asked=None))
     assert with_index > without + 8  # a hash and where the tuple is
+
+
+@pytest.mark.parametrize(
+    ("name", "metrics"),
+    [("Integer", [memory.METRIC]), ("key last", [memory.METRIC, memory.ASKED_FIRST])],
+)
+def test_the_record_says_where_tuples_were_asked_for_by_a_key(name, metrics, monkeypatch):
+    monkeypatch.setattr(Stage, "run", lambda *_: ([2_000_000], []))
+    (kind,) = (kind for kind in kinds() if kind.name == name)
+    stage = Stage(SharedSpace(), {}, placement("apart"), 1, 0, quick=True, deadline=None)
+    memory.once(stage, kind)
+    assert [note.metric for note in stage.noted] == metrics
 
 
 def memory_of(peer, kind):

@@ -134,13 +134,42 @@ def test_a_comparison_shows_what_differs_and_leaves_out_what_does_not():
     assert rows[0][-1].endswith(" x")
 
 
-@pytest.mark.parametrize(("metric", "unit", "rows"), [("response time", "s", 0), ("done", "/s", 1)])
-def test_a_comparison_leaves_out_times_of_different_work(metric, unit, rows):
-    def overlapping(factor):
-        samples = [factor * n for n in range(1, 11)]
-        return Measure("settle", "redis", {"series": "overlapping"}, metric, unit, samples)
+STEADY = [1.30 + n / 100 for n in range(10)]
+FASTER_BUT_FOR_ONE = [*(1.00 + n / 100 for n in range(9)), 20.0]
 
-    assert len(compared(run_of(overlapping(1)), run_of(overlapping(100))).rows) == rows
+
+@pytest.mark.parametrize(
+    ("old", "new", "change"),
+    [
+        (FASTER_BUT_FOR_ONE, STEADY, "0.46 x; by the test it is more"),
+        (STEADY, FASTER_BUT_FOR_ONE, "2.18 x; by the test it is less"),
+        (STEADY, [2 * sample for sample in STEADY], "2.00 x"),
+        (STEADY[:3], FASTER_BUT_FOR_ONE[:3], "0.77 x?"),
+    ],
+)
+def test_one_repeat_that_stood_still_hides_no_change_from_a_comparison(old, new, change):
+    (row,) = compared(run_of(measure(old)), run_of(measure(new))).rows
+    assert row[-1] == change
+
+
+@pytest.mark.parametrize(
+    ("series", "metric", "unit", "rows"),
+    [
+        ("overlapping", "response time", "s", 0),
+        ("overlapping", "done", "/s", 1),
+        ("aged", "response time", "s", 0),
+        ("aged", "aging", "s", 1),
+        ("aged", "cleaning", "s", 1),
+    ],
+)
+def test_a_comparison_leaves_out_times_of_different_work_and_says_so(series, metric, unit, rows):
+    def run(factor):
+        samples = [factor * n for n in range(1, 11)]
+        return run_of(Measure("settle", "redis", {"series": series}, metric, unit, samples))
+
+    assert len(compared(run(1), run(100)).rows) == rows
+    told = ["not compared: 1 times, each of as much work as filled it"]
+    assert cautions(run(1), run(100)) == told[rows:]
 
 
 def test_a_comparison_warns_of_another_machine_and_of_what_is_in_one_run_only():

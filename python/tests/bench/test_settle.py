@@ -430,6 +430,13 @@ def test_each_client_warms_up_with_a_round_and_with_what_its_system_needs_to_com
     assert load.warm_up(JavaSpaces()) == JavaSpaces.warm_up // 2 > 1_000
 
 
+@pytest.mark.parametrize(("peer_type", "objects"), [(SQLite, 1_000), (JavaSpaces, 2_500)])
+def test_with_the_delays_of_the_paper_too_what_compiles_as_it_runs_is_warm(peer_type, objects):
+    stage = Stage(peer_type(), {}, placement("free"), 1, 0, quick=False, deadline=None)
+    parts = Plan("Null", 2, quick=False).parts(stage)
+    assert {(part.warm_up, part.objects) for part in parts} == {(objects, 1_000)}
+
+
 def test_the_knee_is_looked_for_before_anything_else():
     jobs = Settle().jobs(SQLite, Options())
     first = [job.parameters for job in jobs if job.rank == 0]

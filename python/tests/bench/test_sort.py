@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from tupelo.bench.backends.calls import Caller
+from tupelo.bench.backends.javaspaces import JavaSpaces
+from tupelo.bench.backends.udp import UDP
 from tupelo.bench.experiments import sort
+from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.profiler import Profiler
+from tupelo.bench.harness.runner import Stage
 from tupelo.bench.harness.workers import Bench, WrongResultError
 
 PLAN = sort.Plan(1_000, workers=4, seed=1, warm_up=100)
@@ -55,6 +59,17 @@ def test_workers_are_warm_before_the_call_that_counts():
     sort.master(process, peer, PLAN)
     assert peer.sizes == [1] * 25 + [250]
     assert len(process.profiler.tracks[sort.RESPONSE].duration_ns) == 1
+
+
+@pytest.mark.parametrize(
+    ("peer_type", "quick", "calls"),
+    [(JavaSpaces, False, 2_500), (JavaSpaces, True, 100), (UDP, False, 100)],
+)
+def test_a_virtual_machine_is_warm_after_so_many_operations_of_which_a_call_is_two(
+    peer_type, quick, calls
+):
+    stage = Stage(peer_type(), {}, placement("free"), 1, 0, quick=quick, deadline=None)
+    assert sort.Plan.of(stage, 1_000, workers=4).warm_up == calls
 
 
 @pytest.mark.parametrize("size", [1, 250])

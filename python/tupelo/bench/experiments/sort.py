@@ -80,7 +80,8 @@ class Plan:
     @classmethod
     def of(cls, stage: Stage, size: int, workers: int) -> Plan:
         """That of a repeat."""
-        warm_up = WARM_UP if stage.quick else max(WARM_UP, stage.peer.warm_up)
+        # A call is a put and a take of the master.
+        warm_up = WARM_UP if stage.quick else max(WARM_UP, stage.peer.warm_up // 2)
         return cls(size, workers, stage.seed, warm_up)
 
 

@@ -155,8 +155,8 @@ def _experiment(run: Run, experiment: Experiment) -> str:
     explained = (
         '<p class="small">Means, in brackets the least and the greatest mean of a repeat; behind'
         " them how many times the first column that is. A tilde: the samples do not differ"
-        " significantly (Mann-Whitney over the repeats, 0.05); a question mark: there are too few"
-        " repeats to tell.</p>"
+        " significantly (Mann-Whitney over the repeats, 0.05), or differ the other way round; a"
+        " question mark: there are too few repeats to tell.</p>"
     )
     parts.append(
         f"<details open><summary>All figures</summary>{explained}{''.join(inner)}</details>"

@@ -40,9 +40,10 @@ SIGNS = """Times are means, in brackets the least and the greatest mean of a rep
 far apart, as where a cache line goes from one processor to the other in 50 ns in one process and in
 200 in the next, the mean is of none of them. Least and greatest of all samples are in the CSV.
 A tilde before a ratio says that the two do not differ significantly (Mann-Whitney over the repeats,
-0.05), a question mark that there are too few repeats to tell. Of many comparisons more than one in
-twenty comes out as a difference by chance: the repeats of a cell follow each other, and systems are
-measured one after the other, so what the machine does slowly is the same for all of them.
+0.05), or differ the other way round, as where one repeat that stood still makes the mean; a
+question mark, that there are too few to tell. Of many comparisons more than one in twenty comes out
+as a difference by chance: the repeats of a cell follow each other, and systems are measured one
+after the other, so what the machine does slowly is the same for all of them.
 """
 
 

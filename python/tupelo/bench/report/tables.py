@@ -2,8 +2,9 @@
 
 A figure is the mean, where there is room with the least and the greatest of the repeats; behind it
 stands how many times that of the first column it is: ours, or whose is asked for. A tilde says that
-the two do not differ significantly, a question mark that there are too few repeats to tell. Where
-there is no figure it says why, as the record does ("can not", "over budget"), if that knows.
+the two do not differ significantly, or the other way round, a question mark that there are too few
+repeats to tell. Where there is no figure it says why, as the record does ("can not", "over
+budget"), if that knows.
 """
 
 from __future__ import annotations
@@ -32,11 +33,13 @@ class Table:
 
 OWN_WORK = {("series", "overlapping"), ("series", "aged"), ("load", "half of its own")}
 """Where each system has as much to do as it can: their times are of different work."""
+SAME_WORK = {"aging", "cleaning"}
+"""Of as many operations as the workload has, there too."""
 
 
 def is_same_work(measure: Measure) -> bool:
     """Whether all systems did the same for a measure, so that their times can be compared."""
-    return OWN_WORK.isdisjoint(measure.parameters.items())
+    return measure.metric in SAME_WORK or OWN_WORK.isdisjoint(measure.parameters.items())
 
 
 def metrics(measures: Sequence[Measure]) -> list[str]:

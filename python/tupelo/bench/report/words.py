@@ -49,6 +49,13 @@ OF_EXPERIMENTS = {
         ),
         ("withdrawing", "removing what was put for oneself, or searched for"),
         ("search", "from when a worker begins to look for a tuple to when it has it"),
+        (
+            "search median",
+            (
+                "of all searches of a repeat: without the first ones, in which Tupelo builds its"
+                " index (others are told the keys before), and which are in the mean"
+            ),
+        ),
         ("visited nodes", "spaces that a search has looked into; again counts again"),
         (
             "total",

@@ -33,6 +33,7 @@ from tupelo.bench.experiments.mem.entries import (
     key_template,
     key_tuples,
 )
+from tupelo.bench.harness.placement import lacking
 from tupelo.bench.harness.runner import Job
 from tupelo.bench.report.figure import Figure, bars, lines
 from tupelo.bench.report.units import whole
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.record import Measure, Run
     from tupelo.bench.harness.runner import Options
 
-CYCLES = 100  # of a cell, at least
+CYCLES = 100  # of a cell, at least; fewer where there is time for some of its repeats only
 REPEATS_LARGE = 5  # where the fill takes longer than the cycles
 FILL_LARGE = 100_000
 TUPLE_BYTES = 150  # that a system may add to the payload, when it says how much room it needs
@@ -85,13 +86,14 @@ class Mem(Experiment):
                 plan = KeyPlan(fill, field=field)
                 found.append(self._job(parameters, keyed, plan, Schema((shape,))))
         if peer.has_server:
-            beside = [job for job in found if job.parameters["fill"] == 0]
-            found += [
+            together = [
                 replace(
                     job, parameters={**job.parameters, "placement": "together"}, where="together"
                 )
-                for job in beside
+                for job in found
+                if job.parameters["fill"] == 0
             ]  # fmt: skip
+            found = [*(replace(job, lack=lacking("apart")) for job in found), *together]
         found = [self._with_cycles(job, peer, options) for job in found]
         return found + memory.jobs(peer, kinds(), options)
 

@@ -37,7 +37,7 @@ from tupelo.bench.experiments.rpc.many import (
     one_to_many_space,
     undirected,
 )
-from tupelo.bench.experiments.rpc.printed import printed
+from tupelo.bench.experiments.rpc.printed import COLUMNS, printed
 from tupelo.bench.harness.placement import PLACEMENTS, lacking
 from tupelo.bench.harness.runner import Job
 from tupelo.bench.report.figure import Figure, bars, lines, percentiles
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 SIZES = (256, 512, 1_024, 2_048, 4_096, 8_192)
 BOTH_WAYS = (100, 1_000)
 EXCHANGES = 1_000
-OF_EVERY_PAYLOAD = "grpc"  # a target is about all of its round trips
 OPEN_LOOP_S = 2.0
 NEWS = 100
 NEWS_BYTES = 256
@@ -84,10 +83,10 @@ class RPC(Experiment):
     def jobs(self, peer: type[Peer], options: Options) -> list[Job]:
         quick = options.quick
         exchanges = 50 if quick else EXCHANGES
-        warm_up = WARM_UP if quick else max(WARM_UP, peer.warm_up)
-        first: tuple[int, ...] = (SIZES[0], SIZES[-1])
-        if peer.name == OF_EVERY_PAYLOAD:
-            first = SIZES
+        operations = WARM_UP if quick else max(WARM_UP, peer.warm_up)
+        warm_up = max(WARM_UP, operations // 2)  # an exchange is a put and a take of the client
+        # All of those that stand beside the printed numbers, of which a target asks, too.
+        first = SIZES if peer.name in COLUMNS else (SIZES[0], SIZES[-1])
         found = [
             self._job(
                 {"bytes": f"{size} each way" if answer else size, "placement": where},
@@ -108,7 +107,7 @@ class RPC(Experiment):
                 plan = Plan(256, 0, exchanges, warm_up, load, 0.2 if quick else OPEN_LOOP_S)
                 parameters = {"bytes": 256, "placement": where, "load": load}
                 found.append(self._job(parameters, open_loop, plan, where, rank=1))
-        plan = Plan(NEWS_BYTES, 0, 10 if quick else NEWS, warm_up)
+        plan = Plan(NEWS_BYTES, 0, 10 if quick else NEWS, operations)
         if issubclass(peer, Backend):
             schema = NEWS_SCHEMA
             once = partial(one_to_many_space, plan=plan)
@@ -118,7 +117,7 @@ class RPC(Experiment):
         found.append(
             Job({"readers": READERS}, once, "many", schema, (SPACE,), rank=1, where="free")
         )
-        plan = Plan(0, 0, 8 if quick else REQUESTS, warm_up)
+        plan = Plan(0, 0, 8 if quick else REQUESTS, operations)
         parameters = {"requests": plan.exchanges, "servers": READERS}
         found.append(self._job(parameters, undirected, plan, "free", rank=1))
         return found

@@ -22,7 +22,7 @@ RATE_REACHED = "rate reached"
 OWN_LOAD = "half of its own"
 LOAD = 0.5  # of what the closed loop reached
 SAME_LOAD = "1 000/s"
-RATE_PER_S = 1_000  # that every peer can serve
+RATE_PER_S = 1_000  # that nearly every peer can serve: some hardly, which `RATE_REACHED` shows
 RATE_SHARE = 0.25  # of the time of an open loop; so long the rate of the closed one is measured
 SLEEP_FROM_NS = 200_000  # a sleep ends up to that much late here
 

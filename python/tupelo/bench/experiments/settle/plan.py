@@ -63,6 +63,9 @@ class Plan:
             ]
         choice = stage.random
         scale, objects = (0.1, OBJECTS // 10) if self.quick else (1.0, OBJECTS)
+        # As in a space that is aged, where somebody has put something just before; at least what a
+        # virtual machine needs to compile, of which each object is a put and a take.
+        warm_up = objects if self.quick else max(objects, stage.peer.warm_up // 2)
         delays_s = [
             scale * (DELAY_MIN_S + choice.uniform(0, DELAY_SPREAD_S)) for _ in range(self.clients)
         ]
@@ -73,8 +76,7 @@ class Plan:
                 1,
                 sum(delays_s[1 : number + 1]),
                 delays_s[number],
-                # As in a space that is aged, where somebody has put something just before.
-                warm_up=objects,
+                warm_up=warm_up,
                 aged=self.workload is not None,
             )
             for number in range(self.clients)
