@@ -265,9 +265,10 @@ mod tests {
         let (mut tries, mut tries_most) = (0, 0);
         let mut renewals = 0;
         while renewals == 0 || renewals < 20 && tries_most < 5 {
-            match told.recv_timeout(FORGOTTEN).unwrap() {
-                "late" => tries += 1,
-                _ => (renewals, tries) = (renewals + 1, 0),
+            if told.recv_timeout(FORGOTTEN).unwrap() == "late" {
+                tries += 1;
+            } else {
+                (renewals, tries) = (renewals + 1, 0);
             }
             tries_most = tries_most.max(tries);
         }

@@ -297,7 +297,7 @@ fn what_the_dead_held_is_back_if_who_gave_it_back_dies_over_it_c1_l5() {
     let patterns = [PatternRef::Actual(Field::Bytes(&bytes))];
     let template = [TemplateRef::new(&patterns)];
     let is_taken = shared_words(1);
-    let takes = fork(|| {
+    let killed = fork(|| {
         let sink = |_: tupelo_tuple::TupleView<'_>| -> Result<(), Error> {
             is_taken[0].store(1, Ordering::SeqCst);
             loop {
@@ -309,7 +309,7 @@ fn what_the_dead_held_is_back_if_who_gave_it_back_dies_over_it_c1_l5() {
     while is_taken[0].load(Ordering::SeqCst) == 0 {
         std::thread::yield_now();
     }
-    takes.kill();
+    killed.kill();
     // Killed before it is certain: the dead thread seems to have nothing in hands.
     let sweeper = stays_after(|| {
         let (slot, _) = engine.memory.dead_slots()[0];

@@ -202,7 +202,7 @@ impl Engine {
             return self.unlock(section, stripe, record);
         }
         let kinds = kinds_of(self, section.view(), record.header)?;
-        let lost = (record, EventKind::Return.into());
-        self.delist(section, stripe, lost, kinds.as_slice())
+        let given_up = (record, EventKind::Return.into());
+        self.delist(section, stripe, given_up, kinds.as_slice())
     }
 }
