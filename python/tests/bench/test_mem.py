@@ -207,6 +207,18 @@ def test_memory_of_tuples_with_a_key_has_their_index_in_it(name):
     assert with_index > without + 8  # a hash and where the tuple is
 
 
+@pytest.mark.parametrize(
+    ("name", "metrics"),
+    [("Integer", [memory.METRIC]), ("key last", [memory.METRIC, memory.ASKED_FIRST])],
+)
+def test_the_record_says_where_tuples_were_asked_for_by_a_key(name, metrics, monkeypatch):
+    monkeypatch.setattr(Stage, "run", lambda *_: ([2_000_000], []))
+    (kind,) = (kind for kind in kinds() if kind.name == name)
+    stage = Stage(SharedSpace(), {}, placement("apart"), 1, 0, quick=True, deadline=None)
+    memory.once(stage, kind)
+    assert [note.metric for note in stage.noted] == metrics
+
+
 def memory_of(peer, kind):
     with started(peer) as used:
         stage = Stage(used, {}, placement("apart"), 1, 0, quick=True, deadline=None)

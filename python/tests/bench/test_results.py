@@ -8,6 +8,7 @@ from records import SMALL, mem, run_of, total
 
 from tupelo.bench.backends.registry import PEERS
 from tupelo.bench.experiments.everything import EXPERIMENTS, YARDSTICKS
+from tupelo.bench.experiments.mem import memory
 from tupelo.bench.experiments.settle import Settle
 from tupelo.bench.harness.histogram import Histogram
 from tupelo.bench.harness.record import Measure, Remark
@@ -239,6 +240,16 @@ def test_the_page_says_what_was_not_measured_and_how_each_is_driven():
     assert "![A title](figures/a.svg)\n\nA note.\n" in page
     assert "apart: server on 1, clients on 0" in page
     assert "abacus" in page
+
+
+def test_an_index_is_said_to_be_in_the_memory_of_a_record_that_knows_it():
+    cell = {"entry": "key first", "fill": 20_000, "placement": "apart"}
+    run = run_of(Measure("mem", "tupelo-shm", cell, memory.METRIC, "bytes", [131.0]))
+    (question,) = [q for q in questions(run, EXPERIMENTS) if "memory" in q.title]
+    assert question.how.endswith("the record does not say.")
+    run.measures.append(Measure("mem", "tupelo-shm", cell, memory.ASKED_FIRST, "", [1_000.0]))
+    (question,) = [q for q in questions(run, EXPERIMENTS) if "memory" in q.title]
+    assert question.how.endswith("an index is part of what they take.")
 
 
 def test_the_page_explains_the_words_of_the_experiments_that_were_run():
