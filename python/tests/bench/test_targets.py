@@ -323,13 +323,41 @@ def test_a_comparison_is_not_made_either_where_we_were_not_measured():
     assert reached == "too little to tell"
 
 
+def throughput(kind, clients, repeats):
+    parameters = {"series": "overlapping", "entry": kind, "clients": clients}
+    return Measure("settle", "tupelo-shm", parameters, "throughput", "operations/s", repeats)
+
+
+def close_to(mean):
+    return [mean * (1 + n / 1_000) for n in range(-2, 3)]
+
+
 @pytest.mark.parametrize(
     ("curve", "measured", "reached"),
     [
-        ({2: 60.0, 8: 100.0, 14: 90.0, 22: 79.0}, "79%", "**no**"),
-        ({2: 60.0, 8: 100.0, 14: 90.0, 22: 81.0}, "81%", "yes"),
-        ({2: 60.0, 8: 100.0, 22: 79.0}, "79%; 3 of 4 points, without 14", "**no**"),
-        ({22: 81.0}, "100%; 1 of 4 points, without 2, 8, 14", "too little to tell"),
+        (
+            {2: 60.0, 8: 110.0, 14: 90.0, 22: 86.9},
+            "79%: 86.9 operations/s (86.7 - 87.1), against 110 operations/s",
+            "**no**",
+        ),
+        (
+            {2: 60.0, 8: 110.0, 14: 90.0, 22: 89.1},
+            "81%: 89.1 operations/s (88.9 - 89.3), against 110 operations/s",
+            "yes",
+        ),
+        (
+            {2: 60.0, 8: 90.0, 22: 60.0},
+            (
+                "67%: 60.0 operations/s (59.9 - 60.1), against 90.0 operations/s (89.8 - 90.2)"
+                "; 3 of 4 points, without 14"
+            ),
+            "**no**",
+        ),
+        (
+            {22: 81.0},
+            "100%: 81.0 operations/s (80.8 - 81.2); 1 of 4 points, without 2, 8, 14",
+            "too little to tell",
+        ),
         (
             {2: 60.0, 8: 100.0},
             "with 8 clients at most; 2 of 4 points, without 14, 22",
@@ -338,32 +366,63 @@ def test_a_comparison_is_not_made_either_where_we_were_not_measured():
     ],
 )
 def test_throughput_with_most_clients_is_a_share_of_the_best(curve, measured, reached):
-    run = run_of(
-        *(
-            Measure(
-                "settle", "tupelo-shm", {"series": "overlapping", "entry": "Null", "clients": q},
-                "throughput", "operations/s", [x],
-            )
-            for q, x in curve.items()
-        )
-    )  # fmt: skip
+    run = run_of(*(throughput("Null", q, close_to(mean)) for q, mean in curve.items()))
     assert verdict(run, "22 clients")[2:] == (measured, reached)
 
 
 def test_each_kind_of_entry_that_was_measured_has_its_own_share():
     run = run_of(
         *(
-            Measure(
-                "settle", "tupelo-shm", {"series": "overlapping", "entry": kind, "clients": q},
-                "throughput", "operations/s", [x],
-            )
+            throughput(kind, q, close_to(mean))
             for kind, last in (("Null", 90.0), ("File", 70.0))
-            for q, x in zip((2, 8, 14, 22), (60.0, 100.0, 95.0, last), strict=True)
+            for q, mean in zip((2, 8, 14, 22), (60.0, 100.0, 95.0, last), strict=True)
+        )
+    )
+    _, _, measured, reached = verdict(run, "maximum, File")
+    assert measured.startswith("70%: ")
+    assert reached == "**no**"
+    of_null = next(row for row in targets(run).rows if row[0].endswith("maximum"))
+    assert of_null[2].startswith("90%: ")
+    assert of_null[3] == "yes"
+
+
+@pytest.mark.parametrize("last", [[2.74, 4.0, 4.9, 5.6, 6.18], [2.0, 2.1]])
+def test_repeats_that_are_far_apart_or_few_tell_nothing_of_a_share(last):
+    others = [3.62, 4.3, 5.1, 5.7, 6.21]
+    run = run_of(*(throughput("Null", q, others) for q in (2, 8, 14)), throughput("Null", 22, last))
+    _, _, measured, reached = verdict(run, "22 clients")
+    assert measured.endswith("; beside 3 of 3 points the repeats can not tell")
+    assert reached == "too little to tell"
+
+
+FIVE = [1.0, 1.1, 1.2, 1.3, 1.4]
+TEN = [1.0 + n / 100 for n in range(10)]
+SLOWER_IN_ONE = [*(1.1 + n / 100 for n in range(9)), 20.0]
+
+
+@pytest.mark.parametrize(
+    ("empty", "full", "told", "reached"),
+    [
+        (FIVE, [1.2, 1.4, 1.9, 2.2, 2.5], "1.53 x (%s); 1 can not be told", "too little to tell"),
+        (FIVE, [1.2, 1.4, 1.9], "1.25 x (%s); 1 can not be told", "too little to tell"),
+        (TEN, SLOWER_IN_ONE, "2.90 x (%s)", "yes"),
+        (TEN, [2 * each for each in TEN], "2.00 x (%s)", "**no**"),
+    ],
+)
+def test_a_ratio_of_means_decides_nothing_that_their_repeats_do_not(empty, full, told, reached):
+    cells = ((0, empty), (1_000_000, full))
+    run = run_of(
+        *(
+            Measure(
+                "mem", "tupelo-shm", {"entry": "Integer", "fill": fill, "placement": "apart"},
+                "take", "s", repeats,
+            )
+            for fill, repeats in cells
         )
     )  # fmt: skip
-    assert verdict(run, "maximum, File")[2:] == ("70%", "**no**")
-    of_null = next(row for row in targets(run).rows if row[0].endswith("maximum"))
-    assert of_null[2:] == ("90%", "yes")
+    _, _, measured, word = verdict(run, "bytes, against an empty one")
+    assert measured == told.replace("%s", "take Integer, 1 000 000 there")
+    assert word == reached
 
 
 def visited(tuples, order, means):

@@ -33,7 +33,8 @@ class SQLite(Backend):
     how = (
         "A table per shape with an index on its keys, DELETE … RETURNING in one statement, WAL,"
         " synchronous = OFF, the file in /dev/shm and mapped, a cache of 64 MB. A take that"
-        " finds nothing polls."
+        " finds nothing polls; who finds the file locked sleeps as SQLite's own handler does, a"
+        " millisecond at first and then longer."
     )
     synchronous: ClassVar[str] = "OFF"
 

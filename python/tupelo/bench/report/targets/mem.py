@@ -10,7 +10,7 @@ from tupelo.bench.experiments.mem.entries import KEYED, LARGE, SMALL
 from tupelo.bench.experiments.yardsticks import DICT_PUT, DICT_TAKE
 from tupelo.bench.harness.placement import PLACEMENTS
 from tupelo.bench.report.beside import best, fill_max
-from tupelo.bench.report.targets.verdict import NAMED_MAX, Verdict, verdict
+from tupelo.bench.report.targets.verdict import NAMED_MAX, Verdict, is_below, verdict
 from tupelo.bench.report.units import digits, whole
 
 if TYPE_CHECKING:
@@ -115,19 +115,23 @@ def _dictionary(run: Run) -> str:
 
 
 def _none_above(what: str, pairs: Sequence[Pair], missing: int, beside: str = "") -> Verdict:
-    ratios = [
-        (one.summary.mean / other.summary.mean, which)
+    judged = [
+        ((one.summary.mean / other.summary.mean, which), is_below(one, FILLED_MAX, other))
         for which, one, other in pairs
         if one and other
     ]
-    above = sorted((pair for pair in ratios if pair[0] > FILLED_MAX), reverse=True)
+    ratios = [ratio for ratio, _ in judged]
+    above = sorted((ratio for ratio, is_within in judged if is_within is False), reverse=True)
+    untold = sum(is_within is None for _, is_within in judged)
     named = above[:NAMED_MAX] or sorted(ratios, reverse=True)[:1]
     measured = "; ".join(f"{digits(ratio)} x ({which})" for ratio, which in named)
     if len(ratios) > 1:
-        measured += f"; {len(ratios) - len(above)} of {len(ratios)} within it"
+        measured += f"; {len(ratios) - len(above) - untold} of {len(ratios)} within it"
+    if untold:
+        measured += f"; {untold} can not be told"
     if ratios and missing:
         measured += f"; {missing} not measured"
     if ratios:
         measured += beside
-    reached = verdict(not above, is_whole=not missing) if ratios else None
+    reached = verdict(not above, is_whole=not (missing or untold)) if ratios else None
     return Verdict(what, f"{FILLED_MAX} x at most", measured or "-", reached)

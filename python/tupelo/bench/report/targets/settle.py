@@ -7,34 +7,41 @@ from typing import TYPE_CHECKING
 from tupelo.bench.experiments.base import OURS
 from tupelo.bench.experiments.settle import CLIENTS
 from tupelo.bench.experiments.settle.metrics import OVERLAPPING, THROUGHPUT
-from tupelo.bench.report.targets.verdict import Verdict, verdict
+from tupelo.bench.report.tables import mean_of
+from tupelo.bench.report.targets.verdict import Verdict, is_below, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tupelo.bench.harness.record import Run
+    from tupelo.bench.harness.record import Measure, Run
 
 THROUGHPUT_LEAST = 0.8
 
 
 def knee(run: Run) -> Iterator[Verdict]:
     """What is left of the greatest throughput with the most clients, of each kind of entry."""
-    found: dict[str, dict[float, float]] = {"Null": {}}
+    found: dict[str, dict[int, Measure]] = {"Null": {}}
     for measure in run.find("settle", THROUGHPUT, series=OVERLAPPING):
         if measure.backend == OURS:
             curve = found.setdefault(measure.parameters["entry"], {})
-            curve[measure.parameters["clients"]] = measure.summary.mean
+            curve[measure.parameters["clients"]] = measure
     return (_left(kind, curve) for kind, curve in found.items())
 
 
-def _left(kind: str, curve: dict[float, float]) -> Verdict:
+def _left(kind: str, curve: dict[int, Measure]) -> Verdict:
     most, missing = max(CLIENTS), sorted(set(CLIENTS) - set(curve))
     measured, reached = "-", None  # also where it fell before: there it may rise again
     if most in curve:
         # With a point that is not there the maximum could be higher, never lower.
-        share = curve[most] / max(curve.values())
-        measured = f"{share:.0%}"
-        reached = verdict(share >= THROUGHPUT_LEAST, is_whole=not missing)
+        last, best = curve[most], max(curve.values(), key=lambda measure: measure.summary.mean)
+        measured = f"{last.summary.mean / best.summary.mean:.0%}: {mean_of(last)}"
+        if best is not last:
+            measured += f", against {mean_of(best)}"
+        below = [is_below(last, THROUGHPUT_LEAST, each) for each in curve.values() if each != last]
+        untold = below.count(None)
+        if untold:
+            measured += f"; beside {untold} of {len(below)} points the repeats can not tell"
+        reached = verdict(True not in below, is_whole=not (missing or untold))
     elif curve:
         measured = f"with {max(curve)} clients at most"
     if curve and missing:

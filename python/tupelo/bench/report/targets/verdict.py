@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tupelo.bench.experiments.base import OURS
 from tupelo.bench.harness.parameters import told
+from tupelo.bench.harness.statistics import differ, is_mostly_below
 from tupelo.bench.report.beside import is_faster_than, is_peer
 
 if TYPE_CHECKING:
@@ -36,6 +37,18 @@ class Verdict:
 def verdict(reached: bool, *, is_whole: bool) -> bool | None:  # noqa: FBT001 - the verdict so far
     """The verdict on a target, of which a part was not measured if not `is_whole`."""
     return reached if is_whole or not reached else None
+
+
+def is_below(one: Measure, times: float, other: Measure) -> bool | None:
+    """Whether one is significantly less than so many times the other; None if nobody can tell.
+
+    The same test as everywhere, of the repeats of the one and so many times those of the other: two
+    means say nothing where the repeats of either are further apart than the means are from a limit.
+    """
+    limits = [times * value for value in other.independent]
+    if not differ(one.independent, limits):
+        return None
+    return is_mostly_below(one.independent, limits)
 
 
 @dataclass
