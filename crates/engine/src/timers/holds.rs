@@ -111,9 +111,8 @@ impl Engine {
         };
         let its = whose(header, extension);
         let lists = [List::Enlisted, List::Locks];
-        let lost = oldest_first(view, stripe, &lists, |header, extension| {
-            whose(header, extension) == its
-        });
+        let lost =
+            oldest_first(view, stripe, &lists, |header, extension| whose(header, extension) == its);
         let fired = lost.iter().find(|one| one.place.reference == reference);
         let is_there = fired.is_some_and(|one| {
             let held = self.held_at(view, one.place, one.list);

@@ -206,7 +206,11 @@ impl<'a> Change<'a> {
         let puts = !self.incoming.is_empty();
         if let [alone] = self.shapes[..] {
             let scope = stripe::scope_of(alone);
-            return if puts { engine.enter_to_put(scope) } else { Ok((engine.enter(scope)?, None)) };
+            return if puts {
+                engine.enter_to_put(scope)
+            } else {
+                Ok((engine.enter(scope)?, None))
+            };
         }
         let shapes = self.shapes.iter().copied();
         let locked = if puts {
