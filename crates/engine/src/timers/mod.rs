@@ -175,6 +175,7 @@ impl Engine {
         let now_ms = now_ms();
         let mut section = Section::enter(&self.memory, scope)?;
         let stripe = Stripe::of_scope(section.view(), scope);
+        patience::make_certain(&mut section, stripe, now_ms)?;
         self.arm_holds(&mut section, stripe)?;
         // What a transaction still has whose lease has ended.
         let mut lost = Vec::new().into_iter();
@@ -201,12 +202,13 @@ impl Engine {
                 // comes before that of the arena.
                 section.finish()?;
                 section = Section::enter(&self.memory, scope)?;
+                patience::make_certain(&mut section, stripe, now_ms)?;
                 // Somebody may have begun a claim meanwhile, whose timer is not armed yet.
                 self.arm_holds(&mut section, stripe)?;
             }
         }
         section.commit()?;
-        let handed_ms = patience::note_next(section.view(), stripe);
+        let handed_ms = patience::note_next(&section, stripe);
         wheel::note_next(section.view(), stripe, handed_ms);
         Ok(section.finish()?)
     }

@@ -154,6 +154,14 @@ const SERVE_WORDS: usize = step::HAND_WORDS + chain::UNFILE_WORDS;
 /// Words that a copy for a reader changes.
 const COPY_WORDS: usize = blocks::ALLOCATE_WORDS;
 
+/// A cell that was found in a chain is in line. In a damaged one it may be one that has been served: what is taken back
+/// from it would be handed to it again, for ever.
+fn require_in_line(section: &Section<'_>, number: u32) {
+    if cell(section.view(), number).load(super::STATE) != super::LINKED {
+        section.view().violate();
+    }
+}
+
 /// Makes a record, linked nowhere, a waiter's.
 pub(crate) fn hand_over<'m>(
     engine: &Engine,
@@ -258,6 +266,7 @@ impl Engine {
         (number, served): (u32, &mut Served),
     ) -> Result<(), Error> {
         step::beyond(section, SERVE_WORDS)?;
+        require_in_line(section, number);
         hand_over(self, section, stripe, number, reference);
         served.taker = Some(number);
         Ok(())
@@ -273,6 +282,7 @@ impl Engine {
     ) -> Result<(), Error> {
         for number in readers {
             step::beyond(section, COPY_WORDS + SERVE_WORDS)?;
+            require_in_line(section, number);
             let copy = self.copy_record(section, stripe, reference)?;
             hand_over(self, section, stripe, number, copy);
             served.wakes.push(number);

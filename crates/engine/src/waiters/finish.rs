@@ -56,7 +56,7 @@ impl Waiter {
             return Ok(Outcome::Waits(self));
         }
         // On time: what was due before the take is told before it.
-        let Some(held) = self.engine.lock_held(|| self.record(), true)? else {
+        let Some(held) = self.engine.lock_handed(self.number, true)? else {
             // The put that handed it over died and was undone.
             return Ok(Outcome::Waits(self));
         };
@@ -166,7 +166,7 @@ impl Waiter {
         engine: &'e Engine,
         hold: &mut impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>, &Kinds) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
-        let Some(picked_up) = engine.lock_held(|| self.record(), true)? else { return Ok(None) };
+        let Some(picked_up) = engine.lock_handed(self.number, true)? else { return Ok(None) };
         let Held { mut section, stripe, reference, kinds } = picked_up;
         let cell = cell(section.view(), self.number);
         section.set(cell, RECORD, 0);

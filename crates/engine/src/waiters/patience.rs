@@ -5,6 +5,10 @@
 //! from the hand-over, and what is not picked up by then goes to the next in line, as if the caller had given up. No
 //! attempt has failed, since nobody has seen the tuple. When the process goes on, its call is in line again, behind
 //! all others. A plain take has no time: it has taken what it was handed.
+//!
+//! The word that names the record in such a cell is stored, and undone if a process dies over it, under the lock that the
+//! cell is filed under: its owner looks under that lock alone. That of a wide waiter is certain under its lock only, and
+//! not yet under that of the stripe: who believes it locks both.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -21,6 +25,7 @@ use super::{
 use crate::Engine;
 use crate::error::Error;
 use crate::events::Happening;
+use crate::held::Held;
 use crate::layout::head;
 use crate::record;
 use crate::stripe::{self, HANDED_DUE_MS, Stripe};
@@ -103,7 +108,21 @@ fn on_time<'v>(view: &'v View<'_>, stripe: Stripe<'_>) -> impl Iterator<Item = (
         .filter(|(_, end_ms)| *end_ms != 0)
 }
 
-/// A cell of whose record the time is over.
+/// Makes certain what was handed over to wide waiters, if some of it may be late in the section's stripe: to be called
+/// before anything later is locked.
+pub(crate) fn make_certain(
+    section: &mut Section<'_>,
+    stripe: Stripe<'_>,
+    now_ms: u64,
+) -> Result<(), Error> {
+    let due_ms = stripe.page().load64(HANDED_DUE_MS);
+    if due_ms != 0 && due_ms <= now_ms {
+        chain::enter_wide(section)?;
+    }
+    Ok(())
+}
+
+/// A cell of whose record the time is over, after [`make_certain`] of this moment.
 pub(crate) fn first_late(view: &View<'_>, stripe: Stripe<'_>, now_ms: u64) -> Option<u32> {
     let due_ms = stripe.page().load64(HANDED_DUE_MS);
     if due_ms == 0 || due_ms > now_ms {
@@ -113,11 +132,13 @@ pub(crate) fn first_late(view: &View<'_>, stripe: Stripe<'_>, now_ms: u64) -> Op
 }
 
 /// Notes anew when the first of these times is over, after all that were have been dealt with. Returns it.
-pub(crate) fn note_next(view: &View<'_>, stripe: Stripe<'_>) -> Option<u64> {
-    if stripe.page().load64(HANDED_DUE_MS) == 0 {
-        return None;
+pub(crate) fn note_next(section: &Section<'_>, stripe: Stripe<'_>) -> Option<u64> {
+    let known_ms = stripe.page().load64(HANDED_DUE_MS);
+    if !section.holds(head::WIDE_SCOPE) {
+        // Somebody may have died over what a wide waiter has: what was known does no harm.
+        return (known_ms != 0).then_some(known_ms);
     }
-    let next_ms = on_time(view, stripe).map(|(_, end_ms)| end_ms).min();
+    let next_ms = on_time(section.view(), stripe).map(|(_, end_ms)| end_ms).min();
     stripe.page().init64(HANDED_DUE_MS, next_ms.unwrap_or(0));
     next_ms
 }
@@ -141,6 +162,25 @@ pub(super) fn has_lost(cell: Cell<'_>) -> bool {
 }
 
 impl Engine {
+    /// As [`Engine::lock_held`], of what a cell was handed.
+    pub(super) fn lock_handed(
+        &self,
+        number: u32,
+        on_time: bool,
+    ) -> Result<Option<Held<'_>>, Error> {
+        let record = || cell(&self.memory.view(), number).load(RECORD);
+        while let Some(mut held) = self.lock_held(record, on_time)? {
+            if is_of_wide(cell(held.section.view(), number)) {
+                chain::enter_wide(&mut held.section)?;
+            }
+            if record() == held.reference {
+                return Ok(Some(held));
+            }
+            // Somebody has died over taking it back, or has just done so.
+        }
+        Ok(None)
+    }
+
     /// Gives what a cell was handed, and has not picked up in time, to the next in line, or back to its place.
     pub(crate) fn recall_handed<'m>(
         &self,
@@ -155,7 +195,6 @@ impl Engine {
         let cell = cell(section.view(), number);
         let before = section.focused();
         if cell.load(SCOPE) == head::WIDE_SCOPE {
-            // Until this is certain, its owner does not see it: who undoes it under that lock alone, undoes all of it.
             chain::enter_wide(section)?;
             section.focus(head::WIDE_SCOPE);
         }
@@ -166,6 +205,11 @@ impl Engine {
         delivery.also_wake(number);
         Ok(delivery)
     }
+}
+
+/// Whether what a cell was handed is certain under the lock of the wide waiters only.
+fn is_of_wide(cell: Cell<'_>) -> bool {
+    cell.load(SCOPE) == head::WIDE_SCOPE && cell.load64(PICK_UP_MS) != 0
 }
 
 /// Lets a cell keep its record until `end_ms`.

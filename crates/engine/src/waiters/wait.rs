@@ -8,6 +8,7 @@ use std::time::Duration;
 use tupelo_shm::{Section, Span, clock, process::fork_generation};
 use tupelo_tuple::TemplateRef;
 
+use super::deliver::Delivery;
 use super::judged::OwnLook;
 use super::patience::{self, Again, Patience};
 use super::{
@@ -527,41 +528,49 @@ impl Engine {
     /// Takes a cell out of line, and puts back what it was handed.
     pub(crate) fn withdraw(&self, number: u32, want: Want) -> Result<(), Error> {
         let scope = cell(&self.memory.view(), number).load(SCOPE);
-        if scope != 0 {
-            // Locked whatever the state says: a put may be handing over at this very moment, or may have
-            // died over it.
-            let mut section = Section::enter(&self.memory, scope)?;
-            let own = cell(section.view(), number);
-            let is_for_room = own.load(WANT) == Want::Room.number();
-            if own.load(STATE) == LINKED {
-                chain::unfile(&mut section, number);
-            }
-            section.commit()?;
-            let next = if is_for_room { Self::give_turn(section.view()) } else { None };
-            drop(section);
-            if let Some(next) = next {
-                self.tell(next);
-            }
+        if scope == 0 {
+            return Ok(());
         }
-        let view = self.memory.view();
-        let delivery = self.retry(|| {
-            let Some(held) = self.lock_held(|| cell(&view, number).load(RECORD), false)? else {
-                return Ok(super::deliver::Delivery::default());
-            };
-            let Held { mut section, stripe, reference, kinds } = held;
-            let cell = cell(section.view(), number);
-            section.set(cell, RECORD, 0);
-            let delivery = if want == Want::Read {
-                self.free_held(&mut section, stripe, reference, kinds.as_slice(), false)?
-            } else {
-                let back = (reference, Happening::Unheard);
-                self.give_back(&mut section, stripe, back, kinds.as_slice())?
-            };
-            section.commit()?;
-            Ok(delivery)
-        })?;
-        delivery.wake(self);
+        // Locked whatever the state says: a put may be handing over at this very moment, or may have
+        // died over it.
+        let mut section = Section::enter(&self.memory, scope)?;
+        let own = cell(section.view(), number);
+        let is_for_room = own.load(WANT) == Want::Room.number();
+        if own.load(STATE) == LINKED {
+            chain::unfile(&mut section, number);
+        }
+        section.commit()?;
+        let mut has_record = own.load(RECORD) != 0;
+        let next = if is_for_room { Self::give_turn(section.view()) } else { None };
+        drop(section);
+        if let Some(next) = next {
+            self.tell(next);
+        }
+        while has_record {
+            self.retry(|| self.give_up_handed(number, want))?.wake(self);
+            // Somebody may have been taking it back at the same time, and die over it.
+            let section = Section::enter(&self.memory, scope)?;
+            has_record = cell(section.view(), number).load(RECORD) != 0;
+        }
         Ok(())
+    }
+
+    /// Puts back, or frees, what a cell was handed.
+    fn give_up_handed(&self, number: u32, want: Want) -> Result<Delivery, Error> {
+        let Some(held) = self.lock_handed(number, false)? else {
+            return Ok(Delivery::default());
+        };
+        let Held { mut section, stripe, reference, kinds } = held;
+        let cell = cell(section.view(), number);
+        section.set(cell, RECORD, 0);
+        let delivery = if want == Want::Read {
+            self.free_held(&mut section, stripe, reference, kinds.as_slice(), false)?
+        } else {
+            let back = (reference, Happening::Unheard);
+            self.give_back(&mut section, stripe, back, kinds.as_slice())?
+        };
+        section.commit()?;
+        Ok(delivery)
     }
 }
 
