@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyTuple};
 
-use tupelo::{ClaimTerms, Obituary, Order, Outcome, TemplateRef};
+use tupelo::{ClaimTerms, Obituary, Order, Outcome, TemplateRef, TupleView};
 
 use crate::arguments::{self, Source};
 use crate::call::{Argument, Call, Verb};
@@ -137,26 +137,34 @@ fn claim_now<'py>(
     Ok(claim.transpose()?.map(Bound::into_any))
 }
 
-/// Claim a match as far as it can be read, or return None at once if there is none. For who answers whatever is asked.
+/// Claim a match as far as it can be read, waiting for one. For who answers whatever is asked.
 ///
 /// In the place of a field that Python can not represent stands the exception that says why.
 #[pyfunction]
-#[pyo3(signature = (space, /, *template, ttl))]
+#[pyo3(signature = (space, /, *template, ttl, timeout))]
 pub(crate) fn claim_partly<'py>(
     space: &Bound<'py, Handle>,
     template: &Bound<'py, PyTuple>,
     ttl: &Bound<'py, PyAny>,
-) -> PyResult<Option<Bound<'py, ClaimObject>>> {
+    timeout: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, ClaimObject>> {
     let (py, handle) = (space.py(), space.get());
     let terms = terms(Some(&ttl.as_borrowed()), None)?;
+    let timeout = timeout::seconds("timeout", Some(&timeout.as_borrowed()))?;
     let template: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
     let claimed = arguments::with_template(py, (Source::Positional, &template), |template| {
-        handle.space().try_claim(template, Order::Fifo, &terms, |view| {
-            results::partly(py, view, handle.objects())
-        })
+        let deadline = Deadline::after(timeout);
+        let mut waiter = handle.space().claimant(template, terms.ttl)?;
+        while waiting::wait(py, &waiter, &deadline)? {
+            let partly = |view: TupleView<'_>| results::partly(py, view, handle.objects());
+            match waiter.finish_claim(&terms, partly)? {
+                Outcome::Waits(again) => waiter = again,
+                Outcome::Done(claimed) => return Ok(claimed),
+            }
+        }
+        Err(handle.space().timeout("claim", template, timeout.unwrap_or_default()).into())
     });
-    let claimed = claimed.map_err(|failure| handle.exception(py, failure))?;
-    claimed.map(|claimed| object(py, space.clone().unbind(), claimed)).transpose()
+    object(py, space.clone().unbind(), claimed.map_err(|failure| handle.exception(py, failure))?)
 }
 
 /// What Python gets of a claim and its tuple.

@@ -201,15 +201,24 @@ impl WaiterObject {
     }
 
     /// Claim the tuple that was handed over; None, and the place in line is kept, if there is none.
-    #[pyo3(signature = (*, ttl, max_attempts))]
+    ///
+    /// With `partly`, as far as it can be read: see `claim_partly`.
+    #[pyo3(signature = (*, ttl, max_attempts, partly = false))]
     fn claim_now<'py>(
         &self,
         py: Python<'py>,
         ttl: &Bound<'py, PyAny>,
         max_attempts: &Bound<'py, PyAny>,
+        partly: bool,
     ) -> PyResult<Option<Bound<'py, Claim>>> {
         let terms = claim::terms(Some(&ttl.as_borrowed()), Some(&max_attempts.as_borrowed()))?;
-        let claimed = self.taken()?.finish_claim(&terms, |view| self.tuple(py, view));
+        let claimed = self.taken()?.finish_claim(&terms, |view| {
+            if partly {
+                results::partly(py, view, self.space.get().objects())
+            } else {
+                self.tuple(py, view)
+            }
+        });
         let claimed = claimed.map_err(|failure| self.exception(py, failure))?;
         let claimed = self.kept(claimed);
         claimed.map(|claimed| claim::object(py, self.space.clone_ref(py), claimed)).transpose()

@@ -333,6 +333,17 @@ class Space:
         place = _native.claimant(self._space, match, ttl=terms["ttl"])
         return await self._in_line("claim", place, (match, seconds), pick_up)
 
+    async def _claim_partly(
+        self, match: Template[Any], *, ttl: Seconds, timeout: float | None
+    ) -> _native.Claim[Any]:
+        """Claim a match as far as it can be read; see `_native.claim_partly`."""
+
+        def pick_up(place: _native.Waiter) -> _native.Claim[Any] | None:
+            return place.claim_now(ttl=ttl, max_attempts=None, partly=True)
+
+        place = _native.claimant(self._space, match, ttl=ttl)
+        return await self._in_line("claim", place, (match, timeout), pick_up)
+
     async def take_many(
         self,
         *template: Any,

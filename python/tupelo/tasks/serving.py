@@ -32,9 +32,6 @@ __all__ = ["Server"]
 ROOM_LOOK_S = 0.1
 """How long to wait for a removal before looking again whether a full space has room."""
 
-FASTER_MAX = 100
-"""So often in turn another worker may be faster at a task that can not be read here."""
-
 
 class Server:
     """One worker of a queue, in the thread that calls `serve`."""
@@ -101,17 +98,13 @@ class Server:
         In the place of a field that can not be read here stands the exception that says why:
         perhaps no worker can, and who asked for it is to be told.
         """
-        faster = 0
-        while True:
-            try:
-                return self._space.claim(self._wanted, ttl=self._ttl_s)
-            except Exception as error:
-                if not is_of_value(error) or faster == FASTER_MAX:
-                    raise
-            claim = claim_partly(self._space, self._wanted, ttl=self._ttl_s)
-            if claim is not None:
-                return claim
-            faster += 1
+        try:
+            return self._space.claim(self._wanted, ttl=self._ttl_s)
+        except Exception as error:
+            if not is_of_value(error):
+                raise
+        # Another one may have it by now, and give it back: so this, too, is a wait.
+        return claim_partly(self._space, self._wanted, ttl=self._ttl_s, timeout=None)
 
     def _work(self, claim: Claim[Any], task: Task) -> None:
         unreadable = [field for field in task if isinstance(field, Exception)]

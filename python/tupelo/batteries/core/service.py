@@ -57,9 +57,6 @@ CONCURRENCY_MAX = 1024
 ATTEMPTS_MAX = 3
 """After so many servers died of a request, it is answered that it can not be."""
 
-FASTER_MAX = 100
-"""So often in turn another server may be faster at a request that can not be read here."""
-
 
 class Service:
     """Answers what is asked under a name; see `tupelo.batteries.Service`."""
@@ -118,19 +115,15 @@ class Service:
         Raises:
             Timeout: none came for a while.
         """
-        faster = 0
-        while True:
-            try:
-                held = await self._space.claim(work, ttl=self._ttl_s, timeout=LOOK_S)
-            except Exception as error:
-                if not failures.is_of_value(error) or faster == FASTER_MAX:
-                    raise
-            else:
-                return held.blocking
-            claim = _native.claim_partly(self._space.blocking, work, ttl=self._ttl_s)
-            if claim is not None:
-                return claim
-            faster += 1
+        try:
+            held = await self._space.claim(work, ttl=self._ttl_s, timeout=LOOK_S)
+        except Exception as error:
+            if not failures.is_of_value(error):
+                raise
+        else:
+            return held.blocking
+        # Another one may have it by now, and give it back: so this, too, is a wait.
+        return await self._space._claim_partly(work, ttl=self._ttl_s, timeout=LOOK_S)
 
     async def _answer(self, claim: Claim[Any]) -> None:
         """Put the answer to a request."""
