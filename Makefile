@@ -32,7 +32,7 @@ test: test-rust test-python ## run all tests, Rust and Python
 test-rust: ## run the Rust tests
 	$(CARGO) test --workspace --locked
 	$(CARGO) test --locked --package tupelo --features checked --test conformance --test bulk --test against_model --test exhaustive
-	$(CARGO) test --locked --package tupelo-engine --features checked --test claims --test events --test first --test leases --test transactions --test transactions_own
+	$(CARGO) test --locked --package tupelo-engine --features checked --test claims --test events --test first --test leases --test transactions --test transactions_own --test transactions_over --test room_back
 
 .PHONY: test-python
 test-python: $(VENV)/.extension $(VENV)/.dev ## run the Python tests

@@ -346,6 +346,23 @@ def test_a_task_waits_for_the_thread_that_makes_the_pool(space, monkeypatch):
         assert first.result().result(60) == ("a", 2.0)
 
 
+def test_threads_that_start_the_first_workers_at_once_start_one_watch_over_them(shm):
+    before = set(threading.enumerate())
+    together = threading.Barrier(3)
+    pool = LocalPool(shm, threads=False)
+
+    def add():
+        together.wait()
+        pool.crew.add(1)
+
+    with ThreadPoolExecutor(3) as threads:
+        for added in [threads.submit(add) for _ in range(3)]:
+            added.result(60)
+    begun = [one.name for one in threading.enumerate() if one not in before]
+    pool.kill()
+    assert begun.count("tupelo crew") == 1
+
+
 def test_a_connection_that_has_asked_workers_is_let_go(shm_url):
     space = ts.connect(shm_url)
     space.eval("a", ts.call(math.sqrt, 4.0), on="workers").cancel()

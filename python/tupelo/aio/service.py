@@ -5,7 +5,15 @@ from __future__ import annotations
 import asyncio
 
 from tupelo.batteries.core import service as core
+from tupelo.batteries.core.runs import LOOK_S
 from tupelo.batteries.core.service import call
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tupelo._native import Claim, Template
+    from tupelo.aio.space import Space
 
 __all__ = ["Service", "call"]
 
@@ -39,6 +47,10 @@ class Service(core.Service):
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _claim_partly(self, work: Template[Any]) -> Claim[Any]:
+        space: Space = self._space  # type: ignore[assignment] # of asyncio: see `awaited`
+        return await space._claim_partly(work, ttl=self._ttl_s, timeout=LOOK_S)
 
     async def stop(self) -> None:
         """End `run`, of this object alone, when all is answered that was begun.

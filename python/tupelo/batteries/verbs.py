@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Protocol
 
-    from tupelo._native import Order, Seconds, Space, Template
+    from tupelo._native import Order, Seconds, Space
     from tupelo.letters import DeadLetter
 
     class Held(Protocol):
@@ -106,9 +106,6 @@ if TYPE_CHECKING:
             max_attempts: int | None = None,
             order: Order = "fifo",
         ) -> Awaitable[Held]: ...
-        async def _claim_partly(
-            self, match: Template[Any], *, ttl: Seconds, timeout: float | None
-        ) -> _native.Claim[Any]: ...
         async def dead(self, *template: Any) -> list[DeadLetter[Any]]: ...
         async def requeue(self, *template: Any) -> int: ...
         async def count(self, *template: Any) -> int: ...
@@ -323,12 +320,6 @@ class AtOnce:
             *template, ttl=ttl, timeout=timeout, max_attempts=max_attempts, order=order
         )
         return HeldAtOnce(claim)
-
-    async def _claim_partly(
-        self, match: Template[Any], *, ttl: Seconds, timeout: float | None
-    ) -> _native.Claim[Any]:
-        """Claim a match as far as it can be read, waiting for one; see `_native.claim_partly`."""
-        return _native.claim_partly(self._space, match, ttl=ttl, timeout=timeout)
 
     async def dead(self, *template: Any) -> list[DeadLetter[Any]]:
         """List the matches whose last attempt has failed."""

@@ -163,10 +163,7 @@ class Processes:
             RuntimeError: this process is being started itself, and has not got to its main part.
         """
         # First: who ends them before all have started waits for it.
-        if self._watcher is None:
-            watcher = threading.Thread(target=self._watch, name="tupelo crew", daemon=True)
-            watcher.start()
-            self._watcher = watcher  # not before: there may be no more threads to be had
+        self._begin_to_watch()
         for _ in range(workers):
             with self._lock:
                 if self._is_ending:
@@ -174,6 +171,13 @@ class Processes:
                 member = _Member.start(self._context, self._space, self._terms)
                 self._members[member.pidfd] = member
             os.eventfd_write(self._news, 1)
+
+    def _begin_to_watch(self) -> None:
+        with self._lock:  # two threads may ask for the first process at the same time
+            if self._watcher is None:
+                watcher = threading.Thread(target=self._watch, name="tupelo crew", daemon=True)
+                watcher.start()
+                self._watcher = watcher  # not before: there may be no more threads to be had
 
     def count(self) -> int:
         """Count those that are there."""

@@ -123,7 +123,11 @@ class Service:
         else:
             return held.blocking
         # Another one may have it by now, and give it back: so this, too, is a wait.
-        return await self._space._claim_partly(work, ttl=self._ttl_s, timeout=LOOK_S)
+        return await self._claim_partly(work)
+
+    async def _claim_partly(self, work: _native.Template[Any]) -> Claim[Any]:
+        """Claim what perhaps can not be read, waiting for it."""
+        return _native.claim_partly(self._space.blocking, work, ttl=self._ttl_s, timeout=LOOK_S)
 
     async def _answer(self, claim: Claim[Any]) -> None:
         """Put the answer to a request."""

@@ -120,8 +120,15 @@ class GRPCClient:
 
     def stop(self, servers: int) -> None:
         """End the servers."""
+        import grpc
+
         for method in self._methods[:servers]:
-            method(STOP)
+            try:
+                method(STOP)
+            except grpc.RpcError as error:
+                # Its process may have ended before its last answer was on the way.
+                if error.code() is not grpc.StatusCode.UNAVAILABLE:
+                    raise
 
     def close(self) -> None:
         """Close the channels."""
