@@ -20,6 +20,8 @@
     - SchemaMismatch (also a TypeError)
     - RemoteError
 
+`tupelo.batteries` adds `BrokenBarrier`, a TupeloError too.
+
 A program that only wants "did the space refuse me?" catches `TupeloError`. A wrong argument is not
 the space's refusal: it raises the built-in `TypeError` or `ValueError`, and where a class above is
 one of those too, both ways to catch it work.
