@@ -124,17 +124,25 @@ def test_consumers_share_the_work_and_all_end(space):
     assert space.stat()["waiters"] == 0
 
 
-def test_a_thousand_tasks_wait_and_each_gets_its_own_tuple_t4(space):
+def test_ten_thousand_tasks_wait_by_what_one_waits_by_and_each_gets_its_own_tuple_t4(space):
     async def main():
         async with aio.connect(space.url) as shared:
-            tasks = [asyncio.create_task(shared.take("reply", n, str)) for n in range(1_000)]
+            tasks = [asyncio.create_task(shared.take("reply", 0, str))]
             await asyncio.sleep(0)
-            assert (await shared.stat())["waiters"] == 1_000
-            for n in random.sample(range(1_000), 1_000):
+            of_one = (open_descriptors(), own_threads())
+            tasks += [asyncio.create_task(shared.take("reply", n, str)) for n in range(1, 10_000)]
+            await asyncio.sleep(0)
+            assert (await shared.stat())["waiters"] == 10_000
+            assert (open_descriptors(), own_threads()) == of_one
+            for n in random.sample(range(10_000), 10_000):
                 await shared.put("reply", n, str(n))
             return await asyncio.gather(*tasks)
 
-    assert run(main()) == [("reply", n, str(n)) for n in range(1_000)]
+    assert run(main()) == [("reply", n, str(n)) for n in range(10_000)]
+
+
+def own_threads():
+    return len(list(Path("/proc/self/task").iterdir()))
 
 
 def open_descriptors():

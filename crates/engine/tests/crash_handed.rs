@@ -11,8 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use crash::{
-    Found, INT, contents, int, kill_everywhere, kill_twice, learn, put, region, shown, space, take,
-    use_it,
+    Found, INT, contents, hitting, int, kill_everywhere, kill_twice, learn, put, region, shown,
+    space, take, use_it,
 };
 use tupelo_crashtest::{Experiment, Script, thorough};
 use tupelo_engine::{Engine, Outcome, Waiter, Want};
@@ -49,7 +49,7 @@ fn kill_before_its_owner_goes_on(engine: &Arc<Engine>, go_on: impl Fn()) {
     };
     let kills = if thorough() { 10_000 } else { 60 };
     let experiment = Experiment::new(region(engine)).with_kills(kills);
-    experiment.kill_at_every_instruction(&give_back, check);
+    hitting(|| experiment.kill_at_every_instruction(&give_back, check));
 }
 
 /// Four tuples under an index.

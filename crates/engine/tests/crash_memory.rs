@@ -8,7 +8,7 @@ mod crash;
 use std::sync::Arc;
 
 use crash::{BYTES, Found, INT, STR, contents, int, kill_everywhere, kill_twice, put, read, space};
-use crash::{region, shown, take, text};
+use crash::{hitting, region, shown, take, text};
 use tupelo_crashtest::{Death, Experiment, Script, thorough};
 use tupelo_engine::{Engine, Report};
 use tupelo_tuple::{Field, TemplateRef};
@@ -220,7 +220,7 @@ fn a_long_step_in_a_full_space_happens_or_not_o6() {
     };
     let kills = if thorough() { 2_000 } else { 6 };
     let experiment = Experiment::new(region(&engine)).with_kills(kills);
-    experiment.kill_at_every_instruction(&script, check);
+    hitting(|| experiment.kill_at_every_instruction(&script, check));
 }
 
 #[test]

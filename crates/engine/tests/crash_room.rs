@@ -7,7 +7,7 @@ mod crash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crash::{contents, put, region, shown, space_within, take};
+use crash::{contents, hitting, put, region, shown, space_within, take};
 use tupelo_crashtest::{Death, Experiment, Script, fork, shared_words, thorough};
 use tupelo_engine::{Engine, Error, EventKind, Limits, SubscribeTerms, WhenFull};
 use tupelo_tuple::{Field, PatternRef, TemplateRef};
@@ -36,16 +36,14 @@ fn kill_everywhere(
     };
     let script = Script::new(register, |engine| script(engine));
     let kills = if thorough() { 10_000 } else { 16 };
-    let summary = Experiment::new(region(engine)).with_kills(kills).kill_at_every_instruction(
-        &script,
-        |death: Death| {
-            engine.sweep().unwrap();
-            engine.check().unwrap();
-            judge(contents(engine), death.instructions == death.of);
-            engine.check().unwrap();
-        },
-    );
-    eprintln!("{} instructions, {} kills", summary.instructions, summary.kills);
+    let experiment = Experiment::new(region(engine)).with_kills(kills);
+    let check = |death: Death| {
+        engine.sweep().unwrap();
+        engine.check().unwrap();
+        judge(contents(engine), death.instructions == death.of);
+        engine.check().unwrap();
+    };
+    hitting(|| experiment.kill_at_every_instruction(&script, check));
 }
 
 #[test]
@@ -127,13 +125,15 @@ fn what_one_takes_that_is_killed_over_it_is_no_room_until_it_is_certain_b1_c1() 
     };
     let script = Script::new(register, take_all);
     let kills = if thorough() { 10_000 } else { 16 };
-    Experiment::new(region(&engine)).with_kills(kills).kill_at_every_instruction(&script, |_| {
+    let experiment = Experiment::new(region(&engine)).with_kills(kills);
+    let check = |_| {
         // Of another shape, before anybody has cleaned up.
         while engine.put(&[Field::Int(7)]).is_ok() {}
         engine.sweep().unwrap();
         engine.check().unwrap();
         assert_eq!(contents(&engine).len(), 10);
-    });
+    };
+    hitting(|| experiment.kill_at_every_instruction(&script, check));
 }
 
 /// Runs `act` with a process that has just been told that there is room for it, before another.

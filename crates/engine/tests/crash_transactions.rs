@@ -143,7 +143,7 @@ fn the_first_look_after_a_death_within_a_commit_misses_nothing_l5() {
     };
     let kills = if thorough() { 10_000 } else { 40 };
     let experiment = Experiment::new(crash::region(&engine)).with_kills(kills);
-    experiment.kill_at_every_instruction(&script, check);
+    crash::hitting(|| experiment.kill_at_every_instruction(&script, check));
 }
 
 #[test]

@@ -12,53 +12,22 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{
-    FLOAT, INT, JOB, Measured, RUNS, fresh, is, key, number, put, report, take, transfer,
+    BATCH, FLOAT, INT, JOB, drain, fresh, is, key, measure_in_batches, number, put, report, take,
+    transfer,
 };
 use tupelo::{
     ClaimTerms, ConnectOptions, EventKind, Field, KindSet, LeaseTerms, Order, PatternRef,
 };
 use tupelo::{Space, SubscribeTerms, Subscription, TemplateRef, WhenFull};
 
-/// Tuples in the space while calls are timed.
-const BATCH: i64 = 1_000;
-/// Batches per run.
-const BATCHES: usize = 100;
-
 const TERMS: ClaimTerms = ClaimTerms { ttl: Duration::from_secs(30), attempts_max: None };
 const HOUR: LeaseTerms = LeaseTerms { lease: Some(Duration::from_secs(3600)), after: None };
 
-/// Measures `call`, made once for each number of a batch, between `before` and `after`, which are not timed.
-fn measure_in_batches(
-    mut before: impl FnMut(),
-    mut call: impl FnMut(i64),
-    mut after: impl FnMut(),
-) -> Measured {
-    let mut run = || {
-        let mut timed = Duration::ZERO;
-        for _ in 0..BATCHES {
-            before();
-            let begin = Instant::now();
-            (0..BATCH).for_each(&mut call);
-            timed += begin.elapsed();
-            after();
-        }
-        timed.as_nanos() as f64 / (BATCHES as f64 * BATCH as f64)
-    };
-    run();
-    let mut runs: Vec<f64> = (0..RUNS).map(|_| run()).collect();
-    runs.sort_by(f64::total_cmp);
-    Measured { median: runs[RUNS / 2], least: runs[0], greatest: runs[RUNS - 1] }
-}
-
 fn fill(space: &Space) {
     (0..BATCH).for_each(|k| put(space, key(k), 3.5));
-}
-
-fn drain(space: &Space) {
-    (0..BATCH).for_each(|k| assert!(take(space, &[JOB, is(key(k)), FLOAT])));
 }
 
 fn put_leased(space: &Space, k: i64) {

@@ -1,8 +1,8 @@
 //! How late what is due happens.
 //!
 //! Question: how long after its time does somebody who is blocked see that a tuple is there, or is gone, or has come back from
-//! a claim whose holder was silent? And how long is a call held up when a million leases end at one moment? Nobody but the one
-//! caller that is blocked keeps the time meanwhile. What is asked for is 20 ms; the yardstick is a sleep of the system.
+//! a claim whose holder was silent? Who subscribed, and who is not blocked, but looks again and again? And how long is a call held up when a million leases end at one moment? Nobody but the one
+//! caller keeps the time meanwhile. What is asked for is 20 ms; the yardstick is a sleep of the system.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -16,7 +16,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{FLOAT, INT, JOB, fresh, is, key, number, put, take};
-use tupelo::{ClaimTerms, Field, LeaseTerms, Order, Space, TemplateRef, Watch};
+use tupelo::{
+    ClaimTerms, EventKind, Field, LeaseTerms, Order, Space, SubscribeTerms, TemplateRef, Watch,
+};
 
 /// When it is due, from when the clock is looked at.
 const DUE: Duration = Duration::from_millis(5);
@@ -61,6 +63,17 @@ fn for_who_is_blocked(space: &Space) {
         // May be woken in vain, but not before its time: then it would count as early.
         assert!(watch.wait(None).unwrap());
     });
+    lateness("a tuple that is there later, to who looks again and again", || {
+        put_on(space, &LeaseTerms { lease: None, after: Some(DUE) });
+        while !take(space, &patterns) {}
+    });
+    let terms = SubscribeTerms::new([EventKind::Expire], 16);
+    let subscription = space.subscribe(&template, &terms).unwrap();
+    lateness("a tuple whose lease ends, to a subscriber that waits to hear of it", || {
+        put_on(space, &LeaseTerms { lease: Some(DUE), after: None });
+        assert!(subscription.next(None, |event| number(event.tuple)).unwrap().is_some());
+    });
+    drop(subscription);
     lateness("a tuple whose claim ends, to a take that waits for it", || {
         put(space, 1, 3.5);
         let terms = ClaimTerms { ttl: DUE, attempts_max: None };
@@ -91,6 +104,7 @@ fn leases_that_end_together(space: &Space) {
         let other = scope.spawn(longest);
         (longest(), other.join().unwrap())
     });
+    assert_eq!(space.count(&[TemplateRef::new(&[JOB, INT, FLOAT])]), Ok(0));
     println!(
         "{TOGETHER} leases end at one moment: the longest calls of two threads take {one:.0} and {other:.0} ms"
     );

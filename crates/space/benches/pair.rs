@@ -14,9 +14,11 @@ mod common;
 
 use std::hint::black_box;
 
-use common::{FLOAT, INT, JOB, fresh, is, key, measure, put, read, report, take};
+use common::{
+    BATCH, FLOAT, INT, JOB, fresh, is, key, measure, measure_in_batches, put, read, report, take,
+};
 use hashbrown::HashMap;
-use tupelo::{Field, PatternRef, Space};
+use tupelo::{Error, Field, Kind, KindSet, Order, PatternRef, Space, TemplateRef, TupleView};
 
 const CALLS: u64 = 300_000;
 
@@ -81,38 +83,26 @@ fn pairs(url: &str, resident: i64) {
 
 /// Takes by the first field alone against takes by the last alone, among many others.
 fn last_field(space: &Space) {
-    let pair_by = |patterns: &dyn Fn(i64) -> [PatternRef<'static>; 3]| {
-        let mut k = 0;
-        let mut pair = || {
-            k += 1;
-            let value = key(k) as f64;
-            space
-                .put(&[Field::Int(key(k)), Field::Str(black_box("row")), Field::Float(value)])
-                .unwrap();
-            assert!(
-                space
-                    .try_take(
-                        &[tupelo::TemplateRef::new(&patterns(key(k)))],
-                        tupelo::Order::Fifo,
-                        |_| Ok::<_, tupelo::Error>(())
-                    )
-                    .unwrap()
-                    .is_some()
-            );
-        };
-        pair();
-        measure(CALLS, pair)
+    let put_row = |k| {
+        let value = Field::Float(key(k) as f64);
+        space.put(&[Field::Int(key(k)), Field::Str(black_box("row")), value]).unwrap();
     };
-    let text = PatternRef::Kinds(tupelo::KindSet::of(tupelo::Kind::Str));
-    for k in 0..1_000_000_i64 {
-        let value = key(-1 - k) as f64;
-        space.put(&[Field::Int(key(-1 - k)), Field::Str("row"), Field::Float(value)]).unwrap();
-    }
-    let first = pair_by(&|k| [is(k), text, FLOAT]);
+    let takes_by = |patterns: &dyn Fn(i64) -> [PatternRef<'static>; 3]| {
+        let take_row = |k| {
+            let patterns = patterns(key(k));
+            let template = [TemplateRef::new(&patterns)];
+            let sink = |_: TupleView<'_>| Ok::<_, Error>(());
+            assert!(space.try_take(&template, Order::Fifo, sink).unwrap().is_some());
+        };
+        measure_in_batches(|| (0..BATCH).for_each(put_row), take_row, || ())
+    };
+    let text = PatternRef::Kinds(KindSet::of(Kind::Str));
+    (1..=1_000_000).for_each(|k| put_row(-k));
+    let first = takes_by(&|k| [is(k), text, FLOAT]);
     let first =
-        report("    put + take by the first field alone, 1 000 000 resident", first, first.median);
-    let last = pair_by(&|k| [INT, text, PatternRef::Actual(Field::Float(k as f64))]);
-    report("    put + take by the last field alone, in the first's", last, first);
+        report("    take by the first field alone, 1 000 000 resident", first, first.median);
+    let last = takes_by(&|k| [INT, text, PatternRef::Actual(Field::Float(k as f64))]);
+    report("    take by the last field alone, in the first's", last, first);
 }
 
 fn main() {

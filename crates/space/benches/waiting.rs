@@ -19,7 +19,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use common::{FLOAT, JOB, Measured, RUNS, fresh, is, key, measure, number, put, report, take};
+use common::{
+    BATCH, FLOAT, JOB, Measured, RUNS, drain, fresh, is, key, measure, measure_in_batches, number,
+    put, report, take,
+};
 use sleeper::Sleeper;
 use tupelo::{ConnectOptions, Field, KindSet, Order, PatternRef, Space, TemplateRef, Waiter, Want};
 
@@ -161,23 +164,22 @@ fn sleeping_takers() {
     drop(others);
 }
 
-/// Puts and takes of keys that nobody waits for, without and with a thousand waiters.
+/// Puts of keys that nobody waits for, and their takes, without and with a thousand waiters.
 fn past_waiters() {
     let space = fresh(URL);
-    let mut k = 0;
-    let mut pair = |space: &Space| {
-        k += 1;
-        put(space, key(k), 3.5);
-        assert!(take(space, &[JOB, is(key(k)), FLOAT]));
-    };
-    for _ in 0..1000 {
-        pair(&space);
-    }
-    let alone = measure(200_000, || pair(&space));
-    let alone = report("put + take, nobody waits", alone, alone.median);
+    let put_one = |k| put(&space, key(k), 3.5);
+    let take_one = |k| assert!(take(&space, &[JOB, is(key(k)), FLOAT]));
+    // So that the two fields are known as a key.
+    (0..BATCH).for_each(put_one);
+    (0..BATCH).rev().for_each(take_one);
+    let puts = || measure_in_batches(|| (), put_one, || drain(&space));
+    let takes = || measure_in_batches(|| (0..BATCH).for_each(put_one), take_one, || ());
+    let (put_alone, take_alone) = (puts(), takes());
+    let put_alone = report("put, nobody waits", put_alone, put_alone.median);
+    let take_alone = report("take, nobody waits", take_alone, take_alone.median);
     let waiters = bystanders(&space);
-    let among = measure(200_000, || pair(&space));
-    report("put + take, 1 000 takers wait for other keys", among, alone);
+    report("put, 1 000 takers wait for other keys", puts(), put_alone);
+    report("take, 1 000 takers wait for other keys", takes(), take_alone);
     drop(waiters);
 }
 

@@ -3,18 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tupelo_crashtest::{Death, Experiment, Script, shared_words, thorough};
+use tupelo_crashtest::{Death, Experiment, Script, Summary, shared_words, thorough};
 use tupelo_engine::Engine;
 
-use super::{contents, region, space, use_it};
+use super::{RECORDINGS_MAX, contents, hitting, region, space, use_it};
 
 /// Kills, spread over the whole of an ordinary run's script.
 const KILLS: usize = 8;
 /// The end of a script, where the spaces commit and are unlocked, in instructions; and the kills there.
 const END: usize = 500;
 const END_KILLS: usize = 40;
-/// Times that a script is recorded.
-const RECORDINGS_MAX: usize = 5;
 /// Instructions of the longest script that is closed in on: it is recorded for each of some 16 kills, a second each.
 const CLOSE_IN_MAX: usize = 100_000;
 
@@ -88,21 +86,11 @@ impl Pair {
             use_it(self.drawn(death)[0]);
         };
         let kills = if thorough() { 10_000 } else { KILLS };
-        let whole = || self.experiment().with_kills(kills);
-        let end = || self.experiment().with_last(END).with_kills(END_KILLS);
-        let mut instructions = 0;
-        for experiment in [&whole as &dyn Fn() -> Experiment, &end] {
-            // A run that found a sweep to be due took another path than the ones to be killed, which miss their
-            // instruction then: it is recorded again.
-            for _ in 0..RECORDINGS_MAX {
-                let summary = experiment().kill_at_every_instruction(&worker, check);
-                eprintln!("{summary:?}");
-                instructions = summary.instructions;
-                if summary.missed * 2 < summary.kills {
-                    break;
-                }
-            }
-        }
+        let whole = self.experiment().with_kills(kills);
+        let end = self.experiment().with_last(END).with_kills(END_KILLS);
+        hitting(|| whole.kill_at_every_instruction(&worker, check));
+        let Summary { instructions, .. } =
+            hitting(|| end.kill_at_every_instruction(&worker, check));
         let befores = || seen[0].load(Ordering::Relaxed);
         if instructions <= CLOSE_IN_MAX {
             self.close_in(&worker, instructions, (check, befores));
@@ -122,19 +110,13 @@ impl Pair {
         });
         let (kills, heir_kills) = if thorough() { (END, 400) } else { (10, 4) };
         let experiment = self.experiment().with_last(END).with_kills(kills);
-        experiment.with_heir_kills(heir_kills).double_kill(
-            &worker,
-            &heir,
-            || true,
-            |_, second| {
-                let found = self.recovered(second);
-                assert!(
-                    found == *after || found == before,
-                    "{found:?} is neither before nor after"
-                );
-                use_it(self.drawn(second)[0]);
-            },
-        );
+        let experiment = experiment.with_heir_kills(heir_kills);
+        let check = |_, second| {
+            let found = self.recovered(second);
+            assert!(found == *after || found == before, "{found:?} is neither before nor after");
+            use_it(self.drawn(second)[0]);
+        };
+        hitting(|| experiment.double_kill(&worker, &heir, || true, check));
     }
 
     /// Kills halfway between an instruction after which nothing has happened and one after which all has, until no

@@ -10,6 +10,10 @@ use tupelo::{
 
 /// Runs of each measurement; the median is printed.
 pub(crate) const RUNS: usize = 11;
+/// Calls between two looks at the clock, where what is around them is not timed.
+pub(crate) const BATCH: i64 = 1_000;
+/// Batches per run.
+const BATCHES: usize = 100;
 
 /// Nanoseconds of one call: median, least and greatest of the runs.
 #[derive(Clone, Copy)]
@@ -33,6 +37,29 @@ pub(crate) fn measure(calls: u64, mut call: impl FnMut()) -> Measured {
             begin.elapsed().as_nanos() as f64 / calls as f64
         })
         .collect();
+    runs.sort_by(f64::total_cmp);
+    Measured { median: runs[RUNS / 2], least: runs[0], greatest: runs[RUNS - 1] }
+}
+
+/// Measures `call`, made once for each number of a batch, between `before` and `after`, which are not timed.
+pub(crate) fn measure_in_batches(
+    mut before: impl FnMut(),
+    mut call: impl FnMut(i64),
+    mut after: impl FnMut(),
+) -> Measured {
+    let mut run = || {
+        let mut timed = Duration::ZERO;
+        for _ in 0..BATCHES {
+            before();
+            let begin = Instant::now();
+            (0..BATCH).for_each(&mut call);
+            timed += begin.elapsed();
+            after();
+        }
+        timed.as_nanos() as f64 / (BATCHES as f64 * BATCH as f64)
+    };
+    run();
+    let mut runs: Vec<f64> = (0..RUNS).map(|_| run()).collect();
     runs.sort_by(f64::total_cmp);
     Measured { median: runs[RUNS / 2], least: runs[0], greatest: runs[RUNS - 1] }
 }
@@ -75,6 +102,11 @@ pub(crate) fn put(space: &Space, k: i64, value: f64) {
 #[expect(clippy::inline_always, reason = "as the call of a program that names its template")]
 pub(crate) fn take(space: &Space, patterns: &[PatternRef<'_>]) -> bool {
     space.try_take(&[TemplateRef::new(patterns)], Order::Fifo, number).unwrap().is_some()
+}
+
+/// Takes what a batch of puts has left.
+pub(crate) fn drain(space: &Space) {
+    (0..BATCH).for_each(|k| assert!(take(space, &[JOB, is(key(k)), FLOAT])));
 }
 
 /// Reads a match; says whether there was one.
