@@ -16,6 +16,7 @@ use crate::layout::{self, EXTENT_BYTES, Layout, PAGE, STRIPE_BYTES, head};
 use crate::record;
 use crate::registry::{self, ShapeCache};
 use crate::stripe::{self, Stripe};
+use crate::timers;
 use crate::waiters::abandoned::Abandoned;
 use crate::waiters::bell::Ringer;
 use crate::waiters::cells::SpareCell;
@@ -251,15 +252,29 @@ impl Engine {
         Ok(arena::line(&view).load(arena::FREE) > free_before)
     }
 
-    /// Whether nobody who lives stays inside of `scope`: for who has more to do than to wait until somebody goes on who
-    /// was stopped there.
+    /// Whether nobody who lives stays inside of `scope`, a stripe's, nor of what it takes to do what is due there: for who has
+    /// more to do than to wait until somebody goes on who was stopped.
     pub(crate) fn is_passable(&self, scope: u32) -> Result<bool, Error> {
-        for _ in 0..LOOKS {
-            if Section::try_enter(&self.memory, scope)?.is_some() {
-                return Ok(true);
+        let Some(section) = self.enter_if_free(scope)? else { return Ok(false) };
+        let is_behind = timers::is_behind(Stripe::of_scope(section.view(), scope));
+        drop(section);
+        // One after the other, and none held over the next.
+        let further: &[u32] = if is_behind { &[head::WIDE_SCOPE, head::ARENA_SCOPE] } else { &[] };
+        for scope in further {
+            if self.enter_if_free(*scope)?.is_none() {
+                return Ok(false);
             }
         }
-        Ok(false)
+        Ok(true)
+    }
+
+    fn enter_if_free(&self, scope: u32) -> Result<Option<Section<'_>>, Error> {
+        for _ in 0..LOOKS {
+            if let Some(section) = Section::try_enter(&self.memory, scope)? {
+                return Ok(Some(section));
+            }
+        }
+        Ok(None)
     }
 
     /// An error if damage was found. For who finds nothing: in a damaged space there is nothing to be found.

@@ -1,8 +1,10 @@
 //! What becomes of a tuple that was claimed, and that its claim can not look at.
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
+use tupelo_shm::Section;
 use tupelo_tuple::{Field, PatternRef, TemplateRef};
 
 use super::{Claim, ClaimTerms};
@@ -10,10 +12,13 @@ use crate::Engine;
 use crate::at_match::Clock;
 use crate::error::Error;
 use crate::find::{Order, Purpose};
+use crate::layout::head;
+use crate::lease::LeaseTerms;
 use crate::links;
-use crate::stripe::HELD;
+use crate::stripe::{HELD, Stripe};
 use crate::targets::TupleBuffer;
 use crate::testing;
+use crate::timers;
 
 #[test]
 fn a_claim_that_fails_before_its_tuple_is_seen_is_no_attempt_k2() {
@@ -39,4 +44,46 @@ fn a_claim_that_fails_before_its_tuple_is_seen_is_no_attempt_k2() {
     let claimed = engine.try_claim(&template, Order::Fifo, &terms, |_| Ok::<_, Error>(()));
     let (claim, ()) = claimed.unwrap().unwrap();
     assert_eq!(claim.attempt(), 1);
+}
+
+#[test]
+fn a_renewal_waits_for_nobody_who_is_stopped_in_what_it_takes_to_do_what_is_due_k1() {
+    let engine = Arc::new(testing::engine(8 << 20));
+    engine.put(&[Field::Int(1)]).unwrap();
+    let patterns = [PatternRef::Actual(Field::Int(1))];
+    let ttl = Duration::from_secs(3600);
+    let terms = ClaimTerms { ttl, attempts_max: None };
+    let claimed = engine
+        .try_claim(&[TemplateRef::new(&patterns)], Order::Fifo, &terms, |_| Ok::<_, Error>(()));
+    let (claim, ()) = claimed.unwrap().unwrap();
+    let renewal = claim.renewal();
+    let brief = LeaseTerms { lease: Some(Duration::from_millis(1)), after: None };
+    // What comes of a renewal while a thread is inside of `scope`.
+    let beside = |scope| {
+        let (enters, entered) = mpsc::channel();
+        let (ends, ended) = mpsc::channel();
+        thread::scope(|threads| {
+            let engine = &engine;
+            threads.spawn(move || {
+                let inside = Section::enter(&engine.memory, scope).unwrap();
+                enters.send(()).unwrap();
+                ended.recv().unwrap();
+                drop(inside);
+            });
+            entered.recv().unwrap();
+            let is_made = renewal.try_prolong(ttl);
+            ends.send(()).unwrap();
+            is_made.unwrap()
+        })
+    };
+    for scope in [head::WIDE_SCOPE, head::ARENA_SCOPE] {
+        assert!(beside(scope), "nothing is due");
+        engine.put_leased(&[Field::Int(2)], &brief).unwrap();
+        let view = engine.memory.view();
+        while !timers::is_behind(Stripe::of_shape(&view, 0)) {
+            thread::yield_now();
+        }
+        assert!(!beside(scope));
+        assert!(renewal.try_prolong(ttl).unwrap());
+    }
 }
