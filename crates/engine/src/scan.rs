@@ -28,6 +28,8 @@ pub struct Scan {
     left: VecDeque<TupleCopy>,
     /// The largest image that is copied: tuples of more bytes are passed over.
     image_bytes_max: usize,
+    /// Whether it waits for who stays inside of a shape.
+    waits: bool,
 }
 
 /// Records that are looked at while the lock is held: about 20 us.
@@ -37,15 +39,17 @@ impl Engine {
     /// Begins a scan.
     pub fn scan(self: &Arc<Self>, template: Template) -> Scan {
         let (engine, left) = (Arc::clone(self), VecDeque::new());
-        Scan { engine, template, shape: 0, last: None, left, image_bytes_max: usize::MAX }
+        let image_bytes_max = usize::MAX;
+        Scan { engine, template, shape: 0, last: None, left, image_bytes_max, waits: true }
     }
 }
 
 impl Scan {
-    /// Passes over tuples whose image has more bytes, for who has not asked for any one of them: they are not copied.
+    /// For who has not asked for any one of the tuples, and only compares with them: passes over those whose image has more
+    /// bytes, and over shapes in the middle of which somebody was stopped.
     #[must_use]
-    pub fn without_larger(mut self, image_bytes_max: usize) -> Self {
-        self.image_bytes_max = image_bytes_max;
+    pub fn for_comparison(mut self, image_bytes_max: usize) -> Self {
+        (self.image_bytes_max, self.waits) = (image_bytes_max, false);
         self
     }
 
@@ -98,12 +102,17 @@ impl Scan {
         let Some(kinds) = self.next_shape(engine, template) else {
             return engine.require_sound().map(|()| None);
         };
-        let mut section = engine.enter(stripe::scope_of(self.shape))?;
+        let scope = stripe::scope_of(self.shape);
+        if !self.waits && !engine.is_passable(scope)? {
+            (self.shape, self.last) = (self.shape + 1, None);
+            return Ok(Some(Vec::new()));
+        }
+        let mut section = engine.enter(scope)?;
         let stripe = Stripe::of_shape(section.view(), self.shape);
-        if self.last.is_none() && stripe.hides_some() {
+        if self.waits && self.last.is_none() && stripe.hides_some() {
             drop(section);
             engine.recall()?;
-            section = engine.enter(stripe::scope_of(self.shape))?;
+            section = engine.enter(scope)?;
         }
         let mut at = self.resume(section.view(), stripe);
         let fits = |tuple: &TupleView<'_>| {
@@ -184,4 +193,22 @@ pub(crate) fn is_listed(
     }
     let block = blocks::start(view, reference);
     block.load(record::STATE) == record::LIVE && block.load64(record::SEQUENCE) == sequence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use tupelo_tuple::Field;
+
+    #[test]
+    fn who_only_compares_does_not_wait_for_who_is_stopped_among_what_nobody_asked_for() {
+        let engine = Arc::new(testing::engine(8 << 20));
+        engine.put(&[Field::Str("log")]).unwrap();
+        let compared = testing::beside_one_inside(&engine, || {
+            let mut scan = engine.scan(":str".parse().unwrap()).for_comparison(1_000);
+            scan.next_batch(1, |_| Ok::<_, Error>(()))
+        });
+        assert_eq!(compared.unwrap(), []);
+    }
 }

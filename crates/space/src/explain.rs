@@ -140,7 +140,8 @@ impl Space {
             candidates.iter().filter(|(one, shape, _)| patterns_for(one, shape).is_some());
         let looked_at = fitting.take(SHAPES_MAX).map(|(one, shape, count)| {
             let differences = self.differences(one, shape)?;
-            let otherwise = "too large to be compared, or changed meanwhile";
+            let otherwise =
+                "too large to be compared, or changed meanwhile, or somebody stays there";
             Ok(Nearest { shape: (*shape).clone(), count: *count, differences, otherwise })
         });
         let looked_at = looked_at.collect::<Result<Vec<_>, Error>>()?;
@@ -168,7 +169,7 @@ impl Space {
             });
             (tuple.class() == shape.class).then(|| different.collect::<Vec<_>>())
         };
-        let mut scan = self.engine()?.scan(of_shape.to_template()?).without_larger(LOOK_BYTES_MAX);
+        let mut scan = self.engine()?.scan(of_shape.to_template()?).for_comparison(LOOK_BYTES_MAX);
         let (mut looked_at, mut bytes) = (Vec::new(), 0);
         // One at a time: all that a step copies, it copies under the lock of the shape.
         while looked_at.len() < LOOKS_MAX && bytes < LOOK_BYTES_MAX {
