@@ -466,7 +466,10 @@ fn named(py: Python<'_>, stored: &'static Class) -> PyResult<Arc<EntryClass>> {
         return Ok(entry);
     }
     let entry = searched(py, stored, last)?;
-    with_met(|met| met.chosen.insert(address, Arc::clone(&entry)));
+    // One that can not stand in is refused, and the right one may be imported yet.
+    if entry.mismatch(py, stored).is_none() {
+        with_met(|met| met.chosen.insert(address, Arc::clone(&entry)));
+    }
     Ok(entry)
 }
 
@@ -485,8 +488,11 @@ fn searched(
     }
     let mut classes: Vec<Bound<'_, PyType>> =
         with_met(|met| met.by_name.values().map(|entry| entry.class.bind(py).clone()).collect());
+    let name_of = py.import("tupelo.entries")?.getattr("name_of")?;
     while let Some(class) = classes.pop() {
-        if let Some(entry) = of_class(&class)?
+        // Those of other names are not described: that may fail, and whom it meets goes before who was given.
+        if name_of.call1((&class,))?.extract::<String>()? == stored.name()
+            && let Some(entry) = of_class(&class)?
             && entry.is_like(stored)
         {
             return Ok(entry);

@@ -83,3 +83,38 @@ def test_a_class_that_was_met_stands_in_where_none_has_the_fields(shm, shm_url, 
         assert shm.take(old) == old(4)
         put_elsewhere(shm_url, "Evolving(Job){id: 5}")
         assert shm.take(Job) == old(5)
+
+
+def test_a_derived_class_that_can_be_no_entry_is_in_nobodys_way(shm, shm_url):
+    evolved = make_dataclass("Evolved", [("id", int), ("more", int, 7)])
+    wide = make_dataclass("Wide", [(f"f{n}", int, 0) for n in range(70)], bases=(evolved,))
+    shm.put(evolved(1))
+    shm.take(evolved)
+    put_elsewhere(shm_url, "Evolved(Job){id: 2}")
+    assert shm.take(Job) == evolved(2, 7)
+    assert wide.__mro__[1] is evolved  # it lives until here
+
+
+def test_a_class_stays_given_whatever_a_search_comes_upon(shm, shm_url, monkeypatch):
+    given = make_dataclass("Kept", [("id", int), ("more", int, 7)])
+    derived = make_dataclass("Kept", [("extra", int)], bases=(given,), kw_only=True)
+    modules_with(monkeypatch, "Elsewhere", ["id"])
+    with ts.connect(shm_url, schema=[given]):
+        put_elsewhere(shm_url, "Elsewhere(Job){id: 1}")
+        shm.take(Job)
+        put_elsewhere(shm_url, "Kept(Job){id: 2}")
+        assert shm.take(Job) == given(2, 7)
+    assert derived.__mro__[1] is given
+
+
+def test_a_class_that_is_imported_after_another_was_refused_is_found(shm, shm_url, monkeypatch):
+    late = make_dataclass("Late", [("id", int)])
+    with ts.connect(shm_url, schema=[late]):
+        pass
+    shm.put(late(0))
+    shm.take(late)
+    put_elsewhere(shm_url, "Late(Job){id: 1, owner: 2}")
+    with pytest.raises(ts.SchemaMismatch):
+        shm.take(Job)
+    (right,) = modules_with(monkeypatch, "Late", ["id", "owner"])
+    assert shm.take(Job) == right(1, 2)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     # Name of the class, names of its bases, fields, how entries are made, whether that never fails.
     Description: TypeAlias = tuple[str, list[str], list[Field], str, bool]
 
-__all__ = ["describe", "imported"]
+__all__ = ["describe", "imported", "name_of"]
 
 NAME = "__tupelo_name__"
 """The attribute of a class whose entries go by another name than the class."""
@@ -39,8 +39,8 @@ def describe(cls: type[Any]) -> Description | None:
     if described is None:
         return None
     fields, how, never_fails = described
-    bases = [_name(base) for base in cls.__mro__[1:] if _fields(base) is not None]
-    return _name(cls), bases, fields, how, never_fails
+    bases = [name_of(base) for base in cls.__mro__[1:] if _fields(base) is not None]
+    return name_of(cls), bases, fields, how, never_fails
 
 
 def imported(name: str, fields: list[str]) -> list[type[Any]]:
@@ -55,7 +55,7 @@ def imported(name: str, fields: list[str]) -> list[type[Any]]:
             continue
         for value in list(vars(module).values()):
             # Not `isinstance`: what stands for another object may say that it is a class.
-            if issubclass(type(value), type) and _name(value) == name:
+            if issubclass(type(value), type) and name_of(value) == name:
                 described = _fields(value)
                 if described is not None:
                     found[value] = {field for field, *_ in described[0]}
@@ -63,7 +63,7 @@ def imported(name: str, fields: list[str]) -> list[type[Any]]:
     return exact or list(found)
 
 
-def _name(cls: type[Any]) -> str:
+def name_of(cls: type[Any]) -> str:
     return str(cls.__dict__.get(NAME, cls.__name__))
 
 
