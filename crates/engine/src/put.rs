@@ -81,8 +81,9 @@ impl Engine {
     ) -> Result<(), Error> {
         let (mut section, stripe) = self.enter_stripe(shape)?;
         // Nearly always there is nobody. Subscriptions leave the tuple where it is: they hear of it when it is there.
-        let waiting = stripe.page().load(WAITING);
-        let is_awaited = waiting != stripe.page().load(SUBSCRIBED);
+        let (waiting, subscribed) = (stripe.page().load(WAITING), stripe.page().load(SUBSCRIBED));
+        let is_awaited = waiting != subscribed
+            && tuple.apart(|tuple| self.may_be_awaited(section.view(), stripe, tuple.fields));
         let is_heard_wide = !is_awaited && chain::concerns_wide(&section, stripe);
         if is_heard_wide {
             section = self.enter_wide_on_time(section)?;
@@ -96,7 +97,9 @@ impl Engine {
         record::write_image(section.view(), record, tuple.fields, size);
         number(stripe, record);
         self.link_youngest_with(&mut section, stripe, (record, tuple.fields), [taken])?;
-        if waiting != 0 || is_heard_wide {
+        // If others wait here, too, none of those who are filed has its tag.
+        let is_heard = waiting != 0 && waiting == subscribed;
+        if is_heard || is_heard_wide {
             let put = (stripe, reference);
             return tuple.apart(move |tuple| self.finish_heard(section, put, tuple));
         }

@@ -65,6 +65,23 @@ fn lease(ms: u64) -> LeaseTerms {
 }
 
 #[test]
+fn puts_past_a_waiter_for_another_tuple_are_heard_by_whom_they_concern_n1() {
+    let engine = engine(16 << 20);
+    let [narrow, wide] = both(&engine);
+    let of_one = subscribe(&engine, &this_job(1), 100);
+    let waiter = engine.waiter(&[TemplateRef::new(&this_job(7))], Want::Take).unwrap();
+    engine.put(&job(1)).unwrap();
+    engine.put(&job(2)).unwrap();
+    both_heard(&[narrow, wide], &[(Put, 1), (Put, 2)]);
+    assert_eq!(heard(&of_one), [(Put, 1)]);
+    assert_eq!(
+        (try_take(&engine, &this_job(1)), try_take(&engine, &this_job(2))),
+        (Some(1), Some(2))
+    );
+    waiter.give_up().unwrap();
+}
+
+#[test]
 fn puts_and_takes_are_heard_in_their_order_n1_n3() {
     let engine = engine(16 << 20);
     engine.put(&job(0)).unwrap();

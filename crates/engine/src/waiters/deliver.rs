@@ -154,6 +154,12 @@ const SERVE_WORDS: usize = step::HAND_WORDS + chain::UNFILE_WORDS;
 /// Words that a copy for a reader changes.
 const COPY_WORDS: usize = blocks::ALLOCATE_WORDS;
 
+/// Whether a cell of a chain is filed under this mask and tag: others share the chain.
+#[inline]
+fn is_filed(cell: Cell<'_>, (mask, tag): (u32, u32)) -> bool {
+    cell.load(super::MASK) == mask && cell.load(super::TAG) == tag
+}
+
 /// A cell that was found in a chain is in line. In a damaged one it may be one that has been served: what is taken back
 /// from it would be handed to it again, for ever.
 fn require_in_line(section: &Section<'_>, number: u32) {
@@ -307,6 +313,20 @@ impl Engine {
         Ok(Delivery::new(served))
     }
 
+    /// Whether a cell of a stripe may match, by the tags alone.
+    #[inline(never)]
+    pub(crate) fn may_be_awaited(
+        &self,
+        view: &View<'_>,
+        stripe: Stripe<'_>,
+        fields: &[Field<'_>],
+    ) -> bool {
+        chain::masks_in_use(stripe).any(|mask| {
+            let tag = key::tag_of_fields(fields, mask, self.seed);
+            chain::filed(view, stripe, tag).any(|(_, cell)| is_filed(cell, (mask, tag)))
+        })
+    }
+
     /// Shows `found` the cells of a stripe that match and care: one chain per mask in use is looked at.
     #[inline(always)]
     pub(crate) fn each_filed(
@@ -320,8 +340,8 @@ impl Engine {
         for mask in chain::masks_in_use(stripe) {
             let tag = key::tag_of_fields(fields, mask, self.seed);
             for (number, cell) in chain::filed(view, stripe, tag) {
-                let filed_here = cell.load(super::MASK) == mask && cell.load(super::TAG) == tag;
-                if filed_here && cares(cell) && stored::matches(view, cell, record) {
+                if is_filed(cell, (mask, tag)) && cares(cell) && stored::matches(view, cell, record)
+                {
                     found(number);
                 }
             }
