@@ -109,8 +109,6 @@ def test_a_class_stays_given_whatever_a_search_comes_upon(shm, shm_url, monkeypa
 
 def test_a_class_that_is_imported_after_another_was_refused_is_found(shm, shm_url, monkeypatch):
     late = make_dataclass("Late", [("id", int)])
-    with ts.connect(shm_url, schema=[late]):
-        pass
     shm.put(late(0))
     shm.take(late)
     put_elsewhere(shm_url, "Late(Job){id: 1, owner: 2}")

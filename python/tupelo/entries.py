@@ -64,6 +64,7 @@ def imported(name: str, fields: list[str]) -> list[type[Any]]:
 
 
 def name_of(cls: type[Any]) -> str:
+    """Return the name by which the entries of a class go."""
     return str(cls.__dict__.get(NAME, cls.__name__))
 
 
