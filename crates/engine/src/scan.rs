@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tupelo_shm::View;
-use tupelo_tuple::{EncodeError, Template, TemplateRef, TupleView};
+use tupelo_tuple::{Class, EncodeError, Template, TemplateRef, TupleView};
 
 use crate::Engine;
 use crate::blocks;
@@ -26,10 +26,17 @@ pub struct Scan {
     last: Option<(u32, u64)>,
     /// Matches of the last step that were not returned yet: the sink failed before it came to them.
     left: VecDeque<TupleCopy>,
-    /// The largest image that is copied: tuples of more bytes are passed over.
+    /// What it is restricted to, if nobody has asked for the tuples.
+    comparison: Option<Comparison>,
+}
+
+/// What is looked at by who only compares.
+#[derive(Clone, Copy)]
+struct Comparison {
+    /// The class itself, and none that is derived of it; `None` for what is no entry.
+    class: Option<&'static Class>,
+    /// The largest image that is copied.
     image_bytes_max: usize,
-    /// Whether it waits for who stays inside of a shape.
-    waits: bool,
 }
 
 /// Records that are looked at while the lock is held: about 20 us.
@@ -39,17 +46,16 @@ impl Engine {
     /// Begins a scan.
     pub fn scan(self: &Arc<Self>, template: Template) -> Scan {
         let (engine, left) = (Arc::clone(self), VecDeque::new());
-        let image_bytes_max = usize::MAX;
-        Scan { engine, template, shape: 0, last: None, left, image_bytes_max, waits: true }
+        Scan { engine, template, shape: 0, last: None, left, comparison: None }
     }
 }
 
 impl Scan {
-    /// For who has not asked for any one of the tuples, and only compares with them: passes over those whose image has more
-    /// bytes, and over shapes in the middle of which somebody was stopped.
+    /// For who has not asked for any one of the tuples, and only compares with them: passes over those of another class, those
+    /// whose image has more bytes, and shapes in the middle of which somebody was stopped.
     #[must_use]
-    pub fn for_comparison(mut self, image_bytes_max: usize) -> Self {
-        (self.image_bytes_max, self.waits) = (image_bytes_max, false);
+    pub fn for_comparison(mut self, class: Option<&'static Class>, image_bytes_max: usize) -> Self {
+        self.comparison = Some(Comparison { class, image_bytes_max });
         self
     }
 
@@ -103,13 +109,13 @@ impl Scan {
             return engine.require_sound().map(|()| None);
         };
         let scope = stripe::scope_of(self.shape);
-        if !self.waits && !engine.is_passable(scope)? {
+        if self.comparison.is_some() && !engine.is_passable(scope)? {
             (self.shape, self.last) = (self.shape + 1, None);
             return Ok(Some(Vec::new()));
         }
         let mut section = engine.enter(scope)?;
         let stripe = Stripe::of_shape(section.view(), self.shape);
-        if self.waits && self.last.is_none() && stripe.hides_some() {
+        if self.comparison.is_none() && self.last.is_none() && stripe.hides_some() {
             drop(section);
             engine.recall()?;
             section = engine.enter(scope)?;
@@ -118,6 +124,7 @@ impl Scan {
         let fits = |tuple: &TupleView<'_>| {
             template.iter().any(|one| one.without_condition().matches(tuple))
         };
+        let image_bytes_max = self.comparison.map_or(usize::MAX, |of| of.image_bytes_max);
         let mut copies = Vec::new();
         for _ in 0..STEP_RECORDS {
             if at == 0 || copies.len() == at_most {
@@ -131,7 +138,7 @@ impl Scan {
                 break;
             }
             self.last = Some((at, sequence));
-            let is_copied = record::image_bytes(header) <= self.image_bytes_max;
+            let is_copied = record::image_bytes(header) <= image_bytes_max;
             let copy = is_copied.then(|| TupleCopy::new(section.view(), at, kinds));
             copies.extend(copy.filter(|copy| fits(&copy.view())));
             at = header.load(NEXT);
@@ -152,7 +159,8 @@ impl Scan {
         let view = engine.memory.view();
         while self.shape < registry::count(&view) {
             let kinds = engine.kinds_of(&view, self.shape)?;
-            if template.iter().any(|one| kinds.fit(one)) {
+            let is_meant = self.comparison.is_none_or(|of| of.class == kinds.class());
+            if is_meant && template.iter().any(|one| kinds.fit(one)) {
                 return Some(kinds);
             }
             (self.shape, self.last) = (self.shape + 1, None);
@@ -206,7 +214,7 @@ mod tests {
         let engine = Arc::new(testing::engine(8 << 20));
         engine.put(&[Field::Str("log")]).unwrap();
         let compared = testing::beside_one_inside(&engine, || {
-            let mut scan = engine.scan(":str".parse().unwrap()).for_comparison(1_000);
+            let mut scan = engine.scan(":str".parse().unwrap()).for_comparison(None, 1_000);
             scan.next_batch(1, |_| Ok::<_, Error>(()))
         });
         assert_eq!(compared.unwrap(), []);

@@ -34,7 +34,7 @@ fn a_scan_without_larger_tuples_passes_over_them_wherever_they_are() {
     for bytes in [3_000, 10, 3_000, 100, 3_000] {
         engine.put(&[Field::Bytes(&vec![7; bytes])]).unwrap();
     }
-    let mut scan = engine.scan(":bytes".parse().unwrap()).for_comparison(1_000);
+    let mut scan = engine.scan(":bytes".parse().unwrap()).for_comparison(None, 1_000);
     let mut next = || scan.next_batch(1, |tuple| Ok::<_, Error>(tuple.image().len())).unwrap();
     let (first, second) = (next(), next());
     assert!(first[0] < second[0] && second[0] < 1_000, "{first:?} {second:?}");

@@ -43,7 +43,7 @@ pub use bell::Bell;
 pub use claim::Claim;
 pub use connect::{ConnectOptions, Space, SpaceEntry, remove, spaces};
 pub use error::Error;
-pub use explain::Explanation;
+pub use explain::{Difference, Explanation, Nearest};
 pub use heartbeat::KeepAlive;
 pub use lease::Lease;
 pub use line::Line;

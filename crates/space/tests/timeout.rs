@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{ENGINES, Temporary, keep};
-use tupelo::{Error, Kind, Order, Search, Visits, fields, template};
+use tupelo::{Error, Kind, Order, Search, Template, Tuple, Value, Visits, fields, template};
 use tupelo_model::Limits;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -71,6 +71,39 @@ fn tuples_that_are_too_large_are_not_compared_with_a_template() {
         assert!(hint().contains("3 of them; too large to be compared"), "{}", hint());
         space.put(&fields!["frame", 8, &large[..10]]).unwrap();
         assert!(hint().contains("field 1 is 8 there, 7 in the template"), "{}", hint());
+    }
+}
+
+/// The templates of a class match entries of those that are derived of it, too, and these may be many.
+#[test]
+fn entries_of_derived_classes_are_not_what_a_class_is_compared_by_m7() {
+    for engine in ENGINES {
+        let temporary = Temporary::new(engine, Limits::default());
+        let space = &temporary.space;
+        let put = |text: &str| {
+            let entry: Tuple = text.parse().unwrap();
+            entry.with_ref(|entry| space.put(entry)).unwrap().unwrap();
+        };
+        (0..200).for_each(|_| put("Urgent(Job){id: 1, state: 'old', by: 'noon'}"));
+        put("Job{id: 2, state: 'new'}");
+        let template: Template = "Job{id: 7, state: 'new'}".parse().unwrap();
+        let hint = template.with_refs(|refs| space.timeout("take", refs, SECOND).hint().unwrap());
+        let told = "1 tuple Job{id: int, state: str}; field id is 2 there, 7 in the template";
+        assert!(hint.as_ref().unwrap().contains(told), "{hint:?}");
+    }
+}
+
+/// Its digits would be a second's work for each of them.
+#[test]
+fn of_a_long_int_the_size_is_told() {
+    for engine in ENGINES {
+        let temporary = Temporary::new(engine, Limits::default());
+        let long = Value::parse_int(&"7".repeat(5_000)).unwrap();
+        let tuple: Tuple = [Value::from("n"), long].into_iter().collect();
+        tuple.with_ref(|tuple| temporary.space.put(tuple)).unwrap().unwrap();
+        let hint = temporary.space.timeout("take", &[template!["n", 7]], SECOND).hint().unwrap();
+        assert!(hint.contains("field 1 is an int of 2"), "{hint}");
+        assert!(hint.contains(" bytes there, 7 in the template"), "{hint}");
     }
 }
 
