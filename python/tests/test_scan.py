@@ -36,6 +36,16 @@ def test_an_iterator_of_a_closed_space_says_so(space):
         next(scan)
 
 
+def test_an_iterator_that_has_ended_stays_so(space):
+    space.put("job", 1)
+    scan = space.scan(..., ...)
+    assert list(scan) == [("job", 1)]
+    space.put("a shape", "that there was not")
+    assert list(scan) == []
+    space.close()
+    assert list(scan) == []
+
+
 def test_what_was_fetched_before_the_space_was_closed_is_not_given_after_it(space):
     space.put_all(("job", n) for n in range(3))
     scan = space.scan("job", int)

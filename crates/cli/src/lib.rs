@@ -66,7 +66,9 @@ fn parse(words: &[OsString]) -> Result<Arguments, clap::Error> {
         Arguments::from_arg_matches(&matches)
     };
     read(words).or_else(|refused| match refused.kind() {
-        ErrorKind::UnknownArgument => read(&negative::marked(words)),
+        ErrorKind::UnknownArgument => {
+            read(&negative::marked(words)).map_err(negative::without_marks)
+        }
         _ => Err(refused),
     })
 }

@@ -6,9 +6,10 @@
 
 use std::ffi::OsString;
 
+use clap::error::{ContextKind, ContextValue};
 use tupelo::Pattern;
 
-/// Stands in no word that was typed: the system ends words with it. In a message it is not seen.
+/// Stands in no word that was typed: the system ends words with it.
 const MARK: char = '\0';
 
 /// The words, each negative number among the options with a mark before it. Behind `--` there are no options.
@@ -20,6 +21,23 @@ pub(crate) fn marked(words: &[OsString]) -> Vec<OsString> {
         _ => word.clone(),
     });
     marked.chain(behind.iter().cloned()).collect()
+}
+
+/// A message without the marks: it may be about a word that is the value of an option.
+pub(crate) fn without_marks(mut message: clap::Error) -> clap::Error {
+    let words: Vec<(ContextKind, String)> = message
+        .context()
+        .filter_map(|(kind, value)| match value {
+            ContextValue::String(word) if word.contains(MARK) => {
+                Some((kind, word.replace(MARK, "")))
+            }
+            _ => None,
+        })
+        .collect();
+    for (kind, typed) in words {
+        message.insert(kind, ContextValue::String(typed));
+    }
+    message
 }
 
 /// A word as it was typed.

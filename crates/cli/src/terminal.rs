@@ -1,8 +1,8 @@
 //! The terminal as a screen that is redrawn: for `tupelo top`.
 //!
 //! Plain ANSI sequences, understood by every terminal since the VT100 but for the alternate screen,
-//! which the others ignore. Ctrl-C arrives as a key, and a signal that ends the program puts the terminal back
-//! first: only SIGKILL leaves it as it was drawn.
+//! which the others ignore. Ctrl-C arrives as a key, and a signal by which a program is told to end (HUP, INT, QUIT, TERM)
+//! puts the terminal back first; any other that ends it leaves it as it was drawn.
 
 use std::io::{self, IsTerminal, Stdin, Stdout, Write};
 use std::time::{Duration, Instant};

@@ -38,6 +38,12 @@ fn a_negative_number_is_a_word_in_every_form_that_the_notation_has() {
         assert!(refused.err.contains("unexpected argument"), "{}", refused.err);
         assert_eq!(run(&["put", url, "--", word]).code, 0, "{word}");
     }
+    for wrong in [["--limit", "-1"], ["--limit", "-1e-3"], ["--timeout", "-5"]] {
+        let refused = run(&["read", url, "--all", "_", wrong[0], wrong[1], "-1e-3"]);
+        assert_eq!(refused.code, 2, "{wrong:?}");
+        let told = format!("invalid value '{}' for '{}", wrong[1], wrong[0]);
+        assert!(refused.err.contains(&told), "{:?}", refused.err);
+    }
 }
 
 #[test]

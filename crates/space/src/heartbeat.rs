@@ -29,7 +29,8 @@ pub(crate) enum Beaten {
     Ended,
 }
 
-/// When a renewal is made that could not be, if not earlier.
+/// When a renewal is tried again that could not be made; each time that it can not, it is twice as late as the time before,
+/// until that is an eighth of the time between two renewals. Finding out that somebody stays inside has its price.
 const LATER: Duration = Duration::from_millis(5);
 
 /// The renewals of one handle, and the thread that makes them once there is one.
@@ -61,6 +62,8 @@ struct Renewal {
     what: Arc<dyn Beat>,
     every: Duration,
     due: Instant,
+    /// When it is tried again if it can not be made now.
+    later: Duration,
 }
 
 /// Renews something as long as this lives.
@@ -105,7 +108,7 @@ impl Heart {
         let due = Instant::now() + every;
         // Waking the thread costs more than a whole claim. With one `ttl` it is told about the first of many.
         let is_early = state.looks_at.is_none_or(|looks_at| due < looks_at);
-        state.beats.insert(number, Renewal { what, every, due });
+        state.beats.insert(number, Renewal { what, every, due, later: LATER });
         drop(state);
         if is_early {
             shared.changed.notify_one();
@@ -148,11 +151,16 @@ impl State {
 
     /// Notes what a renewal that was due at `now` came to; its guard may have gone meanwhile.
     fn note(&mut self, number: u64, beaten: Beaten, now: Instant) {
-        if beaten == Beaten::Ended {
-            self.beats.remove(&number);
-        } else if let Some(beat) = self.beats.get_mut(&number) {
-            let is_later = beaten == Beaten::Later;
-            beat.due = now + if is_later { beat.every.min(LATER) } else { beat.every };
+        let Some(beat) = self.beats.get_mut(&number) else { return };
+        match beaten {
+            Beaten::Renewed => (beat.due, beat.later) = (now + beat.every, LATER),
+            Beaten::Later => {
+                beat.due = now + beat.later.min(beat.every);
+                beat.later = (beat.later * 2).min(beat.every / 8).max(LATER);
+            }
+            Beaten::Ended => {
+                self.beats.remove(&number);
+            }
         }
     }
 }
@@ -204,12 +212,13 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     use tupelo_crashtest::{Exit, fork};
 
-    use super::{Beat, Beaten, Heart};
+    use super::{Beat, Beaten, Heart, LATER, Renewal, State};
 
     /// Far beyond what any of these waits needs.
     const FORGOTTEN: Duration = Duration::from_secs(60);
@@ -261,7 +270,7 @@ mod tests {
         let ttl = Duration::from_millis(300);
         let _late = heart.keep(Named("late", Beaten::Later, sender.clone()), ttl).unwrap();
         let _renewed = heart.keep(Named("renewed", Beaten::Renewed, sender), ttl).unwrap();
-        // Some twenty times between two renewals of the other one, unless this machine is busy.
+        // Some eight times between two renewals of the other one, unless this machine is busy.
         let (mut tries, mut tries_most) = (0, 0);
         let mut renewals = 0;
         while renewals == 0 || renewals < 20 && tries_most < 5 {
@@ -273,6 +282,23 @@ mod tests {
             tries_most = tries_most.max(tries);
         }
         assert!(tries_most >= 5, "{tries_most} tries between two of {renewals} renewals");
+    }
+
+    #[test]
+    fn what_can_not_be_renewed_for_long_is_tried_less_often() {
+        let mut state = State::default();
+        let every = Duration::from_secs(1);
+        let (sender, _told) = channel();
+        let what = Arc::new(Named("late", Beaten::Later, sender));
+        let now = Instant::now();
+        state.beats.insert(7, Renewal { what, every, due: now, later: LATER });
+        let mut note = |beaten| {
+            state.note(7, beaten, now);
+            state.beats[&7].due.duration_since(now).as_millis()
+        };
+        let waits: Vec<_> = (0..7).map(|_| note(Beaten::Later)).collect();
+        assert_eq!(waits, [5, 10, 20, 40, 80, 125, 125]);
+        assert_eq!((note(Beaten::Renewed), note(Beaten::Later)), (1_000, 5));
     }
 
     #[test]

@@ -28,8 +28,8 @@ impl Verb for Scan {
 Go through copies of all tuples that match, in no particular order and in bounded memory (rule O6).
 
 A tuple that is there throughout comes exactly once; one that is put or taken meanwhile may come
-or not. For one consistent moment use `read_all`. When the space is closed, so is this: the next step
-raises `SpaceClosed`.
+or not. For one consistent moment use `read_all`. When the space is closed, so is this: unless it was at its end, the next
+step raises `SpaceClosed`.
 
 >>> space.put_all((\"job\", n) for n in range(3))
 3
@@ -40,7 +40,8 @@ raises `SpaceClosed`.
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
         call.no_keywords()?;
         let template = call.owned_template()?;
-        let walk = Walk { scan: call.space().scan(&template)?, fetched: VecDeque::new() };
+        let walk =
+            Walk { scan: call.space().scan(&template)?, fetched: VecDeque::new(), is_over: false };
         let scan = ScanIterator {
             walk: Mutex::new(walk),
             url: call.space().url().to_owned(),
@@ -61,6 +62,8 @@ pub(crate) struct ScanIterator {
 struct Walk {
     scan: tupelo::Scan,
     fetched: VecDeque<Py<PyAny>>,
+    /// An iterator that has ended stays so, whatever happens to the space.
+    is_over: bool,
 }
 
 #[pymethods]
@@ -86,12 +89,16 @@ impl ScanIterator {
                 return Err(PyRuntimeError::new_err(message).into());
             }
         };
+        if walk.is_over {
+            return Ok(None);
+        }
         walk.scan.require_open()?;
         if walk.fetched.is_empty() {
             let batch = walk.scan.next_batch(BATCH, |view: TupleView<'_>| {
                 results::tuple(py, view, &[], self.objects).map(Bound::unbind)
             });
             walk.fetched = batch?.into();
+            walk.is_over = walk.fetched.is_empty();
         }
         Ok(walk.fetched.pop_front().map(|tuple| tuple.into_bound(py)))
     }
