@@ -203,6 +203,26 @@ fn claims_and_their_ends_survive_the_death_of_the_heir_too() {
     kill_twice(&engine, script, heir, judge);
 }
 
+/// To later and to sooner than it was: either moves a timer.
+#[test]
+fn an_extension_leaves_the_claim_whole_whoever_dies_over_it_k2() {
+    let engine = indexed();
+    let before = contents(&engine);
+    let script = |engine: &Arc<Engine>| {
+        let claim = claim(engine, 1, 4, &LONG);
+        claim.extend(HOUR * 5).unwrap();
+        claim.extend(HOUR / 5).unwrap();
+        std::mem::forget(claim);
+    };
+    let judge = |found: Found, _| {
+        assert_eq!((found.report.held(), found.tuples), (0, before.clone()), "it is back");
+    };
+    kill_everywhere(&engine, script, judge);
+    kill_twice(&engine, script, |engine| engine.sweep().unwrap(), judge);
+    let heir = |engine: &Arc<Engine>| std::mem::forget(claim(engine, 2, 2, &LONG));
+    kill_twice(&engine, script, heir, judge);
+}
+
 #[test]
 fn the_child_of_a_fork_does_not_settle_what_its_parent_has_claimed_k3() {
     let engine = space(8 << 20);

@@ -11,10 +11,10 @@ use std::thread;
 use std::time::Duration;
 
 use crash::{
-    Found, INT, contents, hitting, int, kill_everywhere, kill_twice, learn, put, region, shown,
+    Found, INT, contents, experiment, hitting, int, kill_everywhere, kill_twice, learn, put, shown,
     space, take, use_it,
 };
-use tupelo_crashtest::{Experiment, Script, thorough};
+use tupelo_crashtest::{Script, thorough};
 use tupelo_engine::{Engine, Outcome, Waiter, Want};
 use tupelo_tuple::{Condition, KindSet, PatternRef, TemplateRef};
 
@@ -48,7 +48,7 @@ fn kill_before_its_owner_goes_on(engine: &Arc<Engine>, go_on: impl Fn()) {
         use_it(engine);
     };
     let kills = if thorough() { 10_000 } else { 60 };
-    let experiment = Experiment::new(region(engine)).with_kills(kills);
+    let experiment = experiment(engine).with_kills(kills);
     hitting(|| experiment.kill_at_every_instruction(&give_back, check));
 }
 

@@ -8,8 +8,8 @@ mod crash;
 use std::sync::Arc;
 
 use crash::{BYTES, Found, INT, STR, contents, int, kill_everywhere, kill_twice, put, read, space};
-use crash::{hitting, region, shown, take, text};
-use tupelo_crashtest::{Death, Experiment, Script, thorough};
+use crash::{experiment, hitting, shown, take, text};
+use tupelo_crashtest::{Death, Script, thorough};
 use tupelo_engine::{Engine, Report};
 use tupelo_tuple::{Field, TemplateRef};
 
@@ -219,7 +219,7 @@ fn a_long_step_in_a_full_space_happens_or_not_o6() {
         assert_eq!(contents(&engine), Vec::<String>::new());
     };
     let kills = if thorough() { 2_000 } else { 6 };
-    let experiment = Experiment::new(region(&engine)).with_kills(kills);
+    let experiment = experiment(&engine).with_kills(kills);
     hitting(|| experiment.kill_at_every_instruction(&script, check));
 }
 

@@ -7,8 +7,8 @@ mod crash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crash::{contents, hitting, put, region, shown, space_within, take};
-use tupelo_crashtest::{Death, Experiment, Script, fork, shared_words, thorough};
+use crash::{contents, experiment, hitting, put, shown, space_within, take};
+use tupelo_crashtest::{Death, Script, fork, shared_words, thorough};
 use tupelo_engine::{Engine, Error, EventKind, Limits, SubscribeTerms, WhenFull};
 use tupelo_tuple::{Field, PatternRef, TemplateRef};
 
@@ -36,7 +36,7 @@ fn kill_everywhere(
     };
     let script = Script::new(register, |engine| script(engine));
     let kills = if thorough() { 10_000 } else { 16 };
-    let experiment = Experiment::new(region(engine)).with_kills(kills);
+    let experiment = experiment(engine).with_kills(kills);
     let check = |death: Death| {
         engine.sweep().unwrap();
         engine.check().unwrap();
@@ -125,7 +125,7 @@ fn what_one_takes_that_is_killed_over_it_is_no_room_until_it_is_certain_b1_c1() 
     };
     let script = Script::new(register, take_all);
     let kills = if thorough() { 10_000 } else { 16 };
-    let experiment = Experiment::new(region(&engine)).with_kills(kills);
+    let experiment = experiment(&engine).with_kills(kills);
     let check = |_| {
         // Of another shape, before anybody has cleaned up.
         while engine.put(&[Field::Int(7)]).is_ok() {}

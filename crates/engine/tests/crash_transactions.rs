@@ -13,7 +13,7 @@ use crash::pair::Pair;
 use crash::{
     INT, contents, int, kill_everywhere, kill_twice, learn, one_of, put, shown, space, take,
 };
-use tupelo_crashtest::{Death, Experiment, Script, fork, thorough};
+use tupelo_crashtest::{Death, Script, fork, thorough};
 use tupelo_engine::{Engine, Error, LeaseTerms, Order, Transaction};
 use tupelo_tuple::{Alternative, Field, Form, Kind, KindSet, Pattern, TemplateRef};
 
@@ -142,7 +142,7 @@ fn the_first_look_after_a_death_within_a_commit_misses_nothing_l5() {
         engine.check().unwrap();
     };
     let kills = if thorough() { 10_000 } else { 40 };
-    let experiment = Experiment::new(crash::region(&engine)).with_kills(kills);
+    let experiment = crash::experiment(&engine).with_kills(kills);
     crash::hitting(|| experiment.kill_at_every_instruction(&script, check));
 }
 

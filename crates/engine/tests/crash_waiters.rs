@@ -284,6 +284,84 @@ fn a_hand_over_a_take_and_a_put_survive_the_death_of_the_heir_too() {
     kill_twice(&engine, script, |engine| assert!(take(engine, &[int(8), INT]).is_none()), judge);
 }
 
+/// All that can be in line for one put, narrow and wide, copies and the tuple itself.
+#[test]
+fn serving_all_who_are_in_line_survives_the_death_of_the_heir_too() {
+    let engine = space(8 << 20);
+    put(&engine, 6, 6);
+    assert!(take(&engine, &[INT, INT]).is_some());
+    let in_line = [
+        waiter(&engine, &[int(5), INT], Want::Read),
+        waiter(&engine, &[int(5), INT], Want::Take),
+        waiter(&engine, &[ANY, int(1)], Want::Read),
+        waiter(&engine, &[int(5), int(1)], Want::Take),
+        waiter(&engine, &[ANY, ANY], Want::Take),
+    ];
+    let judge = |found: Found, ended: bool| {
+        assert_eq!(found.tuples, Vec::<String>::new());
+        let got = in_line.each_ref().map(|waiter| result(waiter).is_some());
+        let all = [true, true, true, false, false];
+        assert!(got == all || (!ended && got == [false; 5]), "{got:?}");
+    };
+    let script = |engine: &Arc<Engine>| put(engine, 5, 1);
+    kill_twice(&engine, script, |engine| engine.sweep().unwrap(), judge);
+    // Comes by in the shape, and by a template that every line is to be looked through for.
+    let heir = |engine: &Arc<Engine>| assert!(take(engine, &[int(8), INT]).is_none());
+    kill_twice(&engine, script, heir, judge);
+}
+
+/// The narrow line, which another put of the shape goes through first.
+#[test]
+fn a_hand_over_in_the_shape_itself_survives_the_death_of_who_puts_next_too() {
+    for want in [Want::Take, Want::Read] {
+        let engine = space(8 << 20);
+        put(&engine, 6, 6);
+        let waiter = waiter(&engine, &[int(5), INT], want);
+        let script = |engine: &Arc<Engine>| put(engine, 5, 1);
+        let judge = |found: Found, ended: bool| {
+            let got = result(&waiter);
+            let (is_there, is_next_there) =
+                (found.tuples.contains(&"5,1".into()), found.tuples.contains(&"5,2".into()));
+            // The put of the heir serves who is still in line.
+            let first = got.as_deref() == Some("5,1");
+            assert!(first || got.is_none() || got.as_deref() == Some("5,2"), "got {got:?}");
+            assert!(!ended || first, "who came first is served by the first");
+            assert_eq!(is_there, want == Want::Read && first, "{:?}", found.tuples);
+            if got.as_deref() == Some("5,2") {
+                assert_eq!(is_next_there, want == Want::Read);
+            }
+            let others = usize::from(is_there) + usize::from(is_next_there);
+            assert_eq!(found.tuples.len(), 1 + others, "{:?}", found.tuples);
+        };
+        kill_twice(&engine, script, |engine| put(engine, 5, 2), judge);
+    }
+}
+
+/// Getting in line, and out of it, in the middle of others.
+#[test]
+fn leaving_a_line_survives_the_death_of_the_heir_too() {
+    for patterns in [[int(5), INT], [ANY, int(1)]] {
+        let engine = space(8 << 20);
+        put(&engine, 6, 6);
+        let before = waiter(&engine, &patterns, Want::Read);
+        let script = |engine: &Arc<Engine>| {
+            let template = [TemplateRef::new(&patterns)];
+            let first = engine.waiter(&template, Want::Take).unwrap();
+            let second = engine.waiter(&template, Want::Take).unwrap();
+            drop(first);
+            drop(second);
+        };
+        let judge = |found: Found, _| {
+            assert_eq!((found.tuples, found.report.waiters), (vec!["6,6".to_owned()], 1));
+            put(&engine, 5, 1);
+            assert_eq!(result(&before).as_deref(), Some("5,1"));
+            assert!(take(&engine, &[int(5), int(1)]).is_some(), "no taker is left in line");
+            engine.check().unwrap();
+        };
+        kill_twice(&engine, script, |engine| engine.sweep().unwrap(), judge);
+    }
+}
+
 #[test]
 fn putting_several_shapes_survives_the_death_of_the_heir_too() {
     let engine = space(8 << 20);

@@ -1,4 +1,5 @@
-//! Hostile bytes and texts: a seeded mutator over a small corpus drives the functions of `fuzz`.
+//! Hostile bytes and texts: a seeded mutator over a small corpus drives the functions of `fuzz`. None panics, and none makes
+//! them allocate more than its own length calls for (B2).
 //!
 //! Runs a fixed number of cases, or for `TUPELO_TORTURE_SECONDS`. Every run prints its seed; with
 //! `TUPELO_SEED` set to it, the same cases come in the same order.
@@ -9,8 +10,16 @@ use std::env;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng as Random;
+use tupelo_crashtest::{Allocations, CountingAllocator};
 use tupelo_tuple::{Template, Tuple, fuzz};
 
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// What may be allocated at once for a case, whatever lengths it claims to have: the syntax tree of a condition is a thousand times
+/// as long as its text, values and their texts half of that.
+const ALLOCATED_BYTES: u64 = 32 << 10;
+const ALLOCATED_PER_BYTE: u64 = 3_000;
 /// Cases without a time limit: about a second.
 const CASES: u64 = 100_000;
 /// As many of conditions, whose parser is slower.
@@ -114,7 +123,9 @@ fn torture(corpus: &[Vec<u8>], tokens: &[&[u8]], cases: u64, check: fn(&[u8])) {
         }
         let mut case = corpus[random.usize(..corpus.len())].clone();
         mutate(&mut case, corpus, tokens, &mut random);
-        check(&case);
+        let ((), allocations) = Allocations::of(|| check(&case));
+        let bytes_max = ALLOCATED_BYTES + ALLOCATED_PER_BYTE * case.len() as u64;
+        assert!(allocations.bytes_peak <= bytes_max, "{allocations:?} for {case:?}");
     }
 }
 

@@ -8,7 +8,7 @@ pub(crate) mod timed;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tupelo_crashtest::{Death, Experiment, Region, Script, Summary, thorough};
+use tupelo_crashtest::{Death, Experiment, Region, Script, Summary, phase, thorough};
 use tupelo_engine::{CreateOptions, Engine, Error, Limits, Order, Report};
 use tupelo_shm::{Directory, Segment};
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
@@ -21,7 +21,8 @@ const KILLS_THOROUGH: usize = 10_000;
 const FIRST_KILLS: usize = 4;
 /// Deaths of its heir for each of them.
 const SECOND_KILLS: usize = 4;
-/// The same in a thorough one, evenly spread: every pair of instructions would be millions of kills.
+/// The same in a thorough one, evenly spread: every pair of instructions would be millions of kills, which runs of several
+/// phases come to.
 const FIRST_KILLS_THOROUGH: usize = 100;
 const SECOND_KILLS_THOROUGH: usize = 400;
 /// Times that a script is recorded.
@@ -193,6 +194,11 @@ pub(crate) fn use_it(engine: &Engine) {
     engine.check().unwrap();
 }
 
+/// An experiment on the memory of `engine`, in the phase that was asked for.
+pub(crate) fn experiment(engine: &Engine) -> Experiment {
+    Experiment::new(region(engine)).with_phase(phase())
+}
+
 /// Makes an experiment, and makes it again while half of its kills or more miss their instruction: a script that finds a sweep to
 /// be due, or time to have passed, while it is recorded takes another path than those to be killed.
 pub(crate) fn hitting(experiment: impl Fn() -> Summary) -> Summary {
@@ -227,7 +233,7 @@ pub(crate) fn kill_everywhere(
         use_it(engine);
     };
     let kills = if thorough() { KILLS_THOROUGH } else { KILLS };
-    let experiment = Experiment::new(region(engine)).with_kills(kills);
+    let experiment = experiment(engine).with_kills(kills);
     hitting(|| experiment.kill_at_every_instruction(&script, check))
 }
 
@@ -290,7 +296,7 @@ pub(crate) fn kill_twice(
     } else {
         (FIRST_KILLS, SECOND_KILLS)
     };
-    let experiment = Experiment::new(region(engine)).with_kills(first).with_heir_kills(second);
+    let experiment = experiment(engine).with_kills(first).with_heir_kills(second);
     let check = |first: Death, second: Death| {
         let found = recovered(engine, second);
         judge(found, first.instructions == first.of);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tupelo_crashtest::{Death, Experiment, Script, Summary, shared_words, thorough};
+use tupelo_crashtest::{Death, Experiment, Script, Summary, phase, shared_words, thorough};
 use tupelo_engine::Engine;
 
 use super::{RECORDINGS_MAX, contents, hitting, region, space, use_it};
@@ -86,8 +86,8 @@ impl Pair {
             use_it(self.drawn(death)[0]);
         };
         let kills = if thorough() { 10_000 } else { KILLS };
-        let whole = self.experiment().with_kills(kills);
-        let end = self.experiment().with_last(END).with_kills(END_KILLS);
+        let whole = self.experiment().with_kills(kills).with_phase(phase());
+        let end = self.experiment().with_last(END).with_kills(END_KILLS).with_phase(phase());
         hitting(|| whole.kill_at_every_instruction(&worker, check));
         let Summary { instructions, .. } =
             hitting(|| end.kill_at_every_instruction(&worker, check));
@@ -110,7 +110,7 @@ impl Pair {
         });
         let (kills, heir_kills) = if thorough() { (END, 400) } else { (10, 4) };
         let experiment = self.experiment().with_last(END).with_kills(kills);
-        let experiment = experiment.with_heir_kills(heir_kills);
+        let experiment = experiment.with_heir_kills(heir_kills).with_phase(phase());
         let check = |_, second| {
             let found = self.recovered(second);
             assert!(found == *after || found == before, "{found:?} is neither before nor after");

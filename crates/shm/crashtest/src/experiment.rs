@@ -30,10 +30,22 @@ pub fn thorough() -> bool {
     std::env::var_os("TUPELO_EVERY_INSTRUCTION").is_some()
 }
 
+/// The number in the environment variable `TUPELO_PHASE`, or 0: at which of the instructions to begin where not all are
+/// killed at ([`Experiment::with_phase`]).
+///
+/// # Panics
+///
+/// If it is set to something else.
+pub fn phase() -> usize {
+    let number = |text: String| text.parse().expect("TUPELO_PHASE is a number");
+    std::env::var("TUPELO_PHASE").map_or(0, number)
+}
+
 /// Memory, and how densely to kill.
 pub struct Experiment {
     regions: Vec<Region>,
     stride: usize,
+    phase: usize,
     first: usize,
     last: usize,
     kills_max: usize,
@@ -121,13 +133,15 @@ impl Trace {
         self.addresses.len()
     }
 
-    /// The indexes of the instructions at which to kill, among the first and the last so many.
+    /// The indexes of the instructions at which to kill, among the first and the last so many, and how many phases there
+    /// are: with as many experiments all of them are killed at.
     fn kill_points(
         &self,
         (first, last): (usize, usize),
         stride: usize,
         kills_max: usize,
-    ) -> impl Iterator<Item = usize> {
+        phase: usize,
+    ) -> (Vec<usize>, usize) {
         let within = self.addresses.len().saturating_sub(last)..first;
         let mut repeats = 0;
         let counted = self.addresses.iter().enumerate().filter(move |(index, address)| {
@@ -139,7 +153,8 @@ impl Trace {
             counted.map(|(index, _)| index).filter(|index| within.contains(index)).collect();
         // Odd: a loop of an even number of instructions is met at all of them in turn.
         let spread = if points.len() > kills_max { (points.len() / kills_max) | 1 } else { 1 };
-        points.into_iter().step_by(stride.max(spread))
+        let phases = stride.max(spread);
+        (points.into_iter().skip(phase % phases).step_by(phases).collect(), phases)
     }
 
     /// Brings a process to the instruction, or, if it takes another way, somewhere else, or to its end.
@@ -168,6 +183,7 @@ impl Experiment {
         Self {
             regions: vec![region],
             stride: 1,
+            phase: 0,
             first: max,
             last: max,
             kills_max: max,
@@ -184,6 +200,14 @@ impl Experiment {
     pub fn with_stride(mut self, stride: usize) -> Self {
         assert!(stride > 0, "the stride is at least 1");
         self.stride = stride;
+        self
+    }
+
+    /// Where not all instructions are killed at, kills at those that come `phase` behind the ones of phase 0: one experiment after
+    /// the other, each in its phase, come to all of them, and those of a double kill to all pairs.
+    #[must_use]
+    pub fn with_phase(mut self, phase: usize) -> Self {
+        self.phase = phase;
         self
     }
 
@@ -248,7 +272,7 @@ impl Experiment {
         let before = self.snapshot();
         let trace = worker.record();
         let mut summary = Summary { instructions: trace.len(), ..Summary::default() };
-        for index in self.points(&trace) {
+        for index in self.points(&trace).0 {
             restore(&before);
             let death = kill(worker, &trace, index, &mut summary);
             require(|| check(death), &death);
@@ -278,14 +302,16 @@ impl Experiment {
         let before = self.snapshot();
         let trace = worker.record();
         let mut summary = Summary { instructions: trace.len(), ..Summary::default() };
-        for index in self.points(&trace) {
+        let (points, phases) = self.points(&trace);
+        for index in points {
             restore(&before);
             let first = kill(worker, &trace, index, &mut summary);
             let left = self.snapshot();
             let work = leaves_work();
             let heir_trace = heir.record();
-            let points = heir_trace.kill_points((usize::MAX, usize::MAX), 1, self.heir_kills_max);
-            for heir_index in points.filter(|_| work).chain([heir_trace.len()]) {
+            let (max, phase) = (usize::MAX, self.phase / phases);
+            let (points, _) = heir_trace.kill_points((max, max), 1, self.heir_kills_max, phase);
+            for heir_index in points.into_iter().filter(|_| work).chain([heir_trace.len()]) {
                 restore(&left);
                 let second = kill(heir, &heir_trace, heir_index, &mut summary);
                 summary.heirs += usize::from(second.instructions < second.of);
@@ -296,10 +322,13 @@ impl Experiment {
         summary
     }
 
-    /// The instructions of a script at which to kill or to stop, and its end.
-    pub(crate) fn points(&self, trace: &Trace) -> impl Iterator<Item = usize> {
+    /// The instructions of a script at which to kill or to stop, and its end; how many phases there are.
+    pub(crate) fn points(&self, trace: &Trace) -> (Vec<usize>, usize) {
         let within = (self.first, self.last);
-        trace.kill_points(within, self.stride, self.kills_max).chain([trace.len()])
+        let (mut points, phases) =
+            trace.kill_points(within, self.stride, self.kills_max, self.phase);
+        points.push(trace.len());
+        (points, phases)
     }
 
     pub(crate) fn snapshot(&self) -> Vec<Snapshot> {

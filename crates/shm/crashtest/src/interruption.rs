@@ -45,7 +45,7 @@ impl Experiment {
             trace
         };
         let mut summary = Summary { instructions: trace.len(), ..Summary::default() };
-        for index in self.points(&trace) {
+        for index in self.points(&trace).0 {
             restore(&before);
             let other = other.start_untraced();
             let first = worker.start();

@@ -15,11 +15,14 @@
 //! The same way processes come between one another: one is stopped in front of every instruction while another does all
 //! that it has to do (or waits for the first to get out of its way).
 //!
+//! Besides, [`CountingAllocator`] tells what a test takes of the heap.
+//!
 //! Linux only, and experiments on x86-64 only: breakpoints differ per machine. Elsewhere there is
 //! [`fork`], for tests between processes.
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code, reason = "development code that forks and traces processes")]
 
+mod allocations;
 mod child;
 #[cfg(target_arch = "x86_64")]
 mod experiment;
@@ -30,11 +33,12 @@ mod memory;
 #[cfg(target_arch = "x86_64")]
 mod tracee;
 
+pub use allocations::{Allocations, CountingAllocator};
 pub use child::{
     Child, Exit, end_this_thread, fork, kill_this_process, shared_words, stop_this_process,
 };
 #[cfg(target_arch = "x86_64")]
-pub use experiment::{Death, Experiment, Script, Summary, thorough};
+pub use experiment::{Death, Experiment, Script, Summary, phase, thorough};
 #[cfg(target_arch = "x86_64")]
 pub use interruption::Interruption;
 #[cfg(target_arch = "x86_64")]

@@ -59,6 +59,36 @@ fn a_state_that_lasts_for_one_instruction_is_found_and_named() {
     assert!(message.contains("half done") && message.contains("instructions: "), "{message}");
 }
 
+/// Three by three: each of them in its own experiment, and each pair in one of nine.
+#[test]
+fn experiments_of_all_phases_kill_at_every_instruction_and_at_every_pair() {
+    let (words, region) = page();
+    let script =
+        |word: usize| Script::new(|| (), move |()| words[word].store(1, Ordering::Relaxed));
+    let (worker, heir) = (script(0), script(1));
+    let deaths = shared_words(64 * 64);
+    let of = |experiment: Experiment| {
+        experiment.double_kill(
+            &worker,
+            &heir,
+            || true,
+            |first, second| {
+                deaths[first.instructions * 64 + second.instructions]
+                    .fetch_add(1, Ordering::Relaxed);
+            },
+        )
+    };
+    let all = of(Experiment::new(region));
+    let count = || deaths.iter().filter(|pair| pair.load(Ordering::Relaxed) > 0).count();
+    let (pairs, max) = (count(), all.instructions.div_ceil(3));
+    deaths.iter().for_each(|pair| pair.store(0, Ordering::Relaxed));
+    let sparse = || Experiment::new(region).with_stride(3).with_heir_kills(max);
+    of(sparse());
+    assert!(count() * 3 < pairs, "{} of {pairs} in one phase", count());
+    (1..9).for_each(|phase| drop(of(sparse().with_phase(phase))));
+    assert_eq!(count(), pairs);
+}
+
 #[test]
 fn the_heir_is_killed_at_every_instruction_too() {
     let (words, region) = page();
