@@ -10,6 +10,7 @@ import types
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import tupelo as ts
@@ -190,21 +191,19 @@ def test_the_columns_become_a_table_of_another_library(space, monkeypatch, metho
 
 
 def test_the_columns_become_a_data_frame(space):
-    pytest.importorskip("pandas")
     space.put_all([("result", 1, 0.5), ("result", 2, 0.25)])
     frame = gather(space, "result", int, float, n=2).to_pandas()
     assert frame.to_dict("list") == {"f1": [1, 2], "f2": [0.5, 0.25]}
 
 
 def test_the_columns_become_an_arrow_table(space):
-    arrow = pytest.importorskip("pyarrow")
     space.put_all([("result", 1, 0.5), ("result", 2, 0.25)])
     table = gather(space, "result", int, float, n=2).to_arrow()
     assert table.to_pydict() == {"f1": [1, 2], "f2": [0.5, 0.25]}
     space.put_all([("other", 1), ("other", "a")])
     with pytest.raises(ValueError, match=r".") as mixed:
         gather(space, "other", ..., n=2).to_arrow()
-    assert isinstance(mixed.value, arrow.ArrowInvalid | arrow.ArrowTypeError)
+    assert isinstance(mixed.value, pa.ArrowInvalid | pa.ArrowTypeError)
     space.put("other", 1 << 70)
     with pytest.raises(OverflowError):
         gather(space, "other", int, n=1).to_arrow()
