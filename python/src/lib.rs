@@ -54,7 +54,7 @@ mod _native {
     #[pymodule_export]
     use super::claim::Claim;
     #[pymodule_export]
-    use super::command_line::command_line;
+    use super::command_line::{command_line, typed_s};
     #[pymodule_export]
     use super::entries::{register, require_clear};
     #[pymodule_export]

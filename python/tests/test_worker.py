@@ -242,7 +242,7 @@ def test_a_task_that_takes_too_long_is_ended(film):
 
 def test_any_function_can_be_served_for_eval(shm, shm_url):
     later = shm.eval("root", ts.call(__import__("math").sqrt, 16.0), on="workers")
-    with serving("math:sqrt", "--url", shm_url):
+    with serving("math:sqrt", "--url", shm_url, "--timeout", "2min"):
         assert shm.take("root", float, timeout=60) == ("root", 4.0)
         assert later.result(60) == ("root", 4.0)
 
@@ -283,7 +283,8 @@ def test_a_function_that_a_package_passes_on_is_served_under_its_own_name(
         (["math:nothing"], 2, "tupelo worker: math:nothing is not there"),
         (["math"], 2, "'math' is no path of a function: write module:function"),
         (["math:sqrt", "-n", "0"], 2, "must be 1 to 4096, not 0"),
-        (["math:sqrt", "--timeout", "0"], 2, "must be more than 0"),
+        (["math:sqrt", "--timeout", "0s"], 2, "must be more than 0"),
+        (["math:sqrt", "--timeout", "soon"], 2, "is no unit of time: us, ms, s, min or h"),
         (["math:sqrt", "-u", "nothing"], 2, 'tupelo worker: TUP-019: "nothing" is no URL'),
         (["math:sqrt", "-u", "mem://x"], 2, "no other program sees mem://x: use shm://x"),
         ([], 2, "MODULE:FUNCTION"),

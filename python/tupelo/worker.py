@@ -11,7 +11,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from tupelo import TupeloError, connect
-from tupelo._native import seconds
+from tupelo._native import typed_s
 from tupelo.batteries.core.pool import WORKERS_MAX
 from tupelo.batteries.core.remote import Address, public_terms, require_shared
 from tupelo.common_options import add_common_options
@@ -72,7 +72,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("-n", type=processes, metavar="N", help="processes; as @worker says, or 1")
     parser.add_argument("-u", "--url", help="the space; as @worker says, or $TUPELO_URL")
     parser.add_argument(
-        "--timeout", type=positive_s, metavar="SECONDS", help="what a task may take"
+        "--timeout", type=positive_s, metavar="TIME", help="what a task may take: 5s, 200ms, 2min"
     )
     add_common_options(parser)
     return parser
@@ -171,8 +171,11 @@ def processes(text: str) -> int:
 
 
 def positive_s(text: str) -> float:
-    """Parse a time."""
-    time_s = seconds("timeout", float(text))
+    """Parse a time, such as 5s; a bare number is seconds."""
+    try:
+        time_s = typed_s(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(str(problem)) from None
     if not time_s:
         message = "must be more than 0"
         raise argparse.ArgumentTypeError(message)

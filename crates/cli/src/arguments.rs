@@ -439,8 +439,12 @@ fn positive(text: &str) -> Result<Duration, String> {
 /// Longest time that can be asked for, as from Python. So a moment that lies so far ahead can be computed.
 const SECONDS_MAX: f64 = 1e9;
 
-/// `5s`, `200ms`, `2min`, `1.5h`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+/// The time that was typed: `5s`, `200ms`, `2min`, `1.5h`; a bare number is seconds.
+///
+/// # Errors
+///
+/// What is no time, in words.
+pub fn duration(text: &str) -> Result<Duration, String> {
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(unit_at);
     let factor = match unit.trim() {

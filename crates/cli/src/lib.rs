@@ -25,6 +25,7 @@ use std::path::Path;
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory, FromArgMatches};
 
+pub use arguments::duration;
 use arguments::{Arguments, Command, Common, Passed};
 use failure::Failure;
 use output::Output;
