@@ -7,6 +7,7 @@ import threading
 from contextlib import suppress
 from typing import ParamSpec, TypeVar, cast
 
+from tupelo.aio.answers import answer
 from tupelo.aio.space import Space
 from tupelo.batteries.core.pool import Failure, Failures, Terms
 from tupelo.errors import SpaceClosed
@@ -129,7 +130,7 @@ class Pool:
         def put() -> TaskFuture:
             return self._terms.submit(pool, function, arguments, keywords, timeout_s=0)
 
-        return cast("R", await asyncio.wrap_future(await space._with_room(put, None)))
+        return cast("R", await answer(await space._with_room(put, None)))
 
     def pids(self) -> list[int]:
         """Return the process ids of the workers; of threads, none."""

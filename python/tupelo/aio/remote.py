@@ -6,6 +6,7 @@ import asyncio
 import functools
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
+from tupelo.aio.answers import answer
 from tupelo.aio.space import Space
 from tupelo.batteries.core.remote import Address, Terms
 
@@ -80,7 +81,7 @@ class RemoteFunction(Generic[P, R]):
         def put() -> TaskFuture:
             return self.address.submit(arguments, keywords, timeout_s=0)
 
-        return cast("R", await asyncio.wrap_future(await self._space()._with_room(put, None)))
+        return cast("R", await answer(await self._space()._with_room(put, None)))
 
     def _space(self) -> Space:
         """Return the connection by which this process puts tasks, for those that wait for room."""

@@ -14,6 +14,7 @@ import os
 
 from tupelo import _native
 from tupelo.aio import given
+from tupelo.aio.answers import answer
 from tupelo.aio.claim import Claim
 from tupelo.aio.lease import Lease
 from tupelo.aio.loop_bell import LoopBell
@@ -204,8 +205,7 @@ class Space:
         def put() -> Future[Any]:
             return evaluation.evaluate(self.blocking, fields, on, timeout_s=0)
 
-        computed: tuple[Any, ...]
-        computed = await asyncio.wrap_future(await self._with_room(put, None))
+        computed: tuple[Any, ...] = await answer(await self._with_room(put, None))
         return computed
 
     def transaction(self, *others: Space, ttl: Seconds = 30) -> Transaction:
