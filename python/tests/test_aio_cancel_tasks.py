@@ -42,14 +42,13 @@ def served(space):
 async def no_tuple_is_left(space):
     space.take_all("root", int)
     # Of a task that had begun the answer is taken when it comes.
-    while space.count(REST):
-        await asyncio.sleep(0.01)
+    await asyncio.to_thread(space.wait_none, REST, timeout=60)
 
 
 async def nothing_is_left(space):
     await no_tuple_is_left(space)
     # Nobody waits for answers any more.
-    while in_hands(space):
+    while in_hands(space):  # noqa: ASYNC110 - nothing tells of that
         await asyncio.sleep(0.01)
 
 

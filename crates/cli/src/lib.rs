@@ -11,6 +11,8 @@
 
 mod arguments;
 mod commands;
+#[cfg(test)]
+mod documented;
 mod failure;
 mod format;
 mod json;

@@ -13,7 +13,7 @@ __all__ = ["answer"]
 
 
 async def answer(future: Future[Any]) -> Any:
-    """Return the result of a task, or raise its error; who is cut meanwhile withdraws it if it waits."""
+    """Return the result of a task, or raise its error; who is cut withdraws one that waits."""
     try:
         return await asyncio.wrap_future(future)
     except BaseException:
