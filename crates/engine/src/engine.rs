@@ -268,7 +268,8 @@ impl Engine {
         Ok(true)
     }
 
-    fn enter_if_free(&self, scope: u32) -> Result<Option<Section<'_>>, Error> {
+    /// A section of `scope`, unless somebody who lives stays inside of it.
+    pub(crate) fn enter_if_free(&self, scope: u32) -> Result<Option<Section<'_>>, Error> {
         for _ in 0..LOOKS {
             if let Some(section) = Section::try_enter(&self.memory, scope)? {
                 return Ok(Some(section));

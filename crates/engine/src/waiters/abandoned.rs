@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use tupelo_shm::{Section, Slot, process::fork_generation};
+use tupelo_shm::{Slot, process::fork_generation};
 
 use super::{RECORD, SCOPE, Want, cell};
 use crate::Engine;
@@ -131,7 +131,7 @@ impl Engine {
         }
     }
 
-    /// Whether nobody is inside the locks that leaving takes, by a look: who comes by must not wait for somebody who is
+    /// Whether nobody stays inside of the locks that leaving takes, by a look: who comes by must not wait for somebody who is
     /// stopped, too.
     fn may_leave(&self, Place { number, .. }: Place) -> bool {
         let view = self.memory.view();
@@ -148,10 +148,11 @@ impl Engine {
         shape.is_ok_and(|shape| self.are_free(&[shape.map_or(0, stripe::scope_of)]))
     }
 
-    /// Whether nobody is inside of these locks (0 is none), and that of the arena.
+    /// Whether nobody stays inside of these locks (0 is none), nor of those that whatever is given back may take: of the wide
+    /// waiters, who may be waiting for it, and of the arena. One after the other, and none held over the next.
     fn are_free(&self, scopes: &[u32]) -> bool {
-        let is_free = |scope| matches!(Section::try_enter(&self.memory, scope), Ok(Some(_)));
-        let all = scopes.iter().copied().chain([head::ARENA_SCOPE]);
+        let is_free = |scope| matches!(self.enter_if_free(scope), Ok(Some(_)));
+        let all = scopes.iter().copied().chain([head::WIDE_SCOPE, head::ARENA_SCOPE]);
         all.filter(|scope| *scope != 0).all(is_free)
     }
 
@@ -172,5 +173,36 @@ impl Engine {
     /// Puts back, or frees, what was left in a thread's hands.
     fn let_go(&self, hand: Hand) -> Result<(), Error> {
         self.settle_flight((hand.slot(self), hand.word), || hand.record(self))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tupelo_shm::Section;
+    use tupelo_tuple::{Field, PatternRef, TemplateRef};
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn who_stays_inside_of_any_lock_that_leaving_takes_is_seen_t5() {
+        let engine = Arc::new(testing::engine(8 << 20));
+        engine.put(&[Field::Int(1)]).unwrap();
+        let patterns = [PatternRef::Actual(Field::Int(2))];
+        let waiter = engine.waiter(&[TemplateRef::new(&patterns)], Want::Take).unwrap();
+        let place = Place { number: waiter.number, want: waiter.want };
+        let own = cell(&engine.memory.view(), place.number).load(SCOPE);
+        assert_eq!(own, stripe::scope_of(0), "in the line of its shape");
+        assert!(engine.may_leave(place));
+        for scope in [own, head::CELLS_SCOPE, head::WIDE_SCOPE, head::ARENA_SCOPE] {
+            let inside = Section::enter(&engine.memory, scope).unwrap();
+            let looks =
+                || std::thread::scope(|scope| scope.spawn(|| engine.may_leave(place)).join());
+            assert!(!looks().unwrap(), "in {scope}");
+            drop(inside);
+            assert!(looks().unwrap(), "in {scope}");
+        }
     }
 }
