@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use common::{ENGINES, Temporary, keep};
 use tupelo::{
-    ClaimTerms, ConnectOptions, Error, Kind, LeaseTerms, Order, Space, WhenFull, fields, template,
+    ClaimTerms, ConnectOptions, Error, Field, Kind, LeaseTerms, Order, Space, WhenFull, fields,
+    template,
 };
 
 const NOW: Option<Duration> = Some(Duration::ZERO);
@@ -343,6 +344,31 @@ fn who_is_stopped_has_one_turn_however_much_is_removed_meanwhile_b1() {
             }
         });
         drop(stopped);
+    }
+}
+
+/// It needs all the room that the space has, and somebody keeps a claim.
+#[test]
+fn one_for_whom_there_is_never_enough_does_not_shut_out_the_others_b1() {
+    for engine in ENGINES {
+        let target = full(engine, 5_000, WhenFull::Error);
+        let space = &target.space;
+        let terms = ClaimTerms { ttl: Duration::from_secs(3_600), attempts_max: None };
+        let claimed = space.try_claim(&[template![4_999]], Order::Fifo, &terms, keep);
+        let _kept = claimed.unwrap().unwrap();
+        let larger = space.room().unwrap();
+        let all: Vec<_> = (0..5_000).map(|number| fields![number]).collect();
+        let all: Vec<&[Field<'_>]> = all.iter().map(|tuple| &tuple[..]).collect();
+        thread::scope(|scope| {
+            let puts = scope.spawn(|| until(|| space.put(&fields![-1]).is_ok()));
+            while !puts.is_finished() {
+                assert!(space.count(&[template![Kind::Int]]).unwrap() > 0, "all gone, none put");
+                take(space);
+                // Tells the one that has tried, which then tries again.
+                assert!(is_full(&larger.in_turn(|| space.put_all(&all)).unwrap_err()));
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
     }
 }
 

@@ -38,6 +38,8 @@ pub(crate) const ROOM_TURN: usize = 24;
 pub(crate) const ROOM_TURN_MS: usize = 28;
 /// The cell of who has the turn and has tried, until it is told again. A hint, too.
 pub(crate) const ROOM_TRIES: usize = 36;
+/// When the row of turns began that its owner is in or was in last. A hint, too.
+pub(crate) const ROOM_ROW_MS: usize = 52;
 /// How many of them are subscriptions.
 const WIDE_SUBSCRIBED: usize = 32;
 /// How often somebody got in line here, or left it (two words); and the section that changed it last, a hint.

@@ -6,7 +6,9 @@
 //!
 //! A turn is over when its owner has left the line. It runs out, so that one who is stopped, or whose tuple is larger than
 //! the room, holds nobody up for long: who waits looks around as every blocked caller does, and then tries without being
-//! told. A try does not end it: the next removal may make enough of the room, if nobody else takes it until then.
+//! told. A try does not end it: the next removal may make enough of the room, if nobody else takes it until then. But a tuple
+//! for which there is never enough would shut out everybody else for as long as anything is removed: one turn after the other lasts a
+//! second at most, and after that the owner is passed over for another second.
 //!
 //! Whose turn it is, and since when, are hints: written without the log, and good for the order alone. Whether there is
 //! room, a put finds out for itself.
@@ -27,6 +29,8 @@ use crate::layout::head;
 
 /// How long a turn lasts that nobody uses: as long as a blocked caller sleeps without looking around.
 const TURN_MS_MAX: u32 = 100;
+/// How long the first in line gets new turns, and for how long none after that.
+const ROW_MS_MAX: u32 = 1_000;
 
 thread_local! {
     /// The cell of the place in line that this thread's puts are made for; 0 if for none.
@@ -73,16 +77,23 @@ impl Engine {
     /// which holds the lock of the wide waiters.
     ///
     /// Who was told before and has not tried since has the time that is left: else one that is stopped would hold up
-    /// everybody for as long as tuples are removed.
+    /// everybody for as long as tuples are removed. So has, after a row of turns, one that has tried.
     pub(crate) fn give_turn(view: &View<'_>) -> Option<u32> {
         let first = chain::first_for_room(view);
         let number = first.unwrap_or(0);
         let line = chain::wide_line(view);
         let has_tried = line.word(chain::ROOM_TRIES).swap(0, Ordering::Relaxed) == number;
         let turn = line.word(chain::ROOM_TURN);
-        if has_tried || turn.load(Ordering::Relaxed) != number {
-            line.word(chain::ROOM_TURN_MS).store(now_ms(), Ordering::Relaxed);
+        let (given, row) = (line.word(chain::ROOM_TURN_MS), line.word(chain::ROOM_ROW_MS));
+        let now = now_ms();
+        let is_anothers = turn.load(Ordering::Relaxed) != number;
+        let in_row = now.wrapping_sub(row.load(Ordering::Relaxed));
+        if is_anothers || has_tried && in_row >= 2 * ROW_MS_MAX {
+            row.store(now, Ordering::Relaxed);
+            given.store(now, Ordering::Relaxed);
             turn.store(number, Ordering::Relaxed);
+        } else if has_tried && in_row < ROW_MS_MAX {
+            given.store(now, Ordering::Relaxed);
         }
         first
     }
