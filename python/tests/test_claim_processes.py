@@ -73,6 +73,30 @@ def test_what_a_program_had_claimed_is_back_when_its_process_is_another_one(shm,
     assert shm.count("result", int) == 0  # K4
 
 
+BECOMES_ITSELF = """
+import ctypes, os, sys
+import tupelo as ts
+
+space = ts.connect(sys.argv[1], create=False)
+if space.try_take("first"):
+    # From the next program on all addresses are the same each time.
+    assert ctypes.CDLL(None).personality(0x0040000) >= 0
+    os.execv(sys.executable, sys.orig_argv)
+if space.try_take("second"):
+    claim = space.claim("job", int).__enter__()
+    os.execv(sys.executable, sys.orig_argv)
+with space.claim("job", int, timeout=60) as (_, number):
+    space.put("again", number)
+"""
+
+
+def test_what_a_program_had_claimed_is_back_when_it_begins_anew_at_the_same_addresses(shm, shm_url):
+    shm.put_all([("first",), ("second",), ("job", 1)])
+    child = start(BECOMES_ITSELF, shm_url)
+    assert child.communicate()[1] == ""
+    assert shm.take_all(REST) == [("again", 1)]  # L5
+
+
 def test_a_blocked_claim_gets_the_tuple_of_a_holder_that_is_killed(shm, shm_url, eventually):
     shm.put("job", 1)
     first = holder(shm, shm_url, 3600, "threading.Event().wait()")

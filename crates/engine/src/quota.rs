@@ -9,8 +9,14 @@
 //!
 //! Nobody counts for ever. Who counts may wait for whoever is inside of a stripe, with the quota locked: that one waits for
 //! nothing but locks that come after the stripe's, and the quota's comes before. What was counted stays good, so each stripe
-//! is waited for once. (Rejected: to give the quota up for the wait, and to begin anew. A put of many never ends then, if
-//! others pause for less time than it takes.)
+//! is waited for once. (Rejected: always to give the quota up for the wait, and to begin anew. A put of many never ends then,
+//! if others pause for less time than it takes.)
+//!
+//! But who was stopped inside of a stripe is not waited for with the quota locked, which all who put would have to wait for one
+//! after the other: who sees that somebody stays gives the quota up, waits as at every lock, and begins anew a few times.
+
+use std::thread;
+use std::time::Duration;
 
 use tupelo_shm::{Section, View};
 
@@ -21,6 +27,21 @@ use crate::layout::head;
 use crate::registry;
 use crate::stripe::{self, Stripe};
 use crate::timers;
+
+/// How often who counts begins, at most: the last time it waits with the quota locked.
+const BEGINNINGS_MAX: u32 = 4;
+/// How long, and how often, somebody who is inside of a stripe is waited for with the quota locked before: twenty milliseconds in all,
+/// some turns of the scheduler.
+const PAUSE: Duration = Duration::from_millis(1);
+const PAUSES_MAX: u32 = 20;
+
+/// The tuples, or where somebody stays.
+type Counted = Result<u64, StaysInside>;
+
+/// Somebody stays inside of this lock.
+struct StaysInside {
+    scope: u32,
+}
 
 /// How many more tuples there may be, as long as the quota is locked; `None`: as many as fit.
 pub(crate) type Places = Option<u64>;
@@ -52,29 +73,62 @@ impl Engine {
     #[cold]
     #[inline(never)]
     fn begin_limited_put(&self, scope: u32) -> Result<(Section<'_>, Places), Error> {
-        let mut section = Section::enter(&self.memory, head::QUOTA_SCOPE)?;
-        let tuples = self.count_tuples(section.view())?;
-        section.enter_also(scope)?;
-        Ok((section, Some(self.tuples_max.saturating_sub(tuples))))
+        let mut beginnings = 0;
+        loop {
+            let mut section = Section::enter(&self.memory, head::QUOTA_SCOPE)?;
+            beginnings += 1;
+            match self.count_tuples(section.view(), beginnings < BEGINNINGS_MAX)? {
+                Ok(tuples) => {
+                    section.enter_also(scope)?;
+                    return Ok((section, Some(self.tuples_max.saturating_sub(tuples))));
+                }
+                Err(StaysInside { scope }) => {
+                    drop(section);
+                    drop(Section::enter(&self.memory, scope)?);
+                }
+            }
+        }
     }
 
-    /// Counts the tuples of the space for a section that has the quota alone, and has changed nothing.
-    fn count_tuples(&self, view: &View<'_>) -> Result<u64, Error> {
+    /// Counts the tuples of the space for a section that has the quota alone, and has changed nothing. `gives_up`: where
+    /// somebody stays inside of a stripe.
+    fn count_tuples(&self, view: &View<'_>, gives_up: bool) -> Result<Counted, Error> {
         let mut tuples = 0;
         for shape in 0..registry::count(view) {
-            tuples += match engine::tuples_settled_of(view, shape) {
-                Some(settled) => settled,
-                None => self.count_inside(shape)?,
+            let counted = match engine::tuples_settled_of(view, shape) {
+                Some(settled) => Ok(settled),
+                None => self.count_inside(shape, gives_up)?,
             };
+            match counted {
+                Ok(more) => tuples += more,
+                stays => return Ok(stays),
+            }
         }
-        Ok(tuples)
+        Ok(Ok(tuples))
     }
 
     /// Counts the tuples of a shape under the lock of its stripe: what a dead process has left there is undone first.
     #[cold]
-    fn count_inside(&self, shape: u32) -> Result<u64, Error> {
-        let section = Section::enter(&self.memory, stripe::scope_of(shape))?;
-        Ok(engine::tuples_of(section.view(), shape))
+    fn count_inside(&self, shape: u32, gives_up: bool) -> Result<Counted, Error> {
+        let scope = stripe::scope_of(shape);
+        let entered = if gives_up {
+            self.enter_in_time(scope)?
+        } else {
+            Some(Section::enter(&self.memory, scope)?)
+        };
+        let tuples = entered.map(|section| engine::tuples_of(section.view(), shape));
+        Ok(tuples.ok_or(StaysInside { scope }))
+    }
+
+    /// Enters `scope`, unless somebody stays inside for longer than one who is interrupted.
+    fn enter_in_time(&self, scope: u32) -> Result<Option<Section<'_>>, Error> {
+        for _ in 0..PAUSES_MAX {
+            if let Some(section) = self.enter_if_free(scope)? {
+                return Ok(Some(section));
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(None)
     }
 
     /// Refuses `more` tuples than go in the same section, if there are fewer `places`. Asked before any of them is stored.
@@ -92,5 +146,43 @@ impl Engine {
             return Need::Time.into();
         }
         self.full_of(self.tuples_max.saturating_sub(places))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use tupelo_tuple::Field;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn who_waits_for_one_that_stays_among_other_tuples_lets_the_others_count_b1() {
+        let engine = testing::engine_for(8 << 20, Some(10));
+        engine.put(&[Field::Int(1)]).unwrap();
+        engine.put(&[Field::Str("a")]).unwrap();
+        let (is_inside, is_over) = (Barrier::new(2), Barrier::new(2));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let inside = Section::enter(&engine.memory, stripe::scope_of(0)).unwrap();
+                is_inside.wait();
+                is_over.wait();
+                drop(inside);
+            });
+            is_inside.wait();
+            let refused = scope.spawn(|| engine.put(&[Field::Str("b")]));
+            let (mut looks, mut free) = (0, 0);
+            while !refused.is_finished() {
+                thread::sleep(PAUSE);
+                looks += 1;
+                free += usize::from(engine.enter_if_free(head::QUOTA_SCOPE).unwrap().is_some());
+            }
+            is_over.wait();
+            assert!(refused.join().unwrap().unwrap_err().is_stall());
+            assert!(free * 2 > looks, "the quota was free at {free} of {looks} looks");
+        });
+        engine.put(&[Field::Str("b")]).unwrap();
     }
 }

@@ -161,7 +161,9 @@ impl Engine {
             self.memory.free_participant(dead.number);
         }
         // What the dead had reserved is room that no tuple has left. Not at every sweep: who is told tries, and sweeps again.
-        if has_freed { self.tell_first_for_room() } else { Ok(()) }
+        let told = if has_freed { self.tell_first_for_room() } else { Ok(()) };
+        // Who waits for room looks around without being told, too; and all that the dead held is back.
+        if told.as_ref().is_err_and(Error::is_stall) { Ok(()) } else { told }
     }
 
     /// Cleans up before a miss is answered where somebody holds tuples: what the dead held comes back first

@@ -16,6 +16,11 @@ use crate::{Engine, LeaseTerms, Limits, Want};
 
 /// An engine of its own over private memory.
 pub(crate) fn engine(size_bytes: u64) -> Engine {
+    engine_for(size_bytes, None)
+}
+
+/// As [`engine`], for at most so many tuples.
+pub(crate) fn engine_for(size_bytes: u64, tuples_max: Option<u64>) -> Engine {
     let options = CreateOptions {
         reserve_bytes: Engine::reserve_bytes(size_bytes),
         initial_commit_bytes: 4096,
@@ -24,7 +29,7 @@ pub(crate) fn engine(size_bytes: u64) -> Engine {
         mode: 0o600,
     };
     let segment = Segment::private(&options, &Engine::segment_layout(), |mapping| {
-        Engine::initialise(mapping, &Limits { size_bytes, ..Limits::default() })
+        Engine::initialise(mapping, &Limits { size_bytes, tuples_max, ..Limits::default() })
     });
     Engine::new(segment.unwrap()).unwrap()
 }

@@ -30,7 +30,7 @@ fn instructions(leases: i64) -> usize {
     put_leased(&engine, -1, Duration::from_millis(1));
     // Each at a time of its own, over hours.
     (1..leases).for_each(|k| {
-        put_leased(&engine, k, Duration::from_millis(3_600_000 + 37 * k.cast_unsigned()))
+        put_leased(&engine, k, Duration::from_millis(3_600_000 + 37 * k.cast_unsigned()));
     });
     thread::sleep(Duration::from_millis(3));
     let prepare = || {

@@ -39,21 +39,36 @@ impl ProcessId {
     }
 }
 
-/// Which program this process is, of all that it was: where its stack begins. The system chooses that by chance when a process
-/// becomes a program (`exec`), which changes neither number nor start time. 0 if it can not be found out; the first call reads
-/// a file (8 us).
+/// Which program this process is, of all that it was. The system gives each some random bytes when a process becomes it (`exec`),
+/// which changes neither number nor start time. 0 if it does not. (Rejected: where the stack begins, which is by chance only
+/// where addresses are.)
 pub(crate) fn program() -> u64 {
     // Relaxed: all threads find the same, and so do children that are forked.
     let known = OWN_PROGRAM.load(Ordering::Relaxed);
     if known != 0 {
         return known;
     }
-    let program = match stat("self") {
-        Found::There { stack_start, .. } => stack_start,
-        Found::Gone | Found::Unknown => 0,
-    };
+    let program = random_of_program().map_or(0, |bytes| {
+        let (first, second) = (u64::from_ne_bytes(bytes.0), u64::from_ne_bytes(bytes.1));
+        // Secrets of the program are made of them: of both no more is told than what tells two programs apart.
+        let mixed = first.rotate_left(29) ^ second.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed.wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(32) | 1
+    });
     OWN_PROGRAM.store(program, Ordering::Relaxed);
     program
+}
+
+/// The random bytes of this program, in two halves.
+fn random_of_program() -> Option<([u8; 8], [u8; 8])> {
+    // SAFETY: asks for a word that the system has left.
+    let address = usize::try_from(unsafe { libc::getauxval(libc::AT_RANDOM) }).ok()?;
+    if address == 0 {
+        return None;
+    }
+    let bytes = std::ptr::with_exposed_provenance::<[[u8; 8]; 2]>(address);
+    // SAFETY: the system has left sixteen bytes there, which stay as long as the program, and nobody writes to them.
+    let [first, second] = unsafe { bytes.read() };
+    Some((first, second))
 }
 
 /// Whether the process still runs: any of its threads, for one whose first thread has ended is a zombie to look at,
@@ -90,8 +105,6 @@ enum Found {
         has_ended: bool,
         /// Of its process, with itself.
         threads: u64,
-        /// Where the stack of its program begins; 0 if we may not know.
-        stack_start: u64,
     },
     Gone,
     Unknown,
@@ -135,8 +148,8 @@ fn proc_is_mounted() -> bool {
     fs::exists("/proc/self/stat").unwrap_or(false)
 }
 
-/// Reads state (field 3), number of threads (20), start time (22) and where the stack begins (28). Field 2 is the program's
-/// name in parentheses, which may itself hold spaces, parentheses and line breaks: the fields count from its last parenthesis.
+/// Reads state (field 3), number of threads (20) and start time (22). Field 2 is the program's name in parentheses, which may
+/// itself hold spaces, parentheses and line breaks: the fields count from its last parenthesis.
 fn parse_stat(text: &[u8]) -> Found {
     let Some(name_end) = text.iter().rposition(|&byte| byte == b')') else {
         return Found::Unknown;
@@ -148,10 +161,7 @@ fn parse_stat(text: &[u8]) -> Found {
     let mut number =
         |skipped| std::str::from_utf8(fields.nth(skipped)?).ok()?.trim_end().parse::<u64>().ok();
     match (number(16), number(1)) {
-        (Some(threads), Some(start_time)) => {
-            let stack_start = number(5).unwrap_or(0);
-            Found::There { start_time, has_ended, threads, stack_start }
-        }
+        (Some(threads), Some(start_time)) => Found::There { start_time, has_ended, threads },
         _ => Found::Unknown,
     }
 }
@@ -211,14 +221,12 @@ mod tests {
     use super::*;
 
     fn line(name: &str, state: &str, threads: u64) -> Vec<u8> {
-        // Fields 4 to 19, the number of threads, field 21, the start time, fields 23 to 27, the stack and what follows.
+        // Fields 4 to 19, the number of threads, field 21, the start time, and what follows.
         let between = (4..=19).map(|field| field.to_string()).collect::<Vec<_>>().join(" ");
-        format!("1234 ({name}) {state} {between} {threads} 0 987654321 23 24 25 26 27 77 29\n")
-            .into_bytes()
+        format!("1234 ({name}) {state} {between} {threads} 0 987654321 23 24\n").into_bytes()
     }
 
-    const RUNS: Found =
-        Found::There { start_time: 987_654_321, has_ended: false, threads: 3, stack_start: 77 };
+    const RUNS: Found = Found::There { start_time: 987_654_321, has_ended: false, threads: 3 };
 
     #[test]
     fn a_start_time_is_found_whatever_the_program_is_called() {

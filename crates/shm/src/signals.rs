@@ -4,6 +4,7 @@
 //! handled is the business of a program.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -71,11 +72,10 @@ impl Drop for TerminalGuard {
 
 /// Has the signal give the terminal back, unless it is ignored. Returns what it did before.
 fn handle(signal: c_int) -> sighandler_t {
-    let before = set(signal, give_back as *const () as sighandler_t);
-    if before == libc::SIG_IGN {
-        set(signal, before);
+    if is_ignored(signal) {
+        return libc::SIG_IGN;
     }
-    before
+    set(signal, give_back as *const () as sighandler_t)
 }
 
 /// The handler. It calls the system, and nothing that takes a lock, has memory of its own, or may panic.
@@ -114,6 +114,15 @@ fn takes_output() -> bool {
 
 /// Sets what a signal does, and returns what it did before. `handler` is `give_back`, one that the system has, or what this
 /// has returned.
+/// Asked without a change: between one and its undoing the signal would end who ignores it.
+fn is_ignored(signal: c_int) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: no new action is given, and there is room for the one that is there.
+    let asked = unsafe { libc::sigaction(signal, ptr::null(), action.as_mut_ptr()) };
+    // SAFETY: all zero bytes are an action, with or without an answer.
+    asked == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
+}
+
 fn set(signal: c_int, handler: sighandler_t) -> sighandler_t {
     // SAFETY: `give_back` does what a handler may do; what was there before may run as it did before.
     unsafe { libc::signal(signal, handler) }

@@ -88,7 +88,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// What the memory says; a space without room for an index keeps working without it.
+    /// What the memory says; a space without room for an index keeps working without it, and so does one in which room can not
+    /// be looked for.
     #[cold]
     pub(crate) fn learn(&self, scope: u32, mask: u32) -> Result<(), Error> {
         // Four times as many as it takes to walk through as many records as there is room for.
@@ -108,8 +109,9 @@ impl Engine {
             Ok(())
         });
         match done {
-            Err(Error::SpaceFull(_)) => {
-                // It has to earn its room anew: looking for that in the whole space costs far more than a lookup.
+            Err(error) if matches!(error, Error::SpaceFull(_)) || error.is_stall() => {
+                // It has to earn its room anew: looking for that in the whole space costs far more than a lookup, the more so
+                // where somebody was stopped inside of another shape. The lookup has nothing to do with either.
                 forget(Stripe::of_scope(&self.memory.view(), scope), mask);
                 Ok(())
             }

@@ -3,7 +3,7 @@
 //! nobody's for as long as its thread lives. Both are settled as soon as that goes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, TryLockError};
 
 use tupelo_shm::{Slot, process::fork_generation};
 
@@ -79,7 +79,15 @@ impl Abandoned {
         if !self.is_some.swap(false, Ordering::Acquire) {
             return Vec::new();
         }
-        std::mem::take(&mut *self.all.lock().unwrap_or_else(PoisonError::into_inner))
+        match self.all.try_lock() {
+            Ok(mut all) => std::mem::take(&mut all),
+            Err(TryLockError::Poisoned(poisoned)) => std::mem::take(&mut poisoned.into_inner()),
+            // Another thread is at it; or a thread of the parent was, when this process was forked.
+            Err(TryLockError::WouldBlock) => {
+                self.is_some.store(true, Ordering::Release);
+                Vec::new()
+            }
+        }
     }
 }
 

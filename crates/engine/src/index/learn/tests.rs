@@ -1,6 +1,9 @@
 //! Indexes that are learned while others are faster, where there is no room, or where there is damage.
 #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
 
+use std::sync::Barrier;
+use std::thread;
+
 use tupelo_shm::Section;
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
@@ -60,6 +63,31 @@ fn an_index_that_finds_no_room_has_to_earn_it_anew_b1() {
     while !note(stripe, 1, 10) {}
     engine.learn(stripe.scope(), 1).unwrap();
     assert_eq!(index::ready(stripe).count(), 0, "there is no room for one");
+    assert!(!note(stripe, 1, 10), "the price is to be paid again");
+}
+
+/// It looks for room in the whole space, and in one stripe there is somebody who does not leave.
+#[test]
+fn an_index_for_which_no_room_can_be_looked_for_fails_no_lookup_b1() {
+    let engine = filled(100);
+    testing::fill(&engine);
+    let view = engine.memory.view();
+    let stripe = Stripe::of_shape(&view, 0);
+    while !note(stripe, 1, 10) {}
+    let (is_inside, is_over) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let inside = Section::enter(&engine.memory, stripe::scope_of(1)).unwrap();
+            is_inside.wait();
+            is_over.wait();
+            drop(inside);
+        });
+        is_inside.wait();
+        let learned = engine.learn(stripe.scope(), 1);
+        is_over.wait();
+        assert_eq!(learned, Ok(()));
+    });
+    assert_eq!(index::ready(stripe).count(), 0);
     assert!(!note(stripe, 1, 10), "the price is to be paid again");
 }
 
