@@ -31,8 +31,13 @@ fn commands(line: &str) -> Vec<Vec<OsString>> {
     for character in line.trim().chars().chain([' ']) {
         spaces = if character == ' ' { spaces + 1 } else { 0 };
         match (character, quote) {
-            (_, Some(open)) if character == open => quote = None,
-            (_, Some(_)) => word.push(character),
+            (_, Some(open)) => {
+                if character == open {
+                    quote = None;
+                } else {
+                    word.push(character);
+                }
+            }
             ('\'' | '"', None) => quote = Some(character),
             ('#', None) => break,
             (' ', None) if spaces > 1 => break,
