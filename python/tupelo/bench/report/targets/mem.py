@@ -32,6 +32,7 @@ def faster(run: Run) -> Iterator[Verdict]:
 
 def _faster(run: Run, peer: str, entries: Sequence[str], factor: float, size: str) -> Verdict:
     ratios = []
+    judged = []  # of each cell, whether the repeats bear it out
     half = 0  # cells at one placement of the peer: nobody knows whether it is the better one
     for metric in METRICS:
         for entry in entries:
@@ -40,6 +41,7 @@ def _faster(run: Run, peer: str, entries: Sequence[str], factor: float, size: st
             if ours and theirs:
                 ratio = theirs.summary.mean / ours.summary.mean
                 ratios.append((ratio, f"{metric} {entry}, {peer} {theirs.parameters['placement']}"))
+                judged.append(is_below(ours, 1 / factor, theirs))
                 found = run.find("mem", metric, entry=entry, fill=0)
                 half += sum(measure.backend == peer for measure in found) < len(PLACEMENTS)
     least, which = min(ratios, default=(0.0, ""))
@@ -49,11 +51,15 @@ def _faster(run: Run, peer: str, entries: Sequence[str], factor: float, size: st
         measured += f"; {len(ratios)} of {of} cells"
     if half:
         measured += f"; {half} of them with it at one placement only"
+    untold = judged.count(None)
+    if untold:
+        measured += f"; {untold} can not be told"
+    is_whole = len(ratios) == of and not half and not untold
     return Verdict(
         f"put and take, entries {size}, against {peer}",
         f"{factor:.0f} x as fast",
         measured if ratios else "-",
-        verdict(least >= factor, is_whole=len(ratios) == of and not half) if ratios else None,
+        verdict(False not in judged, is_whole=is_whole) if ratios else None,
     )
 
 
