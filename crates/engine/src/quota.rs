@@ -151,8 +151,6 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Barrier;
-
     use tupelo_tuple::Field;
 
     use super::*;
@@ -163,26 +161,20 @@ mod tests {
         let engine = testing::engine_for(8 << 20, Some(10));
         engine.put(&[Field::Int(1)]).unwrap();
         engine.put(&[Field::Str("a")]).unwrap();
-        let (is_inside, is_over) = (Barrier::new(2), Barrier::new(2));
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let inside = Section::enter(&engine.memory, stripe::scope_of(0)).unwrap();
-                is_inside.wait();
-                is_over.wait();
-                drop(inside);
-            });
-            is_inside.wait();
-            let refused = scope.spawn(|| engine.put(&[Field::Str("b")]));
-            let (mut looks, mut free) = (0, 0);
-            while !refused.is_finished() {
-                thread::sleep(PAUSE);
-                looks += 1;
-                free += usize::from(engine.enter_if_free(head::QUOTA_SCOPE).unwrap().is_some());
-            }
-            is_over.wait();
-            assert!(refused.join().unwrap().unwrap_err().is_stall());
-            assert!(free * 2 > looks, "the quota was free at {free} of {looks} looks");
+        let (mut looks, mut free) = (0, 0);
+        let refused = testing::beside_one_who_stays(&engine, stripe::scope_of(0), || {
+            thread::scope(|scope| {
+                let put = scope.spawn(|| engine.put(&[Field::Str("b")]));
+                while !put.is_finished() {
+                    thread::sleep(PAUSE);
+                    looks += 1;
+                    free += usize::from(engine.enter_if_free(head::QUOTA_SCOPE).unwrap().is_some());
+                }
+                put.join().unwrap()
+            })
         });
+        assert!(refused.unwrap_err().is_stall());
+        assert!(free * 2 > looks, "the quota was free at {free} of {looks} looks");
         engine.put(&[Field::Str("b")]).unwrap();
     }
 }

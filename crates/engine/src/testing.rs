@@ -1,9 +1,9 @@
 //! What the unit tests share.
 #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
@@ -48,6 +48,23 @@ pub(crate) fn fill(engine: &Engine) {
         let bytes = vec![7; bytes];
         while engine.put(&[Field::Bytes(&bytes)]).is_ok() {}
     }
+}
+
+/// Runs `act` while another thread is inside of the lock of `scope`, and does not leave.
+pub(crate) fn beside_one_who_stays<R>(engine: &Engine, scope: u32, act: impl FnOnce() -> R) -> R {
+    let (is_inside, is_over) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            let inside = Section::enter(&engine.memory, scope).unwrap();
+            is_inside.wait();
+            is_over.wait();
+            drop(inside);
+        });
+        is_inside.wait();
+        let result = act();
+        is_over.wait();
+        result
+    })
 }
 
 /// Runs `act` in a space of one shape, while another thread is inside of the lock of that shape. It leaves when `act` lets

@@ -112,9 +112,7 @@ fn takes_output() -> bool {
     poll(&mut output, Some(&at_once)).is_ok_and(|ready| ready > 0)
 }
 
-/// Sets what a signal does, and returns what it did before. `handler` is `give_back`, one that the system has, or what this
-/// has returned.
-/// Asked without a change: between one and its undoing the signal would end who ignores it.
+/// Whether nothing happens at a signal. Asked without a change: between one and its undoing the signal would end who ignores it.
 fn is_ignored(signal: c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: no new action is given, and there is room for the one that is there.
@@ -123,6 +121,8 @@ fn is_ignored(signal: c_int) -> bool {
     asked == 0 && unsafe { action.assume_init() }.sa_sigaction == libc::SIG_IGN
 }
 
+/// Sets what a signal does, and returns what it did before. `handler` is `give_back`, one that the system has, or what this
+/// has returned.
 fn set(signal: c_int, handler: sighandler_t) -> sighandler_t {
     // SAFETY: `give_back` does what a handler may do; what was there before may run as it did before.
     unsafe { libc::signal(signal, handler) }

@@ -1,10 +1,9 @@
 //! What becomes of a tuple that was claimed, and that its claim can not look at.
 
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tupelo_shm::Section;
 use tupelo_tuple::{Field, PatternRef, TemplateRef};
 
 use super::{Claim, ClaimTerms};
@@ -59,23 +58,8 @@ fn a_renewal_waits_for_nobody_who_is_stopped_in_what_it_takes_to_do_what_is_due_
     let renewal = claim.renewal();
     let brief = LeaseTerms { lease: Some(Duration::from_millis(1)), after: None };
     // What comes of a renewal while a thread is inside of `scope`.
-    let beside = |scope| {
-        let (enters, entered) = mpsc::channel();
-        let (ends, ended) = mpsc::channel();
-        thread::scope(|threads| {
-            let engine = &engine;
-            threads.spawn(move || {
-                let inside = Section::enter(&engine.memory, scope).unwrap();
-                enters.send(()).unwrap();
-                ended.recv().unwrap();
-                drop(inside);
-            });
-            entered.recv().unwrap();
-            let is_made = renewal.try_prolong(ttl);
-            ends.send(()).unwrap();
-            is_made.unwrap()
-        })
-    };
+    let beside =
+        |scope| testing::beside_one_who_stays(&engine, scope, || renewal.try_prolong(ttl)).unwrap();
     for scope in [head::WIDE_SCOPE, head::ARENA_SCOPE] {
         assert!(beside(scope), "nothing is due");
         engine.put_leased(&[Field::Int(2)], &brief).unwrap();

@@ -1,9 +1,6 @@
 //! Indexes that are learned while others are faster, where there is no room, or where there is damage.
 #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
 
-use std::sync::Barrier;
-use std::thread;
-
 use tupelo_shm::Section;
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
@@ -74,19 +71,9 @@ fn an_index_for_which_no_room_can_be_looked_for_fails_no_lookup_b1() {
     let view = engine.memory.view();
     let stripe = Stripe::of_shape(&view, 0);
     while !note(stripe, 1, 10) {}
-    let (is_inside, is_over) = (Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let inside = Section::enter(&engine.memory, stripe::scope_of(1)).unwrap();
-            is_inside.wait();
-            is_over.wait();
-            drop(inside);
-        });
-        is_inside.wait();
-        let learned = engine.learn(stripe.scope(), 1);
-        is_over.wait();
-        assert_eq!(learned, Ok(()));
-    });
+    let other = stripe::scope_of(1);
+    let learned = testing::beside_one_who_stays(&engine, other, || engine.learn(stripe.scope(), 1));
+    assert_eq!(learned, Ok(()));
     assert_eq!(index::ready(stripe).count(), 0);
     assert!(!note(stripe, 1, 10), "the price is to be paid again");
 }

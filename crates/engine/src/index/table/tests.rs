@@ -1,11 +1,9 @@
 //! A table that has no room for more buckets: its chains grow.
 #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
 
-use std::sync::{Arc, Barrier};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tupelo_shm::Section;
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
 use crate::index::key;
@@ -71,18 +69,9 @@ fn a_put_does_without_more_buckets_also_where_another_shape_is_stalled_b1() {
     // Of a key that is there: an extent with room for more.
     engine.put(&[Field::Int(0), Field::Int(0)]).unwrap();
     testing::fill(&engine);
-    let (is_inside, is_over) = (Barrier::new(2), Barrier::new(2));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let section = Section::enter(&engine.memory, scope_of(1)).unwrap();
-            is_inside.wait();
-            is_over.wait();
-            drop(section);
-        });
-        is_inside.wait();
-        let more = [KEYS, KEYS + 1].map(|key| engine.put(&[Field::Int(key), Field::Int(0)]));
-        is_over.wait();
-        assert_eq!(more, [Ok(()), Ok(())]);
+    let more = testing::beside_one_who_stays(&engine, scope_of(1), || {
+        [KEYS, KEYS + 1].map(|key| engine.put(&[Field::Int(key), Field::Int(0)]))
     });
+    assert_eq!(more, [Ok(()), Ok(())]);
     engine.check().unwrap();
 }
