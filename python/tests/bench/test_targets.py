@@ -53,6 +53,30 @@ def test_the_least_of_all_entries_decides():
     assert reached == "too little to tell"
 
 
+def test_a_ratio_of_means_is_no_verdict_where_the_repeats_can_not_tell():
+    run = run_of(
+        *(
+            mem(backend, entry, 1 if backend == "tupelo-shm" else 500, placement, metric=metric)
+            for metric in ("put", "take")
+            for entry in SMALL
+            for backend in ("tupelo-shm", "redis")
+            for placement in ("apart", "together")
+        )
+    )
+    assert verdict(run, "up to 256 bytes, against redis")[3] == "yes"
+    for measure in run.measures:
+        if (
+            measure.backend == "redis"
+            and measure.metric == "put"
+            and measure.parameters["entry"] == "Null"
+        ):
+            # 250 times as long in the mean, and half of the repeats below a hundred.
+            measure.samples[:] = [90e-6, 410e-6] * 5
+    _, _, measured, reached = verdict(run, "up to 256 bytes, against redis")
+    assert measured == "249 x at least (put Null, redis apart); 1 can not be told"
+    assert reached == "too little to tell"
+
+
 def test_what_was_not_measured_is_neither_reached_nor_missed():
     run = run_of(mem("tupelo-shm", "Null", 1))
     assert verdict(run, "up to 256 bytes, against javaspaces")[3] == "not measured"
