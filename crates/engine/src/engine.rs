@@ -253,7 +253,8 @@ impl Engine {
     }
 
     /// Whether nobody who lives stays inside of `scope`, a stripe's, nor of what it takes to do what is due there: for who has
-    /// more to do than to wait until somebody goes on who was stopped.
+    /// more to do than to wait until somebody goes on who was stopped. In a full space what is due may have to look for memory in
+    /// all stripes; those are not looked at here.
     pub(crate) fn is_passable(&self, scope: u32) -> Result<bool, Error> {
         let Some(section) = self.enter_if_free(scope)? else { return Ok(false) };
         let is_behind = timers::is_behind(Stripe::of_scope(section.view(), scope));

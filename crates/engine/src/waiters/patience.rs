@@ -6,9 +6,9 @@
 //! attempt has failed, since nobody has seen the tuple. When the process goes on, its call is in line again, behind
 //! all others. A plain take has no time: it has taken what it was handed.
 //!
-//! The word that names the record in such a cell is stored, and undone if a process dies over it, under the lock that the
-//! cell is filed under: its owner looks under that lock alone. That of a wide waiter is certain under its lock only, and
-//! not yet under that of the stripe: who believes it locks both.
+//! The word that names the record in such a cell changes in sections that have the lock that the cell is filed under: its owner
+//! looks under that lock alone. Where a process dies over it, it may be undone under another lock of the same section. So that of
+//! a wide waiter is certain under its lock only, and not yet under that of the stripe: who believes it locks both.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
