@@ -114,7 +114,7 @@ pub struct Fullness {
     pub max_bytes: u64,
     /// What the system said, if it was the one to refuse.
     pub system: Option<String>,
-    /// Bytes that the system has left, if it was the one to refuse and said so.
+    /// Bytes that can still be had of the system, if it was the one to refuse.
     pub system_free_bytes: Option<u64>,
     /// Callers that waited for the room that there is; 0 if there is none.
     pub in_line: u32,

@@ -17,7 +17,7 @@ pub enum Error {
     Full {
         /// What was asked for, in bytes.
         wanted_bytes: u64,
-        /// What was left under the limit, in bytes.
+        /// What could still be had under the limit, in bytes.
         available_bytes: u64,
         /// The limit itself, in bytes.
         limit_bytes: u64,
@@ -109,7 +109,7 @@ pub enum Error {
 pub enum Limit {
     /// The size of the file system, `/dev/shm` as a rule.
     Filesystem,
-    /// The user's or project's disk quota; its figures are those of the file system.
+    /// The user's or project's disk quota; the size is that of the file system, and nothing counts as left.
     Quota,
     /// The memory limit of the control group (the container).
     ControlGroup,

@@ -95,7 +95,7 @@ impl Reading {
         if wanted_bytes.saturating_add(kept_free_bytes) > available_bytes {
             return Err(Error::Full {
                 wanted_bytes,
-                available_bytes,
+                available_bytes: available_bytes.saturating_sub(kept_free_bytes),
                 limit_bytes,
                 limit: Limit::ControlGroup,
             });
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(reading.claim(600), Ok(()));
         let refused = Error::Full {
             wanted_bytes: 301,
-            available_bytes: 400,
+            available_bytes: 300,
             limit_bytes: 3200,
             limit: Limit::ControlGroup,
         };

@@ -174,7 +174,7 @@ impl Mapping {
             self.prefer_huge_pages(&range);
             return Ok(());
         };
-        check_file_size_limit(range.end)?;
+        check_file_size_limit(&range)?;
         self.take_huge_pages(file, &range);
         // All at once: then the kernel refuses what can not fit before it takes any of it.
         let mut step_bytes = range.len();
@@ -296,11 +296,11 @@ impl Drop for Mapping {
 }
 
 /// Beyond `RLIMIT_FSIZE` the kernel sends SIGXFSZ, which kills; so ask first.
-fn check_file_size_limit(end: usize) -> Result<(), Error> {
+fn check_file_size_limit(range: &Range<usize>) -> Result<(), Error> {
     match getrlimit(Resource::Fsize).current {
-        Some(limit_bytes) if limit_bytes < end as u64 => Err(Error::Full {
-            wanted_bytes: end as u64,
-            available_bytes: limit_bytes,
+        Some(limit_bytes) if limit_bytes < range.end as u64 => Err(Error::Full {
+            wanted_bytes: range.len() as u64,
+            available_bytes: limit_bytes.saturating_sub(range.start as u64),
             limit_bytes,
             limit: Limit::FileSize,
         }),
@@ -316,8 +316,10 @@ fn full(file: &File, wanted_bytes: usize, errno: Errno) -> Error {
         Errno::FBIG => Limit::FileSize,
         _ => return Error::system("allocate memory", None, errno),
     };
-    let (available_bytes, limit_bytes) = rustix::fs::fstatvfs(file).map_or((0, 0), |status| {
+    let (left_bytes, limit_bytes) = rustix::fs::fstatvfs(file).map_or((0, 0), |status| {
         (status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize)
     });
+    // What the file system has left is not what the other limits leave of it.
+    let available_bytes = if limit == Limit::Filesystem { left_bytes } else { 0 };
     Error::Full { wanted_bytes: wanted_bytes as u64, available_bytes, limit_bytes, limit }
 }

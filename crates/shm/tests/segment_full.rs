@@ -143,9 +143,16 @@ fn a_file_size_limit_is_an_error_and_no_signal() {
         let segment = open(&scratch.directory(), "a", 7).unwrap();
         let limit = Rlimit { current: Some(2 << 20), maximum: None };
         setrlimit(Resource::Fsize, limit).unwrap();
+        let error = segment.mapping().commit(1 << 20..4 << 20).unwrap_err();
+        let refused = Error::Full {
+            wanted_bytes: 3 << 20,
+            available_bytes: 1 << 20,
+            limit_bytes: 2 << 20,
+            limit: Limit::FileSize,
+        };
+        assert_eq!(error, refused);
         segment.mapping().commit(1 << 20..2 << 20).unwrap();
         let error = segment.mapping().commit(2 << 20..3 << 20).unwrap_err();
-        assert!(matches!(error, Error::Full { limit: Limit::FileSize, .. }), "{error:?}");
         assert!(error.to_string().ends_with("of 2 MiB per file: raise `ulimit -f`"), "{error}");
     });
     assert_eq!(child.wait(), Exit::Done);
