@@ -3,20 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tupelo_shm::{Memory, Section, Segment, Span, View};
+use tupelo_shm::{Memory, Segment, Span, View};
 use tupelo_tuple::hash;
 
-use crate::arena;
-use crate::blocks;
 use crate::classes::Classes;
-use crate::error::{Error, Need};
+use crate::error::Error;
 use crate::find::Order;
 use crate::full::{Limits, WhenFull};
 use crate::layout::{self, EXTENT_BYTES, Layout, PAGE, STRIPE_BYTES, head};
 use crate::record;
 use crate::registry::{self, ShapeCache};
 use crate::stripe::{self, Stripe};
-use crate::timers;
 use crate::waiters::abandoned::Abandoned;
 use crate::waiters::bell::Ringer;
 use crate::waiters::cells::SpareCell;
@@ -24,8 +21,6 @@ use crate::waiters::cells::SpareCell;
 /// How large a new space may grow, and how it is found.
 pub use tupelo_shm::CreateOptions;
 
-/// How often a lock is looked at before somebody counts as staying inside: between two looks, who comes and goes has left.
-const LOOKS: usize = 10;
 /// Smallest arena: one chunk.
 const ARENA_BYTES_MIN: u64 = 2 << 20;
 
@@ -159,124 +154,6 @@ impl Engine {
     /// The segment behind.
     pub fn segment(&self) -> &Segment {
         &self.segment
-    }
-
-    /// Runs an operation until it has all that it needs. Whatever it finds missing is got while it locks no
-    /// stripe, since the kernel may take a millisecond to find pages.
-    #[inline]
-    pub(crate) fn retry<R>(
-        &self,
-        mut operation: impl FnMut() -> Result<R, Error>,
-    ) -> Result<R, Error> {
-        let mut was_long = false;
-        loop {
-            match operation() {
-                Err(Error::Need(need)) => {
-                    was_long |= need == Need::Log;
-                    self.provide(need)?;
-                }
-                done => {
-                    if was_long {
-                        self.return_log_reserve();
-                    }
-                    self.see_to_crowd();
-                    return done;
-                }
-            }
-        }
-    }
-
-    #[cold]
-    pub(crate) fn provide(&self, need: Need) -> Result<(), Error> {
-        match self.provide_late(need) {
-            Err(Error::SpaceFull(_)) if self.anything_is_due() => {
-                self.catch_up_all()?;
-                self.provide_late(need)
-            }
-            done => done,
-        }
-    }
-
-    /// As [`Engine::provide`], without a look at what is due: for what happens because it is.
-    pub(crate) fn provide_late(&self, need: Need) -> Result<(), Error> {
-        match need {
-            Need::Time => self.catch_up_all(),
-            // Growth by very much needs a longer log itself.
-            Need::Extents { count, end, committed } => {
-                match self.retry(|| self.grow(count, end, committed)) {
-                    Err(Error::SpaceFull(_)) if self.gather(count, end)? => Ok(()),
-                    done => done,
-                }
-            }
-            Need::Reserve { count, committed } => {
-                match self.retry(|| self.grow_reserve(count, committed)) {
-                    Err(Error::SpaceFull(_)) if self.gather_all()? => Ok(()),
-                    done => done,
-                }
-            }
-            Need::Table { scope, mask, keys, .. } => {
-                match self.provide_late(need.of_memory(self.layout.extents_max)) {
-                    Err(Error::SpaceFull(_)) => self.postpone_growth(scope, mask, keys),
-                    // Of another shape, which the put has nothing to do with: its own stripe it has had.
-                    Err(error) if error.is_stall() => self.postpone_growth(scope, mask, keys),
-                    done => done,
-                }
-            }
-            Need::Log => self.lengthen_log(),
-            Need::EventRoom { cell, bytes } => self.make_event_room(cell, bytes),
-        }
-    }
-
-    /// Gathers extents that nobody needs: what the dead had, and what stripes keep for the next tuple of
-    /// some size. Returns whether more are free now, and `count` neighbouring ones among the first `end` are free.
-    #[cold]
-    fn gather(&self, count: u32, end: u32) -> Result<bool, Error> {
-        Ok(self.gather_all()? && arena::has(&self.memory.view(), &self.layout, count, end))
-    }
-
-    /// Gathers extents that nobody needs. Returns whether more are free now.
-    #[cold]
-    fn gather_all(&self) -> Result<bool, Error> {
-        let view = self.memory.view();
-        let free_before = arena::line(&view).load(arena::FREE);
-        self.settle_all()?;
-        for shape in 0..registry::count(&view) {
-            self.retry(|| {
-                let mut section = Section::enter(&self.memory, stripe::scope_of(shape))?;
-                let stripe = Stripe::of_shape(section.view(), shape);
-                blocks::free_empty(&mut section, &self.layout, stripe)?;
-                section.commit()?;
-                Ok(())
-            })?;
-        }
-        Ok(arena::line(&view).load(arena::FREE) > free_before)
-    }
-
-    /// Whether nobody who lives stays inside of `scope`, a stripe's, nor of what it takes to do what is due there: for who has
-    /// more to do than to wait until somebody goes on who was stopped. In a full space what is due may have to look for memory in
-    /// all stripes; those are not looked at here.
-    pub(crate) fn is_passable(&self, scope: u32) -> Result<bool, Error> {
-        let Some(section) = self.enter_if_free(scope)? else { return Ok(false) };
-        let is_behind = timers::is_behind(Stripe::of_scope(section.view(), scope));
-        drop(section);
-        // One after the other, and none held over the next.
-        let further: &[u32] = if is_behind { &[head::WIDE_SCOPE, head::ARENA_SCOPE] } else { &[] };
-        for scope in further {
-            if self.enter_if_free(*scope)?.is_none() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// A section of `scope`, unless somebody who lives stays inside of it.
-    pub(crate) fn enter_if_free(&self, scope: u32) -> Result<Option<Section<'_>>, Error> {
-        for _ in 0..LOOKS {
-            if let Some(section) = Section::try_enter(&self.memory, scope)? {
-                return Ok(Some(section));
-            }
-        }
-        Ok(None)
     }
 
     /// An error if damage was found. For who finds nothing: in a damaged space there is nothing to be found.

@@ -34,6 +34,8 @@ mod judged;
 mod layout;
 mod lease;
 mod links;
+mod passage;
+mod provide;
 mod put;
 mod quota;
 mod read;

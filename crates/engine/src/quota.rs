@@ -15,9 +15,6 @@
 //! But who was stopped inside of a stripe is not waited for with the quota locked, which all who put would have to wait for one
 //! after the other: who sees that somebody stays gives the quota up, waits as at every lock, and begins anew a few times.
 
-use std::thread;
-use std::time::Duration;
-
 use tupelo_shm::{Section, View};
 
 use crate::Engine;
@@ -30,11 +27,6 @@ use crate::timers;
 
 /// How often who counts begins, at most: the last time it waits with the quota locked.
 const BEGINNINGS_MAX: u32 = 4;
-/// How long, and how often, somebody who is inside of a stripe is waited for with the quota locked before: twenty milliseconds in all,
-/// some turns of the scheduler.
-const PAUSE: Duration = Duration::from_millis(1);
-const PAUSES_MAX: u32 = 20;
-
 /// The tuples, or where somebody stays.
 type Counted = Result<u64, StaysInside>;
 
@@ -120,17 +112,6 @@ impl Engine {
         Ok(tuples.ok_or(StaysInside { scope }))
     }
 
-    /// Enters `scope`, unless somebody stays inside for longer than one who is interrupted.
-    fn enter_in_time(&self, scope: u32) -> Result<Option<Section<'_>>, Error> {
-        for _ in 0..PAUSES_MAX {
-            if let Some(section) = self.enter_if_free(scope)? {
-                return Ok(Some(section));
-            }
-            thread::sleep(PAUSE);
-        }
-        Ok(None)
-    }
-
     /// Refuses `more` tuples than go in the same section, if there are fewer `places`. Asked before any of them is stored.
     #[inline]
     pub(crate) fn require_places(&self, places: Places, more: usize) -> Result<(), Error> {
@@ -151,6 +132,9 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+    use std::time::Duration;
+
     use tupelo_tuple::Field;
 
     use super::*;
@@ -166,7 +150,7 @@ mod tests {
             thread::scope(|scope| {
                 let put = scope.spawn(|| engine.put(&[Field::Str("b")]));
                 while !put.is_finished() {
-                    thread::sleep(PAUSE);
+                    thread::sleep(Duration::from_millis(1));
                     looks += 1;
                     free += usize::from(engine.enter_if_free(head::QUOTA_SCOPE).unwrap().is_some());
                 }

@@ -11,6 +11,7 @@ use crate::error::{Error, Need};
 use crate::find::Purpose;
 use crate::judged::{Among, Judged, Verdicts};
 use crate::layout::head;
+use crate::provide::Gathering;
 use crate::quota::Places;
 use crate::registry::Kinds;
 use crate::step;
@@ -109,8 +110,12 @@ impl Engine {
             match self.transfer_once(other, template, (remove, &mut first_look)) {
                 Ok(Some(judged)) => return Ok(judged),
                 Ok(None) => {}
-                Err((Error::Need(_), Some(Missing::Source(need)))) => self.provide(need)?,
-                Err((Error::Need(_), Some(Missing::Target(need)))) => other.provide(need)?,
+                Err((Error::Need(_), Some(Missing::Source(need)))) => {
+                    self.provide(need, Gathering::Waits)?
+                }
+                Err((Error::Need(_), Some(Missing::Target(need)))) => {
+                    other.provide(need, Gathering::Waits)?
+                }
                 Err((error, _)) => return Err(error),
             }
         }

@@ -20,6 +20,7 @@ use crate::blocks;
 use crate::error::{Error, Need};
 use crate::layout::EXTENT_GRANULES;
 use crate::links;
+use crate::provide::Gathering;
 use crate::record;
 use crate::step;
 use crate::stripe::{
@@ -100,7 +101,7 @@ impl Engine {
     /// As [`Engine::learn`], in at most so many steps. If others put and take faster than that, the next lookup that an index
     /// would serve goes on.
     fn learn_within(&self, scope: u32, mask: u32, steps_max: u64) -> Result<(), Error> {
-        let done = self.retry(|| {
+        let done = self.retry_by(Gathering::PassesOver, || {
             for _ in 0..steps_max {
                 if self.learn_step(scope, mask)? {
                     break;
@@ -110,8 +111,8 @@ impl Engine {
         });
         match done {
             Err(error) if matches!(error, Error::SpaceFull(_)) || error.is_stall() => {
-                // It has to earn its room anew: looking for that in the whole space costs far more than a lookup, the more so
-                // where somebody was stopped inside of another shape. The lookup has nothing to do with either.
+                // It has to earn its room anew: looking for that in the whole space costs far more than a lookup. Nor has the
+                // lookup to do with who was stopped in the middle of something.
                 forget(Stripe::of_scope(&self.memory.view(), scope), mask);
                 Ok(())
             }

@@ -21,6 +21,7 @@ use crate::Engine;
 use crate::claim::{self, Failure};
 use crate::error::Error;
 use crate::layout::head;
+use crate::provide::Gathering;
 use crate::record::{self, STATE};
 use crate::step;
 use crate::stripe::{DUE_MS, Stripe};
@@ -160,12 +161,14 @@ impl Engine {
             let done = self.catch_up_once(scope, room, &mut wakes);
             wakes.wake(self);
             match done {
-                Err(Error::Need(need)) => match (self.provide_late(need), room) {
-                    (Err(Error::SpaceFull(_)), Room::Enough) => room = Room::ForTuples,
-                    // What needs room comes later; what gives room must not wait for it.
-                    (Err(Error::SpaceFull(_)), Room::ForTuples) => room = Room::None,
-                    (provided, _) => provided?,
-                },
+                Err(Error::Need(need)) => {
+                    match (self.provide_late(need, Gathering::PassesOver), room) {
+                        (Err(Error::SpaceFull(_)), Room::Enough) => room = Room::ForTuples,
+                        // What needs room comes later; what gives room must not wait for it.
+                        (Err(Error::SpaceFull(_)), Room::ForTuples) => room = Room::None,
+                        (provided, _) => provided?,
+                    }
+                }
                 done => return done,
             }
         }

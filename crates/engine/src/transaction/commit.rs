@@ -12,6 +12,7 @@ use crate::claim::Place;
 use crate::claim::list::List;
 use crate::error::Error;
 use crate::full::{Wanted, largest_bytes};
+use crate::provide::Gathering;
 use crate::put::Incoming;
 use crate::quota::Places;
 use crate::record;
@@ -116,10 +117,12 @@ fn commit_parts(all: &[Box<Part>], end_ms: u64) -> Result<bool, Error> {
                 }
                 return Ok(true);
             }
-            Err((index, Error::Need(need))) => match changes[index].part.engine.provide(need) {
-                Ok(()) => continue,
-                Err(error) => (index, error),
-            },
+            Err((index, Error::Need(need))) => {
+                match changes[index].part.engine.provide(need, Gathering::Waits) {
+                    Ok(()) => continue,
+                    Err(error) => (index, error),
+                }
+            }
             Err(refused) => refused,
         };
         match error {

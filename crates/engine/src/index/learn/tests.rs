@@ -72,8 +72,11 @@ fn an_index_for_which_no_room_can_be_looked_for_fails_no_lookup_b1() {
     let stripe = Stripe::of_shape(&view, 0);
     while !note(stripe, 1, 10) {}
     let other = stripe::scope_of(1);
-    let learned = testing::beside_one_who_stays(&engine, other, || engine.learn(stripe.scope(), 1));
+    let (learned, is_waited_for) = testing::beside_one_who_stays(&engine, other, || {
+        (engine.learn(stripe.scope(), 1), testing::is_waited_for(&engine, other))
+    });
     assert_eq!(learned, Ok(()));
+    assert!(!is_waited_for, "no lookup waits for one");
     assert_eq!(index::ready(stripe).count(), 0);
     assert!(!note(stripe, 1, 10), "the price is to be paid again");
 }

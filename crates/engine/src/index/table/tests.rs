@@ -69,8 +69,9 @@ fn a_put_does_without_more_buckets_also_where_another_shape_is_stalled_b1() {
     // Of a key that is there: an extent with room for more.
     engine.put(&[Field::Int(0), Field::Int(0)]).unwrap();
     testing::fill(&engine);
-    let more = testing::beside_one_who_stays(&engine, scope_of(1), || {
-        [KEYS, KEYS + 1].map(|key| engine.put(&[Field::Int(key), Field::Int(0)]))
+    let (more, is_waited_for) = testing::beside_one_who_stays(&engine, scope_of(1), || {
+        let more = [KEYS, KEYS + 1].map(|key| engine.put(&[Field::Int(key), Field::Int(0)]));
+        (more, testing::is_waited_for(&engine, scope_of(1)))
     });
     assert_eq!(more, [Ok(()), Ok(())]);
     engine.check().unwrap();
