@@ -127,7 +127,16 @@ class Acquirable:
 
     def __enter__(self) -> Permit:
         """Wait until it is free, and hold it."""
-        return Permit(run(self._acquirable.__aenter__()))
+        # Ctrl-C may come between any two lines, and the block begins when this has returned: before,
+        # nobody gives back what was noted for it. What is only forgotten gives itself back.
+        core_permit = run(self._acquirable.acquire())
+        try:
+            permit = Permit(core_permit)
+            self._acquirable.entered.push(core_permit)
+            return permit  # noqa: TRY300 - an interruption behind the push belongs to the try
+        except BaseException:
+            self._acquirable.entered.forget(core_permit)
+            raise
 
     def __exit__(
         self,
@@ -137,7 +146,13 @@ class Acquirable:
         /,
     ) -> None:
         """Give it back."""
-        run(self._acquirable.__aexit__(kind, exception, traceback))
+        entered, permit = self._acquirable.entered, None
+        try:
+            permit = entered.newest()
+            run(permit.__aexit__(kind, exception, traceback))
+        finally:
+            # Also after Ctrl-C somewhere in there: the block is over.
+            entered.forget(permit or entered.newest())
 
 
 class Lock(Acquirable):

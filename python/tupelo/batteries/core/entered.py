@@ -27,17 +27,22 @@ class Entered:
         """Note what a block begins with."""
         self._permits.setdefault(current(), []).append(permit)
 
-    def pop(self) -> Permit:
-        """Return what the block that ends has begun with."""
+    def newest(self) -> Permit:
+        """Return what the block that ends has begun with. It stays until it is forgotten."""
         owner = current()
         if owner not in self._permits:
             # A block that another task or thread has begun, as that of an asynchronous generator.
             owner = list(self._permits)[-1]
-        permits = self._permits[owner]
-        permit = permits.pop()
-        if not permits:
-            del self._permits[owner]
-        return permit
+        return self._permits[owner][-1]
+
+    def forget(self, permit: Permit) -> None:
+        """Forget what a block has begun with, if it is there."""
+        for owner, permits in list(self._permits.items()):
+            others = [other for other in permits if other is not permit]
+            if others:
+                self._permits[owner] = others
+            elif len(others) < len(permits):
+                del self._permits[owner]
 
 
 def current() -> object:

@@ -104,7 +104,8 @@ class Acquirable(ABC):
         self._space = awaited(space)
         self.name = checks.text("name", name)
         self._ttl_s = checks.time_to_live(ttl)
-        self._entered = Entered()
+        self.entered = Entered()
+        """The permits of the blocks that have been entered with it."""
 
     def __repr__(self) -> str:
         """Show the name, and where it is."""
@@ -129,7 +130,7 @@ class Acquirable(ABC):
     async def __aenter__(self) -> Permit:
         """Wait until it is free, and hold it."""
         permit = await self.acquire()
-        self._entered.push(permit)
+        self.entered.push(permit)
         return permit
 
     async def __aexit__(
@@ -140,7 +141,11 @@ class Acquirable(ABC):
         /,
     ) -> None:
         """Give it back."""
-        await self._entered.pop().__aexit__(kind, exception, traceback)
+        permit = self.entered.newest()
+        try:
+            await permit.__aexit__(kind, exception, traceback)
+        finally:
+            self.entered.forget(permit)
 
     @abstractmethod
     def _what(self) -> str:

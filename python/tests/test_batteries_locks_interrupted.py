@@ -1,0 +1,36 @@
+"""Ctrl-C in a block of a lock leaves nothing held by who is in no block (T5)."""
+
+import pytest
+from interrupting import at_every_place
+
+from tupelo.batteries import Lock, RWLock, Semaphore
+
+MAKERS = {
+    "lock": lambda space: Lock(space, "door"),
+    "semaphore": lambda space: Semaphore(space, "door", n=2),
+    "reader": lambda space: RWLock(space, "door", readers=2).reader,
+    "writer": lambda space: RWLock(space, "door", readers=2).writer,
+}
+
+
+def held(space):
+    return sum(len(shape["claims"]) for shape in space.stat()["shapes"])
+
+
+# Of one that had not begun when Ctrl-C came.
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+@pytest.mark.parametrize("kind", MAKERS)
+def test_ctrl_c_at_any_place_of_a_block_leaves_nothing_held_t5(space, kind):
+    acquirable = MAKERS[kind](space)
+
+    def block():
+        with acquirable:
+            assert held(space) > 0
+
+    def check(where):
+        if where is not None and where.endswith(" call __exit__"):
+            # The end of the block has not begun: there is nobody yet who could give it back.
+            acquirable.__exit__(None, None, None)
+        assert held(space) == 0, where
+
+    assert at_every_place(block, check) > 20
