@@ -1,4 +1,4 @@
-"""Ctrl-C at every place where the interpreter looks for it, one after the other, in a blocking call."""
+"""Ctrl-C at each place of a blocking call where the interpreter looks for it, one after another."""
 
 import gc
 import itertools

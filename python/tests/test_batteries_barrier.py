@@ -246,6 +246,17 @@ def test_a_latch_opens_when_nothing_is_left(space):
     assert space.take_all(REST) == [("tupelo.latch", "ready", 3, 0)]
 
 
+def test_who_waits_for_a_latch_hears_of_a_party_that_comes_later_with_another_count(
+    space, eventually
+):
+    waiting = Thread(lambda: Latch(space, "ready", count=2).wait())
+    eventually(lambda: space.stat()["waiters"] == 1)
+    assert Latch(space, "ready", count=3).count_down(3) == 0
+    error = waiting.result()
+    assert isinstance(error, ValueError)
+    assert str(error).startswith("latch 'ready' has the count 3 in ")
+
+
 COUNTS_DOWN = """
 import sys
 import tupelo as ts

@@ -49,6 +49,48 @@ def cut_its_report_off():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+INTERRUPTED = """
+import multiprocessing, signal, sys
+import tupelo as ts
+
+def interrupt(frame, event, argument):
+    # As if it came when a process has started, and nothing else has happened.
+    code = frame.f_code
+    if event == "return" and code.co_name == "start" and "multiprocessing" in code.co_filename:
+        sys.setprofile(None)
+        signal.raise_signal(signal.SIGINT)
+
+def work(url):
+    with ts.connect(url) as space:
+        space.take("never")
+
+if __name__ == "__main__":
+    try:
+        sys.setprofile(interrupt)
+        with {block}:
+            pass
+    except KeyboardInterrupt:
+        print(multiprocessing.active_children())
+"""
+
+
+@pytest.mark.parametrize(
+    "block", ["ts.spawn(work, sys.argv[1], n=2)", "Pool(sys.argv[1], workers=2)"]
+)
+def test_ctrl_c_when_a_process_has_just_started_leaves_none(shm_url, tmp_path, block):
+    program = tmp_path / "interrupted.py"
+    begin = "from tupelo.batteries import Pool\n"
+    program.write_text(begin + INTERRUPTED.replace("{block}", block))
+    done = subprocess.run(
+        [sys.executable, program, shm_url],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
+
+
 def test_leaving_the_block_waits_for_the_workers(shm, shm_url):
     with ts.spawn(square, shm_url, n=2) as workers:
         assert len(workers.pids) == 2

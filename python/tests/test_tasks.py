@@ -1,10 +1,12 @@
 """The tuples of tasks, as a program without our code uses them (docs/tasks.md)."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from threading import Thread
 
 import pytest
+from interrupting import at_every_place
 
 import tupelo as ts
 from tupelo import REST
@@ -198,6 +200,19 @@ def test_a_task_that_is_gone_ends_its_future_and_one_in_somebodys_hands_does_not
     claim.done()
     assert held.result(60) == 7
     assert waiting.cancel()
+
+
+def test_ctrl_c_while_a_task_is_put_leaves_no_answer_due_that_never_comes(space):
+    mailbox = Mailbox(space)
+
+    def check(where):
+        due = mailbox.due()
+        assert len(due) == space.count("tupelo.task", REST), where
+        assert all(future.cancel() for future in due)
+        assert space.count(REST) == 0
+
+    submit = partial(mailbox.submit, QUEUE, "calls:double", (3,), {}, attempts_max=1)
+    assert at_every_place(submit, check) > 5
 
 
 def test_a_task_that_can_not_be_read_is_answered_and_its_worker_goes_on(url):

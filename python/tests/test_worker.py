@@ -1,6 +1,7 @@
 """worker and `tupelo worker`: functions that processes of their own compute for others."""
 
 import asyncio
+import functools
 import math
 import os
 import signal
@@ -296,6 +297,11 @@ def test_what_makes_no_sense_is_refused(words, code, message):
     assert message in error
     assert "Traceback" not in error
     assert service.returncode == code
+
+
+def test_what_has_no_name_in_a_module_is_no_worker(shm_url):
+    with pytest.raises(TypeError, match="function is a partial: workers find a function by its"):
+        worker(shm_url)(functools.partial(math.pow, 2))
 
 
 def test_help_shows_examples():

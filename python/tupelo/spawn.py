@@ -92,9 +92,10 @@ class Workers:
                     name=f"{_name(self._function)}-{number}",
                 )
                 self._reports.append(ours)
+                # Before it starts: Ctrl-C may come when it has, and its end is waited for.
+                self._processes.append(process)
                 with theirs:
                     process.start()
-                self._processes.append(process)
                 if process.pid is not None:
                     self.pids.append(process.pid)
         except BaseException as error:
@@ -152,9 +153,10 @@ class Workers:
         ]
 
     def _terminate(self) -> None:
-        for process in self._processes:
+        started = [process for process in self._processes if process.pid is not None]
+        for process in started:
             process.terminate()
-        for process in self._processes:
+        for process in started:
             process.join()
         self._close()
 

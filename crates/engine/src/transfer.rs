@@ -111,10 +111,10 @@ impl Engine {
                 Ok(Some(judged)) => return Ok(judged),
                 Ok(None) => {}
                 Err((Error::Need(_), Some(Missing::Source(need)))) => {
-                    self.provide(need, Gathering::Waits)?
+                    self.provide(need, Gathering::Waits)?;
                 }
                 Err((Error::Need(_), Some(Missing::Target(need)))) => {
-                    other.provide(need, Gathering::Waits)?
+                    other.provide(need, Gathering::Waits)?;
                 }
                 Err((error, _)) => return Err(error),
             }

@@ -127,8 +127,8 @@ class Acquirable:
 
     def __enter__(self) -> Permit:
         """Wait until it is free, and hold it."""
-        # Ctrl-C may come between any two lines, and the block begins when this has returned: before,
-        # nobody gives back what was noted for it. What is only forgotten gives itself back.
+        # Ctrl-C may come between any two lines, and the block begins when this has returned: until
+        # then nobody gives back what is noted for it. What is only forgotten gives itself back.
         core_permit = run(self._acquirable.acquire())
         try:
             permit = Permit(core_permit)

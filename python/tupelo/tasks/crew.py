@@ -304,10 +304,17 @@ class _Member(NamedTuple):
         process = context.Process(
             target=_work, args=(theirs, os.getpid(), space, terms), name="tupelo worker"
         )
-        with theirs:
-            process.start()
-        # Our child that nobody has waited for: its number is still its own.
-        return cls(process, process.pid, os.pidfd_open(process.pid), ours)
+        try:
+            with theirs:
+                process.start()
+            # Our child that nobody has waited for: its number is still its own.
+            return cls(process, process.pid, os.pidfd_open(process.pid), ours)
+        except BaseException:
+            # Ctrl-C when it has started, or no descriptor: nobody would know of it.
+            if process.pid is not None:
+                process.kill()
+                process.join()
+            raise
 
     def end(self) -> _Ending:
         """Wait for the process, which has ended, and read what it has reported."""

@@ -64,7 +64,16 @@ def public_path_of(function: Callable[..., Any]) -> str:
 
     What a script calls `__main__` is a module for everyone else, with the name of its file. Whether
     the function is there is not looked at: a decorator asks before it is.
+
+    Raises:
+        TypeError: it has no name there, or is typed in.
     """
+    if not has_path(function):
+        message = (
+            f"function is a {type(function).__name__}: workers find a function by its module and"
+            " name, so define one with def at the top of a module that calls it"
+        )
+        raise TypeError(message)
     if function.__module__ != "__main__":
         return _path(function.__module__, function)
     main = sys.modules["__main__"]

@@ -129,12 +129,14 @@ class Mailbox:
         number = next(self._numbers)
         task = Task(queue, function, arguments, keywords, self.name, number, 0, attempts_max)
         future = TaskFuture(self, task)
-        with self._lock:
-            self._due[number] = future
         try:
+            with self._lock:
+                self._due[number] = future
             (put or partial(self.space.put, timeout=timeout_s))(*task.to_tuple())
         except BaseException:
-            self._forget(number)
+            # Ctrl-C may come when the task is there already.
+            if not self.withdraw(number):
+                self._forget(number)
             raise
         future.is_put = put is None
         try:

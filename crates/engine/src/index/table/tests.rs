@@ -74,5 +74,6 @@ fn a_put_does_without_more_buckets_also_where_another_shape_is_stalled_b1() {
         (more, testing::is_waited_for(&engine, scope_of(1)))
     });
     assert_eq!(more, [Ok(()), Ok(())]);
+    assert!(!is_waited_for, "no put waits for an index");
     engine.check().unwrap();
 }
