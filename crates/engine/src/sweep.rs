@@ -7,8 +7,8 @@
 use std::sync::atomic::Ordering;
 
 use tupelo_shm::{
-    ENGINE_WORDS, ENGINE_WORDS_COUNT, PARTICIPANTS_MAX, ParticipantInfo, Section, Slot,
-    THREADS_MAX, View, clock, log_run, set_log_run,
+    PARTICIPANTS_MAX, ParticipantInfo, Section, Slot, THREADS_MAX, View, clock, log_run,
+    set_log_run,
 };
 
 use tupelo_tuple::TemplateRef;
@@ -19,6 +19,7 @@ use crate::claim::list::List;
 use crate::engine::space_line;
 use crate::error::Error;
 use crate::events::Happening;
+use crate::flight;
 use crate::held::Held;
 use crate::layout::head;
 use crate::layout::{EXTENT_BYTES, LOG_ENTRIES_MAX, LOG_ENTRIES_PER_EXTENT};
@@ -202,8 +203,10 @@ impl Engine {
 
     /// Frees or puts back the records that a dead thread had in its hands.
     fn settle_flights(&self, slot: Slot<'_>) -> Result<(), Error> {
-        for word in (0..ENGINE_WORDS_COUNT).map(|index| ENGINE_WORDS + 4 * index) {
-            self.settle_flight((slot, word), || slot.load(word))?;
+        for word in flight::words() {
+            self.settle_flight((slot, word), || flight::named(slot, word))?;
+            // Whoever settled it before may have died before this.
+            flight::free(slot, word);
         }
         Ok(())
     }
@@ -228,9 +231,9 @@ impl Engine {
                 }
                 _ => {}
             }
-            let slot = section.view().span(section.view().offset_of(slot));
-            section.set::<{ tupelo_shm::SLOT_BYTES }>(slot, word, 0);
+            flight::settle(&mut section, slot, word);
             section.commit()?;
+            flight::free(slot, word);
             Ok(delivery)
         })?;
         delivery.wake(self);

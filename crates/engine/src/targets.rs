@@ -10,6 +10,7 @@ use crate::Engine;
 use crate::claim::list::{self, List};
 use crate::error::Error;
 use crate::find::{Found, Order, Purpose, Search, chosen, extreme};
+use crate::flight;
 use crate::judged::{OfShape, Verdicts};
 use crate::layout::head;
 use crate::put::Incoming;
@@ -20,7 +21,6 @@ use crate::step;
 use crate::stripe::{self, HELD, Stripe};
 use crate::timers;
 use crate::waiters::patience;
-use tupelo_shm::{ENGINE_WORDS, ENGINE_WORDS_COUNT};
 
 /// A shape, and the alternatives of a template that can match its tuples.
 pub(crate) struct Target<'t> {
@@ -440,9 +440,9 @@ impl Engine {
             .flat_map(|list| list::records(view, stripe, list))
             .map(|(reference, _)| reference);
         let slots = self.memory.slots();
-        let in_hand = slots.into_iter().flat_map(|slot| {
-            (0..ENGINE_WORDS_COUNT).map(move |word| slot.load(ENGINE_WORDS + 4 * word))
-        });
+        let in_hand = slots
+            .into_iter()
+            .flat_map(|slot| flight::words().map(move |word| flight::named(slot, word)));
         let in_hand = in_hand.filter(|reference| {
             record::header_of_shape(view, *reference, target.shape)
                 .is_some_and(|header| header.load(record::STATE) == record::TAKEN)

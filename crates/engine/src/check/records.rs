@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tupelo_shm::{ENGINE_WORDS, ENGINE_WORDS_COUNT, log_run};
+use tupelo_shm::log_run;
 
 use super::{Check, contradiction, memory::Blocks, require};
 use crate::claim::{
@@ -11,6 +11,7 @@ use crate::claim::{
 };
 use crate::error::Error;
 use crate::extension::{self, Extension};
+use crate::flight;
 use crate::layout::head;
 use crate::record::{self, HEADER_BYTES, ImageBuffer};
 use crate::registry::Kinds;
@@ -123,8 +124,8 @@ impl Check<'_, '_> {
             self.claim_held(blocks, reference, if is_reader { &mut copies } else { &mut held })?;
         }
         for slot in self.engine.memory.slots() {
-            for word in (0..ENGINE_WORDS_COUNT).map(|index| ENGINE_WORDS + 4 * index) {
-                match slot.load(word) {
+            for word in flight::words() {
+                match flight::named(slot, word) {
                     0 => {}
                     reference => self.check_flight(blocks, reference, &mut held)?,
                 }

@@ -348,6 +348,38 @@ fn a_large_tuple_that_could_not_be_let_go_is_back_as_soon_as_that_goes_t5() {
     assert_eq!(engine.check().unwrap().held(), 0);
 }
 
+/// Its thread may live, and take another large tuple at any moment.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_word_of_who_had_a_large_tuple_is_free_only_when_that_is_certain_c1() {
+    use tupelo_crashtest::{Experiment, Region, Script};
+
+    let engine = shared();
+    let bytes = vec![7; 60_000];
+    engine.put(&[Field::Bytes(&bytes)]).unwrap();
+    let patterns = [PatternRef::Actual(Field::Bytes(&bytes))];
+    let taken = engine.try_take(&[TemplateRef::new(&patterns)], Order::Fifo, |_| {
+        let view = engine.memory.view();
+        let slot = view.span(view.offset_of(engine.memory.thread().unwrap().slot()));
+        let word = tupelo_shm::ENGINE_WORDS;
+        let settles = Script::new(
+            || engine.memory.thread().map(|_| ()).unwrap(),
+            |()| engine.settle_flight((slot, word), || crate::flight::named(slot, word)).unwrap(),
+        );
+        let experiment = Experiment::new(Region::of(engine.segment().mapping())).with_kills(400);
+        let summary = experiment.kill_at_every_instruction(&settles, |_| {
+            let was_free = slot.load(word) == 0;
+            engine.settle_all().unwrap();
+            drop(Section::enter(&engine.memory, crate::stripe::scope_of(0)).unwrap());
+            assert!(!was_free || slot.load(word) == 0, "it names what another has by now");
+        });
+        assert!(summary.kills > 100, "{summary:?}");
+        Ok::<_, Error>(())
+    });
+    assert_eq!(taken.unwrap(), Some(()));
+    engine.check().unwrap();
+}
+
 #[test]
 fn what_a_dead_transaction_had_read_is_handed_to_nobody_after_its_lease_l1() {
     let engine = shared();

@@ -10,7 +10,7 @@ use tupelo_shm::{Slot, process::fork_generation};
 use super::{RECORD, SCOPE, Want, cell};
 use crate::Engine;
 use crate::error::Error;
-use crate::flight::Flight;
+use crate::flight::{self, Flight};
 use crate::layout::head;
 use crate::stripe;
 
@@ -55,7 +55,8 @@ impl Hand {
     /// The record; 0 if it was settled.
     fn record(self, engine: &Engine) -> u32 {
         let slot = self.slot(engine);
-        if engine.memory.owner_of(slot) == Some(self.owner) { slot.load(self.word) } else { 0 }
+        let is_its = engine.memory.owner_of(slot) == Some(self.owner);
+        if is_its { flight::named(slot, self.word) } else { 0 }
     }
 
     fn slot(self, engine: &Engine) -> Slot<'_> {
