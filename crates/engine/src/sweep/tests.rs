@@ -179,7 +179,12 @@ fn what_a_dead_thread_wrote_its_log_to_is_room_for_tuples_b1() {
     let bytes = vec![7; 60_000];
     let large = [Field::Bytes(&bytes)];
     while engine.put(&large).is_ok() {}
+    let first = engine.room().unwrap();
+    assert!(!first.wait(Some(Duration::ZERO)).unwrap());
     logs.kill();
+    engine.settle_all().unwrap();
+    assert!(first.is_ready(), "the first in line is told");
+    first.give_up().unwrap();
     engine.put(&large).unwrap();
     engine.check().unwrap();
 }
