@@ -1,7 +1,8 @@
 """Ten thousand tasks that wait for tuples: what one costs, and how soon one of them is woken.
 
-Beside it, in the same run: what a task that waits for nothing costs, and how soon a byte through a
-pipe wakes the loop.
+Beside it, in the same run: what a task that waits for nothing costs, how soon a byte through a
+pipe wakes the loop, and how late a sleep of the loop ends. A tuple that is there later is no
+process's put: who waits keeps the time.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ URL = "shm://benchmark-tasks"
 
 TASKS = 10_000
 WAKES = 300
+DUE_S = 0.005
 
 
 async def cost_of(make: Callable[[int], Coroutine[Any, Any, object]]) -> float:
@@ -78,6 +80,16 @@ async def take_latency(shared: aio.Space, others: int) -> float:
     return statistics.median(times)
 
 
+async def lateness(wait: Callable[[], Coroutine[Any, Any, object]]) -> tuple[float, float]:
+    """Return how many seconds later than `DUE_S` after its begin `wait()` ends: median and most."""
+    late: list[float] = []
+    for _ in range(WAKES):
+        begin = time.perf_counter()
+        await wait()
+        late.append(time.perf_counter() - begin - DUE_S)
+    return statistics.median(late), max(late)
+
+
 async def main() -> None:
     """Measure, and print a table."""
     forever = asyncio.Event()
@@ -98,6 +110,12 @@ async def main() -> None:
         among_s = await take_latency(shared, TASKS - 1)
         await shared.put("wake", "end")
         other.join()
+
+        async def take_later() -> None:
+            await shared.put("later", 1, after=DUE_S)
+            await shared.take("later", int)
+
+        asleep, later = await lateness(lambda: asyncio.sleep(DUE_S)), await lateness(take_later)
     print(f"create and cancel a task            {task_s * 1e6:8.1f} us")
     print(f"create and cancel a waiting take    {take_s * 1e6:8.1f} us  {take_s / task_s:5.1f} x")
     print(f"a byte through a pipe to the loop   {pipe_s * 1e6:8.1f} us")
@@ -105,6 +123,8 @@ async def main() -> None:
     print(
         f"a put to one of {TASKS} such takes   {among_s * 1e6:8.1f} us  {among_s / pipe_s:5.1f} x"
     )
+    for name, (median_s, most_s) in (("a sleep", asleep), ("a tuple that is there later", later)):
+        print(f"{name:<33} {median_s * 1e6:10.1f} us late, {most_s * 1e6:.1f} at most")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 //! How late what is due happens.
 //!
 //! Question: how long after its time does somebody who is blocked see that a tuple is there, or is gone, or has come back from
-//! a claim whose holder was silent? Who subscribed, and who is not blocked, but looks again and again? And how long is a call held up when a million leases end at one moment? Nobody but the one
+//! a claim whose holder was silent? Who subscribed, who waits for room, and who is not blocked, but looks again and again? And how long is a call held up when a million leases end at one moment? Nobody but the one
 //! caller keeps the time meanwhile. What is asked for is 20 ms; the yardstick is a sleep of the system.
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 
 use common::{FLOAT, INT, JOB, fresh, is, key, number, put, take};
 use tupelo::{
-    ClaimTerms, EventKind, Field, LeaseTerms, Order, Space, SubscribeTerms, TemplateRef, Watch,
+    ClaimTerms, ConnectOptions, EventKind, Field, LeaseTerms, Order, Space, SubscribeTerms,
+    TemplateRef, Watch,
 };
 
 /// When it is due, from when the clock is looked at.
@@ -83,6 +84,18 @@ fn for_who_is_blocked(space: &Space) {
     });
 }
 
+/// For whom the end of a lease is room: the only tuple that the space may have is there.
+fn for_who_waits_for_room(space: &Space) {
+    let patterns = [JOB, INT, FLOAT];
+    let terms = LeaseTerms { lease: Some(DUE), after: None };
+    lateness("a tuple whose lease ends, to a put that waits for its place", || {
+        put_on(space, &terms);
+        space.when_room(None, |space| space.put(&[Field::Str("job"), Field::Int(2)])).unwrap();
+        assert!(take(space, &[JOB, INT]));
+        assert!(!take(space, &patterns), "its place was had before its end");
+    });
+}
+
 /// How long calls take while many leases end at one moment: that of who clears them away, and somebody else's.
 fn leases_that_end_together(space: &Space) {
     let end = Instant::now() + Duration::from_secs(5);
@@ -115,4 +128,9 @@ fn main() {
     for_who_is_blocked(&space);
     leases_that_end_together(&space);
     tupelo::remove("shm://bench-lateness").unwrap();
+
+    let one = ConnectOptions { tuples_max: Some(1), fresh: true, ..ConnectOptions::default() };
+    let limited = Space::connect("shm://bench-lateness-room", &one).unwrap();
+    for_who_waits_for_room(&limited);
+    tupelo::remove("shm://bench-lateness-room").unwrap();
 }
