@@ -191,8 +191,10 @@ def test_of_tasks_that_are_cancelled_at_random_each_tuple_is_had_once_t5(space, 
             for task in waiting:
                 task.cancel()
             await asyncio.wait(waiting)
+            # A task that was cancelled keeps its claim, in its traceback.
             waiting.clear()
-            gc.collect()  # a task that was cancelled keeps its claim, in its traceback
+            victim = task = None
+            gc.collect()
             left = [number for _, number in await shared.take_all("n", int)]
         return put, got, left
 
