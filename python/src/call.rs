@@ -22,6 +22,7 @@ use crate::arguments::Source;
 use crate::conditions;
 use crate::entries::{self, EntryClass};
 use crate::errors::{self, Failure};
+use crate::keywords::{Keywords, WHERE};
 use crate::order;
 use crate::space::Handle;
 use crate::{arguments, results};
@@ -60,9 +61,6 @@ pub(crate) struct Call<'a, 'py> {
     verb: &'static CStr,
     has_template: bool,
 }
-
-/// The keyword of all verbs that have a template: a condition over the whole tuple.
-const WHERE: &str = "where";
 
 impl<'a, 'py> Call<'a, 'py> {
     /// The space.
@@ -261,54 +259,18 @@ impl<'a, 'py> Call<'a, 'py> {
         names: &[&str],
         values: &mut [Option<&'a Argument<'a, 'py>>],
     ) -> PyResult<()> {
-        // First: of a class whose field goes by the name of a keyword, the value may be meant for that field.
-        if let [sole] = self.fields
-            && self.has_template
-            && let Some((entry, true)) = entries::of_object(sole)?
-        {
-            entry.require_clear()?;
-        }
+        let verb = self.verb.to_string_lossy();
+        let keywords = Keywords { verb: &verb, names, has_template: self.has_template };
+        keywords.require_clear(self.fields)?;
         for (name, value) in given.iter_borrowed().zip(self.keyword_values) {
             let name = name.cast::<PyString>()?;
             let name = name.to_str()?;
             match names.iter().position(|known| *known == name) {
                 Some(index) => values[index] = Some(value),
-                None if name == WHERE && self.has_template => {}
-                None => self.require_entry_field(name, names)?,
+                None => keywords.require_field(self.py, name, self.fields)?,
             }
         }
         Ok(())
-    }
-
-    /// Refuses a keyword that is not the verb's, unless it is a field of the class of entries that the call is
-    /// about.
-    fn require_entry_field(&self, name: &str, names: &[&str]) -> PyResult<()> {
-        let Some(last) = self.fields.last() else { return Err(self.unknown_keyword(name, names)) };
-        match entries::of_object(last)? {
-            Some((entry, true)) if entry.has_field(name) => Ok(()),
-            Some((entry, true)) => {
-                entry.require_clear()?;
-                Err(entry.no_field(self.py, name))
-            }
-            _ => Err(self.unknown_keyword(name, names)),
-        }
-    }
-
-    fn unknown_keyword(&self, name: &str, names: &[&str]) -> PyErr {
-        let verb = self.verb.to_string_lossy();
-        let mut names = names.to_vec();
-        names.extend(self.has_template.then_some(WHERE));
-        if names.is_empty() {
-            return PyTypeError::new_err(format!(
-                "{verb}() takes no keyword arguments, so not {name:?} either"
-            ));
-        }
-        let known = names.join(", ");
-        let nearest = errors::nearest(self.py, name, &names)
-            .map_or_else(String::new, |nearest| format!("; did you mean {nearest:?}?"));
-        PyTypeError::new_err(format!(
-            "{verb}() has no keyword argument {name:?}{nearest} (it takes: {known})"
-        ))
     }
 }
 

@@ -5,7 +5,7 @@
 //! as Python objects straight from the stored bytes. Rules and engines live below, in `crates/`;
 //! `consume`, `finish`, `spawn` and other compositions live above, in `python/tupelo/`.
 //!
-//! * `call`: how a verb gets its arguments; the one place where raw pointers from Python come in.
+//! * `call`: how a verb gets its arguments; the one place where raw pointers from Python come in. `keywords`: those it has.
 //! * `arguments`, `values`, `arrays`, `objects`: Python objects to fields; `results`: and back.
 //! * `entries`: classes with named fields, and their instances.
 //! * `patterns`, `formals`, `template`: what a field must look like; `F`, `like` and `parse`.
@@ -29,6 +29,7 @@ mod entries;
 mod errors;
 mod fork;
 mod formals;
+mod keywords;
 mod known;
 mod lease;
 mod numpy;
@@ -61,6 +62,8 @@ mod _native {
     use super::fork::{after_fork, stays_behind};
     #[pymodule_export]
     use super::formals::{FieldOrder, FieldProxy, Formal, Rest, decode_formal};
+    #[pymodule_export]
+    use super::keywords::require_keywords;
     #[pymodule_export]
     use super::lease::Lease;
     #[pymodule_export]

@@ -269,12 +269,6 @@ class Errand:
     status: str = "ready"
 
 
-@dataclass
-class Alarm:
-    timeout: float
-    id: int = 0
-
-
 def test_entries_are_sought_by_keyword_in_every_verb(space):
     async def main():
         async with aio.connect(space.url, schema=[Errand]) as shared:
@@ -307,24 +301,6 @@ def test_entries_are_sought_by_keyword_in_every_verb(space):
             await shared.put(Errand(8))
             await shared.finish(Errand, id=8)
             assert [job async for job in shared.consume(Errand, id=8)] == [Errand(8)]
-
-    run(main())
-
-
-@pytest.mark.parametrize("verb", ["take", "read", "claim", "swap", "take_many", "wait_none"])
-def test_a_keyword_that_is_neither_an_option_nor_a_field_is_refused(space, verb):
-    options = {"swap": {"to": ("a",)}, "take_many": {"n": 1}}.get(verb, {})
-
-    async def main():
-        async with aio.connect(space.url) as shared:
-            call = getattr(shared, verb)
-            with pytest.raises(TypeError, match=rf"{verb}\(\) has no keyword argument 'timout'"):
-                await call("job", int, timout=5, **options)
-            with pytest.raises(ts.UnknownField, match='Errand has no field "stauts"'):
-                await call(Errand, stauts="ready", **options)
-            if verb != "wait_none":
-                with pytest.raises(TypeError, match="like"):
-                    await call(Alarm, id=3, **options)  # its field timeout is also an option
 
     run(main())
 

@@ -368,6 +368,7 @@ impl InsideObject {
         to: Given<'_, 'py>,
         fields: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        require_clear(template)?;
         let py = template.py();
         let to = to.map(Bound::as_borrowed);
         let to = new_fields("try_swap", to.as_ref())?;

@@ -1,4 +1,4 @@
-"""Spaces as arguments of the verbs of `tupelo.aio`, looked at before anything happens."""
+"""Arguments of the verbs of `tupelo.aio`, looked at before anything happens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,35 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["blocking"]
+__all__ = ["blocking", "require_keywords"]
+
+KEYWORDS = {
+    "take": ("timeout", "order"),
+    "read": ("timeout", "order"),
+    "claim": ("ttl", "timeout", "max_attempts", "order"),
+    "take_many": ("n", "at_least", "timeout"),
+    "swap": ("to", "timeout"),
+    "wait_none": ("timeout",),
+    "consume": ("idle",),
+    "finish": (),
+}
+"""The keywords of the verbs that wait, as the synchronous ones have them; all have `where`, too."""
+
+
+def require_keywords(verb: str, template: tuple[Any, ...], fields: dict[str, Any]) -> None:
+    """Refuse keywords that are neither the verb's nor fields of a class of entries.
+
+    First of all: of a class whose field goes by the name of a keyword, the value of that may be
+    meant for the field.
+
+    Raises:
+        TypeError: there is such a keyword, or such a class.
+        UnknownField: the class has no such field.
+    """
+    if fields:
+        _native.require_keywords(verb, KEYWORDS[verb], template, fields)
+    elif len(template) == 1:
+        _native.require_clear(*template)
 
 
 def blocking(verb: str, space: Any) -> _native.Space:

@@ -175,7 +175,7 @@ class Space:
 
     async def finish(self, *template: Any, where: str | None = None, **fields: Any) -> None:
         """End every `consume` of an equal template once nothing matches any more."""
-        require_entry("finish", template, fields)
+        given.require_keywords("finish", template, fields)
         ended = _native.like(*template, where=where, **fields)
         await self.put_if_absent(SIGN, str(ended))
 
@@ -228,14 +228,15 @@ class Space:
         lease: Seconds | None = None,
         after: Seconds | None = None,
         timeout: Seconds | None = None,
+        **unknown: Any,
     ) -> Lease | None:
         """Store a tuple, waiting for room as the space was created; return its lease, if any."""
 
         def put() -> _native.Lease | None:
-            return self._space.put(*fields, lease=lease, after=after, timeout=0)
+            return self._space.put(*fields, lease=lease, after=after, timeout=0, **unknown)
 
-        given = await self._with_room(put, timeout)
-        return None if given is None else Lease(given)
+        plain = await self._with_room(put, timeout)
+        return None if plain is None else Lease(plain)
 
     async def put_all(
         self,
@@ -245,23 +246,24 @@ class Space:
         lease: Seconds | None = None,
         after: Seconds | None = None,
         timeout: Seconds | None = None,
+        **unknown: Any,
     ) -> int:
         """Store all tuples together, or none, waiting for room as the space was created."""
         # Each attempt needs all of them again.
         every = list(tuples) if hasattr(tuples, "__next__") else tuples
 
         def put() -> int:
-            return self._space.put_all(every, lease=lease, after=after, timeout=0)
+            return self._space.put_all(every, lease=lease, after=after, timeout=0, **unknown)
 
         return await self._with_room(put, timeout)
 
     async def put_if_absent(
-        self, *fields: Any, unless: Any = None, timeout: Seconds | None = None
+        self, *fields: Any, unless: Any = None, timeout: Seconds | None = None, **unknown: Any
     ) -> bool:
         """Store a tuple unless something matches `unless`; return whether it did."""
 
         def put() -> bool:
-            return self._space.put_if_absent(*fields, unless=unless, timeout=0)
+            return self._space.put_if_absent(*fields, unless=unless, timeout=0, **unknown)
 
         return await self._with_room(put, timeout)
 
@@ -274,7 +276,7 @@ class Space:
         **fields: Any,
     ) -> Any:
         """Take a match, waiting for one."""
-        require_entry("take", template, fields)
+        given.require_keywords("take", template, fields)
         seconds = _native.seconds("timeout", timeout)
         taken = self._space.try_take(*template, order=order, where=where, **fields)
         if taken is not None:
@@ -292,7 +294,7 @@ class Space:
         **fields: Any,
     ) -> Any:
         """Copy a match, waiting for one."""
-        require_entry("read", template, fields)
+        given.require_keywords("read", template, fields)
         seconds = _native.seconds("timeout", timeout)
         found = self._space.try_read(*template, order=order, where=where, **fields)
         if found is not None:
@@ -320,7 +322,7 @@ class Space:
         self, sought: Sought, order: Order, timeout: Seconds | None, terms: Terms
     ) -> _native.Claim[Any]:
         template, fields = sought
-        require_entry("claim", template, fields)
+        given.require_keywords("claim", template, fields)
         seconds = _native.seconds("timeout", timeout)
         claimed = self._space.try_claim(*template, order=order, **terms, **fields)
         if claimed is not None:
@@ -354,7 +356,7 @@ class Space:
         **fields: Any,
     ) -> list[Any]:
         """Take `n` matches together, or at least `at_least`, waiting for them."""
-        require_entry("take_many", template, fields)
+        given.require_keywords("take_many", template, fields)
 
         def attempt() -> list[Any]:
             return self._space.take_many(
@@ -372,7 +374,7 @@ class Space:
         **fields: Any,
     ) -> Any:
         """Replace a match and return it, waiting for one."""
-        require_entry("swap", template, fields)
+        given.require_keywords("swap", template, fields)
 
         def attempt() -> Any:
             return self._space.swap(*template, to=to, timeout=0, where=where, **fields)
@@ -387,7 +389,7 @@ class Space:
         **fields: Any,
     ) -> None:
         """Wait until nothing matches, and nobody holds a match."""
-        require_entry("wait_none", template, fields)
+        given.require_keywords("wait_none", template, fields)
 
         def attempt() -> None:
             self._space.wait_none(*template, timeout=0, where=where, **fields)
@@ -407,7 +409,7 @@ class Space:
         self, *template: Any, idle: Seconds | None = None, where: str | None = None, **fields: Any
     ) -> AsyncIterator[Any]:
         """Take one match after the other until `finish` was called and none is left."""
-        require_entry("consume", template, fields)
+        given.require_keywords("consume", template, fields)
         idle_s = _native.seconds("idle", idle)
         sought = _native.like(*template, where=where, **fields)
         mark = (SIGN, str(sought))
@@ -583,17 +585,6 @@ def wrapped(connection: _native.Space) -> Space:
 
         return RecordingAioSpace(connection)
     return Space(connection)
-
-
-def require_entry(verb: str, template: tuple[Any, ...], fields: dict[str, Any]) -> None:
-    """Refuse keywords that are neither the verb's own nor fields of a class of entries."""
-    unknown = [name for name in fields if name != "where"]
-    if unknown and not (len(template) == 1 and isinstance(template[0], type)):
-        message = (
-            f"{verb}() has no keyword argument {unknown[0]!r}; fields by name go with a "
-            f"class of entries alone, as in {verb}(Job, status='ready')"
-        )
-        raise TypeError(message)
 
 
 async def _at_once(claimed: _native.Claim[Any]) -> _native.Claim[Any]:

@@ -82,13 +82,13 @@ class TransactionSpace:
         """Show where it is; of a transaction also whether it is open."""
         return f"<aio.{repr(self._plain)[1:]}"
 
-    async def put(self, *fields: Any) -> None:
+    async def put(self, *fields: Any, **unknown: Any) -> None:
         """Store a tuple when the transaction commits."""
-        self._inside.put(*fields)
+        self._inside.put(*fields, **unknown)
 
-    async def put_all(self, tuples: Iterable[Any], /) -> int:
+    async def put_all(self, tuples: Iterable[Any], /, **unknown: Any) -> int:
         """Store several tuples when the transaction commits."""
-        return self._inside.put_all(tuples)
+        return self._inside.put_all(tuples, **unknown)
 
     async def try_take(self, *template: Any, order: Order = "fifo", **fields: Any) -> Any:
         """Take a match, or return None at once."""
@@ -122,17 +122,18 @@ class TransactionSpace:
         **fields: Any,
     ) -> Any:
         """Take a match, waiting for one."""
+        _native.require_clear(*template)
         _native.seconds("timeout", timeout)  # a wrong one is refused before anything is taken
-        sought = _native.like(*template, **fields)
-        found = self._inside.try_take(*template, order=order, **fields)
+
+        def attempt() -> Any:
+            return self._inside.try_take(*template, order=order, **fields)
+
+        found = attempt()
         if found is not None:
             return found
         if self._inside._has_read():
-
-            def attempt() -> Any:
-                return self._inside.try_take(*template, order=order, **fields)
-
-            return await self._retry(attempt, ("take", sought), timeout)
+            return await self._retry(attempt, ("take", template, fields), timeout)
+        sought = _native.like(*template, **fields)
         place = self._inside._waiter("take", sought)
 
         def pick_up() -> Any:
@@ -152,7 +153,7 @@ class TransactionSpace:
         def attempt() -> Any:
             return self._inside.try_read(*template, order=order, **fields)
 
-        return await self._retry(attempt, ("read", _native.like(*template, **fields)), timeout)
+        return await self._retry(attempt, ("read", template, fields), timeout)
 
     async def take_many(
         self,
@@ -172,7 +173,7 @@ class TransactionSpace:
             except TimeoutError:
                 return None
 
-        return await self._retry(attempt, ("take_many", _native.like(*template, **fields)), timeout)
+        return await self._retry(attempt, ("take_many", template, fields), timeout)
 
     async def swap(
         self, *template: Any, to: Any, timeout: Seconds | None = None, **fields: Any
@@ -182,22 +183,26 @@ class TransactionSpace:
         def attempt() -> Any:
             return self._inside.try_swap(*template, to=to, **fields)
 
-        return await self._retry(attempt, ("swap", _native.like(*template, **fields)), timeout)
+        return await self._retry(attempt, ("swap", template, fields), timeout)
 
     async def _retry(
         self,
         attempt: Callable[[], R | None],
-        what: tuple[str, Template[Any]],
+        what: tuple[str, tuple[Any, ...], dict[str, Any]],
         timeout: Seconds | None,
     ) -> R:
         """Try again whenever a match was put or given back."""
+        verb, template, fields = what
+        _native.require_clear(*template)
         _native.seconds("timeout", timeout)
         done = attempt()
         if done is not None:
             return done
+        # Not before the first attempt, which knows the keywords of the verb.
+        sought = _native.like(*template, **fields)
         # Watching begins before the next attempt, so that nothing in between is missed.
-        puts = self._inside._waiter("put", what[1])
-        return await self._until(attempt, puts, what, timeout)
+        puts = self._inside._waiter("put", sought)
+        return await self._until(attempt, puts, (verb, sought), timeout)
 
     async def _until(
         self,

@@ -1,0 +1,139 @@
+"""tupelo.aio: what is refused is told in the words of the synchronous space."""
+
+import asyncio
+import inspect
+from dataclasses import dataclass
+
+import pytest
+
+import tupelo as ts
+from tupelo import REST, aio
+
+
+@dataclass
+class Job:
+    id: int
+    status: str = "ready"
+
+
+@dataclass
+class Alarm:
+    timeout: str
+    to: str = ""
+    n: int = 0
+
+
+MISTAKES = {
+    "nearly a keyword": (("a",), {"tiemout": 1}),
+    "no keyword": (("a", int), {"status": "new"}),
+    "no keyword, no pattern": ((), {"status": "new"}),
+    "no time": (("a",), {"timeout": "soon"}),
+    "no pattern": (("a", object), {}),
+    "no condition": (("a",), {"where": "f[1] >"}),
+    "no field of the class": ((Job,), {"statsu": "new"}),
+    "fields of an instance": ((Job(1),), {"id": 1}),
+    "a field that goes by the name of a keyword": ((Alarm,), {"timeout": "soon"}),
+    "the same, twice": ((Alarm,), {"to": "Ann", "n": "x"}),
+}
+
+NEEDED = {"take_many": {"n": 1}, "swap": {"to": ("new",)}, "try_swap": {"to": ("new",)}}
+"""What a verb has to be given besides the template."""
+
+IN_TRANSACTIONS = (
+    "take",
+    "read",
+    "try_take",
+    "try_read",
+    "take_all",
+    "read_all",
+    "take_many",
+    "swap",
+    "try_swap",
+    "count",
+)
+
+VERBS = (
+    *IN_TRANSACTIONS,
+    "claim",
+    "try_claim",
+    "wait_none",
+    "consume",
+    "finish",
+    "scan",
+    "subscribe",
+    "dead",
+    "requeue",
+    "explain",
+)
+
+PUTS = {"put": ("a", 1), "put_all": ([("a", 1)],), "put_if_absent": ("a", 1)}
+
+
+@pytest.fixture
+def space(new_url):
+    """Open an empty space: the words do not depend on its kind."""
+    with ts.connect(new_url("mem")) as space:
+        yield space
+
+
+def told(call):
+    """Return the class of what a synchronous call raises, and what it says."""
+    with pytest.raises((TypeError, ValueError, LookupError)) as caught:
+        for _ in call() or ():
+            pass
+    return caught.type, str(caught.value)
+
+
+async def told_to_tasks(call):
+    """Return the same of a call of `tupelo.aio`."""
+    with pytest.raises((TypeError, ValueError, LookupError)) as caught:
+        given = call()
+        if inspect.isasyncgen(given):
+            await anext(given)
+        await given
+    return caught.type, str(caught.value)
+
+
+def told_by_both(space, within, verb, fields, keywords):
+    """Return what a mistake is told as by the synchronous face, and by its twin."""
+    with space.transaction() as t:
+        plain = t if within == "transaction" else space
+        expected = told(lambda: getattr(plain, verb)(*fields, **keywords))
+        t.abort()
+
+    async def main():
+        async with aio.connect(space.url) as shared, shared.transaction() as t:
+            twin = t if within == "transaction" else shared
+            return await told_to_tasks(lambda: getattr(twin, verb)(*fields, **keywords))
+
+    return expected, asyncio.run(main())
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize(
+    ("within", "verb"),
+    [("space", verb) for verb in VERBS] + [("transaction", verb) for verb in IN_TRANSACTIONS],
+)
+def test_a_mistake_in_a_template_is_told_in_the_same_words(space, within, verb, mistake):
+    fields, keywords = MISTAKES[mistake]
+    keywords = NEEDED.get(verb, {}) | keywords
+    expected, to_tasks = told_by_both(space, within, verb, fields, keywords)
+    assert to_tasks == expected
+    assert space.count(REST) == 0
+    assert space.stat()["waiters"] == 0
+
+
+@pytest.mark.parametrize("keywords", [{"tiemout": 1}, {"ttl": 3}, {"order": "fifo"}], ids=str)
+@pytest.mark.parametrize("verb", PUTS)
+def test_a_mistake_in_a_put_is_told_in_the_same_words(space, verb, keywords):
+    expected, to_tasks = told_by_both(space, "space", verb, PUTS[verb], keywords)
+    assert to_tasks == expected
+    assert space.count(REST) == 0
+
+
+@pytest.mark.parametrize("keywords", [{"tiemout": 1}, {"lease": 3}, {"timeout": 1}], ids=str)
+@pytest.mark.parametrize("verb", ["put", "put_all"])
+def test_a_mistake_in_a_put_of_a_transaction_is_told_in_the_same_words(space, verb, keywords):
+    expected, to_tasks = told_by_both(space, "transaction", verb, PUTS[verb], keywords)
+    assert to_tasks == expected
+    assert space.count(REST) == 0
