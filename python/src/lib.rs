@@ -73,7 +73,7 @@ mod _native {
     #[pymodule_export]
     use super::space::{Handle, is_same, plain, remove, spaces};
     #[pymodule_export]
-    use super::subscription::Subscription;
+    use super::subscription::{Subscription, no_event};
     #[pymodule_export]
     use super::template::{Template, decode_template, like, parse, parse_tuple, put_text};
     #[pymodule_export]
@@ -81,9 +81,13 @@ mod _native {
     #[pymodule_export]
     use super::verbs::bell::BellObject;
     #[pymodule_export]
+    use super::verbs::bulk::try_take_many;
+    #[pymodule_export]
     use super::verbs::claim::claim_partly;
     #[pymodule_export]
     use super::verbs::look::Explanation;
+    #[pymodule_export]
+    use super::verbs::wait_none::present;
     #[pymodule_export]
     use super::verbs::waiter::{WaiterObject, claimant, patience, seconds, timed_out, waiter};
 

@@ -124,7 +124,7 @@ impl Subscription {
         let event = self.wait_for(py, &deadline);
         let event = event.map_err(|failure| self.exception(py, failure))?;
         event.ok_or_else(|| match self.open() {
-            Ok(_) => self.timed_out(py, &deadline),
+            Ok(_) => self.timed_out(py, deadline.timeout().as_secs_f64()),
             Err(closed) => closed,
         })
     }
@@ -170,12 +170,18 @@ impl Subscription {
 
 impl Subscription {
     #[cold]
-    fn timed_out(&self, py: Python<'_>, deadline: &Deadline) -> PyErr {
+    fn timed_out(&self, py: Python<'_>, seconds: f64) -> PyErr {
         let url = self.space.get().space().url();
-        let seconds = deadline.timeout().as_secs_f64();
         let message = format!("no {} within {seconds} s in {url}", self.heard);
         let hint =
             "only what happens from the subscription on is told; read_all() shows what is there";
         crate::errors::make(py, "Timeout", &message, Some(hint), Some(url))
     }
+}
+
+/// The exception of a wait for an event that was in vain. For what waits in a manner of its own.
+#[pyfunction]
+#[pyo3(signature = (subscription, seconds, /))]
+pub(crate) fn no_event(subscription: &Bound<'_, Subscription>, seconds: f64) -> PyErr {
+    subscription.get().timed_out(subscription.py(), seconds)
 }

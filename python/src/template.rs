@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use tupelo::{Alternative, Condition, Form};
+use tupelo::{Alternative, Condition, Form, TemplateRef};
 
 use crate::arguments::{self, Source};
 use crate::call::Argument;
@@ -213,6 +213,24 @@ pub(crate) fn sought<'py>(
         }
     }
     Ok(PyTuple::new(py, [Bound::new(py, like(given, fields)?)?])?)
+}
+
+/// Gives `use_template` what a call looks for, as [`sought`].
+///
+/// # Errors
+///
+/// As [`sought`], and what `use_template` says.
+pub(crate) fn with_sought<'py, R>(
+    handle: &Handle,
+    given: (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
+    use_template: impl FnOnce(&[TemplateRef<'_>]) -> Result<R, Failure>,
+) -> PyResult<R> {
+    let py = given.0.py();
+    let done = sought(handle, given).and_then(|sought| {
+        let sought: Vec<Argument<'_, '_>> = sought.iter_borrowed().collect();
+        arguments::with_template(py, (Source::Positional, &sought), use_template)
+    });
+    done.map_err(|failure| handle.exception(py, failure))
 }
 
 /// Refuses keywords that a verb has not, where they can be no fields of a class.

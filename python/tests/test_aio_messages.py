@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 import tupelo as ts
-from tupelo import REST, aio
+from tupelo import REST, aio, errors
 
 
 @dataclass
@@ -76,9 +76,12 @@ def space(new_url):
         yield space
 
 
+REFUSALS = (TypeError, ValueError, ts.TupeloError)
+
+
 def told(call):
     """Return the class of what a synchronous call raises, and what it says."""
-    with pytest.raises((TypeError, ValueError, LookupError)) as caught:
+    with pytest.raises(REFUSALS) as caught:
         for _ in call() or ():
             pass
     return caught.type, str(caught.value)
@@ -86,7 +89,7 @@ def told(call):
 
 async def told_to_tasks(call):
     """Return the same of a call of `tupelo.aio`."""
-    with pytest.raises((TypeError, ValueError, LookupError)) as caught:
+    with pytest.raises(REFUSALS) as caught:
         given = call()
         if inspect.isasyncgen(given):
             await anext(given)
@@ -137,3 +140,78 @@ def test_a_mistake_in_a_put_of_a_transaction_is_told_in_the_same_words(space, ve
     expected, to_tasks = told_by_both(space, "transaction", verb, PUTS[verb], keywords)
     assert to_tasks == expected
     assert space.count(REST) == 0
+
+
+WAITS = {
+    "take": (("never", int), {}),
+    "read": (("never", int), {"order": "lifo"}),
+    "claim": ((Job,), {"status": "done"}),
+    "take_many": (("there", int), {"n": 3}),
+    "take_many at least": (("there", int), {"n": 9, "at_least": 4, "where": "f[1] > 0"}),
+    "take_many of a class": ((Job,), {"n": 1, "status": "done"}),
+    "swap": (("never", str), {"to": ("new",), "where": "f[1] != 'x'"}),
+    "swap of a class": ((Job,), {"to": Job(2), "id": 2}),
+    "wait_none": (("there", int), {}),
+    "wait_none of a class": ((Job,), {"status": "ready"}),
+}
+
+
+@pytest.mark.parametrize("timeout", [0, 0.01, 0.25])
+@pytest.mark.parametrize(
+    ("within", "wait"),
+    [("space", wait) for wait in WAITS]
+    + [("transaction", wait) for wait in WAITS if wait.split()[0] in IN_TRANSACTIONS],
+)
+def test_a_wait_in_vain_is_told_in_the_same_words(space, within, wait, timeout):
+    fields, keywords = WAITS[wait]
+    before = [("there", 1), ("there", 2), Job(1)]
+    space.put_all(before)
+    keywords = {**keywords, "timeout": timeout}
+    expected, to_tasks = told_by_both(space, within, wait.split()[0], fields, keywords)
+    assert expected[0] is ts.Timeout
+    assert f"{timeout} s in {space.url}" in expected[1]
+    assert to_tasks == expected
+    assert space.take_all(REST) == before
+    assert space.stat()["waiters"] == 0
+
+
+def test_an_event_that_does_not_come_is_told_in_the_same_words(space):
+    with space.subscribe("never") as events:
+        expected = told(lambda: events.next(timeout=0.01))
+
+    async def main():
+        async with aio.connect(space.url) as shared, shared.subscribe("never") as events:
+            return await told_to_tasks(lambda: events.next(timeout=0.01))
+
+    assert asyncio.run(main()) == expected
+
+
+@pytest.mark.parametrize("within", ["space", "transaction"])
+def test_a_wait_looks_for_what_to_explain_once_and_not_whenever_something_was_put(
+    space, within, monkeypatch
+):
+    made = []
+    make = errors.make
+
+    def counted(*arguments):
+        made.append(arguments)
+        return make(*arguments)
+
+    monkeypatch.setattr(errors, "make", counted)
+
+    async def main():
+        async with aio.connect(space.url) as shared, shared.transaction() as t:
+            twin = t if within == "transaction" else shared
+            putting = asyncio.create_task(put_one_by_one(shared))
+            taken = await twin.take_many("n", int, n=100, timeout=60)
+            assert taken == [("n", n) for n in range(100)]
+            await putting
+
+    async def put_one_by_one(shared):
+        for n in range(100):
+            for _ in range(5):
+                await asyncio.sleep(0)  # the other task has its turn
+            await shared.put("n", n)
+
+    asyncio.run(main())
+    assert made == []

@@ -205,21 +205,6 @@ def make(name: str, message: str, hint: str | None = None, space: str | None = N
     return error
 
 
-def waited(error: TimeoutError, seconds: float | None) -> TimeoutError:
-    """Have a `Timeout` say how long was waited in all, where its call was the last one of many.
-
-    Args:
-        error: of that call; its message ends with its time and the space, as in ` 0 s in mem://x`.
-        seconds: what the user gave. None leaves it as it is.
-    """
-    end = f" s in {getattr(error, 'space', None)}"
-    message = str(error.args[0]) if error.args else ""
-    if seconds is not None and message.endswith(end):
-        beginning = message.removesuffix(end).rpartition(" ")[0]
-        error.args = (f"{beginning} {str(float(seconds)).removesuffix('.0')}{end}",)
-    return error
-
-
 for _name in __all__:
     # A traceback then says `tupelo.Timeout`, which is what a program catches.
     globals()[_name].__module__ = "tupelo"

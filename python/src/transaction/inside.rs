@@ -394,6 +394,22 @@ impl InsideObject {
         self.with_template((template, fields), |template, _| Ok(self.inside().count(template)?))
     }
 
+    /// Take enough matches together, or return None if there are too few. For what waits in its own manner.
+    #[pyo3(signature = (*template, n, at_least = None, **fields))]
+    fn _try_take_many<'py>(
+        &self,
+        template: &Bound<'py, PyTuple>,
+        n: &Bound<'py, PyAny>,
+        at_least: Given<'_, 'py>,
+        fields: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        let (at_least, at_most) = at_least_and_most(n, at_least)?;
+        let taken = self.with_template((template, fields), |template, sink| {
+            self.inside().try_take_many(template, at_least, at_most, |view| sink.tuple(view))
+        })?;
+        taken.map(|taken| PyList::new(template.py(), taken)).transpose()
+    }
+
     /// Get in line to take a match ("take"), or watch for one ("put"). For what waits in its own manner.
     #[pyo3(signature = (want, /, *template))]
     fn _waiter(&self, want: &str, template: &Bound<'_, PyTuple>) -> PyResult<WaiterObject> {

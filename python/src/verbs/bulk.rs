@@ -1,15 +1,19 @@
 //! Several matches at once: `take_all`, `read_all`, `take_many`, `count`.
 
 use std::ffi::CStr;
+use std::time::Duration;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyList};
+use pyo3::types::{PyBool, PyDict, PyList, PyTuple};
 
-use tupelo::{TemplateRef, Watch};
+use tupelo::{Space, TemplateRef, TupleView, Watch};
 
-use crate::call::{Call, Verb};
+use crate::call::{Argument, Call, Verb};
 use crate::errors::{self, Failure};
+use crate::results;
+use crate::space::Handle;
+use crate::template;
 use crate::timeout;
 use crate::values;
 use crate::waiting::{self, Deadline};
@@ -163,22 +167,44 @@ fn take_many<'py>(
             }
         }
     }
-    Err(too_few(call, template, at_least, &deadline).into())
+    Err(too_few(call.py, (call.space(), template), at_least, deadline.timeout()).into())
+}
+
+/// Take enough matches together, or return None if there are too few. For what waits for them in a manner of its own.
+///
+/// The arguments are those of `take_many`: the patterns as a tuple, the fields of a class of entries and `where` as a dict.
+#[pyfunction]
+#[pyo3(signature = (space, template, fields, /, *, n, at_least))]
+pub(crate) fn try_take_many<'py>(
+    space: &Bound<'py, Handle>,
+    template: &Bound<'py, PyTuple>,
+    fields: &Bound<'py, PyDict>,
+    n: &Bound<'py, PyAny>,
+    at_least: &Bound<'py, PyAny>,
+) -> PyResult<Option<Bound<'py, PyList>>> {
+    let (py, handle) = (space.py(), space.get());
+    let (at_least, at_most) = at_least_and_most(n, Some(at_least))?;
+    let asked: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
+    let tuple = |view: TupleView<'_>| results::tuple(py, view, &asked, handle.objects());
+    let taken = template::with_sought(handle, (template, Some(fields)), |template| {
+        handle.space().try_take_many(template, at_least, at_most, tuple)
+    })?;
+    taken.map(|taken| PyList::new(py, taken)).transpose()
 }
 
 /// `Timeout`, with how many there were: the caller's first question.
 #[cold]
-fn too_few(
-    call: &Call<'_, '_>,
-    template: &[TemplateRef<'_>],
+pub(crate) fn too_few(
+    py: Python<'_>,
+    (space, template): (&Space, &[TemplateRef<'_>]),
     at_least: usize,
-    deadline: &Deadline,
+    timeout: Duration,
 ) -> PyErr {
-    let explanation = call.space().explain_if_possible(template);
+    let explanation = space.explain_if_possible(template);
     let free = explanation.matches - explanation.read;
     let (found, wanted) = (grouped(free), grouped(at_least as u64));
-    let (template, url) = (explanation.template(), call.space().url());
-    let seconds = deadline.timeout().as_secs_f64();
+    let (template, url) = (explanation.template(), space.url());
+    let seconds = timeout.as_secs_f64();
     let message =
         format!("{found} of {wanted} tuples matched {template} within {seconds} s in {url}");
     let hint = if explanation.matches == 0 || explanation.read > 0 {
@@ -186,7 +212,7 @@ fn too_few(
     } else {
         "nothing was removed; did a worker stop with a tuple in its hands?".to_owned()
     };
-    errors::make(call.py, "Timeout", &message, Some(&hint), Some(url))
+    errors::make(py, "Timeout", &message, Some(&hint), Some(url))
 }
 
 /// A count with its thousands apart: `1 000`.

@@ -1,13 +1,17 @@
 //! `wait_none`.
 
 use std::ffi::CStr;
+use std::time::Duration;
 
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
-use tupelo::{TemplateRef, Watch};
+use tupelo::{Space, TemplateRef, Watch};
 
 use crate::call::{Call, Verb};
 use crate::errors::{self, Failure};
+use crate::space::Handle;
+use crate::template;
 use crate::timeout;
 use crate::waiting::{self, Deadline};
 
@@ -60,9 +64,35 @@ fn wait_none(
             }
         }
     }
+    Err(still_there(call.py, (space, template), deadline.timeout()).into())
+}
+
+/// Whether a match is there, or in somebody's hands. For what waits for the last one to go in a manner of its own.
+///
+/// The arguments are those of `wait_none`: the patterns as a tuple, the fields of a class of entries and `where` as a dict.
+#[pyfunction]
+#[pyo3(signature = (space, template, fields, /))]
+pub(crate) fn present<'py>(
+    space: &Bound<'py, Handle>,
+    template: &Bound<'py, PyTuple>,
+    fields: &Bound<'py, PyDict>,
+) -> PyResult<bool> {
+    let handle = space.get();
+    template::with_sought(handle, (template, Some(fields)), |template| {
+        Ok(handle.space().present(template)?)
+    })
+}
+
+/// `Timeout`, with how many there are.
+#[cold]
+pub(crate) fn still_there(
+    py: Python<'_>,
+    (space, template): (&Space, &[TemplateRef<'_>]),
+    timeout: Duration,
+) -> PyErr {
     let explanation = space.explain_if_possible(template);
     let (template, url) = (explanation.template(), space.url());
-    let seconds = deadline.timeout().as_secs_f64();
+    let seconds = timeout.as_secs_f64();
     let message = format!("{template} still matched after {seconds} s in {url}");
     let hint = if explanation.matches == 0 {
         // Somebody has them in hands, or they are gone by now.
@@ -70,5 +100,5 @@ fn wait_none(
     } else {
         format!("{} of them are there now", explanation.matches)
     };
-    Err(errors::make(call.py, "Timeout", &message, Some(&hint), Some(url)).into())
+    errors::make(py, "Timeout", &message, Some(&hint), Some(url))
 }

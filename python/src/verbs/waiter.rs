@@ -10,7 +10,7 @@ use pyo3::types::PyTuple;
 
 use tupelo::{Outcome, TupleView, Want, Watch};
 
-use super::claim;
+use super::{bulk, claim, wait_none};
 use crate::arguments::{self, Source};
 use crate::call::Argument;
 use crate::claim::Claim;
@@ -81,27 +81,32 @@ pub(crate) fn patience(
     Ok(patience.limit().map(|seconds| seconds.as_secs_f64()))
 }
 
-/// The exception of a call that waited in vain.
+/// The exception of a call that waited in vain; `at_least` is how many `take_many` waited for.
 #[pyfunction]
-#[pyo3(signature = (space, verb, seconds, /, *template))]
+#[pyo3(signature = (space, verb, seconds, /, *template, at_least = 1))]
 pub(crate) fn timed_out(
     space: &Bound<'_, Handle>,
     verb: &str,
     seconds: f64,
     template: &Bound<'_, PyTuple>,
+    at_least: usize,
 ) -> PyResult<PyErr> {
-    let (py, handle) = (space.py(), space.get());
-    let verb = match verb {
-        "read" => "read",
-        "claim" => "claim",
-        _ => "take",
-    };
+    let (py, space) = (space.py(), space.get().space());
+    let timeout = Duration::from_secs_f64(seconds);
     let template: Vec<Argument<'_, '_>> = template.iter_borrowed().collect();
     let error = arguments::with_template(py, (Source::Positional, &template), |template| {
-        Ok::<_, Failure>(handle.space().timeout(verb, template, Duration::from_secs_f64(seconds)))
+        let of_one =
+            |verb| errors::from_space(py, &space.timeout(verb, template, timeout), space.url());
+        Ok::<_, Failure>(match verb {
+            "take_many" => bulk::too_few(py, (space, template), at_least, timeout),
+            "wait_none" => wait_none::still_there(py, (space, template), timeout),
+            "read" => of_one("read"),
+            "claim" => of_one("claim"),
+            "swap" => of_one("swap"),
+            _ => of_one("take"),
+        })
     });
-    let error = error.map_err(|failure| failure.into_exception(py, handle.space().url()))?;
-    Ok(errors::from_space(py, &error, handle.space().url()))
+    error.map_err(|failure| failure.into_exception(py, space.url()))
 }
 
 /// A place in line for a match, or a watch. Cancelled when it is forgotten.

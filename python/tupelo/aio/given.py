@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["blocking", "require_keywords"]
+__all__ = ["blocking", "conditioned", "require_keywords"]
 
 KEYWORDS = {
     "take": ("timeout", "order"),
@@ -37,6 +37,11 @@ def require_keywords(verb: str, template: tuple[Any, ...], fields: dict[str, Any
         _native.require_keywords(verb, KEYWORDS[verb], template, fields)
     elif len(template) == 1:
         _native.require_clear(*template)
+
+
+def conditioned(fields: dict[str, Any], where: str | None) -> dict[str, Any]:
+    """Return the fields that came by name, with the condition among them, as `like` takes both."""
+    return fields if where is None else {"where": where, **fields}
 
 
 def blocking(verb: str, space: Any) -> _native.Space:

@@ -21,7 +21,7 @@ from tupelo.aio.loop_bell import LoopBell
 from tupelo.aio.subscription import Subscription
 from tupelo.aio.transaction import Transaction
 from tupelo.consuming import SIGN
-from tupelo.errors import SpaceFull, waited
+from tupelo.errors import SpaceFull
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -357,13 +357,20 @@ class Space:
     ) -> list[Any]:
         """Take `n` matches together, or at least `at_least`, waiting for them."""
         given.require_keywords("take_many", template, fields)
+        seconds = _native.seconds("timeout", timeout)
+        fields = given.conditioned(fields, where)
 
-        def attempt() -> list[Any]:
-            return self._space.take_many(
-                *template, n=n, at_least=at_least, timeout=0, where=where, **fields
+        def attempt() -> list[Any] | None:
+            return _native.try_take_many(self._space, template, fields, n=n, at_least=at_least)
+
+        taken = await self._until(attempt, "put", (template, fields), seconds)
+        if taken is None:
+            sought = _native.like(*template, **fields)
+            least = n if at_least is None else at_least
+            raise _native.timed_out(
+                self._space, "take_many", seconds or 0.0, sought, at_least=least
             )
-
-        return await self._until(attempt, "put", (template, fields), timeout)
+        return taken
 
     async def swap(
         self,
@@ -375,11 +382,17 @@ class Space:
     ) -> Any:
         """Replace a match and return it, waiting for one."""
         given.require_keywords("swap", template, fields)
+        seconds = _native.seconds("timeout", timeout)
+        fields = given.conditioned(fields, where)
 
         def attempt() -> Any:
-            return self._space.swap(*template, to=to, timeout=0, where=where, **fields)
+            return self._space.try_swap(*template, to=to, **fields)
 
-        return await self._until(attempt, "put", (template, fields), timeout)
+        old = await self._until(attempt, "put", (template, fields), seconds)
+        if old is None:
+            sought = _native.like(*template, **fields)
+            raise _native.timed_out(self._space, "swap", seconds or 0.0, sought)
+        return old
 
     async def wait_none(
         self,
@@ -390,11 +403,15 @@ class Space:
     ) -> None:
         """Wait until nothing matches, and nobody holds a match."""
         given.require_keywords("wait_none", template, fields)
+        seconds = _native.seconds("timeout", timeout)
+        fields = given.conditioned(fields, where)
 
-        def attempt() -> None:
-            self._space.wait_none(*template, timeout=0, where=where, **fields)
+        def attempt() -> bool | None:
+            return None if _native.present(self._space, template, fields) else True
 
-        await self._until(attempt, "removal", (template, fields), timeout)
+        if await self._until(attempt, "removal", (template, fields), seconds) is None:
+            sought = _native.like(*template, **fields)
+            raise _native.timed_out(self._space, "wait_none", seconds or 0.0, sought)
 
     async def scan(
         self, *template: Any, where: str | None = None, **fields: Any
@@ -498,31 +515,26 @@ class Space:
 
     async def _until(
         self,
-        attempt: Callable[[], R],
+        attempt: Callable[[], R | None],
         on: Literal["put", "removal"],
         sought: Sought,
-        timeout: Seconds | None,
-    ) -> R:
-        """Try again whenever a match was put or removed, until it succeeds or the time runs out."""
-        seconds = _native.seconds("timeout", timeout)
+        seconds: float | None,
+    ) -> R | None:
+        """Try again whenever a match was put or removed; None if the time runs out."""
+        done = attempt()
+        if done is not None or seconds == 0:
+            return done
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
-        try:
-            return attempt()
-        except TimeoutError:
-            if seconds == 0:
-                raise
         # Watching begins before the next attempt, so that nothing in between is missed.
         patterns, fields = sought
         watch = _native.waiter(self._space, on, _native.like(*patterns, **fields))
         try:
             while True:
-                try:
-                    return attempt()
-                except TimeoutError as error:
-                    left = None if deadline is None else deadline - loop.time()
-                    if left is not None and left <= 0:
-                        raise waited(error, seconds) from None
+                done = attempt()
+                left = None if deadline is None else deadline - loop.time()
+                if done is not None or (left is not None and left <= 0):
+                    return done
                 await self._bell(loop).wait(watch, seconds=left)
         finally:
             watch.cancel()
@@ -554,11 +566,7 @@ class Space:
         """Return whether the mark of `finish` is there, and nothing matches or is held."""
         if self._space.try_read(*mark) is None:
             return False
-        try:
-            self._space.wait_none(template, timeout=0)
-        except TimeoutError:
-            return False
-        return True
+        return not _native.present(self._space, (template,), {})
 
     def _bell(self, loop: asyncio.AbstractEventLoop) -> LoopBell:
         bell = self._bells.get(loop)

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from tupelo import _native
 from tupelo.aio.loop_bell import running_loop
-from tupelo.errors import SpaceClosed, Timeout, waited
+from tupelo.errors import SpaceClosed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,12 +72,10 @@ class Subscription:
         self._require_open()
         event = await self._next(seconds)
         if event is None:
-            self._require_open()
-            try:
-                # It says what was awaited; what has come by now is told.
-                return self._subscription.next(timeout=0)
-            except Timeout as error:
-                raise waited(error, seconds) from None
+            # What has come by now is told.
+            event = self.try_next()
+        if event is None:
+            raise _native.no_event(self._subscription, seconds or 0.0)
         return event
 
     def try_next(self) -> Event[Any] | None:

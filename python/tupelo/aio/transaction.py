@@ -166,12 +166,7 @@ class TransactionSpace:
         """Take `n` matches together, or at least `at_least`, waiting for them."""
 
         def attempt() -> list[Any] | None:
-            try:
-                return self._inside.take_many(
-                    *template, n=n, at_least=at_least, timeout=0, **fields
-                )
-            except TimeoutError:
-                return None
+            return self._inside._try_take_many(*template, n=n, at_least=at_least, **fields)
 
         return await self._retry(attempt, ("take_many", template, fields), timeout)
 

@@ -11,7 +11,7 @@ from tupelo.batteries.core.rows import Rows
 from tupelo.batteries.progress import Bar
 from tupelo.batteries.timeouts import Deadline
 from tupelo.batteries.verbs import awaited
-from tupelo.errors import Timeout, waited
+from tupelo.errors import Timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,9 +65,12 @@ async def _watched(
             turn = LOOK_EVERY_S if left is None else min(LOOK_EVERY_S, left)
             try:
                 taken = await space.take_many(sought, n=n, timeout=turn)
-            except Timeout as error:
+            except Timeout:
                 if left is not None and left <= LOOK_EVERY_S:
-                    raise waited(error, deadline.timeout_s) from None
+                    whole_s = deadline.timeout_s or 0.0
+                    raise _native.timed_out(
+                        space.blocking, "take_many", whole_s, sought, at_least=n
+                    ) from None
                 done = min(n, space.blocking.count(sought))
                 line.show(done)
             else:
