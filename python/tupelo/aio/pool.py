@@ -130,7 +130,7 @@ class Pool:
         def put() -> TaskFuture:
             return self._terms.submit(pool, function, arguments, keywords, timeout_s=0)
 
-        return cast("R", await answer(await space._with_room(put, None)))
+        return cast("R", await answer(await space._waiting.with_room(put, None)))
 
     def pids(self) -> list[int]:
         """Return the process ids of the workers; of threads, none."""

@@ -81,7 +81,7 @@ class RemoteFunction(Generic[P, R]):
         def put() -> TaskFuture:
             return self.address.submit(arguments, keywords, timeout_s=0)
 
-        return cast("R", await answer(await self._space()._with_room(put, None)))
+        return cast("R", await answer(await self._space()._waiting.with_room(put, None)))
 
     def _space(self) -> Space:
         """Return the connection by which this process puts tasks, for those that wait for room."""

@@ -118,7 +118,7 @@ class Search:
             left = None if deadline is None else deadline - loop.time()
             if left is not None and left <= 0:
                 return None
-            bells = [space._bell(loop) for space in self._spaces]
+            bells = [space._waiting.bell(loop) for space in self._spaces]
             rings = line.ring([bell.native for bell in bells])
             await wait_for_any([(bells[place], number) for place, number in rings], left)
 

@@ -1,10 +1,7 @@
 """A space whose waiting verbs are awaited.
 
-What does not wait takes about a microsecond, and is the verb of the synchronous space. What waits
-is said once here: in line for a tuple (`take`, `read`, `claim`), or until an attempt succeeds that
-is worth another try when something was put or removed (`take_many`, `swap`, `wait_none`,
-`consume`).
-Puts stand in line for room.
+What does not wait takes about a microsecond, and is the verb of the synchronous space. How the
+others wait is told in `tupelo.aio.waiting`.
 """
 
 from __future__ import annotations
@@ -17,24 +14,20 @@ from tupelo.aio import given
 from tupelo.aio.answers import answer
 from tupelo.aio.claim import Claim
 from tupelo.aio.lease import Lease
-from tupelo.aio.loop_bell import LoopBell
 from tupelo.aio.subscription import Subscription
 from tupelo.aio.transaction import Transaction
+from tupelo.aio.waiting import Waiting
 from tupelo.consuming import SIGN
-from tupelo.errors import SpaceFull
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
     from concurrent.futures import Future
-    from typing import Any, Literal, Self, TypeAlias, TypedDict, TypeVar
+    from typing import Any, Literal, Self, TypedDict
 
     from tupelo._native import EventKind, Explanation, Order, Seconds, Template
+    from tupelo.aio.waiting import Sought
     from tupelo.letters import DeadLetter
-
-    R = TypeVar("R")
-    # The patterns, and the fields of an entry that came by name.
-    Sought: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
 
     class Terms(TypedDict):
         """What a claim is given on."""
@@ -58,7 +51,7 @@ class Space:
     def __init__(self, space: _native.Space) -> None:
         """Wrap a synchronous connection."""
         self._space = space
-        self._bells: dict[asyncio.AbstractEventLoop, LoopBell] = {}
+        self._waiting = Waiting(space)
 
     @property
     def blocking(self) -> _native.Space:
@@ -108,9 +101,7 @@ class Space:
     def close(self) -> None:
         """End the connection. Calls that wait, and later calls, raise `SpaceClosed`."""
         self._space.close()
-        for bell in list(self._bells.values()):
-            bell.close()
-        self._bells.clear()
+        self._waiting.close()
 
     # What does not wait.
 
@@ -139,7 +130,7 @@ class Space:
         claimed = self._space.try_claim(
             *template, ttl=ttl, max_attempts=max_attempts, order=order, where=where, **fields
         )
-        return None if claimed is None else await Claim(_at_once(claimed), self._with_room)
+        return None if claimed is None else await Claim(_at_once(claimed), self._waiting.with_room)
 
     async def take_all(
         self, *template: Any, limit: int | None = None, where: str | None = None, **fields: Any
@@ -205,7 +196,7 @@ class Space:
         def put() -> Future[Any]:
             return evaluation.evaluate(self.blocking, fields, on, timeout_s=0)
 
-        computed: tuple[Any, ...] = await answer(await self._with_room(put, None))
+        computed: tuple[Any, ...] = await answer(await self._waiting.with_room(put, None))
         return computed
 
     def transaction(self, *others: Space, ttl: Seconds = 30) -> Transaction:
@@ -235,7 +226,7 @@ class Space:
         def put() -> _native.Lease | None:
             return self._space.put(*fields, lease=lease, after=after, timeout=0, **unknown)
 
-        plain = await self._with_room(put, timeout)
+        plain = await self._waiting.with_room(put, timeout)
         return None if plain is None else Lease(plain)
 
     async def put_all(
@@ -255,7 +246,7 @@ class Space:
         def put() -> int:
             return self._space.put_all(every, lease=lease, after=after, timeout=0, **unknown)
 
-        return await self._with_room(put, timeout)
+        return await self._waiting.with_room(put, timeout)
 
     async def put_if_absent(
         self, *fields: Any, unless: Any = None, timeout: Seconds | None = None, **unknown: Any
@@ -265,7 +256,7 @@ class Space:
         def put() -> bool:
             return self._space.put_if_absent(*fields, unless=unless, timeout=0, **unknown)
 
-        return await self._with_room(put, timeout)
+        return await self._waiting.with_room(put, timeout)
 
     async def take(
         self,
@@ -283,7 +274,9 @@ class Space:
             return taken
         sought = _native.like(*template, where=where, **fields)
         place = _native.waiter(self._space, "take", sought)
-        return await self._in_line("take", place, (sought, seconds), _native.Waiter.finish_now)
+        return await self._waiting.in_line(
+            "take", place, (sought, seconds), _native.Waiter.finish_now
+        )
 
     async def read(
         self,
@@ -301,7 +294,9 @@ class Space:
             return found
         sought = _native.like(*template, where=where, **fields)
         place = _native.waiter(self._space, "read", sought)
-        return await self._in_line("read", place, (sought, seconds), _native.Waiter.finish_now)
+        return await self._waiting.in_line(
+            "read", place, (sought, seconds), _native.Waiter.finish_now
+        )
 
     def claim(
         self,
@@ -316,7 +311,7 @@ class Space:
         """Claim a match, waiting for one: to be awaited, or entered with `async with`."""
         terms: Terms = {"ttl": ttl, "max_attempts": max_attempts}
         sought = (template, {"where": where, **fields})
-        return Claim(self._claim(sought, order, timeout, terms), self._with_room)
+        return Claim(self._claim(sought, order, timeout, terms), self._waiting.with_room)
 
     async def _claim(
         self, sought: Sought, order: Order, timeout: Seconds | None, terms: Terms
@@ -333,7 +328,7 @@ class Space:
 
         match = _native.like(*template, **fields)
         place = _native.claimant(self._space, match, ttl=terms["ttl"])
-        return await self._in_line("claim", place, (match, seconds), pick_up)
+        return await self._waiting.in_line("claim", place, (match, seconds), pick_up)
 
     async def _claim_partly(
         self, match: Template[Any], *, ttl: Seconds, timeout: float | None
@@ -344,7 +339,7 @@ class Space:
             return place.claim_now(ttl=ttl, max_attempts=None, partly=True)
 
         place = _native.claimant(self._space, match, ttl=ttl)
-        return await self._in_line("claim", place, (match, timeout), pick_up)
+        return await self._waiting.in_line("claim", place, (match, timeout), pick_up)
 
     async def take_many(
         self,
@@ -363,7 +358,7 @@ class Space:
         def attempt() -> list[Any] | None:
             return _native.try_take_many(self._space, template, fields, n=n, at_least=at_least)
 
-        taken = await self._until(attempt, "put", (template, fields), seconds)
+        taken = await self._waiting.until(attempt, "put", (template, fields), seconds)
         if taken is None:
             sought = _native.like(*template, **fields)
             least = n if at_least is None else at_least
@@ -388,7 +383,7 @@ class Space:
         def attempt() -> Any:
             return self._space.try_swap(*template, to=to, **fields)
 
-        old = await self._until(attempt, "put", (template, fields), seconds)
+        old = await self._waiting.until(attempt, "put", (template, fields), seconds)
         if old is None:
             sought = _native.like(*template, **fields)
             raise _native.timed_out(self._space, "swap", seconds or 0.0, sought)
@@ -409,7 +404,7 @@ class Space:
         def attempt() -> bool | None:
             return None if _native.present(self._space, template, fields) else True
 
-        if await self._until(attempt, "removal", (template, fields), seconds) is None:
+        if await self._waiting.until(attempt, "removal", (template, fields), seconds) is None:
             sought = _native.like(*template, **fields)
             raise _native.timed_out(self._space, "wait_none", seconds or 0.0, sought)
 
@@ -433,7 +428,7 @@ class Space:
         while True:
             taken = self._space.try_take(*template, where=where, **fields)
             if taken is None:
-                taken = await self._next(sought, mark, idle_s)
+                taken = await self._waiting.next_of(sought, mark, idle_s)
                 if taken is None:
                     return
             yield taken
@@ -451,139 +446,7 @@ class Space:
         subscription = self._space.subscribe(
             *template, on=on, buffer=buffer, buffer_bytes=buffer_bytes, where=where, **fields
         )
-        return Subscription(subscription, self._bell)
-
-    async def _in_line(
-        self,
-        verb: Literal["take", "read", "claim"],
-        place: _native.Waiter,
-        sought: tuple[Template[Any], float | None],
-        pick_up: Callable[[_native.Waiter], R | None],
-    ) -> R:
-        """Wait for the match that a place is in line for, and pick it up."""
-        template, seconds = sought
-        try:
-            found = await self._served(place, seconds, pick_up)
-        finally:
-            # What was handed over in the meantime goes back to its place (rule T5).
-            place.cancel()
-        if found is None:
-            raise _native.timed_out(self._space, verb, seconds or 0.0, template)
-        return found
-
-    async def _served(
-        self,
-        place: _native.Waiter,
-        seconds: float | None,
-        pick_up: Callable[[_native.Waiter], R | None],
-    ) -> R | None:
-        """Wait for what is handed to a place in line; None if the time runs out."""
-        loop = asyncio.get_running_loop()
-        deadline = None if seconds is None else loop.time() + seconds
-        while True:
-            found = pick_up(place)
-            if found is not None:
-                return found
-            left = None if deadline is None else deadline - loop.time()
-            if left is not None and left <= 0:
-                return None
-            await self._bell(loop).wait(place, seconds=left)
-
-    async def _with_room(self, put: Callable[[], R], timeout: Seconds | None) -> R:
-        """Put; if there is no room, in line for room, as long as the timeout and the space say."""
-        seconds = _native.patience(self._space, timeout)
-        try:
-            return put()
-        except SpaceFull as full:
-            if seconds == 0 or not full.may_pass:
-                raise
-        loop = asyncio.get_running_loop()
-        deadline = None if seconds is None else loop.time() + seconds
-        place = _native.waiter(self._space, "room")
-        try:
-            while True:
-                try:
-                    return place.in_turn(put)
-                except SpaceFull:
-                    left = None if deadline is None else deadline - loop.time()
-                    if left is not None and left <= 0:
-                        raise
-                await self._bell(loop).wait(place, seconds=left)
-        finally:
-            # The turn, if it came in the meantime, goes to the next in line.
-            place.cancel()
-
-    async def _until(
-        self,
-        attempt: Callable[[], R | None],
-        on: Literal["put", "removal"],
-        sought: Sought,
-        seconds: float | None,
-    ) -> R | None:
-        """Try again whenever a match was put or removed; None if the time runs out."""
-        done = attempt()
-        if done is not None or seconds == 0:
-            return done
-        loop = asyncio.get_running_loop()
-        deadline = None if seconds is None else loop.time() + seconds
-        # Watching begins before the next attempt, so that nothing in between is missed.
-        patterns, fields = sought
-        watch = _native.waiter(self._space, on, _native.like(*patterns, **fields))
-        try:
-            while True:
-                done = attempt()
-                left = None if deadline is None else deadline - loop.time()
-                if done is not None or (left is not None and left <= 0):
-                    return done
-                await self._bell(loop).wait(watch, seconds=left)
-        finally:
-            watch.cancel()
-
-    async def _next(
-        self, template: Template[Any], mark: tuple[Any, ...], idle_s: float | None
-    ) -> Any:
-        """Wait for a match and return it, or None at the end of a `consume`."""
-        loop = asyncio.get_running_loop()
-        deadline = None if idle_s is None else loop.time() + idle_s
-        place = _native.waiter(self._space, "take", template)
-        # Watching begins before the first look, so that nothing slips through in between.
-        finished = _native.waiter(self._space, "put", *mark)
-        removals = _native.waiter(self._space, "removal", template)
-        try:
-            while True:
-                found = place.finish_now()
-                if found is not None:
-                    return found
-                left = None if deadline is None else deadline - loop.time()
-                if (left is not None and left <= 0) or self._is_over(template, mark):
-                    return None
-                await self._bell(loop).wait(place, finished, removals, seconds=left)
-        finally:
-            for waiter in (place, finished, removals):
-                waiter.cancel()
-
-    def _is_over(self, template: Template[Any], mark: tuple[Any, ...]) -> bool:
-        """Return whether the mark of `finish` is there, and nothing matches or is held."""
-        if self._space.try_read(*mark) is None:
-            return False
-        return not _native.present(self._space, (template,), {})
-
-    def _bell(self, loop: asyncio.AbstractEventLoop) -> LoopBell:
-        bell = self._bells.get(loop)
-        if bell is None:
-            self._give_back_bells()
-            bell = self._bells[loop] = LoopBell(self._space, loop)
-        return bell
-
-    def _give_back_bells(self) -> None:
-        """Close the bells of loops that are closed, each of which has a descriptor.
-
-        A loop does not say when it closes. So a program that calls `asyncio.run` again and again
-        has one bell at a time, and not one for each.
-        """
-        for loop in list(self._bells):
-            if loop.is_closed() and (bell := self._bells.pop(loop, None)) is not None:
-                bell.close()
+        return Subscription(subscription, self._waiting.bell)
 
 
 def wrapped(connection: _native.Space) -> Space:

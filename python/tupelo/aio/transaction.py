@@ -217,7 +217,7 @@ class TransactionSpace:
                 left = deadline - loop.time()
                 if done is not None or left <= 0:
                     break
-                await self._space._bell(loop).wait(place, seconds=left)
+                await self._space._waiting.bell(loop).wait(place, seconds=left)
         finally:
             # What was handed over in the meantime goes back to its place (rule T5).
             place.cancel()

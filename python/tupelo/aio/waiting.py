@@ -1,0 +1,175 @@
+"""How the tasks of a connection wait.
+
+In line for a tuple (`take`, `read`, `claim`) or for room (all puts); or until an attempt succeeds
+that is worth another try when something was put or removed (`take_many`, `swap`, `wait_none`,
+`consume`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from tupelo import _native
+from tupelo.aio.loop_bell import LoopBell
+from tupelo.errors import SpaceFull
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Literal, TypeAlias, TypeVar
+
+    from tupelo._native import Seconds, Template
+
+    R = TypeVar("R")
+    # The patterns, and the fields of an entry that came by name.
+    Sought: TypeAlias = tuple[tuple[Any, ...], dict[str, Any]]
+
+__all__ = ["Waiting"]
+
+
+class Waiting:
+    """The waits of the tasks of one connection, with a bell in each event loop."""
+
+    def __init__(self, space: _native.Space) -> None:
+        """Get ready; a loop gets its bell when a task of it waits."""
+        self._space = space
+        self._bells: dict[asyncio.AbstractEventLoop, LoopBell] = {}
+
+    def bell(self, loop: asyncio.AbstractEventLoop) -> LoopBell:
+        """Return what an event loop waits with."""
+        bell = self._bells.get(loop)
+        if bell is None:
+            self._give_back_bells()
+            bell = self._bells[loop] = LoopBell(self._space, loop)
+        return bell
+
+    def _give_back_bells(self) -> None:
+        """Close the bells of loops that are closed, each of which has a descriptor.
+
+        A loop does not say when it closes. So a program that calls `asyncio.run` again and again
+        has one bell at a time, and not one for each.
+        """
+        for loop in list(self._bells):
+            if loop.is_closed() and (bell := self._bells.pop(loop, None)) is not None:
+                bell.close()
+
+    def close(self) -> None:
+        """Give all bells back. Who still waits is told that something happened, and finds out."""
+        for bell in list(self._bells.values()):
+            bell.close()
+        self._bells.clear()
+
+    async def in_line(
+        self,
+        verb: Literal["take", "read", "claim"],
+        place: _native.Waiter,
+        sought: tuple[Template[Any], float | None],
+        pick_up: Callable[[_native.Waiter], R | None],
+    ) -> R:
+        """Wait for the match that a place is in line for, and pick it up."""
+        template, seconds = sought
+        try:
+            found = await self._served(place, seconds, pick_up)
+        finally:
+            # What was handed over in the meantime goes back to its place (rule T5).
+            place.cancel()
+        if found is None:
+            raise _native.timed_out(self._space, verb, seconds or 0.0, template)
+        return found
+
+    async def _served(
+        self,
+        place: _native.Waiter,
+        seconds: float | None,
+        pick_up: Callable[[_native.Waiter], R | None],
+    ) -> R | None:
+        """Wait for what is handed to a place in line; None if the time runs out."""
+        loop = asyncio.get_running_loop()
+        deadline = None if seconds is None else loop.time() + seconds
+        while True:
+            found = pick_up(place)
+            if found is not None:
+                return found
+            left = None if deadline is None else deadline - loop.time()
+            if left is not None and left <= 0:
+                return None
+            await self.bell(loop).wait(place, seconds=left)
+
+    async def with_room(self, put: Callable[[], R], timeout: Seconds | None) -> R:
+        """Put; if there is no room, in line for room, as long as the timeout and the space say."""
+        seconds = _native.patience(self._space, timeout)
+        try:
+            return put()
+        except SpaceFull as full:
+            if seconds == 0 or not full.may_pass:
+                raise
+        loop = asyncio.get_running_loop()
+        deadline = None if seconds is None else loop.time() + seconds
+        place = _native.waiter(self._space, "room")
+        try:
+            while True:
+                try:
+                    return place.in_turn(put)
+                except SpaceFull:
+                    left = None if deadline is None else deadline - loop.time()
+                    if left is not None and left <= 0:
+                        raise
+                await self.bell(loop).wait(place, seconds=left)
+        finally:
+            # The turn, if it came in the meantime, goes to the next in line.
+            place.cancel()
+
+    async def until(
+        self,
+        attempt: Callable[[], R | None],
+        on: Literal["put", "removal"],
+        sought: Sought,
+        seconds: float | None,
+    ) -> R | None:
+        """Try again whenever a match was put or removed; None if the time runs out."""
+        done = attempt()
+        if done is not None or seconds == 0:
+            return done
+        loop = asyncio.get_running_loop()
+        deadline = None if seconds is None else loop.time() + seconds
+        # Watching begins before the next attempt, so that nothing in between is missed.
+        patterns, fields = sought
+        watch = _native.waiter(self._space, on, _native.like(*patterns, **fields))
+        try:
+            while True:
+                done = attempt()
+                left = None if deadline is None else deadline - loop.time()
+                if done is not None or (left is not None and left <= 0):
+                    return done
+                await self.bell(loop).wait(watch, seconds=left)
+        finally:
+            watch.cancel()
+
+    async def next_of(
+        self, template: Template[Any], mark: tuple[Any, ...], idle_s: float | None
+    ) -> Any:
+        """Wait for a match and return it, or None at the end of a `consume`."""
+        loop = asyncio.get_running_loop()
+        deadline = None if idle_s is None else loop.time() + idle_s
+        place = _native.waiter(self._space, "take", template)
+        # Watching begins before the first look, so that nothing slips through in between.
+        finished = _native.waiter(self._space, "put", *mark)
+        removals = _native.waiter(self._space, "removal", template)
+        try:
+            while True:
+                found = place.finish_now()
+                if found is not None:
+                    return found
+                left = None if deadline is None else deadline - loop.time()
+                if (left is not None and left <= 0) or self._is_over(template, mark):
+                    return None
+                await self.bell(loop).wait(place, finished, removals, seconds=left)
+        finally:
+            for waiter in (place, finished, removals):
+                waiter.cancel()
+
+    def _is_over(self, template: Template[Any], mark: tuple[Any, ...]) -> bool:
+        """Return whether the mark of `finish` is there, and nothing matches or is held."""
+        if self._space.try_read(*mark) is None:
+            return False
+        return not _native.present(self._space, (template,), {})
