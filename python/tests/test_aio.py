@@ -1,6 +1,7 @@
 """tupelo.aio: tasks that wait, with the names and options of the synchronous space."""
 
 import asyncio
+import gc
 import inspect
 import pickle
 import random
@@ -162,6 +163,38 @@ def test_a_connection_that_many_loops_have_used_has_the_descriptors_of_one(space
         run(waits())
     assert open_descriptors() == before
     shared.close()
+
+
+@pytest.mark.parametrize("forget", ["here", "in another thread", "with what is in hands"])
+def test_a_connection_that_is_forgotten_keeps_nothing_though_its_loop_goes_on(space, forget):
+    async def uses():
+        shared = aio.connect(space.url)
+        with pytest.raises(ts.Timeout):
+            await shared.take("never", timeout=0.001)
+        if forget != "with what is in hands":
+            return shared
+        await shared.put("job")
+        return await shared.claim("job"), shared.subscribe("job")
+
+    async def descriptors_of_one_more():
+        used = [await uses()]
+        open_with_it = open_descriptors()
+        if forget == "in another thread":
+            await asyncio.to_thread(used.clear)
+        used.clear()
+        gc.collect()
+        await asyncio.sleep(0)  # the loop does itself what another thread has forgotten
+        return open_with_it - open_descriptors()
+
+    async def main():
+        await descriptors_of_one_more()  # what a process has once, and what other tests have left
+        before = open_descriptors()
+        for _ in range(3):
+            assert await descriptors_of_one_more() > 0
+            assert open_descriptors() == before
+
+    run(main())
+    assert space.stat()["waiters"] == 0
 
 
 def test_a_put_of_another_thread_wakes_the_loop(space):

@@ -35,6 +35,14 @@ class Waiting:
         self._space = space
         self._bells: dict[asyncio.AbstractEventLoop, LoopBell] = {}
 
+    def __del__(self) -> None:
+        """Give all bells back: a loop that waits for one would keep it, and the connection.
+
+        Nobody waits: who does has this. It may be at the end of the program, in any thread, or in
+        the child of a fork.
+        """
+        self.close()
+
     def bell(self, loop: asyncio.AbstractEventLoop) -> LoopBell:
         """Return what an event loop waits with."""
         bell = self._bells.get(loop)
