@@ -160,3 +160,71 @@ def test_who_has_waited_long_enough_gets_what_the_dead_held_l5(shm, shm_url, wai
             return found if isinstance(found, tuple) else found.tuple
 
     assert run(main()) == ("job", 7)
+
+
+async def told_to_two(space, events):
+    """Return what each of two tasks is told that ask for events at the same time."""
+
+    async def one():
+        return (await events.next(timeout=60)).tuple
+
+    asking = [asyncio.create_task(one()) for _ in range(2)]
+    await asyncio.sleep(0)
+    space.put_all([("n", 1), ("n", 2)])
+    return await asyncio.gather(*asking)
+
+
+def test_the_tasks_of_one_loop_after_the_other_take_turns_at_a_subscription_n1(space):
+    shared = aio.connect(space.url)
+    events = shared.subscribe("n", int)
+    for _ in range(3):
+        assert run(told_to_two(space, events)) == [("n", 1), ("n", 2)]
+        assert space.take_all("n", int) == [("n", 1), ("n", 2)]
+    events.close()
+    shared.close()
+
+
+def test_a_loop_that_was_closed_while_a_task_waited_for_events_leaves_them_to_the_next_n1(space):
+    shared = aio.connect(space.url)
+    events = shared.subscribe("n", int)
+
+    async def wait_for_nothing():
+        waiting = asyncio.ensure_future(events.next())
+        await asyncio.sleep(0)
+        return waiting
+
+    abandoned = asyncio.new_event_loop()
+    waiting = abandoned.run_until_complete(wait_for_nothing())
+    abandoned.close()
+    assert run(told_to_two(space, events)) == [("n", 1), ("n", 2)]
+    assert not waiting.done()
+    events.close()
+    shared.close()
+    assert space.stat()["subscriptions"] == []
+
+
+def test_a_subscription_whose_events_tasks_of_another_loop_wait_for_says_so(space):
+    shared = aio.connect(space.url)
+    events = shared.subscribe("n", int)
+
+    async def begin():
+        waiting = asyncio.ensure_future(events.next(timeout=60))
+        await asyncio.sleep(0)
+        return waiting
+
+    async def refused():
+        for wait in (events.next(), events.next(timeout=0), anext(events)):
+            with pytest.raises(ValueError, match=r"TUP-019: tasks of another event loop wait for"):
+                await wait
+
+    async def told(waiting):
+        return (await waiting).tuple
+
+    first = asyncio.new_event_loop()
+    waiting = first.run_until_complete(begin())
+    run(refused())
+    space.put("n", 1)
+    assert first.run_until_complete(told(waiting)) == ("n", 1)
+    first.close()
+    events.close()
+    shared.close()

@@ -24,7 +24,8 @@ __all__ = ["Subscription"]
 class Subscription:
     """The events of the tuples that match a template. Made by `tupelo.aio.Space.subscribe`.
 
-    Cancelling a wait loses nothing: the event is told to whoever asks next.
+    Cancelling a wait loses nothing: the event is told to whoever asks next. Tasks of one event loop
+    at a time may wait for events: those of another are refused with `ValueError`.
     """
 
     def __init__(
@@ -36,9 +37,9 @@ class Subscription:
         self._subscription = subscription
         self._bell = bell
         self._turn = asyncio.Lock()
-        # Where it was asked for events last, and whether a task waits there.
+        # Where it was asked for events last, and where a task waits for one.
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._waits = False
+        self._waits_in: asyncio.AbstractEventLoop | None = None
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -105,8 +106,8 @@ class Subscription:
 
     def _end(self) -> None:
         """Give back what is native; in the thread of the loop, while that runs."""
-        loop = self._loop
-        if not self._waits or loop is None or loop.is_closed():
+        loop = self._waits_in
+        if loop is None or loop.is_closed():
             self._subscription.close()
             return
         # Its place in line must stay its own until the task has left the bell.
@@ -120,10 +121,11 @@ class Subscription:
 
     async def _next(self, seconds: float | None) -> Event[Any] | None:
         """Wait for an event; None if the time runs out, or the subscription is closed."""
-        loop = self._loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        turn = self._turn_in(loop)
         try:
             # One task at a time waits at the bell, the others for their turn.
-            async with asyncio.timeout(seconds), self._turn:
+            async with asyncio.timeout(seconds), turn:
                 while not self._is_closed:
                     event = self._subscription.try_next()
                     if event is not None:
@@ -133,11 +135,33 @@ class Subscription:
             return None
         return None
 
+    def _turn_in(self, loop: asyncio.AbstractEventLoop) -> asyncio.Lock:
+        """Return what the tasks of a loop take turns with. A lock of asyncio knows but one loop.
+
+        Raises:
+            ValueError: tasks of another loop wait for events.
+        """
+        if self._loop is not loop:
+            waits_in = self._waits_in
+            # Of a loop that was closed while its tasks waited, nobody waits any more.
+            if waits_in is not None and waits_in is not loop and not waits_in.is_closed():
+                message = (
+                    "TUP-019: tasks of another event loop wait for the events of this "
+                    "subscription\n  subscribe in each loop: every subscription is told of all "
+                    "that happens"
+                )
+                raise ValueError(message)
+            self._turn = asyncio.Lock()
+            self._loop = loop
+        return self._turn
+
     async def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._waits = True
+        self._waits_in = loop
         try:
             await self._bell(loop).wait(self._subscription, seconds=None)
         finally:
-            self._waits = False
+            # A task of a loop that was closed may be ended long after.
+            if self._waits_in is loop:
+                self._waits_in = None
             if self._is_closed:
                 self._subscription.close()
