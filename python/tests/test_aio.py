@@ -375,6 +375,14 @@ def test_the_twin_has_the_names_and_the_options_of_the_synchronous_space():
         assert names <= set(vars(mine))
 
 
+def test_what_a_verb_of_the_twin_does_is_told_where_its_help_says():
+    for name in vars(ts.Space):
+        if callable(getattr(aio.Space, name, None)) and not name.startswith("_"):
+            assert f"see `tupelo.Space.{name}`." in getattr(aio.Space, name).__doc__
+    assert "`tupelo.Space`" in aio.Space.__doc__
+    assert "`tupelo.TransactionSpace`" in aio.TransactionSpace.__doc__
+
+
 def options(function):
     """Return the keyword arguments of a function, with their defaults."""
     parameters = inspect.signature(function).parameters.values()

@@ -46,7 +46,16 @@ SCAN_BATCH = 256
 
 
 class Space:
-    """A connection to a space, for the tasks of event loops. Made by `tupelo.aio.connect`."""
+    """A connection to a space, for the tasks of event loops. Made by `tupelo.aio.connect`.
+
+    The verbs are those of `tupelo.Space`, with the same arguments, units, defaults, results and
+    errors: what those are is told there, and here what is different. All are awaited but those that
+    say so. One that does not wait is done at once, with no turn for other tasks. One that waits
+    waits for ever unless `timeout` says how many seconds, and its task may be cancelled.
+
+    As an asynchronous context manager it closes itself; the tuples stay in the space. One that is
+    forgotten gives back what its event loops waited with.
+    """
 
     def __init__(self, space: _native.Space) -> None:
         """Wrap a synchronous connection."""
@@ -65,12 +74,12 @@ class Space:
 
     @property
     def objects(self) -> Literal["strict", "pickle"]:
-        """What becomes of objects of no kind of field."""
+        """What becomes of objects of no kind of field, as given to `connect`."""
         return self._space.objects
 
     @property
     def name(self) -> str:
-        """The name of the space."""
+        """The name of the space, without the scheme and the options of its URL."""
         return self._space.name
 
     def __repr__(self) -> str:
@@ -99,7 +108,11 @@ class Space:
         self.close()
 
     def close(self) -> None:
-        """End the connection. Calls that wait, and later calls, raise `SpaceClosed`."""
+        """End the connection; see `tupelo.Space.close`.
+
+        Tasks that wait in it, of any loop, raise `SpaceClosed`, and so do later calls; the tuples
+        stay. It may be called in any thread.
+        """
         self._space.close()
         self._waiting.close()
 
@@ -108,13 +121,13 @@ class Space:
     async def try_take(
         self, *template: Any, order: Order = "fifo", where: str | None = None, **fields: Any
     ) -> Any:
-        """Take a match, or return None at once."""
+        """Take a match, or return None at once; see `tupelo.Space.try_take`."""
         return self._space.try_take(*template, order=order, where=where, **fields)
 
     async def try_read(
         self, *template: Any, order: Order = "fifo", where: str | None = None, **fields: Any
     ) -> Any:
-        """Copy a match, or return None at once."""
+        """Copy a match, or return None at once; see `tupelo.Space.try_read`."""
         return self._space.try_read(*template, order=order, where=where, **fields)
 
     async def try_claim(
@@ -126,7 +139,10 @@ class Space:
         where: str | None = None,
         **fields: Any,
     ) -> Claim[Any] | None:
-        """Claim a match, or return None at once."""
+        """Claim a match, or return None at once; see `tupelo.Space.try_claim`.
+
+        The claim is one of `tupelo.aio`, whose verbs are awaited.
+        """
         claimed = self._space.try_claim(
             *template, ttl=ttl, max_attempts=max_attempts, order=order, where=where, **fields
         )
@@ -135,37 +151,40 @@ class Space:
     async def take_all(
         self, *template: Any, limit: int | None = None, where: str | None = None, **fields: Any
     ) -> list[Any]:
-        """Take the matches of one moment."""
+        """Take the matches of one moment; see `tupelo.Space.take_all`."""
         return self._space.take_all(*template, limit=limit, where=where, **fields)
 
     async def read_all(
         self, *template: Any, limit: int | None = None, where: str | None = None, **fields: Any
     ) -> list[Any]:
-        """Copy the matches of one moment."""
+        """Copy the matches of one moment; see `tupelo.Space.read_all`."""
         return self._space.read_all(*template, limit=limit, where=where, **fields)
 
     async def try_swap(
         self, *template: Any, to: Any, where: str | None = None, **fields: Any
     ) -> Any:
-        """Replace a match and return it, or return None at once."""
+        """Replace a match and return it, or return None at once; see `tupelo.Space.try_swap`."""
         return self._space.try_swap(*template, to=to, where=where, **fields)
 
     async def count(self, *template: Any, where: str | None = None, **fields: Any) -> int:
-        """Count the matches of one moment."""
+        """Count the matches of one moment; see `tupelo.Space.count`."""
         return self._space.count(*template, where=where, **fields)
 
     async def dead(
         self, *template: Any, where: str | None = None, **fields: Any
     ) -> list[DeadLetter[Any]]:
-        """Return the matches whose last attempt has failed."""
+        """Return the matches whose last attempt has failed; see `tupelo.Space.dead`."""
         return self._space.dead(*template, where=where, **fields)
 
     async def requeue(self, *template: Any, where: str | None = None, **fields: Any) -> int:
-        """Put the dead matches back; return how many."""
+        """Put the dead matches back; return how many; see `tupelo.Space.requeue`."""
         return self._space.requeue(*template, where=where, **fields)
 
     async def finish(self, *template: Any, where: str | None = None, **fields: Any) -> None:
-        """End every `consume` of an equal template once nothing matches any more."""
+        """End every `consume` of an equal template; see `tupelo.Space.finish`.
+
+        It ends those of any process, with asyncio or without, once nothing matches any more.
+        """
         given.require_keywords("finish", template, fields)
         ended = _native.like(*template, where=where, **fields)
         await self.put_if_absent(SIGN, str(ended))
@@ -173,23 +192,31 @@ class Space:
     async def move_to(
         self, other: Space, /, *template: Any, where: str | None = None, **fields: Any
     ) -> int:
-        """Move all matches into another space; return how many."""
+        """Move all matches into another space; return how many; see `tupelo.Space.move_to`.
+
+        The other one is a space of `tupelo.aio`, too.
+        """
         to = given.blocking("move_to", other)
         return self._space.move_to(to, *template, where=where, **fields)
 
     async def copy_to(
         self, other: Space, /, *template: Any, where: str | None = None, **fields: Any
     ) -> int:
-        """Copy all matches into another space; return how many."""
+        """Copy all matches into another space; return how many; see `tupelo.Space.copy_to`.
+
+        The other one is a space of `tupelo.aio`, too.
+        """
         to = given.blocking("copy_to", other)
         return self._space.copy_to(to, *template, where=where, **fields)
 
     async def eval(
         self, *fields: Any, on: Literal["processes", "threads", "workers"] | None = None
     ) -> tuple[Any, ...]:
-        """Have others compute a tuple and put it; return it when it is there.
+        """Have others compute a tuple and put it; see `tupelo.Space.eval`.
 
-        A task that is cancelled withdraws the work if nobody has begun.
+        Awaited, it gives the tuple when that is there, and raises `RemoteError` if a call failed:
+        for a future make a task of it. A task that is cancelled withdraws the work if nobody has
+        begun; if somebody has, the tuple appears all the same.
         """
         from tupelo.tasks import evaluation  # noqa: PLC0415 - only who evaluates needs it
 
@@ -200,15 +227,19 @@ class Space:
         return computed
 
     def transaction(self, *others: Space, ttl: Seconds = 30) -> Transaction:
-        """Begin operations that take effect together: for `async with`."""
+        """Begin operations that take effect together; see `tupelo.Space.transaction`.
+
+        Not awaited, but entered: `async with space.transaction() as t`. It belongs to the task that
+        began it, and the others are spaces of `tupelo.aio`, too.
+        """
         return Transaction(self, others, ttl)
 
     async def stat(self) -> dict[str, Any]:
-        """Return what is in the space."""
+        """Return what is in the space; see `tupelo.Space.stat`."""
         return self._space.stat()
 
     async def explain(self, *template: Any, where: str | None = None, **fields: Any) -> Explanation:
-        """Return why nothing matches."""
+        """Return why nothing matches; see `tupelo.Space.explain`."""
         return self._space.explain(*template, where=where, **fields)
 
     # What waits.
@@ -221,7 +252,11 @@ class Space:
         timeout: Seconds | None = None,
         **unknown: Any,
     ) -> Lease | None:
-        """Store a tuple, waiting for room as the space was created; return its lease, if any."""
+        """Store a tuple, waiting for room, if need be; see `tupelo.Space.put`.
+
+        A task that is cancelled while it waits for room has put nothing. The lease, if any, is one
+        of `tupelo.aio`, whose verbs are awaited.
+        """
 
         def put() -> _native.Lease | None:
             return self._space.put(*fields, lease=lease, after=after, timeout=0, **unknown)
@@ -239,7 +274,11 @@ class Space:
         timeout: Seconds | None = None,
         **unknown: Any,
     ) -> int:
-        """Store all tuples together, or none, waiting for room as the space was created."""
+        """Store all tuples together, or none; return how many; see `tupelo.Space.put_all`.
+
+        An iterator is gone through at once, before it waits for room. A task that is cancelled
+        meanwhile has put nothing.
+        """
         # Each attempt needs all of them again.
         every = list(tuples) if hasattr(tuples, "__next__") else tuples
 
@@ -251,7 +290,10 @@ class Space:
     async def put_if_absent(
         self, *fields: Any, unless: Any = None, timeout: Seconds | None = None, **unknown: Any
     ) -> bool:
-        """Store a tuple unless something matches `unless`; return whether it did."""
+        """Store a tuple unless something matches; see `tupelo.Space.put_if_absent`.
+
+        It returns whether it did. A task that is cancelled while it waits for room has put nothing.
+        """
 
         def put() -> bool:
             return self._space.put_if_absent(*fields, unless=unless, timeout=0, **unknown)
@@ -266,7 +308,11 @@ class Space:
         where: str | None = None,
         **fields: Any,
     ) -> Any:
-        """Take a match, waiting for one."""
+        """Take a match, waiting for one; see `tupelo.Space.take`.
+
+        A task that is cancelled has taken nothing: what was on its way goes back to its place, and
+        to the next in line (rule T5).
+        """
         given.require_keywords("take", template, fields)
         seconds = _native.seconds("timeout", timeout)
         taken = self._space.try_take(*template, order=order, where=where, **fields)
@@ -286,7 +332,7 @@ class Space:
         where: str | None = None,
         **fields: Any,
     ) -> Any:
-        """Copy a match, waiting for one."""
+        """Copy a match, waiting for one; see `tupelo.Space.read`."""
         given.require_keywords("read", template, fields)
         seconds = _native.seconds("timeout", timeout)
         found = self._space.try_read(*template, order=order, where=where, **fields)
@@ -308,7 +354,12 @@ class Space:
         where: str | None = None,
         **fields: Any,
     ) -> Claim[Any]:
-        """Claim a match, waiting for one: to be awaited, or entered with `async with`."""
+        """Claim a match, waiting for one; see `tupelo.Space.claim`.
+
+        To be awaited, or entered: `async with space.claim(...) as fields`. Nothing happens before,
+        so a mistake in the arguments shows there. A task that is cancelled has claimed nothing
+        (rule T5), and a block that is cancelled aborts the claim.
+        """
         terms: Terms = {"ttl": ttl, "max_attempts": max_attempts}
         sought = (template, {"where": where, **fields})
         return Claim(self._claim(sought, order, timeout, terms), self._waiting.with_room)
@@ -350,7 +401,10 @@ class Space:
         where: str | None = None,
         **fields: Any,
     ) -> list[Any]:
-        """Take `n` matches together, or at least `at_least`, waiting for them."""
+        """Take `n` matches together, waiting for them; see `tupelo.Space.take_many`.
+
+        A task that is cancelled has taken nothing.
+        """
         given.require_keywords("take_many", template, fields)
         seconds = _native.seconds("timeout", timeout)
         fields = given.conditioned(fields, where)
@@ -375,7 +429,10 @@ class Space:
         where: str | None = None,
         **fields: Any,
     ) -> Any:
-        """Replace a match and return it, waiting for one."""
+        """Replace a match and return it, waiting for one; see `tupelo.Space.swap`.
+
+        A task that is cancelled has changed nothing.
+        """
         given.require_keywords("swap", template, fields)
         seconds = _native.seconds("timeout", timeout)
         fields = given.conditioned(fields, where)
@@ -396,7 +453,7 @@ class Space:
         where: str | None = None,
         **fields: Any,
     ) -> None:
-        """Wait until nothing matches, and nobody holds a match."""
+        """Wait until nothing matches, and nobody holds a match; see `tupelo.Space.wait_none`."""
         given.require_keywords("wait_none", template, fields)
         seconds = _native.seconds("timeout", timeout)
         fields = given.conditioned(fields, where)
@@ -411,7 +468,11 @@ class Space:
     async def scan(
         self, *template: Any, where: str | None = None, **fields: Any
     ) -> AsyncIterator[Any]:
-        """Go through all matches, lazily and in no particular order."""
+        """Go through all matches, for `async for`; see `tupelo.Space.scan`.
+
+        Other tasks get their turn every 256 tuples. A mistake in the arguments shows at the first
+        step.
+        """
         for number, found in enumerate(self._space.scan(*template, where=where, **fields), start=1):
             yield found
             if number % SCAN_BATCH == 0:
@@ -420,7 +481,11 @@ class Space:
     async def consume(
         self, *template: Any, idle: Seconds | None = None, where: str | None = None, **fields: Any
     ) -> AsyncIterator[Any]:
-        """Take one match after the other until `finish` was called and none is left."""
+        """Take one match after the other, for `async for`; see `tupelo.Space.consume`.
+
+        A mistake in the arguments shows at the first step. A step that is cancelled has taken
+        nothing.
+        """
         given.require_keywords("consume", template, fields)
         idle_s = _native.seconds("idle", idle)
         sought = _native.like(*template, where=where, **fields)
@@ -442,7 +507,11 @@ class Space:
         where: str | None = None,
         **fields: Any,
     ) -> Subscription:
-        """Be told of what happens to tuples that match, from now on."""
+        """Be told of what happens to matches; see `tupelo.Space.subscribe`.
+
+        Not awaited: from its return on everything is heard, for `async for` or `await
+        events.next()`.
+        """
         subscription = self._space.subscribe(
             *template, on=on, buffer=buffer, buffer_bytes=buffer_bytes, where=where, **fields
         )

@@ -58,7 +58,10 @@ class Owner:
 
 
 class TransactionSpace:
-    """A space as a transaction sees it (rule X6). The verbs are those of `Space`.
+    """A space as a transaction sees it (rule X6). The verbs are those of `tupelo.TransactionSpace`.
+
+    They have the same arguments, results and errors, and are awaited. One that waits and whose task
+    is cancelled has taken and changed nothing.
 
     Raises:
         ValueError: at any call: it comes from another task than began the transaction, or the
