@@ -2,6 +2,8 @@
 
 import io
 import sys
+import threading
+import time
 
 import pytest
 
@@ -10,7 +12,7 @@ from tupelo.bench.harness.budget import FOREVER_S, Budget
 from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.progress import Progress
 from tupelo.bench.harness.record import Run
-from tupelo.bench.harness.runner import Block, Job, Options, Runner, blocks
+from tupelo.bench.harness.runner import Block, Job, Options, Runner, blocks, turn
 from tupelo.bench.harness.runner.notebook import PACKAGES
 from tupelo.bench.harness.runner.turn import Turn
 from tupelo.bench.harness.statistics import can_tell
@@ -269,11 +271,14 @@ def test_a_cell_that_is_stopped_keeps_its_repeats_if_they_are_enough():
     assert not run.failures
 
 
-@pytest.mark.parametrize("hangs_at", [1, 2, 3, 8])
-@pytest.mark.parametrize(("lasts_s", "fails"), [(19.0, False), (21.0, True)])
+@pytest.mark.parametrize("hangs_at", [0, 1, 2, 3, 8])
+@pytest.mark.parametrize(("lasts_s", "is_long"), [(19.0, False), (21.0, True)])
 def test_a_repeat_that_hangs_where_others_were_done_soon_is_a_failure(
-    clock, hangs_at, lasts_s, fails
+    clock, hangs_at, lasts_s, is_long
 ):
+    """Of the first one of a large size nobody can say more than that it is over its share."""
+    fails = is_long and hangs_at > 0
+
     def once(stage):
         hangs = stage.repeat == hangs_at
         clock.now += lasts_s if hangs else 5.0
@@ -293,6 +298,49 @@ def test_a_repeat_that_hangs_where_others_were_done_soon_is_a_failure(
             f"repeat {hangs_at + 1} was stopped after 21.0 s;"
             f" none of the {hangs_at} before took more than 5.0 s"
         )
+
+
+@pytest.mark.parametrize("budget_s", [1.0, 180.0, None])
+@pytest.mark.parametrize("hangs_at", [0, 1])
+def test_a_repeat_of_the_smallest_sizes_that_hangs_is_a_failure_whatever_the_budget(
+    clock, monkeypatch, budget_s, hangs_at
+):
+    """Also the first of all, beside which there are no others, and in a run without an end."""
+    monkeypatch.setattr(turn, "QUICK_MOST_S", 1.0)
+
+    def once(stage):
+        stage.deadline += time.monotonic() - clock.now  # it is one of the clock that a test moves
+        if stage.repeat == hangs_at:
+            stage.run((waits_in_vain, ()))
+        noting(stage)
+
+    cells = [job("a", once), job("b", noting)]
+    run = ran(("e", Stone, cells), quick=True, repeats=2, budget_s=budget_s)
+    assert [(remark.parameters["cell"], remark.why) for remark in run.remarks] == [("a", "failed")]
+    assert "somebody waits in vain" in run.failures[0].text
+    assert [measure.parameters["cell"] for measure in run.measures] == ["b"]
+
+
+def waits_in_vain(_bench):
+    """Wait for what never happens, in a process of its own."""
+    threading.Event().wait()
+
+
+def test_a_repeat_of_the_smallest_sizes_has_the_same_time_on_any_machine(clock):
+    """One that is slow takes more than its share, which those that follow lack: they are listed."""
+    left_s = []
+
+    def slow(stage):
+        left_s.append(stage.deadline - clock.now)
+        clock.now += 59.0
+        noting(stage)
+
+    cells = [job("a", slow), job("b", noting)]
+    run = ran(("e", Stone, cells), quick=True, repeats=1, budget_s=3.0)
+    assert left_s == [60.0]
+    assert [measure.parameters["cell"] for measure in run.measures] == ["a"]
+    assert [remark.text for remark in run.remarks] == ["not tried: the time of this peer was over"]
+    assert run.failures == []
 
 
 def test_a_repeat_that_a_busy_machine_held_up_for_seconds_does_not_hang(clock):
