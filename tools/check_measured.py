@@ -42,10 +42,10 @@ def findings(run: Run) -> list[str]:
 
 def _unexplained(run: Run, experiment: Experiment, peer: type[Peer]) -> list[str]:
     """The cells that have no figure, and of which nothing says why."""
-    known = {
-        told(each.parameters) for each in (*run.measures, *run.left_out)
-        if (each.experiment, each.backend) == (experiment.name, peer.name)
-    }  # fmt: skip
+    here = (experiment.name, peer.name)
+    measured = (m.parameters for m in run.measures if (m.experiment, m.backend) == here)
+    left_out = (r.parameters for r in run.left_out if (r.experiment, r.backend) == here)
+    known = {told(parameters) for parameters in (*measured, *left_out)}
     if told({}) in known:  # what is said of the whole peer is said of each of its cells
         return []
     jobs = experiment.jobs(peer, Options(quick=run.quick))

@@ -3,6 +3,7 @@
 import json
 import time
 from collections import Counter
+from contextlib import nullcontext
 from itertools import product
 
 import numpy as np
@@ -15,7 +16,7 @@ from tupelo.bench.backends.redis import Redis
 from tupelo.bench.backends.registry import PEERS
 from tupelo.bench.backends.space import SharedSpace
 from tupelo.bench.backends.sqlite import SQLite
-from tupelo.bench.experiments.settle import CLIENTS, CLIENTS_AGED, Settle, job
+from tupelo.bench.experiments.settle import CLIENTS, CLIENTS_AGED, Settle, job, phases
 from tupelo.bench.experiments.settle.aging import PRINTED_WORKLOAD, WORKLOADS, age
 from tupelo.bench.experiments.settle.clients import check, check_whole, client, once
 from tupelo.bench.experiments.settle.knee import knee, knee_of
@@ -421,6 +422,23 @@ def test_what_warms_up_is_not_timed(warm_up):
     assert taken == {0: 30}
     assert bench.profiler.tracks["phase"].total_operations == 2 * 30
     assert pile.waits == 1 + (warm_up > 0)  # nobody begins while others warm up
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize(("lacking", "is_right"), [(0, True), (1, False)])
+def test_what_a_client_has_taken_is_counted(monkeypatch, sampled, lacking, is_right):
+    """Also where only the last entries are kept: an answer with one less is found."""
+
+    def take_each(_, templates):
+        return 0, templates[lacking:]
+
+    monkeypatch.setattr(phases, "take_each", take_each)
+    pile = Pile()
+    load = Load("Null", (1,), 1) if sampled else None
+    part = Part("Null", 10, 3, 0.0, 0.0, sampled=sampled)
+    _, _, taken = client(Bench(0, Profiler(), pile), pile, part)
+    with nullcontext() if is_right else pytest.raises(WrongResultError, match="were taken"):
+        check(Plan("Null", 1, quick=True, load=load), 30, [taken], left=0)
 
 
 def test_each_client_warms_up_with_a_round_and_with_what_its_system_needs_to_compile():

@@ -10,6 +10,7 @@ import pytest
 
 import tupelo as ts
 from tupelo.bench.backends.base import Schema
+from tupelo.bench.backends.batches import SelfTimed
 from tupelo.bench.backends.space import PrivateSpace
 from tupelo.bench.experiments import native
 from tupelo.bench.experiments.cases import (
@@ -24,6 +25,7 @@ from tupelo.bench.experiments.cases import (
 from tupelo.bench.experiments.mem import client as mem
 from tupelo.bench.experiments.mem.entries import ENTRIES, KEYED, EntryPlan, KeyPlan
 from tupelo.bench.experiments.rpc import calls, many
+from tupelo.bench.experiments.settle import phases
 from tupelo.bench.harness.profiler import Profiler
 from tupelo.bench.harness.runner import started
 from tupelo.bench.harness.workers import Bench, WrongResultError
@@ -32,6 +34,7 @@ PATIENCE_S = 10
 WARM_UP = 8
 HONEST = ("", "", 0)
 INTEGER = ENTRIES[1]
+NOBODY_WAITS = SimpleNamespace(wait=lambda: 0)
 
 
 def altered(value):
@@ -181,8 +184,41 @@ def test_what_is_put_and_taken_by_one_client_is_compared(function, plan, schema,
     assert isinstance(outcome(lie, schema, ("mem",), target), WrongResultError)
 
 
+@SelfTimed.register
+class Idle:
+    """A space that says that it took and counted what it was to, and hands over less."""
+
+    def __init__(self, missing):
+        self.missing = missing
+
+    def put_all(self, _tuples):
+        pass
+
+    def put_each(self, _tuples):
+        return 1
+
+    def take_each(self, templates):
+        return 1, [("Integer", 1)] * (len(templates) - self.missing)
+
+    def count(self, *_):
+        return ENTRY_PLAN.fill
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("missing", [1, mem.BATCH])
+def test_who_does_less_than_was_asked_is_not_the_fastest(missing):
+    """Each tuple that came is right, and so are all of none."""
+    idle = Idle(missing)
+    backend = SimpleNamespace(open=lambda _: idle, bridge_s=lambda _: None)
+    with pytest.raises(WrongResultError, match="100 takes were asked for"):
+        mem.client(Bench(0, Profiler(), NOBODY_WAITS), backend, ENTRY_PLAN, 1)
+    with pytest.raises(WrongResultError, match="50 takes were asked for"):
+        phases.fetch(Idle(min(missing, 50)), ("Integer", int), 50)
+
+
 CALL = calls.Plan(256, 0, exchanges=1, warm_up=0)
-NOBODY_WAITS = SimpleNamespace(wait=lambda: 0)
 
 
 @pytest.mark.parametrize("request_", [b"q" * 255, b"q" * 255 + b"x", b""])

@@ -13,6 +13,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tupelo.bench.backends.base import Fields, Handle
+from tupelo.bench.harness.workers import WrongResultError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -51,9 +52,18 @@ def put_each(space: Any, tuples: Sequence[Fields]) -> int:
 
 
 def take_each(space: Any, templates: Sequence[Fields]) -> tuple[int, list[Fields]]:
-    """Take a match of each, one by one; how many nanoseconds that took, and the matches."""
+    """Take a match of each, one by one; how many nanoseconds that took, and the matches.
+
+    Raises:
+        WrongResultError: a system that runs the loop itself did not come back with one for each:
+            the fastest of all would be who does nothing.
+    """
     if isinstance(space, SelfTimed):
-        return space.take_each(templates)
+        took_ns, taken = space.take_each(templates)
+        if len(taken) != len(templates):
+            message = f"{len(templates)} takes were asked for, {len(taken)} tuples came"
+            raise WrongResultError(message)
+        return took_ns, taken
     take = space.take
     begin = perf_counter_ns()
     taken = [take(*template) for template in templates]

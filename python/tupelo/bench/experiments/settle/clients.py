@@ -105,6 +105,19 @@ def check_whole(backend: Backend, entry: Entry, taken: Iterable[Fields]) -> None
         raise WrongResultError(message)
 
 
+class Taken:
+    """What a client has taken: how many entries, and the last of them, or all."""
+
+    def __init__(self, kept: int | None) -> None:
+        self.count = 0
+        self.last: deque[Fields] = deque(maxlen=kept)
+
+    def keep(self, some: Sequence[Fields]) -> None:
+        """Count these, too. Their seeds would be in the time of the phase: those come later."""
+        self.count += len(some)
+        self.last.extend(some)
+
+
 Outcome = tuple[float, float, "Counter[int]"]
 """When a client began and ended, and how many entries of each client it has taken: all as of the
 first where nothing tells them apart, or only the last ones were looked at (`Plan.unmarked`)."""
@@ -116,7 +129,7 @@ def client(bench: Bench, backend: Backend, part: Part) -> Outcome:
     entry, objects = ENTRIES[part.kind], part.objects
     fields = fields_of(backend, entry, bench.number)
     template = template_of(backend, entry)
-    taken: deque[Fields] = deque(maxlen=LOOKED_AT if part.sampled else None)
+    taken = Taken(LOOKED_AT if part.sampled else None)
     bench.start.wait()
     if part.warm_up:
         write(space, fields, part.warm_up)
@@ -131,10 +144,10 @@ def client(bench: Bench, backend: Backend, part: Part) -> Outcome:
             write(space, fields, objects)
         time.sleep(part.pause_s)
         with bench.profiler.time("phase", objects):
-            fetch(space, template, objects, taken.extend)
+            fetch(space, template, objects, taken.keep)
     end = time.perf_counter()
     space.close()
-    check_whole(backend, entry, taken)
+    check_whole(backend, entry, taken.last)
     if part.sampled:
-        return begin, end, Counter({0: objects * part.rounds})
-    return begin, end, Counter(seed_of(backend, entry, each) for each in taken)
+        return begin, end, Counter({0: taken.count})
+    return begin, end, Counter(seed_of(backend, entry, each) for each in taken.last)
