@@ -2,7 +2,11 @@
 
 import pytest
 
+from tupelo.bench.experiments.round_trips import closed_loop
+from tupelo.bench.experiments.rpc import load, many
+from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.profiler import Profiler, merged, read
+from tupelo.bench.harness.runner import Stage
 
 
 def test_labels_overlap():
@@ -20,6 +24,26 @@ def test_a_batch_is_told_per_operation():
     profiler.add("put", 5_000, operations=100)
     assert profiler.tracks["put"].samples_s() == [pytest.approx(50e-9)]
     assert profiler.tracks["put"].mean_s == pytest.approx(50e-9)
+
+
+@pytest.mark.parametrize(
+    "noting",
+    [
+        lambda stage: closed_loop(stage, "loop", server=(None, ()), client=(None, ())),
+        lambda stage: load.open_loop(stage, None),
+        lambda stage: many.one_to_many_space(stage, None),
+        lambda stage: many.one_to_many_calls(stage, None),
+    ],
+)
+def test_what_was_never_timed_is_no_time_of_zero(noting):
+    """It would be the best of all."""
+    empty = Profiler()
+    for label in ("loop", load.UNDER_LOAD, many.ONE_TO_MANY):
+        empty.add(label, 0, operations=0)
+    stage = Stage(None, {}, placement("apart"), 1, 0, quick=True, deadline=None)
+    stage.run = stage.run_at = lambda *_: ((None, (1.0, 1.0)), [empty, empty])
+    with pytest.raises(ValueError, match="nothing was timed"):
+        noting(stage)
 
 
 def test_beginning_twice_and_ending_what_has_not_begun_are_refused():

@@ -93,6 +93,18 @@ class Profiler:
         track.duration_ns.append(duration_ns)
         track.operations.append(operations)
 
+    def mean_s(self, label: str) -> float:
+        """The mean time of one operation.
+
+        Raises:
+            ValueError: nothing was timed under that label. A time of 0 would be the best of all.
+        """
+        mean_s = self.tracks.get(label, Track()).mean_s
+        if mean_s is None:
+            message = f"nothing was timed as {label!r}"
+            raise ValueError(message)
+        return mean_s
+
     def count(self, label: str, how_many: int = 1) -> None:
         """Count something that has no duration."""
         self.counts[label] = self.counts.get(label, 0) + how_many

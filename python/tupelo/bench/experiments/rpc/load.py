@@ -38,7 +38,7 @@ def open_loop(stage: Stage, plan: Plan) -> None:
     histogram.record(track.duration_ns)
     stage.note("rate", "requests/s", [due_per_s])
     stage.note(RATE_REACHED, "requests/s", [served_per_s])
-    stage.note(UNDER_LOAD, "s", [track.mean_s or 0.0], histogram)
+    stage.note(UNDER_LOAD, "s", [profiler.mean_s(UNDER_LOAD)], histogram)
     for name, share in QUANTILES:
         stage.note(f"{UNDER_LOAD} {name}", "s", [histogram.quantile(share) / 1e9])
 

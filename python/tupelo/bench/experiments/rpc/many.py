@@ -35,7 +35,7 @@ def one_to_many_space(stage: Stage, plan: Plan) -> None:
     _, (profiler, *_) = stage.run(
         (tell, (stage.peer, plan)), *[(hear, (stage.peer, plan))] * READERS
     )
-    stage.note(ONE_TO_MANY, "s", [profiler.tracks[ONE_TO_MANY].mean_s or 0.0])
+    stage.note(ONE_TO_MANY, "s", [profiler.mean_s(ONE_TO_MANY)])
 
 
 def tell(bench: Bench, backend: Backend, plan: Plan) -> None:
@@ -73,7 +73,7 @@ def one_to_many_calls(stage: Stage, plan: Plan) -> None:
     *_, profiler = stage.run(
         *[(serve, (stage.peer, plan))] * READERS, (tell_each, (stage.peer, plan))
     )[1]
-    stage.note(ONE_TO_MANY, "s", [profiler.tracks[ONE_TO_MANY].mean_s or 0.0])
+    stage.note(ONE_TO_MANY, "s", [profiler.mean_s(ONE_TO_MANY)])
 
 
 def tell_each(bench: Bench, peer: Any, plan: Plan) -> None:
