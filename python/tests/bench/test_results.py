@@ -307,11 +307,40 @@ def test_a_figure_that_can_not_be_drawn_is_listed_with_its_number_and_the_reason
         assert all(word in text for word in words)
 
 
+def test_marks_of_one_value_are_no_line_and_the_list_says_of_which():
+    """Its axis would be a decade about that value, with nothing on it."""
+    cell = {"case": "sorting", "size": 10_000_000, "workers": 5}
+    run = run_of(*total("tupelo-shm", 1.0, **cell), *total("redis", 2.0, **cell))
+    title = "Sorting of 10 000 000 numbers: total"
+    rows = {row[0]: row[1:] for row in undrawn(run, EXPERIMENTS).rows}
+    assert rows[title] == ("Figure 12 of the paper", "workers 5 only")
+    run.measures += total("redis", 3.0, **{**cell, "workers": 15})
+    assert title not in [row[0] for row in undrawn(run, EXPERIMENTS).rows]
+
+
 def test_a_figure_that_can_be_drawn_is_not_listed():
     run = run_of(*(mem("tupelo-shm", entry, 1, metric="put") for entry in SMALL))
     titles = [row[0] for row in undrawn(run, EXPERIMENTS).rows]
     assert "Time of a put, empty space" not in titles
     assert "Time of a take, empty space" in titles
+
+
+def test_beside_a_printed_range_over_the_workers_stands_that_of_all_that_were_measured():
+    def read(backend, seconds, workers):
+        cell = {"case": "ocean", "search": "round robin", "size": 1_200, "workers": workers}
+        return Measure("cases", backend, cell, "remote reading", "s", [seconds])
+
+    cases = next(e for e in EXPERIMENTS if e.name == "cases")
+
+    def row(*measures):
+        return cases.printed(run_of(*measures))[1].rows[0]
+
+    two = (read("tupelo-shm", 288e-6, 15), read("tupelo-shm", 40e-6, 5))
+    assert row(*two, read("redis", 1.39e-4, 5))[1:] == (
+        "0.0188 - 0.0597 ms", "2.0341 - 3.0108 ms", "> 190 ms",
+        "40.0 - 288 µs, with 5 to 15 workers", "139 µs, with 5 workers",
+    )  # fmt: skip
+    assert row()[-2:] == ("-", "-")
 
 
 def test_a_multiplication_by_blocks_is_drawn_beside_that_by_rows():

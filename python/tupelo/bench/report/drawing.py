@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tupelo.bench.report.figure import Figure, Series
 
 WIDTH_INCH, HEIGHT_INCH = 7.2, 4.0
+SVG_DPI = 72  # that of every SVG: with another one a title is measured elsewhere than it stands
 GROUP = 0.82  # of the distance between two groups of bars is bars
 # One for each peer, that can be told apart, also in pairs; ours is the darkest.
 COLOURS = (
@@ -29,6 +31,8 @@ BARS_SPREAD = 10.0  # bars that differ by less than that begin at zero, and so c
 NARROW = 2.0  # a logarithmic axis is not shorter than that
 LABELLED_DECADES = 3  # a longer axis has labels at powers of ten only
 NINES = (0.0, 0.5, 0.9, 0.99, 0.999, 0.9999)
+
+TITLE_SHARE = 0.9  # of the width that is there has letters: they are not all as wide
 
 STYLE = {
     "font.size": 9,
@@ -57,25 +61,40 @@ def svg(figure: Figure) -> str:
     import matplotlib as mpl
 
     mpl.use("svg")
+    with mpl.rc_context(STYLE):
+        drawn, share = _drawn(figure, figure.title)
+        if share < 1:
+            width = int(TITLE_SHARE * share * len(figure.title))
+            drawn, _ = _drawn(figure, textwrap.fill(figure.title, width))
+    return slim(drawn, figure.name)
+
+
+def _drawn(figure: Figure, title: str) -> tuple[str, float]:
+    """The file of a figure, and for how much of its title there is room.
+
+    Room is made for the height of a title, and for its width none: what is too long is cut.
+    """
     from matplotlib import pyplot as plt
 
-    with plt.rc_context(STYLE):
-        canvas, axes = plt.subplots(figsize=(WIDTH_INCH, HEIGHT_INCH), layout="constrained")
-        axes.yaxis.set_major_formatter(lambda value, _: quantity(value, figure.unit, short=True))
-        is_log = figure.log_y and (figure.kind != "bars" or _spread(figure) > BARS_SPREAD)
-        if is_log:
-            axes.set_yscale("log")  # before anything is drawn: bars begin at its lower end
-        {"bars": _bars, "lines": _lines, "marks": _marks}[figure.kind](axes, figure)
-        axes.set_title(figure.title, loc="left", fontweight="bold")
-        axes.set_xlabel(figure.x_label)
-        axes.set_ylabel(figure.y_label)
-        if is_log:
-            _log_scale(axes, figure.unit)
-        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
-        out = io.StringIO()
-        canvas.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-        plt.close(canvas)
-    return slim(out.getvalue(), figure.name)
+    size = (WIDTH_INCH, HEIGHT_INCH)
+    canvas, axes = plt.subplots(figsize=size, dpi=SVG_DPI, layout="constrained")
+    axes.yaxis.set_major_formatter(lambda value, _: quantity(value, figure.unit, short=True))
+    is_log = figure.log_y and (figure.kind != "bars" or _spread(figure) > BARS_SPREAD)
+    if is_log:
+        axes.set_yscale("log")  # before anything is drawn: bars begin at its lower end
+    {"bars": _bars, "lines": _lines, "marks": _marks}[figure.kind](axes, figure)
+    shown = axes.set_title(title, loc="left", fontweight="bold")
+    axes.set_xlabel(figure.x_label)
+    axes.set_ylabel(figure.y_label)
+    if is_log:
+        _log_scale(axes, figure.unit)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    out = io.StringIO()
+    canvas.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    box = shown.get_window_extent()  # where it is in the file: to draw again may move it
+    share = (canvas.bbox.x1 - box.x0) / box.width
+    plt.close(canvas)
+    return out.getvalue(), share
 
 
 def _colour(label: str, number: int) -> str:
@@ -162,9 +181,11 @@ def _lines(axes: Any, figure: Figure) -> None:
         nines = [share for share in NINES if 1 / (1 - share) <= values[-1] * 1.01]
         axes.set_xticks([1 / (1 - share) for share in nines], [f"{100 * s:g} %" for s in nines])
     else:
+        tick = _tick
         if figure.x_scale == "log":
             axes.set_xscale("symlog", linthresh=1)
-        axes.set_xticks(values, [_tick(value) for value in values])
+            tick = _short  # a decade is no wider than a number of seven digits
+        axes.set_xticks(values, [tick(value) for value in values])
     axes.minorticks_off()
 
 
@@ -204,3 +225,8 @@ def _errors(series: Series, *, log: bool) -> list[list[float]] | None:
 
 def _tick(value: Any) -> str:
     return whole(value) if isinstance(value, int) else str(value)
+
+
+def _short(value: int) -> str:
+    """A number as it is written where little room is: 512, 8 192, 10k, 1M."""
+    return whole(value) if value % 1_000 else quantity(value, "", short=True)

@@ -55,8 +55,15 @@ class Figure:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to compare: fewer than two marks."""
+        """Whether there is nothing to compare: fewer than two marks, or no line between any."""
+        if self.kind == "lines":
+            return len(self.values) < 2  # noqa: PLR2004
         return sum(len(series.points) for series in self.series) < 2  # noqa: PLR2004
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """Where on the axis of x there are marks."""
+        return tuple(dict.fromkeys(point.x for series in self.series for point in series.points))
 
 
 def bars(

@@ -34,10 +34,11 @@ def _why(run: Run, figure: Figure) -> str:
     remarks = [remark for remark in run.left_out if _concerns(remark, figure)]
     cells = Counter(remark.why for remark in remarks if remark.parameters)
     whole = dict.fromkeys(f"{r.backend} {r.why}" for r in remarks if not r.parameters)
-    measured = sum(len(series.points) for series in figure.series)
     parts = [f"{count} cells {why}" for why, count in cells.most_common()]
-    if measured:
+    if sum(len(series.points) for series in figure.series) == 1:
         parts.insert(0, "one mark only")
+    elif figure.values:
+        parts.insert(0, f"{figure.x_label} {figure.values[0]} only")
     return "; ".join([*parts, *whole]) or "not measured"
 
 

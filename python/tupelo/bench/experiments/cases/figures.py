@@ -22,11 +22,11 @@ from tupelo.bench.experiments.cases.skeleton import (
 )
 from tupelo.bench.report.figure import Figure, lines, marks
 from tupelo.bench.report.printed import Printed
-from tupelo.bench.report.tables import mean_of
-from tupelo.bench.report.units import whole
+from tupelo.bench.report.tables import mean_of, span
+from tupelo.bench.report.units import digits, scale, whole
 
 if TYPE_CHECKING:
-    from tupelo.bench.harness.record import Run
+    from tupelo.bench.harness.record import Measure, Run
 
 # (number in the paper, metric, case, what else is fixed), by the largest or the second size.
 BY_WORKERS: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -145,13 +145,31 @@ def printed(run: Run) -> list[Printed]:
     ]  # fmt: skip
     ocean = [
         ("ocean 1 200, remote reading", "0.0188 - 0.0597 ms", "2.0341 - 3.0108 ms", "> 190 ms",
-         *ours(run, REMOTE_READING, case="ocean", search="round robin", size=1_200)),
+         *over_workers(run, REMOTE_READING, case="ocean", search="round robin", size=1_200)),
     ]  # fmt: skip
     others = ("", "GigaSpaces", "MozartSpaces", "Tupleware, Klaim", OURS, "redis")
     return [
         Printed("15 workers", "15 workers, as printed and here", heads, tuple(rows), 3),
         Printed("ocean", "ocean model, as printed and here", others, tuple(ocean), 3),
     ]
+
+
+def over_workers(run: Run, metric: str, **parameters: Any) -> tuple[str, str]:
+    """From where to where the time goes over the numbers of workers, of Tupelo and of Redis."""
+    by_backend: dict[str, list[Measure]] = {}
+    for measure in run.find("cases", metric, **parameters):
+        by_backend.setdefault(measure.backend, []).append(measure)
+    return _range(by_backend.get(OURS, [])), _range(by_backend.get("redis", []))
+
+
+def _range(measures: list[Measure]) -> str:
+    if not measures:
+        return "-"
+    means_s = [measure.summary.mean for measure in measures]
+    step, unit = scale(min(means_s), "s")
+    ends = dict.fromkeys(digits(mean_s / step) for mean_s in (min(means_s), max(means_s)))
+    workers = span([measure.parameters["workers"] for measure in measures])
+    return f"{' - '.join(ends)}{unit}, with {workers} workers"
 
 
 def ours(run: Run, metric: str, **parameters: Any) -> tuple[str, str]:
