@@ -19,6 +19,7 @@ from tupelo.bench.backends.base import Backend, Schema, Shape
 from tupelo.bench.backends.batches import SelfTimed, put_each, take_each
 from tupelo.bench.backends.javaspaces import JavaSpaces
 from tupelo.bench.backends.postgres import Postgres
+from tupelo.bench.backends.postgres import space as postgres_space
 from tupelo.bench.backends.postgres.server import installed_servers
 from tupelo.bench.backends.queue import Queue
 from tupelo.bench.backends.redis import Redis
@@ -83,6 +84,36 @@ def test_who_waits_in_postgresql_looks_once_for_all_that_it_was_told_of(monkeypa
             puts.put("plain", 7)
             assert taken.result(60) == ("plain", 7)
         assert len(looks) <= 3  # before, for what it was told of, and for the tuple
+        peer.drop()
+
+
+@pytest.mark.skipif(Postgres.missing() is not None, reason="PostgreSQL is not installed")
+def test_the_spaces_of_a_process_listen_in_postgresql_once(monkeypatch):
+    """They share a connection: who is told of one space is told of the next one, too."""
+    with started(Postgres) as peer:
+        peer.create(PLAIN, ["one", "two"], 1 << 20)
+        spaces = [peer.open("one"), peer.open("two")]
+        texts = []
+        for space in spaces:
+            execute = space._execute  # noqa: SLF001
+            note = lambda text, *args, execute=execute, **options: (  # noqa: E731
+                texts.append(text), execute(text, *args, **options),
+            )[1]  # fmt: skip
+            monkeypatch.setattr(space, "_execute", note)
+            space.put("plain", 1)
+            assert space.take("plain", int) == ("plain", 1)
+        assert [text for text in texts if text.startswith("LISTEN")] == ["LISTEN wait0"]
+        with monkeypatch.context() as other_process:
+            other_process.setattr(os, "getpid", lambda: 0)
+            puts = peer.open("two")
+        monkeypatch.setattr(postgres_space, "LISTEN_S", 600.0)  # so it has to be told
+        texts.clear()
+        with ThreadPoolExecutor(1) as pool:
+            taken = pool.submit(spaces[1].take, "plain", int)
+            while not texts:
+                pass
+            puts.put("plain", 7)
+            assert taken.result(60) == ("plain", 7)
         peer.drop()
 
 

@@ -94,7 +94,8 @@ class Postgres(Backend):
 
     def open(self, space: str) -> Handle:
         # A server has a hundred connections: fifteen workers with sixteen spaces each share theirs.
-        return PostgresSpace(shared(self._folder, os.getpid(), self), self.schema, space)
+        connection, listening = shared(self._folder, os.getpid(), self)
+        return PostgresSpace(connection, listening, self.schema, space)
 
     def search(self, spaces: Sequence[Any], order: VisitOrder) -> Any:
         return SQLSearch(spaces) if order == "round robin" else None
@@ -107,7 +108,7 @@ class Postgres(Backend):
 
 
 @cache
-def shared(folder: str, process: int, server: Postgres) -> Any:
-    """The one connection of this process, for all its spaces."""
+def shared(folder: str, process: int, server: Postgres) -> tuple[Any, set[str]]:
+    """The one connection of this process, for all its spaces, and the channels it listens to."""
     del folder, process  # a forked child has another number, and so a connection of its own
-    return server.connect()
+    return server.connect(), set()

@@ -25,7 +25,8 @@ BETWEEN = "\x1f"  # the name of a space and the keys
 class PostgresSpace(SQLSpace):
     """One space, held by one process."""
 
-    def __init__(self, connection: Any, schema: Schema, space: str) -> None:
+    def __init__(self, connection: Any, listening: set[str], schema: Schema, space: str) -> None:
+        """`listening` has the channels that the connection is told of, by whichever space of it."""
         super().__init__(schema, space, Statements(schema, "%s", lock=" FOR UPDATE SKIP LOCKED"))
         self._connection = connection
         self._execute = connection.execute
@@ -36,7 +37,7 @@ class PostgresSpace(SQLSpace):
             for number, shape in enumerate(schema.shapes)
         }
         self._channels = {shape.tag: f"wait{n}" for n, shape in enumerate(schema.shapes)}
-        self._listening: set[str] = set()
+        self._listening = listening
 
     def _notifying(self, put: str, number: int) -> str:
         return f"WITH put AS ({put} RETURNING id) SELECT pg_notify('wait{number}', %s) FROM put"
