@@ -1,6 +1,7 @@
 """The results page: what it says follows from the record."""
 
 import csv
+import re
 from dataclasses import replace
 
 import pytest
@@ -341,6 +342,19 @@ def test_beside_a_printed_range_over_the_workers_stands_that_of_all_that_were_me
         "40.0 - 288 µs, with 5 to 15 workers", "139 µs, with 5 workers",
     )  # fmt: skip
     assert row()[-2:] == ("-", "-")
+
+
+def test_the_results_say_what_the_way_into_another_language_costs():
+    run = run_of(
+        mem("rinda", "Null", 48, metric="bridge"),
+        mem("rinda", "Double 2048", 283, metric="bridge"),
+        mem("rinda", "Integer", 60, metric="bridge"),
+        mem("redis", "Null", 9, metric="put"),
+    )
+    page = markdown(run, EXPERIMENTS, [])
+    (row,) = [line for line in page.splitlines() if line.startswith("| rinda | 48")]
+    assert re.fullmatch(r"\| rinda \| 48\.\d µs .*, Null \| 28\d µs .*, Double 2048 \|", row)
+    assert "way into another language" not in markdown(run_of(run.measures[-1]), EXPERIMENTS, [])
 
 
 def test_a_multiplication_by_blocks_is_drawn_beside_that_by_rows():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tupelo.bench.experiments.mem.client import BRIDGE
 from tupelo.bench.experiments.round_trips import QUANTILES
 from tupelo.bench.experiments.rpc.load import OWN_LOAD, RATE_REACHED, SAME_LOAD, UNDER_LOAD
 from tupelo.bench.harness.parameters import told
@@ -16,7 +17,7 @@ from tupelo.bench.report.absent import absent
 from tupelo.bench.report.faster import faster_peers
 from tupelo.bench.report.questions import questions
 from tupelo.bench.report.questions.grids import text
-from tupelo.bench.report.tables import Table, repeats
+from tupelo.bench.report.tables import Table, mean_of, repeats
 from tupelo.bench.report.targets import targets
 from tupelo.bench.report.undrawn import undrawn
 from tupelo.bench.report.units import quantity
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from tupelo.bench.experiments.base import Experiment
-    from tupelo.bench.harness.record import Run
+    from tupelo.bench.harness.record import Measure, Run
     from tupelo.bench.report.questions.question import Key
 
 HEAD = """# Results
@@ -70,7 +71,7 @@ def markdown(
         parts += [f"![{title}]({file})", *([note] if note else [])]
     parts += _undrawn(run, experiments)
     parts += ["## Not measured", _not_measured(run), *_absent(run)]
-    parts += ["## How each is driven", _driven(run)]
+    parts += ["## How each is driven", _driven(run), *_bridges(run)]
     parts += ["## Words", table(words(run))]
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
@@ -203,3 +204,25 @@ def _absent(run: Run) -> Iterator[str]:
 def _driven(run: Run) -> str:
     rows = tuple((name, run.versions.get(name, ""), how) for name, how in run.notes.items())
     return table(Table("", ("", "version", ""), rows))
+
+
+def _bridges(run: Run) -> Iterator[str]:
+    """What the way into another language costs, by the entry with which it costs least and most."""
+    by_backend: dict[str, list[Measure]] = {}
+    for measure in run.of("mem"):
+        if measure.metric == BRIDGE:
+            by_backend.setdefault(measure.backend, []).append(measure)
+    if not by_backend:
+        return
+    yield "### The way into another language"
+    yield (
+        "What it takes to go there from Python and back with an entry, without an operation. It is"
+        " in no time of `mem`, where the loop is over there; in `settle` one way has a hundred"
+        " objects; in the other experiments it is a part of each operation of these systems."
+    )
+    rows = []
+    for backend, measures in by_backend.items():
+        ordered = sorted(measures, key=lambda measure: measure.summary.mean)
+        ends = (ordered[0], ordered[-1])
+        rows.append((backend, *(f"{mean_of(m)}, {m.parameters['entry']}" for m in ends)))
+    yield table(Table("", ("", "least", "most"), tuple(rows)))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tupelo.bench.harness.workers import Bench
 
 SPACE = "mem"
+BRIDGE = "bridge"  # the way into another language and back, without an operation
 BATCH = 100  # puts, then takes, of a cycle
 RESULTS_BYTES = 64 * 1024
 """What is kept of the results of takes, to be looked at when the clock stands still.
@@ -47,7 +48,7 @@ def note(stage: Stage, outcome: Any) -> None:
     for metric in ("put", "take"):
         stage.note(metric, "s", profiler.tracks[metric].samples_s())
     if bridge_s is not None:
-        stage.note("bridge", "s", [bridge_s])
+        stage.note(BRIDGE, "s", [bridge_s])
 
 
 def client(bench: Bench, backend: Backend, plan: EntryPlan, seed: int) -> float | None:
