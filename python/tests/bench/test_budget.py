@@ -8,6 +8,7 @@ import time
 import pytest
 
 from tupelo.bench.backends.base import Backend, Peer
+from tupelo.bench.backends.space import SharedSpace
 from tupelo.bench.harness.budget import FOREVER_S, Budget
 from tupelo.bench.harness.placement import placement
 from tupelo.bench.harness.progress import Progress
@@ -128,6 +129,35 @@ def test_first_all_cells_are_repeated_as_often_as_needed_then_in_turn():
     ]
     ran(("e", Stone, cells), repeats=5, budget_s=60.0)
     assert "".join(order) == "aaa" + "bbb" + "ab" + "ab"
+
+
+class Ours(Stone):
+    """The one with which all are compared."""
+
+    name = SharedSpace.name
+
+
+def test_what_compares_with_nothing_is_not_repeated_more_often_than_needed(clock):
+    """Where we were over budget: the time goes to the peers that follow. Else nothing is lost."""
+
+    def stopped(_):
+        raise OverBudgetError
+
+    ours = [job("a", noting), job("b", stopped)]
+    theirs = [job(name, lasting(clock, 1)) for name in ("a", "b", "only theirs")]
+    run = ran(
+        ("e", Ours, ours), ("e", Stone, theirs), ("other", Pebble, theirs),
+        repeats=8, budget_s=3_000.0,
+    )  # fmt: skip
+    least = Options(budget_s=3_000.0).repeats_least
+    assert [
+        (measure.backend, measure.parameters["cell"], len(measure.samples))
+        for measure in run.measures
+    ] == [
+        (Ours.name, "a", 8),
+        ("stone", "a", 8), ("stone", "b", least), ("stone", "only theirs", 8),
+        ("pebble", "a", 8), ("pebble", "b", 8), ("pebble", "only theirs", 8),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tupelo.bench.backends.space import SharedSpace
 from tupelo.bench.harness import stopping
 from tupelo.bench.harness.budget import FOREVER_S, Budget, Part
+from tupelo.bench.harness.parameters import told
 from tupelo.bench.harness.runner.notebook import Notebook, what_failed
 from tupelo.bench.harness.runner.server import started
 from tupelo.bench.harness.runner.turn import Cell, Turn
@@ -60,7 +62,7 @@ class Runner:
             with started(block.peer, block.where) as peer:
                 turn = Turn(block, peer, cells, part, self.options, self._notebook)
                 turn.least()
-                turn.more()
+                turn.more(self._lost(block))
         except Exception as error:  # noqa: BLE001 - whatever a peer says, the others go on
             stopping.go_on()
             self._notebook.remark(block.experiment, name, {}, "failed", what_failed(error))
@@ -70,6 +72,14 @@ class Runner:
         for cell in cells:
             if cell.stages:
                 self._notebook.keep(block.experiment, name, cell.job.parameters, cell.stages)
+
+    def _lost(self, block: Block) -> set[str]:
+        """The cells of its experiment that we were to have, and have not. Our block comes first."""
+        return {
+            told(remark.parameters)
+            for remark in self.run.left_out
+            if (remark.experiment, remark.backend) == (block.experiment, SharedSpace.name)
+        }
 
     def _describe(self, block: Block) -> None:
         """Record which peer it is, how it is driven, and where it runs."""

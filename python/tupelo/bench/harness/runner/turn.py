@@ -28,7 +28,7 @@ from tupelo.bench.harness.runner.stage import Stage
 from tupelo.bench.harness.workers import OverBudgetError, WrongResultError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from tupelo.bench.backends.base import Peer
     from tupelo.bench.harness.budget import Part
@@ -80,10 +80,15 @@ class Turn:
             left_weight -= sum(cell.job.weight for cell in group)
             self.notebook.progress.done(len(group))
 
-    def more(self) -> None:
-        """Repeat all cells in turn, as long as there is time."""
+    def more(self, alone: Container[str]) -> None:
+        """Repeat all cells in turn, as long as there is time.
+
+        But not those whose parameters, as they are told, are in `alone`: there is nothing to
+        compare them with, and what they do not take is for the peers that follow.
+        """
+        compared = [cell for cell in self.cells if told(cell.job.parameters) not in alone]
         while True:
-            again = [c for c in self.cells if not c.closed and len(c.stages) < c.repeats]
+            again = [c for c in compared if not c.closed and len(c.stages) < c.repeats]
             if not again:
                 return
             for cell in again:
