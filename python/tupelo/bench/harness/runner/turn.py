@@ -42,7 +42,7 @@ CELL_LEAST_S = 0.5  # no cell is tried with less than that: it could not even be
 # a machine that others use, too, stands still for seconds.
 HANGS_TIMES, HANGS_LEAST_S = 4, 5.0
 # So long a repeat of the smallest sizes may take, whatever the budget: the slowest of all systems
-# needs ten seconds for one, on two processors that others use, too.
+# (JavaSpaces) needs up to 16 s for one, on two processors that others use, too.
 QUICK_MOST_S = 60.0
 
 
