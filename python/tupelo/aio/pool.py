@@ -106,7 +106,11 @@ class Pool:
     async def map(
         self, function: Callable[..., R], *iterables: Iterable[Any], as_completed: bool = False
     ) -> AsyncIterator[R]:
-        """Call a function with the values of `iterables`; the first step gives out the tasks."""
+        """Call a function with the values of `iterables`; the first step gives out the tasks.
+
+        The loop stands still while `iterables` make their next value; other tasks have their turn
+        between two that come slowly.
+        """
         pool, space = self._started()
         mapping = self._terms.mapping(
             space, pool, function, iterables, self._failures, as_completed=as_completed
@@ -116,6 +120,8 @@ class Pool:
             while (batch := await mapping.more()) is not None:
                 for result in batch:
                     yield result
+                # The next ones may be there already: other tasks are to have a turn in any case.
+                await asyncio.sleep(0)
             is_over = True
         finally:
             if not is_over:

@@ -128,9 +128,12 @@ class Pool:
     ) -> Iterator[R]:
         """Call a function with the values of `iterables`, as the built-in `map` does.
 
-        Tasks are given out at the call, and on the way: there may be any number of values. Those
-        that were given out are done, also if nobody iterates. An iterator that is closed, or
-        forgotten after its first result, takes back those that nobody has begun.
+        Tasks are given out at the call, and on the way: there may be any number of values. At most
+        4096 are out, or done before their turn has come. Values that come slowly go out one by
+        one, as they come: the call returns when one of them is done, and a result is handed out no
+        later than when the next value has come. Tasks that were given out are done, also if nobody
+        iterates. An iterator that is closed, or forgotten after its first result, takes back those
+        that nobody has begun.
 
         Args:
             function: a function of a module, or of the script that is run. Not a lambda.
@@ -158,7 +161,7 @@ class Pool:
             AtOnce(pool.space), pool, function, iterables, self._failures, as_completed=as_completed
         )
         try:
-            run(mapping.fill())
+            run(mapping.begin())
         except BaseException:
             mapping.withdraw()
             raise

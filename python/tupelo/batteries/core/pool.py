@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from itertools import islice
 from operator import length_hint
+from time import monotonic
 from typing import NamedTuple
 
 from tupelo.batteries import checks
@@ -41,6 +42,15 @@ AHEAD_MAX = 4096
 
 BATCH = 256
 """Tasks that are put in one step."""
+
+SLOW_S = 0.01
+"""Values that take longer than that to come go out as they come, and answers are looked at."""
+
+BEGIN_S = 0.1
+"""For so long `map` itself waits for slow values at least, and not for more once one is done."""
+
+GLANCE_S = 0.001
+"""How long to wait for answers before the next slow value: asyncio's other tasks have a turn."""
 
 ANSWERS_MAX = 1024
 """Answers that are taken in one step."""
@@ -127,7 +137,7 @@ class Terms(NamedTuple):
         *,
         as_completed: bool,
     ) -> Mapping:
-        """Make a `map`; `fill` begins it."""
+        """Make a `map`; `begin` or `more` begins it."""
         if not iterables:
             message = "map needs something to call the function with: give an iterable"
             raise TypeError(message)
@@ -244,6 +254,10 @@ class Mapping:
         """So many may be out: fewer once there was no room for their answers."""
         self._room_bytes = 0
         """The most that was free since nothing was out."""
+        self._batch = 1
+        """Values that the next batch has at most: one where they come slowly."""
+        self._is_slow = False
+        """Whether the values of the last batch were slow to come."""
 
     async def more(self) -> list[Any] | None:
         """Return some results, waiting for them; None at the end.
@@ -257,14 +271,14 @@ class Mapping:
         """
         self._pool.require_own()
         while True:
-            await self.fill()
+            has_slow_values = await self.fill()
             if not self._out:
                 self._pool.mailboxes.close(self._mailbox)
                 if self._bar is not None:
                     self._bar.end(self._next_number)
                 return None
             results = []
-            answers = await self._some_answers()
+            answers = await self._some_answers(is_glance=has_slow_values)
             for answer in answers:
                 results += self._answered(*answer[2:])
             self._out_max = min(self._out_max + len(answers), AHEAD_MAX)
@@ -273,8 +287,10 @@ class Mapping:
             if results:
                 return results
 
-    async def _some_answers(self) -> list[Any]:
+    async def _some_answers(self, *, is_glance: bool) -> list[Any]:
         """Take the answers that are there, waiting for one; none if all tasks were taken back.
+
+        A glance waits for a moment only: there are more tasks to be given out.
 
         Raises:
             RemoteError: there are no workers any more, and there was no room for an answer that
@@ -283,10 +299,15 @@ class Mapping:
         while True:
             with suppress(Timeout):
                 return await self._verbs.take_many(
-                    self._answers, n=ANSWERS_MAX, at_least=1, timeout=LOOK_S
+                    self._answers,
+                    n=ANSWERS_MAX,
+                    at_least=1,
+                    timeout=GLANCE_S if is_glance else LOOK_S,
                 )
             if self._pool.broken is not None:
                 raise self._pool.broken
+            if is_glance:
+                return []
             await self._require_tasks()
             if self._is_short_of_room():
                 await self._take_back()
@@ -308,8 +329,19 @@ class Mapping:
             what = f"{len(self._out)} tasks and their answers are"
             raise lost(what, self._pool.space.url)
 
-    async def fill(self) -> None:
+    async def begin(self) -> None:
+        """Give out the first tasks: as `fill`; of slow values no more once one of them is done."""
+        until = monotonic() + BEGIN_S
+        while await self.fill():
+            if monotonic() >= until and await self._verbs.count(self._answers) > 0:
+                return
+
+    async def fill(self) -> bool:
         """Give out tasks until there are enough, or no more, or their answers need the room.
+
+        Returns:
+            Whether there may be more to give out: the values come slowly, and by now there may be
+            answers that somebody waits for.
 
         What is out has a quarter of the room, or up to a half, as it grows at most twofold at each
         step. The rest is for the answers: a task keeps its own until it is answered.
@@ -318,12 +350,14 @@ class Mapping:
             if not self._unput and self._ahead() <= AHEAD_MAX - BATCH:
                 self._unput = self._new_tasks()
             if not self._unput:
-                return
+                return False
             put = await self._put_some(self._unput[: self._count_to_put()])
             if put == 0:
-                return
+                return False
             self._out.update((task.number, task) for task in self._unput[:put])
             del self._unput[:put]
+            if self._is_slow and not self._unput:
+                return True
 
     def withdraw(self) -> None:
         """Take back what nobody has begun: no more results are wanted."""
@@ -397,8 +431,11 @@ class Mapping:
         return self._next_number - self._next_result
 
     def _new_tasks(self) -> list[Task]:
+        """Make tasks of the next values: none of them waits long for those behind it."""
         tasks = []
-        for arguments in islice(self._calls, BATCH):
+        until = monotonic() + SLOW_S
+        self._is_slow = False
+        for arguments in islice(self._calls, self._batch):
             number = self._next_number
             self._next_number += 1
             tasks.append(
@@ -413,6 +450,10 @@ class Mapping:
                     self._attempts_max,
                 )
             )
+            if monotonic() >= until:
+                self._is_slow = True
+                break
+        self._batch = 1 if self._is_slow else min(self._batch * 2, BATCH)
         return tasks
 
     def _answered(self, number: int, outcome: str, value: Any) -> list[Any]:
