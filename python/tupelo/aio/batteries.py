@@ -15,12 +15,12 @@ same code, too.
 
 from tupelo.aio.gathering import Rows, gather
 from tupelo.aio.pool import Pool
+from tupelo.aio.queue import DeadItem, DeadItems, Delivery, Queue
 from tupelo.aio.remote import RemoteFunction, worker
 from tupelo.aio.service import Service, call
 from tupelo.batteries.core.barrier import Barrier, BrokenBarrier, Latch
 from tupelo.batteries.core.locks import Lock, Permit, RWLock, Semaphore
 from tupelo.batteries.core.pool import Failure
-from tupelo.batteries.core.queue import DeadItem, DeadItems, Delivery, Queue
 from tupelo.batteries.core.values import Counter, Register
 
 __all__ = [

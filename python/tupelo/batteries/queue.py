@@ -105,7 +105,14 @@ class DeadItems(Generic[T]):
         self._core = items
 
     def all(self) -> list[DeadItem[T]]:
-        """Return them, the oldest first."""
+        """Return them, the oldest first.
+
+        Raises:
+            NotEncodable: one of them can not be read here. `retry` can put it back all the same,
+                and a connection that can read objects, or has their classes, returns it.
+            SchemaMismatch: one of them is an entry of a class that is another one here.
+            Exception: what the class of one of them raises when it is made.
+        """
         return run(self._core.all())
 
     def retry(self) -> int:
@@ -117,11 +124,11 @@ class DeadItems(Generic[T]):
         return run(self._core.retry())
 
     def __iter__(self) -> Iterator[DeadItem[T]]:
-        """Iterate over (item, attempts, error)."""
+        """Iterate over (item, attempts, error). It raises what `all` does."""
         return iter(self.all())
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return how many there are. It raises what `all` does."""
         return len(self.all())
 
 
@@ -249,6 +256,15 @@ class Queue(Generic[T]):
 
         Raises:
             Timeout: there was none in time.
+            NotEncodable: the next item can not be read here: it is an object, and the connection is
+                one with `objects="strict"`, or its class is not here.
+            SchemaMismatch: the next item is an entry of a class that is another one here.
+            Exception: what the class of the next item raises when it is made.
+
+        An item that can not be read here is back at its place, with one failed attempt more (not if
+        it came during the wait, and its own class raised: then with the next call). With
+        `max_attempts` it is dead after so many, and those behind it are got; without, each `get`
+        meets it again until somebody can read it.
 
         >>> from tupelo.batteries import Queue
         >>> mail = Queue[str](space, "letters")
@@ -272,6 +288,11 @@ class Queue(Generic[T]):
 
     def try_get(self) -> Delivery[T] | None:
         """Claim the next item, or return None at once.
+
+        Raises:
+            NotEncodable: the next item can not be read here. This one, and the next two, as `get`.
+            SchemaMismatch: it is an entry of a class that is another one here.
+            Exception: what its class raises when it is made.
 
         >>> from tupelo.batteries import Queue
         >>> Queue[str](space, "nothing").try_get() is None

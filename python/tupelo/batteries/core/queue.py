@@ -28,8 +28,9 @@ from tupelo import _native
 from tupelo.batteries import checks
 from tupelo.batteries.core.getting import Getting
 from tupelo.batteries.timeouts import Deadline, timed_out
-from tupelo.batteries.verbs import awaited
-from tupelo.errors import SpaceFull, Timeout
+from tupelo.batteries.verbs import HeldAtOnce, awaited
+from tupelo.errors import NotEncodable, SchemaMismatch, SpaceFull, Timeout, TupeloError
+from tupelo.tasks.failures import is_of_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -163,20 +164,7 @@ class Delivery(Work[T]):
 
 
 class Queue(Generic[T]):
-    """Items for whoever gets them first; see `tupelo.batteries.Queue`.
-
-    >>> import asyncio
-    >>> from tupelo import aio
-    >>> from tupelo.aio.batteries import Queue
-    >>> async def main():
-    ...     async with aio.connect("mem://mailed") as space:
-    ...         mail = Queue[str](space, "mail")
-    ...         await mail.put("hello")
-    ...         async with mail.get(timeout=5) as letter:
-    ...             return letter
-    >>> asyncio.run(main())
-    'hello'
-    """
+    """Items for whoever gets them first; see `tupelo.batteries.Queue`."""
 
     def __init__(
         self,
@@ -200,10 +188,8 @@ class Queue(Generic[T]):
         self._has_room = False
         some = (QUEUE, self.name, int, list)
         priorities = range(PRIORITY_MAX, 0, -1)
-        self._urgent = (QUEUE, self.name, int, int, list)
-        self._usual = (some,)
         self._by_urgency = (*((QUEUE, self.name, int, each, list) for each in priorities), some)
-        self._any = _native.like(*some) | _native.like(*self._urgent)
+        self._any = _native.like(*some) | _native.like(QUEUE, self.name, int, int, list)
         self.dead: DeadItems[T] = DeadItems(self._space, self._any)
 
     def __repr__(self) -> str:
@@ -276,14 +262,22 @@ class Queue(Generic[T]):
 
     async def try_get(self) -> Delivery[T] | None:
         """Claim the next item, or return None at once."""
-        for template in self._most_urgent_first():
-            held = await self._space.try_claim(*template, **self._terms)
-            if held is not None:
-                return Delivery(held)
-        return None
+        claim = self.claim_now()
+        return None if claim is None else Delivery(await self._held(claim))
 
     def claim_now(self) -> Claim[Any] | None:
-        """Claim the next item that is there, if one is: `try_get` without a detour.
+        """Claim the next item that is there, if one is: `try_get` without a detour."""
+        while True:
+            try:
+                return self._claim_next()
+            except Exception as error:  # noqa: BLE001 - raised by what looks at it
+                claim = self._claim_partly(error)
+                if claim is not None or not isinstance(error, TupeloError):
+                    return claim
+                # Another worker has it by now, and is told: perhaps there are others behind it.
+
+    def _claim_next(self) -> Claim[Any] | None:
+        """Claim the next item.
 
         Nearly always nothing is urgent. Then the call is written out: to unpack a template and
         terms makes put, claim and done together take an eighth longer.
@@ -298,22 +292,77 @@ class Queue(Generic[T]):
                 return claim
         return None
 
-    def _most_urgent_first(self) -> tuple[tuple[Any, ...], ...]:
-        """Return the templates by which one after the other an item is to be claimed."""
-        return self._usual if self._now.try_read(*self._urgent) is None else self._by_urgency
-
     async def claim(self, deadline: Deadline) -> Held:
         """Wait for an item, and claim it."""
         try:
-            return await self._space.claim(
-                self._any,
-                timeout=deadline.left(),
-                order=MOST_URGENT,  # of those that came since the look
-                **self._terms,
-            )
+            try:
+                return await self._space.claim(
+                    self._any,
+                    timeout=deadline.left(),
+                    order=MOST_URGENT,  # of those that came since the look
+                    **self._terms,
+                )
+            except (NotEncodable, SchemaMismatch) as error:
+                # Another exception may be meant for who waits. If it is one of the item's class,
+                # the next call meets that as well, and at once.
+                claim = self._claim_partly(error)
+                # Those who wait as well may hand it round: so this, too, is a wait.
+                claim = claim or self._readable(await self._claim_partly_in_line(deadline))
+            return await self._held(claim)
         except Timeout:
             message = f"queue {self.name!r} had no item{deadline}"
             raise timed_out(message, self._space.url) from None
+
+    def _claim_partly(self, error: Exception) -> Claim[Any] | None:
+        """Claim the next item after this error: what can not be read has had an attempt then.
+
+        Else nobody would ever see those behind it. Returns None if there is no item any more, and
+        an item if the one that could not be read is another's work by now.
+
+        Raises:
+            Exception: why the item can not be read here; or the error, if it is of another kind.
+        """
+        if not is_of_value(error):
+            raise error
+        for template in self._by_urgency:
+            place = self._place(_native.like(*template))
+            try:
+                claim = self.pick_up(place)
+            finally:
+                place.cancel()
+            if claim is not None:
+                return self._readable(claim)
+        return None
+
+    def _place(self, template: _native.Template[Any]) -> _native.Waiter:
+        return _native.claimant(self._now, template, ttl=self._terms["ttl"])
+
+    def pick_up(self, place: _native.Waiter) -> Claim[Any] | None:
+        """Claim what was handed over, as far as it can be read; None if nothing was."""
+        return place.claim_now(**self._terms, partly=True)
+
+    def _readable(self, claim: Claim[Any]) -> Claim[Any]:
+        """Return the claim of an item that can be read; give back another one, and raise why."""
+        item = claim.tuple[-1]
+        if isinstance(item, Exception):  # it stands where the item could not
+            with claim:
+                raise item
+        return claim
+
+    async def _claim_partly_in_line(self, deadline: Deadline) -> Claim[Any]:
+        """Wait for an item, and claim it as far as it can be read; for `AtOnce`."""
+        place = self._place(self._any)
+        try:
+            while (claim := self.pick_up(place)) is None:
+                if not place.wait(deadline.left()):
+                    raise Timeout
+        finally:
+            place.cancel()
+        return claim
+
+    async def _held(self, claim: Claim[Any]) -> Held:
+        """Return a claim as those that `Verbs` make; for `AtOnce`."""
+        return HeldAtOnce(claim)
 
     async def waiting(self) -> int:
         """Return how many items wait: they are due, and nobody works on them."""
