@@ -323,3 +323,52 @@ def test_a_pool_for_which_there_is_no_thread_says_so(new_url, scheme, monkeypatc
         with pytest.raises(RuntimeError, match="can't start new thread"), Pool(url, workers=1):
             pass
         assert space.count(REST) == 0
+
+
+def test_a_pool_of_threads_whose_block_raises_leaves_no_tuples(new_url, eventually):
+    url = new_url("mem")
+    with ts.connect(url) as space:
+        for _ in range(20):
+            with pytest.raises(ZeroDivisionError), Pool(url, workers=2) as pool:
+                assert pool.submit(calls.double, 2).result(60) == 4
+                raise ZeroDivisionError
+            assert space.read_all(REST) == []
+        eventually(lambda: not workers())
+
+
+def test_a_pool_of_threads_of_asyncio_whose_block_raises_leaves_no_tuples(new_url, eventually):
+    url = new_url("mem")
+
+    async def main():
+        async with AioPool(url, workers=2) as pool:
+            assert await pool.submit(calls.double, 2) == 4
+            raise ZeroDivisionError
+
+    with ts.connect(url) as space:
+        for _ in range(20):
+            with pytest.raises(ZeroDivisionError):
+                asyncio.run(main())
+            assert space.read_all(REST) == []
+        eventually(lambda: not workers())
+
+
+def test_a_thread_at_work_when_its_pool_is_killed_takes_its_tuples_with_it(new_url, eventually):
+    url = new_url("mem")
+    with ts.connect(url) as space:
+        with pytest.raises(ZeroDivisionError), Pool(url, workers=3) as pool:
+            futures = [pool.submit(calls.wait_for, url, word) for word in ("one", "other")]
+            for word in ("one", "other"):
+                space.take("began", word, int)
+            raise ZeroDivisionError
+        for future in futures:
+            with pytest.raises(ts.RemoteError, match="the pool was ended"):
+                future.result(60)
+        for word in ("one", "other"):
+            space.put("go on", word)
+        eventually(lambda: not workers())
+        assert space.read_all(REST) == []
+
+
+def workers():
+    """Return the threads that are workers."""
+    return [thread for thread in threading.enumerate() if "tupelo worker" in thread.name]

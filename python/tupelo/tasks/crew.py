@@ -26,6 +26,7 @@ from typing import NamedTuple, Protocol
 from tupelo._native import end_with_parent
 from tupelo.errors import SpaceClosed, SpaceFull
 from tupelo.tasks import functions, protocol
+from tupelo.tasks.discarding import discard_queue
 from tupelo.tasks.serving import Server
 
 TYPE_CHECKING = False
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 __all__ = ["Crew", "Processes", "Terms", "Threads", "processors"]
 
 READY, ENDED = "ready", "ended"
+
+LOOK_S = 1.0
+"""How long to wait for a thread that was told to end before it is told again."""
 
 EARLY_DEATHS_MAX = 10
 """Processes that are killed one after the other before they are ready, until there is no point."""
@@ -79,52 +83,92 @@ class Crew(Protocol):
     def kill(self) -> None:
         """End all of them now, as far as that is possible."""
 
+    def leave(self) -> None:
+        """Let go of those that were killed, and still have something to do."""
+
 
 class Threads:
     """Workers that are threads of this process."""
 
     def __init__(self, space: Space, terms: Terms, on_broken: Callable[[str], None]) -> None:
-        """Have `on_broken` called with the reason if a worker can not go on."""
+        """Have `on_broken` called with the reason if a worker can not go on.
+
+        The connection is for these threads alone: a task that nothing stops is not to lose its
+        claim when the pool ends, or it would be back in the space for good. The last one closes it.
+        """
         self._space = space
         self._terms = terms
         self._on_broken = on_broken
-        self._threads: list[threading.Thread] = []
+        self._servers: dict[threading.Thread, Server] = {}
+        self._lock = threading.Lock()
+        self._is_last_to_close = False
 
     def add(self, workers: int) -> None:
         """Start so many more."""
         for _ in range(workers):
-            name = f"tupelo worker {len(self._threads)}"
-            thread = threading.Thread(target=self._run, name=name, daemon=True)
+            server = self._terms.server(self._space)
+            name = f"tupelo worker {len(self._servers)}"
+            thread = threading.Thread(target=self._run, args=(server,), name=name, daemon=True)
+            self._servers[thread] = server
             thread.start()
-            self._threads.append(thread)
 
     def count(self) -> int:
         """Count those that are there."""
-        return sum(thread.is_alive() for thread in self._threads)
+        return sum(thread.is_alive() for thread in self._servers)
 
     def end(self) -> None:
         """End all of them after their tasks, and wait for it.
 
         Where there is no room to tell them they end when the connection is closed.
         """
-        if not _tell_to_end(self._space, self._terms.queue, self.count()):
-            return
-        for thread in self._threads:
-            thread.join()
-        self._space.take_all(protocol.end_of(self._terms.queue))
+        if _tell_to_end(self._space, self._terms.queue, self.count()):
+            for thread in self._servers:
+                if thread.ident is not None:  # else there was none to be had
+                    thread.join()
+            self._space.take_all(protocol.end_of(self._terms.queue))
+        self._space.close()
 
     def kill(self) -> None:
         """Let each end when its task is over: nothing stops a thread."""
-        _tell_to_end(self._space, self._terms.queue, self.count())
+        for server in self._servers.values():
+            server.is_to_end = True
+        with suppress(SpaceClosed):  # the last one has ended
+            _tell_to_end(self._space, self._terms.queue, self.count())
 
-    def _run(self) -> None:
+    def leave(self) -> None:
+        """Wait for those that have nothing to do; the last of the others removes what is left."""
+        for thread, server in self._servers.items():
+            while thread.is_alive() and not server.is_busy:
+                thread.join(LOOK_S)
+                # Somebody else may have taken what was to end it.
+                if thread.is_alive() and not _tell_to_end(self._space, self._terms.queue, 1):
+                    break
+        with self._lock:
+            self._is_last_to_close = True
+        self._close_if_last()
+
+    def _close_if_last(self) -> None:
+        with self._lock:
+            if not self._is_last_to_close or any(
+                server.is_busy for server in self._servers.values()
+            ):
+                return
+            self._is_last_to_close = False
         try:
-            self._terms.server(self._space).serve()
+            discard_queue(self._space, self._terms.queue)
+        finally:
+            self._space.close()
+
+    def _run(self, server: Server) -> None:
+        try:
+            server.serve()
         except SpaceClosed:
             return
         except BaseException:  # noqa: BLE001 - told to whoever waits for answers
             with suppress(SpaceClosed):  # another one has told it, and the pool has ended
                 self._on_broken(traceback.format_exc())
+        finally:
+            self._close_if_last()
 
 
 class Processes:
@@ -202,6 +246,9 @@ class Processes:
         self._stop_replacing()
         self.signal(signal.SIGKILL)
         self.join()
+
+    def leave(self) -> None:
+        """Do nothing: they are gone when they are killed."""
 
     def retire(self) -> None:
         """Have each of them end when its task is over, and replace none; `join` waits for it."""
@@ -368,6 +415,8 @@ def _end_after_task_on_sigterm(server: Server) -> None:
 
 def _tell_to_end(space: Space, queue: str, workers: int) -> bool:
     """Have so many workers end after their tasks; return whether there was room to tell them."""
+    if workers == 0:
+        return True
     try:
         space.put_all([(protocol.END, queue)] * workers, timeout=0)
     except SpaceFull:

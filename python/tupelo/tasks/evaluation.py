@@ -14,10 +14,9 @@ from time import monotonic
 
 from tupelo._native import Space, is_same, plain
 from tupelo.call import Call
-from tupelo.errors import SpaceFull, SpaceNotFound
-from tupelo.space import reconnect
+from tupelo.errors import SpaceFull
 from tupelo.tasks import functions, protocol
-from tupelo.tasks.local import LocalPool, is_private
+from tupelo.tasks.local import LocalPool, connection_like, is_private
 from tupelo.tasks.mailbox import Mailbox
 
 TYPE_CHECKING = False
@@ -170,11 +169,7 @@ def _made(space: Space, timeout_s: float | None, *, threads: bool) -> LocalPool:
     Raises:
         SpaceNotFound: the name is that of another space by now, or of none.
     """
-    own = reconnect(Space, space.url, space.objects == "pickle")
-    if not is_same(own, space):
-        own.close()
-        message = f"{space.url} is another space now: that of this connection has lost its name"
-        raise SpaceNotFound(message)
+    own = connection_like(space)
     try:
         return LocalPool(own, threads=threads, keeps_dead=True, room_timeout_s=0)
     except SpaceFull:

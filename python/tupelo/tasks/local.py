@@ -1,8 +1,9 @@
 """A queue of this program with workers of its own: what `Space.eval` and `Pool` are made of.
 
-The queue has a name that no other program has, and its tuples are gone when it ends. If the program
-was killed, the next one that makes a queue in the same space removes them: a tuple
-`("tupelo.pool", queue)`, which its program holds by a claim, is back when the program is dead.
+The queue has a name that no other program has, and its tuples are gone when it ends; a thread that
+is at work then takes those of its task with it when that is over. If the program was killed, the
+next one that makes a queue in the same space removes them: a tuple `("tupelo.pool", queue)`, which
+its program holds by a claim, is back when the program is dead.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import os
 from concurrent.futures import wait
 
-from tupelo.errors import RemoteError, Timeout
+from tupelo._native import Space, is_same
+from tupelo.errors import RemoteError, SpaceNotFound, Timeout
+from tupelo.space import reconnect
 from tupelo.tasks import protocol
 from tupelo.tasks.crew import Processes, Terms, Threads, processors
 from tupelo.tasks.discarding import discard_queue
@@ -23,11 +26,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from tupelo._native import Claim, Space
+    from tupelo._native import Claim
     from tupelo.tasks.crew import Crew
     from tupelo.tasks.mailbox import TaskFuture
 
-__all__ = ["LocalPool", "is_private"]
+__all__ = ["LocalPool", "connection_like", "is_private"]
 
 POOL = "tupelo.pool"
 
@@ -74,7 +77,7 @@ class LocalPool:
         terms = Terms(self.queue, None, ttl_s, timeout_s, keeps_dead)
         self.crew: Crew
         if threads:
-            self.crew = Threads(space, terms, self._break)
+            self.crew = Threads(connection_like(space), terms, self._break)
         else:
             self.crew = Processes(space, terms, self._break)
 
@@ -158,7 +161,10 @@ class LocalPool:
         finally:
             self.crew.kill()
             self.mailbox.fail(self.broken)
-        self._remove()
+        try:
+            self.crew.leave()
+        finally:
+            self._remove()
 
     def require_own(self) -> None:
         """Refuse the child of a fork: its tasks would go by the numbers of those of its parent."""
@@ -194,6 +200,20 @@ class LocalPool:
         alive, self._alive = self._alive, None
         if alive is not None:
             alive.__exit__(None, None, None)
+
+
+def connection_like(space: Space) -> Space:
+    """Open one more connection to a space.
+
+    Raises:
+        SpaceNotFound: the name is that of another space by now, or of none.
+    """
+    own = reconnect(Space, space.url, space.objects == "pickle")
+    if not is_same(own, space):
+        own.close()
+        message = f"{space.url} is another space now: that of this connection has lost its name"
+        raise SpaceNotFound(message)
+    return own
 
 
 def _marked_queue(space: Space, timeout_s: float | None) -> tuple[str, Claim[Any]]:

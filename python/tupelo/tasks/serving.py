@@ -81,6 +81,10 @@ class Server:
                 claim.done()
                 return
             self.is_busy = True
+            if self.is_to_end:  # whoever has set it has seen that this one is not busy
+                self.is_busy = False
+                claim.abort()
+                return
             try:
                 # Renews the claim, and gives the task back if something ends this thread.
                 with claim as fields:
