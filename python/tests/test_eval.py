@@ -420,3 +420,36 @@ def test_a_worker_more_that_can_not_be_started_ends_nothing(space, monkeypatch, 
     space.put("go on", "slow")
     assert slow.result(60) == ("slow", "slow")
     assert more is None or more.result(60) == ("more", 2)
+
+
+def workers():
+    """Return the threads that are workers."""
+    return [thread for thread in threading.enumerate() if "tupelo worker" in thread.name]
+
+
+def test_workers_of_spaces_that_were_removed_end_when_others_are_started(new_url):
+    pids = []
+    for _ in range(4):
+        url = new_url("shm")
+        with ts.connect(url) as space:
+            pids.append(space.eval(ts.call(calls.pid)).result(60)[0])
+        ts.remove(url)
+    with ts.connect(new_url("shm")) as space:
+        assert space.eval("last", ts.call(calls.double, 1)).result(60) == ("last", 2)
+    assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
+
+
+def test_workers_that_are_not_used_end_when_others_are_started(new_url, monkeypatch, eventually):
+    with ts.connect(new_url("mem")) as first, ts.connect(new_url("mem")) as busy:
+        assert first.eval("used", ts.call(calls.double, 1)).result(60) == ("used", 2)
+        later = busy.eval("busy", ts.call(calls.wait_for, busy.url, "word"))
+        busy.take("began", "word", int)
+        monkeypatch.setattr("tupelo.tasks.evaluation.IDLE_S", 0)
+        for _ in range(5):
+            with ts.connect(new_url("mem")) as space:
+                assert space.eval("x", ts.call(calls.double, 1)).result(60) == ("x", 2)
+        eventually(lambda: len(workers()) == 2)  # the last one's, and that of who is busy
+        busy.put("go on", "word")
+        assert later.result(60) == ("busy", "word")
+        assert first.eval("again", ts.call(calls.double, 2)).result(60) == ("again", 4)
+        assert first.take_all(REST) == [("used", 2), ("again", 4)]

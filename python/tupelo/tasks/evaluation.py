@@ -14,7 +14,7 @@ from time import monotonic
 
 from tupelo._native import Space, is_same, plain
 from tupelo.call import Call
-from tupelo.errors import SpaceFull
+from tupelo.errors import SpaceFull, SpaceNotFound
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.local import LocalPool, connection_like, is_private
 from tupelo.tasks.mailbox import Mailbox
@@ -29,6 +29,9 @@ __all__ = ["evaluate"]
 
 ATTEMPTS_MAX = 1
 """A call that raised is not tried again; one whose worker died is."""
+
+IDLE_S = 60.0
+"""How long workers without work are kept, if others are started: they cost memory, not time."""
 
 WAYS = ("processes", "threads", "workers")
 
@@ -117,26 +120,57 @@ _mailboxes: weakref.WeakKeyDictionary[Space, tuple[int, Mailbox]] = weakref.Weak
 def _pool(space: Space, timeout_s: float | None, *, threads: bool) -> LocalPool:
     key = _key(space, threads=threads)
     making = _begin_making(key, timeout_s)
+    is_new = False
     try:
-        pool = _pools.get(key)
+        with _lock:
+            pool = _pools.get(key)
+            if pool is not None:
+                pool.used_at = monotonic()
         if pool is None or pool.broken is not None or not is_same(pool.space, space):
             before, pool = pool, _made(space, timeout_s, threads=threads)
-            _pools[key] = pool
-            if before is not None and before.broken is None:
-                _retire(before)
+            is_new = True
+            with _lock:
+                _pools[key] = pool
+                if before is not None and before.broken is None:
+                    _retired.append(before)
     finally:
         making.release()
+    if is_new:
+        _end_unused(but=pool)
     return pool
 
 
-def _retire(pool: LocalPool) -> None:
-    """End a pool whose space has lost its name, and those before it, unless they are busy."""
+def _end_unused(*, but: LocalPool) -> None:
+    """End the pools that have nothing to do, and whose space is gone, or that are not used.
+
+    A program that makes a space per request would have a worker more for each of them.
+    """
     with _lock:
-        _retired.append(pool)
         idle = [old for old in _retired if not old.mailbox.due()]
         _retired[:] = [old for old in _retired if old not in idle]
+        others = [
+            (key, pool) for key, pool in _pools.items() if pool is not but and key[0] == os.getpid()
+        ]
     for old in idle:
         _end(old)
+    for key, pool in others:
+        used_at = pool.used_at
+        if pool.mailbox.due() or not (monotonic() - used_at >= IDLE_S or _is_nameless(pool)):
+            continue
+        with _lock:
+            if pool.used_at != used_at or pool.mailbox.due() or _pools.get(key) is not pool:
+                continue
+            del _pools[key]
+        _end(pool)
+
+
+def _is_nameless(pool: LocalPool) -> bool:
+    """Whether the space of a pool was removed, or has lost its name to another one."""
+    try:
+        connection_like(pool.space).close()
+    except SpaceNotFound:
+        return True
+    return False
 
 
 def _end(pool: LocalPool) -> None:

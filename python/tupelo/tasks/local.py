@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import wait
+from time import monotonic
 
 from tupelo._native import Space, is_same
 from tupelo.errors import RemoteError, SpaceNotFound, Timeout
@@ -62,6 +63,8 @@ class LocalPool:
             SpaceFull: there was no room for its mark within `room_timeout_s`.
         """
         self.space = space
+        self.used_at = monotonic()
+        """When it was last given something to do, or is about to be, where somebody notes that."""
         self._pid = os.getpid()
         self._alive: Claim[Any] | None = None
         if is_private(space):
