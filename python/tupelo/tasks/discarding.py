@@ -13,6 +13,7 @@ from tupelo._native import remove
 from tupelo.errors import SpaceNotFound
 from tupelo.space import connect
 from tupelo.tasks import protocol
+from tupelo.tasks.failures import is_of_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,22 +21,35 @@ if TYPE_CHECKING:
 
     from tupelo._native import Space, Template
 
-__all__ = ["discard", "discard_queue"]
+__all__ = ["discard", "discard_queue", "withdrawn"]
 
 NAME = "tupelo.discarded"
 """Always the same: if a process is killed before it has taken the name away, the next one does."""
 
 
-def discard(space: Space, template: Template[Any]) -> None:
-    """Remove all matches of one moment.
+def discard(space: Space, template: Template[Any]) -> int:
+    """Remove all matches of one moment; return how many.
 
     Raises:
         SpaceFull: there is no memory to move them to. They are still there.
     """
     if space.count(template) == 0:
-        return
+        return 0
     with _nameless(space) as nowhere:
-        space.move_to(nowhere, template)
+        return space.move_to(nowhere, template)
+
+
+def withdrawn(space: Space, template: Template[Any]) -> bool:
+    """Take a match back, if there is one; return whether there was.
+
+    What its class raises when it is made is nobody's news here: then it is moved away unseen.
+    """
+    try:
+        return space.try_take(template) is not None
+    except Exception as error:
+        if not is_of_value(error):
+            raise
+    return discard(space, template) > 0
 
 
 def discard_queue(space: Space, queue: str) -> None:

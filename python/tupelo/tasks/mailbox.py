@@ -20,6 +20,7 @@ from tupelo._native import plain
 from tupelo.errors import Stalled, Timeout, TupeloError
 from tupelo.futures import PromptFuture, settle
 from tupelo.tasks import protocol
+from tupelo.tasks.discarding import withdrawn
 from tupelo.tasks.failures import is_of_value, lost, remote_error, shown_call
 from tupelo.tasks.protocol import Task
 
@@ -166,15 +167,15 @@ class Mailbox:
         with self._lock:
             self._leaving.append(number)  # so that it is not taken for one that is lost
         try:
-            taken = self.space.try_take(protocol.tasks_from(self.name, number))
-            if taken is not None:
+            is_taken = withdrawn(self.space, protocol.tasks_from(self.name, number))
+            if is_taken:
                 self._forget(number)
         except TupeloError:
             return False
         finally:
             with self._lock:
                 self._leaving.remove(number)
-        return taken is not None
+        return is_taken
 
     def forget(self, future: TaskFuture) -> None:
         """Expect no answer: the task was never there."""

@@ -17,8 +17,9 @@ from tupelo.tasks.failures import is_of_value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
-    from tupelo._native import Space
+    from tupelo._native import Space, Template
 
 __all__ = ["Mailboxes"]
 
@@ -86,17 +87,19 @@ class Mailboxes:
     def _sweep(self) -> None:
         """Remove what there is of the abandoned, and forget those that get no more answers."""
         for name in list(self._abandoned):
-            self._space.take_all(protocol.tasks_from(name))
+            self._remove(protocol.tasks_from(name))
             is_over = not self._is_worked_for(name)
-            answers = protocol.answer_to(name)
-            try:
-                self._space.take_all(answers)
-            except Exception as error:
-                if not is_of_value(error):
-                    raise
-                discard(self._space, answers)
+            self._remove(protocol.answer_to(name))
             if is_over:
                 self._abandoned.discard(name)
+
+    def _remove(self, template: Template[Any]) -> None:
+        try:
+            self._space.take_all(template)
+        except Exception as error:
+            if not is_of_value(error):
+                raise
+            discard(self._space, template)
 
     def _is_worked_for(self, name: str) -> bool:
         """Whether there is a task, also one that somebody holds (rule O9)."""

@@ -28,6 +28,7 @@ from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import awaited
 from tupelo.errors import ClaimLost, LimitExceeded, SpaceFull, Timeout
 from tupelo.tasks import failures
+from tupelo.tasks.discarding import withdrawn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -219,14 +220,19 @@ async def call(
     request = (REQUEST, service, mailbox, 0, [argument])
     # Longer than the caller waits, who withdraws it: the lease is for a caller that is killed.
     lease = None if deadline.timeout_s is None else deadline.timeout_s + REQUEST_GRACE_S
-    await space.put(*request, lease=lease, timeout=deadline.left())
     try:
+        # Ctrl-C may come when the request is there already: so this is inside, too.
+        await space.put(*request, lease=lease, timeout=deadline.left())
         answer = await space.take(ANSWER, mailbox, 0, str, ..., timeout=deadline.left())
     except BaseException as error:
-        begun = space.blocking.try_take(REQUEST, service, mailbox, 0, list) is None
-        late = space.blocking.try_take(ANSWER, mailbox, 0, str, ...)
+        asked = _native.like(REQUEST, service, mailbox, 0, list)
+        answered = _native.like(ANSWER, mailbox, 0, str, ...)
         if not isinstance(error, Timeout):
+            withdrawn(space.blocking, asked)
+            withdrawn(space.blocking, answered)
             raise
+        begun = not withdrawn(space.blocking, asked)
+        late = space.blocking.try_take(answered)
         if late is None:
             state = "somebody works on it" if begun else "nobody has begun"
             message = f"service {service!r} did not answer{deadline}: {state}"
