@@ -82,7 +82,7 @@ class Barrier:
             ValueError: the barrier has another number of parties elsewhere.
 
         A wait that is interrupted otherwise (Ctrl-C, a cancelled task) is as if it had not been:
-        the others wait on (T5).
+        the others wait on (T5). If this party was the last to come they have gone on already.
 
         >>> from tupelo.batteries import Barrier
         >>> barrier = Barrier(space, "alone", parties=2, party="ada")

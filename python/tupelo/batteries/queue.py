@@ -264,7 +264,8 @@ class Queue(Generic[T]):
         An item that can not be read here is back at its place, with one failed attempt more (not if
         it came during the wait, and its own class raised: then with the next call). With
         `max_attempts` it is dead after so many, and those behind it are got; without, each `get`
-        meets it again until somebody can read it.
+        meets it again until somebody can read it. Ctrl-C during the wait has no effect; one that
+        comes when the item is claimed and not returned yet gives it back, as a failed attempt.
 
         >>> from tupelo.batteries import Queue
         >>> mail = Queue[str](space, "letters")

@@ -83,6 +83,35 @@ class State(NamedTuple):
     before: list[str]
 
 
+class Arrival:
+    """What a party knows of its own arrival, whenever it is interrupted."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._coming: tuple[State, int] | None = None
+        self.has_come = False
+
+    def begins(self, state: State, place: int) -> None:
+        """Note what is there if the step that comes next succeeds, and the place of the party."""
+        self._coming = (state, place)
+
+    def of(self) -> tuple[State, int]:
+        """Return the round as it was with this party, and its place."""
+        if self._coming is None:
+            message = "it has not arrived"
+            raise RuntimeError(message)
+        return self._coming
+
+    def may_have_come(self, error: BaseException) -> bool:
+        """Whether the party may be counted in, by what has ended its call.
+
+        A signal is seen behind the step as well as before it; other exceptions are raised by the
+        step itself, which then has not happened, or at an `await`, where it is known.
+        """
+        is_signal = isinstance(error, KeyboardInterrupt | SystemExit)
+        return self.has_come or (self._coming is not None and is_signal)
+
+
 class Barrier:
     """Lets nobody go on before all parties have come; see `tupelo.batteries.Barrier`.
 
@@ -112,17 +141,22 @@ class Barrier:
         """Wait until all parties have come; return the number of this one, from 0."""
         deadline = Deadline(timeout)
         party = self._party or this_party()
-        state, place = await self._arrive(party, deadline)
-        if state.came == self.parties:
-            return place
+        arrival = Arrival()
         within = ""
         try:
-            found = await self._end_of(state.round, deadline)
-        except Timeout:
-            found = await self._give_up(state.round)
-            within = str(deadline)
-        except BaseException:
-            await self._withdraw(state.round, party, place)
+            await self._arrive(party, deadline, arrival)
+            state, place = arrival.of()
+            if state.came == self.parties:
+                return place
+            try:
+                found = await self._end_of(state.round, deadline)
+            except Timeout:
+                found = await self._give_up(state.round)
+                within = str(deadline)
+        except BaseException as error:
+            if arrival.may_have_come(error):
+                state, place = arrival.of()
+                await self._withdraw(state.round, party, place)
             raise
         if not has_passed(found, state.round):
             raise self._error(found, within, waited_for=state.round)
@@ -141,8 +175,8 @@ class Barrier:
             ):
                 return
 
-    async def _arrive(self, party: str, deadline: Deadline) -> tuple[State, int]:
-        """Count this party in; return the round as it then was, and its place among those who came.
+    async def _arrive(self, party: str, deadline: Deadline, arrival: Arrival) -> None:
+        """Count this party in; note the round as it then is, and its place among those who came.
 
         That is one that somebody has left, if there is one: each has another.
         """
@@ -155,8 +189,10 @@ class Barrier:
             new = now = state._replace(came=state.came + 1, arrived=arrived)
             if now.came == self.parties:
                 new = now._replace(round=state.round + 1, came=0, arrived=[], before=arrived)
+            arrival.begins(now, place)
             if await self._put(new, instead_of=state, deadline=deadline):
-                return now, place
+                arrival.has_come = True
+                return
 
     async def _end_of(self, number: int, deadline: Deadline) -> State:
         """Wait until the round of that number has ended; return what is stored then."""
