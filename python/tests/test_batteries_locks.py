@@ -515,6 +515,16 @@ def test_who_expects_another_number_of_units_is_told(space):
         RWLock(space, "table", readers=8).writer.acquire()
 
 
+def test_who_finds_the_number_of_units_in_other_hands_waits_no_longer_than_it_says(space):
+    Semaphore(space, "gpu", n=2).acquire().release()
+    with space.claim("tupelo.semaphore", "gpu", int, timeout=0):
+        assert Semaphore(space, "gpu", n=2).try_acquire() is None
+        with pytest.raises(ts.Timeout, match=r"semaphore 'gpu' of 2 was not free within 0.01 s"):
+            Semaphore(space, "gpu", n=2).acquire(timeout=0.01)
+    space.put("tupelo.semaphore", "gpu", 2)
+    assert Semaphore(space, "gpu", n=2).try_acquire() is not None
+
+
 def test_what_is_shown_says_where_it_is(space):
     assert repr(Lock(space, "a")) == f"<lock 'a' in {space.url}>"
     assert repr(Semaphore(space, "a", n=2)) == f"<semaphore 'a' of 2 in {space.url}>"

@@ -556,3 +556,19 @@ def test_a_handler_that_awaits_a_cancelled_task_does_not_end_its_service(space):
             await running
 
     asyncio.run(ask())
+
+
+def test_ctrl_c_is_raised_also_where_a_thread_has_failed_before(space, monkeypatch):
+    service = Service(space, "echo", lambda argument: argument, concurrency=2)
+    has_failed = threading.Event()
+
+    async def serve(_run):
+        if threading.current_thread() is not threading.main_thread():
+            has_failed.set()
+            raise ZeroDivisionError
+        has_failed.wait(60)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(service._core, "serve", serve)  # noqa: SLF001 - it is the point
+    with pytest.raises(KeyboardInterrupt):
+        service.run()

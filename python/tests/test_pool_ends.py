@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -372,3 +373,35 @@ def test_a_thread_at_work_when_its_pool_is_killed_takes_its_tuples_with_it(new_u
 def workers():
     """Return the threads that are workers."""
     return [thread for thread in threading.enumerate() if "tupelo worker" in thread.name]
+
+
+AFTERWARDS = "a pool works inside of its block"
+
+
+@pytest.mark.parametrize("error", [None, ZeroDivisionError()], ids=repr)
+def test_a_pool_whose_block_is_over_says_so(new_url, error):
+    url = new_url("mem")
+    with suppress(ZeroDivisionError), Pool(url, workers=1) as pool:
+        if error is not None:
+            raise error
+    for use in (
+        lambda: pool.submit(calls.double, 1),
+        lambda: pool.map(calls.double, [1]),
+        pool.pids,
+    ):
+        with pytest.raises(RuntimeError, match=AFTERWARDS):
+            use()
+
+    async def main():
+        with suppress(ZeroDivisionError):
+            async with AioPool(url, workers=1) as pool:
+                if error is not None:
+                    raise error
+        with pytest.raises(RuntimeError, match=AFTERWARDS):
+            await pool.submit(calls.double, 1)
+        with pytest.raises(RuntimeError, match=AFTERWARDS):
+            await anext(pool.map(calls.double, [1]))
+        with pytest.raises(RuntimeError, match=AFTERWARDS):
+            pool.pids()
+
+    asyncio.run(main())

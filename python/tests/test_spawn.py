@@ -169,8 +169,9 @@ def test_a_failed_worker_is_noted_on_the_exception_of_the_block(shm, shm_url):
     ("arguments", "keywords", "error", "message"),
     [
         ((3,), {}, TypeError, "function has the type int: give a function, then its arguments"),
-        ((square,), {"n": 0}, ValueError, "n is 0: give a number of processes from 1 on"),
-        ((square,), {"n": -2}, ValueError, "n is -2: give a number of processes from 1 on"),
+        ((square,), {"n": 0}, ValueError, "n is 0: give a number of processes from 1 to 4096"),
+        ((square,), {"n": -2}, ValueError, "n is -2: give a number of processes from 1 to"),
+        ((square,), {"n": 4097}, ValueError, "n is 4097: give a number of processes from 1 to"),
         ((square,), {"n": "2"}, TypeError, "n has the type str: give the number of processes"),
         ((square,), {"n": True}, TypeError, "n has the type bool"),
     ],

@@ -16,6 +16,7 @@ import tupelo as ts
 from tupelo import REST
 from tupelo.aio.batteries import worker as aio_worker
 from tupelo.batteries import RemoteFunction, worker
+from tupelo.batteries.core.remote import Address
 
 FILM = """
 import os
@@ -330,6 +331,8 @@ def test_arguments_that_make_no_sense_are_refused(face):
         face("shm://x", concurrency=0)
     with pytest.raises(ValueError, match="ttl is 0"):
         face("shm://x", ttl=0)
+    with pytest.raises(ValueError, match="objects is 'typo': give 'strict' or 'pickle'"):
+        face("shm://x", objects="typo")
     with pytest.raises(TypeError, match="function is a lambda"):
         face("shm://x")(lambda: 1)
 
@@ -395,3 +398,25 @@ def test_other_tasks_run_while_a_retry_waits_for_room(shm_url):
                 space.put("fills", bytes(4_000), timeout=0)
         asyncio.run(main(space))
         assert space.count(REST) == 0
+
+
+def test_a_retry_for_which_room_runs_out_returns_those_that_it_has_put(shm, shm_url, monkeypatch):
+    root = worker(shm_url)(math.sqrt)
+    for number in range(3):
+        shm.put("tupelo.dead", "math:sqrt", "math:sqrt", (float(number),), {}, number, {})
+    put_again = Address._put_again  # noqa: SLF001 - room that ends at an exact moment
+    room = [1]
+
+    async def put_again_if_there_is_room(address, mailbox, held):
+        if not room:
+            raise ts.SpaceFull
+        room.pop()
+        return await put_again(address, mailbox, held)
+
+    monkeypatch.setattr(Address, "_put_again", put_again_if_there_is_room)
+    (future,) = root.retry()
+    assert [letter["arguments"] for letter in root.dead()] == [(1.0,), (2.0,)]
+    with pytest.raises(ts.SpaceFull):
+        root.retry()
+    assert len(root.dead()) == 2
+    assert future.cancel()

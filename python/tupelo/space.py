@@ -103,9 +103,7 @@ def open_as(
     if not isinstance(url, str):
         message = f"url has the type {type(url).__name__}: give a str such as 'shm://jobs'"
         raise TypeError(message)
-    if objects not in ("strict", "pickle"):
-        message = f"objects is {objects!r}: give 'strict' or 'pickle'"
-        raise ValueError(message)
+    require_objects(objects)
     if not isinstance(when_full, str):
         message = f"when_full has the type {type(when_full).__name__}: give a str such as 'wait'"
         raise TypeError(message)
@@ -137,6 +135,17 @@ def _recording(space_class: type[SpaceT]) -> type[SpaceT]:
 
         return recording(space_class)  # type: ignore[return-value, arg-type]
     return space_class
+
+
+def require_objects(objects: object) -> None:
+    """Refuse what the argument `objects` can not be.
+
+    Raises:
+        ValueError: it is that.
+    """
+    if objects not in ("strict", "pickle"):
+        message = f"objects is {objects!r}: give 'strict' or 'pickle'"
+        raise ValueError(message)
 
 
 def reconnect(space_class: type[SpaceT], url: str, pickle: bool) -> SpaceT:  # noqa: FBT001

@@ -29,6 +29,9 @@ __all__ = ["spawn"]
 INTERRUPTED = 130
 """Exit code of a worker that Ctrl-C ended: what a shell reports for it."""
 
+WORKERS_MAX = 4096
+"""As of a `Pool`: more is a mistake, and would take the machine with it."""
+
 
 def spawn(function: Callable[..., Any], *args: Any, n: int = 1) -> Workers:
     """Run `function(*args)` in `n` new processes; a context manager.
@@ -39,11 +42,12 @@ def spawn(function: Callable[..., Any], *args: Any, n: int = 1) -> Workers:
     Args:
         function: a function of a module, or of the script that is run. Not a lambda.
         args: its arguments. A space may be one of them if it is `shm://`.
-        n: how many processes.
+        n: how many processes, up to 4096.
 
     Raises:
         RemoteError: at the end of the block, if a worker failed; with its traceback.
         TypeError: the function or an argument can not be sent to another process.
+        ValueError: a number of processes that can not be.
     """
     if not callable(function):
         message = (
@@ -53,8 +57,8 @@ def spawn(function: Callable[..., Any], *args: Any, n: int = 1) -> Workers:
     if not isinstance(n, int) or isinstance(n, bool):
         message = f"n has the type {type(n).__name__}: give the number of processes, as an int"
         raise TypeError(message)
-    if n < 1:
-        message = f"n is {n}: give a number of processes from 1 on"
+    if not 1 <= n <= WORKERS_MAX:
+        message = f"n is {n}: give a number of processes from 1 to {WORKERS_MAX}"
         raise ValueError(message)
     return Workers(function, args, n)
 

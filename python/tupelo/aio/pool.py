@@ -58,6 +58,7 @@ class Pool:
         self._url = url
         self._objects = objects
         self._pool: LocalPool | None = None
+        self._is_over = False
         self._space: Space | None = None
         self._failures = Failures()
 
@@ -94,6 +95,7 @@ class Pool:
             pool.kill()
             raise
         finally:
+            self._is_over = True
             space.close()
         if error is None:
             self._failures.raise_unseen()
@@ -143,7 +145,7 @@ class Pool:
         return self._terms.pids(self._started()[0])
 
     def _started(self) -> tuple[LocalPool, Space]:
-        if self._pool is None or self._space is None:
+        if self._pool is None or self._space is None or self._is_over:
             message = "a pool works inside of its block: async with Pool(...) as pool"
             raise RuntimeError(message)
         return self._pool, self._space

@@ -97,8 +97,12 @@ class RemoteFunction(Generic[P, R]):
     async def retry(self) -> list[asyncio.Future[R]]:
         """Have all tasks that have failed done again; return their futures.
 
-        It waits for room as `Space.put` does. If it is cancelled, those of which it has put the
-        tasks are done all the same.
+        It waits for room as `Space.put` does. If there is not enough for all, those for which there
+        was none are still in `dead`. If it is cancelled, those of which it has put the tasks are
+        done all the same.
+
+        Raises:
+            SpaceFull: there is no room for a single one. All are still in `dead`.
         """
         futures = await self.address.retry(self._space())
         return [asyncio.wrap_future(cast("Any", future)) for future in futures]

@@ -80,6 +80,7 @@ class Barrier:
                 on, nor does who comes later, until somebody calls `reset`. The message has the
                 names of those who were there in the round before and did not come.
             ValueError: the barrier has another number of parties elsewhere.
+            SpaceFull: there was no room for this party. It has not come.
 
         A wait that is interrupted otherwise (Ctrl-C, a cancelled task) is as if it had not been:
         the others wait on (T5). If this party was the last to come they have gone on already.
@@ -167,6 +168,7 @@ class Latch:
 
         Raises:
             ValueError: `by` is no number from 1 on, or the latch has another count elsewhere.
+            SpaceFull: there was no room for the tuple. Nothing was subtracted.
 
         >>> from tupelo.batteries import Latch
         >>> Latch(space, "go").count_down()

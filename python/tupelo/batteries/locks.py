@@ -99,6 +99,7 @@ class Acquirable:
         Raises:
             Timeout: it was not free in time. Nothing is held.
             ValueError: elsewhere it has another number of units.
+            SpaceFull: there was no room for its tuples, which the first one puts.
 
         It can not be acquired again by its holder, who would wait for itself.
 
@@ -115,6 +116,10 @@ class Acquirable:
 
     def try_acquire(self) -> Permit | None:
         """Hold it if it is free; return None at once if it is not.
+
+        Raises:
+            ValueError: elsewhere it has another number of units.
+            SpaceFull: there was no room for its tuples, which the first one puts.
 
         >>> from tupelo.batteries import Semaphore
         >>> gpu = Semaphore(space, "gpu", n=1)

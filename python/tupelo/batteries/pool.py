@@ -76,6 +76,7 @@ class Pool:
         self._url = url
         self._objects = objects
         self._pool: LocalPool | None = None
+        self._is_over = False
         self._failures = Failures()
 
     def __enter__(self) -> Self:
@@ -114,6 +115,7 @@ class Pool:
         try:
             self._terms.end(pool, is_well=error is None)
         finally:
+            self._is_over = True
             pool.space.close()
         if error is None:
             self._failures.raise_unseen()
@@ -193,7 +195,7 @@ class Pool:
         return self._terms.pids(self._started())
 
     def _started(self) -> LocalPool:
-        if self._pool is None:
+        if self._pool is None or self._is_over:
             message = "a pool works inside of its block: with Pool(...) as pool"
             raise RuntimeError(message)
         return self._pool

@@ -109,7 +109,11 @@ class RemoteFunction(Generic[P, R]):
     def retry(self) -> list[Future[R]]:
         """Have all tasks that have failed done again; return their futures.
 
-        It waits for room as `Space.put` does.
+        It waits for room as `Space.put` does. If there is not enough for all, those for which there
+        was none are still in `dead`.
+
+        Raises:
+            SpaceFull: there is no room for a single one. All are still in `dead`.
         """
         futures = run(self.address.retry(AtOnce(self.address.connection())))
         return [cast("Future[R]", future) for future in futures]

@@ -83,7 +83,8 @@ class Service:
         with self._core.runs.begun() as begun:
             self._serve_in_threads(begun, problems)
         if problems:
-            raise problems[0]
+            # Ctrl-C, if it was among them: it is for the whole program.
+            raise min(problems, key=lambda problem: isinstance(problem, Exception))
 
     def stop(self) -> None:
         """End `run`, of this object alone; for another thread, or a handler of signals.
@@ -149,6 +150,8 @@ def call(
         Timeout: there was no answer in time. A request that nobody had begun is withdrawn; the
             answer to one that somebody works on is dropped.
         RemoteError: the handler raised; its exception is the cause, if it is one of Python's own.
+        SpaceFull: there was no room for the request.
+        NotEncodable: no field can hold the argument.
 
     >>> from tupelo.batteries import call
     >>> call(space, "nobody", timeout=0.01)

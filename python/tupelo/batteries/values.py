@@ -72,6 +72,7 @@ class Counter:
 
         Raises:
             TypeError: the amount is no int. Nothing was added.
+            SpaceFull: there was no room for the tuple. Nothing was added.
 
         >>> from tupelo.batteries import Counter
         >>> Counter(space, "stock").add(-3)
@@ -154,6 +155,7 @@ class Register(Generic[T]):
 
         Raises:
             NotEncodable: no field can hold it. The old one is still there.
+            SpaceFull: there was no room for it. The old one is still there.
 
         >>> from tupelo.batteries import Register
         >>> mode = Register(space, "mode", default="fast")
@@ -177,6 +179,7 @@ class Register(Generic[T]):
         Raises:
             NotEncodable: no field can hold the new value. The old one is still there, as it is if
                 `change` raises.
+            SpaceFull: there was no room for the new value. The old one is still there.
 
         >>> from tupelo.batteries import Register
         >>> seen = Register(space, "seen", default=list[str]())

@@ -323,12 +323,14 @@ async def provide_units(
 
     Raises:
         SpaceFull: there was no room for all of them. Those that are there stay.
+        Timeout: somebody else holds what says how many there are.
         ValueError: there is another number of them.
     """
     what, number = expected
     same = (sign, name, int)
     if not await space.put_if_absent(sign, name, number, unless=same, timeout=deadline.left()):
-        _, _, there = await space.read(sign, name, int)
+        # With a time: somebody may hold it, or it has been dropped.
+        _, _, there = await space.read(sign, name, int, timeout=deadline.left())
         if there != number:
             kind = sign.removeprefix("tupelo.")
             message = (

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from tupelo.batteries import checks
 from tupelo.batteries.core.pool import RETRIES_MAX, WORKERS_MAX
-from tupelo.space import connect
+from tupelo.errors import SpaceFull
+from tupelo.space import connect, require_objects
 from tupelo.tasks import crew, functions, protocol
 from tupelo.tasks.failures import how_to_look
 from tupelo.tasks.local import is_private
@@ -52,6 +53,7 @@ class Terms(NamedTuple):
             ValueError: one is out of bounds.
         """
         ttl_s, timeout_s = checks.times_of_work(ttl, timeout)
+        require_objects(objects)
         return cls(
             checks.number_of("retries", retries, RETRIES_MAX, at_least=0),
             ttl_s,
@@ -124,16 +126,24 @@ class Address:
         """Put the tasks that have failed once more, each in one step with its removal.
 
         It waits for room as the space was created. `space` is the connection, of either face.
+
+        Raises:
+            SpaceFull: there is no room for a single one. They are as they were.
         """
         mailbox = self._own_mailbox()
         dead = protocol.dead_of(self.queue)
-        futures = []
+        futures: list[TaskFuture] = []
         # Those of this moment: one that fails again meanwhile is not to be tried for ever.
         for _ in range(mailbox.space.count(dead)):
             held = await space.try_claim(dead)
             if held is None:
                 break
-            futures.append(await self._put_again(mailbox, held))
+            try:
+                futures.append(await self._put_again(mailbox, held))
+            except SpaceFull:
+                if not futures:
+                    raise
+                break  # who called waits for those that were put: the others are still dead
         return futures
 
     async def _put_again(self, mailbox: Mailbox, held: Held) -> TaskFuture:
