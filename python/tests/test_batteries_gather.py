@@ -309,3 +309,29 @@ def test_a_terminal_that_is_gone_loses_no_results(space, monkeypatch):
     monkeypatch.setattr(sys, "stderr", Gone())
     space.put("r", 1)
     assert gather(space, "r", int, n=1, progress=True) == [("r", 1)]
+
+
+class Stopped(Terminal):
+    """A terminal whose last line is what Ctrl-C is pressed at: it is slow, or was stopped."""
+
+    def flush(self):
+        if self.getvalue().endswith("\n"):
+            raise KeyboardInterrupt
+
+
+def test_who_is_interrupted_while_the_bar_ends_has_taken_nothing_t5(space, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Stopped())
+    space.put_all(("result", number) for number in range(1000))
+    with pytest.raises(KeyboardInterrupt):
+        gather(space, "result", int, n=1000, progress=True)
+    assert space.count("result", int) == 1000
+
+
+@pytest.mark.parametrize("n", [-1, "2", True])
+def test_what_is_no_number_of_results_is_refused_with_a_bar_as_without(space, n):
+    problems = []
+    for progress in (False, True):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            gather(space, "result", int, n=n, timeout=0, progress=progress)
+        problems.append(str(caught.value))
+    assert problems[0] == problems[1]

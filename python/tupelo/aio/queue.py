@@ -41,11 +41,13 @@ class Queue(core.Queue[T]):
     async def _claim_partly_in_line(self, deadline: Deadline) -> _native.Claim[Any]:
         space: Space = self._space  # type: ignore[assignment] # of asyncio: see `awaited`
         place = self._place(self._any)
-        return await space._in_line("claim", place, (self._any, deadline.left()), self.pick_up)
+        return await space._waiting.in_line(
+            "claim", place, (self._any, deadline.left()), self.pick_up
+        )
 
     async def _held(self, claim: _native.Claim[Any]) -> Held:
         async def claimed() -> _native.Claim[Any]:
             return claim
 
         space: Space = self._space  # type: ignore[assignment] # as above
-        return await Claim(claimed(), space._with_room)
+        return await Claim(claimed(), space._waiting.with_room)

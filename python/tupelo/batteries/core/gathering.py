@@ -45,22 +45,31 @@ async def gather(
         message = f"progress has the type {type(progress).__name__}: give a label, or True"
         raise TypeError(message)
     sought = _native.like(*template, **fields)
-    if progress is False:
+    plain = frozenset(index for index, part in enumerate(template) if isinstance(part, PLAIN))
+    if progress is False or type(n) is not int or n < 0:  # which the verb refuses
         taken = await verbs.take_many(sought, n=n, timeout=deadline.timeout_s)
     else:
         label = progress if isinstance(progress, str) else "gathering"
         taken = await _watched(verbs, sought, n, deadline, Bar(label, n))
-    plain = (index for index, pattern in enumerate(template) if isinstance(pattern, PLAIN))
-    return Rows(taken, frozenset(plain))
+    return Rows(taken, plain)
 
 
 async def _watched(
     space: Verbs, sought: _native.Template[Any], n: int, deadline: Deadline, line: Bar
 ) -> list[Any]:
-    """Wait in short turns, and draw the bar between them."""
+    """Wait in short turns, and draw the bar between them.
+
+    What is there at the beginning of a turn is drawn before it is taken: a terminal may be slow, or
+    stopped, and who presses Ctrl-C then is to have taken nothing.
+    """
     done = 0
     try:
         while True:
+            done = min(n, space.blocking.count(sought))
+            if done == n:
+                line.end(n)
+            else:
+                line.show(done)
             left = deadline.left()
             turn = LOOK_EVERY_S if left is None else min(LOOK_EVERY_S, left)
             try:
@@ -71,10 +80,11 @@ async def _watched(
                     raise _native.timed_out(
                         space.blocking, "take_many", whole_s, sought, at_least=n
                     ) from None
-                done = min(n, space.blocking.count(sought))
-                line.show(done)
             else:
-                done = n
+                if done < n:  # they came during the turn
+                    line.end(n)
                 return taken
-    finally:
-        line.end(done)
+    except BaseException:
+        if done < n:
+            line.end(done)
+        raise
