@@ -327,18 +327,18 @@ def test_a_pool_for_which_there_is_no_thread_says_so(new_url, scheme, monkeypatc
 
 
 def test_a_pool_of_threads_whose_block_raises_leaves_no_tuples(new_url, eventually):
-    url = new_url("mem")
+    url, others = new_url("mem"), workers()
     with ts.connect(url) as space:
         for _ in range(20):
             with pytest.raises(ZeroDivisionError), Pool(url, workers=2) as pool:
                 assert pool.submit(calls.double, 2).result(60) == 4
                 raise ZeroDivisionError
             assert space.read_all(REST) == []
-        eventually(lambda: not workers())
+        eventually(lambda: workers() <= others)
 
 
 def test_a_pool_of_threads_of_asyncio_whose_block_raises_leaves_no_tuples(new_url, eventually):
-    url = new_url("mem")
+    url, others = new_url("mem"), workers()
 
     async def main():
         async with AioPool(url, workers=2) as pool:
@@ -350,11 +350,11 @@ def test_a_pool_of_threads_of_asyncio_whose_block_raises_leaves_no_tuples(new_ur
             with pytest.raises(ZeroDivisionError):
                 asyncio.run(main())
             assert space.read_all(REST) == []
-        eventually(lambda: not workers())
+        eventually(lambda: workers() <= others)
 
 
 def test_a_thread_at_work_when_its_pool_is_killed_takes_its_tuples_with_it(new_url, eventually):
-    url = new_url("mem")
+    url, others = new_url("mem"), workers()
     with ts.connect(url) as space:
         with pytest.raises(ZeroDivisionError), Pool(url, workers=3) as pool:
             futures = [pool.submit(calls.wait_for, url, word) for word in ("one", "other")]
@@ -366,13 +366,13 @@ def test_a_thread_at_work_when_its_pool_is_killed_takes_its_tuples_with_it(new_u
                 future.result(60)
         for word in ("one", "other"):
             space.put("go on", word)
-        eventually(lambda: not workers())
+        eventually(lambda: workers() <= others)
         assert space.read_all(REST) == []
 
 
 def workers():
-    """Return the threads that are workers."""
-    return [thread for thread in threading.enumerate() if "tupelo worker" in thread.name]
+    """Return the threads that are workers, also of what other tests have begun."""
+    return {thread for thread in threading.enumerate() if "tupelo worker" in thread.name}
 
 
 AFTERWARDS = "a pool works inside of its block"
