@@ -32,7 +32,8 @@ pub(crate) fn settle(section: &mut Section<'_>, slot: Slot<'_>, word: usize) {
 
 /// A word whose record is settled for certain may name another.
 pub(crate) fn free(slot: Slot<'_>, word: usize) {
-    // Another sweeper may have been here, and the slot be another thread's, who names something.
+    // Another sweeper may have been here, and the slot be another thread's, who names something. After the commit, in memory,
+    // too: who recovers from a death between them is to find the commit.
     let _ = slot.word(word).compare_exchange(SETTLED, 0, Ordering::Release, Ordering::Relaxed);
 }
 

@@ -54,7 +54,7 @@ impl Engine {
     #[cold]
     pub(crate) fn provide(&self, need: Need, gathering: Gathering) -> Result<(), Error> {
         match self.provide_late(need, gathering) {
-            Err(Error::SpaceFull(_)) if self.anything_is_due() => {
+            Err(Error::SpaceFull(_)) if gathering == Gathering::Waits && self.anything_is_due() => {
                 self.catch_up_all()?;
                 self.provide_late(need, gathering)
             }
@@ -68,13 +68,13 @@ impl Engine {
             Need::Time => self.catch_up_all(),
             // Growth by very much needs a longer log itself.
             Need::Extents { count, end, committed } => {
-                match self.retry(|| self.grow(count, end, committed)) {
+                match self.retry_by(gathering, || self.grow(count, end, committed)) {
                     Err(Error::SpaceFull(_)) if self.gather(count, end, gathering)? => Ok(()),
                     done => done,
                 }
             }
             Need::Reserve { count, committed } => {
-                match self.retry(|| self.grow_reserve(count, committed)) {
+                match self.retry_by(gathering, || self.grow_reserve(count, committed)) {
                     Err(Error::SpaceFull(_)) if self.gather_all(gathering)? => Ok(()),
                     done => done,
                 }
@@ -88,7 +88,7 @@ impl Engine {
                     done => done,
                 }
             }
-            Need::Log => self.lengthen_log(),
+            Need::Log => self.lengthen_log(gathering),
             Need::EventRoom { cell, bytes } => self.make_event_room(cell, bytes),
         }
     }
@@ -105,15 +105,23 @@ impl Engine {
     fn gather_all(&self, gathering: Gathering) -> Result<bool, Error> {
         let view = self.memory.view();
         let free_before = arena::line(&view).load(arena::FREE);
-        self.settle_all()?;
+        if gathering == Gathering::Waits || self.nobody_stays()? {
+            self.settle_all()?;
+        }
+        // Who is stopped may be in many of them: it is waited for once.
+        let mut has_waited = false;
         for shape in 0..registry::count(&view) {
-            self.retry(|| {
+            self.retry_by(gathering, || {
                 let scope = stripe::scope_of(shape);
                 let entered = match gathering {
                     Gathering::Waits => Some(Section::enter(&self.memory, scope)?),
+                    Gathering::PassesOver if has_waited => self.enter_if_free(scope)?,
                     Gathering::PassesOver => self.enter_in_time(scope)?,
                 };
-                let Some(mut section) = entered else { return Ok(()) };
+                let Some(mut section) = entered else {
+                    has_waited = true;
+                    return Ok(());
+                };
                 let stripe = Stripe::of_shape(section.view(), shape);
                 blocks::free_empty(&mut section, &self.layout, stripe)?;
                 section.commit()?;
@@ -121,5 +129,15 @@ impl Engine {
             })?;
         }
         Ok(arena::line(&view).load(arena::FREE) > free_before)
+    }
+
+    /// Whether nobody who lives stays inside of any lock that cleaning up after the dead may take, by a look.
+    fn nobody_stays(&self) -> Result<bool, Error> {
+        for scope in self.scopes() {
+            if self.enter_if_free(scope)?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }

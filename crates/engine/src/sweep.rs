@@ -23,6 +23,7 @@ use crate::flight;
 use crate::held::Held;
 use crate::layout::head;
 use crate::layout::{EXTENT_BYTES, LOG_ENTRIES_MAX, LOG_ENTRIES_PER_EXTENT};
+use crate::provide::Gathering;
 use crate::record;
 use crate::registry;
 use crate::stripe::{self, Stripe};
@@ -196,7 +197,7 @@ impl Engine {
     }
 
     /// The locks of the space.
-    fn scopes(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn scopes(&self) -> impl Iterator<Item = u32> {
         let stripes = (0..registry::count(&self.memory.view())).map(stripe::scope_of);
         stripes.chain(head::SCOPES)
     }
@@ -301,13 +302,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Gives this thread a log for long sections, four times as long as the one it has.
+    /// Gives this thread a log for long sections, four times as long as the one it has. In a full space its room is looked for
+    /// in that way.
     ///
     /// # Errors
     ///
     /// [`Error::TransactionTooBig`] beyond the maximum.
     #[cold]
-    pub(crate) fn lengthen_log(&self) -> Result<(), Error> {
+    pub(crate) fn lengthen_log(&self, gathering: Gathering) -> Result<(), Error> {
         let thread = self.memory.thread()?;
         let entries = thread.log_capacity();
         if entries >= LOG_ENTRIES_MAX {
@@ -315,7 +317,7 @@ impl Engine {
         }
         let entries = (entries * 4).min(LOG_ENTRIES_MAX);
         let extents = entries.div_ceil(LOG_ENTRIES_PER_EXTENT);
-        self.retry(|| {
+        self.retry_by(gathering, || {
             let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
             let first = arena::take_beyond(&mut section, &self.layout, extents)?;
             arena::mark_run(&section, &self.layout, first, extents, head::ARENA_SCOPE);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use tupelo_shm::{CreateOptions, GRANULE, Section, Segment, Span};
+use tupelo_shm::{CreateOptions, Section, Segment};
 use tupelo_tuple::{Field, KindSet, PatternRef, TemplateRef};
 
 use crate::stripe::{self, Stripe};
@@ -65,14 +65,6 @@ pub(crate) fn beside_one_who_stays<R>(engine: &Engine, scope: u32, act: impl FnO
         is_over.wait();
         result
     })
-}
-
-/// Whether anybody has slept until the holder of the lock of `scope` leaves, who is inside still. Who only looks does not.
-pub(crate) fn is_waited_for(engine: &Engine, scope: u32) -> bool {
-    let view = engine.memory.view();
-    let lock: Span<'_, 4> = view.span(scope as usize * GRANULE);
-    // The bit by which sleepers are known to the kernel, too.
-    lock.load(0) & 0x8000_0000 != 0
 }
 
 /// Runs `act` in a space of one shape, while another thread is inside of the lock of that shape. It leaves when `act` lets

@@ -121,6 +121,12 @@ pub(crate) fn holder(view: &View<'_>, scope: u32) -> u32 {
     line.load(WORD) & TID
 }
 
+/// Whether somebody has slept until the one inside `scope` leaves, who is there still.
+pub(crate) fn is_waited_for(view: &View<'_>, scope: u32) -> bool {
+    let line: LockLine<'_> = view.at(scope);
+    line.load(WORD) & WAITERS != 0
+}
+
 /// Makes the sequence odd: from here on, readers look away.
 #[inline(always)]
 fn enter(line: LockLine<'_>) {

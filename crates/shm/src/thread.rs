@@ -510,6 +510,11 @@ impl Memory {
         lock::holder(&self.view(), scope) == slot.load(TID)
     }
 
+    /// Whether somebody sleeps, or has slept, until the one inside `scope` leaves, who is there still. Who only looks does not.
+    pub fn is_waited_for(&self, scope: u32) -> bool {
+        lock::is_waited_for(&self.view(), scope)
+    }
+
     /// Makes the number of a dead process free for another.
     pub fn free_participant(&self, number: u32) {
         if (number as usize) < PARTICIPANTS_MAX {

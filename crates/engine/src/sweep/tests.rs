@@ -8,8 +8,9 @@ use tupelo_crashtest::{Child, fork, shared_words};
 use tupelo_shm::{CreateOptions, Directory, Section, Segment};
 use tupelo_tuple::{Condition, Field, PatternRef, TemplateRef};
 
-use crate::error::Error;
+use crate::error::{Error, Need};
 use crate::layout::head;
+use crate::provide::Gathering;
 use crate::{ClaimTerms, Engine, LeaseTerms, Limits, Order, Want, WhenFull};
 
 const TUPLE: [Field<'static>; 1] = [Field::Int(7)];
@@ -175,7 +176,7 @@ fn what_is_beside_a_process_that_is_stopped_over_it_is_renewed_later_k2_l2() {
 fn what_a_dead_thread_wrote_its_log_to_is_room_for_tuples_b1() {
     let engine = shared();
     engine.put(&TUPLE).unwrap();
-    let logs = stays_after(|| (0..5).for_each(|_| engine.lengthen_log().unwrap()));
+    let logs = stays_after(|| (0..5).for_each(|_| engine.lengthen_log(Gathering::Waits).unwrap()));
     let bytes = vec![7; 60_000];
     let large = [Field::Bytes(&bytes)];
     while engine.put(&large).is_ok() {}
@@ -348,9 +349,41 @@ fn a_large_tuple_that_could_not_be_let_go_is_back_as_soon_as_that_goes_t5() {
     let named = matches!(&refused, Error::Memory(why) if **why == tupelo_shm::Error::Stalled { pid: stopped });
     assert!(named, "{refused:?}");
     inside.kill();
+    let thread = engine.memory.thread().unwrap();
+    let in_hands = || thread.slot().load(tupelo_shm::ENGINE_WORDS);
+    let sweeper =
+        stays_after(|| Section::try_enter(&engine.memory, head::SWEEP_SCOPE).unwrap().unwrap());
+    engine.leave_abandoned();
+    assert_ne!(in_hands(), 0, "not beside a sweeper");
+    sweeper.kill();
+    engine.leave_abandoned();
+    assert_eq!(in_hands(), 0);
     let taken = engine.try_take(&template, Order::Fifo, |_| Ok::<_, Error>(()));
     assert_eq!(taken.unwrap(), Some(()));
     assert_eq!(engine.check().unwrap().held(), 0);
+}
+
+#[test]
+fn memory_is_looked_for_past_one_who_was_stopped_where_the_dead_held_something_b1_l5() {
+    let engine = shared();
+    engine.put(&TUPLE).unwrap();
+    let patterns = TUPLE.map(PatternRef::Actual);
+    let terms = ClaimTerms { ttl: Duration::from_secs(3600), attempts_max: None };
+    let template = [TemplateRef::new(&patterns)];
+    let claims = stays_after(|| {
+        engine.try_claim(&template, Order::Fifo, &terms, |_| Ok::<_, Error>(())).unwrap().unwrap()
+    });
+    crate::testing::fill(&engine);
+    claims.kill();
+    let stripe = crate::stripe::scope_of(0);
+    let inside = stays_after(|| Section::enter(&engine.memory, stripe).unwrap());
+    let committed = crate::arena::line(&engine.memory.view()).load(crate::arena::COMMITTED);
+    let need = Need::Extents { count: 1, end: engine.layout.extents_max, committed };
+    let refused = engine.provide_late(need, Gathering::PassesOver).unwrap_err();
+    assert!(matches!(refused, Error::SpaceFull(_)), "{refused:?}");
+    assert!(!engine.memory.is_waited_for(stripe));
+    inside.kill();
+    assert_eq!(try_take(&engine).unwrap(), Some(()));
 }
 
 /// Its thread may live, and take another large tuple at any moment.

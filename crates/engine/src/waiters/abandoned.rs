@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 
-use tupelo_shm::{Slot, process::fork_generation};
+use tupelo_shm::{Section, Slot, process::fork_generation};
 
 use super::{RECORD, SCOPE, Want, cell};
 use crate::Engine;
@@ -136,7 +136,7 @@ impl Engine {
     fn is_left(&self, what: What) -> bool {
         match what {
             What::Place(place) => self.may_leave(place) && self.leave(place).is_ok(),
-            What::Hand(hand) => self.may_let_go(hand) && self.let_go(hand).is_ok(),
+            What::Hand(hand) => self.may_let_go(hand) && matches!(self.let_go(hand), Ok(true)),
         }
     }
 
@@ -179,9 +179,16 @@ impl Engine {
         self.release_cell(number)
     }
 
-    /// Puts back, or frees, what was left in a thread's hands.
-    fn let_go(&self, hand: Hand) -> Result<(), Error> {
-        self.settle_flight((hand.slot(self), hand.word), || hand.record(self))
+    /// Puts back, or frees, what was left in a thread's hands. Returns whether it did: not beside somebody who cleans up, since
+    /// the thread may have ended, and its slot be given to another before this is certain.
+    fn let_go(&self, hand: Hand) -> Result<bool, Error> {
+        let Some(_right) = Section::try_enter(&self.memory, head::SWEEP_SCOPE)? else {
+            return Ok(false);
+        };
+        let slot = hand.slot(self);
+        self.settle_flight((slot, hand.word), || hand.record(self))?;
+        flight::free(slot, hand.word);
+        Ok(true)
     }
 }
 
@@ -189,7 +196,6 @@ impl Engine {
 mod tests {
     use std::sync::Arc;
 
-    use tupelo_shm::Section;
     use tupelo_tuple::{Field, PatternRef, TemplateRef};
 
     use super::*;

@@ -1,6 +1,9 @@
 //! Indexes that are learned while others are faster, where there is no room, or where there is damage.
 #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
 
+use std::thread;
+use std::time::Duration;
+
 use tupelo_shm::Section;
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
@@ -8,7 +11,7 @@ use super::note;
 use crate::index::{self, BUILDING, READY, STATE};
 use crate::record::{self, NEXT};
 use crate::stripe::{self, FIRST, LAST, Stripe};
-use crate::{Engine, Error, Order, testing};
+use crate::{Engine, Error, LeaseTerms, Order, testing, timers};
 
 /// A space with so many tuples of its first shape.
 fn filled(tuples: i64) -> Engine {
@@ -63,17 +66,23 @@ fn an_index_that_finds_no_room_has_to_earn_it_anew_b1() {
     assert!(!note(stripe, 1, 10), "the price is to be paid again");
 }
 
-/// It looks for room in the whole space, and in one stripe there is somebody who does not leave.
+/// It looks for room in the whole space, and in one stripe there is somebody who does not leave, although something is due.
 #[test]
 fn an_index_for_which_no_room_can_be_looked_for_fails_no_lookup_b1() {
     let engine = filled(100);
+    let terms = LeaseTerms { lease: Some(Duration::from_secs(3600)), after: None };
+    let lease = engine.put_leased(&[Field::Int(1)], &terms).unwrap();
     testing::fill(&engine);
+    engine.renew(&lease, Some(Duration::from_millis(1))).unwrap();
     let view = engine.memory.view();
     let stripe = Stripe::of_shape(&view, 0);
     while !note(stripe, 1, 10) {}
     let other = stripe::scope_of(1);
+    while !timers::is_behind(Stripe::of_shape(&view, 1)) {
+        thread::sleep(Duration::from_millis(1));
+    }
     let (learned, is_waited_for) = testing::beside_one_who_stays(&engine, other, || {
-        (engine.learn(stripe.scope(), 1), testing::is_waited_for(&engine, other))
+        (engine.learn(stripe.scope(), 1), engine.memory.is_waited_for(other))
     });
     assert_eq!(learned, Ok(()));
     assert!(!is_waited_for, "no lookup waits for one");

@@ -71,7 +71,7 @@ fn a_put_does_without_more_buckets_also_where_another_shape_is_stalled_b1() {
     testing::fill(&engine);
     let (more, is_waited_for) = testing::beside_one_who_stays(&engine, scope_of(1), || {
         let more = [KEYS, KEYS + 1].map(|key| engine.put(&[Field::Int(key), Field::Int(0)]));
-        (more, testing::is_waited_for(&engine, scope_of(1)))
+        (more, engine.memory.is_waited_for(scope_of(1)))
     });
     assert_eq!(more, [Ok(()), Ok(())]);
     assert!(!is_waited_for, "no put waits for an index");
