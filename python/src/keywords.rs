@@ -43,7 +43,6 @@ impl Keywords<'_> {
     /// # Errors
     ///
     /// `TypeError` or `UnknownField`, naming it and the nearest one that exists.
-    #[cold]
     pub(crate) fn require_field(
         self,
         py: Python<'_>,
@@ -64,6 +63,7 @@ impl Keywords<'_> {
         }
     }
 
+    #[cold]
     fn unknown(self, py: Python<'_>, name: &str) -> PyErr {
         let verb = self.verb;
         let mut names = self.names.to_vec();

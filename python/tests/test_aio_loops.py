@@ -228,3 +228,27 @@ def test_a_subscription_whose_events_tasks_of_another_loop_wait_for_says_so(spac
     first.close()
     events.close()
     shared.close()
+
+
+def test_who_waits_for_a_turn_at_a_subscription_waits_for_its_events_too(space, monkeypatch):
+    """Another loop would wait at the bell beside it: between two turns nobody is there."""
+    asked = []
+
+    async def asks(events):
+        await events.next(timeout=0)
+
+    async def main():
+        async with aio.connect(space.url) as shared, shared.subscribe("n", int) as events:
+            wait = events._wait  # noqa: SLF001
+
+            async def waits(loop):
+                await wait(loop)
+                with ThreadPoolExecutor(1) as other:
+                    asked.append(other.submit(asyncio.run, asks(events)).exception(60))
+
+            monkeypatch.setattr(events, "_wait", waits)
+            return await told_to_two(space, events)
+
+    assert run(main()) == [("n", 1), ("n", 2)]
+    assert asked
+    assert all(str(why).startswith("TUP-019: tasks of another event loop") for why in asked)

@@ -206,6 +206,9 @@ def test_a_wait_looks_for_what_to_explain_once_and_not_whenever_something_was_pu
             taken = await twin.take_many("n", int, n=100, timeout=60)
             assert taken == [("n", n) for n in range(100)]
             await putting
+            assert made == []
+            with pytest.raises(errors.Timeout):
+                await twin.take_many("n", int, n=100, timeout=0)
 
     async def put_one_by_one(shared):
         for n in range(100):
@@ -214,4 +217,4 @@ def test_a_wait_looks_for_what_to_explain_once_and_not_whenever_something_was_pu
             await shared.put("n", n)
 
     asyncio.run(main())
-    assert made == []
+    assert len(made) == 1

@@ -124,8 +124,9 @@ impl BellObject {
     }
 
     /// Give the bell back.
-    fn close(&self) {
+    fn close(&self, py: Python<'_>) {
         let bell = self.locked().take();
-        drop(bell);
+        // It may have to wait for a lock, in a destructor, too.
+        py.detach(|| drop(bell));
     }
 }

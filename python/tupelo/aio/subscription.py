@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import suppress
 
 from tupelo import _native
@@ -36,10 +37,15 @@ class Subscription:
         """Wrap a subscription; `bell` is what an event loop waits with."""
         self._subscription = subscription
         self._bell = bell
-        self._turn = asyncio.Lock()
-        # Where it was asked for events last, and where a task waits for one.
+        # Of one loop: where it was asked for events last, how many of its tasks ask, what they take
+        # turns with, and whether one of them waits at the bell.
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._waits_in: asyncio.AbstractEventLoop | None = None
+        self._asking = 0
+        self._turn = asyncio.Lock()
+        self._is_at_bell = False
+        # What changes the first three. A task of a closed loop may be collected, and so end, where
+        # this is held.
+        self._changes = threading.RLock()
         self._is_closed = False
 
     def __repr__(self) -> str:
@@ -106,8 +112,8 @@ class Subscription:
 
     def _end(self) -> None:
         """Give back what is native; in the thread of the loop, while that runs."""
-        loop = self._waits_in
-        if loop is None or loop.is_closed():
+        loop = self._loop
+        if loop is None or loop.is_closed() or not self._is_at_bell:
             self._subscription.close()
             return
         # Its place in line must stay its own until the task has left the bell.
@@ -122,7 +128,7 @@ class Subscription:
     async def _next(self, seconds: float | None) -> Event[Any] | None:
         """Wait for an event; None if the time runs out, or the subscription is closed."""
         loop = asyncio.get_running_loop()
-        turn = self._turn_in(loop)
+        turn = self._begin_to_ask(loop)
         try:
             # One task at a time waits at the bell, the others for their turn.
             async with asyncio.timeout(seconds), turn:
@@ -133,35 +139,44 @@ class Subscription:
                     await self._wait(loop)
         except TimeoutError:
             return None
+        finally:
+            self._end_asking(loop)
         return None
 
-    def _turn_in(self, loop: asyncio.AbstractEventLoop) -> asyncio.Lock:
+    def _begin_to_ask(self, loop: asyncio.AbstractEventLoop) -> asyncio.Lock:
         """Return what the tasks of a loop take turns with. A lock of asyncio knows but one loop.
 
         Raises:
-            ValueError: tasks of another loop wait for events.
+            ValueError: tasks of another loop wait for events, or for their turn.
         """
-        if self._loop is not loop:
-            waits_in = self._waits_in
-            # Of a loop that was closed while its tasks waited, nobody waits any more.
-            if waits_in is not None and waits_in is not loop and not waits_in.is_closed():
-                message = (
-                    "TUP-019: tasks of another event loop wait for the events of this "
-                    "subscription\n  subscribe in each loop: every subscription is told of all "
-                    "that happens"
-                )
-                raise ValueError(message)
-            self._turn = asyncio.Lock()
-            self._loop = loop
-        return self._turn
+        with self._changes:
+            before = self._loop
+            if before is not loop:
+                # Of a loop that was closed while its tasks waited, nobody waits any more.
+                if before is not None and self._asking and not before.is_closed():
+                    message = (
+                        "TUP-019: tasks of another event loop wait for the events of this "
+                        "subscription\n  subscribe in each loop: every subscription is told of "
+                        "all that happens"
+                    )
+                    raise ValueError(message)
+                self._loop, self._asking, self._turn = loop, 0, asyncio.Lock()
+                self._is_at_bell = False
+            self._asking += 1
+            return self._turn
+
+    def _end_asking(self, loop: asyncio.AbstractEventLoop) -> None:
+        with self._changes:
+            # A task of a loop that was closed may be ended long after.
+            if self._loop is loop:
+                self._asking -= 1
 
     async def _wait(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._waits_in = loop
+        self._is_at_bell = True
         try:
             await self._bell(loop).wait(self._subscription, seconds=None)
         finally:
-            # A task of a loop that was closed may be ended long after.
-            if self._waits_in is loop:
-                self._waits_in = None
-            if self._is_closed:
-                self._subscription.close()
+            if self._loop is loop:  # as above
+                self._is_at_bell = False
+                if self._is_closed:
+                    self._subscription.close()

@@ -8,6 +8,7 @@ that is worth another try when something was put or removed (`take_many`, `swap`
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from tupelo import _native
 from tupelo.aio.loop_bell import LoopBell
@@ -63,9 +64,10 @@ class Waiting:
 
     def close(self) -> None:
         """Give all bells back. Who still waits is told that something happened, and finds out."""
-        for bell in list(self._bells.values()):
-            bell.close()
-        self._bells.clear()
+        # One by one: a thread may begin to wait meanwhile.
+        while self._bells:
+            with suppress(KeyError):  # another one is at it
+                self._bells.popitem()[1].close()
 
     async def in_line(
         self,
