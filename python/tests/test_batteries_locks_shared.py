@@ -1,13 +1,17 @@
 """One object of a semaphore, or of a side of an RWLock, for several threads or tasks at a time."""
 
 import asyncio
+import itertools
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tupelo import aio
 from tupelo.aio import batteries as awaited
 from tupelo.batteries import RWLock, Semaphore
+from tupelo.batteries.core.entered import Entered
 
 MAKERS = {
     "semaphore": lambda batteries, space: batteries.Semaphore(space, "a", n=2),
@@ -73,6 +77,52 @@ def test_a_block_that_another_thread_has_begun_can_be_ended(space, make):
     thread.join()
     shared.__exit__(None, None, None)
     assert not is_held(permits[0])
+
+
+def at_each_line(function, call, other):
+    """Call it again and again, with `other()` before its first line, its second, and so on."""
+    for at in itertools.count():
+        lines = itertools.count()
+
+        def trace(frame, event, _, at=at, lines=lines):
+            if frame.f_code is not function.__code__:
+                return None
+            if event == "line" and next(lines) == at:
+                other()
+            return trace
+
+        sys.settrace(trace)
+        try:
+            call()
+        finally:
+            sys.settrace(None)
+        if next(lines) <= at:
+            return at
+    return None
+
+
+def test_a_thread_that_enters_again_while_another_leaves_keeps_what_it_holds(space, make):
+    shared = make(Blocking, space)
+    held = []
+
+    def enter_again():
+        if held:
+            shared.__exit__(None, None, None)
+            assert not is_held(held.pop())
+        held.append(shared.__enter__())
+
+    def block():
+        with shared:
+            pass
+        assert is_held(held[-1])
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(enter_again).result(60)
+        places = at_each_line(Entered.forget, block, lambda: thread.submit(enter_again).result(60))
+        assert places > 2
+        thread.submit(shared.__exit__, None, None, None).result(60)
+    assert not is_held(held[-1])
+    assert len([make(Blocking, space).try_acquire().token for _ in range(2)]) == 2
 
 
 def test_blocks_within_each_other_end_in_turn(space, make):

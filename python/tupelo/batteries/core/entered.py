@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,28 +22,29 @@ class Entered:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._permits: dict[object, list[Permit]] = {}
+        # One list, in which each step is one that no thread can come between: what another one
+        # notes at the same time is never stored over.
+        self._permits: list[tuple[object, Permit]] = []
 
     def push(self, permit: Permit) -> None:
         """Note what a block begins with."""
-        self._permits.setdefault(current(), []).append(permit)
+        self._permits.append((current(), permit))
 
     def newest(self) -> Permit:
         """Return what the block that ends has begun with. It stays until it is forgotten."""
-        owner = current()
-        if owner not in self._permits:
-            # A block that another task or thread has begun, as that of an asynchronous generator.
-            owner = list(self._permits)[-1]
-        return self._permits[owner][-1]
+        me, permits = current(), self._permits[::-1]
+        for owner, permit in permits:
+            if owner == me:
+                return permit
+        # A block that another task or thread has begun, as that of an asynchronous generator.
+        return permits[0][1]
 
     def forget(self, permit: Permit) -> None:
         """Forget what a block has begun with, if it is there."""
-        for owner, permits in list(self._permits.items()):
-            others = [other for other in permits if other is not permit]
-            if others:
-                self._permits[owner] = others
-            elif len(others) < len(permits):
-                del self._permits[owner]
+        for noted in self._permits.copy():
+            if noted[1] is permit:
+                with suppress(ValueError):  # another thread has forgotten it by now
+                    self._permits.remove(noted)
 
 
 def current() -> object:
