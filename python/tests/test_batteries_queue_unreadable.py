@@ -71,6 +71,43 @@ def test_of_many_that_wait_as_many_are_told_as_the_item_has_attempts(
     assert sorted(found, key=str) == [None, None, "good", "good"]
 
 
+def test_an_unreadable_item_that_nobody_can_claim_now_is_none(space, strict):
+    mail = Queue[object](space, "mail")
+    mail.put(Fraction(1, 2), priority=5)
+    reader = Queue[object](strict, "mail")
+    with space.transaction() as transaction:
+        assert transaction.try_read("tupelo.queue", "mail", int, 5, list) is not None
+        assert reader.try_get() is None
+        mail.put("good")
+        assert reader.get(timeout=5).item == "good"
+    with pytest.raises(ts.NotEncodable):
+        reader.try_get()
+
+
+def test_an_unreadable_tuple_of_no_priority_stops_nobody(space, strict):
+    reader = Queue[object](strict, "mail", max_attempts=1)
+    space.put("tupelo.queue", "mail", 0, 10, [Fraction(1, 2)])
+    assert reader.try_get() is None
+    with pytest.raises(ts.NotEncodable):
+        reader.get(timeout=5)
+    with pytest.raises(ts.Timeout):
+        reader.get(timeout=0)
+
+
+def test_what_the_handler_of_a_signal_raises_is_no_item_that_can_not_be_read(space, monkeypatch):
+    mail = Queue[object](space, "mail")
+    mail.put("good")
+
+    def interrupted():
+        raise TimeoutError
+
+    with monkeypatch.context() as during:
+        during.setattr(mail._core, "_claim_next", interrupted)  # noqa: SLF001 - where it comes
+        with pytest.raises(TimeoutError):
+            mail.try_get()
+    assert mail.get().attempt == 1
+
+
 def test_without_a_limit_an_unreadable_item_stays_the_next(space, strict):
     mail = Queue[object](space, "mail")
     mail.put(Fraction(1, 2))

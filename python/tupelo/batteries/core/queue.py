@@ -270,11 +270,26 @@ class Queue(Generic[T]):
         while True:
             try:
                 return self._claim_next()
-            except Exception as error:  # noqa: BLE001 - raised by what looks at it
+            except Exception as error:
+                is_of_space = isinstance(error, TupeloError)
+                # Raised by the class of an item, or by what handles a signal: that is for others.
+                if not is_of_space and self._can_read_all():
+                    raise
                 claim = self._claim_partly(error)
-                if claim is not None or not isinstance(error, TupeloError):
+                if claim is not None:
                     return claim
+                if not is_of_space:  # an item that nobody can claim now, so it would be met again
+                    raise
                 # Another worker has it by now, and is told: perhaps there are others behind it.
+
+    def _can_read_all(self) -> bool:
+        """Whether all that may be the next item can be read here."""
+        try:
+            for template in self._by_urgency:
+                self._now.try_read(*template)
+        except Exception:  # noqa: BLE001 - raised by what looks at it
+            return False
+        return True
 
     def _claim_next(self) -> Claim[Any] | None:
         """Claim the next item.
@@ -284,7 +299,13 @@ class Queue(Generic[T]):
         """
         now, terms = self._now, self._terms
         ttl, max_attempts = terms["ttl"], terms["max_attempts"]
-        if now.try_read(QUEUE, self.name, int, int, list) is None:
+        try:
+            is_urgent = now.try_read(QUEUE, self.name, int, int, list) is not None
+        except (NotEncodable, SchemaMismatch):
+            # There is one, but perhaps none to be claimed: a transaction has read it, or it has a
+            # priority that is none. To raise that here would have it met again and again.
+            is_urgent = True
+        if not is_urgent:
             return now.try_claim(QUEUE, self.name, int, list, ttl=ttl, max_attempts=max_attempts)
         for template in self._by_urgency:
             claim = now.try_claim(*template, ttl=ttl, max_attempts=max_attempts)
