@@ -370,6 +370,31 @@ def test_a_thread_at_work_when_its_pool_is_killed_takes_its_tuples_with_it(new_u
         assert space.read_all(REST) == []
 
 
+def test_no_thread_starts_while_others_are_told_to_end(new_url, monkeypatch):
+    """As those of a pool of asyncio that is cancelled while another thread starts them."""
+
+    class AddsOne(crew.Server):
+        @property
+        def is_to_end(self):
+            return self.is_told
+
+        @is_to_end.setter
+        def is_to_end(self, is_told):
+            self.is_told = is_told
+            if is_told:
+                threads.add(1)
+
+    monkeypatch.setattr(crew, "Server", AddsOne)
+    space, others = ts.connect(new_url("mem")), workers()
+    threads = crew.Threads(space, crew.Terms("queue"), pytest.fail)
+    threads.add(2)
+    threads.kill()
+    threads.leave()
+    assert workers() <= others
+    with pytest.raises(ts.SpaceClosed):
+        space.stat()
+
+
 def workers():
     """Return the threads that are workers, also of what other tests have begun."""
     return {thread for thread in threading.enumerate() if "tupelo worker" in thread.name}

@@ -101,26 +101,31 @@ class Threads:
         self._on_broken = on_broken
         self._servers: dict[threading.Thread, Server] = {}
         self._lock = threading.Lock()
+        self._is_ending = False
         self._is_last_to_close = False
 
     def add(self, workers: int) -> None:
-        """Start so many more."""
+        """Start so many more, until all are told to end."""
         for _ in range(workers):
             server = self._terms.server(self._space)
             name = f"tupelo worker {len(self._servers)}"
             thread = threading.Thread(target=self._run, args=(server,), name=name, daemon=True)
-            self._servers[thread] = server
-            thread.start()
+            with self._lock:
+                if self._is_ending:
+                    return
+                self._servers[thread] = server
+                thread.start()
 
     def count(self) -> int:
         """Count those that are there."""
-        return sum(thread.is_alive() for thread in self._servers)
+        return sum(thread.is_alive() for thread in list(self._servers))
 
     def end(self) -> None:
         """End all of them after their tasks, and wait for it.
 
         Where there is no room to tell them they end when the connection is closed.
         """
+        self._start_no_more()
         if _tell_to_end(self._space, self._terms.queue, self.count()):
             for thread in self._servers:
                 if thread.ident is not None:  # else there was none to be had
@@ -130,14 +135,20 @@ class Threads:
 
     def kill(self) -> None:
         """Let each end when its task is over: nothing stops a thread."""
+        self._start_no_more()
         for server in self._servers.values():
             server.is_to_end = True
         with suppress(SpaceClosed):  # the last one has ended
             _tell_to_end(self._space, self._terms.queue, self.count())
 
+    def _start_no_more(self) -> None:
+        """Have another thread that adds some stop: those that there are stay the same then."""
+        with self._lock:
+            self._is_ending = True
+
     def leave(self) -> None:
         """Wait for those that have nothing to do; the last of the others removes what is left."""
-        for thread, server in self._servers.items():
+        for thread, server in list(self._servers.items()):
             while thread.is_alive() and not server.is_busy:
                 thread.join(LOOK_S)
                 # Somebody else may have taken what was to end it.
