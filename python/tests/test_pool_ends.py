@@ -395,6 +395,17 @@ def test_no_thread_starts_while_others_are_told_to_end(new_url, monkeypatch):
         space.stat()
 
 
+def test_threads_that_have_ended_may_be_killed(new_url):
+    """As by Ctrl-C at the end of a pool: that is what is raised then."""
+    space, others = ts.connect(new_url("mem")), workers()
+    threads = crew.Threads(space, crew.Terms("queue"), pytest.fail)
+    threads.add(2)
+    threads.end()
+    threads.kill()
+    threads.leave()
+    assert workers() <= others
+
+
 def workers():
     """Return the threads that are workers, also of what other tests have begun."""
     return {thread for thread in threading.enumerate() if "tupelo worker" in thread.name}

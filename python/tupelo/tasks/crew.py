@@ -152,11 +152,17 @@ class Threads:
             while thread.is_alive() and not server.is_busy:
                 thread.join(LOOK_S)
                 # Somebody else may have taken what was to end it.
-                if thread.is_alive() and not _tell_to_end(self._space, self._terms.queue, 1):
+                if thread.is_alive() and not self._can_be_told_to_end():
                     break
         with self._lock:
             self._is_last_to_close = True
         self._close_if_last()
+
+    def _can_be_told_to_end(self) -> bool:
+        try:
+            return _tell_to_end(self._space, self._terms.queue, 1)
+        except SpaceClosed:  # as in `_close_if_last`
+            return False
 
     def _close_if_last(self) -> None:
         with self._lock:
@@ -166,7 +172,9 @@ class Threads:
                 return
             self._is_last_to_close = False
         try:
-            discard_queue(self._space, self._terms.queue)
+            # All have ended before somebody kills them, as after Ctrl-C, if it is closed.
+            with suppress(SpaceClosed):
+                discard_queue(self._space, self._terms.queue)
         finally:
             self._space.close()
 
