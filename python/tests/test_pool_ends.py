@@ -14,7 +14,7 @@ import tupelo as ts
 from tupelo import REST
 from tupelo.aio.batteries import Pool as AioPool
 from tupelo.batteries import Pool
-from tupelo.tasks import crew, discarding
+from tupelo.tasks import crew, discarding, evaluation
 
 sys.path.insert(0, str(Path(__file__).parent))
 import calls
@@ -404,6 +404,43 @@ def test_threads_that_have_ended_may_be_killed(new_url):
     threads.kill()
     threads.leave()
     assert workers() <= others
+
+
+def is_closed(crew_of_threads):
+    try:
+        crew_of_threads._space.stat()  # noqa: SLF001 - nobody else has it
+    except ts.SpaceClosed:
+        return True
+    return False
+
+
+def test_a_pool_whose_thread_was_interrupted_leaves_nothing(new_url, eventually):
+    others = workers()
+    with Pool(new_url("mem"), workers=2) as pool:
+        assert isinstance(pool.submit(calls.interrupt).exception(60), ts.RemoteError)
+    eventually(lambda: workers() <= others)
+    assert is_closed(pool._pool.crew)  # noqa: SLF001
+
+
+def test_a_pool_of_threads_that_can_not_clean_up_leaves_no_thread(new_url, monkeypatch):
+    def refuse(*_):
+        raise ts.SpaceFull
+
+    others = workers()
+    with pytest.raises(ts.SpaceFull), Pool(new_url("mem"), workers=2) as pool:
+        monkeypatch.setattr("tupelo.tasks.local.discard_queue", refuse)
+        raise ZeroDivisionError
+    assert workers() <= others
+    assert is_closed(pool._pool.crew)  # noqa: SLF001
+
+
+def test_threads_of_eval_that_were_interrupted_leave_nothing(new_url):
+    with ts.connect(new_url("mem")) as space:
+        with pytest.raises(ts.RemoteError):
+            space.eval(ts.call(calls.interrupt)).result(60)
+        (broken,) = (pool for key, pool in evaluation._pools.items() if space.url in key)  # noqa: SLF001
+        assert space.eval(ts.call(calls.double, 2)).result(60) == (4,)
+        assert is_closed(broken.crew)
 
 
 def workers():

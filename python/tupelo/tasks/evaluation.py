@@ -113,7 +113,8 @@ _in_line: set[tuple[int, str, str, bool]] = set()
 """Those whose maker waits for room."""
 _pools: dict[tuple[int, str, str, bool], LocalPool] = {}
 _retired: list[LocalPool] = []
-"""Those whose space has lost its name to another one, and that have something to do."""
+"""Those that have another one in their place, since their space has lost its name, or since they
+can not go on; they may have something to do."""
 _mailboxes: weakref.WeakKeyDictionary[Space, tuple[int, Mailbox]] = weakref.WeakKeyDictionary()
 
 
@@ -131,7 +132,7 @@ def _pool(space: Space, timeout_s: float | None, *, threads: bool) -> LocalPool:
             is_new = True
             with _lock:
                 _pools[key] = pool
-                if before is not None and before.broken is None:
+                if before is not None:
                     _retired.append(before)
     finally:
         making.release()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import wait
+from contextlib import ExitStack
 from time import monotonic
 
 from tupelo._native import Space, is_same
@@ -149,6 +150,8 @@ class LocalPool:
         self.mailboxes.end()
         if self.broken is None:
             self.crew.end()
+        else:  # they were killed
+            self.crew.leave()
         self._remove()
 
     def kill(self) -> None:
@@ -158,16 +161,13 @@ class LocalPool:
         if self.broken is None:
             self.broken = RemoteError("the pool was ended before this task was done")
         self.mailbox.why_gone = self.broken
-        try:
+        with ExitStack() as steps:  # the last one first, and each whatever another one raises
+            steps.callback(self._remove)
+            steps.callback(self.crew.leave)
+            steps.callback(self.mailbox.fail, self.broken)
+            steps.callback(self.crew.kill)
             # First, so that nobody begins another one; without room for that they end all the same.
             discard_queue(self.space, self.queue)
-        finally:
-            self.crew.kill()
-            self.mailbox.fail(self.broken)
-        try:
-            self.crew.leave()
-        finally:
-            self._remove()
 
     def require_own(self) -> None:
         """Refuse the child of a fork: its tasks would go by the numbers of those of its parent."""
