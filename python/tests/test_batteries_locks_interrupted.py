@@ -34,3 +34,23 @@ def test_ctrl_c_at_any_place_of_a_block_leaves_nothing_held_t5(space, kind):
         assert held(space) == 0, where
 
     assert at_every_place(block, check) > 20
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_who_handles_ctrl_c_before_a_block_can_hold_what_it_was_to_hold_t5(
+    space, kind, monkeypatch
+):
+    acquirable = MAKERS[kind](space)
+    entered = acquirable._acquirable.entered  # noqa: SLF001 - it comes behind what is noted there
+    push = entered.push
+
+    def push_and_interrupt(permit):
+        push(permit)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as during:
+        during.setattr(entered, "push", push_and_interrupt)
+        with pytest.raises(KeyboardInterrupt) as caught, acquirable:
+            pytest.fail("it was interrupted")
+    assert held(space) == 0
+    assert caught.tb is not None  # its frames know the permit

@@ -133,14 +133,17 @@ class Acquirable:
     def __enter__(self) -> Permit:
         """Wait until it is free, and hold it."""
         # Ctrl-C may come between any two lines, and the block begins when this has returned: until
-        # then nobody gives back what is noted for it. What is only forgotten gives itself back.
+        # then nobody gives back what is noted for it.
         core_permit = run(self._acquirable.acquire())
         try:
             permit = Permit(core_permit)
             self._acquirable.entered.push(core_permit)
             return permit  # noqa: TRY300 - an interruption behind the push belongs to the try
-        except BaseException:
+        except BaseException as error:
             self._acquirable.entered.forget(core_permit)
+            # Now, and not when the traceback is forgotten, whose frames know it: who handles Ctrl-C
+            # may want to hold it.
+            run(core_permit.__aexit__(type(error), error, None))
             raise
 
     def __exit__(
