@@ -17,6 +17,7 @@ import pytest
 
 import tupelo as ts
 from tupelo import REST, aio
+from tupelo.tasks import evaluation
 from tupelo.tasks.crew import Processes, Threads, processors
 from tupelo.tasks.local import LocalPool
 
@@ -427,7 +428,8 @@ def workers():
     return [thread for thread in threading.enumerate() if "tupelo worker" in thread.name]
 
 
-def test_workers_of_spaces_that_were_removed_end_when_others_are_started(new_url):
+def test_workers_of_spaces_that_were_removed_end_when_others_are_started(new_url, monkeypatch):
+    monkeypatch.setattr(evaluation, "NAMELESS_IDLE_S", 0)
     pids = []
     for _ in range(4):
         url = new_url("shm")
@@ -439,12 +441,45 @@ def test_workers_of_spaces_that_were_removed_end_when_others_are_started(new_url
     assert [pid for pid in pids if Path(f"/proc/{pid}").exists()] == []
 
 
+def test_workers_that_were_just_asked_stay_though_their_space_was_removed(new_url, monkeypatch):
+    monkeypatch.setattr(evaluation, "NAMELESS_IDLE_S", 3600)
+    url = new_url("mem")
+    with ts.connect(url) as space, ts.connect(new_url("mem")) as other:
+        assert space.eval(ts.call(calls.double, 1)).result(60) == (2,)
+        ts.remove(url)
+        assert other.eval(ts.call(calls.double, 2)).result(60) == (4,)
+        assert space.eval(ts.call(calls.double, 3)).result(60) == (6,)
+
+
+def test_workers_that_can_not_be_ended_are_nobody_elses_news_and_end_later(new_url, monkeypatch):
+    def refuse():
+        raise ts.SpaceFull
+
+    def evaluates():
+        with ts.connect(new_url("mem")) as space:
+            return space.eval(ts.call(calls.double, 2)).result(60) == (4,)
+
+    monkeypatch.setattr(evaluation, "NAMELESS_IDLE_S", 0)
+    url = new_url("mem")
+    with ts.connect(url) as space:
+        assert space.eval(ts.call(calls.double, 1)).result(60) == (2,)
+    ts.remove(url)
+    (pool,) = (pool for key, pool in evaluation._pools.items() if url in key)  # noqa: SLF001
+    with monkeypatch.context() as full:
+        full.setattr(pool, "kill", refuse)
+        assert evaluates()
+    assert evaluates()
+    with pytest.raises(ts.SpaceClosed):
+        pool.space.stat()
+
+
 def test_workers_that_are_not_used_end_when_others_are_started(new_url, monkeypatch, eventually):
     with ts.connect(new_url("mem")) as first, ts.connect(new_url("mem")) as busy:
         assert first.eval("used", ts.call(calls.double, 1)).result(60) == ("used", 2)
         later = busy.eval("busy", ts.call(calls.wait_for, busy.url, "word"))
         busy.take("began", "word", int)
-        monkeypatch.setattr("tupelo.tasks.evaluation.IDLE_S", 0)
+        monkeypatch.setattr(evaluation, "IDLE_S", 0)
+        monkeypatch.setattr(evaluation, "NAMELESS_IDLE_S", 0)
         for _ in range(5):
             with ts.connect(new_url("mem")) as space:
                 assert space.eval("x", ts.call(calls.double, 1)).result(60) == ("x", 2)

@@ -33,6 +33,9 @@ ATTEMPTS_MAX = 1
 IDLE_S = 60.0
 """How long workers without work are kept, if others are started: they cost memory, not time."""
 
+NAMELESS_IDLE_S = 1.0
+"""How long those are kept that nobody else can reach, since their space has lost its name."""
+
 WAYS = ("processes", "threads", "workers")
 
 MAKER_LOOK_S = 0.001
@@ -147,22 +150,23 @@ def _end_unused(*, but: LocalPool) -> None:
     A program that makes a space per request would have a worker more for each of them.
     """
     with _lock:
-        idle = [old for old in _retired if not old.mailbox.due()]
-        _retired[:] = [old for old in _retired if old not in idle]
         others = [
             (key, pool) for key, pool in _pools.items() if pool is not but and key[0] == os.getpid()
         ]
-    for old in idle:
-        _end(old)
     for key, pool in others:
         used_at = pool.used_at
-        if pool.mailbox.due() or not (monotonic() - used_at >= IDLE_S or _is_nameless(pool)):
+        idle_s = monotonic() - used_at
+        # A thread that has noted its use puts its task in a moment.
+        if pool.mailbox.due() or idle_s < NAMELESS_IDLE_S:
+            continue
+        if idle_s < IDLE_S and not _is_nameless(pool):
             continue
         with _lock:
-            if pool.used_at != used_at or pool.mailbox.due() or _pools.get(key) is not pool:
-                continue
-            del _pools[key]
-        _end(pool)
+            if pool.used_at == used_at and not pool.mailbox.due() and _pools.get(key) is pool:
+                _retired.append(_pools.pop(key))
+    for pool in _retired.copy():
+        if not pool.mailbox.due():
+            _end_retired(pool)
 
 
 def _is_nameless(pool: LocalPool) -> bool:
@@ -171,7 +175,29 @@ def _is_nameless(pool: LocalPool) -> bool:
         connection_like(pool.space).close()
     except SpaceNotFound:
         return True
+    except Exception:  # noqa: BLE001 - nobody can tell now, as without descriptors: so it stays
+        return False
     return False
+
+
+def _end_retired(pool: LocalPool) -> None:
+    """End a pool. If that fails, whoever makes the next one tries it again, or the program's end.
+
+    It is not told here: who makes a pool is to have that, whatever becomes of another space.
+    """
+    with _lock:
+        if pool not in _retired:
+            return  # another thread ends it
+        _retired.remove(pool)
+    try:
+        pool.kill()
+    except BaseException as error:
+        with _lock:
+            _retired.append(pool)
+        if not isinstance(error, Exception):
+            raise
+    else:
+        pool.space.close()
 
 
 def _end(pool: LocalPool) -> None:
