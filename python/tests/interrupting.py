@@ -1,4 +1,4 @@
-"""Ctrl-C at each place of a blocking call where the interpreter looks for it, one after another."""
+"""Ctrl-C at the places of a blocking call where the interpreter looks for it, one after another."""
 
 import gc
 import itertools
@@ -13,7 +13,8 @@ PACKAGE = str(Path(tupelo.__file__).parent)
 class Interruption:
     """Raises KeyboardInterrupt at the n-th place of this package at which Ctrl-C may be seen.
 
-    CPython looks for signals where a function begins and behind calls of C.
+    CPython looks for signals where a function begins and behind calls of C. It does so at
+    jumps back in a loop as well, which are not among them: a loop is seen by what it calls.
     """
 
     def __init__(self, at):

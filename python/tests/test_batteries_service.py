@@ -560,15 +560,15 @@ def test_a_handler_that_awaits_a_cancelled_task_does_not_end_its_service(space):
 
 def test_ctrl_c_is_raised_also_where_a_thread_has_failed_before(space, monkeypatch):
     service = Service(space, "echo", lambda argument: argument, concurrency=2)
-    has_failed = threading.Event()
+    has_failed, end = threading.Event(), service._end  # noqa: SLF001 - when that is noted
 
     async def serve(_run):
         if threading.current_thread() is not threading.main_thread():
-            has_failed.set()
             raise ZeroDivisionError
         has_failed.wait(60)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(service._core, "serve", serve)  # noqa: SLF001 - it is the point
+    monkeypatch.setattr(service, "_end", lambda begun: (end(begun), has_failed.set()))
     with pytest.raises(KeyboardInterrupt):
         service.run()

@@ -6,27 +6,24 @@ import time
 
 import pytest
 
+from tupelo import REST
 from tupelo.aio.batteries import Pool as AioPool
 from tupelo.batteries import Pool
 from tupelo.batteries.core.pool import BATCH
-from tupelo.tasks import protocol
-
-ANSWERS = protocol.answers_under("")
 
 
 @pytest.fixture
-def slow_values(space, eventually):
+def slow_values(space):
     """Return squares that come slowly, and the list of those that have come.
 
-    The second does not come before the first one is answered.
+    None comes before those that were given out are answered.
     """
     given = []
 
     def values():
-        yield 0
-        eventually(lambda: space.count(ANSWERS) > 0)
-        for number in range(1, 5 * BATCH):
-            time.sleep(0.02)
+        for number in range(5 * BATCH):
+            time.sleep(0.02)  # so it is slow
+            space.wait_none("tupelo.task", REST, timeout=60)
             given.append(number)
             yield number * number
 

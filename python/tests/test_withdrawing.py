@@ -69,8 +69,7 @@ def test_a_task_of_asyncio_whose_argument_can_not_be_made_any_more_is_cancelled(
             busy = asyncio.create_task(pool.submit(calls.wait_for, url, "word"))
             await space.take("began", "word", int)
             task = asyncio.create_task(pool.submit(calls.double, Refusing(1)))
-            while await space.count("tupelo.task", REST) == 0:  # noqa: ASYNC110 - nothing tells
-                await asyncio.sleep(0)
+            await space.read("tupelo.task", REST, timeout=60)
             refuse()
             task.cancel()
             await asyncio.wait([task])

@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from io import UnsupportedOperation
 from pathlib import Path
@@ -60,7 +61,7 @@ def test_no_wait_of_a_redis_client_is_cut_short():
 
 
 @pytest.mark.skipif(Postgres.missing() is not None, reason="PostgreSQL is not installed")
-def test_who_waits_in_postgresql_looks_once_for_all_that_it_was_told_of(monkeypatch):
+def test_who_waits_in_postgresql_looks_once_for_all_that_it_was_told_of(monkeypatch, eventually):
     with started(Postgres) as peer:
         peer.create(PLAIN, ["one"], 1 << 20)
         waits = peer.open("one")
@@ -79,8 +80,7 @@ def test_who_waits_in_postgresql_looks_once_for_all_that_it_was_told_of(monkeypa
         monkeypatch.setattr(waits, "_look", lambda *args: looks.append(1) or look(*args))
         with ThreadPoolExecutor(1) as pool:
             taken = pool.submit(waits.take, "plain", int)
-            while not looks:
-                pass
+            eventually(lambda: looks)
             puts.put("plain", 7)
             assert taken.result(60) == ("plain", 7)
         assert len(looks) <= 3  # before, for what it was told of, and for the tuple
@@ -107,11 +107,12 @@ def test_the_spaces_of_a_process_listen_in_postgresql_once(monkeypatch):
             other_process.setattr(os, "getpid", lambda: 0)
             puts = peer.open("two")
         monkeypatch.setattr(postgres_space, "LISTEN_S", 600.0)  # so it has to be told
-        texts.clear()
+        sleeps = threading.Event()
+        sleep = spaces[1]._sleep  # noqa: SLF001
+        monkeypatch.setattr(spaces[1], "_sleep", lambda *args: (sleeps.set(), sleep(*args)))
         with ThreadPoolExecutor(1) as pool:
             taken = pool.submit(spaces[1].take, "plain", int)
-            while not texts:
-                pass
+            assert sleeps.wait(60)
             puts.put("plain", 7)
             assert taken.result(60) == ("plain", 7)
         peer.drop()
