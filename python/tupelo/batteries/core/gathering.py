@@ -60,7 +60,8 @@ async def _watched(
     """Wait in short turns, and draw the bar between them.
 
     What is there at the beginning of a turn is drawn before it is taken: a terminal may be slow, or
-    stopped, and who presses Ctrl-C then is to have taken nothing.
+    stopped, and who presses Ctrl-C then is to have taken nothing. Results that complete the number
+    during a turn are taken at that moment, and drawn afterwards.
     """
     done = 0
     try:
