@@ -133,9 +133,10 @@ class Pool:
         Tasks are given out at the call, and on the way: there may be any number of values. At most
         4096 are out, or done before their turn has come. Values that come slowly go out one by
         one, as they come: the call returns when one of them is done, and a result is handed out no
-        later than when the next value has come. Tasks that were given out are done, also if nobody
-        iterates. An iterator that is closed, or forgotten after its first result, takes back those
-        that nobody has begun.
+        later than when the next value has come. Of values that came quickly before one that comes
+        slowly, the last ones, at most 256, may go out with that one. Tasks that were given out are
+        done, also if nobody iterates. An iterator that is closed, or forgotten after its first
+        result, takes back those that nobody has begun.
 
         Args:
             function: a function of a module, or of the script that is run. Not a lambda.
