@@ -257,6 +257,50 @@ def test_who_waits_for_a_latch_hears_of_a_party_that_comes_later_with_another_co
     assert str(error).startswith("latch 'ready' has the count 3 in ")
 
 
+def test_a_latch_has_not_opened_when_one_of_another_count_is_taken_away(space, monkeypatch):
+    latch = Latch(space, "ready", count=2)
+    left, looks = latch._core.left, []  # noqa: SLF001 - it comes before and after a look
+
+    async def left_in_turn():
+        looks.append("look")
+        if len(looks) == 2:
+            space.take("tupelo.latch", "ready", 3, 3)
+        found = await left()
+        if len(looks) == 1:
+            space.put("tupelo.latch", "ready", 3, 3)
+        return found
+
+    monkeypatch.setattr(latch._core, "left", left_in_turn)  # noqa: SLF001
+    with pytest.raises(ts.Timeout, match="2 of 2 are left"):
+        latch.wait(timeout=0.05)
+
+
+def test_who_is_interrupted_when_another_was_faster_takes_nobody_elses_place_t5(
+    space, eventually, monkeypatch
+):
+    late = Barrier(space, "epoch", parties=2, party="ada")
+    state, looks, others = late._core._state, [], []  # noqa: SLF001 - between look and step
+
+    async def state_in_turn():
+        looks.append("look")
+        if len(looks) == 2:
+            raise KeyboardInterrupt
+        found = await state()
+        if len(looks) == 1:
+            wait = Barrier(space, "epoch", parties=2, party="ada").wait
+            others.append(Thread(wait))
+            eventually(lambda: space.count("tupelo.barrier", str, int, int, 1, REST) == 1)
+        return found
+
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(late._core, "_state", state_in_turn)  # noqa: SLF001
+        with pytest.raises(KeyboardInterrupt):
+            late.wait(timeout=60)
+    assert space.count("tupelo.barrier", str, int, int, 1, REST) == 1
+    assert late.wait(timeout=60) == 1
+    assert others[0].result() == 0
+
+
 COUNTS_DOWN = """
 import sys
 import tupelo as ts

@@ -95,6 +95,10 @@ class Arrival:
         """Note what is there if the step that comes next succeeds, and the place of the party."""
         self._coming = (state, place)
 
+    def has_failed(self) -> None:
+        """Note that the step did not happen: in that place may be another one of the same name."""
+        self._coming = None
+
     def of(self) -> tuple[State, int]:
         """Return the round as it was with this party, and its place."""
         if self._coming is None:
@@ -193,6 +197,7 @@ class Barrier:
             if await self._put(new, instead_of=state, deadline=deadline):
                 arrival.has_come = True
                 return
+            arrival.has_failed()
 
     async def _end_of(self, number: int, deadline: Deadline) -> State:
         """Wait until the round of that number has ended; return what is stored then."""
@@ -362,9 +367,11 @@ class Latch:
         # Of a party that came later, and has another count: nobody would ever open this one.
         other = _native.like(LATCH, self.name, self.count != THE_FIELD, int)
         try:
-            found = await self._space.read(opened | other, timeout=deadline.left())
-            if found[2] != self.count:
-                await self.left()  # says so
+            while True:
+                found = await self._space.read(opened | other, timeout=deadline.left())
+                if found[2] == self.count:
+                    return
+                await self.left()  # says so, unless that one was taken away meanwhile
         except Timeout:
             left = await self.left()
             message = f"latch {self.name!r} did not open{deadline}: {left} of {self.count} are left"
