@@ -30,7 +30,7 @@ INTERRUPTED = 130
 """Exit code of a worker that Ctrl-C ended: what a shell reports for it."""
 
 WORKERS_MAX = 4096
-"""As of a `Pool`: more is a mistake, and would take the machine with it."""
+"""Also of a `Pool`: more is a mistake, and would take the machine with it."""
 
 
 def spawn(function: Callable[..., Any], *args: Any, n: int = 1) -> Workers:

@@ -12,9 +12,9 @@ from queue import SimpleQueue
 
 from tupelo import TupeloError, connect
 from tupelo._native import typed_s
-from tupelo.batteries.core.pool import WORKERS_MAX
 from tupelo.batteries.core.remote import Address, public_terms, require_shared
 from tupelo.common_options import add_common_options
+from tupelo.spawn import WORKERS_MAX
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.crew import Processes
 

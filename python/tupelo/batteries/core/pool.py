@@ -15,6 +15,7 @@ from typing import NamedTuple
 from tupelo.batteries import checks
 from tupelo.batteries.progress import Bar
 from tupelo.errors import RemoteError, SpaceFull, Timeout
+from tupelo.spawn import WORKERS_MAX
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.crew import Processes, processors
 from tupelo.tasks.failures import is_of_value, lost
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Failure", "Failures", "Mapping", "Terms"]
 
-WORKERS_MAX = 4096
 RETRIES_MAX = 1_000_000
 
 AHEAD_MAX = 4096

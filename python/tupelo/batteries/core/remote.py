@@ -8,9 +8,10 @@ import weakref
 from typing import NamedTuple
 
 from tupelo.batteries import checks
-from tupelo.batteries.core.pool import RETRIES_MAX, WORKERS_MAX
+from tupelo.batteries.core.pool import RETRIES_MAX
 from tupelo.errors import SpaceFull
 from tupelo.space import connect, require_objects
+from tupelo.spawn import WORKERS_MAX
 from tupelo.tasks import crew, functions, protocol
 from tupelo.tasks.failures import how_to_look
 from tupelo.tasks.local import is_private
