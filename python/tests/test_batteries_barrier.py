@@ -275,6 +275,12 @@ def test_a_latch_has_not_opened_when_one_of_another_count_is_taken_away(space, m
         latch.wait(timeout=0.05)
 
 
+def test_a_latch_beside_one_of_another_count_is_refused_and_not_looked_at_for_ever(space):
+    space.put_all([("tupelo.latch", "ready", 2, 1), ("tupelo.latch", "ready", 3, 1)])
+    with pytest.raises(ValueError, match="latch 'ready' has the count 3 in "):
+        Latch(space, "ready", count=2).wait()
+
+
 def test_who_is_interrupted_when_another_was_faster_takes_nobody_elses_place_t5(
     space, eventually, monkeypatch
 ):

@@ -434,6 +434,19 @@ def test_a_pool_of_threads_that_can_not_clean_up_leaves_no_thread(new_url, monke
     assert is_closed(pool._pool.crew)  # noqa: SLF001
 
 
+def test_ctrl_c_while_a_pool_is_cleaned_up_is_what_is_raised(new_url, monkeypatch):
+    refusals = [KeyboardInterrupt(), ts.SpaceFull("there is no room")]
+
+    def refuse(*_):
+        raise refusals.pop(0)
+
+    with pytest.raises(KeyboardInterrupt) as interrupted, Pool(new_url("mem"), workers=2):
+        monkeypatch.setattr("tupelo.tasks.local.discard_queue", refuse)
+        raise ZeroDivisionError
+    assert interrupted.value.__notes__ == ["TUP-005: there is no room"]
+    assert refusals == []
+
+
 def test_threads_of_eval_that_were_interrupted_leave_nothing(new_url):
     with ts.connect(new_url("mem")) as space:
         with pytest.raises(ts.RemoteError):

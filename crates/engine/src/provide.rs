@@ -6,6 +6,7 @@ use crate::Engine;
 use crate::arena;
 use crate::blocks;
 use crate::error::{Error, Need};
+use crate::layout::head;
 use crate::registry;
 use crate::stripe::{self, Stripe};
 
@@ -131,9 +132,10 @@ impl Engine {
         Ok(arena::line(&view).load(arena::FREE) > free_before)
     }
 
-    /// Whether nobody who lives stays inside of any lock that cleaning up after the dead may take, by a look.
+    /// Whether nobody who lives stays inside of any lock that cleaning up after the dead may wait for, by a look.
     fn nobody_stays(&self) -> Result<bool, Error> {
-        for scope in self.scopes() {
+        // Who is at the cleaning up is left to it, and is to be no other one's reason not to begin.
+        for scope in self.scopes().filter(|scope| *scope != head::SWEEP_SCOPE) {
             if self.enter_if_free(scope)?.is_none() {
                 return Ok(false);
             }

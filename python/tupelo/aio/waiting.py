@@ -8,7 +8,6 @@ that is worth another try when something was put or removed (`take_many`, `swap`
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 from tupelo import _native
 from tupelo.aio.loop_bell import LoopBell
@@ -66,8 +65,11 @@ class Waiting:
         """Give all bells back. Who still waits is told that something happened, and finds out."""
         # One by one: a thread may begin to wait meanwhile.
         while self._bells:
-            with suppress(KeyError):  # another one is at it
-                self._bells.popitem()[1].close()
+            try:
+                _, bell = self._bells.popitem()
+            except KeyError:  # another one was at it
+                return
+            bell.close()
 
     async def in_line(
         self,

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from time import monotonic
 
 from tupelo._native import Space, is_same
-from tupelo.errors import RemoteError, SpaceNotFound, Timeout
+from tupelo.errors import RemoteError, SpaceNotFound, Timeout, TupeloError
 from tupelo.space import reconnect
 from tupelo.tasks import protocol
 from tupelo.tasks.crew import Processes, Terms, Threads, processors
@@ -161,13 +161,20 @@ class LocalPool:
         if self.broken is None:
             self.broken = RemoteError("the pool was ended before this task was done")
         self.mailbox.why_gone = self.broken
-        with ExitStack() as steps:  # the last one first, and each whatever another one raises
-            steps.callback(self._remove)
-            steps.callback(self.crew.leave)
-            steps.callback(self.mailbox.fail, self.broken)
-            steps.callback(self.crew.kill)
-            # First, so that nobody begins another one; without room for that they end all the same.
-            discard_queue(self.space, self.queue)
+        try:
+            with ExitStack() as steps:  # the last one first, and each whatever another one raises
+                steps.callback(self.crew.leave)
+                steps.callback(self.mailbox.fail, self.broken)
+                steps.callback(self.crew.kill)
+                # First, so that nobody begins another; without room for that they end all the same.
+                discard_queue(self.space, self.queue)
+        except BaseException as error:
+            try:
+                self._remove()
+            except TupeloError as further:
+                error.add_note(str(further))
+            raise
+        self._remove()
 
     def require_own(self) -> None:
         """Refuse the child of a fork: its tasks would go by the numbers of those of its parent."""

@@ -339,12 +339,14 @@ class Latch:
             return self.count
         _, _, count, left = found
         if count != self.count:
-            message = (
-                f"latch {self.name!r} has the count {count} in {self._space.url}, and "
-                f"{self.count} here: give the same everywhere, or another name"
-            )
-            raise ValueError(message)
+            raise self._of_another_count(count)
         return int(left)
+
+    def _of_another_count(self, count: int) -> ValueError:
+        return ValueError(
+            f"latch {self.name!r} has the count {count} in {self._space.url}, and "
+            f"{self.count} here: give the same everywhere, or another name"
+        )
 
     async def count_down(self, by: int = 1) -> int:
         """Subtract from the count, down to 0; return what is left."""
@@ -372,6 +374,8 @@ class Latch:
                 if found[2] == self.count:
                     return
                 await self.left()  # says so, unless that one was taken away meanwhile
+                if await self._space.try_read(other) is not None:  # beside one of this count
+                    raise self._of_another_count(found[2])
         except Timeout:
             left = await self.left()
             message = f"latch {self.name!r} did not open{deadline}: {left} of {self.count} are left"

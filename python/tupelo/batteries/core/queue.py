@@ -22,6 +22,7 @@ where nine looks are 5.
 
 from __future__ import annotations
 
+import threading
 from typing import Generic, NamedTuple, TypedDict, TypeVar
 
 from tupelo import _native
@@ -273,7 +274,9 @@ class Queue(Generic[T]):
             except Exception as error:
                 is_of_space = isinstance(error, TupeloError)
                 # Raised by the class of an item, or by what handles a signal: that is for others.
-                if not is_of_space and self._can_read_all():
+                # Signals are handled in the main thread.
+                is_main = threading.current_thread() is threading.main_thread()
+                if not is_of_space and is_main and self._can_read_all():
                     raise
                 claim = self._claim_partly(error)
                 if claim is not None:
@@ -283,12 +286,12 @@ class Queue(Generic[T]):
                 # Another worker has it by now, and is told: perhaps there are others behind it.
 
     def _can_read_all(self) -> bool:
-        """Whether all that may be the next item can be read here."""
+        """Whether all that may be the next item can be read here, as far as the space tells."""
         try:
             for template in self._by_urgency:
                 self._now.try_read(*template)
-        except Exception:  # noqa: BLE001 - raised by what looks at it
-            return False
+        except Exception as error:  # noqa: BLE001 - raised by what looks at it
+            return not is_of_value(error)
         return True
 
     def _claim_next(self) -> Claim[Any] | None:
