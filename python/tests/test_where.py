@@ -109,7 +109,7 @@ def test_tasks_wait_with_a_condition_and_cancelling_loses_nothing_m9_t5(url):
             async with space.claim("job", int, where="f[1] == 3", timeout=5) as claimed:
                 assert claimed == ("job", 3)
             assert await space.count("job", int, where="f[1] == 1") == 1
-            with pytest.raises(TypeError, match="no keyword argument 'wear'"):
+            with pytest.raises(TypeError, match='no keyword argument "wear"; did you mean "where"'):
                 await space.take("job", int, wear=EVEN)
 
     asyncio.run(main())
