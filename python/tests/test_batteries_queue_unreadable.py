@@ -2,10 +2,10 @@
 
 import asyncio
 import threading
-from dataclasses import dataclass
 from fractions import Fraction
 
 import pytest
+from refusing import Refusing
 
 import tupelo as ts
 from tupelo import aio
@@ -118,19 +118,6 @@ def test_without_a_limit_an_unreadable_item_stays_the_next(space, strict):
     with mail.get() as item:
         assert item == Fraction(1, 2)
     assert mail.get().item == "good"
-
-
-@dataclass
-class Refusing:
-    """An entry that is made only where somebody allows it."""
-
-    number: int
-    is_allowed = True
-
-    def __post_init__(self):
-        if not Refusing.is_allowed:
-            message = "not here"
-            raise ValueError(message)
 
 
 def test_an_item_whose_class_raises_has_had_an_attempt(space, monkeypatch):

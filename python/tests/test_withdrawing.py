@@ -2,10 +2,10 @@
 
 import asyncio
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from refusing import Refusing
 
 from tupelo import REST, aio
 from tupelo.aio import batteries as awaited
@@ -13,19 +13,6 @@ from tupelo.batteries import Pool
 
 sys.path.insert(0, str(Path(__file__).parent))
 import calls
-
-
-@dataclass
-class Refusing:
-    """An entry that is made only where somebody allows it."""
-
-    number: int
-    is_allowed = True
-
-    def __post_init__(self):
-        if not Refusing.is_allowed:
-            message = "not here"
-            raise ValueError(message)
 
 
 @pytest.fixture
