@@ -41,11 +41,12 @@ class Interruption:
         self.at -= 1
 
 
-def at_every_place(call, check):
+def at_every_place(call, check, *, while_handled=False):
     """Interrupt `call` at its first place, then at its second, until it ends without.
 
     After each, `check(where)`; at the end once with None. What is in the hands of frames that are
-    gone is collected before.
+    gone is collected before. With `while_handled` those of the call are not gone: its traceback
+    has them, as in an `except` clause.
 
     Returns:
         How many places there were.
@@ -56,7 +57,9 @@ def at_every_place(call, check):
             with interruption:
                 call()
         except KeyboardInterrupt:
-            pass
+            if while_handled:
+                check(interruption.where)
+                continue
         gc.collect()
         check(interruption.where)
         if interruption.where is None:

@@ -20,6 +20,22 @@ def held(space):
 # Of one that had not begun when Ctrl-C came.
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 @pytest.mark.parametrize("kind", MAKERS)
+def test_who_handles_ctrl_c_of_an_acquire_can_hold_it_t5(space, kind):
+    acquirable = MAKERS[kind](space)
+
+    def acquire():
+        acquirable.acquire(timeout=5)
+
+    def check(where):
+        # As long as the traceback lives, its frames know what there is of a permit.
+        assert held(space) == 0, where
+
+    assert at_every_place(acquire, check, while_handled=True) > 10
+
+
+# Of one that had not begun when Ctrl-C came.
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+@pytest.mark.parametrize("kind", MAKERS)
 def test_ctrl_c_at_any_place_of_a_block_leaves_nothing_held_t5(space, kind):
     acquirable = MAKERS[kind](space)
 

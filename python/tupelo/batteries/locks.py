@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tupelo.batteries.core import locks as core
 from tupelo.batteries.verbs import AtOnce, run
+from tupelo.errors import Timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,7 +113,14 @@ class Acquirable:
         tupelo.Timeout: TUP-003: lock 'door' was not free within 0.01 s
         >>> permit.release()
         """
-        return Permit(run(self._acquirable.acquire(timeout)))
+        core_permit = run(self._acquirable.acquire(timeout))
+        try:
+            return Permit(core_permit)
+        except BaseException as error:
+            # Ctrl-C. It is given back now, and not when the traceback is forgotten, whose frames
+            # know it: who handles Ctrl-C may want to hold it.
+            run(core_permit.__aexit__(type(error), error, None))
+            raise
 
     def try_acquire(self) -> Permit | None:
         """Hold it if it is free; return None at once if it is not.
@@ -127,23 +135,23 @@ class Acquirable:
         ...     print(gpu.try_acquire())
         None
         """
-        permit = run(self._acquirable.try_acquire())
-        return None if permit is None else Permit(permit)
+        try:
+            return self.acquire(0)
+        except Timeout:
+            return None
 
     def __enter__(self) -> Permit:
         """Wait until it is free, and hold it."""
         # Ctrl-C may come between any two lines, and the block begins when this has returned: until
         # then nobody gives back what is noted for it.
-        core_permit = run(self._acquirable.acquire())
+        permit = self.acquire()
+        core_permit = permit._core  # noqa: SLF001 - the two are one
         try:
-            permit = Permit(core_permit)
             self._acquirable.entered.push(core_permit)
             return permit  # noqa: TRY300 - an interruption behind the push belongs to the try
         except BaseException as error:
             self._acquirable.entered.forget(core_permit)
-            # Now, and not when the traceback is forgotten, whose frames know it: who handles Ctrl-C
-            # may want to hold it.
-            run(core_permit.__aexit__(type(error), error, None))
+            run(core_permit.__aexit__(type(error), error, None))  # now: as in `acquire`
             raise
 
     def __exit__(

@@ -305,7 +305,13 @@ class AtOnce:
     ) -> HeldAtOnce | None:
         """Claim a match, or return None at once."""
         claim = self._space.try_claim(*template, ttl=ttl, max_attempts=max_attempts)
-        return None if claim is None else HeldAtOnce(claim)
+        if claim is None:
+            return None
+        try:
+            return HeldAtOnce(claim)
+        except BaseException:
+            claim.abort()  # as in `claim`
+            raise
 
     async def claim(
         self,
@@ -319,7 +325,12 @@ class AtOnce:
         claim = self._space.claim(
             *template, ttl=ttl, timeout=timeout, max_attempts=max_attempts, order=order
         )
-        return HeldAtOnce(claim)
+        try:
+            return HeldAtOnce(claim)
+        except BaseException:
+            # Ctrl-C: back now, and not when the traceback is forgotten, whose frames know it.
+            claim.abort()
+            raise
 
     async def dead(self, *template: Any) -> list[DeadLetter[Any]]:
         """List the matches whose last attempt has failed."""

@@ -151,15 +151,29 @@ class Acquirable(ABC):
     def _what(self) -> str:
         """Return what it is, for messages."""
 
-    @abstractmethod
     async def _acquire(self, deadline: Deadline) -> Permit:
         """Hold it, or raise the `Timeout` of a claim."""
+        claims: list[Held] = []
+        try:
+            await self._hold(claims, deadline)
+            return Permit(self._what(), claims)
+        except BaseException:
+            # Now, and not when the traceback is forgotten, whose frames know them: who handles
+            # Ctrl-C may want to hold it.
+            with suppress(ClaimLost):  # of which the one that is raised may tell already
+                await give_back_all(claims)
+            raise
 
-    async def _claim(self, *template: Any, deadline: Deadline) -> Held:
+    @abstractmethod
+    async def _hold(self, claims: list[Held], deadline: Deadline) -> None:
+        """Claim all that is held, and note each claim as soon as there is one."""
+
+    async def _claim(self, claims: list[Held], *template: Any, deadline: Deadline) -> None:
         """Claim a tuple, and have it renewed from then on."""
-        claim = await self._space.claim(*template, ttl=self._ttl_s, timeout=deadline.left())
-        await claim.__aenter__()
-        return claim
+        claims.append(
+            await self._space.claim(*template, ttl=self._ttl_s, timeout=deadline.left())
+        )
+        await claims[-1].__aenter__()
 
 
 class Lock(Acquirable):
@@ -183,15 +197,15 @@ class Lock(Acquirable):
     def _what(self) -> str:
         return f"lock {self.name!r}"
 
-    async def _acquire(self, deadline: Deadline) -> Permit:
+    async def _hold(self, claims: list[Held], deadline: Deadline) -> None:
         tuple_ = (LOCK, self.name)
         claim = await self._space.try_claim(*tuple_, ttl=self._ttl_s)
         if claim is not None:
+            claims.append(claim)
             await claim.__aenter__()
-        else:
-            await self._space.put_if_absent(*tuple_, unless=tuple_, timeout=deadline.left())
-            claim = await self._claim(*tuple_, deadline=deadline)
-        return Permit(self._what(), [claim])
+            return
+        await self._space.put_if_absent(*tuple_, unless=tuple_, timeout=deadline.left())
+        await self._claim(claims, *tuple_, deadline=deadline)
 
 
 class Semaphore(Acquirable):
@@ -217,12 +231,11 @@ class Semaphore(Acquirable):
     def _what(self) -> str:
         return f"semaphore {self.name!r} of {self.n}"
 
-    async def _acquire(self, deadline: Deadline) -> Permit:
+    async def _hold(self, claims: list[Held], deadline: Deadline) -> None:
         if not self._has_units:
             await provide_units(self._space, SEMAPHORE, self.name, ("n", self.n), deadline)
             self._has_units = not drops(self._space)
-        unit = await self._claim(f"{SEMAPHORE}.unit", self.name, int, deadline=deadline)
-        return Permit(self._what(), [unit])
+        await self._claim(claims, f"{SEMAPHORE}.unit", self.name, int, deadline=deadline)
 
 
 class RWLock:
@@ -262,7 +275,7 @@ class Side(Acquirable):
         self._readers = checks.number_of("readers", readers, UNITS_MAX)
         self._has_units = False
 
-    async def _pass_gate(self, deadline: Deadline) -> Held:
+    async def _pass_gate(self, claims: list[Held], deadline: Deadline) -> None:
         """Claim the gate."""
         gate = (f"{RWLOCK}.gate", self.name)
         if not self._has_units:
@@ -270,10 +283,10 @@ class Side(Acquirable):
             await provide_units(self._space, RWLOCK, self.name, number, deadline)
             await self._space.put_if_absent(*gate, unless=gate, timeout=deadline.left())
             self._has_units = not drops(self._space)
-        return await self._claim(*gate, deadline=deadline)
+        await self._claim(claims, *gate, deadline=deadline)
 
-    async def _claim_unit(self, deadline: Deadline) -> Held:
-        return await self._claim(f"{RWLOCK}.unit", self.name, int, deadline=deadline)
+    async def _claim_unit(self, claims: list[Held], deadline: Deadline) -> None:
+        await self._claim(claims, f"{RWLOCK}.unit", self.name, int, deadline=deadline)
 
 
 class Reader(Side):
@@ -282,16 +295,16 @@ class Reader(Side):
     def _what(self) -> str:
         return f"reader of rwlock {self.name!r}"
 
-    async def _acquire(self, deadline: Deadline) -> Permit:
-        gate = await self._pass_gate(deadline)
+    async def _hold(self, claims: list[Held], deadline: Deadline) -> None:
+        gate: list[Held] = []
         try:
-            unit = await self._claim_unit(deadline)
+            await self._pass_gate(gate, deadline)
+            await self._claim_unit(claims, deadline)
         finally:
             # It was lost if this process was stopped meanwhile. That is no harm: the gate keeps the
             # order of the line, it is the unit that keeps writers out.
             with suppress(ClaimLost):
-                await give_back(gate)
-        return Permit(self._what(), [unit])
+                await give_back_all(gate)
 
 
 class Writer(Side):
@@ -300,20 +313,14 @@ class Writer(Side):
     def _what(self) -> str:
         return f"writer of rwlock {self.name!r}"
 
-    async def _acquire(self, deadline: Deadline) -> Permit:
-        claims = [await self._pass_gate(deadline)]
-        try:
-            for _ in range(self._readers):
-                claims.append(await self._claim_unit(deadline))  # noqa: PERF401 - to be given back
-            for claim in claims:
-                # If this process was stopped on the way, others may have had what was claimed
-                # before. What can be extended now was ours when the last one was claimed.
-                await claim.extend()
-        except BaseException:
-            with suppress(ClaimLost):  # of which the one that is raised may tell already
-                await give_back_all(claims)
-            raise
-        return Permit(self._what(), claims)
+    async def _hold(self, claims: list[Held], deadline: Deadline) -> None:
+        await self._pass_gate(claims, deadline)
+        for _ in range(self._readers):
+            await self._claim_unit(claims, deadline)
+        for claim in claims:
+            # If this process was stopped on the way, others may have had what was claimed
+            # before. What can be extended now was ours when the last one was claimed.
+            await claim.extend()
 
 
 async def provide_units(
