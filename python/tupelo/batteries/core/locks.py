@@ -170,9 +170,7 @@ class Acquirable(ABC):
 
     async def _claim(self, claims: list[Held], *template: Any, deadline: Deadline) -> None:
         """Claim a tuple, and have it renewed from then on."""
-        claims.append(
-            await self._space.claim(*template, ttl=self._ttl_s, timeout=deadline.left())
-        )
+        claims.append(await self._space.claim(*template, ttl=self._ttl_s, timeout=deadline.left()))
         await claims[-1].__aenter__()
 
 

@@ -199,9 +199,13 @@ def _peers(run: Run) -> str:
 
 
 def _remarks(run: Run) -> str:
-    rows = [(r.experiment, r.backend, told(r.parameters), r.why, r.text) for r in run.remarks]
-    if not rows:
+    # Hundreds of cells were not tried for one and the same reason: it is said once.
+    cells: dict[tuple[str, str, str, str], list[str]] = {}
+    for r in run.remarks:
+        cells.setdefault((r.experiment, r.backend, r.why, r.text), []).append(told(r.parameters))
+    if not cells:
         return "<h2>Not measured</h2><p>Nothing was left out.</p>"
+    rows = [(*alike[:2], "; ".join(cells[alike]), *alike[2:]) for alike in cells]
     return "<h2>Not measured</h2>" + _html_table(("", "", "", "", ""), rows, words=True)
 
 
