@@ -432,3 +432,15 @@ def test_the_page_says_who_takes_no_part_in_what_was_run():
     assert {each[0] for each in absent(run).rows} == {"mem"}
     assert f"| {' | '.join(row)} |" in markdown(run, EXPERIMENTS, [])
     assert "<td>carries calls, and holds no tuples<" in html_page(run, EXPERIMENTS)
+
+
+def test_the_page_says_once_why_several_cells_were_not_measured():
+    run = run_of(mem("tupelo-shm", "Null", 1))
+    for fill in (10, 20):
+        run.remarks.append(
+            Remark("mem", "redis", {"fill": fill}, "over budget", "no time was left")
+        )
+    run.remarks.append(Remark("mem", "redis", {"fill": 30}, "over budget", "it took too long"))
+    page = html_page(run, EXPERIMENTS)
+    assert "<td>redis<td>fill=10; fill=20<td>over budget<td>no time was left<" in page
+    assert "<td>redis<td>fill=30<td>over budget<td>it took too long<" in page
