@@ -143,13 +143,68 @@ def test_more_fields_than_a_tuple_can_have_are_refused(space):
     assert space.take(*range(64)) == tuple(range(64))
 
 
-def test_a_closed_space_refuses_every_verb(space):
+VERBS = {
+    "put": lambda space: space.put("job", 2),
+    "put leased": lambda space: space.put("job", 2, lease=60),
+    "put_all": lambda space: space.put_all([("job", 2)]),
+    "put_if_absent": lambda space: space.put_if_absent("job", 2, unless=("none",)),
+    "take": lambda space: space.take("job", int),
+    "read": lambda space: space.read("job", int),
+    "try_take": lambda space: space.try_take("job", int),
+    "try_read": lambda space: space.try_read("job", int),
+    "take_all": lambda space: space.take_all("job", int),
+    "read_all": lambda space: space.read_all("job", int),
+    "take_many": lambda space: space.take_many("job", int, n=1),
+    "count": lambda space: space.count("job", int),
+    "scan": lambda space: list(space.scan("job", int)),
+    "swap": lambda space: space.swap("job", int, to=("job", 2)),
+    "try_swap": lambda space: space.try_swap("job", int, to=("job", 2)),
+    "wait_none": lambda space: space.wait_none("none", int),
+    "consume": lambda space: list(space.consume("job", int)),
+    "finish": lambda space: space.finish("job", int),
+    "claim": lambda space: space.claim("job", int),
+    "try_claim": lambda space: space.try_claim("job", int),
+    "dead": lambda space: space.dead("job", int),
+    "requeue": lambda space: space.requeue("job", int),
+    "subscribe": lambda space: space.subscribe("job", int),
+    "take_future": lambda space: space.take_future("job", int),
+    "read_future": lambda space: space.read_future("job", int),
+    "transaction": lambda space: space.transaction().__enter__(),
+    "stat": lambda space: space.stat(),
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_closed_space_refuses_every_verb(space, verb):
     space.put("job", 1)
     space.close()
     with pytest.raises(ts.SpaceClosed, match="connect again"):
-        space.take("job", int)
+        VERBS[verb](space)
     with ts.connect(space.url) as again:
-        assert again.take("job", int) == ("job", 1)
+        assert again.read_all(REST) == [("job", 1)]
+
+
+HANDLES = {
+    "claim, done": (lambda space: space.claim("job", int), lambda claim: claim.done()),
+    "claim, abort": (lambda space: space.claim("job", int), lambda claim: claim.abort()),
+    "claim, extend": (lambda space: space.claim("job", int), lambda claim: claim.extend()),
+    "claim, put": (lambda space: space.claim("job", int), lambda claim: claim.put("more")),
+    "lease, renew": (lambda space: space.put("x", lease=60), lambda lease: lease.renew()),
+    "lease, cancel": (lambda space: space.put("x", lease=60), lambda lease: lease.cancel()),
+    "subscription": (lambda space: space.subscribe("job", int), next),
+}
+
+
+@pytest.mark.parametrize("use", HANDLES)
+def test_a_handle_of_a_closed_space_refuses_its_verbs(space, use):
+    make, call = HANDLES[use]
+    space.put("job", 1)
+    handle = make(space)
+    space.close()
+    with pytest.raises(ts.SpaceClosed):
+        call(handle)
+    with ts.connect(space.url) as again:
+        assert again.count("more") == 0
 
 
 def test_closing_ends_a_wait(space, eventually):
