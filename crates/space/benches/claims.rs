@@ -15,8 +15,8 @@ mod common;
 use std::time::Duration;
 
 use common::{
-    BATCH, FLOAT, INT, JOB, drain, fresh, is, key, measure_in_batches, number, put, report, take,
-    transfer,
+    BATCH, FLOAT, INT, JOB, drain, fresh, is, key, measure_in_batches, number, put, report,
+    report_asked, take, transfer,
 };
 use tupelo::{
     ClaimTerms, ConnectOptions, EventKind, Field, KindSet, LeaseTerms, Order, PatternRef,
@@ -46,7 +46,7 @@ fn claims(space: &Space) {
     let yardstick = measure_in_batches(|| fill(space), taken, || ());
     let yardstick = report("take by (\"job\", k, ?), 1 000 resident", yardstick, yardstick.median);
     let done = measure_in_batches(|| fill(space), |k| claim(space, k).done().unwrap(), || ());
-    report("    claim + done, in takes", done, yardstick);
+    report_asked("    claim + done, in takes", done, yardstick, 3.0);
     let abort =
         measure_in_batches(|| fill(space), |k| claim(space, k).abort("").unwrap(), || drain(space));
     report("    claim + abort, in takes", abort, yardstick);
@@ -75,7 +75,7 @@ fn transactions(space: &Space) {
     let yardstick = measure_in_batches(before, pair, after);
     let yardstick = report("take + put, 1 000 resident", yardstick, yardstick.median);
     let together = measure_in_batches(before, |k| transfer(space, key(k), TERMS.ttl), after);
-    report("    the same in a transaction, in pairs", together, yardstick);
+    report_asked("    the same in a transaction, in pairs", together, yardstick, 6.0);
 }
 
 fn leases(space: &Space, resident: i64) {
@@ -83,7 +83,7 @@ fn leases(space: &Space, resident: i64) {
     let plain = measure_in_batches(|| (), |k| put(space, key(k), 3.5), || drain(space));
     let plain = report(&format!("put, {resident} leases resident"), plain, plain.median);
     let leased = measure_in_batches(|| (), |k| put_leased(space, k), || drain(space));
-    report("    put with a lease, in puts", leased, plain);
+    report_asked("    put with a lease, in puts", leased, plain, 1.5);
 }
 
 /// A subscription to puts that match, with room for those of a batch.
@@ -107,7 +107,12 @@ fn subscriptions(space: &Space) {
     let plain = report("put, nobody listens", plain, plain.median);
     let any = [JOB, INT, FLOAT];
     let narrow = subscribe(space, &any);
-    report("    put that one subscription hears of, in puts", puts(Some(&narrow)), plain);
+    report_asked(
+        "    put that one subscription hears of, in puts",
+        puts(Some(&narrow)),
+        plain,
+        2.0,
+    );
     drop(narrow);
     let other = subscribe(space, &[JOB, is(1), FLOAT]);
     report("    put beside a subscription to another key, in puts", puts(None), plain);
@@ -116,7 +121,22 @@ fn subscriptions(space: &Space) {
     report("    put beside a subscription to other shapes, in puts", puts(None), plain);
     drop(wide);
     let wide = subscribe(space, &[JOB, PatternRef::Kinds(KindSet::ALL), FLOAT]);
-    report("    put that one that spans shapes hears of, in puts", puts(Some(&wide)), plain);
+    report_asked(
+        "    put that one that spans shapes hears of, in puts",
+        puts(Some(&wide)),
+        plain,
+        2.0,
+    );
+    drop(wide);
+    // Its buffer is full already: each put drops an event for its own (rule N2).
+    let full = subscribe(space, &any);
+    (0..2).for_each(|_| {
+        fill(space);
+        drain(space);
+    });
+    let dropping = measure_in_batches(|| (), |k| put(space, key(k), 3.5), || drain(space));
+    report("    put that drops the oldest event of a full buffer, in puts", dropping, plain);
+    drop(full);
 }
 
 /// What a put costs that finds its space full and drops the oldest tuple for its own, beside one that finds room.

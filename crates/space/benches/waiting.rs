@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use common::{
     BATCH, FLOAT, JOB, Measured, RUNS, drain, fresh, is, key, measure, measure_in_batches, number,
-    put, report, take,
+    put, report, report_asked, take, verdict,
 };
 use sleeper::Sleeper;
 use tupelo::{ConnectOptions, Field, KindSet, Order, PatternRef, Space, TemplateRef, Waiter, Want};
@@ -112,7 +112,7 @@ fn hand_off(yardstick: f64) {
     });
     let measured = sorted(runs.collect());
     echo.wait().unwrap();
-    report("put -> blocked take in another process, one way", measured, yardstick);
+    report_asked("put -> blocked take in another process, one way", measured, yardstick, 2.0);
 }
 
 /// Takers of keys that nobody puts.
@@ -156,10 +156,8 @@ fn sleeping_takers() {
     let put = wakes(&taker, |round| say(&space, "ping", round.cast_signed()));
     let woken = other.times_slept() - before;
     report("put that wakes a sleeping taker, among 1 002", put, raw);
-    println!(
-        "{:<62} {woken:>9}",
-        format!("times that another sleeping taker woke, of {rounds} puts")
-    );
+    let name = format!("times that another sleeping taker woke, of {rounds} puts");
+    println!("{name:<62} {woken:>9}{}", verdict("none", woken == 0));
     say(&space, "pong", 0);
     drop(others);
 }
@@ -178,7 +176,7 @@ fn past_waiters() {
     let put_alone = report("put, nobody waits", put_alone, put_alone.median);
     let take_alone = report("take, nobody waits", take_alone, take_alone.median);
     let waiters = bystanders(&space);
-    report("put, 1 000 takers wait for other keys", puts(), put_alone);
+    report_asked("put, 1 000 takers wait for other keys", puts(), put_alone, 2.0);
     report("take, 1 000 takers wait for other keys", takes(), take_alone);
     drop(waiters);
 }
@@ -194,7 +192,9 @@ fn two_processes() {
         let both = own_keys(&space, 0, VALUE);
         other.wait().unwrap();
         let both = report(&format!("while another process does so in {what}"), both, alone);
-        println!("{:<62} {:>9.2} x", "two processes do, of the work of one", 2.0 * alone / both);
+        let work = 2.0 * alone / both;
+        let verdict = verdict("at least 1.8", work >= 1.8);
+        println!("{:<62} {work:>9.2} x{verdict}", "two processes do, of the work of one");
     }
 }
 

@@ -66,10 +66,25 @@ pub(crate) fn measure_in_batches(
 
 /// Prints a row: what, how long, and how many times the yardstick. Returns the median.
 pub(crate) fn report(name: &str, measured: Measured, yardstick: f64) -> f64 {
+    row(name, measured, yardstick, "")
+}
+
+/// As [`report`], of what is to take at most so many times the yardstick; says whether it does.
+pub(crate) fn report_asked(name: &str, measured: Measured, yardstick: f64, most: f64) -> f64 {
+    let is_reached = measured.median / yardstick <= most;
+    row(name, measured, yardstick, &verdict(&format!("at most {most:.1}"), is_reached))
+}
+
+fn row(name: &str, measured: Measured, yardstick: f64, verdict: &str) -> f64 {
     let Measured { median, least, greatest } = measured;
     let ratio = median / yardstick;
-    println!("{name:<62} {median:>9.1} ns  ({least:.1} to {greatest:.1})  {ratio:>6.2} x");
+    println!("{name:<62} {median:>9.1} ns  ({least:.1} to {greatest:.1})  {ratio:>6.2} x{verdict}");
     median
+}
+
+/// The end of a row for which `asked` is the target.
+pub(crate) fn verdict(asked: &str, is_reached: bool) -> String {
+    format!("  (asked: {asked}; {})", if is_reached { "reached" } else { "MISSED" })
 }
 
 /// Keys are spread, so that no table profits from their order.
