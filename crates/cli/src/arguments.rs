@@ -2,9 +2,10 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "what documents an option is its help")]
 
 use std::ffi::OsString;
+use std::str::FromStr;
 use std::time::Duration;
 
-use clap::builder::{RangedU64ValueParser, StringValueParser, TypedValueParser};
+use clap::builder::{StringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use tupelo::{EventKind, Order};
@@ -184,7 +185,7 @@ pub(crate) struct Take {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive, requires = "exec")]
     pub(crate) ttl: Option<Duration>,
     /// With --exec, after so many failures the tuple goes to the dead letters
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..), requires = "exec")]
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one::<u32>, requires = "exec")]
     pub(crate) max_attempts: Option<u32>,
 }
 
@@ -213,7 +214,7 @@ pub(crate) struct Find {
     #[arg(long, conflicts_with_all = ["timeout", "order"])]
     pub(crate) all: bool,
     /// With --all, at most this many
-    #[arg(long, value_name = "COUNT", requires = "all")]
+    #[arg(long, value_name = "COUNT", requires = "all", value_parser = number::<usize>)]
     pub(crate) limit: Option<usize>,
     /// Wait at most this long, as in 5s, 200ms, 2min; exit with 3 after it
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
@@ -242,16 +243,16 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "EVENTS", value_delimiter = ',', value_parser = event, default_value = "put")]
     pub(crate) on: Vec<EventKind>,
     /// End after this many events
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one::<u64>)]
     pub(crate) count: Option<u64>,
     /// End after this long, as in 5s, 200ms, 2min; exit with 3
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
     /// How many events may wait until the oldest are dropped
-    #[arg(long, value_name = "COUNT", default_value_t = 1024, value_parser = at_least_one())]
+    #[arg(long, value_name = "COUNT", default_value_t = 1024, value_parser = at_least_one::<usize>)]
     pub(crate) buffer: usize,
     /// Bytes of memory for them [default: 256 for each]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = number::<usize>)]
     pub(crate) buffer_bytes: Option<usize>,
 }
 
@@ -317,7 +318,7 @@ pub(crate) struct Top {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "1s")]
     pub(crate) interval: Duration,
     /// End after this many looks
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one::<u64>)]
     pub(crate) count: Option<u64>,
 }
 
@@ -424,8 +425,16 @@ fn word() -> impl TypedValueParser<Value = String> {
 }
 
 /// A number of things that is not 0.
-fn at_least_one() -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(1..)
+fn at_least_one<N: FromStr + PartialEq + From<u8>>(text: &str) -> Result<N, String> {
+    match number(text)? {
+        none if none == N::from(0) => Err("give 1 or more".to_owned()),
+        some => Ok(some),
+    }
+}
+
+/// A number of things, of which there may be none.
+fn number<N: FromStr>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|_| "give a whole number, as in 10".to_owned())
 }
 
 /// As [`duration`], for a time that is longer than none.

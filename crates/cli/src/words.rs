@@ -12,7 +12,7 @@ use tupelo::{
 use crate::arguments::Sought;
 use crate::failure::Failure;
 
-/// Words that begin with one of these and `://` are spaces; `http://…` is a field like any other.
+/// Words that begin with one of these and `://` are spaces.
 const SCHEMES: [&str; 7] = ["mem", "shm", "file", "unix", "tcp", "tls", "cluster"];
 /// The word for any fields.
 const EVERYTHING: &str = "...";
@@ -24,10 +24,10 @@ pub(crate) fn space_and_words(
     mut words: Vec<String>,
     url: Option<String>,
 ) -> Result<(String, Vec<String>), Failure> {
-    let first = if url.is_none() && words.first().is_some_and(|word| is_space(word)) {
-        Some(words.remove(0))
-    } else {
-        None
+    let first = match words.first() {
+        Some(word) if url.is_none() && is_space(word) => Some(words.remove(0)),
+        Some(word) if url.is_none() && is_meant_as_space(word) => return Err(no_space(word)),
+        _ => None,
     };
     Ok((space(first, url)?, words))
 }
@@ -60,6 +60,25 @@ pub(crate) fn space(word: Option<String>, url: Option<String>) -> Result<String,
 
 fn is_space(word: &str) -> bool {
     word.split_once("://").is_some_and(|(scheme, _)| SCHEMES.contains(&scheme))
+}
+
+/// Whether a first word is no space, and may be one mistyped: to take it for a field would put the tuple into the space of the
+/// environment, or take one from there.
+fn is_meant_as_space(word: &str) -> bool {
+    let end = word.find(|letter: char| !(letter.is_ascii_alphanumeric() || "+.-".contains(letter)));
+    let (scheme, rest) = word.split_at(end.unwrap_or(word.len()));
+    let is_known = SCHEMES.contains(&scheme.to_ascii_lowercase().as_str());
+    !scheme.is_empty() && rest.starts_with("://")
+        || is_known && (rest.starts_with(":/") || rest.starts_with("//"))
+}
+
+fn no_space(word: &str) -> Failure {
+    let name = word.rsplit('/').find(|part| !part.is_empty() && !part.ends_with(':'));
+    Failure::Usage(format!(
+        "no space is called {word:?}; there are shm:// and mem://\n  Write shm://{}. \
+         As a field it stands behind the space, or in quotes: '\"{word}\"'.",
+        name.unwrap_or("jobs")
+    ))
 }
 
 /// The tuple that the words are, each one field in the text notation.
@@ -187,6 +206,19 @@ mod tests {
             (space.as_str(), words.as_slice()),
             ("shm://links", &["http://x".to_owned()][..])
         );
+    }
+
+    #[test]
+    fn a_first_word_that_may_be_a_mistyped_space_is_neither_space_nor_field() {
+        let mistyped = ["redis://jobs", "http://x", "SHM://jobs", "shm:/jobs", "shm//jobs"];
+        for word in mistyped {
+            let refused = space_and_words(vec![word.to_owned(), "a".to_owned()], None);
+            let Err(Failure::Usage(message)) = refused else { panic!("{word} was read") };
+            assert!(message.contains(word) && message.contains("Write shm://"), "{message}");
+        }
+        for word in ["shm", "a/b", "10:30", "://x", "shm:jobs", "\"redis://jobs\""] {
+            assert!(!is_meant_as_space(word), "{word}");
+        }
     }
 
     #[test]

@@ -243,6 +243,9 @@ fn rm_removes_a_space_and_names_it() {
     let removed = &run(&["rm", &space.url, "--yes", "--json"]).objects()[0];
     assert_eq!((&removed["url"], &removed["removed"]), (&space.url.as_str().into(), &3.into()));
     assert_eq!(run(&["stat", &space.url]).code, 5);
+    let again = filled("rm-all-told");
+    let removed = run(&["rm", &again.url, "--yes"]);
+    assert_eq!(removed.out, format!("space removed: {}, with 3 tuples\n", again.url));
 }
 
 #[test]

@@ -77,6 +77,6 @@ fn without_looks_and_events_there_is_nothing_to_count() {
     {
         let refused = run(words);
         assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{words:?}");
-        assert!(refused.err.contains("0 is not in 1.."), "{}", refused.err);
+        assert!(refused.err.contains("give 1 or more"), "{}", refused.err);
     }
 }
