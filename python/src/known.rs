@@ -4,7 +4,7 @@
 //! loaded matches nothing, and `import tupelo` stays cheap.
 
 use pyo3::PyTypeInfo;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyUnicodeEncodeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -138,13 +138,21 @@ pub(crate) fn epoch(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 ///
 /// # Errors
 ///
-/// `TypeError` naming the argument if it is no text.
+/// `TypeError` if it is no str, `ValueError` if it has a lone surrogate, which is no text; both name the argument.
 pub(crate) fn text<'a>(name: &str, object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
     let Ok(text) = object.cast::<PyString>() else {
         let class = class_name(object);
         return Err(PyTypeError::new_err(format!("{name} has the type {class}: give a str")));
     };
-    text.to_str()
+    text.to_str().map_err(|exception| {
+        if !exception.is_instance_of::<PyUnicodeEncodeError>(object.py()) {
+            return exception;
+        }
+        let shown = crate::values::shown(object);
+        PyValueError::new_err(format!(
+            "{name} is {shown}, which has a lone surrogate and is no text: give text without it"
+        ))
+    })
 }
 
 /// What `object`, the argument `name`, iterates over.

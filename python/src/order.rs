@@ -8,6 +8,7 @@ use tupelo::{Form, Order, TemplateRef};
 
 use crate::call::Argument;
 use crate::formals::{FieldOrder, template_error};
+use crate::known;
 use crate::values;
 
 /// The order in the argument, by default the oldest first.
@@ -51,10 +52,10 @@ fn given(argument: &Bound<'_, PyAny>) -> PyResult<Order> {
     }
     // Shown only where it is wrong: that runs code of its class, and looks for signals.
     let wrong = || format!("order is {}: give {ORDERS}", values::shown(argument));
-    let Ok(name) = argument.cast::<PyString>() else {
+    if !argument.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err(wrong()));
-    };
-    match name.to_str()? {
+    }
+    match known::text("order", argument)? {
         "fifo" => Ok(Order::Fifo),
         "lifo" => Ok(Order::Lifo),
         "random" => Ok(Order::Random),

@@ -82,15 +82,16 @@ impl Handle {
     #[expect(clippy::too_many_arguments, reason = "keyword-only options of the public API")]
     #[pyo3(signature = (url, *, create, fresh, size_bytes, tuples_max, when_full, pickle))]
     fn new(
-        py: Python<'_>,
-        url: &str,
+        url: &Bound<'_, PyAny>,
         create: bool,
         fresh: bool,
         size_bytes: u64,
         tuples_max: Option<u64>,
-        when_full: &str,
+        when_full: &Bound<'_, PyAny>,
         pickle: bool,
     ) -> PyResult<Self> {
+        let (py, url) = (url.py(), known::text("url", url)?);
+        let when_full = known::text("when_full", when_full)?;
         let policy = WhenFull::ALL.into_iter().find(|one| one.name() == when_full);
         let when_full = policy.ok_or_else(|| {
             let message = "give 'error', 'wait' or 'drop-oldest'";

@@ -100,13 +100,11 @@ def open_as(
     """Open a space as an instance of `space_class`. The other arguments are those of `connect`."""
     if url is None:
         url = os.environ.get("TUPELO_URL") or "shm://default"
-    if not isinstance(url, str):
-        message = f"url has the type {type(url).__name__}: give a str such as 'shm://jobs'"
-        raise TypeError(message)
+    _require("url", url, str, "a str such as 'shm://jobs'")
+    _require("create", create, bool, "True or False")
+    _require("fresh", fresh, bool, "True or False")
     require_objects(objects)
-    if not isinstance(when_full, str):
-        message = f"when_full has the type {type(when_full).__name__}: give a str such as 'wait'"
-        raise TypeError(message)
+    _require("when_full", when_full, str, "a str such as 'wait'")
     if not hasattr(schema, "__iter__"):
         message = f"schema has the type {type(schema).__name__}: give a list of classes"
         raise TypeError(message)
@@ -160,6 +158,12 @@ def reconnect(space_class: type[SpaceT], url: str, pickle: bool) -> SpaceT:  # n
         tuples_max=None,
         objects=objects,
     )
+
+
+def _require(name: str, value: object, expected: type, what: str) -> None:
+    if not isinstance(value, expected):
+        message = f"{name} has the type {type(value).__name__}: give {what}"
+        raise TypeError(message)
 
 
 def _size_bytes(size: int | str) -> int:
