@@ -8,9 +8,9 @@ import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+from resources import open_descriptors, own_threads
 
 import tupelo as ts
 from tupelo import aio, like
@@ -140,14 +140,6 @@ def test_ten_thousand_tasks_wait_by_what_one_waits_by_and_each_gets_its_own_tupl
             return await asyncio.gather(*tasks)
 
     assert run(main()) == [("reply", n, str(n)) for n in range(10_000)]
-
-
-def own_threads():
-    return len(list(Path("/proc/self/task").iterdir()))
-
-
-def open_descriptors():
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_a_connection_that_many_loops_have_used_has_the_descriptors_of_one(space):
