@@ -130,11 +130,13 @@ def test_ten_thousand_tasks_wait_by_what_one_waits_by_and_each_gets_its_own_tupl
         async with aio.connect(space.url) as shared:
             tasks = [asyncio.create_task(shared.take("reply", 0, str))]
             await asyncio.sleep(0)
-            of_one = (open_descriptors(), own_threads())
+            descriptors, threads = open_descriptors(), own_threads()
             tasks += [asyncio.create_task(shared.take("reply", n, str)) for n in range(1, 10_000)]
             await asyncio.sleep(0)
             assert (await shared.stat())["waiters"] == 10_000
-            assert (open_descriptors(), own_threads()) == of_one
+            # What another test has used may end meanwhile.
+            assert own_threads() <= threads
+            assert open_descriptors() <= descriptors
             for n in random.sample(range(10_000), 10_000):
                 await shared.put("reply", n, str(n))
             return await asyncio.gather(*tasks)
