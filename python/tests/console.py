@@ -2,6 +2,10 @@
 
 import subprocess
 import sys
+from pathlib import Path
+
+INSTALLED = Path(sys.executable).with_name("tupelo")
+"""The console script as it is installed, beside the Python that runs the tests."""
 
 SCRIPT = "from tupelo.command_line import main; main()"
 

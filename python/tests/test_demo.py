@@ -7,10 +7,12 @@ import random
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from console import INSTALLED
 
 import tupelo as ts
 from tupelo.demo import database, sort
@@ -19,9 +21,13 @@ from tupelo.demo.terminal import Terminal
 from tupelo.figures import bar, count, duration
 
 
-def demo(*words: str | Path, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+def demo(
+    *words: str | Path,
+    stdout: int = subprocess.PIPE,
+    program: Sequence[str | Path] = (sys.executable, "-m", "tupelo.demo"),
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "tupelo.demo", *map(str, words)],
+        [*map(str, program), *map(str, words)],
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
@@ -63,6 +69,19 @@ def test_the_page_says_which_searches_of_killed_workers_ran_again():
     assert all(killed != other and attempt >= "2" for killed, other, attempt in told)
     assert "with 3 workers killed on the way, every password right; 3 ran again" in run.stdout
     assert "1 000 pairs taken back" in run.stdout
+
+
+def test_what_make_demo_runs_kills_workers_and_finds_every_password_k2():
+    """In a smaller size, and by the program that it installs, as there."""
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text("utf-8")
+    (words,) = re.findall(r"^\t@\$\(BIN\)/tupelo (demo .*)$", makefile, re.MULTILINE)
+    smaller = ("--pairs", "1000", "--workers", "2", "--searches", "20")
+    run = demo(*words.split(), *smaller, program=[INSTALLED])
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.count(" killed while it searched for ") == 2
+    assert "with 2 workers killed on the way, every password right; 2 ran again" in run.stdout
+    assert "1 000 pairs taken back" in run.stdout
+    assert run.stdout.count("every password right") == 4  # also beside what others use
 
 
 def test_a_file_is_sorted_by_those_who_are_left(tmp_path):

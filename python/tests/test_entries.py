@@ -17,7 +17,6 @@ import pytest
 import tupelo as ts
 from tupelo import F, like
 from tupelo._native import put_text
-from tupelo.batteries import gather
 from tupelo.entries import describe
 
 SCRIPT = "from tupelo.command_line import main; main()"
@@ -110,22 +109,6 @@ def test_a_template_may_be_an_entry_which_matches_what_is_like_it(space):
     assert space.take(Job(1)) == Job(1)
 
 
-def test_a_template_of_a_base_class_matches_entries_of_derived_classes_m7(space):
-    space.put_all([Render(1, frame=2), Job(2)])
-    assert space.count(Job) == 2
-    assert space.count(Render) == 1
-    assert space.take(Job, id=1) == Render(1, frame=2)
-
-
-def test_a_derived_class_that_was_not_used_yet_is_found(space):
-    @dataclass
-    class Late(Job):
-        more: int = 0
-
-    space.put(Late(5, more=1))
-    assert space.take(Job) == Late(5, more=1)
-
-
 def test_one_entry_is_an_entry_and_anything_else_is_a_tuple(space):
     space.put("x", Job(1))
     space.put(Job(2))
@@ -191,86 +174,6 @@ def test_an_index_is_learned_over_a_field_by_name(space):
     assert shape["indexes"] == [[0]]
 
 
-def test_a_misspelt_field_is_an_error_that_names_the_right_one(space):
-    space.put(Job(1))
-    for verb in (space.take, space.try_read, space.count, space.read_all, like):
-        with pytest.raises(ts.UnknownField, match='TUP-009: Job has no field "stauts"') as caught:
-            verb(Job, stauts="new")
-        assert 'did you mean "status"?' in str(caught.value)
-        assert caught.value.hint == "fields: id, status, priority"
-    with pytest.raises(TypeError, match="no keyword argument"):
-        space.take("job", int, stauts=1)
-    assert space.count(Job) == 1
-
-
-def test_a_field_named_like_a_keyword_is_refused_but_by_like(space):
-    timed = make_dataclass("Timed", [("timeout", float)])
-    space.put(timed(3.0))
-    with pytest.raises(TypeError, match=r"like\(Timed, timeout=\.\.\.\)"):
-        space.take(timed, timeout=3.0)
-    assert space.take(like(timed, timeout=3.0)) == timed(3.0)
-    # Also with what is no value of that keyword.
-    ranked = make_dataclass("Ranked", [("order", int), ("limit", str)])
-    space.put(ranked(1, "a"))
-    with space.transaction() as t:
-        for verb in (space.try_take, space.take, space.read_all, space.claim, t.take, t.try_read):
-            with pytest.raises(TypeError, match=r"give like\(Ranked, order=\.\.\.\)"):
-                verb(ranked, order=1)
-        for verb in (space.take_all, t.read_all):
-            with pytest.raises(TypeError, match=r"like\(Ranked, order=\.\.\.\)"):
-                verb(ranked, limit="a")
-
-
-def test_of_an_instance_a_keyword_is_the_verbs_also_if_a_field_is_named_like_it(space):
-    alarm = make_dataclass("Alarm", [("timeout", float)])
-    space.put(alarm(2.5))
-    assert space.try_take(alarm(2.0)) is None
-    assert space.take(alarm(2.5), timeout=0) == alarm(2.5)
-    limited = make_dataclass("Limited", [("limit", int), ("where", str)])
-    space.put_all([limited(1, "a"), limited(1, "a")])
-    assert space.count(limited(1, "a"), where="limit == 1") == 2
-    assert space.count(like(limited(1, "a"), where="limit == 2")) == 0
-    assert space.take_all(limited(1, "a"), limit=1) == [limited(1, "a")]
-    with space.transaction() as t:
-        assert t.take_all(limited(1, "a"), limit=1) == [limited(1, "a")]
-
-
-@pytest.mark.parametrize(
-    ("name", "use"),
-    [
-        ("timeout", lambda s, cls: s.take(cls, timeout=1)),
-        ("where", lambda s, cls: s.try_take(cls, where="true")),
-        ("order", lambda s, cls: s.try_claim(cls, order="fifo")),
-        ("limit", lambda s, cls: s.take_all(cls, limit=1)),
-        ("n", lambda s, cls: s.take_many(cls, n=1)),
-        ("at_least", lambda s, cls: s.take_many(cls, n=1, at_least=1)),
-        ("idle", lambda s, cls: s.consume(cls, idle=1)),
-        ("to", lambda s, cls: s.try_swap(cls, to=(1,))),
-        ("unless", lambda s, cls: s.try_take(cls, unless=1)),
-        ("lease", lambda s, cls: s.try_take(cls, lease=1)),
-        ("after", lambda s, cls: s.try_take(cls, after=1)),
-        ("ttl", lambda s, cls: s.try_claim(cls, ttl=1)),
-        ("max_attempts", lambda s, cls: s.try_claim(cls, max_attempts=1)),
-        ("on", lambda s, cls: s.subscribe(cls, on="put")),
-        ("buffer", lambda s, cls: s.subscribe(cls, buffer=1)),
-        ("buffer_bytes", lambda s, cls: s.subscribe(cls, buffer_bytes=65536)),
-        ("want", lambda s, cls: ts.search([s], cls, want="take", timeout=0)),
-        ("want", lambda s, cls: ts.search([s], cls, want=1)),
-        ("progress", lambda s, cls: gather(s, cls, n=1, progress="x")),
-        ("progress", lambda s, cls: gather(s, cls, n=1, progress=1)),
-        ("schema", lambda s, cls: s.try_take(cls, schema=1)),
-    ],
-)
-def test_whatever_keyword_a_field_is_named_like_the_call_is_refused_and_takes_nothing(
-    space, name, use
-):
-    named = make_dataclass(f"Named_{name}", [(name, object)])
-    space.put(named(1))
-    with pytest.raises(TypeError, match=rf"like\(Named_{name}, {name}=\.\.\.\)"):
-        use(space, named)
-    assert space.take(like(named, **{name: 1}), timeout=0) == named(1)
-
-
 def test_entries_have_no_field_numbers_to_be_ordered_by(space):
     space.put_all([Job(1, priority=9), Job(2, priority=5), ("n", 1), ("n", 2)])
     templates = [Job, Job(1, priority=9), like("n", int) | like(Job, id=int)]
@@ -284,39 +187,6 @@ def test_entries_have_no_field_numbers_to_be_ordered_by(space):
     assert space.count(Job) == 2
     assert space.take("n", int, order=F.max(1)) == ("n", 2)
     assert space.take(Job, order="lifo") == Job(2, priority=5)
-
-
-def test_a_class_with_another_field_is_a_mismatch_unless_it_has_a_default(space):
-    old = make_dataclass("Versioned", [("id", int)])
-    space.put(old(1))
-    strict = make_dataclass("Versioned", [("id", int), ("owner", str)])
-    for use in (lambda: space.take(strict), lambda: space.put(strict(2, "me"))):
-        with pytest.raises(ts.SchemaMismatch, match="TUP-010") as caught:
-            use()
-        assert "Versioned(id, owner) here; the space holds 1 Versioned(id)" in str(caught.value)
-        assert "give the new field a default" in caught.value.hint
-    lenient = make_dataclass("Versioned", [("id", int), ("owner", str, field(default="?"))])
-    space.put(lenient(2, "me"))
-    assert space.take(lenient, id=1) == lenient(1, "?")
-    assert space.take(lenient) == lenient(2, "me")
-
-
-def test_an_entry_that_its_class_refuses_stays_in_the_space(space):
-    @dataclass
-    class Positive:
-        value: int
-
-        def __post_init__(self):
-            if self.value < 0:
-                raise ValueError(self.value)
-
-    negative = Positive(1)
-    negative.value = -1
-    space.put(negative)
-    for verb in (space.take, space.try_take, space.take_all, space.read):
-        with pytest.raises(ValueError, match="-1"):
-            verb(Positive)
-        assert space.count(Positive) == 1  # V3
 
 
 def put_elsewhere(url, entry):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from console import INSTALLED
 
 import tupelo as ts
 
@@ -128,7 +129,7 @@ def workers_of(name, folder):
     if name != "film.py":
         yield
         return
-    command = [sys.executable, "-m", "tupelo.worker", "film:render"]
+    command = [INSTALLED, "worker", "film:render"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE) as service:
         yield
         service.terminate()

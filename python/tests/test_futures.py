@@ -1,12 +1,14 @@
 """take_future and read_future."""
 
 import os
+import random
 import signal
 import threading
 from asyncio import CancelledError as TaskCancelled
 from concurrent.futures import CancelledError, wait
 
 import pytest
+from resources import open_descriptors, own_threads
 
 import tupelo as ts
 import tupelo.futures
@@ -23,6 +25,21 @@ def test_futures_are_fulfilled_as_tuples_come(space):
         space.put("answer", n, str(n))
     assert [future.result() for future in futures] == [("answer", n, str(n)) for n in range(100)]
     assert space.stat()["waiters"] == 0
+
+
+def test_ten_thousand_futures_wait_by_what_one_waits_by_and_each_gets_its_own_tuple_t4(space):
+    futures = [space.take_future("reply", 0, str)]
+    descriptors, threads = open_descriptors(), own_threads()
+    futures += [space.take_future("reply", n, str) for n in range(1, 10_000)]
+    assert space.stat()["waiters"] == 10_000
+    # What another test has used may end meanwhile.
+    assert own_threads() <= threads
+    assert open_descriptors() <= descriptors
+    for n in random.sample(range(10_000), 10_000):
+        space.put("reply", n, str(n))
+    assert [future.result(60) for future in futures] == [
+        ("reply", n, str(n)) for n in range(10_000)
+    ]
 
 
 def test_what_is_there_is_had_at_once(space):

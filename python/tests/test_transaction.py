@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import signal
 import subprocess
 import sys
@@ -366,27 +367,54 @@ def test_a_closed_space_is_refused(url, space):
 
 
 HOLDS = """
-import sys, threading
+import os, signal, sys, threading
 import tupelo as ts
 
 space = ts.connect(sys.argv[1], create=False)
-with space.transaction(ttl=3600) as t:
+with space.transaction(ttl=float(sys.argv[2])) as t:
     t.take("job", 1)
     t.read("job", 2)
     t.put("result", 1)
     space.put("held")
-    threading.Event().wait()
+    {work}
 """
 
 
 def test_a_killed_process_leaves_everything_as_it_was(shm, shm_url):
     shm.put_all([("job", 1), ("job", 2)])
-    with subprocess.Popen([sys.executable, "-c", HOLDS, shm_url]) as child:
+    code = HOLDS.format(work="threading.Event().wait()")
+    with subprocess.Popen([sys.executable, "-c", code, shm_url, "3600"]) as child:
         shm.take("held", timeout=60)
         assert shm.try_take("job", int) is None
         child.send_signal(signal.SIGKILL)
         child.wait()
         assert shm.take_all("job", int) == [("job", 1), ("job", 2)]  # X5, L5
+    assert shm.count(REST) == 0
+
+
+@pytest.mark.parametrize("late", ["commits", "goes on"])
+def test_a_process_stopped_for_longer_than_its_transaction_may_last_is_refused_later_x5(
+    shm, shm_url, late
+):
+    shm.put_all([("job", 1), ("job", 2)])
+    work = "os.kill(os.getpid(), signal.SIGSTOP)"
+    if late == "goes on":
+        work += "; t.put('more')"
+    code = HOLDS.format(work=work)
+    with subprocess.Popen(
+        [sys.executable, "-c", code, shm_url, "1"], stderr=subprocess.PIPE, text=True
+    ) as child:
+        try:
+            os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            assert shm.take("held", timeout=60) == ("held",)
+            # The one that it had taken, at its old place, and the one that it had read.
+            assert shm.take_many("job", int, n=2, timeout=60) == [("job", 1), ("job", 2)]
+        finally:
+            child.send_signal(signal.SIGCONT)
+        error = child.communicate(timeout=60)[1]
+    assert "tupelo.Aborted: TUP-008: the transaction was open for " in error
+    assert "(its ttl is 1 s)" in error
+    assert child.returncode == 1
     assert shm.count(REST) == 0
 
 

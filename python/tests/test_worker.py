@@ -8,9 +8,9 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import pytest
+from console import INSTALLED
 
 import tupelo as ts
 from tupelo import REST
@@ -311,9 +311,11 @@ def test_help_shows_examples():
 
 
 def test_the_command_line_hands_over_to_it(film, shm):
-    tupelo = Path(sys.executable).with_name("tupelo")
     service = subprocess.Popen(
-        [tupelo, "worker", "film:render"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [INSTALLED, "worker", "film:render"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert service.stdout.readline().startswith("serving film:render in shm://")
     assert film.render.submit(1).result(60) == "sea 1"

@@ -12,7 +12,7 @@ import threading
 import weakref
 from time import monotonic
 
-from tupelo._native import Space, is_same, plain
+from tupelo._native import Space, is_same, plain, present
 from tupelo.call import Call
 from tupelo.errors import SpaceFull, SpaceNotFound
 from tupelo.tasks import functions, protocol
@@ -64,6 +64,8 @@ def evaluate(
             queue, protocol.EVAL, asked, {}, attempts_max=ATTEMPTS_MAX, timeout_s=timeout_s
         )
     asked = tuple(_asked(field, functions.sendable) for field in fields)
+    # A look, for `SpaceClosed`: the pool has a connection of its own, which would not say so.
+    present(space, (protocol.EVAL,), {})
     pool = _pool(space, timeout_s, threads=way == "threads")
     future = pool.submit(protocol.EVAL, asked, {}, attempts_max=ATTEMPTS_MAX, timeout_s=timeout_s)
     try:
