@@ -33,6 +33,7 @@ test-rust: ## run the Rust tests
 	$(CARGO) test --workspace --locked
 	$(CARGO) test --locked --package tupelo --features checked --test conformance --test bulk --test against_model --test exhaustive
 	$(CARGO) test --locked --package tupelo-engine --features checked --test claims --test events --test first --test leases --test transactions --test transactions_own --test transactions_over --test room_back
+	$(CARGO) test --locked --package tupelo-engine --features checked --lib watched
 
 .PHONY: test-python
 test-python: $(VENV)/.extension $(VENV)/.dev ## run the Python tests

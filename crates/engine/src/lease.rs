@@ -33,7 +33,7 @@ pub struct LeaseTerms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     scope: u32,
-    reference: u32,
+    pub(crate) reference: u32,
     number: u64,
 }
 

@@ -59,6 +59,8 @@ mod timers;
 mod transaction;
 mod transfer;
 mod waiters;
+#[cfg(all(test, feature = "checked"))]
+mod watched;
 
 pub use blocked::Blocked;
 pub use check::{Report, ShapeReport};
