@@ -36,6 +36,8 @@ pub(crate) mod room;
 pub(crate) mod signal;
 mod spin;
 pub(crate) mod stored;
+#[cfg(test)]
+mod tests;
 pub(crate) mod wait;
 
 use tupelo_shm::{Span, View};
