@@ -90,6 +90,7 @@ const BESIDE_WHERE: &[&str] = &[
     "take by key",
     "take of the largest",
     "abort",
+    "swap of one with a lease",
     "put with a lease",
     "cancel",
     "commit",
@@ -182,7 +183,11 @@ const BESIDE_LEASES: &[&str] = &[
 
 const TRANSACTIONS: &[Prepared] = &[
     ("commit", |engine| transaction(engine, |mut transaction| done(transaction.commit()))),
-    ("roll back", |engine| transaction(engine, |mut transaction| done(transaction.abort()))),
+    // Of one tuple: several are let go of one by one, the oldest first, so that is several moments (X4).
+    ("roll back", |engine| {
+        let mut transaction = that_has_taken(engine);
+        Box::new(move || done(transaction.abort()))
+    }),
     ("end of a transaction that has read", |engine| {
         let mut transaction = begin(engine);
         let first = [int(1), INT];
@@ -310,10 +315,12 @@ const OTHERS: &[Prepared] = &[
             all(&engine.read_all(&everything, None, value).unwrap())
         })
     }),
+    // Of what is claimed, or taken in a transaction, or of what comes of it: one of them is there at any moment (K4, O9, X1).
     ("present", |engine| {
         at_once(engine, |engine| {
-            let patterns = [int(1), int(10)];
-            i64::from(engine.present(&[TemplateRef::new(&patterns)]).unwrap())
+            let alternatives = [10, 70, 72].map(|value| [int(1), int(value)]);
+            let template = alternatives.each_ref().map(|one| TemplateRef::new(one));
+            i64::from(engine.present(&template).unwrap())
         })
     }),
     ("requeue", |engine| {
@@ -325,8 +332,7 @@ const OTHERS: &[Prepared] = &[
     ("claim", |engine| at_once(engine, |engine| claim(engine, Order::Fifo))),
     ("claim of the largest", |engine| at_once(engine, |engine| claim(engine, Order::Max(1)))),
     ("swap of one with a lease", |engine| {
-        at_once(engine, |engine| {
-            // A swap has no order: it is the one that has a lease, if somebody has put that.
+        leased(engine, |engine, _| {
             let patterns = [int(1), int(40)];
             let tuple = [Field::Int(1), Field::Int(99)];
             let template = [TemplateRef::new(&patterns)];
@@ -384,13 +390,20 @@ fn leased(engine: &Arc<Engine>, work: fn(&Arc<Engine>, &Lease) -> i64) -> Work {
 
 /// Goes on with a transaction that has taken a tuple, read one, and is going to put two.
 fn transaction(engine: &Arc<Engine>, work: fn(Transaction) -> i64) -> Work {
-    let mut transaction = begin(engine);
-    let (taken, read) = ([int(1), INT], [int(2), INT]);
-    transaction.try_take(0, &[TemplateRef::new(&taken)], Order::Fifo, value).unwrap();
+    let mut transaction = that_has_taken(engine);
+    let read = [int(2), INT];
     transaction.try_read(0, &[TemplateRef::new(&read)], Order::Fifo, value).unwrap();
+    Box::new(move || work(transaction))
+}
+
+/// One that has taken a tuple, and is going to put two.
+fn that_has_taken(engine: &Arc<Engine>) -> Transaction {
+    let mut transaction = begin(engine);
+    let taken = [int(1), INT];
+    transaction.try_take(0, &[TemplateRef::new(&taken)], Order::Fifo, value).unwrap();
     transaction.put(0, &[Field::Int(1), Field::Int(70)]).unwrap();
     transaction.put(0, &[Field::Str("a"), Field::Int(71)]).unwrap();
-    Box::new(move || work(transaction))
+    transaction
 }
 
 fn begin(engine: &Arc<Engine>) -> Transaction {
