@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 
 use common::inside::inside;
 use common::{ENGINES, Hands, Temporary, events, perform, refused, rounds, subscribe};
+use proptest::arbitrary::any;
 use proptest::collection::vec;
 use proptest::prop_oneof;
 use proptest::strategy::Strategy;
@@ -79,11 +80,37 @@ fn timed_parts() -> impl Strategy<Value = Part> {
         .prop_filter("it is for a call that waits", |operation| {
             !matches!(operation, Operation::FinishClaim { .. })
         });
+    let pause = (1..=PASS_MS).prop_map(|ms| Operation::Pass { ms });
     prop_oneof![
-        4 => timed.boxed(),
-        1 => (1..=PASS_MS).prop_map(|ms| Operation::Pass { ms }).boxed(),
+        2 => timed.prop_map(|operation| vec![operation]).boxed(),
+        1 => pause.prop_map(|operation| vec![operation]).boxed(),
+        3 => life_of_a_lease().boxed(),
     ]
-    .prop_map(|operation| vec![operation])
+}
+
+/// A tuple with a lease, every other time one that ends soon, and what becomes of it.
+fn life_of_a_lease() -> impl Strategy<Value = Part> {
+    use Operation as O;
+    let label = String::new;
+    let step = prop_oneof![
+        (1..=PASS_MS).prop_map(|ms| O::Pass { ms }),
+        any::<bool>().prop_map(move |ends| {
+            O::Renew { label: label(), lease_ms: ends.then_some(3_600_000) }
+        }),
+        any::<bool>().prop_map(move |asks| {
+            if asks { O::LeaseEnds { label: label() } } else { O::CancelLease { label: label() } }
+        }),
+        any::<bool>().prop_map(|takes| {
+            let template = template("...");
+            if takes { O::TakeAll { template, limit: None } } else { O::Count { template } }
+        }),
+    ];
+    (random::tuples(), any::<bool>(), vec(step, 1..4)).prop_map(move |(tuple, is_brief, steps)| {
+        let lease_ms = Some(if is_brief { BRIEF_MS } else { 3_600_000 });
+        let terms = LeaseTerms { lease_ms, after_ms: None };
+        let put = O::PutLeased { label: label(), tuple, terms };
+        std::iter::once(put).chain(steps).collect()
+    })
 }
 
 /// Takes of the oldest match only: a take of two steps begins as one that waits, which has no other order (T2).
