@@ -8,29 +8,22 @@
 
 mod crash;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crash::{INT, contents, int, put, region, space, text};
-use tupelo_crashtest::{Experiment, Script, Summary, shared_words, thorough};
-use tupelo_engine::{ClaimTerms, Engine, Error, Order, Outcome, Want};
-use tupelo_tuple::{Field, PatternRef, TemplateRef, TupleView};
+use crash::both::{Both, NOTHING, Operation, POINTS, filled, value, waiting};
+use crash::{INT, contents, int, put, text};
+use tupelo_crashtest::thorough;
+use tupelo_engine::{ClaimTerms, Engine, Error, Order, Want};
+use tupelo_tuple::{Field, PatternRef, TemplateRef};
 
-/// Interruptions per pair of operations in an ordinary run.
-const POINTS: usize = 12;
-/// The same in a thorough one.
-const POINTS_THOROUGH: usize = 60;
 /// Of the pairs, an ordinary run has one of so many.
 const PAIRS_STRIDE: usize = 12;
-/// What an operation gives that finds nothing.
-const NOTHING: i64 = -1;
 
 /// Something that a process does at one moment, and a number for what it gives.
-type Operation = (&'static str, fn(&Arc<Engine>) -> i64);
+type AtOnce = (&'static str, fn(&Arc<Engine>) -> i64);
 
-const OPERATIONS: &[Operation] = &[
+const OPERATIONS: &[AtOnce] = &[
     ("put", |engine| {
         put(engine, 1, 90);
         0
@@ -126,15 +119,6 @@ const OPERATIONS: &[Operation] = &[
     }),
 ];
 
-/// The second field: what tells tuples apart here.
-#[expect(clippy::unnecessary_wraps, reason = "a sink")]
-fn value(tuple: TupleView<'_>) -> Result<i64, Error> {
-    match tuple.field(1) {
-        Some(Field::Int(value)) => Ok(value),
-        other => panic!("no such tuple was put: {other:?}"),
-    }
-}
-
 /// Several values as one.
 fn all(values: &[i64]) -> i64 {
     values.iter().fold(0, |all, value| all * 100 + value)
@@ -159,105 +143,6 @@ fn claim(engine: &Arc<Engine>, then: impl FnOnce(tupelo_engine::Claim)) -> i64 {
     })
 }
 
-/// Gets in line and picks up what is there by then; stays in line if it is nothing.
-fn waiting(engine: &Arc<Engine>, template: &[TemplateRef<'_>], want: Want) -> i64 {
-    let waiter = engine.waiter(template, want).unwrap();
-    match waiter.finish_now(value).unwrap() {
-        Outcome::Done(value) => value,
-        Outcome::Waits(waiter) => {
-            std::mem::forget(waiter);
-            NOTHING
-        }
-    }
-}
-
-/// A space with some tuples, two of each key.
-fn filled() -> Arc<Engine> {
-    let engine = space(8 << 20);
-    for (key, value) in [(1, 10), (2, 20), (1, 11), (2, 21)] {
-        put(&engine, key, value);
-    }
-    engine.put(&[Field::Str("a"), Field::Int(30)]).unwrap();
-    engine
-}
-
-/// Words that processes write a text into, for others to read.
-struct Note(&'static [AtomicU32]);
-
-impl Note {
-    fn new() -> Self {
-        Self(shared_words(1024))
-    }
-
-    fn write(&self, text: &str) {
-        self.0[0].store(u32::try_from(text.len()).unwrap(), Ordering::SeqCst);
-        for (word, byte) in self.0[1..].iter().zip(text.bytes()) {
-            word.store(u32::from(byte), Ordering::SeqCst);
-        }
-    }
-
-    fn read(&self) -> String {
-        let length = self.0[0].load(Ordering::SeqCst) as usize;
-        let byte = |word: &AtomicU32| u8::try_from(word.load(Ordering::SeqCst)).unwrap();
-        String::from_utf8(self.0[1..=length].iter().map(byte).collect()).unwrap()
-    }
-}
-
-/// Two operations in two processes, and what they gave.
-struct Both<'e> {
-    engine: &'e Arc<Engine>,
-    operations: [Operation; 2],
-    gave: &'static [AtomicU32],
-    /// What they give and leave one after the other: the second first, and the first first.
-    expected: [Note; 2],
-}
-
-impl<'e> Both<'e> {
-    fn new(engine: &'e Arc<Engine>, operations: [Operation; 2]) -> Self {
-        let expected = [Note::new(), Note::new()];
-        Self { engine, operations, gave: shared_words(2), expected }
-    }
-
-    fn script(&self, number: usize) -> Script<'_, ()> {
-        let register = move || {
-            // Registers the process, and has it look at all there is.
-            self.engine.check().unwrap();
-        };
-        Script::new(register, move |()| {
-            let given = (self.operations[number].1)(self.engine);
-            let word = u32::try_from(given & 0xffff_ffff).unwrap();
-            self.gave[number].store(word, Ordering::SeqCst);
-        })
-    }
-
-    /// What the two gave, and what is in the space.
-    fn outcome(&self) -> String {
-        self.engine.check().unwrap();
-        let gave = [0, 1].map(|number: usize| self.gave[number].load(Ordering::SeqCst));
-        format!("{} {} {:?}", gave[0].cast_signed(), gave[1].cast_signed(), contents(self.engine))
-    }
-
-    fn run(&self) -> Summary {
-        let experiment = || Experiment::new(region(self.engine));
-        let (first, second) = (self.script(0), self.script(1));
-        experiment().with_kills(1).interrupt_at_every_instruction(&first, &second, |now| {
-            let is_last = now.instructions == now.of;
-            self.expected[usize::from(is_last)].write(&self.outcome());
-        });
-        let points = if thorough() { POINTS_THOROUGH } else { POINTS };
-        experiment().with_kills(points).interrupt_at_every_instruction(&first, &second, |_| {
-            let outcome = self.outcome();
-            let expected = self.expected.each_ref().map(Note::read);
-            assert!(
-                expected.contains(&outcome),
-                "{} and {}: {outcome} instead of {expected:?}",
-                self.operations[0].0,
-                self.operations[1].0
-            );
-        })
-    }
-}
-
 #[test]
 fn two_operations_have_happened_one_after_the_other() {
     let engine = filled();
@@ -266,10 +151,10 @@ fn two_operations_have_happened_one_after_the_other() {
         OPERATIONS.iter().flat_map(|first| OPERATIONS.iter().map(move |second| (first, second)));
     let (mut interruptions, mut wrong) = (0, Vec::new());
     for (first, second) in pairs.step_by(stride) {
-        let both = Both::new(&engine, [*first, *second]);
-        match catch_unwind(AssertUnwindSafe(|| both.run())) {
+        let operations = [first, second].map(|(name, work)| Operation::at_once(name, work));
+        match Both::new(&engine, operations).run() {
             Ok(summary) => interruptions += summary.interruptions,
-            Err(panic) => wrong.push(panic.downcast_ref::<String>().cloned().unwrap_or_default()),
+            Err(panic) => wrong.push(panic),
         }
     }
     eprintln!("{interruptions} interruptions");

@@ -121,6 +121,20 @@ impl Space {
         events
     }
 
+    /// All events that wait, which stay; `None` if some were dropped, or there is no such subscription.
+    pub(crate) fn events_so_far(&self, ticket: SubscriptionTicket) -> Option<Vec<Event>> {
+        let subscription = self.subscriptions.iter().find(|one| one.ticket == ticket)?;
+        let waiting = subscription.waiting.iter();
+        let events = waiting.map(|(kind, tuple, sequence)| Event {
+            kind: *kind,
+            tuple: tuple.clone(),
+            sequence: *sequence,
+            missed: 0,
+        });
+        let is_whole = subscription.waiting.len() as u64 == subscription.happened;
+        is_whole.then(|| events.collect())
+    }
+
     /// Ends a subscription.
     pub fn unsubscribe(&mut self, ticket: SubscriptionTicket) {
         self.subscriptions.retain(|subscription| subscription.ticket != ticket);

@@ -4,10 +4,16 @@
 //! that may have been next (none of the others had ended before it began), follows the model, and goes
 //! back when the answers do not fit (Wing and Gong, 1993). What was tried is remembered by the set of
 //! calls that are done and the state they led to (Lowe, 2017), or it would be tried again in every order.
+//!
+//! What a subscription heard until the end says a good deal about the order, so it is compared step by step: the events of a
+//! call must be those that come next. That makes the search short where it would be long, since states differ by what was heard.
+//! It asks more than the answer at the end does, too: that says nothing of how the events of several shapes follow each other, as one
+//! call may concern several in any order (N1); here they may do so within one call only.
 
 use std::collections::HashMap;
 
-use crate::operation::{Answer, Operation, Place};
+use crate::Event;
+use crate::operation::{Answer, Operation, Place, events_agree};
 use crate::outcomes::State;
 
 /// A call with its answer, and the moments of both on a clock that all callers share.
@@ -53,14 +59,32 @@ pub const CALLS_MAX: usize = 64;
 /// # Panics
 ///
 /// If there are more than [`CALLS_MAX`] calls.
+///
+/// # What is heard
+///
+/// A subscription is asked by one call at most, which says all that it has heard by then.
 pub fn linearization(calls: &[Call], start: &State) -> Option<Vec<usize>> {
     assert!(calls.len() <= CALLS_MAX, "a history is searched up to {CALLS_MAX} calls");
-    let mut search = Search { calls, tried: HashMap::new(), order: Vec::new() };
+    let heard = calls.iter().enumerate();
+    let heard = heard.filter_map(|(index, call)| Some((index, call.heard()?))).collect();
+    let mut search = Search { calls, heard, tried: HashMap::new(), order: Vec::new() };
     search.explains(0, start).then_some(search.order)
+}
+
+impl Call {
+    /// All that a subscription has heard, with its label, if the call is one that asked for it: the only one that does.
+    fn heard(&self) -> Option<(&str, &[Event])> {
+        match (&self.operation, &self.answer) {
+            (Operation::Events { label }, Answer::Events(events)) => Some((label, events)),
+            _ => None,
+        }
+    }
 }
 
 struct Search<'a> {
     calls: &'a [Call],
+    /// What subscriptions have heard, with the index of the call that says so.
+    heard: Vec<(usize, (&'a str, &'a [Event]))>,
     /// The states that each set of calls has led to, and that lead nowhere.
     tried: HashMap<u64, Vec<State>>,
     order: Vec<usize>,
@@ -78,7 +102,7 @@ impl Search<'_> {
         for index in self.possibly_next(done) {
             let call = &self.calls[index];
             for (answer, after) in state.outcomes(call.at, &call.operation) {
-                if !answer.agrees_with(&call.answer) {
+                if !answer.agrees_with(&call.answer) || !self.was_heard(done, (state, &after)) {
                     continue;
                 }
                 self.order.push(index);
@@ -90,6 +114,18 @@ impl Search<'_> {
         }
         self.tried.entry(done).or_default().push(state.clone());
         false
+    }
+
+    /// Whether what happens between two states is what the subscriptions have heard next that are still to be asked. Not known of
+    /// one that has dropped something.
+    fn was_heard(&self, done: u64, (before, after): (&State, &State)) -> bool {
+        let to_come = self.heard.iter().filter(|(index, _)| done >> index & 1 == 0);
+        to_come.map(|(_, heard)| *heard).all(|(label, heard)| {
+            let told = before.events_so_far(label).map_or(0, |events| events.len());
+            let events = after.events_so_far(label).unwrap_or_default();
+            let Some(news) = events.get(told..) else { return true };
+            heard.get(told..events.len()).is_some_and(|heard| events_agree(news, heard))
+        })
     }
 
     /// The calls that are not done and began before all others that are not done had returned.

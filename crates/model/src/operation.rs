@@ -219,7 +219,7 @@ impl Answer {
 }
 
 /// Whether the same happened to the tuples of each shape, with the same numbers in all.
-fn events_agree(a: &[Event], b: &[Event]) -> bool {
+pub(crate) fn events_agree(a: &[Event], b: &[Event]) -> bool {
     let numbers = |events: &[Event]| -> Vec<_> {
         events.iter().map(|event| (event.sequence, event.missed)).collect()
     };

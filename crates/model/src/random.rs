@@ -331,7 +331,7 @@ fn inside(label: String, operation: Operation) -> Operation {
 }
 
 /// Operations on leases, and on claims that may run out.
-fn timed_operations() -> impl Strategy<Value = Operation> {
+pub fn timed_operations() -> impl Strategy<Value = Operation> {
     let lease_terms = || {
         let maybe = || prop::option::of(lengths());
         let after = prop_oneof![3 => Just(None), 1 => lengths().prop_map(Some)];
@@ -357,7 +357,7 @@ fn timed_operations() -> impl Strategy<Value = Operation> {
 
 /// Being told of what happens (N1). The buffer is never full: what is dropped then depends on the order of events of
 /// several shapes, which the rules leave open where one operation concerns them.
-fn event_operations() -> impl Strategy<Value = Operation> {
+pub fn event_operations() -> impl Strategy<Value = Operation> {
     let kinds = || {
         prop_oneof![
             2 => Just(EventKind::ALL.to_vec()),

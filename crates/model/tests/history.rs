@@ -1,7 +1,8 @@
 //! Histories of several callers that no order of their calls explains, and their neighbours that one does.
 
 use tupelo_model::{
-    Answer, Call, Operation, Order, Place, Space, State, linearization, template, tuple,
+    Answer, Call, Event, EventKind, Operation, Order, Place, Space, State, linearization, template,
+    tuple,
 };
 
 /// A call in the space that nearly all is about; the two numbers are its beginning and its end.
@@ -110,4 +111,57 @@ fn the_oldest_is_taken_first_also_by_several_callers_t2() {
     assert!(explained(&["job, 1", "job, 2"], &takes("job, 1", "job, 2")));
     assert!(!explained(&["job, 1", "job, 2"], &takes("job, 2", "job, 1")));
     assert!(!explained(&["job, 1", "job, 2"], &takes("job, 1", "job, 3")));
+}
+
+/// A call at the end that says what a subscription has heard of everything.
+fn heard(events: &[(EventKind, &str)]) -> Call {
+    let events = (1..).zip(events).map(|(sequence, (kind, text))| Event {
+        kind: *kind,
+        tuple: tuple(text),
+        sequence,
+        missed: 0,
+    });
+    let asked = Operation::Events { label: "all".to_owned() };
+    call(90, 91, asked, Answer::Events(events.collect()))
+}
+
+fn subscribe() -> Operation {
+    let (label, template) = ("all".to_owned(), template("..."));
+    Operation::Subscribe { label, template, on: EventKind::ALL.to_vec(), buffer: 9 }
+}
+
+#[test]
+fn what_is_heard_comes_in_the_order_of_the_calls_n1() {
+    use EventKind::{Put, Take};
+    // Of two shapes, which the answer to the last call does not compare with each other.
+    let history = |second_begins, events: &[(EventKind, &str)]| {
+        let begins = call(0, 1, subscribe(), Answer::Done);
+        let one = call(2, 4, put("a"), Answer::Done);
+        let other = call(second_begins, second_begins + 4, put("b, 1"), Answer::Done);
+        [begins, one, other, heard(events)]
+    };
+    let in_order = [(Put, "a"), (Put, "b, 1")];
+    let turned = [(Put, "b, 1"), (Put, "a")];
+    assert!(explained(&[], &history(3, &in_order)));
+    assert!(explained(&[], &history(3, &turned)), "they overlap");
+    assert!(explained(&[], &history(5, &in_order)));
+    assert!(!explained(&[], &history(5, &turned)));
+    assert!(!explained(&[], &history(5, &in_order[..1])), "one is missing");
+    assert!(explained(&[], &history(92, &in_order[..1])), "it was asked before");
+    assert!(!explained(&[], &history(5, &[in_order[0], in_order[0]])));
+    assert!(!explained(&[], &history(5, &[in_order[0], in_order[1], (Take, "a")])), "one too many");
+}
+
+#[test]
+fn events_of_one_call_stay_together_in_any_order_of_their_shapes_n1_o5() {
+    use EventKind::Put;
+    let history = |events: &[(EventKind, &str)]| {
+        let both = Operation::PutAll { tuples: vec![tuple("a"), tuple("b, 1")] };
+        let begins = call(0, 1, subscribe(), Answer::Done);
+        let other = call(2, 9, put("c"), Answer::Done);
+        [begins, call(2, 9, both, Answer::Count(2)), other, heard(events)]
+    };
+    assert!(explained(&[], &history(&[(Put, "c"), (Put, "a"), (Put, "b, 1")])));
+    assert!(explained(&[], &history(&[(Put, "b, 1"), (Put, "a"), (Put, "c")])));
+    assert!(!explained(&[], &history(&[(Put, "a"), (Put, "c"), (Put, "b, 1")])));
 }

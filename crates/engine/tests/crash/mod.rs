@@ -1,6 +1,7 @@
 //! A space for crash tests: shared by forked processes, put back before every kill, checked after it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod both;
 pub(crate) mod listener;
 pub(crate) mod pair;
 pub(crate) mod timed;

@@ -14,7 +14,7 @@ use crate::order::shape;
 use crate::scan::ScanTicket;
 use crate::transactions::View;
 use crate::waiting::{Ticket, Want};
-use crate::{LeaseTicket, Order, Refusal, Space, SubscriptionTicket, Template, Tuple};
+use crate::{Event, LeaseTicket, Order, Refusal, Space, SubscriptionTicket, Template, Tuple};
 
 pub(crate) use held::Handle;
 pub(crate) use transactions::Transaction;
@@ -148,6 +148,12 @@ impl State {
         };
         let change = if want == Want::Take { remove } else { copy };
         self.per_choice(at, choices, timeout(), change)
+    }
+
+    /// What a subscription has been told of so far, if it has not been asked; as [`Space::events_so_far`].
+    pub(crate) fn events_so_far(&self, label: &str) -> Option<Vec<Event>> {
+        let (at, ticket) = *self.subscriptions.get(label)?;
+        self.space(at).events_so_far(ticket)
     }
 
     /// The outcome of an operation that leaves no choice.

@@ -157,12 +157,8 @@ impl Facade {
                     seen.extend(batch);
                 }
             }
-            Operation::Subscribe { label, template, on, buffer } => {
-                let kinds = on.iter().map(|kind| kind_of(*kind));
-                let terms = SubscribeTerms::new(kinds, *buffer);
-                let subscribe =
-                    |template: &[TemplateRef<'_>]| self.space(at).subscribe(template, &terms);
-                let subscription = with_refs(template, subscribe)?;
+            Operation::Subscribe { label, .. } => {
+                let subscription = subscribe(self.space(at), operation)?;
                 self.subscriptions.insert(label.clone(), subscription);
                 Answer::Done
             }
@@ -281,8 +277,17 @@ fn plain(
     })
 }
 
+/// Subscribes as [`Operation::Subscribe`] says.
+pub(crate) fn subscribe(space: &Space, operation: &Operation) -> Result<Subscription, Error> {
+    let Operation::Subscribe { template, on, buffer, .. } = operation else {
+        unreachable!("{operation:?} is no subscription")
+    };
+    let terms = SubscribeTerms::new(on.iter().map(|kind| kind_of(*kind)), *buffer);
+    with_refs(template, |template| space.subscribe(template, &terms))
+}
+
 /// All events that wait.
-fn events(subscription: &Subscription) -> Result<Vec<tupelo_model::Event>, Error> {
+pub(crate) fn events(subscription: &Subscription) -> Result<Vec<tupelo_model::Event>, Error> {
     let mut events = Vec::new();
     let keep = |event: tupelo::Event<'_>| {
         let kind =
