@@ -11,8 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use crash::{
-    Found, INT, contents, experiment, hitting, int, kill_everywhere, kill_twice, learn, put, shown,
-    space, take, use_it,
+    INT, contents, experiment, hitting, int, kill_everywhere, kill_once_and_twice, kill_twice,
+    learn, put, shown, space, take, use_it,
 };
 use tupelo_crashtest::{Script, thorough};
 use tupelo_engine::{Engine, Outcome, Waiter, Want};
@@ -72,12 +72,10 @@ fn what_is_not_picked_up_is_back_at_its_place_k2() {
     let script = |engine: &Arc<Engine>| {
         assert_eq!(engine.count(&[TemplateRef::new(&[INT, INT])]).unwrap(), 6);
     };
-    let judge = |found: Found, _| {
+    kill_once_and_twice(&engine, script, |found, _| {
         assert_eq!(found.tuples, after);
         assert_eq!(engine.check().unwrap().held(), 0);
-    };
-    kill_everywhere(&engine, script, judge);
-    kill_twice(&engine, script, |engine| engine.sweep().unwrap(), judge);
+    });
     // Those who lost it go on while nobody knows yet whether they have. First the one that locks less.
     let go_on = |_: &Arc<Engine>| {
         for waiter in slow.iter().rev() {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crash::pair::Pair;
 use crash::{
-    INT, contents, int, kill_everywhere, kill_twice, learn, one_of, put, shown, space, take,
+    INT, contents, int, kill_once_and_twice, learn, one_of_twice, put, shown, space, take,
 };
 use tupelo_crashtest::{Death, Script, fork, thorough};
 use tupelo_engine::{Engine, Error, LeaseTerms, Order, Transaction};
@@ -67,7 +67,7 @@ fn what_a_dead_process_had_taken_and_read_is_everybodys_again_x5_l5() {
         transaction.put(0, &[Field::Int(7), Field::Int(7)]).unwrap();
         std::mem::forget(transaction);
     };
-    kill_everywhere(&engine, script, |found, _| {
+    kill_once_and_twice(&engine, script, |found, _| {
         assert_eq!((found.report.held(), found.tuples), (0, before.clone()));
         // Nothing is locked any more.
         for tuple in ["2,5", "0,6"] {
@@ -92,13 +92,7 @@ fn a_commit_happens_as_a_whole_or_not_at_all_x1() {
         transaction.put(0, &[Field::Int(7), Field::Int(7)]).unwrap();
         transaction.commit().unwrap();
     };
-    one_of(&engine, script, &legal);
-    let judge = |found: crash::Found, ended: bool| {
-        assert!(legal.contains(&found.tuples), "{:?}", found.tuples);
-        assert!(!ended || found.tuples == legal[1]);
-        assert_eq!(found.report.held(), 0);
-    };
-    kill_twice(&engine, script, |engine| engine.sweep().unwrap(), judge);
+    one_of_twice(&engine, script, &legal);
 }
 
 #[test]
@@ -157,7 +151,7 @@ fn an_abort_restores_everything_x5() {
         transaction.put(0, &[Field::Int(7), Field::Int(7)]).unwrap();
         transaction.abort().unwrap();
     };
-    one_of(&engine, script, std::slice::from_ref(&before));
+    one_of_twice(&engine, script, &[before]);
 }
 
 #[test]
@@ -174,7 +168,7 @@ fn a_take_that_is_refused_gives_back_the_tuple_and_the_lock_on_it_x3_x5() {
         assert_eq!(take(engine, &[int(1), int(4)]), None);
         transaction.abort().unwrap();
     };
-    one_of(&engine, script, &[before]);
+    one_of_twice(&engine, script, &[before]);
 }
 
 #[test]
@@ -189,12 +183,10 @@ fn what_runs_out_comes_back_whoever_dies_over_it_x5_x6() {
     let script = |engine: &Arc<Engine>| {
         assert_eq!(engine.count(&[TemplateRef::new(&[INT, INT])]).unwrap(), 13);
     };
-    let judge = |found: crash::Found, _| {
+    kill_once_and_twice(&engine, script, |found, _| {
         assert_eq!(found.tuples, before);
         assert_eq!(engine.check().unwrap().held(), 0);
-    };
-    kill_everywhere(&engine, script, judge);
-    kill_twice(&engine, script, |engine| engine.sweep().unwrap(), judge);
+    });
     assert!(matches!(silent.commit(), Err(Error::Aborted(_))));
 }
 

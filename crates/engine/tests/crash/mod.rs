@@ -19,7 +19,7 @@ const KILLS: usize = 12;
 /// The same in a thorough one, unless a script is so long that all would take hours.
 const KILLS_THOROUGH: usize = 10_000;
 /// Deaths of the first process in an ordinary double kill.
-const FIRST_KILLS: usize = 4;
+const FIRST_KILLS: usize = 3;
 /// Deaths of its heir for each of them.
 const SECOND_KILLS: usize = 4;
 /// The same in a thorough one, evenly spread: every pair of instructions would be millions of kills, which runs of several
@@ -263,8 +263,7 @@ pub(crate) fn one_of_twice(
     script: impl Fn(&Arc<Engine>),
     legal: &[Vec<String>],
 ) -> Summary {
-    kill_twice(engine, &script, |engine| engine.sweep().unwrap(), is_one_of(legal));
-    one_of(engine, script, legal)
+    kill_once_and_twice(engine, script, is_one_of(legal))
 }
 
 /// The judge of [`one_of`].
@@ -277,6 +276,17 @@ fn is_one_of(legal: &[Vec<String>]) -> impl Fn(Found, bool) {
             assert!(legal.contains(&found.tuples), "{:?} is not one of {legal:?}", found.tuples);
         }
     }
+}
+
+/// As [`kill_everywhere`], and once more with the one killed, too, that sweeps after the first death: what is legal after one death
+/// is legal after both.
+pub(crate) fn kill_once_and_twice(
+    engine: &Arc<Engine>,
+    script: impl Fn(&Arc<Engine>),
+    judge: impl Fn(Found, bool),
+) -> Summary {
+    kill_twice(engine, &script, |engine| engine.sweep().unwrap(), &judge);
+    kill_everywhere(engine, script, judge)
 }
 
 /// Kills a process inside `script`, then the one that does `heir`'s work after it, then judges.
@@ -297,7 +307,7 @@ pub(crate) fn kill_twice(
     } else {
         (FIRST_KILLS, SECOND_KILLS)
     };
-    let experiment = experiment(engine).with_kills(first).with_heir_kills(second);
+    let experiment = experiment(engine).with_kills(first).with_heir_kills(second).centred();
     let check = |first: Death, second: Death| {
         let found = recovered(engine, second);
         judge(found, first.instructions == first.of);

@@ -46,6 +46,7 @@ pub struct Experiment {
     regions: Vec<Region>,
     stride: usize,
     phase: usize,
+    is_centred: bool,
     first: usize,
     last: usize,
     kills_max: usize,
@@ -140,7 +141,7 @@ impl Trace {
         (first, last): (usize, usize),
         stride: usize,
         kills_max: usize,
-        phase: usize,
+        (phase, is_centred): (usize, bool),
     ) -> (Vec<usize>, usize) {
         let within = self.addresses.len().saturating_sub(last)..first;
         let mut repeats = 0;
@@ -154,7 +155,8 @@ impl Trace {
         // Odd: a loop of an even number of instructions is met at all of them in turn.
         let spread = if points.len() > kills_max { (points.len() / kills_max) | 1 } else { 1 };
         let phases = stride.max(spread);
-        (points.into_iter().skip(phase % phases).step_by(phases).collect(), phases)
+        let phase = (phase + if is_centred { phases / 2 } else { 0 }) % phases;
+        (points.into_iter().skip(phase).step_by(phases).collect(), phases)
     }
 
     /// Brings a process to the instruction, or, if it takes another way, somewhere else, or to its end.
@@ -184,6 +186,7 @@ impl Experiment {
             regions: vec![region],
             stride: 1,
             phase: 0,
+            is_centred: false,
             first: max,
             last: max,
             kills_max: max,
@@ -208,6 +211,14 @@ impl Experiment {
     #[must_use]
     pub fn with_phase(mut self, phase: usize) -> Self {
         self.phase = phase;
+        self
+    }
+
+    /// Where not all instructions are killed at, kills in the middle of each part of a script, not at its beginning: before its
+    /// first instruction nothing has happened, and after its last one all has.
+    #[must_use]
+    pub fn centred(mut self) -> Self {
+        self.is_centred = true;
         self
     }
 
@@ -309,7 +320,7 @@ impl Experiment {
             let left = self.snapshot();
             let work = leaves_work();
             let heir_trace = heir.record();
-            let (max, phase) = (usize::MAX, self.phase / phases);
+            let (max, phase) = (usize::MAX, (self.phase / phases, self.is_centred));
             let (points, _) = heir_trace.kill_points((max, max), 1, self.heir_kills_max, phase);
             for heir_index in points.into_iter().filter(|_| work).chain([heir_trace.len()]) {
                 restore(&left);
@@ -325,8 +336,8 @@ impl Experiment {
     /// The instructions of a script at which to kill or to stop, and its end; how many phases there are.
     pub(crate) fn points(&self, trace: &Trace) -> (Vec<usize>, usize) {
         let within = (self.first, self.last);
-        let (mut points, phases) =
-            trace.kill_points(within, self.stride, self.kills_max, self.phase);
+        let phase = (self.phase, self.is_centred);
+        let (mut points, phases) = trace.kill_points(within, self.stride, self.kills_max, phase);
         points.push(trace.len());
         (points, phases)
     }

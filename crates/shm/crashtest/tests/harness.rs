@@ -81,16 +81,19 @@ fn experiments_of_all_phases_kill_at_every_instruction_and_at_every_pair() {
     let all = of(Experiment::new(region));
     let count = || deaths.iter().filter(|pair| pair.load(Ordering::Relaxed) > 0).count();
     let (pairs, max) = (count(), all.instructions.div_ceil(3));
-    for pair in deaths {
-        pair.store(0, Ordering::Relaxed);
+    for is_centred in [false, true] {
+        for pair in deaths {
+            pair.store(0, Ordering::Relaxed);
+        }
+        let sparse = || Experiment::new(region).with_stride(3).with_heir_kills(max);
+        let sparse = || if is_centred { sparse().centred() } else { sparse() };
+        of(sparse());
+        assert!(count() * 3 < pairs, "{} of {pairs} in one phase", count());
+        for phase in 1..9 {
+            of(sparse().with_phase(phase));
+        }
+        assert_eq!(count(), pairs);
     }
-    let sparse = || Experiment::new(region).with_stride(3).with_heir_kills(max);
-    of(sparse());
-    assert!(count() * 3 < pairs, "{} of {pairs} in one phase", count());
-    for phase in 1..9 {
-        of(sparse().with_phase(phase));
-    }
-    assert_eq!(count(), pairs);
 }
 
 #[test]
