@@ -131,7 +131,7 @@ class Service:
             return FAILED
         self._crew.retire()
         self._say("every process ends its task; Ctrl-C again ends them at once")
-        threading.Thread(target=self._tell_the_end, daemon=True).start()
+        threading.Thread(target=self._tell_the_end, name="tupelo ending", daemon=True).start()
         if self._news.get() is None:
             self._crew.kill()
         return 0

@@ -27,7 +27,7 @@
 //! What a value is and whether a template matches (V, M) is the business of `tupelo-tuple`, which is pure
 //! and is tested by the cases of `conformance/`.
 //!
-//! The rest turns the model into a judge. `operation.rs` has operations and answers as data, `outcomes.rs`
+//! The rest turns the model into a judge. `operation.rs` has operations and answers as data, `outcomes`
 //! lists every answer that the rules allow, `watcher.rs` follows an engine and objects, `history.rs`
 //! judges several callers at once. `conformance` runs the cases of `conformance/` against anything that
 //! answers operations, `against.rs` and `random` do the same with operations by chance.

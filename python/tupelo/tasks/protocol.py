@@ -5,9 +5,11 @@
     ("tupelo.answer", mailbox, number, "failed", error)                         error is a map
     ("tupelo.dead", queue, function, arguments, keywords, number, error)        a failed task, kept
     ("tupelo.end", queue)                                                       ends one worker
+    ("tupelo.pool", queue)                                                      the queue is in use
 
 A worker claims a task and puts the answer under the claim. A task that raised is put again, under
-the claim too, with one failure more; a task whose worker died comes back by itself.
+the claim too, with one failure more; a task whose worker died comes back by itself. The program
+whose queue it is claims the last of these for as long as it lives (local.py).
 """
 
 from __future__ import annotations
