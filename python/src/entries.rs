@@ -25,7 +25,7 @@ use crate::{patterns, values};
 
 /// Names that keywords of our verbs have, and of `search` and `gather`: a class with such a field can not be given
 /// with keywords.
-const RESERVED: [&str; 19] = [
+const RESERVED: [&str; 18] = [
     "timeout",
     "where",
     "order",
@@ -44,7 +44,6 @@ const RESERVED: [&str; 19] = [
     "buffer_bytes",
     "want",
     "progress",
-    "schema",
 ];
 
 /// A class of entries.

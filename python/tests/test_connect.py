@@ -53,6 +53,8 @@ def test_a_space_that_is_not_there_is_not_made_when_it_should_not_be(url):
         ts.connect(url, create=False)
     assert isinstance(caught.value, LookupError)
     assert caught.value.code == "TUP-013"
+    listed = url.startswith("shm://")  # `tupelo ls` knows no other
+    assert ("`tupelo ls`" in str(caught.value.hint)) == listed
     ts.connect(url).close()
     ts.connect(url, create=False).close()
 

@@ -254,6 +254,13 @@ def test_of_an_instance_a_keyword_is_the_verbs_also_if_a_field_is_named_like_it(
         assert t.take_all(limited(1, "a"), limit=1) == [limited(1, "a")]
 
 
+def test_a_field_that_is_named_like_no_keyword_of_a_verb_goes_by_keyword_m7(space, make):
+    laid_out = make("LaidOut", schema=REQUIRED)
+    space.put_all([laid_out(1), laid_out(2)])
+    assert space.take(laid_out, schema=2, timeout=0) == laid_out(2)
+    assert ts.search([space], laid_out, schema=1, timeout=0).tuple == laid_out(1)
+
+
 @pytest.mark.parametrize(
     ("name", "use"),
     [
@@ -277,7 +284,6 @@ def test_of_an_instance_a_keyword_is_the_verbs_also_if_a_field_is_named_like_it(
         ("want", lambda s, cls: ts.search([s], cls, want=1)),
         ("progress", lambda s, cls: gather(s, cls, n=1, progress="x")),
         ("progress", lambda s, cls: gather(s, cls, n=1, progress=1)),
-        ("schema", lambda s, cls: s.try_take(cls, schema=1)),
     ],
 )
 def test_whatever_keyword_a_field_is_named_like_the_call_is_refused_and_takes_nothing(

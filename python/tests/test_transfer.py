@@ -26,6 +26,17 @@ def test_copying_leaves_them_here(space, other):
     assert space.read_all(REST) == other.read_all(REST) == [("job", n, [n]) for n in range(3)]
 
 
+def test_one_end_may_be_private_memory_and_the_other_shared_o7(new_url):
+    with ts.connect(new_url("mem"), size="64M") as here, ts.connect(new_url("shm")) as there:
+        here.put_all(("job", n) for n in range(3))
+        assert here.copy_to(there, "job", 0) == 1
+        assert here.move_to(there, "job", F > 0) == 2
+        assert here.read_all(REST) == [("job", 0)]
+        assert there.move_to(here, "job", int) == 3
+        assert here.read_all(REST) == [("job", 0), ("job", 0), ("job", 1), ("job", 2)]
+        assert there.count(REST) == 0
+
+
 def test_nothing_to_transfer(space, other):
     assert space.move_to(other, "job", int) == 0
     assert space.copy_to(other, "job", int) == 0

@@ -206,12 +206,17 @@ impl Error {
             Self::SpaceFull { .. } => {
                 "are the takers running? take some tuples, wait for room with a timeout, or create the space with larger limits (size, tuples_max)".into()
             }
-            Self::SpaceNotFound { .. } => {
-                "`tupelo ls` lists the spaces that are there; connect creates one unless create is false".into()
+            Self::SpaceNotFound { url } => {
+                let known = if url.starts_with("mem://") {
+                    "a mem:// space is one of this process alone"
+                } else {
+                    "`tupelo ls` lists the spaces that are there"
+                };
+                format!("{known}; connect creates one unless create is false")
             }
             Self::SpaceClosed { .. } => "connect again".into(),
             Self::ClaimLost { .. } => {
-                "nothing was confirmed: the tuple is another's work now. Claim with a longer ttl, or extend the claim while the work goes on".into()
+                "nothing was confirmed: the tuple is another's work now, or will be. Claim with a longer ttl, or extend the claim while the work goes on".into()
             }
             Self::Aborted { waited_for: Some(_), .. } => {
                 "another transaction may hold it and wait for what this one held: take in the same order everywhere, or try again".into()

@@ -44,7 +44,7 @@ class Delivery(core.Work[T]):
         Without a block the claim is not renewed: be done within the ttl of the queue.
 
         Raises:
-            ClaimLost: the item is another's work now (K3).
+            ClaimLost: the item is another's work now, or will be (K3).
             SpaceFull: there is no memory for the room that it gives back, or for what was put with
                 it. It is still this worker's (K4).
             ValueError: it was done or given back before.
@@ -56,7 +56,7 @@ class Delivery(core.Work[T]):
         """Give the item back to its place; after its last attempt, to the dead ones.
 
         Raises:
-            ClaimLost: the item is another's work now (K3).
+            ClaimLost: the item is another's work now, or will be (K3).
             ValueError: it was done or given back before.
         """
         self._abort(reason)
