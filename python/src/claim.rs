@@ -140,8 +140,9 @@ impl Claim {
     /// unless a block does.
     ///
     /// Raises:
-    ///     `ClaimLost`: the tuple is another's work now, and nothing was put (K3).
+    ///     `ClaimLost`: the tuple is another's work now, or will be, and nothing was put (K3).
     ///     `SpaceFull`: what was put under the claim found no room. The claim goes on.
+    ///     `TransactionTooBig`: it is more than one step can change, some 600 000 tuples. The claim goes on.
     ///     `ValueError`: the claim was done or aborted before.
     #[pyo3(signature = (*, timeout = None))]
     fn done(&self, py: Python<'_>, timeout: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
@@ -174,6 +175,7 @@ impl Claim {
     ///
     /// Raises:
     ///     `ClaimLost`: it has run out already (K3).
+    ///     `ValueError`: the claim was done or aborted before.
     #[pyo3(signature = (ttl = None))]
     fn extend(&self, py: Python<'_>, ttl: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let ttl: Option<Duration> = ttl.map_or(Ok(None), |ttl| timeout::TTL_AGAIN.of(ttl))?;
@@ -181,7 +183,25 @@ impl Claim {
     }
 
     /// Add the tuple of these fields at the moment when the claim is done, or never (rule K4).
-    #[pyo3(signature = (*fields, **options))]
+    ///
+    /// Until then it is nobody's but the holder's, and takes no room. So a claim that has run out takes it all the same:
+    /// `done` tells, and then nothing was put.
+    ///
+    /// Raises:
+    ///     `NotEncodable`: a field can not be stored. The claim goes on.
+    ///     `ValueError`: the claim was done or aborted before.
+    ///     `TypeError`: there is a `lease=`, `after=` or `timeout=`: they are for `Space.put`.
+    ///
+    /// Examples:
+    ///     >>> space.put("order", 7)
+    ///     >>> claim = space.claim("order", int)
+    ///     >>> claim.put("shipped", 7)
+    ///     >>> space.count("shipped", int)
+    ///     0
+    ///     >>> claim.done()
+    ///     >>> space.take("shipped", int)
+    ///     ('shipped', 7)
+    #[pyo3(signature = (*fields, **options), text_signature = "($self, /, *fields)")]
     fn put(
         &self,
         py: Python<'_>,

@@ -19,7 +19,18 @@ use crate::refusal::Refusal;
 use crate::template::{Reduced, reduced};
 use crate::values;
 
-/// A predicate on one field, such as `F > 3` (rule M5).
+/// A predicate on one field, such as `F > 3` (rule M5). Made by `F`, and by joining what `F` has made.
+///
+///     >>> (F > 3) & (F != 7)
+///     <Formal > 3 & != 7>
+///     >>> space.put_all([("n", 7), ("n", 8), ("n", "eight")])
+///     3
+///     >>> space.take("n", (F > 3) & (F != 7))
+///     ('n', 8)
+///     >>> space.take("n", (F < 0) | str)
+///     ('n', 'eight')
+///     >>> space.try_take("n", ~(F == 7)) is None
+///     True
 #[pyclass(frozen, generic, module = "tupelo", name = "Formal")]
 pub(crate) struct Formal {
     pattern: Pattern,
@@ -161,8 +172,24 @@ impl FieldProxy {
         "F"
     }
 
-    /// Fields from `low` to `high`. `ends` says with `[` or `]` that an end is included, with `(` or `)`
-    /// that it is not.
+    /// Fields from `low` to `high`, both included unless `ends` says otherwise (rule M5).
+    ///
+    /// `int` and `float` are compared numerically, `str` and `bytes` by code point and byte.
+    ///
+    /// Args:
+    ///     low: the least value.
+    ///     high: the greatest.
+    ///     ends: `[` or `]` for an end that is included, `(` or `)` for one that is not. By default "[]".
+    ///
+    /// Raises:
+    ///     `TemplateError`: a value has no order, or the two have none together.
+    ///     `ValueError`: `ends` is something else.
+    ///
+    /// Examples:
+    ///     >>> space.put_all(("n", n) for n in range(3))
+    ///     3
+    ///     >>> space.count("n", F.between(0, 2)), space.count("n", F.between(0, 2, ends="[)"))
+    ///     (3, 2)
     #[pyo3(signature = (low, high, /, *, ends = None))]
     fn between(
         &self,
@@ -186,7 +213,17 @@ impl FieldProxy {
         Formal::new(Pattern::range(low_end, high_end), low.py())
     }
 
-    /// Fields that are equal to one of `values`, as actuals are.
+    /// Fields that are equal to one of `values`, as actuals are (rule M2).
+    ///
+    /// Raises:
+    ///     `TemplateError`: no field can have one of the values.
+    ///     `TypeError`: `values` can not be gone through.
+    ///     `ValueError`: there are too many.
+    ///
+    /// Examples:
+    ///     >>> space.put("tile", 2)
+    ///     >>> space.take("tile", F.in_({2, 3}))
+    ///     ('tile', 2)
     fn in_(&self, values: &Bound<'_, PyAny>) -> PyResult<Formal> {
         let values = known::items("values", values, "values, as in F.in_({2, 3})")?;
         let values: Vec<_> = values.map(|value| operand(&value?)).collect::<PyResult<_>>()?;
@@ -197,11 +234,28 @@ impl FieldProxy {
     }
 
     /// Text that matches a glob: `*` is any run of characters, `?` any one, `[a-z]` one of those.
+    ///
+    /// Raises:
+    ///     `TemplateError`: the glob makes no sense, as one with a `[` that nothing closes.
+    ///     `TypeError`: it is no text.
+    ///
+    /// Examples:
+    ///     >>> space.put("file", "img/cat.png")
+    ///     >>> space.take("file", F.glob("img/*.png"))
+    ///     ('file', 'img/cat.png')
     fn glob(&self, pattern: &Bound<'_, PyAny>) -> PyResult<Formal> {
         Formal::new(Pattern::glob(known::text("pattern", pattern)?), pattern.py())
     }
 
     /// Text or bytes that begin with `start`.
+    ///
+    /// Raises:
+    ///     `TemplateError`: it is neither text nor bytes.
+    ///
+    /// Examples:
+    ///     >>> space.put("file", "img/cat.png")
+    ///     >>> space.take("file", F.prefix("img/"))
+    ///     ('file', 'img/cat.png')
     fn prefix(&self, start: &Bound<'_, PyAny>) -> PyResult<Formal> {
         Formal::new(Pattern::prefix(operand(start)?), start.py())
     }
@@ -219,13 +273,33 @@ impl FieldProxy {
         Formal { pattern: Pattern::Kinds(KindSet::of(Kind::Opaque)) }
     }
 
-    /// For `order=`: the tuple with the largest value in field number `index` first.
+    /// For `order=`: the tuple with the largest value in field number `index` first; the number counts from 0 (rule T2).
+    ///
+    /// Raises:
+    ///     `TypeError`: it is no number.
+    ///     `ValueError`: no tuple has so many fields.
+    ///
+    /// Examples:
+    ///     >>> space.put_all([("task", 5), ("task", 9), ("task", 2)])
+    ///     3
+    ///     >>> space.take("task", int, order=F.max(1))
+    ///     ('task', 9)
     fn max(&self, index: &Bound<'_, PyAny>) -> PyResult<FieldOrder> {
         let index = field_index(index)?;
         Ok(FieldOrder { order: Order::Max(index), text: format!("F.max({index})") })
     }
 
-    /// For `order=`: the tuple with the smallest value in field number `index` first.
+    /// For `order=`: the tuple with the smallest value in field number `index` first; the number counts from 0 (rule T2).
+    ///
+    /// Raises:
+    ///     `TypeError`: it is no number.
+    ///     `ValueError`: no tuple has so many fields.
+    ///
+    /// Examples:
+    ///     >>> space.put_all([("task", 5), ("task", 9), ("task", 2)])
+    ///     3
+    ///     >>> space.take("task", int, order=F.min(1))
+    ///     ('task', 2)
     fn min(&self, index: &Bound<'_, PyAny>) -> PyResult<FieldOrder> {
         let index = field_index(index)?;
         Ok(FieldOrder { order: Order::Min(index), text: format!("F.min({index})") })

@@ -187,8 +187,22 @@ pub(crate) fn is_same(one: &Bound<'_, Handle>, other: &Bound<'_, Handle>) -> boo
 /// Programs that are connected keep what they have until they close it; whoever connects next finds a
 /// new, empty space.
 ///
+/// Args:
+///     url: the space, as for `connect`.
+///
 /// Raises:
 ///     `SpaceNotFound`: there is none.
+///     `AccessDenied`: its file is not this user's to remove.
+///     `ValueError`: the text names no space.
+///
+/// Examples:
+///     >>> ts.connect("mem://attic").close()
+///     >>> ts.remove("mem://attic")
+///     >>> ts.remove("mem://attic")
+///     Traceback (most recent call last):
+///     ...
+///     tupelo.SpaceNotFound: TUP-013: there is no space mem://attic
+///       a mem:// space is one of this process alone; connect creates one unless create is false
 #[pyfunction]
 pub(crate) fn remove(url: &Bound<'_, PyAny>) -> PyResult<()> {
     let (py, url) = (url.py(), known::text("url", url)?);
@@ -198,6 +212,15 @@ pub(crate) fn remove(url: &Bound<'_, PyAny>) -> PyResult<()> {
 /// The spaces in shared memory that belong to this user: a list of dicts (name, bytes, modified).
 ///
 /// Each opens as `shm://` and its name; `modified` is in seconds since 1970, as from `time.time()`.
+///
+/// Raises:
+///     `TupeloError`: the folder of shared memory can not be read.
+///
+/// Examples:
+///     >>> ts.connect("shm://attic-of-spaces").close()
+///     >>> [one["name"] for one in ts.spaces() if one["name"].startswith("attic-")]
+///     ['attic-of-spaces']
+///     >>> ts.remove("shm://attic-of-spaces")
 #[pyfunction]
 pub(crate) fn spaces(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let entries = py.detach(tupelo::spaces);

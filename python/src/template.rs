@@ -21,7 +21,16 @@ use crate::objects::Objects;
 use crate::results;
 use crate::space::Handle;
 
-/// What tuples must look like: one alternative, or an OR of several (rule M8).
+/// What tuples must look like: one alternative, or an OR of several (rule M8). Made by `like` and `parse`.
+///
+/// It can be kept, compared, hashed, pickled, and given to any verb as its only argument.
+///
+///     >>> work = ts.like("job", int) | ts.like("stop")
+///     >>> work
+///     <Template ("job", :int) | ("stop")>
+///     >>> space.put("stop")
+///     >>> space.take(work)
+///     ('stop',)
 #[pyclass(frozen, generic, module = "tupelo", name = "Template")]
 pub(crate) struct Template {
     template: tupelo::Template,
@@ -103,6 +112,22 @@ pub(crate) fn decode_template(encoding: &[u8]) -> PyResult<Template> {
 /// `like("job", int) | like("stop")` matches either; a take with it removes exactly one tuple.
 /// `like(Job, status="new")` matches entries of the class `Job`, whatever its fields are called.
 /// `like("job", int, where="f[1] > 3")` has a condition over the whole tuple, as the verbs have.
+///
+/// Args:
+///     template: one pattern per field, as for `Space.take`; or a class of entries.
+///     fields: patterns for fields of that class, by name; and `where`, unless the class has such a field.
+///
+/// Raises:
+///     `TemplateError`: the patterns, or the condition, make no sense, or are too many.
+///     `UnknownField`: the class has no such field.
+///     `NotEncodable`: no field can have the value of one of the patterns.
+///
+/// Examples:
+///     >>> space.put_all([("job", 7), ("stop",)])
+///     2
+///     >>> work = ts.like("job", int, where="f[1] > 3") | ts.like("stop")
+///     >>> space.take_all(work)
+///     [('job', 7), ('stop',)]
 #[pyfunction]
 #[pyo3(signature = (*template, **fields))]
 pub(crate) fn like(
@@ -173,6 +198,16 @@ fn named_template<'py>(
 }
 
 /// Make a template of its text form, as the command line reads it: `parse('"job", :int, _')`.
+///
+/// Raises:
+///     `TemplateError`: the text is none, or the template has too much in it.
+///
+/// Examples:
+///     >>> ts.parse('"job", :int, _, 3..9')
+///     <Template ("job", :int, _, 3..9)>
+///     >>> space.put("job", 7, b"resize", 5)
+///     >>> space.take(ts.parse('"job", :int, ...'))
+///     ('job', 7, b'resize', 5)
 #[pyfunction]
 pub(crate) fn parse(text: &Bound<'_, PyAny>) -> PyResult<Template> {
     let (py, text) = (text.py(), known::text("text", text)?);

@@ -100,6 +100,46 @@ def test_the_keywords_in_a_signature_are_those_that_the_verb_takes(space, verb):
     assert [name for name in told.split(", ") if name] == keywords
 
 
+@pytest.mark.parametrize("verb", METHODS)
+def test_the_help_of_a_verb_says_what_each_argument_is(verb):
+    method = getattr(ts.Space, verb)
+    told = method.__doc__
+    for name in list(inspect.signature(method).parameters)[1:]:
+        assert f"\n    {name}: " in told or "arguments are those of" in told, name
+
+
+VERBS_OF_TRANSACTIONS = [name for name in vars(ts.TransactionSpace) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("verb", VERBS_OF_TRANSACTIONS)
+def test_a_verb_of_a_transaction_has_help_and_the_signature_of_that_of_a_space(verb):
+    method, of_space = getattr(ts.TransactionSpace, verb), getattr(ts.Space, verb)
+    assert ">>> " in method.__doc__
+    refused = {"lease", "after", "timeout"} if verb.startswith("put") else set()
+    parameters = inspect.signature(of_space).parameters.values()
+    expected = [one for one in parameters if one.name not in refused]
+    assert list(inspect.signature(method).parameters.values()) == expected
+
+
+FUNCTIONS = [
+    one for name in ts.__all__ if callable(one := getattr(ts, name)) and not inspect.isclass(one)
+]
+MAKERS = [one for one in vars(type(ts.F)).values() if inspect.ismethoddescriptor(one)]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        *(one for one in FUNCTIONS if one is not ts.F),
+        *(one for one in MAKERS if not one.__name__.startswith("_")),
+        *(ts.Claim, ts.Claim.put, ts.Explanation, ts.Formal, ts.Lease, ts.Template, ts.Transaction),
+    ],
+    ids=lambda one: one.__qualname__,
+)
+def test_what_the_package_has_shows_how_it_is_used(one):
+    assert ">>> " in one.__doc__
+
+
 def test_the_package_exports_what_it_lists():
     assert len(set(ts.__all__)) == len(ts.__all__)
     assert all(hasattr(ts, name) for name in ts.__all__)

@@ -76,6 +76,11 @@ else:
 
 __version__ = "0.1.0"
 
+for _function in (like, parse, remove, spaces):
+    # Here is where programs find them, and the examples in their help.
+    _function.__module__ = __name__
+del _function
+
 __all__ = [
     "REST",
     "Aborted",

@@ -9,7 +9,13 @@ __all__ = ["Call", "call"]
 
 
 class Call:
-    """A function with its arguments, to be called elsewhere. Made by `call`."""
+    """A function with its arguments, to be called elsewhere. Made by `call`.
+
+    Attributes:
+        function: what is called.
+        arguments: what it is called with, by position.
+        keywords: what it is called with, by name.
+    """
 
     __slots__ = ("arguments", "function", "keywords")
 
@@ -43,6 +49,9 @@ def call(function: "Callable[..., Any]", /, *arguments: "Any", **keywords: "Any"
         function: a function of a module, or of the script that is run. Not a lambda.
         arguments: what it is called with; values that a space can hold.
         keywords: the same, by name.
+
+    Raises:
+        TypeError: `function` can not be called.
 
     >>> import math
     >>> space.eval("root", ts.call(math.sqrt, 4.0)).result()

@@ -54,14 +54,17 @@ __all__ = [
 
 
 class TupeloError(Exception):
-    """The root of the exceptions of this package."""
+    """The root of the exceptions of this package.
+
+    Attributes:
+        code: as in "TUP-003"; the same in every language, and what `tupelo explain` takes.
+        hint: what to type next, or None.
+        space: the URL of the space, or None.
+    """
 
     code: str = "TUP-020"
-    """The same in every language."""
     hint: str | None = None
-    """What to type next."""
     space: str | None = None
-    """The URL of the space."""
 
     def __str__(self) -> str:
         """Code, message and hint, as the command line prints them."""
@@ -78,15 +81,18 @@ class Timeout(TupeloError, TimeoutError):
 
 
 class SpaceFull(TupeloError):
-    """The space holds as much as it may. Nothing was stored."""
+    """The space holds as much as it may. Nothing was stored.
+
+    Attributes:
+        may_pass: whether there may be room later: False for what is larger than the whole space.
+    """
 
     code = "TUP-005"
     may_pass = True
-    """Whether there may be room later: False for what is larger than the whole space."""
 
 
 class ClaimLost(TupeloError):
-    """The claim ran out, and the tuple is another's work now. Nothing was confirmed."""
+    """The claim ran out: the tuple is another's work now, or will be. Nothing was confirmed."""
 
     code = "TUP-007"
 
@@ -179,15 +185,18 @@ class RemoteError(TupeloError):
     """A worker failed; the message has its traceback.
 
     Where the failure was an exception of Python's own, it is the `__cause__`.
+
+    Attributes:
+        kind: the class of the worker's exception, as in "builtins.ZeroDivisionError", or None.
+        traceback: the worker's traceback, as a text, or None.
+        attempts: how many workers have tried the task: those that failed, and those that died of
+            it. None where it was no task.
     """
 
     code = "TUP-011"
     kind: str | None = None
-    """The class of the worker's exception, as in "builtins.ZeroDivisionError"."""
     traceback: str | None = None
-    """The worker's traceback, as a text."""
     attempts: int | None = None
-    """How many workers have tried the task: those that failed, and those that died of it."""
 
 
 def make(name: str, message: str, hint: str | None = None, space: str | None = None) -> TupeloError:

@@ -48,6 +48,11 @@ def spawn(function: Callable[..., Any], *args: Any, n: int = 1) -> Workers:
         RemoteError: at the end of the block, if a worker failed; with its traceback.
         TypeError: the function or an argument can not be sent to another process.
         ValueError: a number of processes that can not be.
+
+    >>> import time
+    >>> with ts.spawn(time.sleep, 0.001, n=2) as workers:
+    ...     len(workers.pids)
+    2
     """
     if not callable(function):
         message = (

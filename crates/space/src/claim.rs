@@ -72,7 +72,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// What `sink` says: the tuple is back, and no attempt was counted. [`Error::Misuse`] for `attempts_max` 0.
+    /// What a space says, as in [`Space::try_take`]. What `sink` says: the tuple is back, and no attempt was counted. [`Error::Misuse`] for `attempts_max` 0.
     pub fn try_claim<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -130,7 +130,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// What `sink` says.
+    /// What a space says, as in [`Space::try_take`]. What `sink` says.
     pub fn dead<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -145,7 +145,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Error::SpaceFull`]: none was put back.
+    /// [`Error::SpaceFull`], [`Error::TransactionTooBig`], and what a space says: none was put back.
     pub fn requeue(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
         Ok(self.engine()?.requeue(template)?)
     }

@@ -67,6 +67,8 @@ impl Space {
     ///
     /// # Errors
     ///
+    /// What a space says: [`Error::SpaceClosed`], [`Error::Stalled`], [`Error::SpaceCorrupted`]; then nothing was removed.
+    ///
     /// What `sink` says. The tuple goes back (rule V3) if it is large, or has a field that its language may have no like of
     /// ([`represents`](crate::represents)). Any other may be gone: it is removed before the sink sees it, so let a sink refuse
     /// for what it can not represent, and for nothing else. Who has to look first claims ([`Space::try_claim`]).
@@ -89,7 +91,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// What `sink` says.
+    /// What a space says, as in [`Space::try_take`]. What `sink` says.
     #[inline(always)]
     #[expect(
         clippy::inline_always,
@@ -109,7 +111,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Error::Timeout`]: the call had no effect. What `sink` says, as in [`Space::try_take`].
+    /// [`Error::Timeout`]: the call had no effect. What a space says, and what `sink` says, as in [`Space::try_take`].
     pub fn take<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -243,7 +245,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// What `sink` says.
+    /// What a space says, as in [`Space::try_take`]. What `sink` says.
     pub fn read_all<R, E: From<Error>>(
         &self,
         template: &[TemplateRef<'_>],
@@ -258,7 +260,7 @@ impl Space {
     ///
     /// # Errors
     ///
-    /// [`Error::TransactionTooBig`]: nothing was removed. What `sink` says: nothing was removed
+    /// [`Error::TransactionTooBig`], and what a space says: nothing was removed. What `sink` says: nothing was removed
     /// either, if a tuple is large or has a field that its language may have no like of; else the tuples are back, as
     /// new ones.
     pub fn take_all<R, E: From<Error>>(

@@ -80,7 +80,7 @@ impl Subscription {
     /// # Errors
     ///
     /// [`Error::LimitExceeded`], once, for tuples that are larger than the buffer: their events count as missed.
-    /// [`Error::Misuse`] in a fork of the process that subscribed. What `sink` says.
+    /// [`Error::Misuse`] in a fork of the process that subscribed. What a space says. What `sink` says.
     pub fn try_next<R, E: From<Error>>(
         &self,
         sink: impl FnOnce(Event<'_>) -> Result<R, E>,

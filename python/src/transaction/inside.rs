@@ -6,22 +6,20 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use tupelo::{Inside, Order, Outcome, TemplateRef, Transaction, Want};
+use tupelo::{Inside, Order, Transaction, Want};
 
+use super::waits::Sink;
 use crate::arguments::{self, Source};
 use crate::call::Argument;
 use crate::entries::require_clear;
 use crate::errors::Failure;
 use crate::order;
-use crate::results;
 use crate::space::Handle;
-use crate::template;
 use crate::timeout;
 use crate::verbs::bulk::{at_least_and_most, optional_count};
 use crate::verbs::put::{collect, refuse_terms};
 use crate::verbs::swap::new_fields;
 use crate::verbs::waiter::WaiterObject;
-use crate::waiting::{self, Deadline};
 
 /// A space as a transaction sees it: what is there for everybody, without what the transaction has taken, and with what
 /// it has put (rule X6).
@@ -41,108 +39,12 @@ impl InsideObject {
         self.held.at(self.at)
     }
 
-    fn handle(&self) -> &Handle {
+    pub(super) fn handle(&self) -> &Handle {
         self.space.get()
     }
 
     pub(super) fn exception(&self, py: Python<'_>, failure: Failure) -> PyErr {
         self.handle().exception(py, failure)
-    }
-
-    /// Gives `use_template` the template of a call, and what to build the result with.
-    fn with_template<'py, R>(
-        &self,
-        sought: (&Bound<'py, PyTuple>, Option<&Bound<'py, PyDict>>),
-        use_template: impl FnOnce(&[TemplateRef<'_>], &Sink<'_, 'py>) -> Result<R, Failure>,
-    ) -> PyResult<R> {
-        let (py, handle) = (sought.0.py(), self.handle());
-        let given = template::sought(handle, sought).map_err(|why| self.exception(py, why))?;
-        let given: Vec<Argument<'_, 'py>> = given.iter_borrowed().collect();
-        let sink = Sink { py, fields: &given, handle };
-        arguments::with_template(py, (Source::Positional, &given), |template| {
-            use_template(template, &sink)
-        })
-        .map_err(|failure| self.exception(py, failure))
-    }
-
-    /// Waits to take a match.
-    fn wait_to_take<'py>(
-        &self,
-        template: &[TemplateRef<'_>],
-        (order, sink): (Order, &Sink<'_, 'py>),
-        (verb, timeout): (&'static str, Option<Duration>),
-    ) -> Result<Bound<'py, PyAny>, Failure> {
-        let inside = self.inside();
-        if inside.has_read()? {
-            return self.retry(template, sink.py, (verb, timeout), || {
-                self.take_now(template, order, sink)
-            });
-        }
-        let deadline = Deadline::after(Some(inside.wait_at_most(timeout)));
-        let mut waiter = inside.waiter(template, Want::Take)?;
-        loop {
-            match inside.finish_take(waiter, |view| sink.tuple(view))? {
-                Outcome::Done(tuple) => return Ok(tuple),
-                Outcome::Waits(again) => waiter = again,
-            }
-            // Something may have been handed over when it was too late.
-            if inside.is_over() || !waiting::wait(sink.py, &waiter, &deadline)? {
-                drop(waiter);
-                return Err(inside.timeout(verb, template, timeout.unwrap_or_default()).into());
-            }
-        }
-    }
-
-    /// Tries again whenever something was put or given back.
-    fn retry<R>(
-        &self,
-        template: &[TemplateRef<'_>],
-        py: Python<'_>,
-        (verb, timeout): (&'static str, Option<Duration>),
-        attempt: impl Fn() -> Result<Option<R>, Failure>,
-    ) -> Result<R, Failure> {
-        if let Some(done) = attempt()? {
-            return Ok(done);
-        }
-        let inside = self.inside();
-        if timeout != Some(Duration::ZERO) {
-            let deadline = Deadline::after(Some(inside.wait_at_most(timeout)));
-            let puts = inside.waiter(template, Want::Read)?;
-            loop {
-                if !inside.is_over()
-                    && let Some(done) = attempt()?
-                {
-                    return Ok(done);
-                }
-                if !waiting::wait(py, &puts, &deadline)? {
-                    break;
-                }
-            }
-        }
-        Err(inside.timeout(verb, template, timeout.unwrap_or_default()).into())
-    }
-
-    fn take_now<'py>(
-        &self,
-        template: &[TemplateRef<'_>],
-        order: Order,
-        sink: &Sink<'_, 'py>,
-    ) -> Result<Option<Bound<'py, PyAny>>, Failure> {
-        order::require_numbers(sink.py, order, template)?;
-        self.inside().try_take(template, order, |view| sink.tuple(view))
-    }
-}
-
-/// What makes tuples of Python.
-struct Sink<'a, 'py> {
-    py: Python<'py>,
-    fields: &'a [Argument<'a, 'py>],
-    handle: &'a Handle,
-}
-
-impl<'py> Sink<'_, 'py> {
-    fn tuple(&self, view: tupelo::TupleView<'_>) -> Result<Bound<'py, PyAny>, Failure> {
-        results::tuple(self.py, view, self.fields, self.handle.objects())
     }
 }
 
@@ -167,7 +69,14 @@ impl InsideObject {
     /// Raises:
     ///     `Aborted`: the transaction's ttl has passed.
     ///     `NotEncodable`: a field can not be stored. The transaction goes on.
-    #[pyo3(signature = (*fields, **options))]
+    ///     `TypeError`: there is a `lease=`, `after=` or `timeout=`: they are for `Space.put`.
+    ///
+    /// Examples:
+    ///     >>> with space.transaction() as t:
+    ///     ...     t.put("job", 1)
+    ///     ...     t.count("job", int), space.count("job", int)
+    ///     (1, 0)
+    #[pyo3(signature = (*fields, **options), text_signature = "($self, /, *fields)")]
     fn put(
         &self,
         py: Python<'_>,
@@ -183,7 +92,14 @@ impl InsideObject {
     }
 
     /// Add several tuples when the transaction commits; return how many.
-    #[pyo3(signature = (tuples, /, **options))]
+    ///
+    /// The argument, and what is raised, is that of `Space.put_all`, and of `put` here.
+    ///
+    /// Examples:
+    ///     >>> with space.transaction() as t:
+    ///     ...     t.put_all(("job", n) for n in range(3))
+    ///     3
+    #[pyo3(signature = (tuples, /, **options), text_signature = "($self, tuples, /)")]
     fn put_all(
         &self,
         py: Python<'_>,
@@ -201,10 +117,25 @@ impl InsideObject {
 
     /// Take a match, waiting for one, or until another transaction gives one back (rule X4).
     ///
+    /// Args:
+    ///     template: as for `Space.take`.
+    ///     timeout: longest wait, in seconds. None waits as long as the transaction may be open; 0 does not wait.
+    ///     order: as for `Space.take`; by default "fifo".
+    ///     where: as for `Space.take`.
+    ///
     /// Raises:
     ///     `Timeout`: nothing matched in time. The transaction goes on.
     ///     `Aborted`: its ttl ended first, as it does in a deadlock; the message names what was waited for (X6).
-    #[pyo3(signature = (*template, timeout = None, order = None, **fields))]
+    ///
+    /// Examples:
+    ///     >>> space.put("job", 1)
+    ///     >>> with space.transaction() as t:
+    ///     ...     t.take("job", int, timeout=1.0)
+    ///     ('job', 1)
+    #[pyo3(
+        signature = (*template, timeout = None, order = None, **fields),
+        text_signature = "($self, /, *template, timeout=None, order='fifo', where=None)"
+    )]
     fn take<'py>(
         &self,
         template: &Bound<'py, PyTuple>,
@@ -226,7 +157,18 @@ impl InsideObject {
     }
 
     /// Copy a match, waiting for one; nobody else can take it before the end of the transaction (rule X3).
-    #[pyo3(signature = (*template, timeout = None, order = None, **fields))]
+    ///
+    /// The arguments, and what is raised, are those of `take`.
+    ///
+    /// Examples:
+    ///     >>> space.put("rate", 0.01)
+    ///     >>> with space.transaction() as t:
+    ///     ...     t.read("rate", float), space.try_take("rate", float)
+    ///     (('rate', 0.01), None)
+    #[pyo3(
+        signature = (*template, timeout = None, order = None, **fields),
+        text_signature = "($self, /, *template, timeout=None, order='fifo', where=None)"
+    )]
     fn read<'py>(
         &self,
         template: &Bound<'py, PyTuple>,
@@ -245,7 +187,17 @@ impl InsideObject {
     }
 
     /// Take a match, or return None at once: also if another transaction has it (rule X4).
-    #[pyo3(signature = (*template, order = None, **fields))]
+    ///
+    /// The arguments are those of `take`. It raises `Aborted` once the transaction's ttl has passed.
+    ///
+    /// Examples:
+    ///     >>> with space.transaction() as t:
+    ///     ...     t.try_take("job", int) is None
+    ///     True
+    #[pyo3(
+        signature = (*template, order = None, **fields),
+        text_signature = "($self, /, *template, order='fifo', where=None)"
+    )]
     fn try_take<'py>(
         &self,
         template: &Bound<'py, PyTuple>,
@@ -259,8 +211,16 @@ impl InsideObject {
         })
     }
 
-    /// Copy a match, or return None at once.
-    #[pyo3(signature = (*template, order = None, **fields))]
+    /// Copy a match, or return None at once; as `read` and `try_take`.
+    ///
+    /// Examples:
+    ///     >>> with space.transaction() as t:
+    ///     ...     t.try_read("job", int) is None
+    ///     True
+    #[pyo3(
+        signature = (*template, order = None, **fields),
+        text_signature = "($self, /, *template, order='fifo', where=None)"
+    )]
     fn try_read<'py>(
         &self,
         template: &Bound<'py, PyTuple>,
@@ -275,8 +235,28 @@ impl InsideObject {
         })
     }
 
-    /// Take the matches of one moment.
-    #[pyo3(signature = (*template, limit = None, **fields))]
+    /// Take the matches of one moment, and return a list of them.
+    ///
+    /// Args:
+    ///     template: as for `Space.take`.
+    ///     limit: how many at most; the oldest of a shape go first. None, the default, for all.
+    ///     where: as for `Space.take`.
+    ///
+    /// Raises:
+    ///     `Aborted`: the transaction's ttl has passed.
+    ///     `TransactionTooBig`: there are more than one step can change, some 300 000. None was taken, and the
+    ///         transaction goes on.
+    ///
+    /// Examples:
+    ///     >>> space.put_all(("job", n) for n in range(3))
+    ///     3
+    ///     >>> with space.transaction() as t:
+    ///     ...     t.take_all("job", int, limit=2)
+    ///     [('job', 0), ('job', 1)]
+    #[pyo3(
+        signature = (*template, limit = None, **fields),
+        text_signature = "($self, /, *template, limit=None, where=None)"
+    )]
     fn take_all<'py>(
         &self,
         template: &Bound<'py, PyTuple>,
@@ -292,7 +272,18 @@ impl InsideObject {
     }
 
     /// Copy the matches of one moment; nobody else can take them before the end of the transaction (rule X3).
-    #[pyo3(signature = (*template, limit = None, **fields))]
+    ///
+    /// The arguments, and what is raised, are those of `take_all`; one step can read some 250 000.
+    ///
+    /// Examples:
+    ///     >>> space.put("job", 1)
+    ///     >>> with space.transaction() as t:
+    ///     ...     t.read_all("job", int)
+    ///     [('job', 1)]
+    #[pyo3(
+        signature = (*template, limit = None, **fields),
+        text_signature = "($self, /, *template, limit=None, where=None)"
+    )]
     fn read_all<'py>(
         &self,
         template: &Bound<'py, PyTuple>,
@@ -307,9 +298,30 @@ impl InsideObject {
         PyList::new(template.py(), read)
     }
 
-    /// Take `n` matches together, or at least `at_least`, waiting for them.
+    /// Take `n` matches together, or at least `at_least`, waiting for them; return a list of them.
+    ///
+    /// Args:
+    ///     template: as for `Space.take`.
+    ///     n: how many to take at most.
+    ///     at_least: how many must be there. By default n.
+    ///     timeout: longest wait, in seconds, as for `take`.
+    ///     where: as for `Space.take`.
+    ///
+    /// Raises:
+    ///     `Timeout`: there were not enough in time. Nothing was taken, and the transaction goes on.
+    ///     `Aborted`, `TransactionTooBig`: as for `take` and `take_all`.
+    ///
+    /// Examples:
+    ///     >>> space.put_all(("squared", n) for n in range(3))
+    ///     3
+    ///     >>> with space.transaction() as t:
+    ///     ...     t.take_many("squared", int, n=5, at_least=3, timeout=1.0)
+    ///     [('squared', 0), ('squared', 1), ('squared', 2)]
     #[expect(clippy::too_many_arguments, reason = "keyword-only options of the public API")]
-    #[pyo3(signature = (*template, n, at_least = None, timeout = None, **fields))]
+    #[pyo3(
+        signature = (*template, n, at_least = None, timeout = None, **fields),
+        text_signature = "($self, /, *template, n, at_least=None, timeout=None, where=None)"
+    )]
     fn take_many<'py>(
         &self,
         template: &Bound<'py, PyTuple>,
@@ -330,7 +342,26 @@ impl InsideObject {
     }
 
     /// Replace a match by another tuple when the transaction commits, waiting for one; return the old one.
-    #[pyo3(signature = (*template, to = None, timeout = None, **fields))]
+    ///
+    /// Args:
+    ///     template: as for `Space.take`.
+    ///     to: the new tuple, or the new entry.
+    ///     timeout: longest wait for a match, in seconds, as for `take`.
+    ///     where: as for `Space.take`.
+    ///
+    /// Raises:
+    ///     `Timeout`, `Aborted`: as for `take`.
+    ///     `NotEncodable`: a field of the new tuple can not be stored. Nothing was taken.
+    ///
+    /// Examples:
+    ///     >>> space.put("state", "idle")
+    ///     >>> with space.transaction() as t:
+    ///     ...     t.swap("state", str, to=("state", "busy"))
+    ///     ('state', 'idle')
+    #[pyo3(
+        signature = (*template, to = None, timeout = None, **fields),
+        text_signature = "($self, /, *template, to, timeout=None, where=None)"
+    )]
     fn swap<'py>(
         &self,
         template: &Bound<'py, PyTuple>,
@@ -360,8 +391,16 @@ impl InsideObject {
         })
     }
 
-    /// Replace a match by another tuple when the transaction commits, or return None at once.
-    #[pyo3(signature = (*template, to = None, **fields))]
+    /// Replace a match by another tuple when the transaction commits, or return None at once; as `swap`.
+    ///
+    /// Examples:
+    ///     >>> with space.transaction() as t:
+    ///     ...     t.try_swap("state", "idle", to=("state", "busy")) is None
+    ///     True
+    #[pyo3(
+        signature = (*template, to = None, **fields),
+        text_signature = "($self, /, *template, to, where=None)"
+    )]
     fn try_swap<'py>(
         &self,
         template: &Bound<'py, PyTuple>,
@@ -385,7 +424,15 @@ impl InsideObject {
     }
 
     /// Count the matches of one moment. Locks nothing: others may change the number.
-    #[pyo3(signature = (*template, **fields))]
+    ///
+    /// The arguments are those of `Space.count`. It raises `Aborted` once the transaction's ttl has passed.
+    ///
+    /// Examples:
+    ///     >>> space.put("job", 1)
+    ///     >>> with space.transaction() as t:
+    ///     ...     t.count("job", int)
+    ///     1
+    #[pyo3(signature = (*template, **fields), text_signature = "($self, /, *template, where=None)")]
     fn count(
         &self,
         template: &Bound<'_, PyTuple>,

@@ -1,6 +1,7 @@
 //! Transactions as objects of Python (rules X1 to X7).
 
 mod inside;
+mod waits;
 
 use std::sync::Arc;
 
@@ -67,6 +68,7 @@ impl TransactionObject {
     /// Raises:
     ///     `Aborted`: the ttl has passed, and everything is as it was.
     ///     `SpaceFull`: there is no room. Nothing happened, and the transaction goes on.
+    ///     `TransactionTooBig`: it changes more than one step can, some 600 000 tuples. Nothing happened, and the transaction goes on.
     ///     `ValueError`: it was committed or aborted before.
     fn commit(slf: &Bound<'_, Self>) -> PyResult<()> {
         let first = slf.as_super().get();

@@ -31,9 +31,13 @@ Remove and return the tuples that match now, in one step (rule O6). Does not wai
 Args:
     template: as for `take`.
     limit: how many at most; the oldest of a shape go first. None for all.
+    where: as for `take`.
 
 Returns:
     A list of tuples, perhaps empty.
+
+Raises:
+    TransactionTooBig: there are more than one step can change, some 600 000. Nothing was removed.
 
 >>> space.put_all((\"job\", n) for n in range(3))
 3
@@ -62,6 +66,9 @@ impl Verb for ReadAll {
 Return copies of the tuples that match now, as they were at one moment (rule O6). Does not wait.
 
 The arguments are those of `take_all`.
+
+Returns:
+    A list of tuples, perhaps empty.
 
 >>> space.put_all((\"job\", n) for n in range(3))
 3
@@ -95,12 +102,15 @@ Args:
     n: how many to take at most.
     at_least: how many must be there. By default n.
     timeout: longest wait, in seconds. None waits for ever; 0 does not wait.
+    where: as for `take`.
 
 Returns:
     A list of at_least to n tuples.
 
 Raises:
     Timeout: there were not enough in time; the message says how many. Nothing was removed.
+    TransactionTooBig: they are more than one step can change, some 600 000. Nothing was removed.
+    ValueError: at_least is more than n.
 
 >>> space.put_all((\"squared\", n, n * n) for n in range(3))
 3
@@ -237,6 +247,10 @@ impl Verb for Count {
 --
 
 Return how many tuples match, at one moment (rule O6).
+
+Args:
+    template: as for `take`.
+    where: as for `take`.
 
 >>> space.put_all((\"job\", n) for n in range(3))
 3

@@ -46,13 +46,14 @@ Args:
     max_attempts: after so many attempts that failed, the tuple goes to the dead letters (K5) and
         `dead` shows it. None for never.
     order: as for `take`.
+    where: as for `take`.
 
 Returns:
     The Claim: tuple, fence, attempt, done(), abort(reason), extend(ttl), put(*fields).
 
 Raises:
     Timeout: nothing matched in time. Nothing was claimed, also if the call was interrupted (T5).
-    ClaimLost: at the end of the block: the tuple is another's work now (K3).
+    ClaimLost: at the end of the block: the tuple is another's work now, or will be (K3).
 
 >>> space.put(\"order\", 7)
 >>> with space.claim(\"order\", int, ttl=30) as (_, order):
@@ -221,6 +222,10 @@ Return the tuples that match and whose last attempt has failed (rule K5). They s
 
 Only claims with `max_attempts` make tuples dead. No other verb sees them, but for `requeue`.
 
+Args:
+    template: as for `take`.
+    where: as for `take`.
+
 Returns:
     A list of DeadLetter: the tuple, how many attempts failed, and why, the oldest reason first;
     of many long reasons the newest are kept.
@@ -255,11 +260,16 @@ impl Verb for Requeue {
 
 Put the dead tuples that match back at their old places, as if nobody had tried yet (rule K5).
 
+Args:
+    template: as for `take`.
+    where: as for `take`.
+
 Returns:
     How many there were.
 
 Raises:
-    SpaceFull: there was no room. None was put back.
+    SpaceFull: there was no room. None was put back; it does not wait for room, and nothing is dropped for it.
+    TransactionTooBig: there are more than one step can change. None was put back.
 
 >>> space.put(\"order\", 7)
 >>> space.claim(\"order\", int, max_attempts=1).abort()

@@ -25,6 +25,7 @@ seen by all of them, also by those that begin after `finish`.
 Args:
     template: as for `take`; `finish` is called with an equal one.
     idle: also end when nothing came for so many seconds. None waits for ever.
+    where: as for `take`; `finish` is called with the same.
 
 Returns:
     An iterator of tuples.
@@ -58,6 +59,13 @@ End every `consume` of an equal template, in all processes, once nothing matches
 
 It puts a mark that stays in the space: the tuple ((\"tupelo.finish\",), text of the template). Take
 the mark away to consume this template again: `space.take((\"tupelo.finish\",), str)`.
+
+Args:
+    template: as for `consume`.
+    where: as for `consume`.
+
+Raises:
+    SpaceFull: there was no room for the mark.
 
 >>> space.finish(\"square\", int)
 >>> list(space.consume(\"square\", int))

@@ -20,6 +20,7 @@ Get in line to take a match, and return at once.
 
 Args:
     template: as for `take`.
+    where: as for `take`.
 
 Returns:
     A `concurrent.futures.Future` of the tuple: `result(timeout)` waits for it, `done()` says whether
@@ -50,6 +51,14 @@ impl Verb for ReadFuture {
 --
 
 Get in line to read a match, and return at once: as `take_future`, for a copy.
+
+The arguments are those of `take_future`.
+
+Returns:
+    A `concurrent.futures.Future` of the copy.
+
+Raises:
+    LimitExceeded: too many callers wait in this space.
 
 >>> later = space.read_future(\"config\", \"rate\", float)
 >>> space.put(\"config\", \"rate\", 0.5)

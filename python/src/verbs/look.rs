@@ -152,6 +152,10 @@ impl Verb for Explain {
 
 Say why nothing matches: what is there, the nearest shape, and the field that differs.
 
+Args:
+    template: as for `take`.
+    where: as for `take`.
+
 Returns:
     An `Explanation`: print it, or use its attributes `template`, `matches`, `shapes` (pairs of
     kinds and count) and `differences` (field, what is there, what the template wants) of the
@@ -170,7 +174,14 @@ Returns:
     }
 }
 
-/// Why nothing matches, or how much does.
+/// Why nothing matches, or how much does. Made by `Space.explain`.
+///
+///     >>> space.put("job", "17")
+///     >>> explanation = space.explain("job", int)
+///     >>> explanation.matches, explanation.shapes
+///     (0, [(('str', 'str'), 1)])
+///     >>> print(explanation)
+///     nearest: there is 1 tuple (str, str); field 1 is str there, :int in the template
 #[pyclass(frozen, module = "tupelo", name = "Explanation")]
 pub(crate) struct Explanation {
     explanation: tupelo::Explanation,

@@ -140,7 +140,8 @@ Returns:
     How many there were.
 
 Raises:
-    SpaceFull: there was no room. Nothing was stored.
+    SpaceFull: there was no room, also not within timeout. Nothing was stored.
+    TransactionTooBig: there are more than one step can change, some 600 000. Nothing was stored.
     NotEncodable: a field can not be stored. Nothing was stored.
 
 >>> space.put_all((\"square\", n) for n in range(3))
@@ -210,6 +211,10 @@ Args:
 
 Returns:
     Whether it put.
+
+Raises:
+    SpaceFull: there was no room, also not within timeout. Nothing was stored.
+    NotEncodable: a field can not be stored. Nothing was stored.
 
 >>> space.put_if_absent(\"leader\", 812, unless=(\"leader\", int))
 True

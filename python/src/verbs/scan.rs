@@ -31,6 +31,13 @@ A tuple that is there throughout comes exactly once; one that is put or taken me
 or not. For one consistent moment use `read_all`. When the space is closed, so is this: unless it was at its end, the next
 step raises `SpaceClosed`.
 
+Args:
+    template: as for `take`.
+    where: as for `take`.
+
+Returns:
+    An iterator of tuples.
+
 >>> space.put_all((\"job\", n) for n in range(3))
 3
 >>> sorted(n for _, n in space.scan(\"job\", int))

@@ -29,13 +29,17 @@ Replace a tuple that matches by another, in one step, waiting for one if there i
 Args:
     template: as for `take`.
     to: the new tuple, or the new entry.
-    timeout: longest wait, in seconds. None waits for ever; 0 does not wait.
+    timeout: longest wait for a match, in seconds. None waits for ever; 0 does not wait.
+    where: as for `take`.
 
 Returns:
     The old tuple.
 
 Raises:
     Timeout: nothing matched in time. Nothing was changed.
+    SpaceFull: there is no room for the new tuple. Nothing was changed; it does not wait for room, and nothing is
+        dropped for it.
+    NotEncodable: a field of the new tuple can not be stored. Nothing was changed.
 
 >>> space.put(\"state\", \"idle\")
 >>> space.swap(\"state\", \"idle\", to=(\"state\", \"busy\"))
@@ -91,6 +95,10 @@ impl Verb for TrySwap {
 Replace a tuple that matches by another, in one step, or return None at once if there is none.
 
 The arguments are those of `swap`.
+
+Raises:
+    SpaceFull: there is no room for the new tuple. Nothing was changed.
+    NotEncodable: a field of the new tuple can not be stored. Nothing was changed.
 
 >>> space.try_swap(\"state\", \"idle\", to=(\"state\", \"busy\")) is None
 True

@@ -114,6 +114,8 @@ impl Verb for TryTake {
 
 Remove and return a tuple that matches, or return None at once if there is none (rule O4).
 
+The arguments are those of `take`.
+
 >>> space.put(\"job\", 17)
 >>> space.try_take(\"job\", int)
 ('job', 17)
@@ -139,6 +141,8 @@ impl Verb for TryRead {
 --
 
 Return a copy of a tuple that matches, or None at once if there is none (rule O4).
+
+The arguments are those of `take`.
 
 >>> space.put(\"job\", 17)
 >>> space.try_read(\"job\", int)

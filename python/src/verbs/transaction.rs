@@ -39,6 +39,7 @@ Returns:
 Raises:
     Aborted: at any call, or at the end of the block: the ttl has passed.
     SpaceFull: at the end of the block: there is no room. Nothing happened.
+    TransactionTooBig: at the end of the block: it changes more than one step can, some 600 000 tuples. Nothing happened.
     ValueError: the spaces are not of the same kind.
 
 >>> space.put(\"account\", \"alice\", 100)

@@ -21,11 +21,17 @@ impl Verb for MoveTo {
 Move the tuples that match now into another space, in one step for both (rule O7).
 
 Args:
-    other: the space that they go to, of the same kind (both `mem://` or both `shm://`).
+    other: the space that they go to, `mem://` or `shm://`, whichever this one is.
     template: as for `take`.
+    where: as for `take`.
 
 Returns:
     How many there were.
+
+Raises:
+    SpaceFull: there is no room in the other space. Nothing was moved, and nothing is dropped for it.
+    TransactionTooBig: there are more than one step can change. Nothing was moved.
+    TypeError: `other` is no space.
 
 >>> other = ts.connect(\"mem://attic\")
 >>> space.put_all((\"job\", n) for n in range(3))
@@ -58,6 +64,11 @@ The arguments are those of `move_to`.
 
 Returns:
     How many there were.
+
+Raises:
+    SpaceFull: there is no room in the other space. Nothing was copied, and nothing is dropped for it.
+    TransactionTooBig: there are more than one step can change. Nothing was copied.
+    TypeError: `other` is no space.
 
 >>> other = ts.connect(\"mem://attic\")
 >>> space.put(\"job\", 1)

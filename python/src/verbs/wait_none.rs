@@ -28,6 +28,7 @@ Wait until no tuple matches (rule O9). One that somebody holds and may give back
 Args:
     template: as for `take`.
     timeout: longest wait, in seconds. None waits for ever; 0 does not wait.
+    where: as for `take`.
 
 Raises:
     Timeout: there was always a match; the message says how many there are now.

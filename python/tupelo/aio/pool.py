@@ -132,7 +132,16 @@ class Pool:
     async def submit(
         self, function: Callable[P, R], /, *arguments: P.args, **keywords: P.kwargs
     ) -> R:
-        """Call a function once; return its result. Cancelling withdraws a task that waits."""
+        """Call a function once; return its result. Cancelling withdraws a task that waits.
+
+        Raises:
+            NotEncodable: an argument can not be stored.
+            RemoteError: the task has failed; or the space has dropped it.
+            RuntimeError: the pool is that of the process that this one was forked from, or has
+                ended.
+            SpaceFull: there is no room for the task.
+            TypeError: a worker could not find the function: it is a lambda, or inside of another.
+        """
         pool, space = self._started()
 
         def put() -> TaskFuture:

@@ -42,7 +42,7 @@ class Queue(core.Queue[T]):
         space: Space = self._space  # type: ignore[assignment] # of asyncio: see `awaited`
         place = self._place(self._any)
         return await space._waiting.in_line(
-            "claim", place, (self._any, deadline.left()), self.pick_up
+            "claim", place, (self._any, deadline.left()), self._pick_up
         )
 
     async def _held(self, claim: _native.Claim[Any]) -> Held:

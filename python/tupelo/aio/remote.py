@@ -75,6 +75,9 @@ class RemoteFunction(Generic[P, R]):
         Cancelling withdraws a task that no worker has begun.
 
         Raises:
+            NotEncodable: an argument can not be stored.
+            RemoteError: the task has failed; or the space has dropped it.
+            SpaceFull: there is no room for the task.
             ValueError: the space is a `mem://` one, which no worker sees.
         """
 

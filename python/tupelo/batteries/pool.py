@@ -179,8 +179,14 @@ class Pool:
         without one, if the space has dropped it. `cancel()` succeeds as long as no worker has
         begun.
 
+        It waits for room as `Space.put` does.
+
         Raises:
-            RuntimeError: the pool is that of the process that this one was forked from.
+            NotEncodable: an argument can not be stored.
+            RuntimeError: the pool is that of the process that this one was forked from, or has
+                ended.
+            SpaceFull: there is no room for the task.
+            TypeError: a worker could not find the function: it is a lambda, or inside of another.
 
         >>> import math
         >>> from tupelo.batteries import Pool

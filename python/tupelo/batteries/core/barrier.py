@@ -59,13 +59,16 @@ THE_FIELD = _native.FieldProxy()
 
 
 class BrokenBarrier(TupeloError):
-    """A party of a barrier gave up, so the others can not go on either."""
+    """A party of a barrier gave up, so the others can not go on either.
+
+    Attributes:
+        arrived: the names of those who came.
+        missing: the names of those who had come to the round before, and did not come to this one.
+    """
 
     code = "TUP-030"
     arrived: tuple[str, ...] = ()
-    """The names of those who came."""
     missing: tuple[str, ...] = ()
-    """The names of those who had come to the round before, and did not come to this one."""
 
 
 BrokenBarrier.__module__ = "tupelo.batteries"  # as in a traceback, so that programs find it

@@ -239,7 +239,18 @@ class Queue(Generic[T]):
     def put_blocking(
         self, item: T, priority: int, after: Seconds | None, timeout: Seconds | None
     ) -> None:
-        """Add an item, without a bound: `put` without a detour."""
+        """Add an item, without a bound: `put` without a detour. For the blocking `Queue` alone.
+
+        Args:
+            item: what is added.
+            priority: how urgent it is, as for `put`.
+            after: how long until it is there, in seconds, or None.
+            timeout: longest wait for room in the space, in seconds, as for `Space.put`.
+
+        Raises:
+            SpaceFull: the space has no room for it. Nothing was added.
+            NotEncodable: it can not be stored.
+        """
         if priority == 0:  # as `_item`, without a tuple to be unpacked
             self._now.put(QUEUE, self.name, 0, [item], after=after, timeout=timeout)
             return
@@ -267,7 +278,14 @@ class Queue(Generic[T]):
         return None if claim is None else Delivery(await self._held(claim))
 
     def claim_now(self) -> Claim[Any] | None:
-        """Claim the next item that is there, if one is: `try_get` without a detour."""
+        """Claim the next item that is there, if one is: `try_get` without a detour.
+
+        For the blocking `Queue` alone, as it is a claim of the native module: `try_get` gives one
+        that can be awaited.
+
+        Raises:
+            Exception: why the next item can not be read here. It has had an attempt then.
+        """
         while True:
             try:
                 return self._claim_next()
@@ -317,7 +335,12 @@ class Queue(Generic[T]):
         return None
 
     async def claim(self, deadline: Deadline) -> Held:
-        """Wait for an item, and claim it."""
+        """Wait for an item, and claim it: what `get` awaits, and the blocking `Queue` runs.
+
+        Raises:
+            Timeout: there was none until the deadline.
+            Exception: why the next item can not be read here. It has had an attempt then.
+        """
         try:
             try:
                 return await self._space.claim(
@@ -351,7 +374,7 @@ class Queue(Generic[T]):
         for template in self._by_urgency:
             place = self._place(_native.like(*template))
             try:
-                claim = self.pick_up(place)
+                claim = self._pick_up(place)
             finally:
                 place.cancel()
             if claim is not None:
@@ -361,7 +384,7 @@ class Queue(Generic[T]):
     def _place(self, template: _native.Template[Any]) -> _native.Waiter:
         return _native.claimant(self._now, template, ttl=self._terms["ttl"])
 
-    def pick_up(self, place: _native.Waiter) -> Claim[Any] | None:
+    def _pick_up(self, place: _native.Waiter) -> Claim[Any] | None:
         """Claim what was handed over, as far as it can be read; None if nothing was."""
         return place.claim_now(**self._terms, partly=True)
 
@@ -377,7 +400,7 @@ class Queue(Generic[T]):
         """Wait for an item, and claim it as far as it can be read; for `AtOnce`."""
         place = self._place(self._any)
         try:
-            while (claim := self.pick_up(place)) is None:
+            while (claim := self._pick_up(place)) is None:
                 if not place.wait(deadline.left()):
                     raise Timeout
         finally:
