@@ -226,8 +226,9 @@ def test_who_is_stopped_for_longer_than_the_lease_is_told_at_the_end(shm, shm_ur
     assert child.wait(timeout=60) == 0
 
 
-def test_a_lease_that_never_ends_is_not_kept_alive(space):
+def test_a_lease_that_never_ends_says_none_and_is_not_kept_alive_l4(space):
     lease = space.put("host", "a", after=0.001)
+    assert lease.expires_in is None
     with pytest.raises(ValueError, match="this lease never ends"), lease.keep_alive():
         pass
 

@@ -176,6 +176,25 @@ def test_other_threads_run_while_one_waits(space, eventually):
         blocked.result()
 
 
+PUTS_AND_IS_KILLED = """
+import os
+import signal
+import sys
+import tupelo as ts
+
+space = ts.connect(sys.argv[1])
+space.put("left", 1)
+space.put_all([("left", 2), ("left", 3)])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_put_that_returned_is_stored_though_its_process_is_killed_at_once_c2(shm, shm_url):
+    killed = subprocess.run([sys.executable, "-c", PUTS_AND_IS_KILLED, shm_url], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert shm.take_all("left", int) == [("left", 1), ("left", 2), ("left", 3)]
+
+
 PUTS_AND_ENDS = """
 import sys
 import tupelo as ts

@@ -48,7 +48,7 @@ def test_a_swap_that_times_out_changes_nothing(space):
     assert space.read_all(REST) == [("state", 1)]  # T5
 
 
-def test_no_increment_is_lost_among_threads(space):
+def test_no_increment_is_lost_among_threads_o1_o8(space):
     space.put("counter", 0)
 
     def increment(_):

@@ -56,10 +56,13 @@ def shown(value):
 
 
 @pytest.mark.parametrize(("kind", "value"), PAIRS, ids=shown)
-def test_a_value_comes_back_equal_and_of_the_same_type(space, kind, value):
+def test_a_value_comes_back_equal_and_of_the_same_type_and_any_matches_it_v3_m3_m4(
+    space, kind, value
+):
     for template in [("x", ...), ("x", kind), ("x", value)]:
         space.put("x", value)
-        assert space.read(*template, timeout=0) == ("x", value)  # V3, M2, M3
+        assert space.read(*template, timeout=0) == ("x", value)  # V3, M2, M3, M4
+        assert space.count(*template, ...) == 0  # `...` is one field
         _, back = space.take(*template, timeout=0)
         assert back == value
         assert type(back) is type(value)
@@ -195,6 +198,18 @@ def test_what_can_not_be_stored_is_refused_with_its_place_and_what_to_do(
     assert isinstance(caught.value, TypeError)
     assert re.search(hint, str(caught.value))
     assert space.count(REST) == 0
+
+
+@pytest.mark.parametrize("pattern", [int, ..., int | str, F > 3, F, REST, ts.like("a")], ids=repr)
+def test_a_pattern_is_never_stored_and_what_looks_like_one_is_a_text_m6(space, pattern):
+    with pytest.raises(ts.NotEncodable, match="which is for templates"):
+        space.put("x", pattern)
+    with pytest.raises(ts.NotEncodable, match="which is for templates"):
+        space.put_all([("x", 1), ("x", [pattern])])
+    assert space.count(REST) == 0
+    space.put("x", ":int")
+    assert space.try_take("x", int) is None
+    assert space.take("x", str, timeout=0) == ("x", ":int")
 
 
 def test_nesting_up_to_the_limit_is_stored(space):

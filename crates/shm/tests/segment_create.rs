@@ -16,7 +16,7 @@ use tupelo_crashtest::{Exit, fork, shared_words};
 use tupelo_shm::process::fork_generation;
 use tupelo_shm::{CreateOptions, Directory, Error, Segment, State};
 
-/// C1: one wins, and nobody ever meets a half-made segment.
+/// C1: one wins, and nobody ever meets a half-made segment. C4: when all of them have ended, what they made is there.
 #[test]
 fn of_twenty_processes_that_create_at_once_one_wins_and_all_see_its_work() {
     const PROCESSES: u32 = 20;
@@ -151,7 +151,7 @@ fn a_fresh_segment_takes_the_place_of_an_old_one_whose_users_keep_it() {
 }
 
 #[test]
-fn a_removed_segment_stays_with_those_attached_and_is_new_to_others() {
+fn a_removed_segment_stays_with_those_attached_and_is_new_to_others_c4() {
     let scratch = Scratch::new();
     let directory = scratch.directory();
     let old = open(&directory, "a", 1).unwrap();
@@ -223,7 +223,7 @@ fn the_file_has_exactly_the_mode_that_was_asked_for() {
 }
 
 #[test]
-fn a_private_segment_has_an_identity_and_no_file() {
+fn a_private_segment_has_an_identity_and_no_file_that_could_outlive_it_c4() {
     let segment = Segment::private(&OPTIONS, &LAYOUT, |mapping| fill(mapping, 5)).unwrap();
     assert!(segment.path().is_none() && segment.created());
     assert_eq!((value(&segment), segment.state()), (5, Some(State::Good)));

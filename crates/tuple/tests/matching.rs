@@ -73,6 +73,15 @@ fn any_matches_any_one_field_m4() {
 }
 
 #[test]
+fn a_formal_finds_values_and_what_looks_like_one_in_a_tuple_is_a_text_m6() {
+    assert!(matches(":int", "1"));
+    assert!(!matches(":int", "\":int\""));
+    assert!(matches(":str", "\":int\""));
+    assert!(":int".parse::<Tuple>().is_err() && "\"job\", :int".parse::<Tuple>().is_err());
+    assert_eq!("_".parse::<Tuple>().unwrap(), tuple!["_"]);
+}
+
+#[test]
 fn a_range_compares_numbers_numerically_and_never_booleans_m5() {
     assert!(matches("> 3", "3.5"));
     assert!(!matches("> 3", "3"));
