@@ -192,7 +192,6 @@ impl Claim {
     ///     `ValueError`: the claim was done or aborted before.
     ///     `TypeError`: there is a `lease=`, `after=` or `timeout=`: they are for `Space.put`.
     ///
-    /// Examples:
     ///     >>> space.put("order", 7)
     ///     >>> claim = space.claim("order", int)
     ///     >>> claim.put("shipped", 7)

@@ -185,7 +185,6 @@ impl FieldProxy {
     ///     `TemplateError`: a value has no order, or the two have none together.
     ///     `ValueError`: `ends` is something else.
     ///
-    /// Examples:
     ///     >>> space.put_all(("n", n) for n in range(3))
     ///     3
     ///     >>> space.count("n", F.between(0, 2)), space.count("n", F.between(0, 2, ends="[)"))
@@ -220,7 +219,6 @@ impl FieldProxy {
     ///     `TypeError`: `values` can not be gone through.
     ///     `ValueError`: there are too many.
     ///
-    /// Examples:
     ///     >>> space.put("tile", 2)
     ///     >>> space.take("tile", F.in_({2, 3}))
     ///     ('tile', 2)
@@ -239,7 +237,6 @@ impl FieldProxy {
     ///     `TemplateError`: the glob makes no sense, as one with a `[` that nothing closes.
     ///     `TypeError`: it is no text.
     ///
-    /// Examples:
     ///     >>> space.put("file", "img/cat.png")
     ///     >>> space.take("file", F.glob("img/*.png"))
     ///     ('file', 'img/cat.png')
@@ -252,7 +249,6 @@ impl FieldProxy {
     /// Raises:
     ///     `TemplateError`: it is neither text nor bytes.
     ///
-    /// Examples:
     ///     >>> space.put("file", "img/cat.png")
     ///     >>> space.take("file", F.prefix("img/"))
     ///     ('file', 'img/cat.png')
@@ -279,7 +275,6 @@ impl FieldProxy {
     ///     `TypeError`: it is no number.
     ///     `ValueError`: no tuple has so many fields.
     ///
-    /// Examples:
     ///     >>> space.put_all([("task", 5), ("task", 9), ("task", 2)])
     ///     3
     ///     >>> space.take("task", int, order=F.max(1))
@@ -295,7 +290,6 @@ impl FieldProxy {
     ///     `TypeError`: it is no number.
     ///     `ValueError`: no tuple has so many fields.
     ///
-    /// Examples:
     ///     >>> space.put_all([("task", 5), ("task", 9), ("task", 2)])
     ///     3
     ///     >>> space.take("task", int, order=F.min(1))

@@ -195,7 +195,6 @@ pub(crate) fn is_same(one: &Bound<'_, Handle>, other: &Bound<'_, Handle>) -> boo
 ///     `AccessDenied`: its file is not this user's to remove.
 ///     `ValueError`: the text names no space.
 ///
-/// Examples:
 ///     >>> ts.connect("mem://attic").close()
 ///     >>> ts.remove("mem://attic")
 ///     >>> ts.remove("mem://attic")
@@ -216,7 +215,6 @@ pub(crate) fn remove(url: &Bound<'_, PyAny>) -> PyResult<()> {
 /// Raises:
 ///     `TupeloError`: the folder of shared memory can not be read.
 ///
-/// Examples:
 ///     >>> ts.connect("shm://attic-of-spaces").close()
 ///     >>> [one["name"] for one in ts.spaces() if one["name"].startswith("attic-")]
 ///     ['attic-of-spaces']

@@ -122,7 +122,6 @@ pub(crate) fn decode_template(encoding: &[u8]) -> PyResult<Template> {
 ///     `UnknownField`: the class has no such field.
 ///     `NotEncodable`: no field can have the value of one of the patterns.
 ///
-/// Examples:
 ///     >>> space.put_all([("job", 7), ("stop",)])
 ///     2
 ///     >>> work = ts.like("job", int, where="f[1] > 3") | ts.like("stop")
@@ -202,7 +201,6 @@ fn named_template<'py>(
 /// Raises:
 ///     `TemplateError`: the text is none, or the template has too much in it.
 ///
-/// Examples:
 ///     >>> ts.parse('"job", :int, _, 3..9')
 ///     <Template ("job", :int, _, 3..9)>
 ///     >>> space.put("job", 7, b"resize", 5)

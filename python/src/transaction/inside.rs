@@ -71,7 +71,6 @@ impl InsideObject {
     ///     `NotEncodable`: a field can not be stored. The transaction goes on.
     ///     `TypeError`: there is a `lease=`, `after=` or `timeout=`: they are for `Space.put`.
     ///
-    /// Examples:
     ///     >>> with space.transaction() as t:
     ///     ...     t.put("job", 1)
     ///     ...     t.count("job", int), space.count("job", int)
@@ -95,7 +94,6 @@ impl InsideObject {
     ///
     /// The argument, and what is raised, is that of `Space.put_all`, and of `put` here.
     ///
-    /// Examples:
     ///     >>> with space.transaction() as t:
     ///     ...     t.put_all(("job", n) for n in range(3))
     ///     3
@@ -127,7 +125,6 @@ impl InsideObject {
     ///     `Timeout`: nothing matched in time. The transaction goes on.
     ///     `Aborted`: its ttl ended first, as it does in a deadlock; the message names what was waited for (X6).
     ///
-    /// Examples:
     ///     >>> space.put("job", 1)
     ///     >>> with space.transaction() as t:
     ///     ...     t.take("job", int, timeout=1.0)
@@ -160,7 +157,6 @@ impl InsideObject {
     ///
     /// The arguments, and what is raised, are those of `take`.
     ///
-    /// Examples:
     ///     >>> space.put("rate", 0.01)
     ///     >>> with space.transaction() as t:
     ///     ...     t.read("rate", float), space.try_take("rate", float)
@@ -190,7 +186,6 @@ impl InsideObject {
     ///
     /// The arguments are those of `take`. It raises `Aborted` once the transaction's ttl has passed.
     ///
-    /// Examples:
     ///     >>> with space.transaction() as t:
     ///     ...     t.try_take("job", int) is None
     ///     True
@@ -213,7 +208,6 @@ impl InsideObject {
 
     /// Copy a match, or return None at once; as `read` and `try_take`.
     ///
-    /// Examples:
     ///     >>> with space.transaction() as t:
     ///     ...     t.try_read("job", int) is None
     ///     True
@@ -247,7 +241,6 @@ impl InsideObject {
     ///     `TransactionTooBig`: there are more than one step can change, some 300 000. None was taken, and the
     ///         transaction goes on.
     ///
-    /// Examples:
     ///     >>> space.put_all(("job", n) for n in range(3))
     ///     3
     ///     >>> with space.transaction() as t:
@@ -275,7 +268,6 @@ impl InsideObject {
     ///
     /// The arguments, and what is raised, are those of `take_all`; one step can read some 250 000.
     ///
-    /// Examples:
     ///     >>> space.put("job", 1)
     ///     >>> with space.transaction() as t:
     ///     ...     t.read_all("job", int)
@@ -303,7 +295,7 @@ impl InsideObject {
     /// Args:
     ///     template: as for `Space.take`.
     ///     n: how many to take at most.
-    ///     at_least: how many must be there. By default n.
+    ///     `at_least`: how many must be there. By default n.
     ///     timeout: longest wait, in seconds, as for `take`.
     ///     where: as for `Space.take`.
     ///
@@ -311,7 +303,6 @@ impl InsideObject {
     ///     `Timeout`: there were not enough in time. Nothing was taken, and the transaction goes on.
     ///     `Aborted`, `TransactionTooBig`: as for `take` and `take_all`.
     ///
-    /// Examples:
     ///     >>> space.put_all(("squared", n) for n in range(3))
     ///     3
     ///     >>> with space.transaction() as t:
@@ -353,7 +344,6 @@ impl InsideObject {
     ///     `Timeout`, `Aborted`: as for `take`.
     ///     `NotEncodable`: a field of the new tuple can not be stored. Nothing was taken.
     ///
-    /// Examples:
     ///     >>> space.put("state", "idle")
     ///     >>> with space.transaction() as t:
     ///     ...     t.swap("state", str, to=("state", "busy"))
@@ -393,7 +383,6 @@ impl InsideObject {
 
     /// Replace a match by another tuple when the transaction commits, or return None at once; as `swap`.
     ///
-    /// Examples:
     ///     >>> with space.transaction() as t:
     ///     ...     t.try_swap("state", "idle", to=("state", "busy")) is None
     ///     True
@@ -427,7 +416,6 @@ impl InsideObject {
     ///
     /// The arguments are those of `Space.count`. It raises `Aborted` once the transaction's ttl has passed.
     ///
-    /// Examples:
     ///     >>> space.put("job", 1)
     ///     >>> with space.transaction() as t:
     ///     ...     t.count("job", int)
