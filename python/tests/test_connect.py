@@ -101,7 +101,7 @@ def test_the_size_is_a_number_or_has_a_unit(url, size, size_bytes):
         ({"url": "shm://" + "x" * 300}, ValueError, "up to 100 bytes"),
         ({"url": b"shm://x"}, TypeError, "url has the type bytes: give a str such as 'shm://jobs'"),
         ({"url": "mem://a\ud800"}, ValueError, r"url is 'mem://a\\ud800', which has a lone surr"),
-        ({"when_full": "\ud800"}, ValueError, r"when_full is '\\ud800', which has a lone surrogate"),
+        ({"when_full": "\ud800"}, ValueError, r"when_full is '\\ud800', which has a lone"),
         ({"fresh": "yes"}, TypeError, "fresh has the type str: give True or False"),
         ({"create": 3}, TypeError, "create has the type int: give True or False"),
         ({"size": 0}, ValueError, "size is 0: give a number from 1 on"),

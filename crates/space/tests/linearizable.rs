@@ -10,7 +10,7 @@
 //! history, of nobody: time passes at one moment, which is not before the soonest that it may be due, and not after the
 //! latest. Since there is one such thing, one such call is all that time does. Threads pause now and then, so that
 //! calls come on both sides of that moment; if they do not, the history is as good a one. What this can not tell is whether
-//! something is due to the millisecond (L4): that stands in `crates/engine/tests/leases.rs`.
+//! something is due to the millisecond (L4): the tests of the engine look at that.
 //!
 //! **Events** (N1, N3, X7). One subscription is told of everything, while it happens, and a thread may begin others. What each has
 //! heard by the end is the answer to one more call, and an order must explain that as well: the events of its calls,
