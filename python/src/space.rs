@@ -215,10 +215,12 @@ pub(crate) fn remove(url: &Bound<'_, PyAny>) -> PyResult<()> {
 /// Raises:
 ///     `TupeloError`: the folder of shared memory can not be read.
 ///
-///     >>> ts.connect("shm://attic-of-spaces").close()
-///     >>> [one["name"] for one in ts.spaces() if one["name"].startswith("attic-")]
-///     ['attic-of-spaces']
-///     >>> ts.remove("shm://attic-of-spaces")
+///     >>> import os
+///     >>> name = f"example-of-spaces-{os.getpid()}"
+///     >>> ts.connect(f"shm://{name}").close()
+///     >>> name in [one["name"] for one in ts.spaces()]
+///     True
+///     >>> ts.remove(f"shm://{name}")
 #[pyfunction]
 pub(crate) fn spaces(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let entries = py.detach(tupelo::spaces);

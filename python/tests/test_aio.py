@@ -159,7 +159,8 @@ def test_a_connection_that_many_loops_have_used_has_the_descriptors_of_one(space
     before = open_descriptors()
     for _ in range(5):
         run(wait_in_vain(shared))
-    assert open_descriptors() == before
+    # What another test has used may end meanwhile.
+    assert open_descriptors() <= before
     shared.close()
 
 

@@ -402,7 +402,7 @@ def test_a_process_stopped_for_longer_than_its_transaction_may_last_is_refused_l
         work += "; t.put('more')"
     code = HOLDS.format(work=work)
     with subprocess.Popen(
-        [sys.executable, "-c", code, shm_url, "1"], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, shm_url, "10"], stderr=subprocess.PIPE, text=True
     ) as child:
         try:
             os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
@@ -413,7 +413,7 @@ def test_a_process_stopped_for_longer_than_its_transaction_may_last_is_refused_l
             child.send_signal(signal.SIGCONT)
         error = child.communicate(timeout=60)[1]
     assert "tupelo.Aborted: TUP-008: the transaction was open for " in error
-    assert "(its ttl is 1 s)" in error
+    assert "(its ttl is 10 s)" in error
     assert child.returncode == 1
     assert shm.count(REST) == 0
 

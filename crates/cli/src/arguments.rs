@@ -2,6 +2,7 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "what documents an option is its help")]
 
 use std::ffi::OsString;
+use std::num::{IntErrorKind, ParseIntError};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -425,7 +426,10 @@ fn word() -> impl TypedValueParser<Value = String> {
 }
 
 /// A number of things that is not 0.
-fn at_least_one<N: FromStr + PartialEq + From<u8>>(text: &str) -> Result<N, String> {
+fn at_least_one<N>(text: &str) -> Result<N, String>
+where
+    N: FromStr<Err = ParseIntError> + PartialEq + From<u8>,
+{
     match number(text)? {
         none if none == N::from(0) => Err("give 1 or more".to_owned()),
         some => Ok(some),
@@ -433,8 +437,11 @@ fn at_least_one<N: FromStr + PartialEq + From<u8>>(text: &str) -> Result<N, Stri
 }
 
 /// A number of things, of which there may be none.
-fn number<N: FromStr>(text: &str) -> Result<N, String> {
-    text.parse().map_err(|_| "give a whole number, as in 10".to_owned())
+fn number<N: FromStr<Err = ParseIntError>>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|error: ParseIntError| match error.kind() {
+        IntErrorKind::PosOverflow => "that is more than can be counted here".to_owned(),
+        _ => "give a whole number, as in 10".to_owned(),
+    })
 }
 
 /// As [`duration`], for a time that is longer than none.

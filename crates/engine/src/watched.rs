@@ -1,5 +1,5 @@
-//! With the feature `checked`: that the memory objects to accesses that are to no block in use. Without these tests one that
-//! objects to nothing would let all others pass.
+//! With the feature `checked` the memory objects to every access outside of a block in use. These tests show that it does: if
+//! it objected to nothing, all others would pass.
 #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

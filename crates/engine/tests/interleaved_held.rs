@@ -23,8 +23,9 @@ use tupelo_tuple::{Condition, Field, KindSet, PatternRef, TemplateRef, TupleRef}
 
 /// No test takes so long.
 const HOUR: Duration = Duration::from_secs(3600);
-/// Of the pairs, an ordinary run has one of so many, others in each phase.
-const PAIRS_STRIDE: usize = 16;
+/// Of the pairs, an ordinary run has one of so many; which, `TUPELO_PHASE` says. Odd and a prime, so that both ways round and
+/// all others come.
+const PAIRS_STRIDE: usize = 17;
 /// What an operation gives that is refused.
 const REFUSED: i64 = -2;
 
@@ -183,7 +184,7 @@ const BESIDE_LEASES: &[&str] = &[
 
 const TRANSACTIONS: &[Prepared] = &[
     ("commit", |engine| transaction(engine, |mut transaction| done(transaction.commit()))),
-    // Of one tuple: several are let go of one by one, the oldest first, so that is several moments (X4).
+    // Of one tuple: several are let go of one by one, the oldest first, so that is several moments (X5).
     ("roll back", |engine| {
         let mut transaction = that_has_taken(engine);
         Box::new(move || done(transaction.abort()))

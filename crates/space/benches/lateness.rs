@@ -31,8 +31,9 @@ const TOGETHER: i64 = 1_000_000;
 
 /// Times that a holder is killed.
 const KILLS: usize = 50;
-/// How late may be what is due, in milliseconds, and what a dead process held.
+/// How late may be what is due, in milliseconds.
 const LATE_MS_MAX: f64 = 20.0;
+/// How late may be back what a dead process held.
 const KILLED_MS_MAX: f64 = 100.0;
 const CLAIMED: PatternRef<'static> = PatternRef::Actual(Field::Str("claimed"));
 const URL: &str = "shm://bench-lateness";
