@@ -71,6 +71,7 @@ check: check-rust check-python check-tree ## check format, lints, documentation,
 check-rust: ## format, lints and documentation of the Rust code
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --package tupelo-engine --all-targets --features checked --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --workspace --exclude tupelo-python --no-deps --document-private-items --locked
 
 .PHONY: check-python

@@ -19,15 +19,19 @@ REQUIRED = object()
 """What a field without a default has in its place."""
 
 
-def dataclass_of(name, bases, fields):
-    def described(name, default):
+def described(fields, field):
+    """Yield the fields as `make_dataclass` and `defstruct` want them; a list is made anew."""
+    for name, default in fields.items():
         if default is REQUIRED:
-            return (name, Any)
-        if isinstance(default, list):
-            return (name, Any, field(default_factory=default.copy))
-        return (name, Any, default)
+            yield (name, Any)
+        elif isinstance(default, list):
+            yield (name, Any, field(default_factory=default.copy))
+        else:
+            yield (name, Any, default)
 
-    return make_dataclass(name, [described(*each) for each in fields.items()], bases=bases)
+
+def dataclass_of(name, bases, fields):
+    return make_dataclass(name, described(fields, field), bases=bases)
 
 
 def named_tuple_of(name, bases, fields):
@@ -51,16 +55,7 @@ def attrs_of(name, bases, fields):
 
 
 def struct_of(name, bases, fields):
-    def described(name, default):
-        if default is REQUIRED:
-            return (name, Any)
-        if isinstance(default, list):
-            return (name, Any, msgspec.field(default_factory=default.copy))
-        return (name, Any, default)
-
-    return msgspec.defstruct(
-        name, [described(*each) for each in fields.items()], bases=bases or None
-    )
+    return msgspec.defstruct(name, described(fields, msgspec.field), bases=bases or None)
 
 
 KINDS = {

@@ -1,4 +1,6 @@
-"""Every line for a shell in the README, docs/ and the pages of errors does what its page says.
+"""Every line of the README, docs/ and the pages of errors that calls `tupelo` runs.
+
+Where a page says what a line prints, that is compared; of the others the exit code is.
 
 Those of a page run one after the other, in the spaces that the page names, under other names: the
 reader's own may be called so. What runs until it is ended, or for minutes, is named below, and why.

@@ -33,7 +33,7 @@ pub struct LeaseTerms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
     scope: u32,
-    pub(crate) reference: u32,
+    reference: u32,
     number: u64,
 }
 
@@ -409,6 +409,14 @@ pub(crate) fn lease_end_ms(view: &View<'_>, record: Record<'_>) -> u64 {
 fn milliseconds(length: Duration) -> u64 {
     let ms = u64::try_from(length.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
     ms.clamp(1, wheel::TIME_MS_MAX)
+}
+
+#[cfg(all(test, feature = "checked"))]
+impl Lease {
+    /// Where its tuple is stored.
+    pub(crate) fn block(&self) -> u32 {
+        self.reference
+    }
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ fn objection<const N: usize>(engine: &Engine, granule: u32) -> Option<String> {
 #[test]
 fn a_block_in_use_can_be_looked_at_and_no_more_once_it_is_free() {
     let (engine, lease) = with_a_tuple();
-    let block = lease.reference;
+    let block = lease.block();
     assert_eq!(objection::<GRANULE>(&engine, block), None);
     assert_eq!(objection::<GRANULE>(&engine, block + GRANULES - 1), None);
     engine.cancel(&lease).unwrap();
@@ -46,7 +46,7 @@ fn a_block_in_use_can_be_looked_at_and_no_more_once_it_is_free() {
 #[test]
 fn a_look_beyond_the_end_of_a_block_is_objected_to() {
     let (engine, lease) = with_a_tuple();
-    let said = objection::<4096>(&engine, lease.reference).unwrap();
+    let said = objection::<4096>(&engine, lease.block()).unwrap();
     assert!(said.starts_with("an access to 4096 bytes at "), "{said}");
 }
 
@@ -55,7 +55,7 @@ fn a_block_that_is_not_in_use_can_not_be_freed() {
     let (engine, lease) = with_a_tuple();
     let free = || {
         let (mut section, _) = engine.enter_stripe(0).unwrap();
-        section.note_freed(lease.reference + 1);
+        section.note_freed(lease.block() + 1);
         section.commit().unwrap();
     };
     let panic = catch_unwind(AssertUnwindSafe(free)).unwrap_err();

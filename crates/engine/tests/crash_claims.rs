@@ -158,26 +158,29 @@ fn a_put_with_a_lease_or_for_later_happens_or_not_l1_l3() {
 /// To later, to sooner, and to never: a timer is moved, moved back, and disarmed.
 #[test]
 fn a_renewal_happens_or_not_whoever_dies_over_it_l2() {
-    const ENDS_IN_HOURS: [Option<u32>; 4] = [Some(1), Some(9), Some(3), None];
+    /// Days, of which a long run takes a small part.
+    const DAY: Duration = Duration::from_secs(24 * 3_600);
+    const ENDS_IN_DAYS: [Option<u32>; 4] = [Some(1), Some(9), Some(3), None];
     const OF_HEIR: Option<u32> = Some(20);
     let engine = indexed();
-    let terms = LeaseTerms { lease: Some(HOUR), after: None };
+    let terms = LeaseTerms { lease: Some(DAY), after: None };
     let lease = engine.put_leased(&[Field::Int(5), Field::Int(5)], &terms).unwrap();
     let before = contents(&engine);
-    let renew = |hours: Option<u32>| engine.renew(&lease, hours.map(|hours| HOUR * hours)).unwrap();
-    let script = |_: &Arc<Engine>| ENDS_IN_HOURS[1..].iter().for_each(|end| renew(*end));
+    let renew = |days: Option<u32>| engine.renew(&lease, days.map(|days| DAY * days)).unwrap();
+    let script = |_: &Arc<Engine>| ENDS_IN_DAYS[1..].iter().for_each(|end| renew(*end));
     let judge_among = |legal: &[Option<u32>], last: &[Option<u32>], found: &Found, ended: bool| {
         let left = engine.expires_in(&lease).unwrap();
-        let left = left.map(|left| u32::try_from((left + HOUR / 2).as_secs() / 3_600).unwrap());
-        assert!(if ended { last } else { legal }.contains(&left), "{left:?} hours are left");
+        let days = |left: Duration| u32::try_from((left + DAY / 2).as_secs() / DAY.as_secs());
+        let left = left.map(|left| days(left).unwrap());
+        assert!(if ended { last } else { legal }.contains(&left), "{left:?} days are left");
         assert_eq!(found.tuples, before);
         engine.cancel(&lease).unwrap();
     };
     kill_once_and_twice(&engine, script, |found, ended| {
-        judge_among(&ENDS_IN_HOURS, &[None], &found, ended);
+        judge_among(&ENDS_IN_DAYS, &[None], &found, ended);
     });
     // Who renews it next meets the timer that the dead one was about to move.
-    let with_heir = [&ENDS_IN_HOURS[..], &[OF_HEIR]].concat();
+    let with_heir = [&ENDS_IN_DAYS[..], &[OF_HEIR]].concat();
     kill_twice(
         &engine,
         script,

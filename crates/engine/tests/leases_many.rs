@@ -5,7 +5,7 @@
 
 mod crash;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -65,6 +65,9 @@ fn instructions(
 
 /// Of what is counted `among` few and among many, the latter is not much more.
 fn is_no_more_among_many(count: impl Fn(i64) -> usize) {
+    /// One space of many at a time: what a container has of shared memory may be 64 MiB.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let few = count(FEW);
     let many = count(if thorough() { MANY_THOROUGH } else { MANY });
     eprintln!("{few} and {many} instructions");

@@ -131,12 +131,14 @@ impl Identity {
     ///
     /// [`Error::System`] if there are no random numbers.
     pub(crate) fn new(layout: Layout, reserve_bytes: usize) -> Result<Self, Error> {
+        #[expect(clippy::disallowed_methods, reason = "a date for people; nothing goes by it")]
+        let created = SystemTime::now();
         Ok(Self {
             layout,
             uuid: random_uuid()?,
             hash_seed: random_word()?,
             creator: ProcessId::current(),
-            created: SystemTime::now(),
+            created,
             reserve_bytes,
             surroundings: Surroundings::current(),
         })

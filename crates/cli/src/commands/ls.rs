@@ -34,6 +34,7 @@ fn spaces(output: &mut Output) -> Result<(), Failure> {
     if spaces.is_empty() {
         return output.line("no spaces here; `tupelo put shm://NAME hello world` makes one");
     }
+    #[expect(clippy::disallowed_methods, reason = "files have dates")]
     let now = SystemTime::now();
     let rows: Vec<Vec<String>> = spaces
         .iter()

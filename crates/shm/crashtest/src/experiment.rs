@@ -336,8 +336,8 @@ impl Experiment {
     /// The instructions of a script at which to kill or to stop, and its end; how many phases there are.
     pub(crate) fn points(&self, trace: &Trace) -> (Vec<usize>, usize) {
         let within = (self.first, self.last);
-        let phase = (self.phase, self.is_centred);
-        let (mut points, phases) = trace.kill_points(within, self.stride, self.kills_max, phase);
+        let start = (self.phase, self.is_centred);
+        let (mut points, phases) = trace.kill_points(within, self.stride, self.kills_max, start);
         points.push(trace.len());
         (points, phases)
     }
