@@ -242,6 +242,30 @@ def test_a_task_that_takes_too_long_is_ended(film):
     assert "longer than 0.3 s" in str(error)
 
 
+def test_a_signal_that_another_thread_gets_ends_a_service_as_well(film, shm):
+    hit = """
+import signal, sys, threading
+import tupelo as ts
+from tupelo import worker
+
+def hit():
+    ts.connect(sys.argv[1], create=False).take("hit")
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+threading.Thread(target=hit, daemon=True).start()
+sys.exit(worker.main(["film:render", "-n", "1"]))
+"""
+    words = [sys.executable, "-c", hit, shm.url]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as service:
+        assert service.stdout.readline().startswith("serving ")
+        # The one process is there, so nobody starts another one and wakes the main thread by that.
+        assert film.render.submit(1).result(60)
+        shm.put("hit")
+        rest, _ = service.communicate(timeout=60)
+    assert "every process ends its task" in rest
+    assert service.returncode == 0
+
+
 def test_any_function_can_be_served_for_eval(shm, shm_url):
     later = shm.eval("root", ts.call(__import__("math").sqrt, 16.0), on="workers")
     with serving("math:sqrt", "--url", shm_url, "--timeout", "2min"):

@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from tupelo import TupeloError, connect
 from tupelo._native import typed_s
@@ -16,7 +17,7 @@ from tupelo.batteries.core.remote import Address, public_terms, require_shared
 from tupelo.common_options import add_common_options
 from tupelo.spawn import WORKERS_MAX
 from tupelo.tasks import functions, protocol
-from tupelo.tasks.crew import Processes
+from tupelo.tasks.crew import LOOK_S, Processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Service:
             signal.signal(number, lambda *_: self._news.put(None))
         self._crew.add(count)
         self._say(f"serving {self._queue} in {self._url}, processes: {count}; Ctrl-C ends them")
-        why = self._news.get()
+        why = self._next_news()
         if why is not None:
             sys.stderr.write(f"tupelo worker: {why}\n")
             self._crew.kill()
@@ -132,9 +133,19 @@ class Service:
         self._crew.retire()
         self._say("every process ends its task; Ctrl-C again ends them at once")
         threading.Thread(target=self._tell_the_end, name="tupelo ending", daemon=True).start()
-        if self._news.get() is None:
+        if self._next_news() is None:
             self._crew.kill()
         return 0
+
+    def _next_news(self) -> str | None:
+        """Wait for what happens; look for it every second, whoever gets a signal.
+
+        One that comes while another thread starts a process may be handled there, which wakes
+        nobody: its handler runs when this thread does something.
+        """
+        while True:
+            with suppress(Empty):
+                return self._news.get(timeout=LOOK_S)
 
     def _tell_the_end(self) -> None:
         self._crew.join()
