@@ -257,11 +257,14 @@ sys.exit(worker.main(["film:render", "-n", "1"]))
 """
     words = [sys.executable, "-c", hit, shm.url]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as service:
-        assert service.stdout.readline().startswith("serving ")
-        # The one process is there, so nobody starts another one and wakes the main thread by that.
-        assert film.render.submit(1).result(60)
-        shm.put("hit")
-        rest, _ = service.communicate(timeout=60)
+        try:
+            assert service.stdout.readline().startswith("serving ")
+            # The one process is there: nobody starts another one and wakes the main thread by that.
+            assert film.render.submit(1).result(60)
+            shm.put("hit")
+            rest, _ = service.communicate(timeout=60)
+        finally:
+            service.kill()
     assert "every process ends its task" in rest
     assert service.returncode == 0
 
