@@ -169,6 +169,16 @@ def test_a_handle_of_a_closed_space_of_asyncio_refuses_its_verbs_l5(space, use):
     assert space.count("more") == 0
 
 
+def test_a_claim_whose_space_is_closed_is_given_up_with_the_last_reference_to_it_l5_k2(space):
+    space.put("job", 1)
+    held = claim(space)
+    space.close()
+    with ts.connect(space.url) as again:
+        assert again.try_take("job", int) is None
+        del held
+        assert again.try_take("job", int) == ("job", 1)
+
+
 # At the end of such a block something is to be done, for which the space has to be open.
 BLOCKS = {
     "claim": claim,

@@ -17,7 +17,7 @@ from tupelo.batteries.core.remote import Address, public_terms, require_shared
 from tupelo.common_options import add_common_options
 from tupelo.spawn import WORKERS_MAX
 from tupelo.tasks import functions, protocol
-from tupelo.tasks.crew import LOOK_S, Processes
+from tupelo.tasks.crew import Processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +37,9 @@ dies is replaced, and its task is done again.
 """
 FAILED = 1
 USAGE = 2
+
+LOOK_S = 1.0
+"""How long a signal may have been there until it is looked for."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
