@@ -4,12 +4,15 @@
 
 mod crash;
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crash::{
     BYTES, INT, STR, contents, either, int, kill_everywhere, learn, one_of, one_of_twice, put,
-    read, space, take, text,
+    read, region, space, take, text,
 };
+use tupelo_crashtest::{Experiment, Script, phase, shared_words, thorough};
 use tupelo_engine::{Engine, Order};
 use tupelo_tuple::{Class, Field, Form, Named, TemplateRef, TupleRef, TupleView};
 
@@ -48,6 +51,40 @@ fn a_put_under_a_known_key_happens_or_not() {
     let engine = indexed();
     let legal = [contents(&engine), with(&engine, "5,1")];
     one_of_twice(&engine, |engine| put(engine, 5, 1), &legal);
+}
+
+/// What the harness passes over is nothing that anybody finds.
+#[test]
+fn deaths_that_are_told_apart_leave_all_that_deaths_leave_c1() {
+    const STRIDE: usize = 37;
+    let engine = indexed();
+    let script = Script::new(
+        || {
+            engine.check().unwrap();
+        },
+        |()| {
+            // In two sections: it may die with the tuple in flight.
+            assert_eq!(take(&engine, &[int(5), INT]), Some("5,5".into()));
+            put(&engine, 77, 1);
+        },
+    );
+    let all_seen = |experiment: Experiment| {
+        let seen = shared_words(4096);
+        experiment.kill_at_every_instruction(&script, |_| {
+            let mut hasher = DefaultHasher::new();
+            let found = engine.check().unwrap();
+            format!("{found:?} {:?}", contents(&engine)).hash(&mut hasher);
+            let place = hasher.finish() % 4096;
+            seen[usize::try_from(place).unwrap()].fetch_add(1, Ordering::Relaxed);
+        });
+        let is_seen = |index: &usize| seen[*index].load(Ordering::Relaxed) > 0;
+        (0..seen.len()).filter(is_seen).collect::<Vec<_>>()
+    };
+    let every = Experiment::new(region(&engine)).with_phase(phase());
+    let every = all_seen(every.with_stride(if thorough() { 1 } else { STRIDE }));
+    let apart = all_seen(Experiment::new(region(&engine)).told_apart());
+    assert!(every.len() > 2, "before, while it is done, after: {every:?}");
+    assert!(every.iter().all(|one| apart.contains(one)), "{every:?} and {apart:?}");
 }
 
 #[test]

@@ -170,13 +170,13 @@ fn kill_everywhere(bench: &Bench, at: impl Fn(Death)) {
         assert!(summary.missed < summary.kills / 4, "{summary:?}");
     };
     if thorough() {
-        run(bench.experiment());
+        run(bench.experiment().told_apart());
     } else {
         run(bench.experiment().with_kills(12));
         run(bench.experiment().with_last(DECISION).with_stride(STRIDE));
     }
     let [before, after, _] = seen.counts();
-    assert!(before > 10 && after > 10, "{before} before, {after} after");
+    assert!(before > 3 && after > 3, "{before} before, {after} after");
 }
 
 #[test]
@@ -211,16 +211,18 @@ fn heirs_killed_at_any_instruction_leave_their_own_heirs_the_same_work_c1() {
     let bench = Bench::new(2);
     let seen = Seen::new();
     for order in [[0, 1], [1, 0]] {
-        let (kills, heir_kills) = if thorough() { (DECISION, 400) } else { (12, 6) };
-        let experiment = bench.experiment().with_last(DECISION).with_kills(kills);
-        let experiment = experiment.with_heir_kills(heir_kills);
+        let experiment = if thorough() {
+            bench.experiment().told_apart()
+        } else {
+            bench.experiment().with_last(DECISION).with_kills(12).with_heir_kills(6)
+        };
         let check = |first: Death, second: Death| {
             seen.count(bench.check((first.instructions + second.instructions).is_multiple_of(2)));
         };
         experiment.double_kill(&bench.worker(), &bench.heir(order), || true, check);
     }
     let [before, after, _] = seen.counts();
-    assert!(before > 10 && after > 10, "{before} before, {after} after");
+    assert!(before > 3 && after > 3, "{before} before, {after} after");
 }
 
 #[test]

@@ -16,15 +16,15 @@ use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
 /// Kills per script in an ordinary run; a thorough one kills at every instruction of most scripts.
 const KILLS: usize = 12;
-/// The same in a thorough one, unless a script is so long that all would take hours.
+/// The same in a thorough one: more than any script has instructions of which others see something.
 const KILLS_THOROUGH: usize = 10_000;
 /// Deaths of the first process in an ordinary double kill.
-const FIRST_KILLS: usize = 3;
+const FIRST_KILLS: usize = 2;
 /// Deaths of its heir for each of them.
-const SECOND_KILLS: usize = 4;
+const SECOND_KILLS: usize = 6;
 /// The same in a thorough one, evenly spread: every pair of instructions would be millions of kills, which runs of several
 /// phases come to.
-const FIRST_KILLS_THOROUGH: usize = 100;
+const FIRST_KILLS_THOROUGH: usize = 40;
 const SECOND_KILLS_THOROUGH: usize = 400;
 /// Times that a script is recorded.
 pub(crate) const RECORDINGS_MAX: usize = 5;
@@ -195,9 +195,9 @@ pub(crate) fn use_it(engine: &Engine) {
     engine.check().unwrap();
 }
 
-/// An experiment on the memory of `engine`, in the phase that was asked for.
+/// An experiment on the memory of `engine`, in the phase that was asked for, with deaths that leave different things.
 pub(crate) fn experiment(engine: &Engine) -> Experiment {
-    Experiment::new(region(engine)).with_phase(phase())
+    Experiment::new(region(engine)).with_phase(phase()).told_apart()
 }
 
 /// Makes an experiment, and makes it again while half of its kills or more miss their instruction: a script that finds a sweep to

@@ -86,8 +86,9 @@ impl Pair {
             use_it(self.drawn(death)[0]);
         };
         let kills = if thorough() { 10_000 } else { KILLS };
-        let whole = self.experiment().with_kills(kills).with_phase(phase());
-        let end = self.experiment().with_last(END).with_kills(END_KILLS).with_phase(phase());
+        let whole = self.experiment().told_apart().with_kills(kills).with_phase(phase());
+        let end =
+            self.experiment().told_apart().with_last(END).with_kills(END_KILLS).with_phase(phase());
         hitting(|| whole.kill_at_every_instruction(&worker, check));
         let Summary { instructions, .. } =
             hitting(|| end.kill_at_every_instruction(&worker, check));
@@ -109,7 +110,7 @@ impl Pair {
             pair.from.sweep().unwrap();
         });
         let (kills, heir_kills) = if thorough() { (END, 400) } else { (10, 4) };
-        let experiment = self.experiment().with_last(END).with_kills(kills);
+        let experiment = self.experiment().told_apart().with_last(END).with_kills(kills);
         let experiment = experiment.with_heir_kills(heir_kills).with_phase(phase());
         let check = |_, second| {
             let found = self.recovered(second);

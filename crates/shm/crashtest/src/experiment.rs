@@ -1,20 +1,16 @@
 //! Kills at every instruction, and kills of those who clean up at every one of theirs.
 
-use std::collections::HashMap;
 use std::fmt::Debug;
 
 use crate::child::{Exit, fork};
 use crate::memory::{Region, Snapshot};
-use crate::tracee::{OneProcessor, Stop, Tracee};
+use crate::sight::Sight;
+use crate::trace::Trace;
+use crate::tracee::{OneProcessor, Tracee};
+use crate::written::pages_written;
 
-/// Longest script, in instructions: about two minutes to note their addresses. Most have some thousands; one that
-/// grows a space may, a second after the last time, read the system's files about memory.
-const INSTRUCTIONS_MAX: usize = 4_000_000;
-/// How often in a row the same instruction counts. One that repeats itself (`rep movsb`) stops after each
-/// byte; killed at the 17th it leaves nothing that it did not leave at the 16th.
-const REPEATS_MAX: usize = 16;
-/// What it costs to pass a breakpoint once more, in steps.
-const PASS_STEPS: usize = 2;
+/// How often a script is recorded that writes to other pages than the time before.
+const RECORDINGS_MAX: usize = 5;
 
 /// What a process does: `prepare` as it likes, then `script` one instruction at a time.
 ///
@@ -44,6 +40,7 @@ pub fn phase() -> usize {
 /// Memory, and how densely to kill.
 pub struct Experiment {
     regions: Vec<Region>,
+    tells_apart: bool,
     stride: usize,
     phase: usize,
     is_centred: bool,
@@ -89,93 +86,6 @@ impl<'a, C> Script<'a, C> {
     pub(crate) fn start(&self) -> Tracee {
         Tracee::start(&self.prepare, &self.script)
     }
-
-    /// Runs the script step by step and notes where it was, from its first instruction to its end.
-    pub(crate) fn record(&self) -> Trace {
-        let tracee = self.start();
-        let mut addresses = Vec::new();
-        while let Stop::At(address) = tracee.step() {
-            addresses.push(address);
-            assert!(addresses.len() <= INSTRUCTIONS_MAX, "the script is too long");
-        }
-        tracee.kill();
-        Trace::new(addresses)
-    }
-}
-
-/// The way of a script, and how to get to each of its instructions quickly.
-pub(crate) struct Trace {
-    /// `addresses[n]` is the next instruction after `n + 1` were executed.
-    addresses: Vec<usize>,
-    /// For each of them: the breakpoint to go to, as an index into `addresses`, and the how-manieth
-    /// time it is there. The rest is stepped.
-    anchors: Vec<(usize, usize)>,
-}
-
-impl Trace {
-    fn new(addresses: Vec<usize>) -> Self {
-        let mut passed: HashMap<usize, usize> = HashMap::new();
-        let mut anchors: Vec<(usize, usize)> = Vec::with_capacity(addresses.len());
-        for (index, &address) in addresses.iter().enumerate() {
-            let times = passed.entry(address).or_default();
-            *times += 1;
-            let cost =
-                |&(anchor, times): &(usize, usize)| index - anchor + (times - 1) * PASS_STEPS;
-            let own = (index, *times);
-            let best =
-                anchors.last().copied().filter(|last| cost(last) < cost(&own)).unwrap_or(own);
-            anchors.push(best);
-        }
-        Self { addresses, anchors }
-    }
-
-    /// How many instructions the script has: the index that stands for its end.
-    pub(crate) const fn len(&self) -> usize {
-        self.addresses.len()
-    }
-
-    /// The indexes of the instructions at which to kill, among the first and the last so many, and how many phases there
-    /// are: with as many experiments all of them are killed at.
-    fn kill_points(
-        &self,
-        (first, last): (usize, usize),
-        stride: usize,
-        kills_max: usize,
-        (phase, is_centred): (usize, bool),
-    ) -> (Vec<usize>, usize) {
-        let within = self.addresses.len().saturating_sub(last)..first;
-        let mut repeats = 0;
-        let counted = self.addresses.iter().enumerate().filter(move |(index, address)| {
-            let repeated = *index > 0 && self.addresses[index - 1] == **address;
-            repeats = if repeated { repeats + 1 } else { 0 };
-            repeats < REPEATS_MAX
-        });
-        let points: Vec<usize> =
-            counted.map(|(index, _)| index).filter(|index| within.contains(index)).collect();
-        // Odd: a loop of an even number of instructions is met at all of them in turn.
-        let spread = if points.len() > kills_max { (points.len() / kills_max) | 1 } else { 1 };
-        let phases = stride.max(spread);
-        let phase = (phase + if is_centred { phases / 2 } else { 0 }) % phases;
-        (points.into_iter().skip(phase).step_by(phases).collect(), phases)
-    }
-
-    /// Brings a process to the instruction, or, if it takes another way, somewhere else, or to its end.
-    pub(crate) fn bring(&self, tracee: &Tracee, index: usize) -> Stop {
-        let (anchor, times) = self.anchors[index];
-        let mut stop = tracee.run_to(self.addresses[anchor], times);
-        for _ in anchor..index {
-            if stop == Stop::End {
-                break;
-            }
-            stop = tracee.step();
-        }
-        stop
-    }
-
-    /// Whether a process that stopped so is in front of the instruction.
-    pub(crate) fn is_at(&self, stop: &Stop, index: usize) -> bool {
-        *stop == Stop::At(self.addresses[index])
-    }
 }
 
 impl Experiment {
@@ -184,6 +94,7 @@ impl Experiment {
         let max = usize::MAX;
         Self {
             regions: vec![region],
+            tells_apart: false,
             stride: 1,
             phase: 0,
             is_centred: false,
@@ -192,6 +103,17 @@ impl Experiment {
             kills_max: max,
             heir_kills_max: max,
         }
+    }
+
+    /// Passes over the instructions at which a death leaves what one at the instruction before leaves: of the memory,
+    /// and of what the kernel does for the dead. All others stay: so whoever kills at each of them has killed at every
+    /// instruction, however long the script is.
+    ///
+    /// Numbers of instructions that are asked for elsewhere, but for those of the first and the last, count only what is left.
+    #[must_use]
+    pub fn told_apart(mut self) -> Self {
+        self.tells_apart = true;
+        self
     }
 
     /// Kills only at every `stride`-th instruction.
@@ -281,7 +203,7 @@ impl Experiment {
     ) -> Summary {
         let _one = OneProcessor::new();
         let before = self.snapshot();
-        let trace = worker.record();
+        let trace = self.record(worker);
         let mut summary = Summary { instructions: trace.len(), ..Summary::default() };
         for index in self.points(&trace).0 {
             restore(&before);
@@ -311,7 +233,7 @@ impl Experiment {
     ) -> Summary {
         let _one = OneProcessor::new();
         let before = self.snapshot();
-        let trace = worker.record();
+        let trace = self.record(worker);
         let mut summary = Summary { instructions: trace.len(), ..Summary::default() };
         let (points, phases) = self.points(&trace);
         for index in points {
@@ -319,7 +241,7 @@ impl Experiment {
             let first = kill(worker, &trace, index, &mut summary);
             let left = self.snapshot();
             let work = leaves_work();
-            let heir_trace = heir.record();
+            let heir_trace = self.record(heir);
             let (max, phase) = (usize::MAX, (self.phase / phases, self.is_centred));
             let (points, _) = heir_trace.kill_points((max, max), 1, self.heir_kills_max, phase);
             for heir_index in points.into_iter().filter(|_| work).chain([heir_trace.len()]) {
@@ -331,6 +253,37 @@ impl Experiment {
         }
         restore(&before);
         summary
+    }
+
+    /// Runs a script step by step and notes where it was, and, if asked for, after which steps others see something else.
+    pub(crate) fn record<C>(&self, script: &Script<'_, C>) -> Trace {
+        if self.tells_apart {
+            return self.record_apart(script);
+        }
+        let tracee = script.start();
+        let trace = Trace::record(&tracee, None);
+        tracee.kill();
+        trace
+    }
+
+    /// The same for who tells deaths apart. Another process goes through the script before, to know where to look after each
+    /// step: to compare all memory takes too long. If there is more to see in the end, once more.
+    fn record_apart<C>(&self, script: &Script<'_, C>) -> Trace {
+        let before = self.snapshot();
+        let mut written = pages_written(script, &self.regions);
+        for _ in 0..RECORDINGS_MAX {
+            restore(&before);
+            let tracee = script.start();
+            let sight = Sight::of(&tracee, &self.regions, &written);
+            let trace = Trace::record(&tracee, Some(sight));
+            tracee.kill();
+            let count = written.len();
+            written.extend(before.iter().flat_map(Snapshot::differing));
+            if written.len() == count {
+                return trace;
+            }
+        }
+        panic!("the script writes to other pages each time");
     }
 
     /// The instructions of a script at which to kill or to stop, and its end; how many phases there are.

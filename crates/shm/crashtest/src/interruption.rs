@@ -40,7 +40,7 @@ impl Experiment {
         let trace = {
             // It is there while the way is noted, too: that is another if nobody is.
             let other = other.start_untraced();
-            let trace = worker.record();
+            let trace = self.record(worker);
             other.kill();
             trace
         };

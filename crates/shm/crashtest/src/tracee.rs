@@ -13,6 +13,8 @@ use crate::child::{Child, Exit, fork};
 
 /// The breakpoint instruction, one byte.
 const BREAKPOINT: c_long = 0xcc;
+/// The instruction that calls the kernel, two bytes.
+const SYSCALL: c_long = 0x050f;
 /// What the kernel gives as cause of a stop by that instruction; a step has another.
 const SI_KERNEL: c_int = 0x80;
 
@@ -109,6 +111,29 @@ impl Tracee {
         } else {
             Stop::At(position)
         }
+    }
+
+    /// Whether the instruction at this address is a call of the kernel.
+    pub(crate) fn calls_kernel(&self, address: usize) -> bool {
+        self.request(libc::PTRACE_PEEKTEXT, address, 0) & 0xffff == SYSCALL
+    }
+
+    /// Where the kernel finds the locks that the process holds: the head of its robust list; 0 if it has none.
+    pub(crate) fn robust_list(&self) -> usize {
+        let (mut head, mut head_bytes) = (0_usize, 0_usize);
+        // SAFETY: writes two words, into local variables.
+        let code = unsafe {
+            let pid = self.child.pid();
+            libc::syscall(libc::SYS_get_robust_list, pid, &raw mut head, &raw mut head_bytes)
+        };
+        assert!(code == 0, "get_robust_list: {}", io::Error::last_os_error());
+        head
+    }
+
+    /// Three words of the memory of the process: as many as the head of a robust list has. Zeros at address 0.
+    pub(crate) fn words(&self, address: usize) -> [c_long; 3] {
+        let word = |index| self.request(libc::PTRACE_PEEKTEXT, address + index * 8, 0);
+        if address == 0 { [0; 3] } else { std::array::from_fn(word) }
     }
 
     /// The address of the next instruction.

@@ -142,6 +142,65 @@ fn each_pass_of_a_loop_is_killed_in_its_turn() {
     assert!(seen.iter().all(|count| count.load(Ordering::Relaxed) > 0));
 }
 
+/// Of hundreds of instructions two are seen by others; that a lock is the process's own, in its own memory, the kernel sees.
+#[test]
+fn deaths_that_are_told_apart_leave_all_that_deaths_leave() {
+    const OWNER_DIED: u32 = 0x4000_0000;
+    let (words, region) = page();
+    let lock = &words[0];
+    let (seen, seen_apart) = (shared_words(5), shared_words(5));
+    let script = Script::new(
+        || (pending_lock(), std::process::id()),
+        |&mut (pending, tid)| {
+            let compute = || (0..100_u32).fold(1, |all, one| std::hint::black_box(all ^ one));
+            // SAFETY: the slot is this thread's own. The kernel reads it when the thread ends.
+            let set = |address: usize| unsafe { pending.write_volatile(address) };
+            compute();
+            lock.store(tid, Ordering::Relaxed);
+            compute();
+            set(lock.as_ptr().addr());
+            compute();
+            set(0);
+            compute();
+            lock.store(0, Ordering::Relaxed);
+        },
+    );
+    let run = |experiment: Experiment, seen: &[AtomicU32]| {
+        experiment.kill_at_every_instruction(&script, |death| {
+            let left = match lock.load(Ordering::Relaxed) {
+                0 => 0,
+                OWNER_DIED => 1,
+                tid if tid == death.pid => 2,
+                _ => 3,
+            };
+            seen[left].fetch_add(1, Ordering::Relaxed);
+        })
+    };
+    let every = run(Experiment::new(region), seen);
+    let apart = run(Experiment::new(region).told_apart(), seen_apart);
+    let found = |seen: &[AtomicU32]| {
+        seen.iter().map(|count| count.load(Ordering::Relaxed) > 0).collect::<Vec<_>>()
+    };
+    assert_eq!(found(seen), [true, true, true, false, false]);
+    assert_eq!(found(seen_apart), found(seen));
+    assert_eq!((apart.missed, apart.instructions), (0, every.instructions));
+    assert_eq!((apart.kills, every.kills > 400), (5, true), "before all, and after each step");
+}
+
+/// The slot of this thread in which the kernel, when it dies, finds the address of a lock.
+fn pending_lock() -> *mut usize {
+    let (mut head, mut bytes) = (std::ptr::null_mut::<usize>(), 0_usize);
+    // SAFETY: writes two words, into local variables.
+    unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut bytes) };
+    assert_eq!((head.is_null(), bytes), (false, 24));
+    // SAFETY: the head of this thread is three words.
+    let offset = unsafe { head.add(1) };
+    // SAFETY: the offset of a lock from its entry, which others would use for mutexes that are robust.
+    unsafe { offset.write_volatile(0) };
+    // SAFETY: as above.
+    unsafe { head.add(2) }
+}
+
 #[test]
 fn a_child_reports_its_panic_and_its_signal() {
     assert_eq!(fork(|| ()).wait(), Exit::Done);
