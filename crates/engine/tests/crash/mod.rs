@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tupelo_crashtest::{Death, Experiment, Region, Script, Summary, phase, thorough};
 use tupelo_engine::{CreateOptions, Engine, Error, Limits, Order, Report};
-use tupelo_shm::{Directory, Segment};
+use tupelo_shm::{Directory, Memory, Segment};
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
 /// Kills per script in an ordinary run; a thorough one kills at every instruction of most scripts.
@@ -289,6 +289,11 @@ pub(crate) fn kill_once_and_twice(
     kill_everywhere(engine, script, judge)
 }
 
+/// Registers this thread as a user of `engine`, who has been nowhere yet: what a dead process left is left.
+pub(crate) fn register(engine: &Engine) {
+    Memory::new(engine.segment().mapping().clone()).thread().unwrap();
+}
+
 /// Kills a process inside `script`, then the one that does `heir`'s work after it, then judges.
 pub(crate) fn kill_twice(
     engine: &Arc<Engine>,
@@ -296,12 +301,17 @@ pub(crate) fn kill_twice(
     heir: impl Fn(&Arc<Engine>),
     judge: impl Fn(Found, bool),
 ) -> Summary {
-    let register = || {
+    let come = || {
         engine.check().unwrap();
         Arc::clone(engine)
     };
-    let worker = Script::new(register, |engine| script(engine));
-    let heir = Script::new(register, |engine| heir(engine));
+    // Not with a check: that would restore what the heir is to be killed over.
+    let come_after = || {
+        register(engine);
+        Arc::clone(engine)
+    };
+    let worker = Script::new(come, |engine| script(engine));
+    let heir = Script::new(come_after, |engine| heir(engine));
     let (first, second) = if thorough() {
         (FIRST_KILLS_THOROUGH, SECOND_KILLS_THOROUGH)
     } else {

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use tupelo_crashtest::{Death, Experiment, Script, Summary, phase, shared_words, thorough};
 use tupelo_engine::Engine;
 
-use super::{RECORDINGS_MAX, contents, hitting, region, space, use_it};
+use super::{RECORDINGS_MAX, contents, hitting, region, register, space, use_it};
 
 /// Kills, spread over the whole of an ordinary run's script.
 const KILLS: usize = 8;
@@ -105,7 +105,12 @@ impl Pair {
     pub(crate) fn kill_twice(&self, script: impl Fn(&Self), after: &[Vec<String>; 2]) {
         let before = self.contents();
         let worker = self.script(script);
-        let heir = self.script(|pair| {
+        let come_after = || {
+            register(&self.from);
+            register(&self.into);
+            self
+        };
+        let heir = Script::new(come_after, |pair| {
             pair.into.sweep().unwrap();
             pair.from.sweep().unwrap();
         });
