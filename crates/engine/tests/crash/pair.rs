@@ -87,8 +87,8 @@ impl Pair {
         };
         let kills = if thorough() { 10_000 } else { KILLS };
         let whole = self.experiment().told_apart().with_kills(kills).with_phase(phase());
-        let end =
-            self.experiment().told_apart().with_last(END).with_kills(END_KILLS).with_phase(phase());
+        // Not told apart: nothing happens there, and to show that is what it is for.
+        let end = self.experiment().with_last(END).with_kills(END_KILLS).with_phase(phase());
         hitting(|| whole.kill_at_every_instruction(&worker, check));
         let Summary { instructions, .. } =
             hitting(|| end.kill_at_every_instruction(&worker, check));
@@ -100,7 +100,7 @@ impl Pair {
         assert!(before > 3 && after > 3, "{before} before, {after} after");
     }
 
-    /// Kills a process at the end of `script`, and then whoever comes by after it, in either space; each time, both spaces are
+    /// Kills a process in `script`, and then whoever comes by after it, in either space; each time, both spaces are
     /// as before, or both as `after`.
     pub(crate) fn kill_twice(&self, script: impl Fn(&Self), after: &[Vec<String>; 2]) {
         let before = self.contents();
@@ -114,8 +114,8 @@ impl Pair {
             pair.into.sweep().unwrap();
             pair.from.sweep().unwrap();
         });
-        let (kills, heir_kills) = if thorough() { (END, 400) } else { (10, 4) };
-        let experiment = self.experiment().told_apart().with_last(END).with_kills(kills);
+        let (kills, heir_kills) = if thorough() { (40, 400) } else { (4, 8) };
+        let experiment = self.experiment().told_apart().with_kills(kills).centred();
         let experiment = experiment.with_heir_kills(heir_kills).with_phase(phase());
         let check = |_, second| {
             let found = self.recovered(second);
