@@ -14,16 +14,15 @@ use tupelo_engine::{CreateOptions, Engine, Error, Limits, Order, Report};
 use tupelo_shm::{Directory, Memory, Segment};
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
-/// Kills per script in an ordinary run; a thorough one kills at every instruction of most scripts.
+/// Kills per script in an ordinary run, at instructions of which others see something.
 const KILLS: usize = 12;
-/// The same in a thorough one: more than any script has instructions of which others see something.
+/// The same in a thorough one: more than any script has.
 const KILLS_THOROUGH: usize = 10_000;
 /// Deaths of the first process in an ordinary double kill.
 const FIRST_KILLS: usize = 2;
 /// Deaths of its heir for each of them.
 const SECOND_KILLS: usize = 6;
-/// The same in a thorough one, evenly spread: every pair of instructions would be millions of kills, which runs of several
-/// phases come to.
+/// The same in a thorough one, evenly spread: every pair would be days of kills, which runs of several phases come to.
 const FIRST_KILLS_THOROUGH: usize = 40;
 const SECOND_KILLS_THOROUGH: usize = 400;
 /// Times that a script is recorded.
