@@ -55,7 +55,7 @@ report: $(VENV)/.extension $(VENV)/.peers ## run the evaluation suite in full, i
 torture: export TUPELO_EVERY_INSTRUCTION = 1
 torture: export TUPELO_TORTURE_SECONDS ?= 60
 torture: export TUPELO_CANCELLATIONS ?= 100000
-# The two crates that are killed at each instruction are built as users run them: unoptimised they have ten times as many.
+# The two crates that are killed at each instruction are built as users run them: as for other tests they have about twice as many.
 # Where not all instructions are killed at: others each day, and those of a day that is given.
 torture: export TUPELO_PHASE ?= $(shell date +%j | sed 's/^0*//')
 torture: $(VENV)/.extension $(VENV)/.dev ## the long forms of the tests of crashes, cancellations and hostile input (hours)

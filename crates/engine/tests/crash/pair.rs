@@ -6,7 +6,10 @@ use std::sync::atomic::Ordering;
 use tupelo_crashtest::{Death, Experiment, Script, Summary, phase, shared_words, thorough};
 use tupelo_engine::Engine;
 
-use super::{RECORDINGS_MAX, contents, hitting, region, register, space, use_it};
+use super::{
+    FIRST_KILLS_THOROUGH, KILLS_THOROUGH, RECORDINGS_MAX, SECOND_KILLS_THOROUGH, contents, hitting,
+    region, register, space, use_it,
+};
 
 /// Kills, spread over the whole of an ordinary run's script.
 const KILLS: usize = 8;
@@ -85,7 +88,7 @@ impl Pair {
             seen[usize::from(is_after)].fetch_add(1, Ordering::Relaxed);
             use_it(self.drawn(death)[0]);
         };
-        let kills = if thorough() { 10_000 } else { KILLS };
+        let kills = if thorough() { KILLS_THOROUGH } else { KILLS };
         let whole = self.experiment().told_apart().with_kills(kills).with_phase(phase());
         // Not told apart: nothing happens there, and to show that is what it is for.
         let end = self.experiment().with_last(END).with_kills(END_KILLS).with_phase(phase());
@@ -114,7 +117,8 @@ impl Pair {
             pair.into.sweep().unwrap();
             pair.from.sweep().unwrap();
         });
-        let (kills, heir_kills) = if thorough() { (40, 400) } else { (4, 8) };
+        let (kills, heir_kills) =
+            if thorough() { (FIRST_KILLS_THOROUGH, SECOND_KILLS_THOROUGH) } else { (4, 8) };
         let experiment = self.experiment().told_apart().with_kills(kills).centred();
         let experiment = experiment.with_heir_kills(heir_kills).with_phase(phase());
         let check = |_, second| {

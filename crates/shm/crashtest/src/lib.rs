@@ -10,7 +10,7 @@
 //! the cost of a kill does not grow with the length of the script: 2 000 kills take seconds.
 //!
 //! Most instructions change nothing that anybody else could see when the process dies there. An experiment can pass over those,
-//! and kill at each of the others: the same as to kill at every one, in a tenth of the time.
+//! and kill at each of the others: the same as to kill at every one, in a fraction of the time.
 //!
 //! Exact as far as the script takes the same path each time: no time, no random numbers, no numbers of
 //! its own process turned into text. Work of that kind belongs before the script, in its `prepare`.

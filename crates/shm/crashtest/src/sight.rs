@@ -48,6 +48,7 @@ impl<'a> Sight<'a> {
         }
         let list = tracee.words(self.list.0);
         let has_linked = mem::replace(&mut self.list.1, list) != list;
+        // All of them, not only until one differs: each has to know what stands there now.
         let has_written =
             self.memory.iter_mut().map(Snapshot::renew).filter(|is_other| *is_other).count() > 0;
         has_called || has_linked || has_written
