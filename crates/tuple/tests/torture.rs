@@ -16,10 +16,10 @@ use tupelo_tuple::{Template, Tuple, fuzz};
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// What may be allocated at once for a case, whatever lengths it claims to have: the syntax tree of a condition is a thousand times
-/// as long as its text, values and their texts half of that.
+/// What may be allocated at once for a case, whatever lengths it claims to have: the parser of conditions has 4 000 bytes for each
+/// bracket that is open, of which it allows no more than `CONDITION_DEPTH_MAX`; values and their texts need less.
 const ALLOCATED_BYTES: u64 = 32 << 10;
-const ALLOCATED_PER_BYTE: u64 = 3_000;
+const ALLOCATED_PER_BYTE: u64 = 4_500;
 /// Cases without a time limit: about a second.
 const CASES: u64 = 100_000;
 /// As many of conditions, whose parser is slower.
