@@ -76,7 +76,7 @@ fn a_put_that_grows_the_space_happens_or_not() {
     let before = contents(&engine);
     let after = with_small(&before, "5,1");
     let summary = kill_everywhere(&engine, |engine| put(engine, 5, 1), judge_by(before, after));
-    assert!(summary.instructions > 3_000, "growth is part of the script");
+    assert!(summary.steps > 100, "growth is part of the script");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_step_that_needs_a_longer_log_happens_or_not() {
         is_whole(found, ended);
     };
     let summary = kill_everywhere(&engine, script, judge);
-    assert!(summary.instructions > 15_000, "it begins again with a longer log");
+    assert!(summary.steps > 1_000, "it begins again with a longer log");
     kill_twice(&engine, script, |engine| engine.sweep().unwrap(), judge);
 
     script(&engine);
@@ -212,7 +212,7 @@ fn a_long_step_in_a_full_space_happens_or_not_o6() {
         engine.sweep().unwrap();
         let report = engine.check().unwrap();
         assert!(report.extents_owned <= 32, "the log of the dead is given back");
-        let ended = death.instructions == death.of;
+        let ended = death.steps == death.of;
         judge_by(before.clone(), after.clone())(Found { tuples: contents(&engine), report }, ended);
         let everything = TemplateRef::beginning(&[]);
         engine.take_all(&[everything], None, shown).unwrap();
@@ -237,7 +237,7 @@ fn what_a_full_space_gathers_survives_the_death_of_the_gatherer() {
     let script = |engine: &Arc<Engine>| engine.put(&[Field::Str("new")]).unwrap();
     let judge = judge_by(before, after);
     let summary = kill_everywhere(&engine, script, &judge);
-    assert!(summary.instructions > 5_000, "gathering is part of the script");
+    assert!(summary.steps > 300, "gathering is part of the script");
     kill_twice(&engine, script, |engine| engine.sweep().unwrap(), &judge);
 }
 

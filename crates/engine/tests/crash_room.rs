@@ -40,7 +40,7 @@ fn kill_everywhere(
     let check = |death: Death| {
         engine.sweep().unwrap();
         engine.check().unwrap();
-        judge(contents(engine), death.instructions == death.of);
+        judge(contents(engine), death.steps == death.of);
         engine.check().unwrap();
     };
     hitting(|| experiment.kill_at_every_instruction(&script, check));

@@ -116,7 +116,7 @@ fn the_first_look_after_a_death_within_a_commit_misses_nothing_l5() {
     let check = |death: Death| {
         let has = |key, value| crash::read(&engine, &[int(key), int(value)]).is_some();
         // Whoever comes first is the one who has to see it.
-        match death.instructions % 4 {
+        match death.steps % 4 {
             0 => assert_eq!(engine.count(&template).unwrap(), all as u64),
             1 => assert_eq!(engine.read_all(&template, None, shown).unwrap().len(), all),
             2 => assert!(has(1, 4) != has(1, 400)),

@@ -55,10 +55,10 @@ fn instructions(
     let run = |_| {
         let summary = experiment.kill_at_every_instruction(&script, |death| {
             engine.sweep().unwrap();
-            let left = left(death.instructions == death.of);
+            let left = left(death.steps == death.of);
             assert_eq!(engine.check().unwrap().tuples().cast_signed(), left);
         });
-        summary.instructions
+        summary.steps
     };
     (0..RUNS).map(run).min().unwrap()
 }

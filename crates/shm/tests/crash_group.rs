@@ -18,12 +18,6 @@ const LINES: u32 = (Memory::engine_base() / GRANULE) as u32;
 const LOCKS: [u32; 2] = [LINES, LINES + 1];
 const NAMES: [&str; 3] = ["a", "b", "the third one"];
 
-/// Instructions at the end of a commit among which the decision is: 20 are between it and the end of the links,
-/// and some 160 free memory.
-const DECISION: usize = 260;
-/// Where the ordinary run kills among them.
-const STRIDE: usize = 5;
-
 /// Segments for one experiment; their words are zero.
 struct Bench {
     memories: Vec<Memory>,
@@ -45,7 +39,8 @@ impl Bench {
 
     fn experiment(&self) -> Experiment {
         let [first, rest @ ..] = &self.regions[..] else { unreachable!() };
-        rest.iter().fold(Experiment::new(*first), |all, region| all.with_region(*region))
+        let all = rest.iter().fold(Experiment::new(*first), |all, one| all.with_region(*one));
+        all.told_apart()
     }
 
     /// A process that has changed all segments, and commits.
@@ -162,19 +157,14 @@ fn kill_everywhere(bench: &Bench, at: impl Fn(Death)) {
     let run = |experiment: Experiment| {
         let summary = experiment.kill_at_every_instruction(&bench.worker(), |death| {
             at(death);
-            let value = bench.check(death.instructions.is_multiple_of(2));
-            assert!(death.instructions < death.of || value == 1);
+            let value = bench.check(death.steps.is_multiple_of(2));
+            assert!(death.steps < death.of || value == 1);
             seen.count(value);
         });
         // The allocator's way depends on what the process did before.
         assert!(summary.missed < summary.kills / 4, "{summary:?}");
     };
-    if thorough() {
-        run(bench.experiment().told_apart());
-    } else {
-        run(bench.experiment().with_kills(12));
-        run(bench.experiment().with_last(DECISION).with_stride(STRIDE));
-    }
+    run(bench.experiment());
     let [before, after, _] = seen.counts();
     assert!(before > 3 && after > 3, "{before} before, {after} after");
 }
@@ -211,13 +201,11 @@ fn heirs_killed_at_any_instruction_leave_their_own_heirs_the_same_work_c1() {
     let bench = Bench::new(2);
     let seen = Seen::new();
     for order in [[0, 1], [1, 0]] {
-        let experiment = if thorough() {
-            bench.experiment().told_apart()
-        } else {
-            bench.experiment().with_last(DECISION).with_kills(12).with_heir_kills(6)
-        };
+        let experiment = bench.experiment();
+        let experiment =
+            if thorough() { experiment } else { experiment.with_kills(12).with_heir_kills(6) };
         let check = |first: Death, second: Death| {
-            seen.count(bench.check((first.instructions + second.instructions).is_multiple_of(2)));
+            seen.count(bench.check((first.steps + second.steps).is_multiple_of(2)));
         };
         experiment.double_kill(&bench.worker(), &bench.heir(order), || true, check);
     }
@@ -230,9 +218,7 @@ fn the_slot_that_decided_stays_until_the_others_are_settled_c1() {
     let bench = Bench::new(2);
     let [first, second] = &bench.memories[..] else { unreachable!() };
     let seen = Seen::new();
-    let experiment = bench.experiment().with_last(DECISION);
-    let experiment = experiment.with_stride(if thorough() { 1 } else { STRIDE });
-    experiment.kill_at_every_instruction(&bench.worker(), |_| {
+    bench.experiment().kill_at_every_instruction(&bench.worker(), |_| {
         settle(first);
         if !first.dead_slots().is_empty() {
             seen.count(2);

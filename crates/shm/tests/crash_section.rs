@@ -119,12 +119,12 @@ fn a_section_killed_at_any_instruction_happened_or_did_not() {
         died[0].fetch_add(lock / OWNER_DIED, Ordering::Relaxed);
         let words = bench.words(0);
         assert!(words == [words[0]; 4] && words[0] <= 2, "{words:?}");
-        assert!(death.instructions < death.of || words[0] == 2);
+        assert!(death.steps < death.of || words[0] == 2);
         seen.count(words[0] as usize);
         bench.check_locks();
     });
     assert_eq!(summary.missed, 0);
-    assert!(died[0].load(Ordering::Relaxed) as usize > summary.instructions / 2);
+    assert!(died[0].load(Ordering::Relaxed) as usize > summary.steps / 2);
     assert!((0..3).all(|case| seen.get(case) > 10));
 }
 

@@ -157,7 +157,7 @@ impl Found {
 /// How the survivors come by: at once with the sweep, or first with work of their own that meets what the
 /// dead one left. Both must do; which of them a kill gets is drawn by its number.
 fn arrive(engine: &Engine, death: Death) {
-    let draw = (death.instructions as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62;
+    let draw = (death.steps as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 62;
     if draw & 1 == 1 {
         // A shape of its own: takes a new entry in the registry, and an extent.
         engine.put(&[Field::Float(0.5)]).unwrap();
@@ -229,7 +229,7 @@ pub(crate) fn kill_everywhere(
     );
     let check = |death: Death| {
         let found = recovered(engine, death);
-        judge(found, death.instructions == death.of);
+        judge(found, death.steps == death.of);
         use_it(engine);
     };
     let kills = if thorough() { KILLS_THOROUGH } else { KILLS };
@@ -319,7 +319,7 @@ pub(crate) fn kill_twice(
     let experiment = experiment(engine).with_kills(first).with_heir_kills(second).centred();
     let check = |first: Death, second: Death| {
         let found = recovered(engine, second);
-        judge(found, first.instructions == first.of);
+        judge(found, first.steps == first.of);
         use_it(engine);
     };
     hitting(|| experiment.double_kill(&worker, &heir, || true, check))

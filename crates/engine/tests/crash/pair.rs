@@ -13,11 +13,8 @@ use super::{
 
 /// Kills, spread over the whole of an ordinary run's script.
 const KILLS: usize = 8;
-/// The end of a script, where the spaces commit and are unlocked, in instructions; and the kills there.
-const END: usize = 500;
-const END_KILLS: usize = 40;
-/// Instructions of the longest script that is closed in on: it is recorded for each of some 16 kills, a second each.
-const CLOSE_IN_MAX: usize = 100_000;
+/// Steps at the end of a script, where the spaces commit and are unlocked: all are killed at.
+const END: usize = 40;
 
 /// Two spaces that change together: where tuples are moved from, and where to.
 pub(crate) struct Pair {
@@ -31,7 +28,8 @@ impl Pair {
     }
 
     pub(crate) fn experiment(&self) -> Experiment {
-        Experiment::new(region(&self.from)).with_region(region(&self.into))
+        let experiment = Experiment::new(region(&self.from)).with_region(region(&self.into));
+        experiment.with_phase(phase()).told_apart()
     }
 
     /// A process that uses both spaces, and then does what is asked.
@@ -46,7 +44,7 @@ impl Pair {
 
     /// The two, in an order that is drawn by when somebody died.
     pub(crate) fn drawn(&self, death: Death) -> [&Arc<Engine>; 2] {
-        if death.instructions.is_multiple_of(2) {
+        if death.steps.is_multiple_of(2) {
             [&self.from, &self.into]
         } else {
             [&self.into, &self.from]
@@ -57,7 +55,7 @@ impl Pair {
     /// with work of their own.
     pub(crate) fn recovered(&self, death: Death) -> [Vec<String>; 2] {
         for (number, engine) in self.drawn(death).into_iter().enumerate() {
-            if (death.instructions / 2 + number).is_multiple_of(2) {
+            if (death.steps / 2 + number).is_multiple_of(2) {
                 contents(engine);
             } else {
                 engine.sweep().unwrap();
@@ -75,7 +73,7 @@ impl Pair {
     }
 
     /// Kills a process in `script` again and again; each time, both spaces are as before, or both as `after`. The kills
-    /// are spread evenly, then dense at the end, and then, unless the script is long, close in on the instruction at which it has happened.
+    /// are spread evenly, then dense at the end, and then close in on the step at which it has happened.
     pub(crate) fn kill_everywhere(&self, script: impl Fn(&Self), after: &[Vec<String>; 2]) {
         let before = self.contents();
         let seen = shared_words(2);
@@ -84,21 +82,16 @@ impl Pair {
             let found = self.recovered(death);
             let is_after = found == *after;
             assert!(is_after || found == before, "{found:?} is neither before nor after");
-            assert!(is_after || death.instructions < death.of, "it had ended");
+            assert!(is_after || death.steps < death.of, "it had ended");
             seen[usize::from(is_after)].fetch_add(1, Ordering::Relaxed);
             use_it(self.drawn(death)[0]);
         };
         let kills = if thorough() { KILLS_THOROUGH } else { KILLS };
-        let whole = self.experiment().told_apart().with_kills(kills).with_phase(phase());
-        // Not told apart: nothing happens there, and to show that is what it is for.
-        let end = self.experiment().with_last(END).with_kills(END_KILLS).with_phase(phase());
-        hitting(|| whole.kill_at_every_instruction(&worker, check));
-        let Summary { instructions, .. } =
-            hitting(|| end.kill_at_every_instruction(&worker, check));
+        hitting(|| self.experiment().with_kills(kills).kill_at_every_instruction(&worker, check));
+        let Summary { steps, .. } =
+            hitting(|| self.experiment().with_last(END).kill_at_every_instruction(&worker, check));
         let befores = || seen[0].load(Ordering::Relaxed);
-        if instructions <= CLOSE_IN_MAX {
-            self.close_in(&worker, instructions, (check, befores));
-        }
+        self.close_in(&worker, steps, (check, befores));
         let [before, after] = [0, 1].map(|index: usize| seen[index].load(Ordering::Relaxed));
         assert!(before > 3 && after > 3, "{before} before, {after} after");
     }
@@ -119,8 +112,7 @@ impl Pair {
         });
         let (kills, heir_kills) =
             if thorough() { (FIRST_KILLS_THOROUGH, SECOND_KILLS_THOROUGH) } else { (4, 8) };
-        let experiment = self.experiment().told_apart().with_kills(kills).centred();
-        let experiment = experiment.with_heir_kills(heir_kills).with_phase(phase());
+        let experiment = self.experiment().with_kills(kills).with_heir_kills(heir_kills).centred();
         let check = |_, second| {
             let found = self.recovered(second);
             assert!(found == *after || found == before, "{found:?} is neither before nor after");
@@ -129,7 +121,7 @@ impl Pair {
         hitting(|| experiment.double_kill(&worker, &heir, || true, check));
     }
 
-    /// Kills halfway between an instruction after which nothing has happened and one after which all has, until no
+    /// Kills halfway between a step after which nothing has happened and one after which all has, until no
     /// other is between them. What lies between, if the spaces do not change at one moment, is hit whatever its
     /// length: kills at a stride can pass over it.
     ///
@@ -137,11 +129,11 @@ impl Pair {
     fn close_in(
         &self,
         worker: &Script<'_, &Self>,
-        instructions: usize,
+        steps: usize,
         (check, befores): (impl Fn(Death), impl Fn() -> u32),
     ) {
         // Counted from the end: what comes before varies with what the spaces have learned.
-        let (mut all, mut nothing) = (0, instructions);
+        let (mut all, mut nothing) = (0, steps);
         let mut missed = 0;
         while nothing - all > 1 && missed < RECORDINGS_MAX {
             let halfway = usize::midpoint(all, nothing);
@@ -156,7 +148,7 @@ impl Pair {
                 all = halfway;
             }
         }
-        eprintln!("it has happened {all} instructions before the end");
+        eprintln!("it has happened {all} steps before the end");
         assert!(missed < RECORDINGS_MAX, "every run takes another path");
     }
 }

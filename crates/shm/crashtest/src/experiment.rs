@@ -2,17 +2,14 @@
 
 use std::fmt::Debug;
 
+use crate::changes::Changes;
 use crate::child::{Exit, fork};
 use crate::memory::{Region, Snapshot};
-use crate::sight::Sight;
 use crate::trace::Trace;
 use crate::tracee::{OneProcessor, Tracee};
-use crate::written::pages_written;
+use crate::way::Way;
 
-/// How often a script is recorded that writes to other pages than the time before.
-const RECORDINGS_MAX: usize = 5;
-
-/// What a process does: `prepare` as it likes, then `script` one instruction at a time.
+/// What a process does: `prepare` as it likes, then `script` one step at a time.
 ///
 /// Everything that depends on who does it belongs to `prepare`: attaching, registering, reading files.
 pub struct Script<'a, C> {
@@ -26,8 +23,8 @@ pub fn thorough() -> bool {
     std::env::var_os("TUPELO_EVERY_INSTRUCTION").is_some()
 }
 
-/// The number in the environment variable `TUPELO_PHASE`, or 0: at which of the instructions to begin where not all are
-/// killed at ([`Experiment::with_phase`]).
+/// The number in the environment variable `TUPELO_PHASE`, or 0: at which of the steps to begin where not all are killed
+/// at ([`Experiment::with_phase`]).
 ///
 /// # Panics
 ///
@@ -37,7 +34,7 @@ pub fn phase() -> usize {
     std::env::var("TUPELO_PHASE").map_or(0, number)
 }
 
-/// Memory, and how densely to kill.
+/// Memory, and how densely to kill. Steps are instructions, unless it tells deaths apart ([`Experiment::told_apart`]).
 pub struct Experiment {
     regions: Vec<Region>,
     tells_apart: bool,
@@ -55,24 +52,24 @@ pub struct Experiment {
 pub struct Death {
     /// The process.
     pub pid: u32,
-    /// Instructions of the script that it had executed.
-    pub instructions: usize,
-    /// Instructions of the whole script; if it had executed all of them, its work was done.
+    /// Steps of the script that it had made.
+    pub steps: usize,
+    /// Steps of the whole script; if it had made all of them, its work was done.
     pub of: usize,
 }
 
 /// What an experiment did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// The length of the script, in instructions.
-    pub instructions: usize,
+    /// The length of the script.
+    pub steps: usize,
     /// How many processes were killed inside their script, heirs included.
     pub kills: usize,
     /// How many heirs were among them.
     pub heirs: usize,
     /// How many were stopped inside their script for another one.
     pub interruptions: usize,
-    /// How many did not come to the instruction at which they were to be killed or stopped, but elsewhere. None,
+    /// How many did not come to the step at which they were to be killed or stopped, but elsewhere. None,
     /// unless the script takes another path each time.
     pub missed: usize,
 }
@@ -105,18 +102,18 @@ impl Experiment {
         }
     }
 
-    /// Passes over the instructions at which a death leaves what one at the instruction before leaves: of the memory,
-    /// and of what the kernel does for the dead. All others stay: so whoever kills at each of them has killed at every
-    /// instruction, however long the script is.
+    /// Steps are no longer the instructions, but the beginning of the script and each instruction after which a death leaves
+    /// something else than before: in the memory, or by what the kernel does for the dead. At all others a death leaves what it
+    /// leaves at one of these, so whoever kills at each of them has killed at every instruction, however long the script is.
     ///
-    /// Numbers of instructions that are asked for elsewhere, but for those of the first and the last, count only what is left.
+    /// For kills only: another process that comes between can tell more, namely what this one has read already.
     #[must_use]
     pub fn told_apart(mut self) -> Self {
         self.tells_apart = true;
         self
     }
 
-    /// Kills only at every `stride`-th instruction.
+    /// Kills only at every `stride`-th step.
     ///
     /// # Panics
     ///
@@ -128,7 +125,7 @@ impl Experiment {
         self
     }
 
-    /// Where not all instructions are killed at, kills at those that come `phase` behind the ones of phase 0: one experiment after
+    /// Where not all steps are killed at, kills at those that come `phase` behind the ones of phase 0: one experiment after
     /// the other, each in its phase, come to all of them, and those of a double kill to all pairs.
     #[must_use]
     pub fn with_phase(mut self, phase: usize) -> Self {
@@ -136,29 +133,29 @@ impl Experiment {
         self
     }
 
-    /// Where not all instructions are killed at, kills in the middle of each part of a script, not at its beginning: before its
-    /// first instruction nothing has happened, and after its last one all has.
+    /// Where not all steps are killed at, kills in the middle of each part of a script, not at its beginning: before its
+    /// first step nothing has happened, and after its last one all has.
     #[must_use]
     pub fn centred(mut self) -> Self {
         self.is_centred = true;
         self
     }
 
-    /// Kills only within the first `count` instructions: where a script that is mostly something else decides.
+    /// Kills only within the first `count` steps: where a script that is mostly something else decides.
     #[must_use]
     pub fn with_first(mut self, count: usize) -> Self {
         self.first = count;
         self
     }
 
-    /// Kills only within the last `count` instructions: where a script that is mostly preparation decides.
+    /// Kills only within the last `count` steps: where a script that is mostly preparation decides.
     #[must_use]
     pub fn with_last(mut self, count: usize) -> Self {
         self.last = count;
         self
     }
 
-    /// Kills at about `kills_max` instructions only, evenly spread.
+    /// Kills at about `kills_max` steps only, evenly spread.
     ///
     /// # Panics
     ///
@@ -170,7 +167,7 @@ impl Experiment {
         self
     }
 
-    /// Kills heirs of one death at about `kills_max` of their instructions only, evenly spread: one that does
+    /// Kills heirs of one death at about `kills_max` of their steps only, evenly spread: one that does
     /// more than to roll back is long.
     ///
     /// # Panics
@@ -190,12 +187,12 @@ impl Experiment {
         self
     }
 
-    /// Kills a process after each instruction of `worker`, and once at its end. Each time `check` runs in
+    /// Kills a process after each step of `worker`, and once at its end. Each time `check` runs in
     /// a process of its own and panics unless what it finds is legal. The memory is as before afterwards.
     ///
     /// # Panics
     ///
-    /// If a check panics or hangs: with its message, and the instruction.
+    /// If a check panics or hangs: with its message, and the step.
     pub fn kill_at_every_instruction<C>(
         &self,
         worker: &Script<'_, C>,
@@ -203,11 +200,11 @@ impl Experiment {
     ) -> Summary {
         let _one = OneProcessor::new();
         let before = self.snapshot();
-        let trace = self.record(worker);
-        let mut summary = Summary { instructions: trace.len(), ..Summary::default() };
-        for index in self.points(&trace).0 {
+        let way = self.way(worker);
+        let mut summary = Summary { steps: way.len(), ..Summary::default() };
+        for index in self.points(&way.steps(), way.len()).0 {
             restore(&before);
-            let death = kill(worker, &trace, index, &mut summary);
+            let death = self.kill(worker, &way, index, &mut summary);
             require(|| check(death), &death);
         }
         restore(&before);
@@ -215,7 +212,7 @@ impl Experiment {
     }
 
     /// As [`kill_at_every_instruction`](Self::kill_at_every_instruction), but the dead process gets an
-    /// heir, which cleans up and is killed at each of its instructions (or at every so manieth) and
+    /// heir, which cleans up and is killed at each of its steps (or at every so manieth) and
     /// once at its end. `check` runs after both.
     ///
     /// `leaves_work` tells, from the memory after the first death, whether the heir has anything to do;
@@ -223,7 +220,7 @@ impl Experiment {
     ///
     /// # Panics
     ///
-    /// If a check panics or hangs: with its message, and both instructions.
+    /// If a check panics or hangs: with its message, and both steps.
     pub fn double_kill<C, H>(
         &self,
         worker: &Script<'_, C>,
@@ -233,21 +230,24 @@ impl Experiment {
     ) -> Summary {
         let _one = OneProcessor::new();
         let before = self.snapshot();
-        let trace = self.record(worker);
-        let mut summary = Summary { instructions: trace.len(), ..Summary::default() };
-        let (points, phases) = self.points(&trace);
+        let way = self.way(worker);
+        let mut summary = Summary { steps: way.len(), ..Summary::default() };
+        let (points, phases) = self.points(&way.steps(), way.len());
         for index in points {
             restore(&before);
-            let first = kill(worker, &trace, index, &mut summary);
+            let first = self.kill(worker, &way, index, &mut summary);
             let left = self.snapshot();
-            let work = leaves_work();
-            let heir_trace = self.record(heir);
-            let (max, phase) = (usize::MAX, (self.phase / phases, self.is_centred));
-            let (points, _) = heir_trace.kill_points((max, max), 1, self.heir_kills_max, phase);
-            for heir_index in points.into_iter().filter(|_| work).chain([heir_trace.len()]) {
+            let leaves_work = leaves_work();
+            let heir_way = self.way(heir);
+            let heir_points = if leaves_work {
+                self.heir_points(&heir_way, phases)
+            } else {
+                vec![heir_way.len()]
+            };
+            for heir_index in heir_points {
                 restore(&left);
-                let second = kill(heir, &heir_trace, heir_index, &mut summary);
-                summary.heirs += usize::from(second.instructions < second.of);
+                let second = self.kill(heir, &heir_way, heir_index, &mut summary);
+                summary.heirs += usize::from(second.steps < second.of);
                 require(|| check(first, second), &(first, second));
             }
         }
@@ -255,44 +255,55 @@ impl Experiment {
         summary
     }
 
-    /// Runs a script step by step and notes where it was, and, if asked for, after which steps others see something else.
-    pub(crate) fn record<C>(&self, script: &Script<'_, C>) -> Trace {
+    /// Goes through a script, and notes its steps.
+    fn way<C>(&self, script: &Script<'_, C>) -> Way {
         if self.tells_apart {
-            return self.record_apart(script);
+            Way::Changes(Changes::record(script, &self.regions))
+        } else {
+            Way::Instructions(Trace::record(script))
         }
-        let tracee = script.start();
-        let trace = Trace::record(&tracee, None);
-        tracee.kill();
-        trace
     }
 
-    /// The same for who tells deaths apart. Another process goes through the script before, to know where to look after each
-    /// step: to compare all memory takes too long. If there is more to see in the end, once more.
-    fn record_apart<C>(&self, script: &Script<'_, C>) -> Trace {
-        let before = self.snapshot();
-        let mut written = pages_written(script, &self.regions);
-        for _ in 0..RECORDINGS_MAX {
-            restore(&before);
-            let tracee = script.start();
-            let sight = Sight::of(&tracee, &self.regions, &written);
-            let trace = Trace::record(&tracee, Some(sight));
-            tracee.kill();
-            let count = written.len();
-            written.extend(before.iter().flat_map(Snapshot::differing));
-            if written.len() == count {
-                return trace;
-            }
-        }
-        panic!("the script writes to other pages each time");
+    /// Those of the steps of a script of this length at which to kill or to stop, and its end; how many phases there are: with
+    /// as many experiments all of them are killed at.
+    pub(crate) fn points(&self, steps: &[usize], of: usize) -> (Vec<usize>, usize) {
+        let within = of.saturating_sub(self.last)..self.first;
+        let steps: Vec<usize> =
+            steps.iter().copied().filter(|step| within.contains(step)).collect();
+        let phases = self.stride.max(spread(steps.len(), self.kills_max));
+        (self.in_phase(&steps, phases, self.phase).chain([of]).collect(), phases)
     }
 
-    /// The instructions of a script at which to kill or to stop, and its end; how many phases there are.
-    pub(crate) fn points(&self, trace: &Trace) -> (Vec<usize>, usize) {
-        let within = (self.first, self.last);
-        let start = (self.phase, self.is_centred);
-        let (mut points, phases) = trace.kill_points(within, self.stride, self.kills_max, start);
-        points.push(trace.len());
-        (points, phases)
+    /// The same of an heir, where the first process dies in so many phases.
+    fn heir_points(&self, way: &Way, phases: usize) -> Vec<usize> {
+        let steps = way.steps();
+        let heir_phases = spread(steps.len(), self.heir_kills_max);
+        self.in_phase(&steps, heir_phases, self.phase / phases).chain([way.len()]).collect()
+    }
+
+    /// One of so many of the steps, beginning behind as many as the phase says.
+    fn in_phase(
+        &self,
+        steps: &[usize],
+        phases: usize,
+        phase: usize,
+    ) -> impl Iterator<Item = usize> {
+        let middle = if self.is_centred { phases / 2 } else { 0 };
+        steps.iter().copied().skip((phase + middle) % phases).step_by(phases)
+    }
+
+    /// Runs a script to a step, or its end, and kills it there.
+    fn kill<C>(
+        &self,
+        script: &Script<'_, C>,
+        way: &Way,
+        index: usize,
+        summary: &mut Summary,
+    ) -> Death {
+        let (pid, has_come) = way.kill(script, &self.regions, index);
+        summary.missed += usize::from(!has_come);
+        summary.kills += usize::from(index < way.len());
+        Death { pid, steps: index + 1, of: way.len() + 1 }
     }
 
     pub(crate) fn snapshot(&self) -> Vec<Snapshot> {
@@ -306,19 +317,10 @@ pub(crate) fn restore(snapshots: &[Snapshot]) {
     }
 }
 
-/// Runs a script to an instruction, or its end, and kills it there.
-fn kill<C>(script: &Script<'_, C>, trace: &Trace, index: usize, summary: &mut Summary) -> Death {
-    let tracee = script.start();
-    let pid = tracee.pid();
-    if index == trace.len() {
-        tracee.run_to_end();
-    } else {
-        let stop = trace.bring(&tracee, index);
-        summary.missed += usize::from(!trace.is_at(&stop, index));
-        summary.kills += 1;
-    }
-    tracee.kill();
-    Death { pid, instructions: index + 1, of: trace.len() + 1 }
+/// One of how many steps is a kill, for at most about so many kills.
+const fn spread(steps: usize, kills_max: usize) -> usize {
+    // Odd: a loop of an even number of steps is met at all of them in turn.
+    if steps > kills_max { (steps / kills_max) | 1 } else { 1 }
 }
 
 /// Runs a check in a process of its own: what it remembers of the memory ends with it.

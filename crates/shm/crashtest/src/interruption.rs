@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use crate::child::{Child, Rest, fork, stop_this_process};
 use crate::experiment::{Experiment, Script, Summary, require, restore};
+use crate::trace::Trace;
 use crate::tracee::{OneProcessor, Stop};
 
 /// When a process was stopped for another.
@@ -40,12 +41,12 @@ impl Experiment {
         let trace = {
             // It is there while the way is noted, too: that is another if nobody is.
             let other = other.start_untraced();
-            let trace = self.record(worker);
+            let trace = Trace::record(worker);
             other.kill();
             trace
         };
-        let mut summary = Summary { instructions: trace.len(), ..Summary::default() };
-        for index in self.points(&trace).0 {
+        let mut summary = Summary { steps: trace.len(), ..Summary::default() };
+        for index in self.points(trace.counted(), trace.len()).0 {
             restore(&before);
             let other = other.start_untraced();
             let first = worker.start();

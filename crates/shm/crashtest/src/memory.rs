@@ -68,25 +68,19 @@ impl Region {
     }
 
     pub(crate) fn snapshot(self) -> Snapshot {
-        self.snapshot_of(self.present())
-    }
-
-    /// A snapshot of these pages, in ascending order.
-    pub(crate) fn snapshot_of(self, pages: impl Iterator<Item = usize>) -> Snapshot {
         let copy = |page: usize| {
             let words = self.page(page);
             (page, Box::new(std::array::from_fn(|index| words[index].load(Ordering::Relaxed))))
         };
-        Snapshot { region: self, pages: pages.map(copy).collect() }
+        Snapshot { region: self, pages: self.present().map(copy).collect() }
     }
 
-    /// The page at this address, if it is one of the region.
-    pub(crate) fn page_at(self, address: usize) -> Option<usize> {
-        let page = address.checked_sub(self.base.addr())? / PAGE_BYTES;
-        (page < self.pages).then_some(page)
+    /// Where it lies, and its bytes.
+    pub(crate) fn place(self) -> (usize, usize) {
+        (self.base.addr(), self.pages * PAGE_BYTES)
     }
 
-    /// From now on the calling process dies if it writes to the region, or is asked.
+    /// From now on the calling process is stopped when it writes to the region.
     pub(crate) fn protect(self) {
         // SAFETY: mapped, by the promise to `new`; nothing but the rights of this process changes.
         let code =
@@ -106,34 +100,6 @@ impl Snapshot {
                 write_page(self.region.page(page), &[0; PAGE_WORDS]);
             }
         }
-    }
-
-    /// The addresses of pages that are not as in the snapshot.
-    pub(crate) fn differing(&self) -> impl Iterator<Item = usize> {
-        let zeros = [0; PAGE_WORDS];
-        self.region.present().filter_map(move |page| {
-            let known = self.pages.binary_search_by_key(&page, |(known, _)| *known);
-            let words = known.map_or(&zeros, |index| &*self.pages[index].1);
-            let place = self.region.page(page);
-            let differs = !place
-                .iter()
-                .zip(words)
-                .all(|(place, word)| place.load(Ordering::Relaxed) == *word);
-            differs.then(|| self.region.base.addr() + page * PAGE_BYTES)
-        })
-    }
-
-    /// Takes over what stands in the region now, on the pages that are known. Returns whether it is something else.
-    pub(crate) fn renew(&mut self) -> bool {
-        let mut is_other = false;
-        for (page, words) in &mut self.pages {
-            for (place, word) in self.region.page(*page).iter().zip(words.iter_mut()) {
-                let now = place.load(Ordering::Relaxed);
-                is_other |= now != *word;
-                *word = now;
-            }
-        }
-        is_other
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::sight::Sight;
+use crate::experiment::Script;
 use crate::tracee::{Stop, Tracee};
 
 /// Longest script, in instructions: about two minutes to note their addresses. Most have some thousands; one that
@@ -26,27 +26,25 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Steps a process through its script. What counts are the instructions of which others see something, if `sight` is given,
-    /// and else all.
+    /// Steps a process through its script.
     ///
     /// # Panics
     ///
     /// If the script is longer than anybody will wait for.
-    pub(crate) fn record(tracee: &Tracee, mut sight: Option<Sight<'_>>) -> Self {
+    pub(crate) fn record<C>(script: &Script<'_, C>) -> Self {
+        let tracee = script.start();
         let mut addresses = Vec::new();
         let mut repeats = 0;
         let mut counted = Vec::new();
         while let Stop::At(address) = tracee.step() {
             repeats = if addresses.last() == Some(&address) { repeats + 1 } else { 0 };
-            let index = addresses.len();
-            addresses.push(address);
-            let counts =
-                sight.as_mut().map_or(repeats < REPEATS_MAX, |sight| sight.changes(address));
-            if counts {
-                counted.push(index);
+            if repeats < REPEATS_MAX {
+                counted.push(addresses.len());
             }
+            addresses.push(address);
             assert!(addresses.len() <= INSTRUCTIONS_MAX, "the script is too long");
         }
+        tracee.kill();
         Self { anchors: anchors(&addresses), addresses, counted }
     }
 
@@ -55,23 +53,9 @@ impl Trace {
         self.addresses.len()
     }
 
-    /// The indexes of the instructions at which to kill, among the first and the last so many, and how many phases there
-    /// are: with as many experiments all of them are killed at.
-    pub(crate) fn kill_points(
-        &self,
-        (first, last): (usize, usize),
-        stride: usize,
-        kills_max: usize,
-        (phase, is_centred): (usize, bool),
-    ) -> (Vec<usize>, usize) {
-        let within = self.addresses.len().saturating_sub(last)..first;
-        let points: Vec<usize> =
-            self.counted.iter().copied().filter(|index| within.contains(index)).collect();
-        // Odd: a loop of an even number of instructions is met at all of them in turn.
-        let spread = if points.len() > kills_max { (points.len() / kills_max) | 1 } else { 1 };
-        let phases = stride.max(spread);
-        let phase = (phase + if is_centred { phases / 2 } else { 0 }) % phases;
-        (points.into_iter().skip(phase).step_by(phases).collect(), phases)
+    /// The indexes of the instructions at which to kill.
+    pub(crate) fn counted(&self) -> &[usize] {
+        &self.counted
     }
 
     /// Brings a process to the instruction, or, if it takes another way, somewhere else, or to its end.

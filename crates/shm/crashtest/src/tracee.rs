@@ -3,9 +3,10 @@
 //! The thread that starts it must be the one that goes on with it. Both run on one processor: a step is
 //! two switches between them, which are slower across processors.
 
-use std::arch::asm;
+use std::arch::{asm, naked_asm};
 use std::io;
 use std::mem::{MaybeUninit, offset_of};
+use std::ptr;
 
 use libc::{c_int, c_long, c_uint};
 
@@ -13,10 +14,14 @@ use crate::child::{Child, Exit, fork};
 
 /// The breakpoint instruction, one byte.
 const BREAKPOINT: c_long = 0xcc;
-/// The instruction that calls the kernel, two bytes.
-const SYSCALL: c_long = 0x050f;
-/// What the kernel gives as cause of a stop by that instruction; a step has another.
+/// What the kernel gives as cause of a stop by that instruction.
 const SI_KERNEL: c_int = 0x80;
+/// The same of a stop by the processor, which has watched a word.
+const TRAP_HWBKPT: c_int = 4;
+/// The signal of a stop at a call of the kernel.
+const CALL: c_int = libc::SIGTRAP | 0x80;
+/// How the processor is told to watch writes to a word of eight bytes: its four bits of that register.
+const WRITES_TO_EIGHT_BYTES: usize = 0b1001;
 
 /// A forked process that stopped where its script begins.
 pub(crate) struct Tracee {
@@ -30,6 +35,21 @@ pub(crate) enum Stop {
     At(usize),
     /// At the end of the script.
     End,
+}
+
+/// Why a process does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// It has executed a breakpoint.
+    Breakpoint,
+    /// It has made a step.
+    Step,
+    /// It has written to a word that is watched.
+    Watched,
+    /// It calls the kernel, or the kernel has done what it asked for.
+    Call,
+    /// It may not do what it wants to do at this address.
+    Fault(usize),
 }
 
 impl Tracee {
@@ -52,7 +72,8 @@ impl Tracee {
 
     /// Executes one instruction.
     pub(crate) fn step(&self) -> Stop {
-        self.go_on(libc::PTRACE_SINGLESTEP, None)
+        let cause = self.resume(libc::PTRACE_SINGLESTEP);
+        self.stopped(cause)
     }
 
     /// Runs until the instruction at `address` is next, for the `times`-th time. The process must not be
@@ -67,22 +88,31 @@ impl Tracee {
     }
 
     fn run_to_next(&self, address: usize) -> Stop {
+        let cause = self.resume_to(address);
+        self.stopped(cause)
+    }
+
+    /// Lets the process go on until the instruction at `address` is next; if so, as if it had made a step. The process must not be
+    /// there already.
+    pub(crate) fn resume_to(&self, address: usize) -> Cause {
         let instructions = self.request(libc::PTRACE_PEEKTEXT, address, 0);
         let with_breakpoint = (instructions & !0xff) | BREAKPOINT;
         self.request(libc::PTRACE_POKETEXT, address, with_breakpoint);
-        let stop = self.go_on(libc::PTRACE_CONT, Some(address));
+        let cause = self.resume(libc::PTRACE_CONT);
         self.request(libc::PTRACE_POKETEXT, address, instructions);
-        if stop == Stop::At(address) {
-            // The breakpoint was executed: back in front of what it stands for.
-            let position = c_long::try_from(address).expect("addresses of programs are positive");
-            self.request(libc::PTRACE_POKEUSER, offset_of!(libc::user, regs.rip), position);
+        if cause != Cause::Breakpoint || self.position() != address + 1 {
+            return cause;
         }
-        stop
+        // The breakpoint was executed: back in front of what it stands for.
+        let position = c_long::try_from(address).expect("addresses of programs are positive");
+        self.request(libc::PTRACE_POKEUSER, offset_of!(libc::user, regs.rip), position);
+        Cause::Step
     }
 
     /// Runs to the end of the script.
     pub(crate) fn run_to_end(&self) {
-        assert_eq!(self.go_on(libc::PTRACE_CONT, None), Stop::End);
+        let cause = self.resume(libc::PTRACE_CONT);
+        assert_eq!(self.stopped(cause), Stop::End);
     }
 
     /// The number of the process.
@@ -95,27 +125,90 @@ impl Tracee {
         assert_eq!(self.child.kill(), Exit::Killed(libc::SIGKILL));
     }
 
-    /// Lets the process go on until something stops it.
-    fn go_on(&self, how: c_uint, breakpoint: Option<usize>) -> Stop {
-        self.request(how, 0, 0);
-        let status = self.child.wait_status();
-        let stopped = libc::WIFSTOPPED(status) && libc::WSTOPSIG(status) == libc::SIGTRAP;
-        assert!(stopped, "the script did not come to its end: {}", self.told(status));
-        let position = self.position();
-        if self.stopped_by_instruction() {
-            // An executed breakpoint: ours, or the one at the end.
-            match breakpoint {
-                Some(address) if address + 1 == position => Stop::At(address),
-                _ => Stop::End,
-            }
-        } else {
-            Stop::At(position)
+    /// Where it stopped, if it did so of itself.
+    fn stopped(&self, cause: Cause) -> Stop {
+        match cause {
+            Cause::Step => Stop::At(self.position()),
+            // The one at the end.
+            Cause::Breakpoint => Stop::End,
+            _ => panic!("the script did not come to its end: {cause:?} at {:#x}", self.position()),
         }
     }
 
-    /// Whether the instruction at this address is a call of the kernel.
-    pub(crate) fn calls_kernel(&self, address: usize) -> bool {
-        self.request(libc::PTRACE_PEEKTEXT, address, 0) & 0xffff == SYSCALL
+    /// Lets the process go on until something stops it.
+    pub(crate) fn resume(&self, how: c_uint) -> Cause {
+        self.request(how, 0, 0);
+        let status = self.child.wait_status();
+        let signal = if libc::WIFSTOPPED(status) { libc::WSTOPSIG(status) } else { 0 };
+        let why = || self.why_it_stopped();
+        match signal {
+            CALL => Cause::Call,
+            libc::SIGTRAP if why().si_code == SI_KERNEL => Cause::Breakpoint,
+            libc::SIGTRAP if why().si_code == TRAP_HWBKPT => Cause::Watched,
+            libc::SIGTRAP => Cause::Step,
+            // SAFETY: for this signal that is an address.
+            libc::SIGSEGV => Cause::Fault(unsafe { why().si_addr() }.addr()),
+            _ => panic!("the script did not come to its end: {}", self.told(status)),
+        }
+    }
+
+    /// From now on it stops at each call of the kernel, before and after, if it is resumed for that.
+    pub(crate) fn tell_calls(&self) {
+        self.request(libc::PTRACE_SETOPTIONS, 0, c_long::from(libc::PTRACE_O_TRACESYSGOOD));
+    }
+
+    /// From now on it stops when it has written to one of these words, and to those only.
+    pub(crate) fn watch(&self, words: [usize; 3]) {
+        let set = |register: usize, value: usize| {
+            let place = offset_of!(libc::user, u_debugreg) + register * size_of::<usize>();
+            self.request(libc::PTRACE_POKEUSER, place, value.cast_signed() as c_long);
+        };
+        // None while their addresses change.
+        set(7, 0);
+        let mut control = 0;
+        for (number, word) in words.into_iter().enumerate() {
+            set(number, word);
+            control |= 1 << (2 * number) | WRITES_TO_EIGHT_BYTES << (16 + 4 * number);
+        }
+        set(7, if words[0] == 0 { 0 } else { control });
+    }
+
+    /// Has the process call the kernel on the way, and returns what it got; it stands where it stood.
+    pub(crate) fn call_kernel(&self, number: c_long, arguments: [usize; 3]) -> i64 {
+        let before = self.registers();
+        let [rdi, rsi, rdx] = arguments.map(|argument| argument as u64);
+        let calling = libc::user_regs_struct {
+            rip: call_kernel as *const () as u64,
+            rax: number.cast_unsigned(),
+            rdi,
+            rsi,
+            rdx,
+            // It is in no call that could be begun again.
+            orig_rax: u64::MAX,
+            ..before
+        };
+        self.set_registers(&calling);
+        let cause = self.resume(libc::PTRACE_CONT);
+        assert_eq!(cause, Cause::Breakpoint, "behind the call is one");
+        let got = self.registers().rax.cast_signed();
+        self.set_registers(&libc::user_regs_struct { orig_rax: u64::MAX, ..before });
+        got
+    }
+
+    pub(crate) fn registers(&self) -> libc::user_regs_struct {
+        let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
+        self.request(libc::PTRACE_GETREGS, 0, registers.as_mut_ptr() as c_long);
+        // SAFETY: zeros are valid, and the request has filled them in.
+        unsafe { registers.assume_init() }
+    }
+
+    fn set_registers(&self, registers: &libc::user_regs_struct) {
+        self.request(libc::PTRACE_SETREGS, 0, ptr::from_ref(registers) as c_long);
+    }
+
+    /// What stands at this address: the beginning of an instruction.
+    pub(crate) fn code(&self, address: usize) -> [u8; 8] {
+        self.request(libc::PTRACE_PEEKTEXT, address, 0).to_le_bytes()
     }
 
     /// Where the kernel finds the locks that the process holds: the head of its robust list; 0 if it has none.
@@ -130,31 +223,24 @@ impl Tracee {
         head
     }
 
-    /// Three words of the memory of the process: as many as the head of a robust list has. Zeros at address 0.
-    pub(crate) fn words(&self, address: usize) -> [c_long; 3] {
-        let word = |index| self.request(libc::PTRACE_PEEKTEXT, address + index * 8, 0);
-        if address == 0 { [0; 3] } else { std::array::from_fn(word) }
-    }
-
     /// The address of the next instruction.
-    fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         let position = self.request(libc::PTRACE_PEEKUSER, offset_of!(libc::user, regs.rip), 0);
         usize::try_from(position).expect("addresses of programs are positive")
     }
 
-    /// Whether a breakpoint instruction stopped the process, not a single step.
-    fn stopped_by_instruction(&self) -> bool {
+    /// What the kernel says of the signal that stopped the process.
+    fn why_it_stopped(&self) -> libc::siginfo_t {
         let mut why = MaybeUninit::<libc::siginfo_t>::zeroed();
         self.request(libc::PTRACE_GETSIGINFO, 0, why.as_mut_ptr() as c_long);
         // SAFETY: zeros are valid, and the request has filled them in.
-        let why = unsafe { why.assume_init() };
-        why.si_code == SI_KERNEL
+        unsafe { why.assume_init() }
     }
 
     /// Asks the kernel for something about the process. Failure is a bug of this crate.
     fn request(&self, what: c_uint, address: usize, data: c_long) -> c_long {
         // SAFETY: the child is ours and stopped. Peeking and poking concern its memory, which is a copy;
-        // `data` is an address only for GETSIGINFO, whose caller passes room for the answer.
+        // `data` is an address only for GETSIGINFO, GETREGS and SETREGS, whose callers pass what that takes.
         let answer = unsafe { libc::ptrace(what, self.child.pid(), address, data) };
         let peeks = matches!(what, libc::PTRACE_PEEKTEXT | libc::PTRACE_PEEKUSER);
         assert!(answer != -1 || peeks, "ptrace {what}: {}", io::Error::last_os_error());
@@ -185,6 +271,12 @@ fn script_begins() {
 fn script_ends() {
     // SAFETY: as above.
     unsafe { asm!("int3", options(nomem, nostack, preserves_flags)) };
+}
+
+/// What a process executes that is to call the kernel on the way.
+#[unsafe(naked)]
+extern "C" fn call_kernel() {
+    naked_asm!("syscall", "int3")
 }
 
 /// Keeps the calling thread, and the processes it forks, on one processor while it lives.

@@ -30,10 +30,10 @@ fn a_process_killed_at_every_instruction_leaves_every_state_it_goes_through() {
     );
     let summary = Experiment::new(region).kill_at_every_instruction(&script, |death| {
         let value = words[0].load(Ordering::Relaxed);
-        assert!((7..12).contains(&value) && (value == 11 || death.instructions < death.of));
+        assert!((7..12).contains(&value) && (value == 11 || death.steps < death.of));
         seen[value as usize].fetch_add(1, Ordering::Relaxed);
     });
-    assert_eq!((summary.missed, summary.kills), (0, summary.instructions));
+    assert_eq!((summary.missed, summary.kills), (0, summary.steps));
     assert!(seen[7..12].iter().all(|count| count.load(Ordering::Relaxed) > 0));
     assert_eq!(words[0].load(Ordering::Relaxed), 7, "the memory is as before");
 }
@@ -56,7 +56,7 @@ fn a_state_that_lasts_for_one_instruction_is_found_and_named() {
     }))
     .unwrap_err();
     let message = error.downcast_ref::<String>().unwrap();
-    assert!(message.contains("half done") && message.contains("instructions: "), "{message}");
+    assert!(message.contains("half done") && message.contains("steps: "), "{message}");
 }
 
 /// Three by three: each of them in its own experiment, and each pair in one of nine.
@@ -73,14 +73,13 @@ fn experiments_of_all_phases_kill_at_every_instruction_and_at_every_pair() {
             &heir,
             || true,
             |first, second| {
-                deaths[first.instructions * 64 + second.instructions]
-                    .fetch_add(1, Ordering::Relaxed);
+                deaths[first.steps * 64 + second.steps].fetch_add(1, Ordering::Relaxed);
             },
         )
     };
     let all = of(Experiment::new(region));
     let count = || deaths.iter().filter(|pair| pair.load(Ordering::Relaxed) > 0).count();
-    let (pairs, max) = (count(), all.instructions.div_ceil(3));
+    let (pairs, max) = (count(), all.steps.div_ceil(3));
     for is_centred in [false, true] {
         for pair in deaths {
             pair.store(0, Ordering::Relaxed);
@@ -113,7 +112,7 @@ fn the_heir_is_killed_at_every_instruction_too() {
     let leaves_work = || words[0].load(Ordering::Relaxed) == 1;
     let summary = Experiment::new(region).double_kill(&worker, &heir, leaves_work, |_, second| {
         let state = words[0].load(Ordering::Relaxed) * 2 + words[1].load(Ordering::Relaxed);
-        assert!(second.instructions < second.of || state == 0 || state == 5, "{state}");
+        assert!(second.steps < second.of || state == 0 || state == 5, "{state}");
         seen[state as usize].fetch_add(1, Ordering::Relaxed);
     });
     let counts: Vec<u32> = seen.iter().map(|count| count.load(Ordering::Relaxed)).collect();
@@ -138,7 +137,7 @@ fn each_pass_of_a_loop_is_killed_in_its_turn() {
     let summary = Experiment::new(region).kill_at_every_instruction(&script, |_| {
         seen[words[0].load(Ordering::Relaxed) as usize].fetch_add(1, Ordering::Relaxed);
     });
-    assert_eq!((summary.missed, summary.kills), (0, summary.instructions));
+    assert_eq!((summary.missed, summary.kills), (0, summary.steps));
     assert!(seen.iter().all(|count| count.load(Ordering::Relaxed) > 0));
 }
 
@@ -183,8 +182,54 @@ fn deaths_that_are_told_apart_leave_all_that_deaths_leave() {
     };
     assert_eq!(found(seen), [true, true, true, false, false]);
     assert_eq!(found(seen_apart), found(seen));
-    assert_eq!((apart.missed, apart.instructions), (0, every.instructions));
-    assert_eq!((apart.kills, every.kills > 400), (5, true), "before all, and after each step");
+    assert_eq!((apart.missed, apart.kills), (0, 5), "before all, and after each change");
+    assert!(every.kills > 400);
+}
+
+/// Across a border of pages, by another address, and by the kernel.
+#[test]
+fn what_is_changed_is_told_apart_wherever_it_lies() {
+    const PAGE: usize = 4096;
+    // SAFETY: a name that ends, and no flags.
+    let file = unsafe { libc::memfd_create(c"experiment".as_ptr(), 0) };
+    // SAFETY: no memory is involved.
+    assert_eq!(unsafe { libc::ftruncate(file, 2 * 4096) }, 0);
+    let map = || {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let (none, how) = (std::ptr::null_mut(), libc::MAP_SHARED);
+        // SAFETY: the system chooses addresses that nobody uses.
+        let place = unsafe { libc::mmap(none, 2 * PAGE, access, how, file, 0) };
+        assert_ne!(place, libc::MAP_FAILED);
+        place.cast::<u8>()
+    };
+    let base = map();
+    // SAFETY: mapped for ever, and used by the processes of the experiment alone.
+    let region = unsafe { Region::new(base, 2 * PAGE) };
+    let script = Script::new(
+        || (),
+        |()| {
+            // SAFETY: inside the two pages.
+            let border = unsafe { base.add(PAGE - 4) };
+            // SAFETY: as above; eight bytes at any address.
+            unsafe { border.cast::<u64>().write_unaligned(u64::MAX) };
+            let again = map();
+            // SAFETY: the first byte of what was just mapped.
+            unsafe { again.write_volatile(1) };
+            // SAFETY: no memory is involved.
+            unsafe { libc::getppid() };
+        },
+    );
+    let seen = shared_words(4);
+    let summary = Experiment::new(region).told_apart().kill_at_every_instruction(&script, |_| {
+        // SAFETY: two pages, which nobody writes to now.
+        let bytes = unsafe { std::slice::from_raw_parts(base, 2 * PAGE) };
+        let [first, before, behind] = [0, PAGE - 1, PAGE].map(|at| bytes[at]);
+        assert_eq!(before, behind, "one instruction");
+        seen[usize::from(first != 0) + usize::from(before != 0)].fetch_add(1, Ordering::Relaxed);
+    });
+    let seen: Vec<u32> = seen.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+    assert_eq!((summary.missed, summary.steps), (0, 5), "the beginning and four changes");
+    assert_eq!(seen, [1, 2, 3, 0], "and the end");
 }
 
 /// The slot of this thread in which the kernel, when it dies, finds the address of a lock.
@@ -233,9 +278,9 @@ fn another_process_comes_between_any_two_instructions() {
         assert!(!interruption.waited);
         seen[words[0].load(Ordering::Relaxed) as usize].fetch_add(1, Ordering::Relaxed);
     });
-    assert_eq!((summary.missed, summary.interruptions), (0, summary.instructions));
+    assert_eq!((summary.missed, summary.interruptions), (0, summary.steps));
     let seen: Vec<u32> = seen.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-    let all = u32::try_from(summary.instructions).unwrap() + 1;
+    let all = u32::try_from(summary.steps).unwrap() + 1;
     assert!(
         seen[0] == 0 && seen[1] > 0 && seen[2] > seen[1] && seen[3] == 0,
         "one is lost between"

@@ -1,0 +1,185 @@
+//! A process that goes on until others can tell something else of it.
+//!
+//! Its own memory is gone with it when it dies. What stays is what it wrote to the memory that it shares, what it asked the
+//! kernel for, and the locks that it holds: those the kernel finds in its robust list, which is its own memory, but read after
+//! its death. Two deaths between which none of these has changed are the same death.
+//!
+//! From one change to the next it runs at full speed. It may only read what it shares, so the kernel stops it in front of each
+//! write to that; the processor watches the head of its robust list; and a call of the kernel is where it can be stopped anyway.
+//! (What the kernel itself should write to shared memory for it fails: nobody asks for such a thing.)
+
+use std::collections::HashMap;
+
+use libc::{SYS_mmap, SYS_mprotect, c_int};
+
+use crate::experiment::Script;
+use crate::memory::{PAGE_BYTES, Region};
+use crate::tracee::{Cause, Stop, Tracee};
+
+/// Words at the head of a robust list: its first entry, where a lock lies beside its entry, and the lock that is just
+/// taken or given back.
+const LIST_WORDS: usize = 3;
+
+/// How often in a row the same instruction counts. One that repeats itself (`rep movsb`) writes one byte after the other; killed
+/// at the 17th it leaves nothing that it did not leave at the 16th.
+const REPEATS_MAX: usize = 16;
+/// The prefix of such an instruction, and the one that may follow it.
+const REPEATS: u8 = 0xf3;
+const WIDE: u8 = 0x48;
+
+/// A traced process that asks before it changes anything that others see.
+pub(crate) struct Supervised {
+    tracee: Tracee,
+    /// What it may only read: address and bytes.
+    shared: Vec<(usize, usize)>,
+    /// Where the kernel finds its locks.
+    list: usize,
+    /// The instruction that wrote last, and how often in a row.
+    last: (usize, usize),
+    /// Of instructions that write: where the next one begins.
+    behind: HashMap<usize, usize>,
+}
+
+impl Supervised {
+    /// Starts a process that stands where its script begins. What was found out about instructions before makes it faster.
+    pub(crate) fn start<C>(
+        script: &Script<'_, C>,
+        regions: &[Region],
+        behind: HashMap<usize, usize>,
+    ) -> Self {
+        let prepare = || {
+            let context = (script.prepare)();
+            for region in regions {
+                region.protect();
+            }
+            context
+        };
+        let tracee = Tracee::start(prepare, &script.script);
+        tracee.tell_calls();
+        let shared = regions.iter().map(|region| region.place()).collect();
+        let mut process = Self { tracee, shared, list: 0, last: (0, 0), behind };
+        process.watch_locks();
+        process
+    }
+
+    /// Goes on until it has changed something: it stands behind the instruction that has done it, or at its end.
+    pub(crate) fn next(&mut self) -> Stop {
+        match self.tracee.resume(libc::PTRACE_SYSCALL) {
+            Cause::Breakpoint => return Stop::End,
+            Cause::Watched => {}
+            Cause::Fault(address) => self.write(address),
+            Cause::Call => self.call(),
+            Cause::Step => unreachable!("it was not to make a single step"),
+        }
+        Stop::At(self.tracee.position())
+    }
+
+    /// Executes the instruction that wants to write to this address.
+    fn write(&mut self, address: usize) {
+        let position = self.tracee.position();
+        let times = if self.last.0 == position { self.last.1 + 1 } else { 1 };
+        self.last = (position, times);
+        let code = self.tracee.code(position);
+        if code[0] == REPEATS && times > REPEATS_MAX {
+            return self.write_all(position + if code[1] == WIDE { 3 } else { 2 });
+        }
+        let mut pages = Vec::new();
+        let mut wanted = address;
+        loop {
+            let is_shared =
+                |&(base, bytes): &(usize, usize)| (base..base + bytes).contains(&wanted);
+            assert!(self.shared.iter().any(is_shared), "the script can not access {wanted:#x}");
+            let page = wanted / PAGE_BYTES * PAGE_BYTES;
+            self.allow((page, PAGE_BYTES), libc::PROT_READ | libc::PROT_WRITE);
+            pages.push(page);
+            match self.execute(position) {
+                // Its second half lies on the next page.
+                Cause::Fault(next) => wanted = next,
+                _ => break,
+            }
+        }
+        if code[0] != REPEATS {
+            self.behind.insert(position, self.tracee.position());
+        }
+        for page in pages {
+            self.allow((page, PAGE_BYTES), libc::PROT_READ);
+        }
+    }
+
+    /// Executes the instruction at this address, which is the next one. To a breakpoint, where that is known: on a virtual machine a
+    /// single step costs more than all else.
+    fn execute(&self, position: usize) -> Cause {
+        match self.behind.get(&position) {
+            Some(&behind) => self.tracee.resume_to(behind),
+            None => self.tracee.resume(libc::PTRACE_SINGLESTEP),
+        }
+    }
+
+    /// Executes the rest of an instruction that repeats itself: all up to this address.
+    fn write_all(&self, end: usize) {
+        self.allow_all(libc::PROT_READ | libc::PROT_WRITE);
+        assert_eq!(self.tracee.run_to(end, 1), Stop::At(end), "it comes to its end");
+        self.allow_all(libc::PROT_READ);
+    }
+
+    /// Lets the kernel do what the process has asked for.
+    fn call(&mut self) {
+        let asked = self.tracee.registers();
+        let cause = self.tracee.resume(libc::PTRACE_SYSCALL);
+        assert_eq!(cause, Cause::Call, "a call that has begun ends");
+        let (number, got) = (asked.orig_rax.cast_signed(), self.tracee.registers().rax);
+        let is_shared = number == SYS_mmap && asked.r10 & libc::MAP_SHARED as u64 != 0;
+        let is_writable = asked.rdx & libc::PROT_WRITE as u64 != 0;
+        assert!(number != SYS_mprotect, "a script that changes rights can not be supervised");
+        if is_shared && is_writable && got.cast_signed() > 0 {
+            // The same memory may lie there once more.
+            let place = [got, asked.rsi].map(|word| usize::try_from(word).expect("64 bits"));
+            self.shared.push(place.into());
+            self.allow(place.into(), libc::PROT_READ);
+        }
+        // Only now may there be another list.
+        self.watch_locks();
+    }
+
+    fn watch_locks(&mut self) {
+        let list = self.tracee.robust_list();
+        if list != self.list {
+            self.list = list;
+            let words: [usize; LIST_WORDS] = std::array::from_fn(|index| list + index * 8);
+            self.tracee.watch(words);
+        }
+    }
+
+    /// Changes the rights of the process to a part of its memory. What it has unmapped meanwhile has none.
+    fn allow(&self, (base, bytes): (usize, usize), rights: c_int) {
+        let rights = usize::try_from(rights).expect("flags are positive");
+        self.tracee.call_kernel(SYS_mprotect, [base, bytes, rights]);
+    }
+
+    fn allow_all(&self, rights: c_int) {
+        for place in &self.shared {
+            self.allow(*place, rights);
+        }
+    }
+
+    /// Where it stands.
+    pub(crate) fn position(&self) -> usize {
+        self.tracee.position()
+    }
+
+    /// What it has found out about instructions.
+    pub(crate) fn behind(&self) -> &HashMap<usize, usize> {
+        &self.behind
+    }
+
+    /// The number of the process.
+    pub(crate) const fn pid(&self) -> u32 {
+        self.tracee.pid()
+    }
+
+    /// Kills the process where it stands. Its locks are in memory that the kernel can write to for it.
+    pub(crate) fn kill(self) {
+        self.allow_all(libc::PROT_READ | libc::PROT_WRITE);
+        self.tracee.kill();
+    }
+}
