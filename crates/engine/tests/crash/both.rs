@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tupelo_crashtest::{Experiment, Interruption, Script, Summary, phase, shared_words, thorough};
+use tupelo_crashtest::{Experiment, Script, Summary, phase, shared_words, thorough};
 use tupelo_engine::{Engine, Error, Event, Outcome, Subscription, Want};
 use tupelo_tuple::{Field, TemplateRef, TupleView};
 
@@ -163,19 +163,15 @@ impl<'e> Both<'e> {
     /// What came of the two that can not come of them one after the other.
     pub(crate) fn run(&self) -> Result<Summary, String> {
         let run = || {
-            let experiment = || Experiment::new(region(self.engine));
-            let (first, second) = (self.script(0), self.script(1));
-            let note = |now: Interruption| {
-                let is_last = now.instructions == now.of;
-                self.expected[usize::from(is_last)].write(&self.outcome());
-            };
-            // The first of these is before all, the last after all.
-            let ends = experiment().with_kills(1);
-            ends.interrupt_at_every_instruction(&first, &second, note);
             let points = if thorough() { POINTS_THOROUGH } else { POINTS };
-            let between = experiment().with_kills(points).with_phase(phase());
-            between.interrupt_at_every_instruction(&first, &second, |_| {
+            let experiment = Experiment::new(region(self.engine)).with_kills(points);
+            let experiment = experiment.with_phase(phase()).with_ends_first();
+            let (first, second) = (self.script(0), self.script(1));
+            experiment.interrupt_at_every_instruction(&first, &second, |now| {
                 let outcome = self.outcome();
+                if now.instructions == 1 || now.instructions == now.of {
+                    return self.expected[usize::from(now.instructions == now.of)].write(&outcome);
+                }
                 let expected = self.expected.each_ref().map(Note::read);
                 let [one, other] = self.operations.each_ref().map(|operation| operation.name);
                 assert!(

@@ -45,6 +45,7 @@ pub struct Experiment {
     last: usize,
     kills_max: usize,
     heir_kills_max: usize,
+    pub(crate) begins_with_ends: bool,
 }
 
 /// When a process died.
@@ -99,6 +100,7 @@ impl Experiment {
             last: max,
             kills_max: max,
             heir_kills_max: max,
+            begins_with_ends: false,
         }
     }
 
@@ -177,6 +179,14 @@ impl Experiment {
     pub fn with_heir_kills(mut self, kills_max: usize) -> Self {
         assert!(kills_max > 0, "at least one");
         self.heir_kills_max = kills_max;
+        self
+    }
+
+    /// Stops a process at the beginning of its script and at its end before it does so anywhere between: so it is known what comes
+    /// of two processes one after the other, when they come between one another.
+    #[must_use]
+    pub fn with_ends_first(mut self) -> Self {
+        self.begins_with_ends = true;
         self
     }
 

@@ -46,7 +46,7 @@ impl Experiment {
             trace
         };
         let mut summary = Summary { steps: trace.len(), ..Summary::default() };
-        for index in self.points(trace.counted(), trace.len()).0 {
+        for index in self.interruptions(&trace) {
             restore(&before);
             let other = other.start_untraced();
             let first = worker.start();
@@ -73,6 +73,16 @@ impl Experiment {
         }
         restore(&before);
         summary
+    }
+
+    fn interruptions(&self, trace: &Trace) -> Vec<usize> {
+        let (mut points, _) = self.points(trace.counted(), trace.len());
+        if self.begins_with_ends {
+            let ends = [0, trace.len()];
+            points.retain(|point| !ends.contains(point));
+            points.splice(0..0, ends);
+        }
+        points
     }
 }
 

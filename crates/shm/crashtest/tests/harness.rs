@@ -289,6 +289,27 @@ fn another_process_comes_between_any_two_instructions() {
 }
 
 #[test]
+fn the_ends_of_a_script_come_before_what_is_between_if_asked_for() {
+    let (words, region) = page();
+    let order = shared_words(64);
+    let worker =
+        Script::new(|| (), |()| (1..6).for_each(|value| words[0].store(value, Ordering::Relaxed)));
+    let other = Script::new(|| (), |()| ());
+    let experiment = Experiment::new(region).with_kills(3).with_phase(1).with_ends_first();
+    let summary = experiment.interrupt_at_every_instruction(&worker, &other, |interruption| {
+        let count = order[0].fetch_add(1, Ordering::Relaxed) as usize;
+        order[1 + count]
+            .store(u32::try_from(interruption.instructions).unwrap(), Ordering::Relaxed);
+    });
+    let order: Vec<u32> = order.iter().map(|word| word.load(Ordering::Relaxed)).collect();
+    let all = u32::try_from(summary.steps).unwrap() + 1;
+    let between = &order[3..=order[0] as usize];
+    assert_eq!(order[1..3], [1, all]);
+    assert!(between.len() > 1 && between.is_sorted(), "{order:?}");
+    assert!(between.iter().all(|one| (2..all).contains(one)), "{order:?}");
+}
+
+#[test]
 fn who_waits_for_the_first_goes_on_after_it() {
     let (words, region) = page();
     let worker = Script::new(
