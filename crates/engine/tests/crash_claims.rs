@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crash::{
     Found, INT, contents, int, kill_everywhere, kill_once_and_twice, kill_twice, learn, one_of,
-    one_of_twice, put, shown, space,
+    put, shown, space,
 };
 use tupelo_crashtest::fork;
 use tupelo_engine::{Claim, ClaimTerms, Engine, Error, LeaseTerms, Order};
@@ -141,7 +141,7 @@ fn a_put_with_a_lease_or_for_later_happens_or_not_l1_l3() {
     let script = |engine: &Arc<Engine>| {
         engine.put_leased(&[Field::Int(5), Field::Int(5)], &terms).unwrap();
     };
-    one_of_twice(&engine, script, &legal);
+    one_of(&engine, script, &legal);
     let later = LeaseTerms { lease: None, after: Some(HOUR) };
     let before = contents(&engine);
     let script = |engine: &Arc<Engine>| {

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crash::{
-    BYTES, INT, STR, contents, either, int, kill_everywhere, learn, one_of, one_of_twice, put,
-    read, region, space, take, text,
+    BYTES, INT, STR, contents, either, int, kill_everywhere, learn, one_of, put, read, region,
+    space, take, text,
 };
 use tupelo_crashtest::{Experiment, Script, phase, shared_words, thorough};
 use tupelo_engine::{Engine, Order};
@@ -43,14 +43,14 @@ fn with(engine: &Engine, tuple: &str) -> Vec<String> {
 fn a_put_under_a_new_key_happens_or_not() {
     let engine = indexed();
     let legal = [contents(&engine), with(&engine, "77,1")];
-    one_of_twice(&engine, |engine| put(engine, 77, 1), &legal);
+    one_of(&engine, |engine| put(engine, 77, 1), &legal);
 }
 
 #[test]
 fn a_put_under_a_known_key_happens_or_not() {
     let engine = indexed();
     let legal = [contents(&engine), with(&engine, "5,1")];
-    one_of_twice(&engine, |engine| put(engine, 5, 1), &legal);
+    one_of(&engine, |engine| put(engine, 5, 1), &legal);
 }
 
 /// What the harness passes over is nothing that anybody finds.
@@ -99,7 +99,7 @@ fn a_put_that_splits_a_bucket_happens_or_not() {
     let without_split = one_of(&engine, |engine| put(engine, 31, 0), &legal);
     put(&engine, 31, 0);
     let legal = [contents(&engine), with(&engine, "32,0")];
-    let with_split = one_of_twice(&engine, |engine| put(engine, 32, 0), &legal);
+    let with_split = one_of(&engine, |engine| put(engine, 32, 0), &legal);
     let lengths = (without_split.steps, with_split.steps);
     assert!(lengths.1 > lengths.0 + SPLIT_STEPS_MIN, "a split is part of the script: {lengths:?}");
 }
@@ -109,11 +109,7 @@ fn a_take_of_the_first_middle_or_last_of_a_key_happens_or_not() {
     for value in [5, 55, 95] {
         let engine = indexed();
         let legal = [contents(&engine), without(&engine, &format!("5,{value}"))];
-        one_of_twice(
-            &engine,
-            |engine| assert!(take(engine, &[int(5), int(value)]).is_some()),
-            &legal,
-        );
+        one_of(&engine, |engine| assert!(take(engine, &[int(5), int(value)]).is_some()), &legal);
     }
 }
 

@@ -7,7 +7,7 @@ mod crash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crash::{contents, experiment, hitting, put, shown, space_within, take};
+use crash::{contents, experiment, hitting, put, register, shown, space_within, take};
 use tupelo_crashtest::{Death, Script, fork, shared_words, thorough};
 use tupelo_engine::{Engine, Error, EventKind, Limits, SubscribeTerms, WhenFull};
 use tupelo_tuple::{Field, PatternRef, TemplateRef};
@@ -24,26 +24,32 @@ fn full(when_full: WhenFull) -> Arc<Engine> {
     engine
 }
 
-/// Kills a process at every instruction of `script`, lets another clean up, and judges what is there.
+/// Kills a process at every instruction of `script`, lets another clean up, and judges what is there; and once more with the one
+/// killed, too, that cleans up.
 fn kill_everywhere(
     engine: &Arc<Engine>,
     script: impl Fn(&Arc<Engine>),
     judge: impl Fn(Vec<String>, bool),
 ) {
-    let register = || {
+    let come = || {
         engine.check().unwrap();
         Arc::clone(engine)
     };
-    let script = Script::new(register, |engine| script(engine));
+    let script = Script::new(come, |engine| script(engine));
     let kills = if thorough() { 10_000 } else { 16 };
-    let experiment = experiment(engine).with_kills(kills);
-    let check = |death: Death| {
+    let check = |ended| {
         engine.sweep().unwrap();
         engine.check().unwrap();
-        judge(contents(engine), death.steps == death.of);
+        judge(contents(engine), ended);
         engine.check().unwrap();
     };
-    hitting(|| experiment.kill_at_every_instruction(&script, check));
+    let once = experiment(engine).with_kills(kills);
+    hitting(|| once.kill_at_every_instruction(&script, |death| check(death.steps == death.of)));
+
+    let heir = Script::new(|| register(engine), |()| engine.sweep().unwrap());
+    let twice = experiment(engine).with_kills(kills / 4).with_heir_kills(kills / 4).centred();
+    let ended = |first: Death, _| check(first.steps == first.of);
+    hitting(|| twice.double_kill(&script, &heir, || true, ended));
 }
 
 #[test]

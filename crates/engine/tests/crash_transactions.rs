@@ -10,9 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use crash::pair::Pair;
-use crash::{
-    INT, contents, int, kill_once_and_twice, learn, one_of_twice, put, shown, space, take,
-};
+use crash::{INT, contents, int, kill_once_and_twice, learn, one_of, put, shown, space, take};
 use tupelo_crashtest::{Death, Script, fork, thorough};
 use tupelo_engine::{Engine, Error, LeaseTerms, Order, Transaction};
 use tupelo_tuple::{Alternative, Field, Form, Kind, KindSet, Pattern, TemplateRef};
@@ -92,7 +90,7 @@ fn a_commit_happens_as_a_whole_or_not_at_all_x1() {
         transaction.put(0, &[Field::Int(7), Field::Int(7)]).unwrap();
         transaction.commit().unwrap();
     };
-    one_of_twice(&engine, script, &legal);
+    one_of(&engine, script, &legal);
 }
 
 #[test]
@@ -151,7 +149,7 @@ fn an_abort_restores_everything_x5() {
         transaction.put(0, &[Field::Int(7), Field::Int(7)]).unwrap();
         transaction.abort().unwrap();
     };
-    one_of_twice(&engine, script, &[before]);
+    one_of(&engine, script, &[before]);
 }
 
 #[test]
@@ -168,7 +166,7 @@ fn a_take_that_is_refused_gives_back_the_tuple_and_the_lock_on_it_x3_x5() {
         assert_eq!(take(engine, &[int(1), int(4)]), None);
         transaction.abort().unwrap();
     };
-    one_of_twice(&engine, script, &[before]);
+    one_of(&engine, script, &[before]);
 }
 
 #[test]

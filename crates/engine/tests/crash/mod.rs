@@ -237,7 +237,7 @@ pub(crate) fn kill_everywhere(
     hitting(|| experiment.kill_at_every_instruction(&script, check))
 }
 
-/// As [`kill_everywhere`], where the only legal states are `before` and `after`.
+/// As [`one_of`], where the only legal states are what is there before, and `after`.
 pub(crate) fn either(
     engine: &Arc<Engine>,
     script: impl Fn(&Arc<Engine>),
@@ -247,17 +247,9 @@ pub(crate) fn either(
     one_of(engine, script, &[before, after.iter().map(ToString::to_string).collect()])
 }
 
-/// As [`kill_everywhere`], where the contents are one of `legal`, and at the end the last of them.
+/// As [`kill_everywhere`], and once more with the one killed, too, that sweeps after the first death; the contents are one of
+/// `legal`, and at the end the last of them.
 pub(crate) fn one_of(
-    engine: &Arc<Engine>,
-    script: impl Fn(&Arc<Engine>),
-    legal: &[Vec<String>],
-) -> Summary {
-    kill_everywhere(engine, script, is_one_of(legal))
-}
-
-/// As [`one_of`], and once more with the one killed, too, that sweeps after the first death.
-pub(crate) fn one_of_twice(
     engine: &Arc<Engine>,
     script: impl Fn(&Arc<Engine>),
     legal: &[Vec<String>],

@@ -127,16 +127,25 @@ impl Supervised {
         let asked = self.tracee.registers();
         let cause = self.tracee.resume(libc::PTRACE_SYSCALL);
         assert_eq!(cause, Cause::Call, "a call that has begun ends");
-        let (number, got) = (asked.orig_rax.cast_signed(), self.tracee.registers().rax);
-        let is_shared = number == SYS_mmap && asked.r10 & libc::MAP_SHARED as u64 != 0;
+        let [number, got] = [asked.orig_rax, self.tracee.registers().rax].map(u64::cast_signed);
+        let [from, bytes] =
+            [asked.rdi, asked.rsi].map(|word| usize::try_from(word).expect("64 bits"));
+        let is_shared = asked.r10 & libc::MAP_SHARED as u64 != 0;
         let is_writable = asked.rdx & libc::PROT_WRITE as u64 != 0;
-        assert!(number != SYS_mprotect, "a script that changes rights can not be supervised");
-        if is_shared && is_writable && got.cast_signed() > 0 {
+        if number == SYS_mmap && is_shared && is_writable && got > 0 {
             // The same memory may lie there once more.
-            let place = [got, asked.rsi].map(|word| usize::try_from(word).expect("64 bits"));
-            self.shared.push(place.into());
-            self.allow(place.into(), libc::PROT_READ);
+            let place = (usize::try_from(got).expect("it is positive"), bytes);
+            self.shared.push(place);
+            self.allow(place, libc::PROT_READ);
         }
+        // The C library does so with its heaps.
+        let is_own =
+            |(base, length): &(usize, usize)| from + bytes <= *base || base + length <= from;
+        let is_harmless = number != SYS_mprotect || self.shared.iter().all(is_own);
+        assert!(
+            is_harmless,
+            "a script that changes its rights to what it shares is not supervised"
+        );
         // Only now may there be another list.
         self.watch_locks();
     }
