@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use libc::{SYS_mmap, SYS_mprotect, c_int};
+use libc::{SYS_mmap, SYS_mprotect, SYS_munmap, c_int};
 
 use crate::experiment::Script;
 use crate::memory::{PAGE_BYTES, Region};
@@ -137,6 +137,9 @@ impl Supervised {
             let place = (usize::try_from(got).expect("it is positive"), bytes);
             self.shared.push(place);
             self.allow(place, libc::PROT_READ);
+        }
+        if number == SYS_munmap {
+            self.shared.retain(|place| *place != (from, bytes));
         }
         // The C library does so with its heaps.
         let is_own =
