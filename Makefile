@@ -55,15 +55,14 @@ report: $(VENV)/.extension $(VENV)/.peers ## run the evaluation suite in full, i
 torture: export TUPELO_EVERY_INSTRUCTION = 1
 torture: export TUPELO_TORTURE_SECONDS ?= 60
 torture: export TUPELO_CANCELLATIONS ?= 100000
-# The two crates that are killed at each instruction are built as users run them: as for other tests they have about twice as many.
+# The two crates that are killed at each instruction are optimised: as for other tests they have about twice as many.
 # Where not all instructions are killed at: others each day, and those of a day that is given.
 torture: export TUPELO_PHASE ?= $(shell date +%j | sed 's/^0*//')
 torture: $(VENV)/.extension $(VENV)/.dev ## the long forms of the tests of crashes, cancellations and hostile input (hours)
 	@echo "run again with TUPELO_PHASE=$$TUPELO_PHASE"
 	$(BIN)/pytest python/tests/test_aio_cancel.py
-	$(BIN)/pytest -k killed python/tests/test_claim_processes.py python/tests/test_pool.py
 	$(CARGO) test --workspace --exclude tupelo-shm --exclude tupelo-engine --locked --no-fail-fast
-	$(CARGO) test --release --locked --no-fail-fast --package tupelo-shm --package tupelo-engine
+	$(CARGO) test --profile torture --locked --no-fail-fast --package tupelo-shm --package tupelo-engine
 
 .PHONY: check
 check: check-rust check-python check-tree ## check format, lints, documentation, types, layers and file sizes

@@ -21,8 +21,8 @@ pub(crate) fn order(argument: Option<&Argument<'_, '_>>) -> PyResult<Order> {
     argument.map_or(Ok(Order::Fifo), |argument| given(argument))
 }
 
-/// Refuses an order by the number of a field where entries are asked for, whose fields go by names: how those are numbered
-/// where they are stored says nothing to who declared them.
+/// Refuses an order by the number of a field that is not there: where entries are asked for, whose fields go by names (how those
+/// are numbered where they are stored says nothing to who declared them), and where tuples have fewer.
 ///
 /// # Errors
 ///
@@ -41,7 +41,14 @@ pub(crate) fn require_numbers(
             Some("ask for the best first, as in try_take(Job, priority=F > 5) or take(Job)"),
         ));
     }
-    Ok(())
+    match order.beyond(template) {
+        None => Ok(()),
+        Some((field, fields)) => Err(template_error(
+            py,
+            &format!("order= goes by field {field}, and what is asked for has {fields} fields"),
+            Some("fields are numbered from 0, as in take(\"job\", int, order=F.max(1))"),
+        )),
+    }
 }
 
 #[cold]

@@ -319,10 +319,8 @@ while True:
 
 WORKERS = 3
 
-# Tasks, and how many of their workers are killed and stopped. The long form is for `make torture`.
-CHAOS = [(1_000, 4, 2)]
-if os.environ.get("TUPELO_EVERY_INSTRUCTION"):
-    CHAOS.append((10_000, 20, 5))
+# Tasks, and how many of their workers are killed and stopped.
+CHAOS = [(1_000, 4, 2), (10_000, 20, 5)]
 
 
 @pytest.mark.parametrize(("tasks", "kills", "stops"), CHAOS)

@@ -128,10 +128,8 @@ def test_an_exception_in_the_block_kills_the_workers(shm, shm_url):
     assert shm.count(REST) == 0
 
 
-# Tasks, and how many workers are killed. The long form is for `make torture`.
-KILLS = [(3_000, 5)]
-if os.environ.get("TUPELO_EVERY_INSTRUCTION"):
-    KILLS.append((10_000, 20))
+# Tasks, and how many workers are killed.
+KILLS = [(3_000, 5), (10_000, 20)]
 
 
 @pytest.mark.parametrize(("tasks", "kills"), KILLS)

@@ -1,6 +1,7 @@
 """spawn: worker processes for the length of a block."""
 
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -141,6 +142,15 @@ def test_an_exit_code_counts_as_failure_unless_it_is_zero():
     with pytest.raises(ts.RemoteError, match=r"worker process \d+ exited with 3"):
         with ts.spawn(exit_with, 3):
             pass
+
+
+def test_a_worker_that_could_not_begin_says_where_its_function_has_to_be(tmp_path):
+    program = "import tupelo as ts\ndef work(): pass\nwith ts.spawn(work): pass\n"
+    run = {"capture_output": True, "text": True, "timeout": 60, "cwd": tmp_path}
+    typed = subprocess.run([sys.executable, "-"], input=program, **run, check=False)
+    assert typed.returncode == 1
+    said = r"worker process \d+ exited with 1; .* a file that can be imported, .*__main__"
+    assert re.search(said, typed.stderr), typed.stderr
 
 
 def test_an_exception_in_the_block_ends_the_workers(shm, eventually):

@@ -151,3 +151,14 @@ def test_closing_ends_a_wait(space, eventually):
         with pytest.raises(ts.SpaceClosed):
             blocked.result()
         eventually(lambda: second.stat()["waiters"] == 0)
+
+
+def test_an_order_goes_by_a_field_that_is_there(space):
+    space.put_all([("n", 1), ("n", 2)])
+    with space.transaction() as t:
+        verbs = [space.take, space.read, space.try_take, space.try_read, space.claim]
+        for verb in [*verbs, space.try_claim, t.take, t.read, t.try_take, t.try_read]:
+            with pytest.raises(ts.TemplateError, match="goes by field 7, .* has 2 fields"):
+                verb("n", int, order=F.max(7))
+    assert space.take("n", REST, order=F.max(7)) == ("n", 1)
+    assert space.take("n", int, order=F.max(1)) == ("n", 2)

@@ -29,6 +29,9 @@ __all__ = ["spawn"]
 INTERRUPTED = 130
 """Exit code of a worker that Ctrl-C ended: what a shell reports for it."""
 
+COULD_NOT_BEGIN = 1
+"""Exit code of a worker that could not import its function, and of any that Python ends for an error."""
+
 WORKERS_MAX = 4096
 """Also of a `Pool`: more is a mistake, and would take the machine with it."""
 
@@ -208,7 +211,12 @@ def _read(report: Connection) -> str | None:
 def _killed(process: SpawnProcess) -> str:
     code = process.exitcode
     how = f"was ended by signal {-code}" if code is not None and code < 0 else f"exited with {code}"
-    return f"worker process {process.pid} {how}"
+    # Python's own words about it are on the terminal of the worker.
+    advice = (
+        "; if it could not begin, the function has to be in a file that can be imported, and what"
+        ' starts workers there under `if __name__ == "__main__":`'
+    )
+    return f"worker process {process.pid} {how}{advice if code == COULD_NOT_BEGIN else ''}"
 
 
 def _others(failures: list[str]) -> str | None:

@@ -140,9 +140,10 @@ impl Asked {
         added.map(Self).map_err(|error| Failure::Usage(format!("--where {text:?}: {error}")))
     }
 
-    /// Refuses an order by the number of a field for entries, whose fields go by names.
+    /// Refuses an order by the number of a field for entries, whose fields go by names, and for tuples that have fewer.
     pub(crate) fn in_order(self, order: Option<Order>) -> Result<Self, Failure> {
-        let is_by_number = matches!(order, Some(Order::Max(_) | Order::Min(_)));
+        let order = order.unwrap_or_default();
+        let is_by_number = matches!(order, Order::Max(_) | Order::Min(_));
         let mut alternatives = self.0.alternatives().iter();
         if is_by_number && alternatives.any(|one| matches!(one.form, Form::Entry(_))) {
             return Err(Failure::Usage(
@@ -151,7 +152,13 @@ impl Asked {
                     .to_owned(),
             ));
         }
-        Ok(self)
+        match self.with(|template| Ok::<_, Failure>(order.beyond(template)))? {
+            None => Ok(self),
+            Some((field, fields)) => Err(Failure::Usage(format!(
+                "--order goes by field {field}, and what is asked for has {fields} fields\n  \
+                 Fields are numbered from 0: `take job :int --order max:1`."
+            ))),
+        }
     }
 
     /// Gives `ask` the template as the operations of a space take it.

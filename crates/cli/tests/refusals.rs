@@ -102,6 +102,22 @@ fn entries_have_no_numbers_to_be_ordered_by() {
 }
 
 #[test]
+fn tuples_have_no_more_fields_to_be_ordered_by_than_are_asked_for() {
+    let space = TestSpace::new("no-such-field");
+    let url = space.url.as_str();
+    assert_eq!(run(&["put", url, "job", "7"]).code, 0);
+    for order in ["max:2", "min:7"] {
+        let refused = run(&["take", url, "job", ":int", "--order", order, "--try"]);
+        assert_eq!((refused.code, refused.out.as_str()), (2, ""), "{order}");
+        let (_, field) = order.split_once(':').unwrap();
+        let said = format!("goes by field {field}, and what is asked for has 2 fields");
+        assert!(refused.err.contains(&said), "{}", refused.err);
+    }
+    assert_eq!(run(&["read", url, "job", "...", "--order", "max:7", "--try"]).code, 0);
+    assert_eq!(run(&["take", url, "job", ":int", "--order", "max:1", "--try"]).code, 0);
+}
+
+#[test]
 fn help_says_which_commands_do_not_look_at_the_environment() {
     let help = run(&["--help"]).out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(

@@ -1,7 +1,7 @@
 //! Finding the records of one stripe that match: by the best index there is, in the order asked for.
 
 use tupelo_shm::View;
-use tupelo_tuple::{Field, Kind, PatternRef, TupleView};
+use tupelo_tuple::{Field, Form, Kind, PatternRef, TemplateRef, TupleView};
 
 use crate::index::key::Key;
 use crate::index::table::{self, Place};
@@ -26,6 +26,18 @@ pub enum Order {
     Max(usize),
     /// The one whose field of this number is least, numbered as for [`Order::Max`].
     Min(usize),
+}
+
+impl Order {
+    /// If it goes by a field that no match of `template` has: the number of that field, and how many fields they have at most.
+    /// There is no order then.
+    #[must_use]
+    pub fn beyond(self, template: &[TemplateRef<'_>]) -> Option<(usize, usize)> {
+        let (Self::Max(field) | Self::Min(field)) = self else { return None };
+        let are_exact = template.iter().all(|one| matches!(one.form, Form::Exact));
+        let fields_max = template.iter().map(|one| one.patterns.len()).max()?;
+        (are_exact && field >= fields_max).then_some((field, fields_max))
+    }
 }
 
 /// What a match is looked for.

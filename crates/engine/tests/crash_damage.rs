@@ -196,8 +196,8 @@ fn class() -> &'static Class {
 }
 
 /// Everything that can be done with a space, in some order: after the first damage that is found, all fail
-/// alike. A stalled lock ends it, after its time.
-fn do_everything(engine: &Arc<Engine>, other: &Engine, random: &mut Random) -> Result<(), Error> {
+/// alike. A stalled lock ends it, after its time. Returns whether damage was found.
+fn do_everything(engine: &Arc<Engine>, other: &Engine, random: &mut Random) -> Result<bool, Error> {
     let job = |key: i64| [Field::Str("job"), Field::Int(key), Field::Int(key)];
     let everything = TemplateRef::beginning(&[]);
     let str_any = PatternRef::Kinds(KindSet::of(Kind::Str));
@@ -259,15 +259,17 @@ fn do_everything(engine: &Arc<Engine>, other: &Engine, random: &mut Random) -> R
     steps.push(Box::new(move || engine.move_to(other, &[TemplateRef::new(&by_key(4))]).map(drop)));
     steps.push(Box::new(move || engine.take_all(&[everything], None, size).map(drop)));
     steps.push(Box::new(|| engine.put(&job(5))));
+    let mut is_found = false;
     while !steps.is_empty() {
         let step = steps.swap_remove(random.usize(..steps.len()));
-        if let Err(Error::Memory(error)) = step()
-            && matches!(*error, tupelo_shm::Error::Stalled { .. })
-        {
-            return Err(Error::Memory(error));
+        if let Err(Error::Memory(error)) = step() {
+            if matches!(*error, tupelo_shm::Error::Stalled { .. }) {
+                return Err(Error::Memory(error));
+            }
+            is_found |= matches!(*error, tupelo_shm::Error::Corrupted { .. });
         }
     }
-    Ok(())
+    Ok(is_found)
 }
 
 #[test]
@@ -278,7 +280,7 @@ fn a_damaged_space_answers_and_never_crashes() {
     let rounds = if thorough() { 2_000 } else { 120 };
     let seed = std::env::var("TUPELO_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) << 20);
-    let found = shared_words(3);
+    let found = shared_words(4);
     for round in 0..rounds {
         let seed = seed + round;
         let path = scratch.directory().path_of("damaged").unwrap();
@@ -292,8 +294,9 @@ fn a_damaged_space_answers_and_never_crashes() {
             match scratch.attach("damaged", false) {
                 Err(_) => count(0),
                 Ok(engine) => match do_everything(&engine, &other, &mut Random::with_seed(seed)) {
-                    Ok(()) => count(1),
-                    Err(_) => count(2),
+                    Ok(false) => count(1),
+                    Ok(true) => count(2),
+                    Err(_) => count(3),
                 },
             }
         });
@@ -304,11 +307,12 @@ fn a_damaged_space_answers_and_never_crashes() {
         }
         let _ = scratch.directory().remove("other");
     }
-    let [refused, answered, stalled] =
-        [0, 1, 2].map(|index: usize| found[index].load(Ordering::Relaxed));
+    let [refused, answered, noticed, stalled] =
+        [0, 1, 2, 3].map(|index: usize| found[index].load(Ordering::Relaxed));
     eprintln!(
-        "{refused} refused at once, {answered} answered, {stalled} with a lock of the living"
+        "{refused} refused at once, {answered} answered, {noticed} noticed, {stalled} with a lock of the living"
     );
+    assert!(noticed > 0, "that something can not be is seen");
 }
 
 /// Makes every word of a file that looks like a reference to a record lead out of the segment.

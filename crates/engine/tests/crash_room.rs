@@ -7,7 +7,10 @@ mod crash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crash::{contents, experiment, hitting, put, register, shown, space_within, take};
+use crash::{
+    FIRST_KILLS_THOROUGH, SECOND_KILLS_THOROUGH, contents, experiment, hitting, put, register,
+    shown, space_within, take,
+};
 use tupelo_crashtest::{Death, Script, fork, shared_words, thorough};
 use tupelo_engine::{Engine, Error, EventKind, Limits, SubscribeTerms, WhenFull};
 use tupelo_tuple::{Field, PatternRef, TemplateRef};
@@ -47,7 +50,9 @@ fn kill_everywhere(
     hitting(|| once.kill_at_every_instruction(&script, |death| check(death.steps == death.of)));
 
     let heir = Script::new(|| register(engine), |()| engine.sweep().unwrap());
-    let twice = experiment(engine).with_kills(kills / 4).with_heir_kills(kills / 4).centred();
+    let (first, second) =
+        if thorough() { (FIRST_KILLS_THOROUGH, SECOND_KILLS_THOROUGH) } else { (4, 4) };
+    let twice = experiment(engine).with_kills(first).with_heir_kills(second).centred();
     let ended = |first: Death, _| check(first.steps == first.of);
     hitting(|| twice.double_kill(&script, &heir, || true, ended));
 }

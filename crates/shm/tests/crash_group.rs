@@ -201,9 +201,8 @@ fn heirs_killed_at_any_instruction_leave_their_own_heirs_the_same_work_c1() {
     let bench = Bench::new(2);
     let seen = Seen::new();
     for order in [[0, 1], [1, 0]] {
-        let experiment = bench.experiment();
-        let experiment =
-            if thorough() { experiment } else { experiment.with_kills(12).with_heir_kills(6) };
+        let (kills, heir_kills) = if thorough() { (40, 60) } else { (12, 6) };
+        let experiment = bench.experiment().with_kills(kills).with_heir_kills(heir_kills);
         let check = |first: Death, second: Death| {
             seen.count(bench.check((first.steps + second.steps).is_multiple_of(2)));
         };

@@ -16,10 +16,13 @@ use tupelo_tuple::{Template, Tuple, fuzz};
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// What may be allocated at once for a case, whatever lengths it claims to have: the parser of conditions has 4 000 bytes for each
-/// bracket that is open, of which it allows no more than `CONDITION_DEPTH_MAX`; values and their texts need less.
+/// What may be allocated at once for a case, whatever lengths it claims to have.
 const ALLOCATED_BYTES: u64 = 32 << 10;
-const ALLOCATED_PER_BYTE: u64 = 4_500;
+/// The same for each byte of an encoding.
+const ALLOCATED_PER_BYTE: u64 = 1_000;
+/// The same for each byte of a text. A part of it may be a condition, whose parser has 4 000 bytes for each bracket that is open; of
+/// those it allows no more than `CONDITION_DEPTH_MAX`.
+const ALLOCATED_PER_BYTE_OF_TEXT: u64 = 4_500;
 /// Cases without a time limit: about a second.
 const CASES: u64 = 100_000;
 /// As many of conditions, whose parser is slower.
@@ -105,7 +108,12 @@ fn mutate(case: &mut Vec<u8>, corpus: &[Vec<u8>], tokens: &[&[u8]], random: &mut
 }
 
 /// Runs `check` on mutants of `corpus` until the cases or the time are used up.
-fn torture(corpus: &[Vec<u8>], tokens: &[&[u8]], cases: u64, check: fn(&[u8])) {
+fn torture(
+    corpus: &[Vec<u8>],
+    tokens: &[&[u8]],
+    (cases, allocated_per_byte): (u64, u64),
+    check: fn(&[u8]),
+) {
     let seconds = env::var("TUPELO_TORTURE_SECONDS").ok().map(|seconds| seconds.parse().unwrap());
     let seed =
         env::var("TUPELO_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
@@ -124,7 +132,7 @@ fn torture(corpus: &[Vec<u8>], tokens: &[&[u8]], cases: u64, check: fn(&[u8])) {
         let mut case = corpus[random.usize(..corpus.len())].clone();
         mutate(&mut case, corpus, tokens, &mut random);
         let ((), allocations) = Allocations::of(|| check(&case));
-        let bytes_max = ALLOCATED_BYTES + ALLOCATED_PER_BYTE * case.len() as u64;
+        let bytes_max = ALLOCATED_BYTES + allocated_per_byte * case.len() as u64;
         assert!(allocations.bytes_peak <= bytes_max, "{allocations:?} for {case:?}");
     }
 }
@@ -146,7 +154,7 @@ fn no_bytes_make_the_decoder_panic_and_what_it_accepts_is_canonical_v4_c5() {
         &[0xcb, 0x80, 0, 0, 0, 0, 0, 0, 0],
         &[0xca, 0, 0, 0, 0],
     ];
-    torture(&encodings, tokens, CASES, fuzz::decode);
+    torture(&encodings, tokens, (CASES, ALLOCATED_PER_BYTE), fuzz::decode);
 }
 
 #[test]
@@ -179,7 +187,7 @@ fn no_text_makes_the_parser_panic_and_what_it_accepts_survives_printing() {
         b"!!!!!!!!!!!!",
         b"((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((",
     ];
-    torture(&texts, tokens, CASES, fuzz::parse);
+    torture(&texts, tokens, (CASES, ALLOCATED_PER_BYTE_OF_TEXT), fuzz::parse);
 }
 
 #[test]
@@ -210,5 +218,6 @@ fn no_text_makes_a_condition_panic_and_what_is_accepted_survives_its_template_m9
         b"//",
         "\u{2028}é".as_bytes(),
     ];
-    torture(&texts, tokens, CONDITION_CASES, |case| fuzz::condition(case, case));
+    let limits = (CONDITION_CASES, ALLOCATED_PER_BYTE_OF_TEXT);
+    torture(&texts, tokens, limits, |case| fuzz::condition(case, case));
 }

@@ -22,9 +22,9 @@ const KILLS_THOROUGH: usize = 10_000;
 const FIRST_KILLS: usize = 2;
 /// Deaths of its heir for each of them.
 const SECOND_KILLS: usize = 6;
-/// The same in a thorough one, evenly spread: every pair would be days of kills, which runs of several phases come to.
-const FIRST_KILLS_THOROUGH: usize = 40;
-const SECOND_KILLS_THOROUGH: usize = 400;
+/// The same in a thorough one, evenly spread: every pair would be hours of kills, which runs of several phases come to.
+pub(crate) const FIRST_KILLS_THOROUGH: usize = 20;
+pub(crate) const SECOND_KILLS_THOROUGH: usize = 60;
 /// Times that a script is recorded.
 pub(crate) const RECORDINGS_MAX: usize = 5;
 
