@@ -252,3 +252,28 @@ def test_who_waits_for_a_turn_at_a_subscription_waits_for_its_events_too(space, 
     assert run(main()) == [("n", 1), ("n", 2)]
     assert asked
     assert all(str(why).startswith("TUP-019: tasks of another event loop") for why in asked)
+
+
+@pytest.mark.parametrize("handed", [True, False])
+@pytest.mark.parametrize("closed", [True, False])
+def test_what_a_closed_loop_waited_for_is_everybodys_again_l5_t5(space, handed, closed):
+    shared = aio.connect(space.url)
+    loop = asyncio.new_event_loop()
+    waiting = loop.create_task(shared.take("job", int))
+    while not space.stat()["waiters"]:
+        loop.run_until_complete(asyncio.sleep(0))
+    if handed:
+        space.put("job", 1)
+    loop.close()
+    if closed:
+        shared.close()
+    else:
+        # Whoever waits with the same connection in another loop finds that this one is closed.
+        with pytest.raises(ts.Timeout):
+            run(shared.take("nothing", timeout=0.01))
+    if not handed:
+        space.put("job", 1)
+    assert space.try_take("job", int) == ("job", 1)
+    assert not waiting.done()
+    shared.close()
+    waiting.get_coro().close()

@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import sys
 
 import pytest
 from console import command, run
@@ -26,6 +27,23 @@ def test_exit_codes_pass_through(shm_url):
     assert run("take", shm_url, "job", "--try").returncode == 3
     ts.remove(shm_url)
     assert run("take", shm_url, "job", "--try").returncode == 5
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_what_is_printed_to_a_closed_stream_is_not_printed_into_a_space(shm, shm_url, closed):
+    shm.put("job", 7)
+    for words in (["read", "job", "_"], ["read", "nothing", "--timeout", "10ms"], ["stat"]):
+        verb, *rest = words
+        shell = ["sh", "-c", f'"$@" {closed}', "sh", *command(verb, shm_url, *rest)]
+        assert subprocess.run(shell, capture_output=True, timeout=60, check=False).returncode in (
+            0,
+            3,
+        )
+    with ts.connect(shm_url, create=False) as again:
+        assert again.take("job", int) == ("job", 7)
+    program = f"import os, tupelo\nos.close(1)\ns = tupelo.connect({shm_url!r})\nos.write(1, b'x')"
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 1
+    assert shm.stat()["shapes"]
 
 
 def test_ctrl_c_ends_a_waiting_command(shm, shm_url, eventually):

@@ -158,7 +158,7 @@ def test_an_order_goes_by_a_field_that_is_there(space):
     with space.transaction() as t:
         verbs = [space.take, space.read, space.try_take, space.try_read, space.claim]
         for verb in [*verbs, space.try_claim, t.take, t.read, t.try_take, t.try_read]:
-            with pytest.raises(ts.TemplateError, match="goes by field 7, .* has 2 fields"):
+            with pytest.raises(ts.TemplateError, match=r"goes by field 7, .* has 2 fields"):
                 verb("n", int, order=F.max(7))
     assert space.take("n", REST, order=F.max(7)) == ("n", 1)
     assert space.take("n", int, order=F.max(1)) == ("n", 2)

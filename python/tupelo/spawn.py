@@ -30,7 +30,7 @@ INTERRUPTED = 130
 """Exit code of a worker that Ctrl-C ended: what a shell reports for it."""
 
 COULD_NOT_BEGIN = 1
-"""Exit code of a worker that could not import its function, and of any that Python ends for an error."""
+"""Exit code of a worker that could not import its function, and of whatever Python ends so."""
 
 WORKERS_MAX = 4096
 """Also of a `Pool`: more is a mistake, and would take the machine with it."""

@@ -48,6 +48,9 @@ fn entry_parts<'a>(
 /// The tuple that a line spells: a list of its fields, or what [`line()`] makes, as `read --json` prints it.
 pub(crate) fn tuple(line: &str) -> Result<Tuple, String> {
     let list = match parse(line)? {
+        Json::Object(object) if object.contains_key("entry") && object.contains_key("tuple") => {
+            return Err("a line is either a \"tuple\" or an \"entry\", not both".to_owned());
+        }
         Json::Object(mut object) if object.contains_key("entry") => {
             let entry = to_entry(object.remove("entry").unwrap_or_default())?;
             return Tuple::from_entry(entry).map_err(|error| error.to_string());
@@ -453,6 +456,8 @@ mod tests {
             tuple("{}"),
             Err("a tuple is a list, as in [\"job\", 7], or {\"tuple\": [\"job\", 7]}".to_owned())
         );
+        let both = r#"{"tuple": [1], "entry": {"name": "Job", "bases": [], "fields": {}}}"#;
+        assert!(tuple(both).unwrap_err().ends_with("not both"));
         assert!(tuple("[1").unwrap_err().starts_with("this is no JSON: "));
         assert_eq!(
             tuple(r#"[1, {"$bytes": "0"}]"#),

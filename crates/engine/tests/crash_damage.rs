@@ -262,14 +262,24 @@ fn do_everything(engine: &Arc<Engine>, other: &Engine, random: &mut Random) -> R
     let mut is_found = false;
     while !steps.is_empty() {
         let step = steps.swap_remove(random.usize(..steps.len()));
-        if let Err(Error::Memory(error)) = step() {
-            if matches!(*error, tupelo_shm::Error::Stalled { .. }) {
-                return Err(Error::Memory(error));
-            }
-            is_found |= matches!(*error, tupelo_shm::Error::Corrupted { .. });
-        }
+        is_found |= found_damage(step())?;
     }
     Ok(is_found)
+}
+
+/// Whether a step has found damage.
+///
+/// # Errors
+///
+/// That somebody holds a lock and does not go on.
+fn found_damage(step: Result<(), Error>) -> Result<bool, Error> {
+    match step {
+        Err(Error::Memory(error)) if matches!(*error, tupelo_shm::Error::Stalled { .. }) => {
+            Err(Error::Memory(error))
+        }
+        Err(Error::Memory(error)) => Ok(matches!(*error, tupelo_shm::Error::Corrupted { .. })),
+        _ => Ok(false),
+    }
 }
 
 #[test]

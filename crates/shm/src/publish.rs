@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::error::Error;
 use crate::names;
-use crate::segment::Directory;
+use crate::segment::{Directory, open_file};
 use crate::superblock::random_word;
 
 /// Tries to make a file under a temporary name that a cleaner does not remove at once.
@@ -37,8 +37,8 @@ impl Unpublished {
     /// [`Error::AccessDenied`] if this user can not create files there; [`Error::System`] otherwise.
     pub(crate) fn new(directory: &Directory, mode: u32) -> Result<Self, Error> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        match rustix::fs::open(directory.path(), flags, Mode::from_raw_mode(mode)) {
-            Ok(file) if has_proc() => Self { file: file.into(), name: None }.with_mode(mode),
+        match open_file(directory.path(), flags, Mode::from_raw_mode(mode)) {
+            Ok(file) if has_proc() => Self { file, name: None }.with_mode(mode),
             Ok(_) | Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
                 Self::with_temporary_name(directory, mode)
             }
@@ -60,8 +60,8 @@ impl Unpublished {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
         for _ in 0..TRIES_MAX {
             let name = temporary_name(directory)?;
-            let file = match rustix::fs::open(&name, flags, Mode::from_raw_mode(mode)) {
-                Ok(file) => File::from(file),
+            let file = match open_file(&name, flags, Mode::from_raw_mode(mode)) {
+                Ok(file) => file,
                 Err(Errno::EXIST) => continue,
                 Err(errno) => return Err(directory.refused("create", &name, errno)),
             };

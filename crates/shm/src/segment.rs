@@ -8,6 +8,7 @@
 //! of other users are therefore never attached, whatever their name says.
 
 use std::fs::{self, File};
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +27,9 @@ use crate::{copy, headroom, names, table};
 
 /// Tries to attach or create, when others remove and create the same name meanwhile.
 const TRIES_MAX: u32 = 100;
+
+/// Numbers of descriptors that are the standard streams of every program.
+const STREAMS: RawFd = 3;
 
 /// What is read of a file before it is mapped: the identity and the committed size.
 const START_BYTES: usize = table::COMMITTED + 4;
@@ -174,9 +178,8 @@ impl Directory {
     pub(crate) fn open(&self, path: &Path) -> Result<File, Error> {
         // Nobody's link is followed, and nobody's pipe waited for: the directory is open to all users.
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = rustix::fs::open(path, flags, Mode::empty())
+        let file = open_file(path, flags, Mode::empty())
             .map_err(|errno| self.refused("open", path, errno))?;
-        let file = File::from(file);
         let metadata = file.metadata().map_err(|error| {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
             Error::system("inspect", Some(path.into()), errno)
@@ -190,6 +193,16 @@ impl Directory {
         }
         Ok(file)
     }
+}
+
+/// Opens a file under a number that is none of the standard streams: a program that was started without one, or has closed it, and
+/// prints, would write into what got its number.
+pub(crate) fn open_file(path: &Path, flags: OFlags, mode: Mode) -> rustix::io::Result<File> {
+    let file = rustix::fs::open(path, flags, mode)?;
+    if file.as_raw_fd() >= STREAMS {
+        return Ok(file.into());
+    }
+    rustix::io::fcntl_dupfd_cloexec(&file, STREAMS).map(File::from)
 }
 
 fn not_a_file(path: &Path) -> Error {

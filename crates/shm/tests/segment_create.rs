@@ -295,3 +295,28 @@ fn a_child_forked_while_segments_are_opened_can_open_them_too() {
     });
     assert!(exits.iter().all(|exit| *exit == Exit::Done), "{exits:?}");
 }
+
+/// What a program prints that was started without standard streams goes nowhere, and not into a segment.
+#[test]
+fn no_segment_is_a_standard_stream() {
+    let scratch = Scratch::new();
+    let directory = scratch.directory();
+    // By another process: what this one has mapped already, its forks open no more.
+    let maker = fork(|| drop(open(&directory, "there", 7).unwrap()));
+    assert_eq!(maker.wait(), Exit::Done);
+    let child = fork(|| {
+        for stream in 0..3 {
+            // SAFETY: no memory is involved, and nobody else uses the streams of this process.
+            unsafe { libc::close(stream) };
+        }
+        let there = open(&directory, "there", 1).unwrap();
+        let made = open(&directory, "made", 2).unwrap();
+        for stream in 0..3 {
+            // SAFETY: reads from a text of that length.
+            assert_eq!(unsafe { libc::write(stream, c"printed".as_ptr().cast(), 7) }, -1);
+        }
+        assert_eq!((value(&there), value(&made)), (7, 2));
+    });
+    assert_eq!(child.wait(), Exit::Done);
+    assert_eq!(value(&open(&directory, "there", 1).unwrap()), 7);
+}

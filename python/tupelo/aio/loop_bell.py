@@ -12,7 +12,7 @@ import asyncio
 import os
 from contextlib import suppress
 
-from tupelo._native import Bell
+from tupelo._native import Bell, Waiter
 from tupelo.errors import SpaceClosed
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from tupelo._native import Space, Subscription, Waiter
+    from tupelo._native import Space, Subscription
 
     Place = Waiter | Subscription[Any]
 
@@ -36,6 +36,7 @@ class LoopBell:
         self._loop = loop
         self._pid = os.getpid()
         self._futures: dict[int, asyncio.Future[bool]] = {}
+        self._places: dict[int, Place] = {}
         self._next_look: asyncio.TimerHandle | None = None
         loop.add_reader(self._bell.fileno(), self._rung)
 
@@ -51,7 +52,9 @@ class LoopBell:
             Whether something happened in time. Look either way: it may have been in vain, or have
             come with the last look around.
         """
-        return await wait_for_any([(self, self._bell.add(place)) for place in places], seconds)
+        rings = [(self, self._bell.add(place)) for place in places]
+        self._places.update(zip((number for _, number in rings), places, strict=True))
+        return await wait_for_any(rings, seconds)
 
     def expect(self, number: int, future: asyncio.Future[bool]) -> None:
         """Resolve `future` when something happens to what was added under this number."""
@@ -60,6 +63,7 @@ class LoopBell:
     def forget(self, number: int) -> None:
         """Do not expect anything of what was added under this number any more."""
         del self._futures[number]
+        self._places.pop(number, None)
         self._bell.remove(number)
         if not self._futures and self._next_look is not None:
             self._next_look.cancel()
@@ -73,8 +77,8 @@ class LoopBell:
     def close(self) -> None:
         """Give the bell back. Who still waits is told that something happened, and finds out.
 
-        A loop that was closed while its tasks waited has nobody who could be told. One that runs in
-        another thread does it itself.
+        A loop that was closed while its tasks waited has nobody who could be told: they never go
+        on, so what they were handed goes back. One that runs in another thread does it itself.
         """
         if self._pid != os.getpid():
             # In the child of a fork. What a loop waits with is shared: if this one waited for the
@@ -92,6 +96,10 @@ class LoopBell:
             for future in self._futures.values():
                 _resolve(future, True)  # noqa: FBT003
             self._loop.remove_reader(self._bell.fileno())
+        else:
+            for place in self._places.values():
+                if isinstance(place, Waiter):
+                    place.cancel()
         if self._next_look is not None:
             self._next_look.cancel()
         self._bell.close()
