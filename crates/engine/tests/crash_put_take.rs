@@ -10,10 +10,10 @@ use std::sync::atomic::Ordering;
 
 use crash::{
     BYTES, INT, STR, contents, either, int, kill_everywhere, learn, one_of, put, read, region,
-    shown, space, take, text,
+    space, take, text,
 };
 use tupelo_crashtest::{Experiment, Script, phase, shared_words, thorough};
-use tupelo_engine::{Engine, Order, Want};
+use tupelo_engine::{Engine, Order};
 use tupelo_tuple::{Class, Field, Form, Named, TemplateRef, TupleRef, TupleView};
 
 /// Fewer steps than it takes to split a bucket, and more than one put differs from the next.
@@ -89,16 +89,9 @@ fn deaths_that_are_told_apart_leave_all_that_deaths_leave_c1() {
     };
     // The first of its shape: with a new entry of the registry, and an extent.
     let begins_a_shape = |engine: &Arc<Engine>| engine.put(&[Field::Float(0.5)]).unwrap();
-    let hands_over = |engine: &Arc<Engine>| {
-        let template = [int(88), INT];
-        let waiter = engine.waiter(&[TemplateRef::new(&template)], Want::Take).unwrap();
-        put(engine, 88, 1);
-        assert_eq!(waiter.finish(shown).unwrap(), "88,1");
-    };
     for (name, [every, apart]) in [
         ("takes and puts", left_by_deaths(&indexed(), takes_and_puts)),
         ("begins a shape", left_by_deaths(&indexed(), begins_a_shape)),
-        ("hands over", left_by_deaths(&indexed(), hands_over)),
     ] {
         assert!(every.len() > 1, "{name}: before, while it is done, after: {every:?}");
         assert!(every.iter().all(|one| apart.contains(one)), "{name}: {every:?} and {apart:?}");
