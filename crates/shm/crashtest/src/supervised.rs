@@ -162,10 +162,11 @@ impl Supervised {
         }
     }
 
-    /// Changes the rights of the process to a part of its memory. What it has unmapped meanwhile has none.
+    /// Changes the rights of the process to a part of its memory.
     fn allow(&self, (base, bytes): (usize, usize), rights: c_int) {
         let rights = usize::try_from(rights).expect("flags are positive");
-        self.tracee.call_kernel(SYS_mprotect, [base, bytes, rights]);
+        let got = self.tracee.call_kernel(SYS_mprotect, [base, bytes, rights]);
+        assert!(got == 0, "the process can not change its rights at {base:#x}: error {}", -got);
     }
 
     fn allow_all(&self, rights: c_int) {
