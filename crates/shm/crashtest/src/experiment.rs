@@ -82,7 +82,15 @@ impl<'a, C> Script<'a, C> {
     }
 
     pub(crate) fn start(&self) -> Tracee {
-        Tracee::start(&self.prepare, &self.script)
+        Tracee::start(|| self.prepared(), &self.script)
+    }
+
+    /// What a process does before its script begins.
+    pub(crate) fn prepared(&self) -> C {
+        let context = (self.prepare)();
+        // Read at most once a second: a script that commits memory would do so or not, by the time it is run.
+        tupelo_shm::headroom::refresh();
+        context
     }
 }
 

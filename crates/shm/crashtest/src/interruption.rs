@@ -90,7 +90,7 @@ impl<D> Script<'_, D> {
     /// A process that has prepared itself and stops where its script begins, and again where it ends.
     fn start_untraced(&self) -> Child {
         let child = fork(|| {
-            let mut context = (self.prepare)();
+            let mut context = self.prepared();
             stop_this_process();
             (self.script)(&mut context);
             stop_this_process();

@@ -48,7 +48,7 @@ impl Supervised {
         behind: HashMap<usize, usize>,
     ) -> Self {
         let prepare = || {
-            let context = (script.prepare)();
+            let context = script.prepared();
             for region in regions {
                 region.protect();
             }
