@@ -131,8 +131,12 @@ fn torture(
         }
         let mut case = corpus[random.usize(..corpus.len())].clone();
         mutate(&mut case, corpus, tokens, &mut random);
-        let ((), allocations) = Allocations::of(|| check(&case));
         let bytes_max = ALLOCATED_BYTES + allocated_per_byte * case.len() as u64;
+        let ((), mut allocations) = Allocations::of(|| check(&case));
+        if allocations.bytes_peak > bytes_max {
+            // The table of all classes may have grown for the one that it names. It does so once.
+            ((), allocations) = Allocations::of(|| check(&case));
+        }
         assert!(allocations.bytes_peak <= bytes_max, "{allocations:?} for {case:?}");
     }
 }
