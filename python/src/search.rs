@@ -161,10 +161,14 @@ impl SearchObject {
             if !deadline.is_now() {
                 let mut line = self.search.line(template, want)?;
                 loop {
+                    let is_over = deadline.is_over();
+                    if is_over {
+                        line.end_wait()?;
+                    }
                     if let Some(found) = self.finish_now(py, &mut line, given)? {
                         return Ok(found);
                     }
-                    if deadline.is_over() {
+                    if is_over {
                         break;
                     }
                     let last = |rest| line.wait(Some(rest));
@@ -352,6 +356,13 @@ impl LineObject {
             Ok((place, bell.get().ring_for(waiter)?))
         };
         places.map(ring).collect()
+    }
+
+    /// End the wait: nothing is handed over from now on, and what was before is to be picked up.
+    fn end_wait(&self, py: Python<'_>) -> PyResult<()> {
+        let line = self.locked();
+        let ended = line.as_ref().ok_or_else(Self::done)?.end_wait();
+        ended.map_err(|error| self.search.get().exception(py, error.into()))
     }
 
     /// Pick up a tuple and give up all other places; None if there is none yet.

@@ -62,6 +62,21 @@ pub(crate) fn wait(py: Python<'_>, waiter: &Waiter, deadline: &Deadline) -> Resu
     in_slices(py, deadline, |part| waiter.wait_part(part), |rest| waiter.wait(Some(rest)))
 }
 
+/// As [`wait`], and ends the wait when the time has run out: what has been handed over by then has come in time, and nothing is
+/// after it.
+///
+/// # Errors
+///
+/// As [`wait`].
+pub(crate) fn last_wait(
+    py: Python<'_>,
+    waiter: &Waiter,
+    deadline: &Deadline,
+) -> Result<bool, Failure> {
+    let last = |rest| waiter.last_wait(Some(rest));
+    in_slices(py, deadline, |part| waiter.wait_part(part), last)
+}
+
 /// Waits until `subscription` may have an event (`true`) or the time has run out (`false`).
 ///
 /// # Errors

@@ -185,7 +185,13 @@ def test_a_connection_that_is_forgotten_keeps_nothing_though_its_loop_goes_on(sp
         return open_with_it - open_descriptors()
 
     async def main():
-        await descriptors_of_one_more()  # what a process has once, and what other tests have left
+        # What a process has once, as for the first bell that it rings; what other tests have left.
+        async with aio.connect(space.url) as shared:
+            waiting = asyncio.create_task(shared.take("served"))
+            await asyncio.sleep(0)
+            await shared.put("served")
+            await waiting
+        await descriptors_of_one_more()
         before = open_descriptors()
         for _ in range(3):
             assert await descriptors_of_one_more() > 0

@@ -101,6 +101,19 @@ def test_of_two_matches_that_come_at_once_one_goes_back_to_its_place_t5(spaces):
     assert numbers == [[1, 2], [10, 11, 12], [20, 21, 22]]
 
 
+def test_a_search_that_ends_keeps_nothing_from_others_and_has_what_came_in_time_t5(spaces):
+    line = ts.Search(spaces).line("take", "job", int)
+    line.end_wait()
+    spaces[2].put("job", 1)
+    assert line.finish_now() is None
+    assert spaces[2].try_take("job", int) == ("job", 1)
+    line = ts.Search(spaces).line("take", "job", int)
+    spaces[2].put("job", 2)
+    line.end_wait()
+    assert spaces[2].try_take("job", int) is None
+    assert line.finish_now().tuple == ("job", 2)
+
+
 def test_what_goes_back_serves_others_who_wait_for_it_t5(spaces, eventually):
     line = ts.Search(spaces).line("take", "job", int)
     taken = []

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 import tupelo as ts
-from tupelo import REST, F, like
+from tupelo import REST, F, _native, like
 
 
 def test_take_removes_and_read_does_not(space):
@@ -162,3 +162,16 @@ def test_an_order_goes_by_a_field_that_is_there(space):
                 verb("n", int, order=F.max(7))
     assert space.take("n", REST, order=F.max(7)) == ("n", 1)
     assert space.take("n", int, order=F.max(1)) == ("n", 2)
+
+
+def test_a_wait_that_ends_keeps_nothing_from_others_and_has_what_came_in_time(space):
+    place = _native.waiter(space, "take", like("job", int))
+    assert not place.end_wait()
+    space.put("job", 1)
+    assert place.finish_now() is None
+    assert space.try_take("job", int) == ("job", 1)  # T5
+    place = _native.waiter(space, "take", like("job", int))
+    space.put("job", 2)
+    assert place.end_wait()
+    assert space.try_take("job", int) is None  # O9
+    assert place.finish_now() == ("job", 2)

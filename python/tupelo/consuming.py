@@ -61,11 +61,13 @@ def _wait(
     try:
         match.wakes(over)
         while True:
+            left_s = None if give_up_at is None else max(0.0, give_up_at - monotonic())
+            if left_s == 0:
+                match.end_wait()
             # Not `finish`, which would wait, and let no other thread run, if the put that handed
             # something over has died and was undone.
             if match.wait(0) and (taken := match.finish_now()) is not None:
                 return taken
-            left_s = None if give_up_at is None else max(0.0, give_up_at - monotonic())
             if left_s == 0:
                 return None
             if space.try_read(*mark) is None:

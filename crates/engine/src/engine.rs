@@ -36,16 +36,12 @@ const NEXT_TICKET: usize = 8;
 const TUPLES_MAX: usize = 16;
 /// The last number that was given to a claim or a lease (two words).
 pub(crate) const NEXT_FENCE: usize = 24;
-/// When the next timer is due, in milliseconds (two words); 0: never. A hint.
-pub(crate) const EARLIEST_MS: usize = 32;
-/// The cell whose owner keeps the time, 0 if none does. A hint.
-pub(crate) const KEEPER: usize = 40;
 /// What becomes of a put for which there is no room. Set at creation.
-const WHEN_FULL: usize = 44;
+const WHEN_FULL: usize = 32;
 /// How often a condition could not be told of a tuple (two words). Statistics.
-pub(crate) const WHERE_ERRORS: usize = 48;
+pub(crate) const WHERE_ERRORS: usize = 40;
 /// Tuples that were dropped for others (two words). Statistics.
-pub(crate) const DROPPED: usize = 56;
+pub(crate) const DROPPED: usize = 48;
 
 /// The engine over one segment, shared by the threads of a process.
 pub struct Engine {
@@ -188,7 +184,7 @@ impl Engine {
 }
 
 /// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
-const FORMAT: u64 = 24;
+const FORMAT: u64 = 25;
 
 fn layout_for(size_bytes: u64) -> Layout {
     let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);

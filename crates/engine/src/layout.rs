@@ -87,6 +87,8 @@ pub(crate) mod head {
         [WIDE_SCOPE, REGISTRY_SCOPE, CELLS_SCOPE, ARENA_SCOPE, QUOTA_SCOPE, SWEEP_SCOPE];
     /// Words that are set at creation, or by atomic operations alone.
     pub(crate) const SPACE: usize = line(8);
+    /// Words about the time: the same.
+    pub(crate) const TIME: usize = line(11);
 }
 
 /// Sizes of the entries of the regions.

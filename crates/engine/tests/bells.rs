@@ -138,20 +138,6 @@ fn the_owner_of_a_bell_keeps_the_time_t6() {
     assert_eq!(next_ready(&bell), [told]);
 }
 
-#[test]
-fn a_last_look_leaves_the_time_to_who_waits_t6() {
-    let engine = engine(16 << 20);
-    let [looks, waits] = [(); 2].map(|()| engine.bell().unwrap());
-    let lease = LeaseTerms { lease: Some(Duration::from_millis(1)), after: None };
-    engine.put_leased(&job(1), &lease).unwrap();
-    while engine.stat().unwrap().tuples > 0 {
-        looks.last_look().unwrap();
-    }
-    let later = LeaseTerms { lease: None, after: Some(Duration::from_millis(10)) };
-    engine.put_leased(&job(2), &later).unwrap();
-    assert!(waits.next_look() < Duration::from_millis(100), "until it is visible, not a slice");
-}
-
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
 fn a_bell_is_rung_from_another_process_and_its_waiters_go_with_their_own_l5() {

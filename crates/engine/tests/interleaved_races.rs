@@ -11,7 +11,7 @@ use std::time::Duration;
 use crash::listener::Listener;
 use crash::{INT, contents, int, put, region, space, space_for, text};
 use tupelo_crashtest::{Experiment, Script, shared_words, thorough};
-use tupelo_engine::{ClaimTerms, Engine, Error, LeaseTerms, Order, Want};
+use tupelo_engine::{ClaimTerms, Engine, Error, LeaseTerms, Order, Outcome, Want};
 use tupelo_tuple::{Field, TemplateRef, TupleView};
 
 /// Interruptions in an ordinary run.
@@ -90,6 +90,44 @@ fn who_waits_for_a_tuple_that_was_not_put_after_all_gets_the_next_whatever_its_s
         assert_eq!(contents(&engine), ["1,10", "1,11"]);
     });
     assert!(summary.interruptions > POINTS / 2, "{summary:?}");
+}
+
+/// A call whose time is over has got what was handed to it by then; if it got nothing, it has kept nothing from others (O3, T1).
+#[test]
+fn who_leaves_the_line_has_what_it_was_handed() {
+    let engine = space(8 << 20);
+    put(&engine, 1, 10);
+    let got = shared_words(2);
+    let leaves = script(
+        &engine,
+        || (),
+        |()| {
+            let patterns = [int(2), INT];
+            let waiter = engine.waiter(&[TemplateRef::new(&patterns)], Want::Take).unwrap();
+            let is_handed = waiter.last_wait(Some(Duration::ZERO), || true).unwrap();
+            let has_it = is_handed && matches!(waiter.finish_now(value), Ok(Outcome::Done(20)));
+            got[0].store(u32::from(has_it), Ordering::SeqCst);
+        },
+    );
+    let puts = script(
+        &engine,
+        || (),
+        |()| {
+            put(&engine, 2, 20);
+            let is_there = crash::take(&engine, &[int(2), INT]).is_some();
+            got[1].store(u32::from(is_there), Ordering::SeqCst);
+        },
+    );
+    let seen = shared_words(2);
+    let summary = experiment(&engine).interrupt_at_every_instruction(&leaves, &puts, |_| {
+        engine.check().unwrap();
+        assert_eq!(contents(&engine), ["1,10"]);
+        assert_eq!(count(got, 0) + count(got, 1), 1, "one of the two has it");
+        seen[0].fetch_add(count(got, 0), Ordering::SeqCst);
+        seen[1].fetch_add(count(got, 1), Ordering::SeqCst);
+    });
+    assert!(summary.interruptions > POINTS / 2, "{summary:?}");
+    assert!(count(seen, 0) > 0 && count(seen, 1) > 0, "it is in line for a part of the way");
 }
 
 /// Who lets leases end lets the lock go between two that somebody hears of. A claim that begins there ends in time (L4, K2).

@@ -3,7 +3,8 @@
 //! Question: how long after its time does somebody who is blocked see that a tuple is there, or is gone, or has come back from
 //! a claim whose holder was silent? Who subscribed, who waits for room, and who is not blocked, but looks again and again? And how long is a call held up when a million leases end at one moment? Nobody but the one
 //! caller keeps the time meanwhile. What is asked for is 20 ms; the yardstick is a sleep of the system. How soon is a tuple back
-//! whose holder was killed? 100 ms are asked for, which is how often who sleeps looks for the dead (rule L5).
+//! whose holder was killed? 100 ms are asked for, which is how often who sleeps looks for the dead (rule L5). And how late is what is
+//! due to one of two who are blocked, while the other one, who keeps the time, is stopped?
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -31,6 +32,12 @@ const TOGETHER: i64 = 1_000_000;
 
 /// Times that a holder is killed.
 const KILLS: usize = 50;
+/// Times that the one who keeps the time is stopped.
+const STOPS: usize = 50;
+/// What is due to others then: long enough after it is put for the one to be stopped.
+const DUE_TO_STOPPED: Duration = Duration::from_millis(50);
+/// How often who is blocked looks around at least.
+const SLICE: Duration = Duration::from_millis(100);
 /// How late may be what is due, in milliseconds.
 const LATE_MS_MAX: f64 = 20.0;
 /// How late may be back what a dead process held.
@@ -126,6 +133,39 @@ fn for_who_waits_for_a_killed_holder(space: &Space) {
     report_late(name, late_us.collect(), KILLED_MS_MAX);
 }
 
+/// Who is blocked beside the one who keeps the time, which is stopped before it would wake.
+fn for_who_waits_beside_a_stopped_keeper(space: &Space) {
+    let patterns = [JOB, INT, FLOAT];
+    let template = [TemplateRef::new(&patterns)];
+    let program = std::env::current_exe().unwrap();
+    let mut keeper = Command::new(&program).args(["--role", "keeper"]).spawn().unwrap();
+    let number_of_it = keeper.id().to_string();
+    let send = |signal: &str| {
+        assert!(Command::new("kill").args([signal, &number_of_it]).status().unwrap().success());
+    };
+    let late_us = (0..STOPS).map(|_| {
+        // Whoever is blocked keeps the time by then, if nobody else does.
+        thread::sleep(2 * SLICE);
+        let begin = Instant::now();
+        put_on(space, &LeaseTerms { lease: None, after: Some(DUE_TO_STOPPED) });
+        send("-STOP");
+        space.take(&template, Order::Fifo, None, number).unwrap();
+        let late = begin.elapsed().as_nanos() as f64 - DUE_TO_STOPPED.as_nanos() as f64;
+        send("-CONT");
+        late / 1e3
+    });
+    let name = "a tuple that is there later, beside a keeper that is stopped";
+    report_late(name, late_us.collect(), LATE_MS_MAX);
+    keeper.kill().unwrap();
+    keeper.wait().unwrap();
+}
+
+/// Waits for what never comes, and keeps the time meanwhile.
+fn keep(space: &Space) {
+    let template = [TemplateRef::new(&[CLAIMED])];
+    space.take(&template, Order::Fifo, None, |_| Ok::<_, Error>(())).unwrap();
+}
+
 /// Claims the tuple, says so, and holds it until it is killed.
 fn hold(space: &Space) {
     let patterns = [JOB, INT, FLOAT];
@@ -179,8 +219,9 @@ fn leases_that_end_together(space: &Space) {
 }
 
 fn main() {
-    if std::env::args().skip_while(|argument| argument != "--role").nth(1).is_some() {
-        return hold(&Space::connect(URL, &ConnectOptions::default()).unwrap());
+    if let Some(role) = std::env::args().skip_while(|argument| argument != "--role").nth(1) {
+        let space = Space::connect(URL, &ConnectOptions::default()).unwrap();
+        return if role == "keeper" { keep(&space) } else { hold(&space) };
     }
     for url in [URL, "mem://bench-lateness"] {
         println!("{url}");
@@ -191,6 +232,7 @@ fn main() {
         for_who_waits_for_room(&Space::connect(url, &one).unwrap());
         tupelo::remove(url).unwrap();
     }
+    for_who_waits_beside_a_stopped_keeper(&fresh(URL));
     for_who_waits_for_a_killed_holder(&fresh(URL));
     tupelo::remove(URL).unwrap();
 }

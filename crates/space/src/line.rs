@@ -169,6 +169,15 @@ impl Line {
         self.wait_by(|bells| bells.wait(Some(part), Bell::look))
     }
 
+    /// Is handed nothing from now on ([`Waiter::end_wait`]): for a last look.
+    ///
+    /// # Errors
+    ///
+    /// As [`Line::wait`].
+    pub fn end_wait(&self) -> Result<(), Error> {
+        self.places.iter().try_for_each(|(_, waiter)| waiter.end_wait().map(drop))
+    }
+
     /// Waits by bells that its places ring meanwhile.
     fn wait_by(&self, wait: impl FnOnce(&Bells) -> Result<bool, Error>) -> Result<bool, Error> {
         // First: in a child its bell would be told of what comes for the parent, whose cells these are.

@@ -227,11 +227,15 @@ impl Search {
         if timeout != Some(Duration::ZERO) {
             let mut line = self.line(template, want)?;
             loop {
+                let left = timeout.map(|timeout| timeout.saturating_sub(line.waited()));
+                let is_over = left == Some(Duration::ZERO);
+                if is_over {
+                    line.end_wait()?;
+                }
                 if let Some(found) = line.finish_now(&mut sink)? {
                     return Ok(found);
                 }
-                let left = timeout.map(|timeout| timeout.saturating_sub(line.waited()));
-                if left == Some(Duration::ZERO) {
+                if is_over {
                     break;
                 }
                 line.wait(left)?;

@@ -352,6 +352,9 @@ impl<'t> Inside<'t> {
         if let Some(taken) = self.try_take(template, order, &mut sink)? {
             return Ok(taken);
         }
+        if timeout == Some(Duration::ZERO) {
+            return Err(self.timeout("take", template, Duration::ZERO).into());
+        }
         if self.has_read()? {
             return self
                 .retry(("take", template), timeout, || self.try_take(template, order, &mut sink));
@@ -365,7 +368,7 @@ impl<'t> Inside<'t> {
             }
             // Something may have been handed over when it was too late.
             if self.is_over()
-                || !waiter.wait(Some(end.saturating_duration_since(Instant::now())))?
+                || !waiter.last_wait(Some(end.saturating_duration_since(Instant::now())))?
             {
                 drop(waiter);
                 return Err(self.timeout("take", template, timeout.unwrap_or_default()).into());
@@ -408,6 +411,9 @@ impl<'t> Inside<'t> {
     ) -> Result<R, E> {
         if let Some(read) = self.try_read(template, order, &mut sink)? {
             return Ok(read);
+        }
+        if timeout == Some(Duration::ZERO) {
+            return Err(self.timeout("read", template, Duration::ZERO).into());
         }
         self.retry(("read", template), timeout, || self.try_read(template, order, &mut sink))
     }

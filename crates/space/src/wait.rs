@@ -121,6 +121,29 @@ impl Waiter {
         Ok(happened)
     }
 
+    /// As [`Waiter::wait`], and ends the wait when `timeout` has passed ([`Waiter::end_wait`]): for a call that ends then.
+    ///
+    /// # Errors
+    ///
+    /// As [`Waiter::wait`].
+    pub fn last_wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+        self.require_own()?;
+        let happened = self.inner.last_wait(timeout, || self.space.engine().is_ok())?;
+        self.space.engine()?;
+        Ok(happened)
+    }
+
+    /// Is handed nothing from now on. What it was handed before has come in time, and is to be picked up. So a call that ends
+    /// without a tuple has kept none from others meanwhile. Returns whether there is one; to wait again would be in vain.
+    ///
+    /// # Errors
+    ///
+    /// As [`Waiter::wait`].
+    pub fn end_wait(&self) -> Result<bool, Error> {
+        self.require_own()?;
+        Ok(self.inner.end_wait()?)
+    }
+
     /// Picks up the tuple that [`Waiter::wait`] announced. If its put died before it was certain, there is none: then this
     /// waits for another, for ever. Who has a time limit takes [`Waiter::finish_now`], and waits again.
     ///
@@ -171,7 +194,7 @@ impl Waiter {
         let mut waiter = self;
         loop {
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-            if !waiter.wait(left)? {
+            if !waiter.last_wait(left)? {
                 return Ok(None);
             }
             match finish(waiter)? {

@@ -55,7 +55,7 @@ impl InsideObject {
                 Outcome::Waits(again) => waiter = again,
             }
             // Something may have been handed over when it was too late.
-            if inside.is_over() || !waiting::wait(sink.py, &waiter, &deadline)? {
+            if inside.is_over() || !waiting::last_wait(sink.py, &waiter, &deadline)? {
                 drop(waiter);
                 return Err(inside.timeout(verb, template, timeout.unwrap_or_default()).into());
             }

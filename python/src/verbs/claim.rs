@@ -81,7 +81,7 @@ Raises:
             if timeout != Some(Duration::ZERO) {
                 let deadline = Deadline::after(timeout);
                 let mut waiter = space.claimant(template, terms.ttl)?;
-                while waiting::wait(call.py, &waiter, &deadline)? {
+                while waiting::last_wait(call.py, &waiter, &deadline)? {
                     match waiter.finish_claim(&terms, |view| call.tuple(view))? {
                         Outcome::Waits(again) => waiter = again,
                         Outcome::Done(claimed) => {
@@ -156,7 +156,7 @@ pub(crate) fn claim_partly<'py>(
     let claimed = arguments::with_template(py, (Source::Positional, &template), |template| {
         let deadline = Deadline::after(timeout);
         let mut waiter = handle.space().claimant(template, terms.ttl)?;
-        while waiting::wait(py, &waiter, &deadline)? {
+        while waiting::last_wait(py, &waiter, &deadline)? {
             let partly = |view: TupleView<'_>| results::partly(py, view, handle.objects());
             match waiter.finish_claim(&terms, partly)? {
                 Outcome::Waits(again) => waiter = again,

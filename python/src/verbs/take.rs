@@ -188,7 +188,7 @@ fn wait<'py>(
     timeout: Option<Duration>,
 ) -> Result<Bound<'py, PyAny>, Failure> {
     let deadline = Deadline::after(timeout);
-    while waiting::wait(call.py, &waiter, &deadline)? {
+    while waiting::last_wait(call.py, &waiter, &deadline)? {
         match waiter.finish_now(|view| call.tuple(view))? {
             Outcome::Done(tuple) => return Ok(tuple),
             Outcome::Waits(again) => waiter = again,

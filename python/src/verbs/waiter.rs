@@ -234,6 +234,11 @@ impl WaiterObject {
         self.current()?.in_turn(|| put.call0())
     }
 
+    /// End the wait: nothing is handed over from now on, and what was before is to be picked up.
+    fn end_wait(&self, py: Python<'_>) -> PyResult<bool> {
+        self.current()?.end_wait().map_err(|error| self.exception(py, error.into()))
+    }
+
     /// Give up. A tuple that was handed over goes back to its place (T5).
     fn cancel(&self) {
         let waiter = self.locked().take();

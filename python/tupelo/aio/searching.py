@@ -112,12 +112,13 @@ class Search:
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
         while True:
-            found = line.finish_now()
-            if found is not None:
-                return found
             left = None if deadline is None else deadline - loop.time()
-            if left is not None and left <= 0:
-                return None
+            is_over = left is not None and left <= 0
+            if is_over:
+                line.end_wait()
+            found = line.finish_now()
+            if found is not None or is_over:
+                return found
             bells = [space._waiting.bell(loop) for space in self._spaces]
             rings = line.ring([bell.native for bell in bells])
             await wait_for_any([(bells[place], number) for place, number in rings], left)

@@ -216,8 +216,10 @@ class TransactionSpace:
         deadline = loop.time() + length
         try:
             while True:
-                done = None if self._inside._is_over() else attempt()
                 left = deadline - loop.time()
+                if left <= 0:
+                    place.end_wait()
+                done = None if self._inside._is_over() else attempt()
                 if done is not None or left <= 0:
                     break
                 await self._space._waiting.bell(loop).wait(place, seconds=left)

@@ -84,7 +84,7 @@ pub(super) fn await_match(
     let silence = left.map_or(SILENCE, |left| left.min(SILENCE));
     // While there is time left, a process that was stopped while it cleaned up does not end the command (rule L5).
     let happened = match left {
-        Some(left) if left <= SILENCE => waiter.wait(Some(left))?,
+        Some(left) if left <= SILENCE => waiter.last_wait(Some(left))?,
         _ => waiter.wait_part(SILENCE)?,
     };
     if happened {
@@ -102,7 +102,7 @@ pub(super) fn await_match(
             space.url()
         ));
     }
-    if waiter.wait(left)? {
+    if waiter.last_wait(left)? {
         return Ok(());
     }
     Err(space.timeout(verb, template, timeout.unwrap_or_default()).into())

@@ -1,29 +1,48 @@
 //! Time while nobody comes by (rule T6): one of the blocked callers, the *keeper*, sleeps no longer than until the
-//! next timer of the space, and lets everything happen then.
+//! next timer of the space, and lets everything happen then. Another one, its *deputy*, looks a little later: the keeper may be
+//! stopped, or be busy with something else when it is woken.
 //!
-//! The space notes when its next timer is due, and which cell's owner keeps the time. Whoever arms an earlier timer
-//! raises the keeper's signal; a keeper that is served appoints another sleeper. Both words are hints: that they may
+//! The space notes when its next timer is due, and which cells' owners these two are. Whoever arms an earlier timer
+//! raises their signals; a keeper that is served appoints another sleeper. All three words are hints: that they may
 //! be lost with a killed process is made up for by every blocked caller, which looks after each slice of its sleep.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tupelo_shm::{Section, View};
+use tupelo_shm::{Section, Span, View};
 
 use super::{is_behind, is_past, now_ms};
 use crate::Engine;
-use crate::engine::{EARLIEST_MS, KEEPER, space_line};
 use crate::error::{Error, Need};
+use crate::layout::head;
 use crate::registry;
 use crate::stripe::{DUE_MS, Stripe, scope_of};
-use crate::waiters::{self, FREE, SIGNAL, STATE, cells, chain, signal};
+use crate::waiters::{self, FREE, OWNER, SIGNAL, SLICE_MS, STATE, cells, chain, signal};
+
+/// When the next timer is due, in milliseconds (two words); 0: never.
+const EARLIEST_MS: usize = 0;
+/// The cell whose owner keeps the time; 0 if none does.
+const KEEPER: usize = 8;
+/// The cell whose owner is its deputy; 0 if none is.
+const DEPUTY: usize = 12;
+
+/// How much later than the keeper its deputy looks: half of what may be late (rule L1).
+const DEPUTY_LATER_MS: u64 = 10;
+
+fn line<'m>(view: &View<'m>) -> Span<'m, 64> {
+    view.span(head::TIME)
+}
 
 fn earliest<'m>(view: &View<'m>) -> &'m AtomicU64 {
-    space_line(view).double(EARLIEST_MS)
+    line(view).double(EARLIEST_MS)
 }
 
 fn keeper<'m>(view: &View<'m>) -> &'m AtomicU32 {
-    space_line(view).word(KEEPER)
+    line(view).word(KEEPER)
+}
+
+fn deputy<'m>(view: &View<'m>) -> &'m AtomicU32 {
+    line(view).word(DEPUTY)
 }
 
 /// Lowers a time, of which 0 is never. Returns whether it was later.
@@ -32,15 +51,51 @@ fn lower(word: &AtomicU64, due_ms: u64) -> bool {
     word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, earlier).is_ok()
 }
 
+/// Replaces one number by another. Returns whether it was that one.
+fn replace(word: &AtomicU32, known: u32, number: u32) -> bool {
+    word.compare_exchange(known, number, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+}
+
+/// The process that has a cell, as a number; 0 for a free one.
+fn process_of(view: &View<'_>, number: u32) -> u32 {
+    if number == 0 { 0 } else { waiters::cell(view, number).load(OWNER) }
+}
+
+/// Whether the owner of a cell sleeps, or listens.
+fn is_away(view: &View<'_>, number: u32) -> bool {
+    let cell = waiters::cell(view, number);
+    cell.load(STATE) != FREE && signal::is_away(cell.word(SIGNAL))
+}
+
+/// Makes the owner of a cell the keeper's deputy, if there is none, or one that stops when the keeper does. Returns whether it is.
+fn stands_in(view: &View<'_>, number: u32) -> bool {
+    let word = deputy(view);
+    let known = word.load(Ordering::Relaxed);
+    if known == number {
+        return true;
+    }
+    let kept_by = process_of(view, keeper(view).load(Ordering::Relaxed));
+    let is_better = match process_of(view, known) {
+        0 => true,
+        process => process == kept_by && process_of(view, number) != kept_by,
+    };
+    is_better && replace(word, known, number)
+}
+
 impl Engine {
-    /// Notes that a timer is due at `due_ms`. If that is the earliest of the space, its keeper is told.
+    /// Notes that a timer is due at `due_ms`. If that is the earliest of the space, those who keep the time are told.
     pub(super) fn note_due(&self, due_ms: u64) {
         let view = self.memory.view();
-        if !lower(earliest(&view), due_ms) {
+        if !lower(earliest(&view), due_ms) || due_ms.saturating_sub(now_ms()) > SLICE_MS {
+            // Whoever sleeps looks around before it is due.
             return;
         }
         match keeper(&view).load(Ordering::Relaxed) {
             0 => self.appoint(),
+            number => self.tell(number),
+        }
+        match deputy(&view).load(Ordering::Relaxed) {
+            0 => {}
             number => self.tell(number),
         }
     }
@@ -48,27 +103,33 @@ impl Engine {
     /// Makes one of those who sleep the keeper, if there is none, and lets it look at the time.
     fn appoint(&self) {
         let view = self.memory.view();
-        let is_away = |number: &u32| {
-            let cell = waiters::cell(&view, *number);
-            cell.load(STATE) != FREE && signal::is_away(cell.word(SIGNAL))
-        };
-        let Some(number) = (1..=cells::used(&view)).find(is_away) else { return };
-        let word = keeper(&view);
-        if word.compare_exchange(0, number, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+        let second = Some(deputy(&view).load(Ordering::Relaxed)).filter(|number| *number != 0);
+        let mut all = second.into_iter().chain(1..=cells::used(&view));
+        let Some(number) = all.find(|number| is_away(&view, *number)) else { return };
+        if replace(keeper(&view), 0, number) {
             self.tell(number);
         }
     }
 
-    /// How long the owner of a cell may sleep, at most `slice`: if nobody keeps the time it does.
+    /// How long the owner of a cell may sleep, at most `slice`: if nobody keeps the time it does, and if nobody is the deputy of
+    /// who does it is.
     pub(crate) fn sleep_until_due(&self, number: u32, slice: Duration) -> Duration {
         let view = self.memory.view();
-        let free = keeper(&view).compare_exchange(0, number, Ordering::AcqRel, Ordering::Relaxed);
-        if free.is_err() && free != Err(number) {
+        let word = keeper(&view);
+        let later_ms = if word.load(Ordering::Relaxed) == number || replace(word, 0, number) {
+            replace(deputy(&view), number, 0);
+            0
+        } else if stands_in(&view, number) {
+            DEPUTY_LATER_MS
+        } else {
             return slice;
-        }
+        };
         match earliest(&view).load(Ordering::Acquire) {
             0 => slice,
-            due_ms => slice.min(Duration::from_millis(due_ms.saturating_sub(now_ms()))),
+            due_ms => {
+                let look_ms = due_ms.saturating_add(later_ms);
+                slice.min(Duration::from_millis(look_ms.saturating_sub(now_ms())))
+            }
         }
     }
 
@@ -88,8 +149,11 @@ impl Engine {
         if word.compare_exchange(due_ms, 0, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return Ok(());
         }
-        // The keeper may be dead, or stopped.
+        // The keeper may be dead, or stopped; and if it is later than a deputy looks, so may be that one.
         keeper(&view).store(number, Ordering::Relaxed);
+        if is_past(due_ms.saturating_add(2 * DEPUTY_LATER_MS)) {
+            deputy(&view).store(0, Ordering::Relaxed);
+        }
         let done = self.catch_up_all();
         self.note_all_due();
         done
@@ -160,10 +224,10 @@ impl Engine {
     /// The owner of a cell sleeps no more: if it kept the time, somebody else has to.
     pub(crate) fn stop_keeping(&self, number: u32) {
         let view = self.memory.view();
-        let word = keeper(&view);
-        let kept = word.load(Ordering::Relaxed) == number
-            && word.compare_exchange(number, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        if kept && earliest(&view).load(Ordering::Acquire) != 0 {
+        let gives_up =
+            |word: &AtomicU32| word.load(Ordering::Relaxed) == number && replace(word, number, 0);
+        gives_up(deputy(&view));
+        if gives_up(keeper(&view)) && earliest(&view).load(Ordering::Acquire) != 0 {
             self.appoint();
         }
     }

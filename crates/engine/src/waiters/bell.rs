@@ -19,7 +19,9 @@ use std::time::Duration;
 
 use tupelo_shm::{Span, View, process::fork_generation};
 
-use super::{RECORD, SIGNAL, TICKET, WAKES, WANT, Want, cell, patience, signal, wait::Waiter};
+use super::{
+    RECORD, SIGNAL, SLICE, TICKET, WAKES, WANT, Want, cell, patience, signal, wait::Waiter,
+};
 use crate::Engine;
 use crate::engine::{NEXT_FENCE, space_line};
 use crate::error::Error;
@@ -31,8 +33,6 @@ const TAKE: u32 = Want::Take.number();
 const READ: u32 = Want::Read.number();
 /// In the word that names whom a signal wakes: a bell, with a bit for each of its waiters.
 const IS_BELL: u32 = 1 << 31;
-/// Longest time without a look around, as for every blocked caller.
-const SLICE: Duration = Duration::from_millis(100);
 
 /// One owner of many waiters.
 pub struct Bell {

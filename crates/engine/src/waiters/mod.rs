@@ -31,6 +31,7 @@ pub(crate) mod chain;
 pub(crate) mod deliver;
 mod finish;
 mod judged;
+mod leave;
 pub(crate) mod patience;
 pub(crate) mod room;
 pub(crate) mod signal;
@@ -39,6 +40,8 @@ pub(crate) mod stored;
 #[cfg(test)]
 mod tests;
 pub(crate) mod wait;
+
+use std::time::Duration;
 
 use tupelo_shm::{Span, View};
 
@@ -75,6 +78,12 @@ pub(crate) const FREE: u32 = 0;
 pub(crate) const OWNED: u32 = 1;
 /// In a chain.
 pub(crate) const LINKED: u32 = 2;
+
+/// Longest sleep without looking around: a put that died between its commit and its wake-up, or a dead
+/// process, is noticed after this (rule L5).
+pub(crate) const SLICE: Duration = Duration::from_millis(SLICE_MS);
+/// The same in milliseconds.
+pub(crate) const SLICE_MS: u64 = 100;
 
 /// What a blocked caller waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

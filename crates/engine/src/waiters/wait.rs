@@ -1,5 +1,5 @@
-//! The waiting side: registering, sleeping, giving up (rules O3, T3, T5, T6). What was waited for is picked up in
-//! [`super::finish`].
+//! The waiting side: registering and sleeping (rules O3, T3, T6). What was waited for is picked up in
+//! [`super::finish`], and the line is left in [`super::leave`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
@@ -8,19 +8,15 @@ use std::time::Duration;
 use tupelo_shm::{Section, Span, clock, process::fork_generation};
 use tupelo_tuple::TemplateRef;
 
-use super::deliver::Delivery;
 use super::judged::OwnLook;
 use super::patience::{self, Again, Patience};
 use super::{
-    LINKED, RECORD, SCOPE, SIGNAL, STATE, TICKET, WANT, Want, cell, chain, deliver, signal, spin,
-    stored,
+    RECORD, SCOPE, SIGNAL, SLICE, TICKET, WANT, Want, cell, chain, deliver, signal, spin, stored,
 };
 use crate::Engine;
 use crate::error::Error;
-use crate::events::Happening;
 use crate::events::ring::Ring;
 use crate::find::{Order, Purpose, Search};
-use crate::held::Held;
 use crate::index::key;
 use crate::judged::{Verdicts, has_condition};
 use crate::layout::head;
@@ -29,9 +25,6 @@ use crate::registry::Kinds;
 use crate::stripe::{self, Stripe};
 use crate::targets::Targets;
 
-/// Longest sleep without looking around: a put that died between its commit and its wake-up, or a dead
-/// process, is noticed after this (rule L5).
-const SLICE: Duration = Duration::from_millis(100);
 /// What became of a call that waits for what is not there.
 #[derive(Debug)]
 pub enum Outcome<R> {
@@ -47,9 +40,9 @@ pub struct Waiter {
     pub(crate) engine: Arc<Engine>,
     pub(super) number: u32,
     pub(super) want: Want,
-    done: AtomicBool,
+    pub(super) done: AtomicBool,
     /// When it was made, as forks are counted: a child's copy of it is not the child's.
-    fork_generation: u32,
+    pub(super) fork_generation: u32,
     /// If it looks for a match itself, as its template has a condition.
     pub(super) own_look: Option<Box<OwnLook>>,
     /// If it may have what it is handed for a time only.
@@ -431,7 +424,7 @@ impl Waiter {
         Ok(self.again.is_some() && self.record() != 0)
     }
 
-    fn is_watch(&self) -> bool {
+    pub(super) fn is_watch(&self) -> bool {
         let watches = matches!(self.want, Want::Put | Want::Removal | Want::Room | Want::Events);
         watches || self.own_look.is_some()
     }
@@ -496,81 +489,6 @@ impl Waiter {
     pub(super) fn release(&self) {
         self.done.store(true, Ordering::Relaxed);
         self.engine.give_cell_back(self.number, self.want);
-    }
-
-    /// Leaves the line, as dropping does, and says whether that went well. Whoever calls it acts for the process
-    /// that got in line.
-    ///
-    /// # Errors
-    ///
-    /// What the memory says. Then the place is left as soon as that goes.
-    pub fn give_up(mut self) -> Result<(), Error> {
-        self.cancel()
-    }
-
-    /// Leaves the line; later, if that fails.
-    fn cancel(&mut self) -> Result<(), Error> {
-        *self.done.get_mut() = true;
-        self.engine.leave_line(self.number, self.want)
-    }
-}
-
-impl Drop for Waiter {
-    fn drop(&mut self) {
-        if !*self.done.get_mut() && self.fork_generation == fork_generation() {
-            // A failure here means that the space is damaged or stalled; the next call on it says so.
-            let _ = self.cancel();
-        }
-    }
-}
-
-impl Engine {
-    /// Takes a cell out of line, and puts back what it was handed.
-    pub(crate) fn withdraw(&self, number: u32, want: Want) -> Result<(), Error> {
-        let scope = cell(&self.memory.view(), number).load(SCOPE);
-        if scope == 0 {
-            return Ok(());
-        }
-        // Locked whatever the state says: a put may be handing over at this very moment, or may have
-        // died over it.
-        let mut section = Section::enter(&self.memory, scope)?;
-        let own = cell(section.view(), number);
-        let is_for_room = own.load(WANT) == Want::Room.number();
-        if own.load(STATE) == LINKED {
-            chain::unfile(&mut section, number);
-        }
-        section.commit()?;
-        let mut has_record = own.load(RECORD) != 0;
-        let next = if is_for_room { Self::give_turn(section.view()) } else { None };
-        drop(section);
-        if let Some(next) = next {
-            self.tell(next);
-        }
-        while has_record {
-            self.retry(|| self.give_up_handed(number, want))?.wake(self);
-            // Somebody may have been taking it back at the same time, and die over it.
-            let section = Section::enter(&self.memory, scope)?;
-            has_record = cell(section.view(), number).load(RECORD) != 0;
-        }
-        Ok(())
-    }
-
-    /// Puts back, or frees, what a cell was handed.
-    fn give_up_handed(&self, number: u32, want: Want) -> Result<Delivery, Error> {
-        let Some(held) = self.lock_handed(number, false)? else {
-            return Ok(Delivery::default());
-        };
-        let Held { mut section, stripe, reference, kinds } = held;
-        let cell = cell(section.view(), number);
-        section.set(cell, RECORD, 0);
-        let delivery = if want == Want::Read {
-            self.free_held(&mut section, stripe, reference, kinds.as_slice(), false)?
-        } else {
-            let back = (reference, Happening::Unheard);
-            self.give_back(&mut section, stripe, back, kinds.as_slice())?
-        };
-        section.commit()?;
-        Ok(delivery)
     }
 }
 
