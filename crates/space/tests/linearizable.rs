@@ -285,7 +285,7 @@ impl Held {
                 })
             }
             Operation::Inside { label, operation } => {
-                inside(self.transactions[label].at(0), operation)
+                inside(self.transactions[label].at(0), operation, patience)
             }
             Operation::Subscribe { label, .. } => subscribe(space, operation).map(|subscription| {
                 self.subscriptions.insert(label.clone(), subscription);
@@ -463,6 +463,8 @@ fn timed(
 /// Whether a call may wait: it is then as if it had looked once, at the right moment. Not so if it chooses by an
 /// order other than by age, since who waits gets what comes first.
 fn may_wait(operation: &Operation) -> bool {
+    let operation =
+        if let Operation::Inside { operation, .. } = operation { &**operation } else { operation };
     let (Operation::TakeNoWait { order, .. }
     | Operation::ReadNoWait { order, .. }
     | Operation::Claim { order, .. }) = operation

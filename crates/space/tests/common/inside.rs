@@ -26,7 +26,8 @@ impl Facade {
                 if let Operation::Finish { label: call } = &**operation {
                     return self.finish_inside(label, call);
                 }
-                return inside(seen_by(&self.transactions[label], at), operation);
+                let seen = seen_by(&self.transactions[label], at);
+                return inside(seen, operation, Duration::ZERO);
             }
             _ => unreachable!("{operation:?} is on no transaction"),
         }
@@ -54,8 +55,12 @@ fn seen_by(transaction: &Transaction, at: Place) -> Inside<'_> {
     })
 }
 
-/// Does an operation in a space as a transaction sees it.
-pub(crate) fn inside(space: Inside<'_>, operation: &Operation) -> Result<Answer, Error> {
+/// Does an operation in a space as a transaction sees it; one that may wait gives up after `patience`.
+pub(crate) fn inside(
+    space: Inside<'_>,
+    operation: &Operation,
+    patience: Duration,
+) -> Result<Answer, Error> {
     let found = |tuple: Option<Tuple>| tuple.map_or(Answer::Nothing, Answer::Tuple);
     let limited = |template: &Template, limit: Option<usize>, takes: bool| {
         let all = with_refs(template, |template| {
@@ -80,12 +85,12 @@ pub(crate) fn inside(space: Inside<'_>, operation: &Operation) -> Result<Answer,
         }
         Operation::TakeNoWait { template, order } => {
             Answer::Tuple(with_refs(template, |template| {
-                space.take(template, ordered(*order), Some(Duration::ZERO), keep)
+                space.take(template, ordered(*order), Some(patience), keep)
             })?)
         }
         Operation::ReadNoWait { template, order } => {
             Answer::Tuple(with_refs(template, |template| {
-                space.read(template, ordered(*order), Some(Duration::ZERO), keep)
+                space.read(template, ordered(*order), Some(patience), keep)
             })?)
         }
         Operation::Count { template } => {

@@ -8,8 +8,8 @@ use super::value::KIND_WORDS;
 use crate::template::Alternative;
 use crate::test::Node;
 use crate::{
-    Array, Condition, Entry, Field, Form, KindSet, Named, Opaque, Pattern, PatternRef, Template,
-    TemplateRef, Test, Tuple, TupleView, Value,
+    Array, Condition, Entry, Field, Form, KindSet, Named, Opaque, Pattern, PatternRef, Shape,
+    Template, TemplateRef, Test, Tuple, TupleView, Value,
 };
 
 /// What stands in for a field whose encoding is damaged. It is not parsed back.
@@ -162,6 +162,19 @@ impl Display for Tuple {
         let Some(class) = self.class() else { return write_call(out, "", self) };
         write_class(out, class.name(), class.bases())?;
         write_named(out, class.fields().zip(self.iter()))
+    }
+}
+
+impl Display for Shape {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let kinds = self.kinds.iter().map(|kind| kind.name());
+        if let Some(class) = self.class {
+            write_name(out, class.name())?;
+            return write_named(out, class.fields().zip(kinds));
+        }
+        out.write_str("(")?;
+        write_joined(out, kinds, |out, kind| out.write_str(kind))?;
+        out.write_str(")")
     }
 }
 
