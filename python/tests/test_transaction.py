@@ -9,6 +9,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import timedelta
 
 import pytest
 
@@ -434,6 +435,27 @@ def test_tasks_have_transactions_too(space):
             return await shared.take("account", "alice", int)
 
     assert asyncio.run(main()) == ("account", "alice", 99)
+
+
+def test_a_wait_of_a_transaction_that_ends_keeps_nothing_from_others(space):
+    with space.transaction() as t:
+        place = t._waiter("take", like("job", int))  # noqa: SLF001 - as asyncio's twin does
+        assert not place.end_wait()
+        # To look once more does not get it in line again, though it has a time to pick up in.
+        assert t._finish_take(place) is None  # noqa: SLF001
+        space.put("job", 1)
+        assert space.try_take("job", int) == ("job", 1)
+        place.cancel()
+
+
+def test_a_task_that_does_not_wait_in_a_transaction_is_told_so(space):
+    async def main():
+        async with aio.connect(space.url) as shared, shared.transaction() as t:
+            for timeout in (0, 0.0, timedelta(0)):
+                with pytest.raises(ts.Timeout, match="within 0 s"):
+                    await t.take("none", timeout=timeout)
+
+    asyncio.run(main())
 
 
 def test_a_task_waits_within_a_transaction_and_loses_nothing_when_cancelled(space):

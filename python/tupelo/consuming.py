@@ -61,19 +61,17 @@ def _wait(
     try:
         match.wakes(over)
         while True:
-            left_s = None if give_up_at is None else max(0.0, give_up_at - monotonic())
-            if left_s == 0:
-                match.end_wait()
             # Not `finish`, which would wait, and let no other thread run, if the put that handed
             # something over has died and was undone.
             if match.wait(0) and (taken := match.finish_now()) is not None:
                 return taken
-            if left_s == 0:
-                return None
-            if space.try_read(*mark) is None:
+            left_s = None if give_up_at is None else max(0.0, give_up_at - monotonic())
+            is_marked = left_s != 0 and space.try_read(*mark) is not None
+            if left_s == 0 or (is_marked and _none_left(space, template)):
+                # What comes between the two looks has come in time, too.
+                return match.finish_now() if match.end_wait() else None
+            if not is_marked:
                 over.wait(left_s)
-            elif _none_left(space, template):
-                return None
     finally:
         # What was handed over in the meantime goes back to its place.
         match.cancel()

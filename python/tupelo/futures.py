@@ -127,6 +127,7 @@ class Collector:
                 with self._lock:
                     if not self._waiting:
                         self._has_thread = False
+                        self._bell.rest()
                         return
         except BaseException as error:  # noqa: BLE001 - there is nobody else who could tell them
             self._fail(error)

@@ -98,6 +98,33 @@ fn who_kept_the_time_leaves_it_to_its_deputy_t6() {
 }
 
 #[test]
+fn who_kept_the_time_wakes_nobody_for_what_is_due_after_everybody_looks_t6() {
+    let engine = engine(16 << 20);
+    let [keeper, deputy] = bells(&engine);
+    assert_eq!((keeper.next_look(), deputy.next_look()), (SLICE, SLICE));
+    put_after(&engine, 1, Duration::from_secs(3600));
+    assert!(deputy.listen());
+    keeper.rest();
+    assert!(deputy.listen(), "it looks before that");
+    put_due_soon(&engine);
+    assert!(!deputy.listen(), "it is to keep the time");
+}
+
+#[test]
+fn what_has_been_done_is_not_due_any_more_l1() {
+    let engine = engine(16 << 20);
+    let [keeper, deputy] = bells(&engine);
+    assert_eq!((keeper.next_look(), deputy.next_look()), (SLICE, SLICE));
+    put_after(&engine, 1, Duration::from_millis(1));
+    put_after(&engine, 2, Duration::from_secs(3600));
+    let template = any_job();
+    let waiter = engine.waiter(&[TemplateRef::new(&template)], Want::Take).unwrap();
+    let told = keeper.add(&waiter);
+    while keeper.look().unwrap() != [told] {}
+    assert_eq!((keeper.next_look(), deputy.next_look()), (SLICE, SLICE));
+}
+
+#[test]
 fn a_last_look_leaves_the_time_to_who_waits_t6() {
     let engine = engine(16 << 20);
     let [looks, waits] = bells(&engine);
@@ -136,4 +163,28 @@ fn a_deputy_does_not_stop_together_with_the_keeper_l1() {
     assert_eq!(before, [SLICE; 2]);
     assert!(own < SLICE, "it is another process");
     assert_eq!(other, SLICE, "one is enough");
+}
+
+/// As one does that is stopped there, or takes long.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn a_keeper_that_dies_over_what_is_due_leaves_it_to_others_who_know_of_it_l1() {
+    use tupelo_tuple::Field;
+    let engine = crash::space(8 << 20);
+    crash::put(&engine, 1, 1);
+    let terms = LeaseTerms { lease: None, after: Some(Duration::from_millis(1)) };
+    engine.put_leased(&[Field::Int(2), Field::Int(2)], &terms).unwrap();
+    let bell = engine.bell().unwrap();
+    while bell.next_look() > Duration::ZERO {}
+    drop(bell);
+    let register = || engine.bell().unwrap();
+    let looks = |bell: &mut Bell| assert_eq!(bell.look().unwrap(), []);
+    let script = tupelo_crashtest::Script::new(register, looks);
+    crash::hitting(|| {
+        crash::experiment(&engine).kill_at_every_instruction(&script, |_| {
+            let is_done = engine.stat().unwrap().tuples == 2;
+            let next_look = engine.bell().unwrap().next_look();
+            assert!(is_done || next_look < SLICE, "{next_look:?}");
+        })
+    });
 }

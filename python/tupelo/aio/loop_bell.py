@@ -128,6 +128,8 @@ class LoopBell:
         self._tell(self._bell.drain())
         if self._futures:
             self.listen()
+        else:
+            self._bell.rest()
 
     def _look(self) -> None:
         self._next_look = None

@@ -112,13 +112,14 @@ class Search:
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
         while True:
-            left = None if deadline is None else deadline - loop.time()
-            is_over = left is not None and left <= 0
-            if is_over:
-                line.end_wait()
             found = line.finish_now()
-            if found is not None or is_over:
+            if found is not None:
                 return found
+            left = None if deadline is None else deadline - loop.time()
+            if left is not None and left <= 0:
+                # What comes between the two looks has come in time, too.
+                line.end_wait()
+                return line.finish_now()
             bells = [space._waiting.bell(loop) for space in self._spaces]
             rings = line.ring([bell.native for bell in bells])
             await wait_for_any([(bells[place], number) for place, number in rings], left)

@@ -137,6 +137,9 @@ class TransactionSpace:
         if self._inside._has_read():
             return await self._retry(attempt, ("take", template, fields), timeout)
         sought = _native.like(*template, **fields)
+        if _native.seconds("timeout", timeout) == 0:
+            verb = "take"
+            raise self._inside._timed_out(verb, timeout, sought)
         place = self._inside._waiter("take", sought)
 
         def pick_up() -> Any:
@@ -216,10 +219,11 @@ class TransactionSpace:
         deadline = loop.time() + length
         try:
             while True:
-                left = deadline - loop.time()
-                if left <= 0:
-                    place.end_wait()
                 done = None if self._inside._is_over() else attempt()
+                left = deadline - loop.time()
+                if done is None and left <= 0 and place.end_wait() and not self._inside._is_over():
+                    # It came between the two looks.
+                    done = attempt()
                 if done is not None or left <= 0:
                     break
                 await self._space._waiting.bell(loop).wait(place, seconds=left)

@@ -99,13 +99,13 @@ class Waiting:
         loop = asyncio.get_running_loop()
         deadline = None if seconds is None else loop.time() + seconds
         while True:
-            left = None if deadline is None else deadline - loop.time()
-            is_over = left is not None and left <= 0
-            if is_over:
-                place.end_wait()
             found = pick_up(place)
-            if found is not None or is_over:
+            if found is not None:
                 return found
+            left = None if deadline is None else deadline - loop.time()
+            if left is not None and left <= 0:
+                # What comes between the two looks has come in time, too.
+                return pick_up(place) if place.end_wait() else None
             await self.bell(loop).wait(place, seconds=left)
 
     async def with_room(self, put: Callable[[], R], timeout: Seconds | None) -> R:
@@ -170,13 +170,12 @@ class Waiting:
         removals = _native.waiter(self._space, "removal", template)
         try:
             while True:
-                left = None if deadline is None else deadline - loop.time()
-                is_over = (left is not None and left <= 0) or self._is_over(template, mark)
-                if is_over:
-                    place.end_wait()
                 found = place.finish_now()
-                if found is not None or is_over:
+                if found is not None:
                     return found
+                left = None if deadline is None else deadline - loop.time()
+                if (left is not None and left <= 0) or self._is_over(template, mark):
+                    return place.finish_now() if place.end_wait() else None
                 await self.bell(loop).wait(place, finished, removals, seconds=left)
         finally:
             for waiter in (place, finished, removals):

@@ -56,6 +56,11 @@ fn replace(word: &AtomicU32, known: u32, number: u32) -> bool {
     word.compare_exchange(known, number, Ordering::AcqRel, Ordering::Relaxed).is_ok()
 }
 
+/// Leaves a place to nobody. Returns whether it was that one's.
+fn gives_up(word: &AtomicU32, number: u32) -> bool {
+    word.load(Ordering::Relaxed) == number && replace(word, number, 0)
+}
+
 /// The process that has a cell, as a number; 0 for a free one.
 fn process_of(view: &View<'_>, number: u32) -> u32 {
     if number == 0 { 0 } else { waiters::cell(view, number).load(OWNER) }
@@ -67,6 +72,11 @@ fn is_away(view: &View<'_>, number: u32) -> bool {
     cell.load(STATE) != FREE && signal::is_away(cell.word(SIGNAL))
 }
 
+/// Whether something is due before everybody who sleeps looks around: then somebody has to be told.
+fn is_soon(due_ms: u64) -> bool {
+    due_ms != 0 && due_ms.saturating_sub(now_ms()) <= SLICE_MS
+}
+
 /// Makes the owner of a cell the keeper's deputy, if there is none, or one that stops when the keeper does. Returns whether it is.
 fn stands_in(view: &View<'_>, number: u32) -> bool {
     let word = deputy(view);
@@ -74,20 +84,19 @@ fn stands_in(view: &View<'_>, number: u32) -> bool {
     if known == number {
         return true;
     }
-    let kept_by = process_of(view, keeper(view).load(Ordering::Relaxed));
-    let is_better = match process_of(view, known) {
-        0 => true,
-        process => process == kept_by && process_of(view, number) != kept_by,
+    let kept_by = keeper(view).load(Ordering::Relaxed);
+    let is_better = || {
+        let [first, second, own] = [kept_by, known, number].map(|cell| process_of(view, cell));
+        second == 0 || second == first && own != first
     };
-    is_better && replace(word, known, number)
+    (known == kept_by || is_better()) && replace(word, known, number)
 }
 
 impl Engine {
     /// Notes that a timer is due at `due_ms`. If that is the earliest of the space, those who keep the time are told.
     pub(super) fn note_due(&self, due_ms: u64) {
         let view = self.memory.view();
-        if !lower(earliest(&view), due_ms) || due_ms.saturating_sub(now_ms()) > SLICE_MS {
-            // Whoever sleeps looks around before it is due.
+        if !lower(earliest(&view), due_ms) || !is_soon(due_ms) {
             return;
         }
         match keeper(&view).load(Ordering::Relaxed) {
@@ -117,7 +126,7 @@ impl Engine {
         let view = self.memory.view();
         let word = keeper(&view);
         let later_ms = if word.load(Ordering::Relaxed) == number || replace(word, 0, number) {
-            replace(deputy(&view), number, 0);
+            gives_up(deputy(&view), number);
             0
         } else if stands_in(&view, number) {
             DEPUTY_LATER_MS
@@ -146,7 +155,9 @@ impl Engine {
         }
         // Whoever comes later finds nothing due, or what was noted since.
         let word = earliest(&view);
-        if word.compare_exchange(due_ms, 0, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+        // Whoever comes later finds nothing due, or what was noted since; a deputy, that it is not done yet.
+        let later_ms = due_ms.saturating_add(DEPUTY_LATER_MS);
+        if word.compare_exchange(due_ms, later_ms, Ordering::AcqRel, Ordering::Relaxed).is_err() {
             return Ok(());
         }
         // The keeper may be dead, or stopped; and if it is later than a deputy looks, so may be that one.
@@ -155,6 +166,8 @@ impl Engine {
             deputy(&view).store(0, Ordering::Relaxed);
         }
         let done = self.catch_up_all();
+        // Fails if something earlier was noted, or somebody else is at it.
+        let _ = word.compare_exchange(later_ms, 0, Ordering::AcqRel, Ordering::Relaxed);
         self.note_all_due();
         done
     }
@@ -224,10 +237,8 @@ impl Engine {
     /// The owner of a cell sleeps no more: if it kept the time, somebody else has to.
     pub(crate) fn stop_keeping(&self, number: u32) {
         let view = self.memory.view();
-        let gives_up =
-            |word: &AtomicU32| word.load(Ordering::Relaxed) == number && replace(word, number, 0);
-        gives_up(deputy(&view));
-        if gives_up(keeper(&view)) && earliest(&view).load(Ordering::Acquire) != 0 {
+        gives_up(deputy(&view), number);
+        if gives_up(keeper(&view), number) && is_soon(earliest(&view).load(Ordering::Acquire)) {
             self.appoint();
         }
     }

@@ -1,5 +1,6 @@
 //! Leaving the line: what was handed over by then is picked up, or goes back to its place (rules O3, T5).
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tupelo_shm::{Section, process::fork_generation};
@@ -33,6 +34,8 @@ impl Waiter {
     ///
     /// As [`Waiter::wait`].
     pub fn end_wait(&self) -> Result<bool, Error> {
+        // Relaxed: it guards nothing, and whoever ends a wait is who waits.
+        self.has_ended.store(true, Ordering::Relaxed);
         // A watch is handed nothing.
         Ok(!self.is_watch() && self.engine.leave_chain(self.number)?.has_record)
     }

@@ -10,6 +10,7 @@
 //! looks under that lock alone. Where a process dies over it, it may be undone under another lock of the same section. So that of
 //! a wide waiter is certain under its lock only, and not yet under that of the stripe: who believes it locks both.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -221,7 +222,9 @@ impl Waiter {
     /// Gets in line again, behind all others, if what it was handed was not picked up in time.
     pub(super) fn rejoin_if_lost(&self) -> Result<(), Error> {
         match &self.again {
-            Some(again) if has_lost(self.cell()) => self.rejoin(again),
+            Some(again) if has_lost(self.cell()) && !self.has_ended.load(Ordering::Relaxed) => {
+                self.rejoin(again)
+            }
             _ => Ok(()),
         }
     }

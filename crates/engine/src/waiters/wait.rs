@@ -41,6 +41,8 @@ pub struct Waiter {
     pub(super) number: u32,
     pub(super) want: Want,
     pub(super) done: AtomicBool,
+    /// Whether it is handed nothing any more.
+    pub(super) has_ended: AtomicBool,
     /// When it was made, as forks are counted: a child's copy of it is not the child's.
     pub(super) fork_generation: u32,
     /// If it looks for a match itself, as its template has a condition.
@@ -125,8 +127,10 @@ impl Engine {
     /// A waiter in a cell that was got for it, not in line yet. Dropped, it gives the cell back.
     fn waiter_in(self: &Arc<Self>, number: u32, want: Want) -> Waiter {
         let (engine, fork_generation) = (Arc::clone(self), fork_generation());
-        let (own_look, again, done) = (None, None, AtomicBool::new(false));
-        let waiter = Waiter { engine, number, want, done, fork_generation, own_look, again };
+        let [done, has_ended] = [false; 2].map(AtomicBool::new);
+        let (own_look, again) = (None, None);
+        let waiter =
+            Waiter { engine, number, want, done, has_ended, fork_generation, own_look, again };
         waiter.cell().init(WANT, want.number());
         waiter.cell().init64(TICKET, self.next_ticket());
         waiter

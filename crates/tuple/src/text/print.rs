@@ -172,9 +172,7 @@ impl Display for Shape {
             write_name(out, class.name())?;
             return write_named(out, class.fields().zip(kinds));
         }
-        out.write_str("(")?;
-        write_joined(out, kinds, |out, kind| out.write_str(kind))?;
-        out.write_str(")")
+        write!(out, "({})", kinds.collect::<Vec<_>>().join(", "))
     }
 }
 

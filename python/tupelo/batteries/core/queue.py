@@ -401,7 +401,7 @@ class Queue(Generic[T]):
         place = self._place(self._any)
         try:
             while (claim := self._pick_up(place)) is None:
-                if not place.wait(deadline.left()):
+                if not place.wait(deadline.left()) and not place.end_wait():
                     raise Timeout
         finally:
             place.cancel()
