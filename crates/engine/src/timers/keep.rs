@@ -153,7 +153,6 @@ impl Engine {
         if !is_past(due_ms) {
             return Ok(());
         }
-        // Whoever comes later finds nothing due, or what was noted since.
         let word = earliest(&view);
         // Whoever comes later finds nothing due, or what was noted since; a deputy, that it is not done yet.
         let later_ms = due_ms.saturating_add(DEPUTY_LATER_MS);
