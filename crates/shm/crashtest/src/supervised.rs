@@ -66,8 +66,8 @@ impl Supervised {
     pub(crate) fn next(&mut self) -> Stop {
         match self.tracee.resume(libc::PTRACE_SYSCALL) {
             Cause::Breakpoint => return Stop::End,
-            // A virtual machine tells of a step that nobody asked for, in one of some 100 000 stops. What it stands for is not known,
-            // so something may have changed.
+            // A virtual machine has told of a step that nobody had asked for, once in a long run. What it stood for is not known, so
+            // something may have changed.
             Cause::Watched | Cause::Step => {}
             Cause::Fault(address) => self.write(address),
             Cause::Call => self.call(),
