@@ -147,7 +147,7 @@ impl Engine {
         order: Order,
     ) -> Option<Chosen<'t>> {
         if matches!(order, Order::Max(_) | Order::Min(_)) {
-            return furthest(section, targets, self.seed, order).map(|(found, _)| found);
+            return furthest(section, targets, self.seed, order);
         }
         let view = section.view();
         targets.iter().find_map(|target| {

@@ -13,6 +13,7 @@ use crate::judged::{Among, Judged, Verdicts};
 use crate::lease::LeaseTerms;
 use crate::put::Incoming;
 use crate::record;
+use crate::sighting::{LargeCopy, Seen};
 use crate::step;
 use crate::stripe::Stripe;
 use crate::sweep::FirstLook;
@@ -209,7 +210,7 @@ impl Engine {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
         let held = self.at_one_moment(template, Purpose::Take, |section, targets| {
-            let Some((found, _)) = furthest(section, targets, self.seed, order) else {
+            let Some(found) = furthest(section, targets, self.seed, order) else {
                 return Ok(None);
             };
             let stripe = Stripe::of_shape(section.view(), found.target.shape);
@@ -228,10 +229,13 @@ impl Engine {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let read = self.at_one_moment(template, Purpose::Read, |section, targets| {
-            Ok(furthest(section, targets, self.seed, order).map(|(_, copy)| copy))
-        });
-        let copy = read?.flatten();
+        let copy = self.copy_match(|large| {
+            let seen = self.at_one_moment(template, Purpose::Read, |section, targets| {
+                let found = furthest(section, targets, self.seed, order);
+                Ok(found.map(|found| found.seen(section, large)))
+            });
+            Ok(seen?.flatten())
+        })?;
         copy.map(|copy| sink(copy.view())).transpose()
     }
 
@@ -331,6 +335,10 @@ impl Found<'_> {
         (number.unwrap_or(0), self.reference)
     }
 
+    pub(crate) fn seen(&self, section: &Section<'_>, large: LargeCopy) -> Seen {
+        large.of(section.view(), (self.target.shape, self.reference), &self.target.kinds)
+    }
+
     pub(crate) fn copy(&self, section: &Section<'_>) -> TupleCopy {
         TupleCopy::new(section.view(), self.reference, self.target.kinds)
     }
@@ -342,19 +350,17 @@ pub(crate) fn furthest<'t>(
     targets: &'t [Target<'t>],
     seed: u64,
     order: Order,
-) -> Option<(Found<'t>, TupleCopy)> {
+) -> Option<Found<'t>> {
     let (Order::Max(field) | Order::Min(field)) = order else { return None };
     let greatest = matches!(order, Order::Max(_));
     let candidates = targets.iter().filter_map(|target| {
         let reference = target.pick(section.view(), order, 0, seed);
-        let found = Found { target, reference };
-        (reference != 0).then(|| {
-            let copy = found.copy(section);
-            (found, copy)
-        })
+        (reference != 0).then_some(Found { target, reference })
     });
     candidates.reduce(|best, one| {
-        if beats(&one.1.view(), &best.1.view(), field, greatest) { one } else { best }
+        let (copy_of_one, copy_of_best) = (one.copy(section), best.copy(section));
+        let is_further = beats(&copy_of_one.view(), &copy_of_best.view(), field, greatest);
+        if is_further { one } else { best }
     })
 }
 

@@ -480,15 +480,13 @@ impl Engine {
         verdicts: &mut Verdicts,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let copy = self.find_judged(
-            template,
-            Choice::of(Purpose::Read, order),
-            verdicts,
-            |section, target, reference| {
-                Ok(TupleCopy::new(section.view(), reference, target.kinds))
-            },
-        );
-        copy?.map(|copy| sink(copy.view())).transpose()
+        let choice = Choice::of(Purpose::Read, order);
+        let copy = self.copy_match(|large| {
+            self.find_judged(template, choice, verdicts, |section, target, reference| {
+                Ok(large.of(section.view(), (target.shape, reference), &target.kinds))
+            })
+        })?;
+        copy.map(|copy| sink(copy.view())).transpose()
     }
 
     /// Copies a match, or gets in line for one.

@@ -44,6 +44,7 @@ mod refusable;
 mod registry;
 mod scan;
 mod shrink;
+mod sighting;
 mod sink;
 mod stat;
 mod step;

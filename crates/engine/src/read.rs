@@ -17,7 +17,7 @@ use crate::record::{self, ImageBuffer};
 use crate::registry::Kinds;
 use crate::sink::sink_once;
 use crate::stripe::{self, HELD, Stripe};
-use crate::targets::{Target, TupleCopy};
+use crate::targets::Target;
 use crate::timers;
 use crate::waiters::{Want, wait::Outcome};
 
@@ -175,24 +175,30 @@ impl Engine {
         (order, miss): (Order, Miss),
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
+        let Some(kinds) = self.kinds_of(&self.memory.view(), shape) else {
+            return Err(self.damaged("a shape that was found does not exist").into());
+        };
         let scope = stripe::scope_of(shape);
-        let mut section = self.enter(scope)?;
-        let stripe = Stripe::of_shape(section.view(), shape);
-        let random = self.random_for(order);
-        let mut found = search.pick(section.view(), stripe, order, random);
-        if found.hit.is_none() && miss == Miss::Final && stripe.hides_some() {
-            // Known only now, perhaps: locking has undone what a process left here that died inside.
+        let copy = self.copy_match(|large| {
+            let mut section = self.enter(scope)?;
+            let stripe = Stripe::of_shape(section.view(), shape);
+            let random = self.random_for(order);
+            let mut found = search.pick(section.view(), stripe, order, random);
+            if found.hit.is_none() && miss == Miss::Final && stripe.hides_some() {
+                // Known only now, perhaps: locking has undone what a process left here that died inside.
+                drop(section);
+                self.recall()?;
+                section = self.enter(scope)?;
+                found = search.pick(section.view(), stripe, order, random);
+            }
+            let place = found.hit.map(|hit| (shape, hit.record.reference));
+            let seen = place.map(|place| large.of(section.view(), place, &kinds));
+            section.commit()?;
             drop(section);
-            self.recall()?;
-            section = self.enter(scope)?;
-            found = search.pick(section.view(), stripe, order, random);
-        }
-        let mut buffer = ImageBuffer::new();
-        let tuple = found.hit.map(|hit| buffer.copy_of(section.view(), hit.record, search.kinds));
-        section.commit().map_err(Error::from)?;
-        drop(section);
-        self.learn_if(found.learn, scope, search.key.mask)?;
-        tuple.map(sink).transpose()
+            self.learn_if(found.learn, scope, search.key.mask)?;
+            Ok(seen)
+        })?;
+        copy.map(|copy| sink(copy.view())).transpose()
     }
 
     /// Reads from the first shape that has a match; a miss is confirmed as in `take_wide`.
@@ -240,12 +246,14 @@ impl Engine {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let mut section = self.enter(stripe::scope_of(target.shape))?;
-        let reference = target.pick(section.view(), order, self.random(), self.seed);
-        let copy =
-            (reference != 0).then(|| TupleCopy::new(section.view(), reference, target.kinds));
-        section.commit().map_err(Error::from)?;
-        drop(section);
+        let copy = self.copy_match(|large| {
+            let mut section = self.enter(stripe::scope_of(target.shape))?;
+            let reference = target.pick(section.view(), order, self.random(), self.seed);
+            let place = (target.shape, reference);
+            let seen = (reference != 0).then(|| large.of(section.view(), place, &target.kinds));
+            section.commit()?;
+            Ok(seen)
+        })?;
         copy.map(|copy| sink(copy.view())).transpose()
     }
 

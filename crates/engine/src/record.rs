@@ -537,6 +537,31 @@ impl ImageBuffer {
     }
 }
 
+/// Bytes of a large image that are copied at once: a few microseconds.
+const COPY_BYTES: usize = 64 << 10;
+
+/// Copies the large image of a record that nobody holds, which may go meanwhile; `None` if `is_same` says on the way that
+/// it has gone.
+pub(crate) fn copy_large_image(
+    view: &View<'_>,
+    (reference, bytes): (u32, usize),
+    is_same: impl Fn() -> bool,
+) -> Option<Vec<u8>> {
+    let start = reference as usize * GRANULE + IMAGE;
+    // The size is another process's word: it is checked before anything is allocated for it.
+    if !view.reaches(start, bytes) {
+        return None;
+    }
+    let mut image = vec![0; bytes];
+    for (number, part) in image.chunks_mut(COPY_BYTES).enumerate() {
+        if !is_same() {
+            return None;
+        }
+        view.copy_out(start + number * COPY_BYTES, part);
+    }
+    Some(image)
+}
+
 /// The image of a record that the caller holds, in place.
 pub(crate) fn in_place<'m>(view: &View<'m>, reference: u32, kinds: &'m [Kind]) -> TupleView<'m> {
     let header = header(view, reference);

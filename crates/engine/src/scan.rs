@@ -9,9 +9,11 @@ use tupelo_tuple::{Class, EncodeError, Template, TemplateRef, TupleView};
 use crate::Engine;
 use crate::blocks;
 use crate::error::Error;
+use crate::judged::has_condition;
 use crate::layout::Layout;
 use crate::record::{self, NEXT};
 use crate::registry::{self, Kinds};
+use crate::sighting::{LargeCopy, Seen};
 use crate::stripe::{self, FIRST, Stripe};
 use crate::targets::TupleCopy;
 
@@ -24,8 +26,8 @@ pub struct Scan {
     shape: u32,
     /// Where the walk is: the last record that was looked at, and its sequence number.
     last: Option<(u32, u64)>,
-    /// Matches of the last step that were not returned yet: the sink failed before it came to them.
-    left: VecDeque<TupleCopy>,
+    /// What the last step found and was not returned yet. Large tuples among it are copied when it is their turn.
+    left: VecDeque<Seen>,
     /// What it is restricted to, if nobody has asked for the tuples.
     comparison: Option<Comparison>,
 }
@@ -71,32 +73,64 @@ impl Scan {
         mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
         let at_most = at_most.max(1);
-        while self.left.is_empty() {
-            let Some(copies) = self.step(at_most)? else { return Ok(Vec::new()) };
-            self.left = copies.into();
-        }
         let mut results = Vec::new();
-        while results.len() < at_most
-            && let Some(copy) = self.left.pop_front()
-        {
-            match sink(copy.view()) {
-                Ok(result) => results.push(result),
-                Err(error) if results.is_empty() => return Err(error),
-                Err(_) => {
-                    self.left.push_front(copy);
+        while results.len() < at_most {
+            if self.left.is_empty() {
+                // What the last step found is a batch, however little.
+                if !results.is_empty() || !self.step(at_most)? {
                     break;
                 }
+                continue;
+            }
+            match self.pour_next(results.is_empty(), &mut sink) {
+                Ok(result) => results.extend(result),
+                Err(error) if results.is_empty() => return Err(error),
+                Err(_) => break,
             }
         }
         Ok(results)
     }
 
-    /// One lock hold; `None` behind the last shape.
-    fn step(&mut self, at_most: usize) -> Result<Option<Vec<TupleCopy>>, Error> {
+    /// Gives the next one to `sink`; `None` if it has gone since it was seen, or is no match. What fails on the way stays
+    /// the next one; so does what the sink fails on, unless it is the first of its batch.
+    fn pour_next<R, E: From<Error>>(
+        &mut self,
+        is_first: bool,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let copy = match self.left.pop_front() {
+            None => return Ok(None),
+            Some(Seen::Copied(copy)) => copy,
+            Some(Seen::Large(sighting)) => {
+                let copied = self.engine.copy_of_sighting(&sighting);
+                let copied = copied.inspect_err(|_| self.left.push_front(Seen::Large(sighting)))?;
+                match copied {
+                    Some(copy) if self.is_match(&copy)? => copy,
+                    _ => return Ok(None),
+                }
+            }
+        };
+        let poured = sink(copy.view());
+        if poured.is_err() && !is_first {
+            self.left.push_front(Seen::Copied(copy));
+        }
+        poured.map(Some)
+    }
+
+    /// Whether a tuple of a shape that fits is a match.
+    fn is_match(&self, copy: &TupleCopy) -> Result<bool, Error> {
+        let is_match = |refs: &[TemplateRef<'_>]| {
+            fits(refs, copy) && (!has_condition(refs) || self.engine.verdict(refs, &copy.view()))
+        };
+        self.template.with_refs(is_match).map_err(no_template)
+    }
+
+    /// One lock hold, and what it found in `left`; false behind the last shape.
+    fn step(&mut self, at_most: usize) -> Result<bool, Error> {
         let engine = Arc::clone(&self.engine);
         let template = self.template.clone();
         let step = template.with_refs(|refs| self.step_with(&engine, refs, at_most));
-        step.map_err(|error: EncodeError| Error::Template(error.to_string().into()))?
+        step.map_err(no_template)?
     }
 
     fn step_with(
@@ -104,14 +138,14 @@ impl Scan {
         engine: &Engine,
         template: &[TemplateRef<'_>],
         at_most: usize,
-    ) -> Result<Option<Vec<TupleCopy>>, Error> {
+    ) -> Result<bool, Error> {
         let Some(kinds) = self.next_shape(engine, template) else {
-            return engine.require_sound().map(|()| None);
+            return engine.require_sound().map(|()| false);
         };
         let scope = stripe::scope_of(self.shape);
         if self.comparison.is_some() && !engine.is_passable(scope)? {
             (self.shape, self.last) = (self.shape + 1, None);
-            return Ok(Some(Vec::new()));
+            return Ok(true);
         }
         let mut section = engine.enter(scope)?;
         let stripe = Stripe::of_shape(section.view(), self.shape);
@@ -120,38 +154,57 @@ impl Scan {
             engine.recall()?;
             section = engine.enter(scope)?;
         }
-        let mut at = self.resume(section.view(), stripe);
-        let fits = |tuple: &TupleView<'_>| {
-            template.iter().any(|one| one.without_condition().matches(tuple))
+        let (mut seen, is_over) = self.walk(section.view(), template, (kinds, at_most));
+        section.commit()?;
+        drop(section);
+        if has_condition(template) {
+            seen.retain(|seen| match seen {
+                Seen::Copied(copy) => engine.verdict(template, &copy.view()),
+                Seen::Large(_) => true,
+            });
+        }
+        self.left = seen;
+        if is_over {
+            (self.shape, self.last) = (self.shape + 1, None);
+        }
+        Ok(true)
+    }
+
+    /// Looks at the next records of the shape, under its lock, until `at_most` fit. Returns also whether these were the last.
+    fn walk(
+        &mut self,
+        view: &View<'_>,
+        template: &[TemplateRef<'_>],
+        (kinds, at_most): (Kinds, usize),
+    ) -> (VecDeque<Seen>, bool) {
+        let (image_bytes_max, large) = match self.comparison {
+            // None of those is very large, and who only compares does not wait for the lock a second time.
+            Some(of) => (of.image_bytes_max, LargeCopy::AtOnce),
+            None => (usize::MAX, LargeCopy::Afterwards),
         };
-        let image_bytes_max = self.comparison.map_or(usize::MAX, |of| of.image_bytes_max);
-        let mut copies = Vec::new();
+        let mut at = self.resume(view, Stripe::of_shape(view, self.shape));
+        let mut seen = VecDeque::new();
         for _ in 0..STEP_RECORDS {
-            if at == 0 || copies.len() == at_most {
+            if at == 0 || seen.len() == at_most {
                 break;
             }
-            let header = record::header(section.view(), at);
+            let header = record::header(view, at);
             let sequence = header.load64(record::SEQUENCE);
             if self.last.is_some_and(|(_, last)| sequence <= last) {
                 // The list leads back into itself: nobody would see the end of it.
-                section.view().violate();
+                view.violate();
                 break;
             }
             self.last = Some((at, sequence));
-            let is_copied = record::image_bytes(header) <= image_bytes_max;
-            let copy = is_copied.then(|| TupleCopy::new(section.view(), at, kinds));
-            copies.extend(copy.filter(|copy| fits(&copy.view())));
+            if record::image_bytes(header) <= image_bytes_max {
+                match large.of(view, (self.shape, at), &kinds) {
+                    Seen::Copied(copy) if !fits(template, &copy) => {}
+                    one => seen.push_back(one),
+                }
+            }
             at = header.load(NEXT);
         }
-        section.commit()?;
-        drop(section);
-        if template.iter().any(|one| one.condition.is_some()) {
-            copies.retain(|copy| engine.verdict(template, &copy.view()));
-        }
-        if at == 0 {
-            (self.shape, self.last) = (self.shape + 1, None);
-        }
-        Ok(Some(copies))
+        (seen, at == 0)
     }
 
     /// Moves on to the next shape that can match, and returns its kinds.
@@ -187,6 +240,15 @@ impl Scan {
         view.violate();
         0
     }
+}
+
+/// Whether the fields of a tuple are those of a match.
+fn fits(template: &[TemplateRef<'_>], copy: &TupleCopy) -> bool {
+    template.iter().any(|one| one.without_condition().matches(&copy.view()))
+}
+
+fn no_template(error: EncodeError) -> Error {
+    Error::Template(error.to_string().into())
 }
 
 /// Whether the record that was at this place, with this number, is still there in the lists.

@@ -219,13 +219,18 @@ pub(crate) struct TupleCopy {
 }
 
 /// An image outside of the segment, with room for that of a few numbers and words: most need no memory of their own.
-type Image = SmallVec<[u8; 64]>;
+pub(crate) type Image = SmallVec<[u8; 64]>;
 
 impl TupleCopy {
     pub(crate) fn new(view: &View<'_>, reference: u32, kinds: Kinds) -> Self {
         let mut buffer = ImageBuffer::new();
         let image = Image::from_slice(buffer.copy(view, reference, kinds.as_slice()).image());
         let (_, wide) = record::shape_of(record::header(view, reference));
+        Self { kinds, image, wide }
+    }
+
+    /// A copy that was made elsewhere.
+    pub(crate) fn of_image(kinds: Kinds, image: Image, wide: bool) -> Self {
         Self { kinds, image, wide }
     }
 

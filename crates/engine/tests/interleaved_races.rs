@@ -203,6 +203,52 @@ fn no_tuple_is_one_too_many_however_long_it_takes_to_copy_it() {
     assert!(summary.interruptions > POINTS / 2, "{summary:?}");
 }
 
+/// A large tuple is read where everybody can take it: what is returned was there as a whole (O4, C5).
+#[test]
+fn who_reads_a_large_tuple_gets_it_as_it_was_or_the_one_that_came_to_its_place() {
+    const LARGE_BYTES: usize = 100_000;
+    let engine = space(8 << 20);
+    put(&engine, 1, 10);
+    let large =
+        |byte| engine.put(&[Field::Int(2), Field::Bytes(&vec![byte; LARGE_BYTES])]).unwrap();
+    let byte_of = |tuple: TupleView<'_>| match tuple.field(1) {
+        Some(Field::Bytes(bytes)) => {
+            // Compared in few instructions, so that most of the interruptions are in those of the read.
+            assert!(bytes.len() == LARGE_BYTES && bytes[1..] == bytes[..LARGE_BYTES - 1], "torn");
+            Ok::<_, Error>(u32::from(bytes[0]))
+        }
+        other => panic!("no such tuple was put: {other:?}"),
+    };
+    let patterns = [int(2), crash::BYTES];
+    let template = [TemplateRef::new(&patterns)];
+    let got = shared_words(1);
+    let reads = script(
+        &engine,
+        || large(1),
+        |()| {
+            let byte = engine.try_read(&template, Order::Fifo, byte_of).unwrap();
+            got[0].store(byte.unwrap_or(0), Ordering::SeqCst);
+        },
+    );
+    let replaces = script(
+        &engine,
+        || (),
+        |()| {
+            assert_eq!(engine.try_take(&template, Order::Fifo, byte_of).unwrap(), Some(1));
+            large(2);
+        },
+    );
+    let seen = shared_words(3);
+    let summary = experiment(&engine).interrupt_at_every_instruction(&reads, &replaces, |_| {
+        seen[count(got, 0) as usize].fetch_add(1, Ordering::SeqCst);
+        assert_eq!(contents(&engine).len(), 2);
+        engine.check().unwrap();
+        assert_eq!(engine.try_take(&template, Order::Fifo, byte_of).unwrap(), Some(2));
+    });
+    assert!(summary.interruptions > POINTS / 2, "{summary:?}");
+    assert!(count(seen, 1) > 0 && count(seen, 2) > 0, "it takes its time");
+}
+
 /// What is done first with one tuple and then with another takes its locks in the order of all others.
 #[test]
 fn who_watches_what_goes_in_a_limited_space_hinders_nobody_who_puts() {
