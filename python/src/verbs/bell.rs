@@ -109,7 +109,8 @@ impl BellObject {
 
     /// Do what blocked callers do now and then; return the waiters that have a tuple, and all watches.
     fn look(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
-        self.with(Bell::look)?.map_err(|error| self.exception(py, &error))
+        // It waits for locks, if something is due.
+        py.detach(|| self.with(Bell::look))?.map_err(|error| self.exception(py, &error))
     }
 
     /// As `look`, for who has waited long enough. A closed bell tells of nobody.

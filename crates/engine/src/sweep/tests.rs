@@ -213,6 +213,31 @@ fn a_place_in_line_that_could_not_be_left_is_left_later_t5() {
 }
 
 #[test]
+fn who_keeps_the_time_does_not_wait_for_who_is_stopped_where_something_is_due_t6() {
+    let engine = shared();
+    let at_once = LeaseTerms { lease: Some(Duration::from_millis(1)), after: None };
+    engine.put_leased(&TUPLE, &at_once).unwrap();
+    let elsewhere = [PatternRef::Actual(Field::Str("elsewhere"))];
+    let waiter = engine.waiter(&[TemplateRef::new(&elsewhere)], Want::Take).unwrap();
+    let stripe = crate::stripe::scope_of(0);
+    let inside = stays_after(|| Section::enter(&engine.memory, stripe).unwrap());
+    while !engine.anything_is_due() {
+        std::thread::yield_now();
+    }
+    assert!(!waiter.wait(Some(Duration::from_millis(50))).unwrap());
+    assert!(engine.anything_is_due(), "that is left to who is inside");
+    engine.put(&[Field::Str("elsewhere")]).unwrap();
+    assert!(waiter.wait(None).unwrap());
+    waiter.finish(|_| Ok::<_, Error>(())).unwrap();
+    let waiter = engine.waiter(&[TemplateRef::new(&elsewhere)], Want::Take).unwrap();
+    inside.kill();
+    while engine.anything_is_due() {
+        assert!(!waiter.wait(Some(Duration::from_millis(1))).unwrap());
+    }
+    engine.check().unwrap();
+}
+
+#[test]
 fn what_the_dead_held_may_be_dropped_and_its_lease_cancelled_l5() {
     let limits = Limits { tuples_max: Some(2), when_full: WhenFull::DropOldest, ..LIMITS };
     let engine = shared_within(&limits);

@@ -164,11 +164,31 @@ impl Engine {
         if is_past(due_ms.saturating_add(2 * DEPUTY_LATER_MS)) {
             deputy(&view).store(0, Ordering::Relaxed);
         }
-        let done = self.catch_up_all();
+        let done = self.catch_up_where_free();
         // Fails if something earlier was noted, or somebody else is at it.
         let _ = word.compare_exchange(later_ms, 0, Ordering::AcqRel, Ordering::Relaxed);
-        self.note_all_due();
-        done
+        // What could not happen is still due: that is looked at again, but not at once.
+        let is_left = *done.as_ref().unwrap_or(&true);
+        self.note_due_from(if is_left { now_ms() + DEPUTY_LATER_MS } else { 0 });
+        done.map(|_| ())
+    }
+
+    /// As [`Engine::catch_up_all`], for who waits for something else: passes over a stripe in which somebody stays, who may be
+    /// stopped. Who is inside there, or comes after, sees to it. Returns whether there is one.
+    fn catch_up_where_free(&self) -> Result<bool, Error> {
+        let view = self.memory.view();
+        let mut is_left = false;
+        for shape in 0..registry::count(&view) {
+            if !is_behind(Stripe::of_shape(&view, shape)) {
+                continue;
+            }
+            if self.is_passable(scope_of(shape))? {
+                self.catch_up(scope_of(shape))?;
+            } else {
+                is_left = true;
+            }
+        }
+        Ok(is_left)
     }
 
     /// Whether anything in the space is due.
@@ -225,11 +245,16 @@ impl Engine {
 
     /// Notes the earliest timer of the space anew: who cleared the note may have died over it.
     pub(crate) fn note_all_due(&self) {
+        self.note_due_from(0);
+    }
+
+    /// As [`Engine::note_all_due`], with what is due earlier as due at that time.
+    fn note_due_from(&self, from_ms: u64) {
         let view = self.memory.view();
         let due = |shape| Stripe::of_shape(&view, shape).page().load64(DUE_MS);
         let next = (0..registry::count(&view)).map(due).filter(|due_ms| *due_ms != 0).min();
         if let Some(due_ms) = next {
-            lower(earliest(&view), due_ms);
+            lower(earliest(&view), due_ms.max(from_ms));
         }
     }
 
