@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::{PyStopIteration, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 use tupelo::Event;
 
@@ -72,7 +73,9 @@ impl Subscription {
         subscription.try_next(|event: Event<'_>| {
             let tuple = results::tuple(py, event.tuple, &[], objects)?;
             let class = py.import("tupelo.events")?.getattr("Event")?;
-            Ok(class.call1((event.kind.name(), tuple, event.sequence, event.missed))?)
+            let fields = (event.kind.name(), tuple, event.sequence, event.missed);
+            // Not by `class` itself: that is a function in Python, in which a Ctrl-C would come between.
+            Ok(py.get_type::<PyTuple>().call_method1("__new__", (class, fields))?)
         })
     }
 

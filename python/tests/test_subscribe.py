@@ -271,6 +271,53 @@ def test_control_c_interrupts_and_loses_nothing_t5(space):
         assert next(events).seq == 1
 
 
+def test_no_ctrl_c_comes_between_an_event_and_its_subscriber_t5(space):
+    # Python looks for one where a function of Python begins.
+    calls = []
+    with space.subscribe("n", int) as events:
+        space.put("n", 1)
+        sys.setprofile(lambda frame, event, _: event == "call" and calls.append(frame.f_code))
+        try:
+            event = events.try_next()
+        finally:
+            sys.setprofile(None)
+        assert event == ("put", ("n", 1), 1, 0)
+        assert isinstance(event, ts.Event)
+    assert calls == []
+
+
+@dataclass
+class Reading:
+    value: int
+
+    def __post_init__(self):
+        if self.value < 0:
+            message = f"{self.value} is below 0"
+            raise refusing(message)
+
+
+refusing: type[BaseException] = ValueError
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+@pytest.mark.parametrize("where", [None, "value < 10"])
+def test_events_that_can_not_be_made_count_as_missed_n2(space, monkeypatch, error, where):
+    monkeypatch.setattr(sys.modules[__name__], "refusing", error)
+    with space.subscribe(Reading, where=where, on={"put", "take"}) as events:
+        for value in (1, 2, 3, 4):
+            reading = Reading(value)
+            # As another program puts them, whose class allows what this one does not.
+            reading.value = -value if value in (2, 3) else value
+            space.put(reading)
+        assert next(events)[1:] == (Reading(1), 1, 0)
+        for value in (-2, -3):
+            with pytest.raises(error, match=f"{value} is below 0"):
+                next(events)
+        assert next(events)[1:] == (Reading(4), 4, 2)
+        space.take(Reading(1))
+        assert next(events) == ("take", Reading(1), 5, 0)
+
+
 def test_threads_that_share_a_subscription_share_its_events_n1(space):
     with space.subscribe("n", int, buffer=4096) as events:
         seen = []

@@ -23,4 +23,5 @@ class Event(NamedTuple, Generic[T_co]):
     seq: int
     """Its number among the events of the subscription, from 1; those that were dropped count."""
     missed: int
-    """How many were dropped between this one and the one before: you were too slow."""
+    """How many were dropped between this one and the one before: you were too slow, or it raised
+    an error when the event was made (a class that refuses its values, or does not fit)."""

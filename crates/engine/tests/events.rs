@@ -13,7 +13,7 @@ use tupelo_engine::{
     ClaimTerms, EVENTS_MAX, Engine, Error, EventKind, LeaseTerms, Order, SubscribeTerms,
     Subscription, Transaction, Want,
 };
-use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef};
+use tupelo_tuple::{Condition, Field, Kind, KindSet, PatternRef, TemplateRef};
 
 const ANY: PatternRef<'static> = PatternRef::Kinds(KindSet::ALL);
 
@@ -495,4 +495,25 @@ fn a_subscriber_that_only_looks_leaves_the_time_to_who_waits_t6() {
     engine.put_leased(&job(2), &later).unwrap();
     let bell = engine.bell().unwrap();
     assert!(bell.next_look() < Duration::from_millis(100), "until it is visible, not a slice");
+}
+
+#[test]
+fn what_the_sink_refuses_counts_as_missed_before_the_next_n2() {
+    let engine = engine(16 << 20);
+    let condition = Condition::new("f[1] > 0").unwrap();
+    for condition in [None, Some(&condition)] {
+        let patterns = any_job();
+        let template = [TemplateRef { condition, ..TemplateRef::new(&patterns) }];
+        let terms = SubscribeTerms::new([Put], 2);
+        let subscription = engine.subscribe(&template, &terms).unwrap();
+        let refuse = || subscription.try_next(|_| Err::<(), _>(Error::LeaseExpired)).unwrap_err();
+        put_all(&engine, 1..=3);
+        assert_eq!(refuse(), Error::LeaseExpired);
+        assert_eq!(refuse(), Error::LeaseExpired);
+        engine.put(&job(4)).unwrap();
+        // One was dropped for there was no place for it, and two were refused.
+        assert_eq!(next(&subscription), Some((Put, 4, 4, 3)));
+        engine.put(&job(5)).unwrap();
+        assert_eq!(next(&subscription), Some((Put, 5, 5, 0)));
+    }
 }

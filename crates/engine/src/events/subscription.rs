@@ -1,5 +1,6 @@
 //! The side of the subscriber: beginning, taking events out, waiting for more, ending.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub struct Subscription {
     /// If its template has a condition (rule M9), which nobody else evaluates: whoever puts writes down what fits the
     /// fields.
     judge: Option<Box<Judge>>,
+    /// Events that its sink has refused since the last one that it was told of: they count as missed.
+    refused: AtomicU64,
 }
 
 /// What a subscription looks at itself.
@@ -64,7 +67,7 @@ pub struct Event<'t> {
     pub tuple: TupleView<'t>,
     /// Its number among the events of the subscription, from 1, those that were dropped counted.
     pub sequence: u64,
-    /// How many were dropped between this and the one before.
+    /// How many were dropped between this and the one before, or refused by the sink.
     pub missed: u64,
 }
 
@@ -122,7 +125,7 @@ impl Engine {
             cell(&self.memory.view(), number).init(HEARS, terms.kinds);
             self.retry(|| self.add_ring(number, events_max, bytes))
         })?;
-        Ok(Subscription { waiter, judge: judge.map(Box::new) })
+        Ok(Subscription { waiter, judge: judge.map(Box::new), refused: AtomicU64::new(0) })
     }
 
     /// Gets a ring for a cell that is not in line yet.
@@ -173,7 +176,7 @@ fn room_for(terms: &SubscribeTerms) -> Result<(u32, usize), Error> {
 
 impl Subscription {
     /// Takes the oldest event out and gives it to `sink`; `None` if none waits. Does not wait. What the sink refuses
-    /// is gone, too.
+    /// is gone, too, and counts among what was missed before the next one (rule N2).
     ///
     /// Of a template with a condition, the oldest that holds it among those that wait as it begins; those before are gone.
     ///
@@ -191,7 +194,7 @@ impl Subscription {
         let mut buffer = CopyBuffer::new();
         let Some(judge) = &self.judge else {
             let taken = self.take_first(&mut buffer)?;
-            return taken.map(|taken| sink(taken.event())).transpose();
+            return taken.map(|taken| self.tell(taken.event(), sink)).transpose();
         };
         // Held for as long as it looks, so that of two threads none numbers its event before the other's.
         let mut passed = judge.passed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -202,12 +205,24 @@ impl Subscription {
                 passed.missed = 0;
                 // A sink may let another thread go on that comes here too, or come here itself.
                 drop(passed);
-                return sink(event).map(Some);
+                return self.tell(event, sink).map(Some);
             }
             passed.count += 1;
             passed.missed = event.missed;
         }
         Ok(None)
+    }
+
+    /// Gives an event to the sink, and notes it if that refuses it.
+    fn tell<R, E>(
+        &self,
+        event: Event<'_>,
+        sink: impl FnOnce(Event<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let missed = event.missed + self.refused.swap(0, Ordering::Relaxed);
+        sink(Event { missed, ..event }).inspect_err(|_| {
+            self.refused.fetch_add(missed + 1, Ordering::Relaxed);
+        })
     }
 
     /// Whether something waits for it, or has gone wrong.
