@@ -139,6 +139,11 @@ pub struct TransactionStat {
 /// Transactions by their processes' numbers, and their own in them.
 type Transactions = BTreeMap<(u32, u32), TransactionStat>;
 
+/// The sum of what shared memory says, which may be damaged.
+fn total(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
+}
+
 impl Engine {
     /// What is in the space. Who died in it is cleaned up after first, as far as there is room for what comes back.
     ///
@@ -159,7 +164,7 @@ impl Engine {
         while extent < committed.min(self.layout.extents_all) {
             let (owner, extents) = arena::owner(&view, &self.layout, extent).unwrap_or((0, 1));
             *bytes_by_owner.entry(owner).or_default() += bytes(extents);
-            extent += extents.max(1);
+            extent = extent.saturating_add(extents.max(1));
         }
         let mut transactions = Transactions::new();
         let shape = |number| {
@@ -173,7 +178,7 @@ impl Engine {
         let (alive, dead): (Vec<_>, Vec<_>) = participants.into_iter().partition(|one| one.alive);
         self.require_whole(&view)?;
         Ok(Stat {
-            tuples: shapes.iter().map(|shape| shape.count).sum(),
+            tuples: total(shapes.iter().map(|shape| shape.count)),
             bytes_used: bytes(committed.saturating_sub(line.load(arena::FREE))),
             bytes_committed: bytes(committed),
             bytes_max: bytes(self.layout.extents_max),
@@ -183,7 +188,7 @@ impl Engine {
             waiting_for_room: u64::from(chain::in_line_for_room(&view)),
             subscriptions: self.subscription_stats(),
             waiters: u64::from(chain::wide_counts(&view).waiting())
-                + shapes.iter().map(|shape| shape.waiting).sum::<u64>(),
+                + total(shapes.iter().map(|shape| shape.waiting)),
             where_errors: space_line(&view).double(WHERE_ERRORS).load(Relaxed),
             transactions,
             pids: pids(&alive),
@@ -242,7 +247,7 @@ impl Engine {
                 waiting: u64::from(ring.count()),
                 buffer: u64::from(ring.events_max()),
                 buffer_bytes: ring.bytes() as u64,
-                events: ring.next() - 1,
+                events: ring.next().saturating_sub(1),
                 dropped: ring.dropped(),
             })
         };
@@ -260,7 +265,7 @@ impl Engine {
         let stat = |(reference, extension): (u32, Extension<'_>)| ClaimStat {
             pid: claim::holder_pid(self, record::header(section.view(), reference)),
             fence: extension.load64(extension::FENCE),
-            attempt: extension.load(extension::ATTEMPTS) + 1,
+            attempt: extension.load(extension::ATTEMPTS).saturating_add(1),
             expires_in: timers::time_until(extension.load64(HOLD_END_MS)),
         };
         let claims = list::records(section.view(), stripe, List::Claimed).map(stat).collect();

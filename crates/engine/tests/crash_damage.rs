@@ -13,7 +13,10 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng as Random;
 use tupelo_crashtest::{Exit, fork, shared_words, thorough};
-use tupelo_engine::{CreateOptions, Engine, Error, Limits, Order, Want};
+use tupelo_engine::{
+    Claim, ClaimTerms, CreateOptions, Engine, Error, EventKind, LeaseTerms, Limits, Order,
+    SubscribeTerms, Transaction, Want,
+};
 use tupelo_shm::{Directory, Segment};
 use tupelo_tuple::{Class, Field, Kind, KindSet, PatternRef, TemplateRef, TupleRef, TupleView};
 
@@ -133,7 +136,7 @@ fn damaged(old: &[u8], pages: &[&(u64, Vec<u8>)], random: &mut Random) -> u32 {
     }
 }
 
-/// A space with a bit of everything: indexes, rings, large tuples, waiters, a held tuple.
+/// A space with a bit of everything: indexes, rings, large tuples, waiters, tuples that are held, or that have terms.
 fn prepare(scratch: &Scratch) {
     let child = fork(|| {
         let engine = scratch.attach("whole", true).unwrap();
@@ -163,12 +166,115 @@ fn prepare(scratch: &Scratch) {
         let narrow = engine.waiter(&[TemplateRef::new(&int_seven)], Want::Take).unwrap();
         let wide = engine.waiter(&[TemplateRef::new(&[ANY, ANY, ANY, ANY])], Want::Take).unwrap();
         let held = engine.waiter(&[TemplateRef::new(&[INT, BYTES])], Want::Take).unwrap();
+        hold_several(&engine).unwrap();
         engine.check().unwrap();
         // What a process leaves that ends without a word.
         std::mem::forget((narrow, wide, held));
     });
     assert_eq!(child.wait(), Exit::Done);
 }
+
+const LONG: Duration = Duration::from_secs(3600);
+const ANY_TASK: [PatternRef<'static>; 2] = [PatternRef::Kinds(KindSet::of(Kind::Bool)), INT];
+
+fn task(number: i64) -> [Field<'static>; 2] {
+    [Field::Bool(true), Field::Int(number)]
+}
+
+/// Leaves tuples with leases, tuples that are not there yet, claims, dead letters, an open transaction and a
+/// subscription to all that.
+fn hold_several(engine: &Arc<Engine>) -> Result<(), Error> {
+    let tasks = [TemplateRef::new(&ANY_TASK)];
+    let subscription = engine.subscribe(&tasks, &SubscribeTerms::new(EventKind::ALL, 100))?;
+    for number in 0..40 {
+        let later = LONG * u32::try_from(number).unwrap();
+        let (lease, after) = (Some(LONG + later), (number % 4 == 3).then_some(LONG + later));
+        engine.put_leased(&task(number), &LeaseTerms { lease, after })?;
+    }
+    for _ in 0..5 {
+        let terms = ClaimTerms { ttl: LONG, attempts_max: Some(1) };
+        if let Some((claim, _)) = engine.try_claim(&tasks, Order::Fifo, &terms, size)? {
+            claim.abort("a reason to be kept")?;
+        }
+        std::mem::forget(engine.try_claim(&tasks, Order::Lifo, &terms, size)?);
+    }
+    let mut transaction = Transaction::begin([Arc::clone(engine)], LONG)?;
+    transaction.try_take(0, &tasks, Order::Fifo, size)?;
+    transaction.try_read(0, &tasks, Order::Fifo, size)?;
+    transaction.put(0, &task(100))?;
+    std::mem::forget((subscription, transaction));
+    Ok(())
+}
+
+/// Uses what [`hold_several`] has left, and more of the kind.
+fn do_with_what_is_held(engine: &Arc<Engine>, other: &Arc<Engine>) -> [Step<'static>; 8] {
+    let step = |act: fn(&Arc<Engine>, &Arc<Engine>) -> Result<(), Error>| -> Step<'static> {
+        let (engine, other) = (Arc::clone(engine), Arc::clone(other));
+        Box::new(move || act(&engine, &other))
+    };
+    [
+        step(|engine, _| {
+            let at_once = Some(Duration::from_millis(1));
+            let lease = engine.put_leased(&task(7), &LeaseTerms { lease: at_once, after: None })?;
+            engine.renew(&lease, Some(LONG))?;
+            engine.cancel(&lease)
+        }),
+        step(|engine, _| {
+            for terms in [(None, Some(Duration::from_millis(1))), (Some(LONG), None)] {
+                let terms = LeaseTerms { lease: terms.0, after: terms.1 };
+                engine.put_leased(&task(8), &terms)?;
+            }
+            Ok(())
+        }),
+        step(|engine, _| {
+            let Some(claim) = claim_task(engine, None)? else { return Ok(()) };
+            claim.extend(LONG)?;
+            claim.done(&[(&task(9)).into(), (&[Field::Int(9)]).into()])
+        }),
+        step(|engine, _| {
+            claim_task(engine, Some(1))?.map_or(Ok(()), |claim| claim.abort("once more"))
+        }),
+        step(|engine, _| {
+            // Its end comes while other steps are done.
+            std::mem::forget(claim_task(engine, None)?);
+            Ok(())
+        }),
+        step(|engine, _| {
+            let tasks = [TemplateRef::new(&ANY_TASK)];
+            engine.dead(&tasks, |tuple, _| size(tuple))?;
+            engine.requeue(&tasks).map(drop)
+        }),
+        step(|engine, other| {
+            let tasks = [TemplateRef::new(&ANY_TASK)];
+            let both = [Arc::clone(engine), Arc::clone(other)];
+            let mut transaction = Transaction::begin(both, LONG)?;
+            transaction.try_read(0, &tasks, Order::Fifo, size)?;
+            transaction.try_take(0, &tasks, Order::Lifo, size)?;
+            transaction.put(0, &task(10))?;
+            transaction.put(1, &task(10))?;
+            transaction.commit()
+        }),
+        step(|engine, _| {
+            let tasks = [TemplateRef::new(&ANY_TASK)];
+            let terms = SubscribeTerms::new(EventKind::ALL, 3);
+            let subscription = engine.subscribe(&tasks, &terms)?;
+            for number in 0..5 {
+                engine.put(&task(number))?;
+            }
+            while subscription.try_next(|event| size(event.tuple))?.is_some() {}
+            Ok(())
+        }),
+    ]
+}
+
+fn claim_task(engine: &Arc<Engine>, attempts_max: Option<u32>) -> Result<Option<Claim>, Error> {
+    let terms = ClaimTerms { ttl: Duration::from_millis(1), attempts_max };
+    let claimed = engine.try_claim(&[TemplateRef::new(&ANY_TASK)], Order::Fifo, &terms, size)?;
+    Ok(claimed.map(|(claim, _)| claim))
+}
+
+/// Something that can be done with a space.
+type Step<'s> = Box<dyn Fn() -> Result<(), Error> + 's>;
 
 #[expect(clippy::unnecessary_wraps, reason = "a sink")]
 fn size(tuple: TupleView<'_>) -> Result<usize, Error> {
@@ -197,13 +303,17 @@ fn class() -> &'static Class {
 
 /// Everything that can be done with a space, in some order: after the first damage that is found, all fail
 /// alike. A stalled lock ends it, after its time. Returns whether damage was found.
-fn do_everything(engine: &Arc<Engine>, other: &Engine, random: &mut Random) -> Result<bool, Error> {
+fn do_everything(
+    engine: &Arc<Engine>,
+    other: &Arc<Engine>,
+    random: &mut Random,
+) -> Result<bool, Error> {
     let job = |key: i64| [Field::Str("job"), Field::Int(key), Field::Int(key)];
     let everything = TemplateRef::beginning(&[]);
     let str_any = PatternRef::Kinds(KindSet::of(Kind::Str));
     let by_key = move |key: i64| [str_any, PatternRef::Actual(Field::Int(key)), INT];
     let by_value = move |key: i64| [str_any, INT, PatternRef::Actual(Field::Int(key))];
-    let mut steps: Vec<Box<dyn Fn() -> Result<(), Error> + '_>> = Vec::new();
+    let mut steps: Vec<Step<'_>> = do_with_what_is_held(engine, other).into();
     steps.push(Box::new(|| engine.stat().map(drop)));
     steps.push(Box::new(|| engine.check().map(drop)));
     for key in [3, 49, 1000] {
