@@ -6,7 +6,7 @@ import signal
 import struct
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import pytest
@@ -164,15 +164,34 @@ def test_an_exception_in_the_block_ends_the_workers(shm, eventually):
     assert shm.take("job", int) == ("job", 1)  # L5: it went to none of the dead
 
 
-def test_a_failed_worker_is_noted_on_the_exception_of_the_block(shm, shm_url):
+def test_failed_workers_are_noted_on_the_exception_of_the_block(shm, shm_url, eventually):
     shm.put("job", 3)
-    with pytest.raises(ts.Timeout) as caught, ts.spawn(fail_on, shm_url, 3):
-        shm.wait_none("job", 3, timeout=60)
-        while True:
-            time.sleep(0.01)
-            shm.take("result", timeout=0.05)
-    notes = getattr(caught.value, "__notes__", [])
-    assert all("ZeroDivisionError: not 3!" in note for note in notes)
+    with pytest.raises(ts.Timeout) as caught, ts.spawn(fail_on, shm_url, 3) as failing:
+        eventually(lambda: not is_alive(failing.pids[0]))
+        with ts.spawn(take_one, shm, n=2) as killed:
+            eventually(lambda: shm.stat()["waiters"] == 2)
+            os.kill(killed.pids[1], signal.SIGKILL)
+            eventually(lambda: not is_alive(killed.pids[1]))
+            shm.take("result", timeout=0)
+    of_killed, of_failing = (note for note in caught.value.__notes__ if "process" in note)
+    assert of_killed == f"worker process {killed.pids[1]} was ended by signal 9"
+    assert "ZeroDivisionError: not 3!" in of_failing
+
+
+def test_a_worker_that_fails_while_others_wait_is_told_of(shm, shm_url, caplog, eventually):
+    shm.put("job", 3)
+
+    def go_on():
+        eventually(lambda: caplog.records)
+        shm.finish("job", int)
+
+    with pytest.raises(ts.RemoteError, match="not 3!"), ts.spawn(fail_on, shm_url, 3, n=2):
+        other = threading.Thread(target=go_on)
+        other.start()
+    other.join()
+    (record,) = caplog.records
+    assert record.name == "tupelo"
+    assert "ZeroDivisionError: not 3!\nthe block waits for its other" in record.getMessage()
 
 
 @pytest.mark.parametrize(
@@ -215,8 +234,9 @@ import tupelo as ts
 
 def work(url):
     with ts.connect(url) as space:
-        if space.try_take("one ends at once") is None:
-            space.take("never")
+        if space.try_take("one fails at once") is not None:
+            raise ZeroDivisionError("at once")
+        space.take("never")
 
 if __name__ == "__main__":
     with ts.spawn(work, sys.argv[1], n=2):
@@ -227,18 +247,20 @@ if __name__ == "__main__":
 def test_ctrl_c_ends_program_and_workers(shm, shm_url, tmp_path, eventually):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT, encoding="utf-8")
-    shm.put("one ends at once")
+    shm.put("one fails at once")
     program = subprocess.Popen(
         [sys.executable, script, shm_url],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    eventually(lambda: shm.stat()["waiters"] == 1 and shm.count("one ends at once") == 0)
+    eventually(lambda: shm.stat()["waiters"] == 1 and shm.count("one fails at once") == 0)
     os.killpg(program.pid, signal.SIGINT)  # as a terminal does
     _, error = program.communicate(timeout=60)
-    assert error.count("Traceback") == 1  # the program's own; the workers are quiet
-    assert "\nKeyboardInterrupt\nthe block was over and waited for its workers; " in error
+    # The program's own and, once or twice, that of the worker which failed; not the other's.
+    assert error.count("KeyboardInterrupt") == 1
+    _, notes = error.split("\nKeyboardInterrupt\nthe block was over and waited for its workers; ")
+    assert notes.count("ZeroDivisionError: at once") == 1
     shm.put("never")
     assert shm.take("never", timeout=60) == ("never",)  # L5: it went to none of the dead
 

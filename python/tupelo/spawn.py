@@ -9,6 +9,7 @@ They do not outlive this one, however it ends: nobody would be left who waits fo
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from contextlib import suppress
@@ -26,11 +27,16 @@ if TYPE_CHECKING:
 
 __all__ = ["spawn"]
 
+_LOGGER = logging.getLogger("tupelo")
+
 INTERRUPTED = 130
 """Exit code of a worker that Ctrl-C ended: what a shell reports for it."""
 
 COULD_NOT_BEGIN = 1
 """Exit code of a worker that could not import its function, and of whatever Python ends so."""
+
+PATIENCE_S = 1.0
+"""How long others may go on after one has failed, before that is said."""
 
 WORKERS_MAX = 4096
 """Also of a `Pool`: more is a mistake, and would take the machine with it."""
@@ -40,7 +46,8 @@ def spawn(function: Callable[..., Any], *args: Any, n: int = 1) -> Workers:
     """Run `function(*args)` in `n` new processes; a context manager.
 
     Leaving the block waits for all of them. An exception in the block, also Ctrl-C, terminates
-    them. If this process dies, they are killed.
+    them, and has notes of those that have failed. If one fails while others go on, the logger
+    `tupelo` warns of it after a second. If this process dies, they are killed.
 
     Args:
         function: a function of a module, or of the script that is run. Not a lambda.
@@ -81,6 +88,7 @@ class Workers:
         self._n = n
         self._processes: list[SpawnProcess] = []
         self._reports: list[Connection] = []
+        self._outcomes: dict[Connection, str | None] = {}
         self._pid = 0
         self.pids: list[int] = []
         """The process ids, in the order of the start."""
@@ -128,41 +136,56 @@ class Workers:
         if self._pid != os.getpid():
             return  # a fork's copy: they are the parent's
         if error is not None:
-            for failure in self._failures_so_far():
-                error.add_note(failure)
+            self._note_failures(error)
             self._terminate()
             return
         try:
-            failures = self._wait()
+            self._wait()
         except BaseException as interrupt:
             interrupt.add_note(
                 "the block was over and waited for its workers; one that consumes ends when"
                 " finish() was called with the same template"
             )
+            self._note_failures(interrupt)
             self._terminate()
             raise
         self._close()
+        failures = self._failures()
         if failures:
             raise make(RemoteError.__name__, failures[0], _others(failures[1:]))
 
-    def _wait(self) -> list[str]:
-        failures = []
-        for process, report in zip(self._processes, self._reports, strict=True):
-            failure = _read(report)
-            process.join()
-            # None if somebody else has waited for it: then nobody knows how it ended.
-            if failure is None and process.exitcode not in (0, None):
-                failure = _killed(process)
-            if failure is not None:
-                failures.append(failure)
-        return failures
+    def _wait(self) -> None:
+        """Wait for all of them; if some fail and others go on, say so: they may wait for ever."""
+        from multiprocessing.connection import wait  # noqa: PLC0415 - as above
 
-    def _failures_so_far(self) -> list[str]:
-        return [
-            failure
-            for report in self._reports
-            if report.poll() and (failure := _read(report)) is not None
-        ]
+        untold: list[str] = []
+        while left := [report for report in self._reports if report not in self._outcomes]:
+            ended = wait(left, timeout=PATIENCE_S if untold else None)
+            if not ended:
+                for told in untold:
+                    _LOGGER.warning("%s\nthe block waits for its other workers", told)
+                untold.clear()
+            for report, process in zip(self._reports, self._processes, strict=True):
+                if report in ended:
+                    failure = _outcome(report, process)
+                    self._outcomes[report] = failure
+                    untold.extend([failure] if failure is not None else [])
+
+    def _note_failures(self, error: BaseException) -> None:
+        """Say on an exception which workers have failed by now."""
+        for report, process in zip(self._reports, self._processes, strict=True):
+            # What Ctrl-C has ended has not failed.
+            if report not in self._outcomes and report.poll():
+                failure = _outcome(report, process)
+                if process.exitcode != INTERRUPTED:
+                    self._outcomes[report] = failure
+        for failure in self._failures():
+            error.add_note(failure)
+
+    def _failures(self) -> list[str]:
+        """Return how workers have failed, in the order of their start."""
+        outcomes = [self._outcomes.get(report) for report in self._reports]
+        return [failure for failure in outcomes if failure is not None]
 
     def _terminate(self) -> None:
         started = [process for process in self._processes if process.pid is not None]
@@ -197,6 +220,16 @@ def _work(
         report.send(f"{_name(function)} failed in process {os.getpid()}\n{trace}")
         report.close()
         sys.exit(1)
+
+
+def _outcome(report: Connection, process: SpawnProcess) -> str | None:
+    """Wait for the end of a worker; return how it failed, or None if it did not."""
+    failure = _read(report)
+    process.join()
+    # None if somebody else has waited for it: then nobody knows how it ended.
+    if failure is None and process.exitcode not in (0, None):
+        failure = _killed(process)
+    return failure
 
 
 def _read(report: Connection) -> str | None:
