@@ -88,8 +88,10 @@ impl Time<'_> {
         if seconds.is_nan() || is_too_short {
             let least = if self.zero { "from 0 on" } else { "above 0" };
             let or_none = self.or_none();
+            let shown =
+                if seconds.is_infinite() { values::shown(value) } else { seconds.to_string() };
             return Err(PyValueError::new_err(format!(
-                "{name} is {seconds}: give seconds {least}{or_none}"
+                "{name} is {shown}: give seconds {least}{or_none}"
             )));
         }
         if seconds > SECONDS_MAX {
@@ -105,8 +107,10 @@ impl Time<'_> {
     fn as_seconds(self, value: &Bound<'_, PyAny>) -> PyResult<f64> {
         let is_number = value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>();
         if is_number && !value.is_instance_of::<PyBool>() {
-            // An integer too large for a float is beyond reason too.
-            return Ok(value.extract().unwrap_or(f64::INFINITY));
+            // An integer too large for a float is beyond reason too, on its side of 0.
+            return value
+                .extract()
+                .or_else(|_| Ok(if value.lt(0)? { f64::NEG_INFINITY } else { f64::INFINITY }));
         }
         // A `timedelta`, or whatever else can say how long it is.
         if let Ok(method) = value.getattr("total_seconds") {

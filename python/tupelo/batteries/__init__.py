@@ -1,7 +1,8 @@
 """What people write by hand on top of a space, done once.
 
-Each battery is a thin layer over the verbs of a space, works in every kind of space, and documents
-its tuples, so that a program in another language can take part: see docs/batteries.md.
+Each battery is a thin layer over the verbs of a space, works in every kind of space (but for what
+needs other processes: `worker`, and the `timeout` of a task of a `Pool`), and documents its
+tuples, so that a program in another language can take part: see docs/batteries.md.
 `tupelo.aio.batteries` has the same for asyncio.
 
 >>> from tupelo.batteries import Counter
