@@ -1,6 +1,7 @@
 """Counter and Register: each change happens once, in one step, whoever dies."""
 
 import asyncio
+import inspect
 import subprocess
 import sys
 import threading
@@ -9,6 +10,7 @@ import pytest
 
 import tupelo as ts
 from tupelo import REST, aio
+from tupelo import batteries as blocking
 from tupelo.aio import batteries as awaited
 from tupelo.batteries import Counter, Register
 from tupelo.batteries.verbs import AtOnce, run
@@ -228,7 +230,62 @@ def test_batteries_for_blocking_programs_do_not_import_asyncio():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_both_faces_have_the_same_batteries():
-    import tupelo.batteries as blocking  # noqa: PLC0415
+def functions(battery):
+    """What a battery can do, with the names of the arguments of each."""
+    members = {name: getattr(battery, name) for name in dir(battery) if not name.startswith("_")}
+    return {
+        name: list(inspect.signature(member).parameters)
+        for name, member in {"": battery, **members}.items()
+        if inspect.isroutine(member)
+    }
 
+
+MADE_BY_US = {"DeadItems", "Delivery", "Permit"}
+"""What a program gets, and does not make."""
+
+
+def test_both_faces_have_the_same_batteries():
     assert blocking.__all__ == awaited.__all__
+    for name in awaited.__all__:
+        ours, theirs = getattr(blocking, name), getattr(awaited, name)
+        if ours is theirs:
+            continue
+        known = functions(theirs)
+        assert {name: known.get(name) for name in functions(ours)} == functions(ours), name
+        if name not in MADE_BY_US:
+            arguments = [list(inspect.signature(one).parameters) for one in (ours, theirs)]
+            assert arguments[0] == arguments[1], name
+
+
+CHANGES = {
+    "counter": lambda face, space: face.Counter(space, "it").add(1),
+    "register": lambda face, space: face.Register(space, "it", default=0).set(1),
+    "latch": lambda face, space: face.Latch(space, "it", count=2).count_down(),
+    "barrier": lambda face, space: face.Barrier(space, "it", parties=1).wait(),
+}
+"""What changes a tuple that it has read."""
+
+
+@pytest.mark.parametrize("verb", ["take", "read"])
+@pytest.mark.parametrize("battery", CHANGES)
+def test_a_battery_whose_tuple_a_transaction_has_waits_and_stops_no_loop(battery, verb):
+    change = CHANGES[battery]
+
+    async def main():
+        async with aio.connect("mem://held", fresh=True) as space:
+            await change(awaited, space)
+            with pytest.raises(ZeroDivisionError):
+                async with space.transaction() as t:
+                    await getattr(t, verb)(REST)
+                    changing = asyncio.create_task(change(awaited, space))
+                    for _ in range(10):
+                        await asyncio.sleep(0.001)
+                        assert not changing.done()
+                    raise ZeroDivisionError
+            await changing
+            return await space.read_all(REST)
+
+    with ts.connect("mem://twice", fresh=True) as space:
+        change(blocking, space)
+        change(blocking, space)
+        assert asyncio.run(main()) == space.read_all(REST)

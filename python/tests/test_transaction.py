@@ -200,35 +200,6 @@ def test_another_thread_is_refused(space):
     assert space.take_all(REST) == [("b",)]
 
 
-def test_a_deadlock_ends_with_the_lease_and_says_what_was_waited_for(space):
-    space.put_all([("left",), ("right",)])
-    ready, outcomes = threading.Barrier(2), []
-
-    def cross(first, second, ttl):
-        try:
-            with space.transaction(ttl=ttl) as t:
-                t.take(first)
-                ready.wait(60)
-                t.take(second)
-                outcomes.append("through")
-        except ts.Aborted as why:
-            outcomes.append(why)
-
-    threads = [
-        threading.Thread(target=cross, args=("left", "right", 0.2)),
-        threading.Thread(target=cross, args=("right", "left", 3600)),
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    (aborted,) = [outcome for outcome in outcomes if outcome != "through"]
-    assert aborted.code == "TUP-008"
-    assert 'it was waiting for ("right") in' in str(aborted)  # X6
-    assert "1 take was undone, 0 puts were discarded" in str(aborted)
-    assert space.count(REST) == 0  # The other got both.
-
-
 def test_a_block_that_goes_on_after_aborted_does_not_end_as_if_all_were_well(space):
     with pytest.raises(ts.Aborted, match="0 takes were undone, 1 put was discarded"):
         with space.transaction(ttl=0.01) as t:
@@ -240,32 +211,6 @@ def test_a_block_that_goes_on_after_aborted_does_not_end_as_if_all_were_well(spa
         with pytest.raises(ts.Aborted):
             t.take("right")
         t.abort()  # Said and done.
-
-
-@pytest.mark.parametrize("verb", ["take", "swap", "read", "take_many"])
-def test_a_deadlock_of_two_that_end_together_ends(space, verb):
-    space.put_all([("left",), ("right",)])
-    ready, outcomes = threading.Barrier(2), []
-    options = {"swap": {"to": ("new",)}, "take_many": {"n": 1}}.get(verb, {})
-
-    def cross(first, second):
-        with pytest.raises(ts.Aborted) as caught, space.transaction(ttl=0.2) as t:
-            t.take(first)
-            ready.wait(60)
-            getattr(t, verb)(second, **options)
-            # One may get through when the other is undone: its own time is over, too.
-            while True:
-                t.count(REST)
-        outcomes.append(caught.value.code)
-
-    pairs = [("left", "right"), ("right", "left")]
-    threads = [threading.Thread(target=cross, args=pair) for pair in pairs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert outcomes == ["TUP-008"] * 2  # X6
-    assert sorted(space.take_all(REST)) == [("left",), ("right",)]  # X5
 
 
 def test_who_waits_for_what_another_has_read_too_gets_it_when_that_one_ends(space):

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from tupelo import _native
 from tupelo.batteries import checks
+from tupelo.batteries.core.replacing import put_first, replaced
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import awaited
 from tupelo.errors import Timeout, TupeloError
@@ -257,12 +258,12 @@ class Barrier:
         self, new: State, *, instead_of: State, deadline: Deadline | None = None
     ) -> bool:
         """Replace what was read; return False if somebody else was faster."""
-        if await self._space.try_swap(*instead_of, to=tuple(new)) is not None:
+        if await replaced(self._space, *instead_of, to=tuple(new)):
             return True
         is_first = instead_of.round == instead_of.came == 0
         left_s = None if deadline is None else deadline.left()
-        return is_first and await self._space.put_if_absent(
-            *new, unless=self._template(), timeout=left_s
+        return is_first and await put_first(
+            self._space, *new, unless=self._template(), timeout=left_s
         )
 
     def _template(self) -> tuple[object, ...]:
@@ -358,10 +359,10 @@ class Latch:
         while True:
             left = await self.left()
             new = (LATCH, name, count, max(0, left - by))
-            if await space.try_swap(LATCH, name, count, left, to=new) is not None:
+            if await replaced(space, LATCH, name, count, left, to=new):
                 return new[3]
             absent = (LATCH, name, int, int)
-            if left == count and await space.put_if_absent(*new, unless=absent):
+            if left == count and await put_first(space, *new, unless=absent):
                 return new[3]
 
     async def wait(self, timeout: Seconds | None = None) -> None:

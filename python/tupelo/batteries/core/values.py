@@ -17,6 +17,7 @@ import copy
 from typing import Generic, TypeVar, cast
 
 from tupelo.batteries import checks
+from tupelo.batteries.core.replacing import put_first, replaced
 from tupelo.batteries.verbs import awaited
 
 TYPE_CHECKING = False
@@ -82,11 +83,11 @@ class Counter:
             found = await space.try_read(COUNTER, name, int)
             if found is None:
                 absent = (COUNTER, name, int)
-                if await space.put_if_absent(COUNTER, name, new(0), unless=absent):
+                if await put_first(space, COUNTER, name, new(0), unless=absent):
                     return 0
                 continue
             old: int = found[2]
-            if await space.try_swap(COUNTER, name, old, to=(COUNTER, name, new(old))) is not None:
+            if await replaced(space, COUNTER, name, old, to=(COUNTER, name, new(old))):
                 return old
 
 
@@ -134,11 +135,11 @@ class Register(Generic[T]):
             new = change(old)
             if version is None:
                 first = (REGISTER, name, 1, new)
-                if await space.put_if_absent(*first, unless=(REGISTER, name, int, ...)):
+                if await put_first(space, *first, unless=(REGISTER, name, int, ...)):
                     return new
                 continue
             changed = (REGISTER, name, version + 1, new)
-            if await space.try_swap(REGISTER, name, version, ..., to=changed) is not None:
+            if await replaced(space, REGISTER, name, version, ..., to=changed):
                 return new
 
     async def _read(self) -> tuple[int | None, T]:
