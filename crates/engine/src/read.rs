@@ -25,6 +25,9 @@ use crate::waiters::{Want, wait::Outcome};
 /// is among constant writers, and waits less in the queue for the lock.
 const ATTEMPTS: u32 = 4;
 
+/// The largest image that is copied without the lock in the hope that nothing changes meanwhile: while a microsecond passes.
+const TRIED_BYTES_MAX: usize = 32 << 10;
+
 /// What a lookup that finds nothing says.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Miss {
@@ -152,7 +155,11 @@ impl Engine {
                 continue;
             };
             if !record::is_short(hit.record.header) {
-                break;
+                // Its size is believed before anything is allocated for it.
+                let is_whole = view.unchanged(stripe.scope(), sequence) && !view.violated();
+                if record::image_bytes(hit.record.header) > TRIED_BYTES_MAX || !is_whole {
+                    break;
+                }
             }
             let tuple = buffer.copy_of(&view, hit.record, search.kinds);
             if view.unchanged(stripe.scope(), sequence) && !view.violated() {
