@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -254,7 +255,8 @@ def test_ctrl_c_ends_program_and_workers(shm, shm_url, tmp_path, eventually):
         text=True,
         start_new_session=True,
     )
-    eventually(lambda: shm.stat()["waiters"] == 1 and shm.count("one fails at once") == 0)
+    eventually(lambda: shm.stat()["waiters"] == 1)
+    eventually(lambda: any(not is_alive(pid) for pid in children(program.pid)))
     os.killpg(program.pid, signal.SIGINT)  # as a terminal does
     _, error = program.communicate(timeout=60)
     # The program's own and, once or twice, that of the worker which failed; not the other's.
@@ -277,6 +279,30 @@ def test_workers_do_not_outlive_a_program_that_is_killed(shm, shm_url, tmp_path,
     eventually(lambda: not any(is_alive(pid) for pid in workers))
     shm.put("never")
     assert shm.take("never", timeout=60) == ("never",)  # L5: it went to none of the dead
+
+
+def children(parent):
+    """The processes that a process has started, and not waited for."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            *_, fields = path.read_text(encoding="utf-8").rpartition(")")
+            if int(fields.split()[1]) == parent:
+                yield int(path.parent.name)
+
+
+def fail_and_go_on():
+    threading.Thread(target=threading.Event().wait).start()
+    raise ZeroDivisionError
+
+
+def test_a_worker_that_has_failed_and_does_not_end_is_ended_with_the_block(eventually):
+    with pytest.raises(KeyError) as caught, ts.spawn(fail_and_go_on) as workers:
+        (report,) = workers._reports  # noqa: SLF001
+        eventually(report.poll)
+        raise KeyError(3)
+    (note,) = caught.value.__notes__
+    assert "ZeroDivisionError" in note
+    assert not is_alive(workers.pids[0])
 
 
 def is_alive(pid):

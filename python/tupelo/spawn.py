@@ -136,8 +136,10 @@ class Workers:
         if self._pid != os.getpid():
             return  # a fork's copy: they are the parent's
         if error is not None:
-            self._note_failures(error)
-            self._terminate()
+            try:
+                self._note_failures(error)
+            finally:
+                self._terminate()
             return
         try:
             self._wait()
@@ -146,8 +148,10 @@ class Workers:
                 "the block was over and waited for its workers; one that consumes ends when"
                 " finish() was called with the same template"
             )
-            self._note_failures(interrupt)
-            self._terminate()
+            try:
+                self._note_failures(interrupt)
+            finally:
+                self._terminate()
             raise
         self._close()
         failures = self._failures()
@@ -170,13 +174,15 @@ class Workers:
                     failure = _outcome(report, process)
                     self._outcomes[report] = failure
                     untold.extend([failure] if failure is not None else [])
+        for process in self._processes:
+            process.join()
 
     def _note_failures(self, error: BaseException) -> None:
         """Say on an exception which workers have failed by now."""
         for report, process in zip(self._reports, self._processes, strict=True):
-            # What Ctrl-C has ended has not failed.
             if report not in self._outcomes and report.poll():
-                failure = _outcome(report, process)
+                failure = _outcome(report, process, PATIENCE_S)
+                # What Ctrl-C has ended has not failed.
                 if process.exitcode != INTERRUPTED:
                     self._outcomes[report] = failure
         for failure in self._failures():
@@ -222,13 +228,17 @@ def _work(
         sys.exit(1)
 
 
-def _outcome(report: Connection, process: SpawnProcess) -> str | None:
-    """Wait for the end of a worker; return how it failed, or None if it did not."""
+def _outcome(report: Connection, process: SpawnProcess, seconds: float | None = None) -> str | None:
+    """Wait for what a worker reports, or its end; return how it failed, or None if it did not.
+
+    One that has reported may not end yet: other threads of it go on.
+    """
     failure = _read(report)
-    process.join()
-    # None if somebody else has waited for it: then nobody knows how it ended.
-    if failure is None and process.exitcode not in (0, None):
-        failure = _killed(process)
+    if failure is None:
+        process.join(seconds)
+        # None if somebody else has waited for it: then nobody knows how it ended.
+        if process.exitcode not in (0, None):
+            failure = _killed(process)
     return failure
 
 
