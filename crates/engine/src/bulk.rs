@@ -357,11 +357,18 @@ pub(crate) fn furthest<'t>(
         let reference = target.pick(section.view(), order, 0, seed);
         (reference != 0).then_some(Found { target, reference })
     });
-    candidates.reduce(|best, one| {
-        let (copy_of_one, copy_of_best) = (one.copy(section), best.copy(section));
-        let is_further = beats(&copy_of_one.view(), &copy_of_best.view(), field, greatest);
-        if is_further { one } else { best }
-    })
+    let mut candidates: Vec<Found<'_>> = candidates.collect();
+    if candidates.len() < 2 {
+        return candidates.pop();
+    }
+    let copied = candidates.into_iter().map(|found| {
+        let copy = found.copy(section);
+        (found, copy)
+    });
+    let best = copied.reduce(|best, one| {
+        if beats(&one.1.view(), &best.1.view(), field, greatest) { one } else { best }
+    });
+    best.map(|(found, _)| found)
 }
 
 /// Up to `at_most` matches, shape by shape, oldest first.

@@ -15,6 +15,7 @@ use crate::find::{Order, Purpose, Search};
 use crate::judged::{Verdicts, has_condition};
 use crate::record::{self, ImageBuffer};
 use crate::registry::Kinds;
+use crate::sighting::TRIED_BYTES_MAX;
 use crate::sink::sink_once;
 use crate::stripe::{self, HELD, Stripe};
 use crate::targets::Target;
@@ -24,9 +25,6 @@ use crate::waiters::{Want, wait::Outcome};
 /// Attempts without the lock. A section is about as long as an attempt: whoever fails more often than this
 /// is among constant writers, and waits less in the queue for the lock.
 const ATTEMPTS: u32 = 4;
-
-/// The largest image that is copied without the lock in the hope that nothing changes meanwhile: while a microsecond passes.
-const TRIED_BYTES_MAX: usize = 32 << 10;
 
 /// What a lookup that finds nothing says.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -154,14 +152,18 @@ impl Engine {
                 view.forgive();
                 continue;
             };
-            if !record::is_short(hit.record.header) {
-                // Its size is believed before anything is allocated for it.
-                let is_whole = view.unchanged(stripe.scope(), sequence) && !view.violated();
-                if record::image_bytes(hit.record.header) > TRIED_BYTES_MAX || !is_whole {
+            let bytes = record::image_bytes(hit.record.header);
+            if bytes > ImageBuffer::SHORT_BYTES {
+                // Whether that is its size is known before anything is allocated for it.
+                if !view.unchanged(stripe.scope(), sequence) || view.violated() {
+                    view.forgive();
+                    continue;
+                }
+                if bytes > TRIED_BYTES_MAX {
                     break;
                 }
             }
-            let tuple = buffer.copy_of(&view, hit.record, search.kinds);
+            let tuple = buffer.copy_sized(&view, hit.record, bytes, search.kinds);
             if view.unchanged(stripe.scope(), sequence) && !view.violated() {
                 let result = sink(tuple)?;
                 self.learn_if(found.learn, stripe.scope(), search.key.mask)?;

@@ -520,8 +520,20 @@ impl ImageBuffer {
         record: Record<'_>,
         kinds: &'b [Kind],
     ) -> TupleView<'b> {
+        self.copy_sized(view, record, image_bytes(record.header), kinds)
+    }
+
+    /// As [`ImageBuffer::copy_of`], of an image of `bytes`: without the lock the record says perhaps something else by now.
+    #[inline(always)]
+    pub(crate) fn copy_sized<'b>(
+        &'b mut self,
+        view: &View<'_>,
+        record: Record<'_>,
+        bytes: usize,
+        kinds: &'b [Kind],
+    ) -> TupleView<'b> {
         const WINDOW_IMAGE_BYTES: usize = WINDOW_BYTES - IMAGE;
-        let (bytes, (_, is_wide)) = (image_bytes(record.header), shape_of(record.header));
+        let (_, is_wide) = shape_of(record.header);
         let image = if bytes <= WINDOW_IMAGE_BYTES {
             self.0.copy_window(record.header.part::<WINDOW_IMAGE_BYTES>(IMAGE), bytes)
         } else {

@@ -11,7 +11,7 @@ use crate::blocks;
 use crate::error::Error;
 use crate::judged::has_condition;
 use crate::layout::Layout;
-use crate::record::{self, NEXT};
+use crate::record::{self, ImageBuffer, NEXT};
 use crate::registry::{self, Kinds};
 use crate::sighting::{LargeCopy, Seen};
 use crate::stripe::{self, FIRST, Stripe};
@@ -180,7 +180,7 @@ impl Scan {
         let (image_bytes_max, large) = match self.comparison {
             // None of those is very large, and who only compares does not wait for the lock a second time.
             Some(of) => (of.image_bytes_max, LargeCopy::AtOnce),
-            None => (usize::MAX, LargeCopy::Afterwards),
+            None => (usize::MAX, LargeCopy::Afterwards(ImageBuffer::SHORT_BYTES)),
         };
         let mut at = self.resume(view, Stripe::of_shape(view, self.shape));
         let mut seen = VecDeque::new();

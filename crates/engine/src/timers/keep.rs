@@ -77,6 +77,11 @@ fn is_soon(due_ms: u64) -> bool {
     due_ms != 0 && due_ms.saturating_sub(now_ms()) <= SLICE_MS
 }
 
+/// When to look at what is due at `due_ms`: if it is overdue, at `from_ms`.
+fn not_before(due_ms: u64, from_ms: u64) -> u64 {
+    if is_past(due_ms) { due_ms.max(from_ms) } else { due_ms }
+}
+
 /// Makes the owner of a cell the keeper's deputy, if there is none, or one that stops when the keeper does. Returns whether it is.
 fn stands_in(view: &View<'_>, number: u32) -> bool {
     let word = deputy(view);
@@ -248,13 +253,13 @@ impl Engine {
         self.note_due_from(0);
     }
 
-    /// As [`Engine::note_all_due`], with what is due earlier as due at that time.
+    /// As [`Engine::note_all_due`], with what is overdue as due at that time.
     fn note_due_from(&self, from_ms: u64) {
         let view = self.memory.view();
         let due = |shape| Stripe::of_shape(&view, shape).page().load64(DUE_MS);
-        let next = (0..registry::count(&view)).map(due).filter(|due_ms| *due_ms != 0).min();
-        if let Some(due_ms) = next {
-            lower(earliest(&view), due_ms.max(from_ms));
+        let due = (0..registry::count(&view)).map(due).filter(|due_ms| *due_ms != 0);
+        if let Some(due_ms) = due.map(|due_ms| not_before(due_ms, from_ms)).min() {
+            lower(earliest(&view), due_ms);
         }
     }
 
@@ -264,6 +269,36 @@ impl Engine {
         gives_up(deputy(&view), number);
         if gives_up(keeper(&view), number) && is_soon(earliest(&view).load(Ordering::Acquire)) {
             self.appoint();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a refusal fails the test")]
+
+    use tupelo_tuple::Field;
+
+    use super::*;
+    use crate::{LeaseTerms, testing};
+
+    #[test]
+    fn what_can_not_happen_yet_does_not_put_off_what_is_due_next_l1() {
+        let engine = testing::engine(8 << 20);
+        let terms = |ms| LeaseTerms { lease: Some(Duration::from_millis(ms)), after: None };
+        engine.put_leased(&[Field::Int(1)], &terms(1)).unwrap();
+        engine.put_leased(&[Field::Str("later")], &terms(100_000)).unwrap();
+        while !engine.anything_is_due() {
+            std::thread::yield_now();
+        }
+        let view = engine.memory.view();
+        let next_ms = Stripe::of_shape(&view, 1).page().load64(DUE_MS);
+        for (look_again_ms, noted_ms) in
+            [(next_ms - 50_000, next_ms - 50_000), (next_ms + 50_000, next_ms)]
+        {
+            earliest(&view).store(0, Ordering::Relaxed);
+            engine.note_due_from(look_again_ms);
+            assert_eq!(earliest(&view).load(Ordering::Relaxed), noted_ms);
         }
     }
 }
