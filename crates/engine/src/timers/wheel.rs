@@ -344,12 +344,17 @@ pub(crate) fn pop<'m>(
             section.view().violate();
             return Ok(None);
         }
-        disarm(section, stripe, reference);
-        if slot < SLOTS {
-            return Ok(Some(reference));
+        let timer = timer(section.view(), reference);
+        let due_ms = timer.load64(DUE);
+        let moves = slot >= SLOTS && due_ms > reached_ms;
+        let moves_down = || slot_for(reached_ms, due_ms) / SLOTS < slot / SLOTS;
+        if timer.load(SLOT) != slot + 1 || moves && !moves_down() {
+            // It stands elsewhere than it says, or would come to this slot again and again.
+            section.view().violate();
+            return Ok(None);
         }
-        let due_ms = timer(section.view(), reference).load64(DUE);
-        if due_ms <= reached_ms {
+        disarm(section, stripe, reference);
+        if !moves {
             return Ok(Some(reference));
         }
         link(section, wheel, reference, due_ms);
