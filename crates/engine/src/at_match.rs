@@ -71,7 +71,7 @@ impl Engine {
         (order, purpose): (Order, Purpose),
         mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
     ) -> Result<Option<R>, Error> {
-        let mut recalled = false;
+        let (mut recalled, mut rounds) = (false, 0);
         loop {
             for target in &self.targets(template, purpose).all {
                 let random = self.random();
@@ -85,7 +85,7 @@ impl Engine {
             }
             if !recalled && self.recall_matches_of(template)? {
                 recalled = true;
-            } else if !self.matches_now(template, purpose)? {
+            } else if !self.matches_now(template, purpose, &mut rounds)? {
                 return self.require_sound().map(|()| None);
             }
         }

@@ -24,6 +24,9 @@ use crate::waiters::deliver::Delivery;
 /// Tuples that are put at one moment, with their shapes. Nearly always one where something else goes at that moment, too.
 pub(crate) type Together<'f> = SmallVec<[(Incoming<'f>, u32); 1]>;
 
+/// More than anybody loses a tuple to others in a row; they take a second in a space that is damaged.
+const LOST_ROUNDS_MAX: u32 = 100_000;
+
 impl Engine {
     /// Stores all tuples, or none; they become visible together (rule O5). Returns how many.
     ///
@@ -141,12 +144,18 @@ impl Engine {
         Ok(counted?.unwrap_or_default())
     }
 
-    /// Whether anything matches at one moment that is good for `purpose`.
+    /// Whether anything matches at one moment that is good for `purpose`. Asked after a search that has found nothing, so
+    /// `rounds` times in a row at most by who loses it to others: beyond that, the two ways to look contradict each other.
     pub(crate) fn matches_now(
         &self,
         template: &[TemplateRef<'_>],
         purpose: Purpose,
+        rounds: &mut u32,
     ) -> Result<bool, Error> {
+        *rounds += 1;
+        if *rounds > LOST_ROUNDS_MAX {
+            return Err(self.damaged("what is there is not found"));
+        }
         let found = self.at_one_moment(template, purpose, |section, targets| {
             let has_one = |target: &Target<'_>| {
                 !target.first_matches(section.view(), self.seed, 1).is_empty()

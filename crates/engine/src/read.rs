@@ -225,7 +225,7 @@ impl Engine {
         if matches!(order, Order::Max(_) | Order::Min(_)) {
             return self.read_extreme(template, order, pour);
         }
-        let mut recalled = false;
+        let (mut recalled, mut rounds) = (false, 0);
         loop {
             for target in &self.targets(template, Purpose::Read).all {
                 let class = target.kinds.class();
@@ -242,7 +242,7 @@ impl Engine {
             }
             if !recalled && self.recall_matches_of(template)? {
                 recalled = true;
-            } else if !self.matches_now(template, Purpose::Read)? {
+            } else if !self.matches_now(template, Purpose::Read, &mut rounds)? {
                 return Ok(None);
             }
         }

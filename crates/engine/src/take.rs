@@ -313,7 +313,7 @@ impl Engine {
             // Values compare across shapes: an int with a float.
             return self.take_extreme(template, order, pour);
         }
-        let mut recalled = false;
+        let (mut recalled, mut rounds) = (false, 0);
         loop {
             for target in &self.targets(template, Purpose::Take).all {
                 let class = target.kinds.class();
@@ -329,7 +329,7 @@ impl Engine {
             }
             if !recalled && self.recall_matches_of(template)? {
                 recalled = true;
-            } else if !self.matches_now(template, Purpose::Take)? {
+            } else if !self.matches_now(template, Purpose::Take, &mut rounds)? {
                 return Ok(None);
             }
         }
