@@ -173,6 +173,13 @@ impl Source {
     fn uuid(&self) -> Result<[u8; 16], Error> {
         read_at(self.file()?, UUID)
     }
+
+    /// How long the file is.
+    fn bytes(&self) -> Result<u64, Error> {
+        let found = rustix::fs::fstat(self.file()?);
+        let found = found.map_err(|errno| Error::system("look at another space", None, errno))?;
+        Ok(u64::try_from(found.st_size).unwrap_or(0))
+    }
 }
 
 /// `N` bytes of a file at `offset`, zeros behind its end.
@@ -227,9 +234,10 @@ impl Log {
         let start = self.word(LINK)?;
         let mut peers = Vec::new();
         for number in 0..named.clamp(1, crate::group::GROUP_MAX) {
-            let first = start.saturating_add(number * PEER_ENTRIES);
-            let entries =
-                (first..first.saturating_add(PEER_ENTRIES)).map(|index| self.entry(index));
+            let entries = (0..PEER_ENTRIES).map(|part| {
+                let index = start.checked_add(number * PEER_ENTRIES + part);
+                self.entry(index.ok_or_else(|| Error::corrupted("a log names one beyond its end"))?)
+            });
             let bytes = entries.collect::<Result<Vec<_>, _>>()?.concat();
             let peer = Peer::from_bytes(&bytes);
             peers.push(peer.ok_or_else(|| Error::corrupted("a log names one that can not be"))?);
@@ -250,7 +258,11 @@ impl Log {
         if self.commit()?.is_none_or(|(number, named)| number != commit || named != 0) {
             return Ok(true);
         }
-        for index in 0..self.word(COUNT)? {
+        let count = self.word(COUNT)?;
+        if u64::from(count) * ENTRY_BYTES as u64 > self.source.bytes()? {
+            return Err(Error::corrupted("a log has more entries than its space has room for"));
+        }
+        for index in 0..count {
             let scope = u32::from_ne_bytes(part(&self.entry(index)?, 12));
             if scope & RESTORED == 0 {
                 return Ok(false);

@@ -176,9 +176,9 @@ pub(crate) fn restore(view: &View<'_>, number: u32, scope: u32) -> Result<(), Er
     let is_left = |index| logged(view, slot, index).scope() == scope;
     // Only who left something here is known to be dead.
     let stays = slot.load(LINK) != 0
-        && (0..count(slot)).any(is_left)
+        && (0..count(view, slot)).any(is_left)
         && link::is_committed_elsewhere(view, number)?;
-    for index in (0..count(slot)).rev() {
+    for index in (0..count(view, slot)).rev() {
         let entry = logged(view, slot, index);
         if entry.scope() == scope {
             if !stays {
@@ -195,7 +195,7 @@ pub(crate) fn restore(view: &View<'_>, number: u32, scope: u32) -> Result<(), Er
 /// ascending; none unless `scope` was restored from it: then the log is another section's.
 pub(crate) fn left_with(view: &View<'_>, number: u32, scope: u32) -> Vec<u32> {
     let Some(slot) = slot_of(view, number) else { return Vec::new() };
-    let scopes = (0..count(slot)).map(|index| logged(view, slot, index).scope());
+    let scopes = (0..count(view, slot)).map(|index| logged(view, slot, index).scope());
     let mut scopes: Vec<u32> = scopes.collect();
     if !scopes.contains(&(scope | RESTORED)) {
         return Vec::new();
@@ -214,10 +214,11 @@ pub(crate) fn write_beyond<'m>(view: &View<'m>, slot: Slot<'m>, index: u32, word
 }
 
 /// How many entries the log in `slot` has.
-fn count(slot: Slot<'_>) -> u32 {
-    slot.word(COUNT)
-        .load(Ordering::Acquire)
-        .min(INLINE_ENTRIES.saturating_add(slot.load(RUN_ENTRIES)))
+fn count(view: &View<'_>, slot: Slot<'_>) -> u32 {
+    // What a damaged slot says may be more than there is.
+    let room = u32::try_from(view.limit() / ENTRY_BYTES).unwrap_or(u32::MAX);
+    let run_entries = slot.load(RUN_ENTRIES).min(room);
+    slot.word(COUNT).load(Ordering::Acquire).min(INLINE_ENTRIES.saturating_add(run_entries))
 }
 
 /// Stores the old value where it stood.
@@ -229,7 +230,7 @@ pub(crate) fn put_back(view: &View<'_>, entry: &LogEntry) {
 /// The scopes that the log in `slot` mentions, ascending.
 pub(crate) fn mentioned_scopes(view: &View<'_>, slot: Slot<'_>) -> Vec<u32> {
     let scope = |index| logged(view, slot, index).scope() & !RESTORED;
-    let mut scopes: Vec<u32> = (0..count(slot)).map(scope).collect();
+    let mut scopes: Vec<u32> = (0..count(view, slot)).map(scope).collect();
     scopes.sort_unstable();
     scopes.dedup();
     scopes

@@ -107,8 +107,10 @@ fn begin<'m>(
 
 /// Where a timer stands: number of the slot among all levels.
 fn slot_for(time_ms: u64, due_ms: u64) -> u32 {
-    let due_ms = due_ms.clamp(time_ms + 1, time_ms + TIME_MS_MAX);
-    let highest = (time_ms ^ due_ms).ilog2();
+    // A damaged time may be at the end of all.
+    let (next_ms, last_ms) = (time_ms.saturating_add(1), time_ms.saturating_add(TIME_MS_MAX));
+    let due_ms = due_ms.clamp(next_ms, last_ms);
+    let highest = (time_ms ^ due_ms).checked_ilog2().unwrap_or(0);
     let level = (highest / DIGIT_BITS).min(LEVELS - 1);
     level * SLOTS + digit(due_ms, level)
 }
@@ -308,8 +310,8 @@ fn next_event(wheel: Wheel<'_>) -> Option<(u32, u64)> {
         // Of the highest level, what is later may have the smaller digit: it goes round.
         let reached = digit(time_ms, level);
         let ahead = in_use.rotate_right(reached).trailing_zeros();
-        let event_ms =
-            ((time_ms >> (DIGIT_BITS * level)) + u64::from(ahead)) << (DIGIT_BITS * level);
+        let reached_here = time_ms >> (DIGIT_BITS * level);
+        let event_ms = reached_here.saturating_add(u64::from(ahead)) << (DIGIT_BITS * level);
         (in_use != 0).then_some((level * SLOTS + (reached + ahead) % SLOTS, event_ms))
     };
     (0..LEVELS).filter_map(of).min_by_key(|(_, event_ms)| *event_ms)

@@ -198,3 +198,24 @@ fn a_wheel_goes_round_at_the_end_of_its_range() {
     }
     assert!(pair.expected.armed.is_empty());
 }
+
+#[test]
+fn a_wheel_whose_time_is_damaged_has_a_place_for_every_timer_c5() {
+    for time_ms in [u64::MAX, u64::MAX - 1, u64::MAX - TIME_MS_MAX + 1, u64::MAX / 2] {
+        let engine = engine();
+        let (shape, records) = records(&engine);
+        let stripe = Stripe::of_shape(&engine.memory.view(), shape);
+        let pair = Pair::new(&engine, stripe, time_ms);
+        for (&reference, due_ms) in records.iter().zip([0, 1, time_ms, u64::MAX]) {
+            assert!(slot_for(time_ms, due_ms) < LEVELS * SLOTS);
+            let mut section = pair.enter();
+            arm(&engine, &mut section, stripe, reference, due_ms).unwrap();
+            section.commit().unwrap();
+        }
+        let mut section = pair.enter();
+        // Whatever it says is due, or that it can not be: it ends.
+        for _ in 0..4 {
+            let _ = pop(&mut section, stripe, time_ms, |section| step::begin(section));
+        }
+    }
+}
