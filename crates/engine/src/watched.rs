@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use tupelo_shm::GRANULE;
+use tupelo_shm::{CopyBuffer, GRANULE};
 use tupelo_tuple::Field;
 
 use crate::engine::Engine;
@@ -23,11 +23,15 @@ fn with_a_tuple() -> (Engine, Lease) {
     (engine, lease)
 }
 
+/// What is said of an access.
+fn objection_to<R>(access: impl FnOnce() -> R) -> Option<String> {
+    let panic = catch_unwind(AssertUnwindSafe(access)).err()?;
+    Some(*panic.downcast::<String>().unwrap())
+}
+
 /// What is said of a look at `N` bytes from granule `granule` on.
 fn objection<const N: usize>(engine: &Engine, granule: u32) -> Option<String> {
-    let look = || engine.memory.view().at::<N>(granule).load(0);
-    let panic = catch_unwind(AssertUnwindSafe(look)).err()?;
-    Some(*panic.downcast::<String>().unwrap())
+    objection_to(|| engine.memory.view().at::<N>(granule).load(0))
 }
 
 #[test]
@@ -48,6 +52,40 @@ fn a_look_beyond_the_end_of_a_block_is_objected_to() {
     let (engine, lease) = with_a_tuple();
     let said = objection::<4096>(&engine, lease.block()).unwrap();
     assert!(said.starts_with("an access to 4096 bytes at "), "{said}");
+}
+
+#[test]
+fn a_copy_beyond_the_end_of_a_block_or_of_one_that_is_free_is_objected_to() {
+    let (engine, lease) = with_a_tuple();
+    let (view, start) = (engine.memory.view(), lease.block() as usize * GRANULE);
+    let mut bytes = [0; GRANULE * GRANULES as usize];
+    // More than any block of this size has.
+    let beyond = [0; 16 * GRANULE * GRANULES as usize];
+    assert_eq!(objection_to(|| view.copy_out(start, &mut bytes)), None);
+    let copies: [(&str, &dyn Fn(usize, &[u8])); 6] = [
+        ("out", &|at, bytes| view.copy_out(at, &mut bytes.to_vec())),
+        ("long", &|at, bytes| {
+            CopyBuffer::new().copy(&view, at, bytes.len());
+        }),
+        ("in", &|at, bytes| view.copy_in(at, bytes)),
+        ("across", &|at, bytes| view.copy_across(at, at, bytes.len())),
+        ("in place", &|at, bytes| {
+            view.bytes(at, bytes.len());
+        }),
+        ("fresh", &|at, bytes| {
+            view.fresh(at, bytes.len());
+        }),
+    ];
+    for (name, copy) in copies {
+        assert!(objection_to(|| copy(start, &beyond)).is_some(), "{name} beyond the end");
+    }
+    engine.cancel(&lease).unwrap();
+    for (name, copy) in copies {
+        let said = objection_to(|| copy(start, &bytes)).unwrap_or_default();
+        assert!(said.ends_with("is to no block in use"), "{name} of what is free: {said}");
+        let short = &bytes[..8];
+        assert!(objection_to(|| copy(start + GRANULE, short)).is_some(), "{name} of a few bytes");
+    }
 }
 
 #[test]

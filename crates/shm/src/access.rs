@@ -391,6 +391,7 @@ impl<'m> View<'m> {
             self.violate();
             return None;
         }
+        liveness::access(self.base, offset, 8 * doubles);
         Some(Fresh { start: self.base.wrapping_add(offset), doubles, mapping: PhantomData })
     }
 
@@ -456,6 +457,7 @@ impl<'m> View<'m> {
             out.fill(0);
             return;
         }
+        liveness::access(self.base, offset, out.len());
         // SAFETY: `holds` checked the range; `copy_out` tolerates concurrent writers.
         unsafe { copy::copy_out(self.base.wrapping_add(offset), out) };
     }
@@ -467,6 +469,7 @@ impl<'m> View<'m> {
     /// The view [`reaches`](Self::reaches) them, and `to` is the caller's and has room for as many.
     #[inline(always)]
     pub(crate) unsafe fn copy_to(&self, offset: usize, to: *mut u8, bytes: usize) {
+        liveness::access(self.base, offset, bytes);
         // SAFETY: both by the caller's promise; `copy_raw` tolerates concurrent writers.
         unsafe { copy::copy_raw(self.base.wrapping_add(offset), to, bytes) };
     }
@@ -478,6 +481,7 @@ impl<'m> View<'m> {
             self.violated.set(1);
             return;
         }
+        liveness::access(self.base, offset, bytes.len());
         // SAFETY: `holds` checked the range; `copy_in` tolerates concurrent readers.
         unsafe { copy::copy_in(bytes, self.base.wrapping_add(offset).cast_mut()) };
     }
@@ -490,6 +494,8 @@ impl<'m> View<'m> {
             self.violated.set(1);
             return;
         }
+        liveness::access(self.base, from, bytes);
+        liveness::access(self.base, to, bytes);
         let (from, to) = (self.base.wrapping_add(from), self.base.wrapping_add(to));
         // SAFETY: `holds` checked the ranges, and they are aligned; `copy_across` tolerates concurrent readers.
         unsafe { copy::copy_across(from, to.cast_mut(), bytes) };
@@ -505,6 +511,7 @@ impl<'m> View<'m> {
             self.violated.set(1);
             return &[];
         }
+        liveness::access(self.base, offset, len);
         // SAFETY: in range by `holds`, mapped for 'm, and unwritten while held (see above).
         unsafe { std::slice::from_raw_parts(self.base.wrapping_add(offset), len) }
     }

@@ -1,8 +1,8 @@
 //! For tests, with the feature `checked`: whether every access to blocks is to one that is in use.
 //!
 //! The engine says what it allocates and frees; that counts once the section commits. From then on every window
-//! that begins in the watched part of the memory has to lie in one block that is in use (or, for the free
-//! list's link, to be the first line of a free one), or the access panics. Meant for one thread: an optimistic
+//! and every copy that begins in the watched part of the memory has to lie in one block that is in use (or, for the
+//! free list's link, to be the first line of a free one), or the access panics. Meant for one thread: an optimistic
 //! reader that races with a writer may look at what was just freed, and is right to.
 //!
 //! Without the feature all of this is nothing.
