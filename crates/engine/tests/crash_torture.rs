@@ -1,10 +1,11 @@
 //! Workers that do everything at once are killed and stopped at random; the laws hold after every kill
-//! (C1 to C3, K2 to K5, L1, L3, L5, N1, N2, X1, X5, X7), also in a space that is nearly always full (B1).
+//! (C1 to C3, K2 to K5, L1, L3, L5, N1, N2, X1, X5, X7), also in a space that is nearly always full, or whose file system is (B1).
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
 
 mod crash;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use crash::listener::Listener;
 use crash::timed::{claim_coin, let_all_brief_go, put_brief, requeue_coins};
 use crash::{BYTES, INT, STR, contents, int, shown, space, take, text};
 use fastrand::Rng as Random;
-use tupelo_crashtest::{Child, Exit, fork, shared_words};
+use tupelo_crashtest::{Child, Exit, fork, shared_words, with_tiny_file_system};
 use tupelo_engine::{Engine, Error, Order, Transaction, Want};
 use tupelo_tuple::{Field, KindSet, PatternRef, TemplateRef, TupleView};
 
@@ -32,14 +33,14 @@ fn seed() -> u64 {
     seed
 }
 
-/// How many jobs were put and taken, by those who lived to say so; and how many did not.
+/// How many jobs were put and taken, by those who lived to say so; and how often there was no room.
 struct Books {
     words: &'static [AtomicU32],
 }
 
 impl Books {
     fn new() -> Self {
-        Self { words: shared_words(2) }
+        Self { words: shared_words(3) }
     }
 
     fn put(&self) {
@@ -54,14 +55,21 @@ impl Books {
         let [put, taken] = [0, 1].map(|index: usize| self.words[index].load(Ordering::SeqCst));
         i64::from(put) - i64::from(taken)
     }
-}
 
-/// What a full space may say; nothing else is said.
-fn or_full<R>(result: Result<R, Error>) -> Option<R> {
-    match result {
-        Ok(result) => Some(result),
-        Err(Error::SpaceFull(_)) => None,
-        Err(error) => panic!("{error}"),
+    /// What a full space may say is noted; nothing else is said.
+    fn or_full<R>(&self, result: Result<R, Error>) -> Option<R> {
+        match result {
+            Ok(result) => Some(result),
+            Err(Error::SpaceFull(_)) => {
+                self.words[2].fetch_add(1, Ordering::SeqCst);
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn refused(&self) -> u32 {
+        self.words[2].load(Ordering::SeqCst)
     }
 }
 
@@ -72,14 +80,15 @@ fn work(engine: &Arc<Engine>, books: &Books, random: &mut Random) {
         0..=2 => {
             let value = random.i64(0..1_000);
             let fields = [Field::Str("job"), Field::Int(key), Field::Int(value)];
-            or_full(engine.put(&fields)).inspect(|()| books.put());
+            books.or_full(engine.put(&fields)).inspect(|()| books.put());
         }
         3 | 4 => {
             let templates = [[text("job"), int(key), INT], job, [text("job"), INT, INT]];
             let template = templates[random.usize(..3)];
             let orders = [Order::Fifo, Order::Lifo, Order::Random, Order::Any, Order::Max(2)];
             let order = orders[random.usize(..5)];
-            let taken = or_full(engine.try_take(&[TemplateRef::new(&template)], order, shown));
+            let taken =
+                books.or_full(engine.try_take(&[TemplateRef::new(&template)], order, shown));
             taken.flatten().inspect(|_| books.taken());
         }
         5 | 6 => wait(engine, books, &[text("job"), int(key), INT], Want::Take, random),
@@ -89,18 +98,18 @@ fn work(engine: &Arc<Engine>, books: &Books, random: &mut Random) {
             // A token is always there, though never the same for long.
             let to = [Field::Str("token"), Field::Int(key), Field::Int(1)];
             let template = [text("token"), int(key), INT];
-            or_full(engine.try_swap(&[TemplateRef::new(&template)], &to, shown));
+            books.or_full(engine.try_swap(&[TemplateRef::new(&template)], &to, shown));
         }
         11 => {
             let number = random.i64(0..1 << 40);
             let pair: [&[Field<'_>]; 2] =
                 [&[Field::Int(number)], &[Field::Int(number), Field::Null]];
-            or_full(engine.put_all(&pair));
+            books.or_full(engine.put_all(&pair));
         }
         12 => {
             let (left, right) = ([INT], [INT, ANY]);
             let both = [TemplateRef::new(&left), TemplateRef::new(&right)];
-            or_full(engine.take_all(&both, None, shown));
+            books.or_full(engine.take_all(&both, None, shown));
         }
         13..=15 => transact(engine, random),
         16..=18 => {
@@ -109,12 +118,12 @@ fn work(engine: &Arc<Engine>, books: &Books, random: &mut Random) {
         }
         19 | 20 => put_brief(engine, random.u64(..)),
         21 => requeue_coins(engine),
-        22 => listen(engine, random),
+        22 => listen(engine, books, random),
         _ => {
             let bytes = vec![7; random.usize(..200_000)];
-            or_full(engine.put(&[Field::Str("large"), Field::Bytes(&bytes)]));
+            books.or_full(engine.put(&[Field::Str("large"), Field::Bytes(&bytes)]));
             let template = [text("large"), BYTES];
-            or_full(engine.try_take(&[TemplateRef::new(&template)], Order::Fifo, shown));
+            books.or_full(engine.try_take(&[TemplateRef::new(&template)], Order::Fifo, shown));
         }
     }
 }
@@ -171,7 +180,9 @@ fn wait(
     want: Want,
     random: &mut Random,
 ) {
-    let Some(waiter) = or_full(engine.waiter(&[TemplateRef::new(patterns)], want)) else { return };
+    let Some(waiter) = books.or_full(engine.waiter(&[TemplateRef::new(patterns)], want)) else {
+        return;
+    };
     let timeout = Duration::from_micros(random.u64(..2_000));
     if waiter.wait(Some(timeout)).unwrap() && random.u64(..4) > 0 {
         waiter.finish(shown).unwrap();
@@ -182,18 +193,18 @@ fn wait(
 }
 
 /// Subscribes, to tuples of a shape or of several, and hears of its own put and take.
-fn listen(engine: &Arc<Engine>, random: &mut Random) {
+fn listen(engine: &Arc<Engine>, books: &Books, random: &mut Random) {
     let templates = [[text("heard"), INT, INT], [text("heard"), ANY, INT]];
     let template = templates[random.usize(..2)];
-    let Some(mut listener) = or_full(Listener::new(engine, &template, 64)) else { return };
+    let Some(mut listener) = books.or_full(Listener::new(engine, &template, 64)) else { return };
     let own = random.i64(..);
     let fields = [Field::Str("heard"), Field::Int(0), Field::Int(own)];
-    if or_full(engine.put(&fields)).is_some() {
+    if books.or_full(engine.put(&fields)).is_some() {
         listener.listen();
         let is_told = listener.knows_of(&format!("heard,0,{own}")) || listener.has_missed_some();
         assert!(is_told, "its put has returned");
         let here = [text("heard"), INT, int(own)];
-        or_full(engine.try_take(&[TemplateRef::new(&here)], Order::Fifo, shown));
+        books.or_full(engine.try_take(&[TemplateRef::new(&here)], Order::Fifo, shown));
         listener.listen();
     }
 }
@@ -336,19 +347,61 @@ fn nothing_is_lost_or_doubled_while_workers_die_at_random() {
     eprintln!("{deaths} deaths, {jobs} jobs left, off by {difference}");
 }
 
-#[test]
-fn a_full_space_stays_whole_while_workers_die_at_random() {
-    let (engine, books) = (prepared(2 << 20), Books::new());
-    rage(&engine, (&books, seed() + 1), || ());
+/// Fills what is left, down to the last granules; now and then, takes some of that away again.
+fn fill(engine: &Engine, random: &mut Random) {
+    if random.u64(..4) == 0 {
+        for _ in 0..random.u64(..40) {
+            take(engine, &[INT, INT, INT, BYTES]);
+        }
+        return;
+    }
+    for bytes in [20_000, 1_000, 10] {
+        let bytes = vec![7; bytes];
+        let filler = [Field::Int(1), Field::Int(2), Field::Int(3), Field::Bytes(&bytes)];
+        loop {
+            match engine.put(&filler) {
+                Ok(()) => {}
+                Err(Error::SpaceFull(_)) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+/// Kills workers in a space that is full, nearly always. What is left is whole, and can be used.
+fn rage_in_full(engine: &Arc<Engine>, seed: u64) {
+    let (books, mut random) = (Books::new(), Random::with_seed(!seed));
+    fill(engine, &mut random);
+    let deaths = rage(engine, (&books, seed), || fill(engine, &mut random));
+    let refused = i64::from(books.refused());
+    assert!(refused > 10 * deaths, "{refused} times, {deaths} deaths");
+    check_after_full(engine);
+}
+
+/// What is to be so once workers have died in a space that was full.
+fn check_after_full(engine: &Arc<Engine>) {
     engine.sweep().unwrap();
-    check_laws(&engine);
-    settle(&engine);
-    assert_eq!(coins(&engine), (0..COINS).collect::<Vec<_>>(), "none is lost");
+    check_laws(engine);
+    settle(engine);
+    assert_eq!(coins(engine), (0..COINS).collect::<Vec<_>>(), "none is lost");
     // All that was put can be taken, and its room used for something else.
     let everything = TemplateRef::beginning(&[]);
     while engine.try_take(&[everything], Order::Any, shown).unwrap().is_some() {}
-    assert_eq!(contents(&engine), Vec::<String>::new());
+    assert_eq!(contents(engine), Vec::<String>::new());
     engine.check().unwrap();
     engine.put(&[Field::Str("large"), Field::Bytes(&vec![7; 1 << 18])]).unwrap();
-    assert!(take(&engine, &[STR, BYTES]).is_some());
+    assert!(take(engine, &[STR, BYTES]).is_some());
+}
+
+#[test]
+fn a_full_space_stays_whole_while_workers_die_at_random() {
+    rage_in_full(&prepared(2 << 20), seed() + 1);
+}
+
+#[test]
+fn a_space_on_a_full_file_system_stays_whole_while_workers_die_at_random() {
+    let seed = seed() + 2;
+    with_tiny_file_system(Path::new("/dev/shm"), 4 << 20, || {
+        rage_in_full(&prepared(64 << 20), seed);
+    });
 }

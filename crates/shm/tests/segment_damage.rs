@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::Ordering;
 
-use common::{COMMITTED, LAYOUT, OPTIONS, Scratch, fill, is_permitted, open, value, word};
-use tupelo_crashtest::{Exit, fork};
+use common::{COMMITTED, LAYOUT, OPTIONS, Scratch, fill, open, value, word};
+use tupelo_crashtest::{Exit, fork, is_permitted};
 use tupelo_shm::{Directory, Error, Layout, Segment};
 
 /// A directory with one good segment in it, that this process has not attached.

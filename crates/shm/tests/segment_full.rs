@@ -1,67 +1,19 @@
 //! When there is no room, the answer is an error with figures: never a signal, never a killed process
 //! (rule B1).
-#![allow(
-    unsafe_code,
-    reason = "the test looks at the memory itself, mounts file systems and sets limits"
-)]
+#![allow(unsafe_code, reason = "the test looks at the memory itself and has signals come")]
 #![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
 
 mod common;
 
-use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-use common::{OPTIONS, Scratch, is_permitted, open, open_with, value, word};
+use common::{OPTIONS, Scratch, open, open_with, value, word};
 use rustix::process::{Resource, Rlimit, setrlimit};
-use tupelo_crashtest::{Exit, fork};
+use tupelo_crashtest::{Exit, fork, with_tiny_file_system};
 use tupelo_shm::{CreateOptions, Error, Limit, Mapping};
-
-/// Runs `work` in a process of its own, with a file system of `bytes` bytes over `path`; or says that it may not.
-fn with_tiny_file_system(path: &Path, bytes: u64, work: impl FnOnce()) {
-    let child = fork(|| {
-        // In a user namespace of its own, anybody may mount; the superuser needs none.
-        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-        let own_users = if user.is_root() { 0 } else { libc::CLONE_NEWUSER };
-        // SAFETY: no memory is involved.
-        let code = unsafe { libc::unshare(libc::CLONE_NEWNS | own_users) };
-        if !is_permitted(code, "have namespaces, to mount a file system") {
-            return;
-        }
-        if own_users != 0 {
-            // Files are made by users that the namespace knows.
-            std::fs::write("/proc/self/uid_map", format!("{user} {user} 1")).unwrap();
-            std::fs::write("/proc/self/setgroups", "deny").unwrap();
-            std::fs::write("/proc/self/gid_map", format!("{group} {group} 1")).unwrap();
-        }
-        let options = CString::new(format!("size={bytes}")).unwrap();
-        let target = CString::new(path.to_str().unwrap()).unwrap();
-        if mount(None, c"/", libc::MS_REC | libc::MS_PRIVATE, &CString::default())
-            && mount(Some(c"tmpfs"), &target, 0, &options)
-        {
-            work();
-        }
-    });
-    assert_eq!(child.wait(), Exit::Done);
-}
-
-/// Mounts something. Returns whether this process may.
-fn mount(
-    kind: Option<&std::ffi::CStr>,
-    target: &std::ffi::CStr,
-    how: u64,
-    options: &std::ffi::CStr,
-) -> bool {
-    let kind = kind.map_or(ptr::null(), std::ffi::CStr::as_ptr);
-    // SAFETY: all pointers are null where that is allowed, or to strings that live until the return.
-    let code = unsafe {
-        libc::mount(c"tupelo-test".as_ptr(), target.as_ptr(), kind, how, options.as_ptr().cast())
-    };
-    is_permitted(code, "mount a file system")
-}
 
 #[test]
 fn growth_beyond_the_file_system_is_refused_with_figures_and_changes_nothing() {

@@ -4,6 +4,7 @@
 //! wait for anything that another thread of the test could hold. It may allocate (the C library takes
 //! care of its allocator) and panic (see below), but not print.
 
+use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
@@ -20,11 +21,13 @@ const PANICKED: c_int = 101;
 /// Room for the message of a panic, in words.
 const MESSAGE_WORDS: usize = 1024;
 
-/// A child process that has not been waited for.
+/// A child process that has not been waited for. One that nobody waits for, since a test has failed, is killed.
 #[derive(Debug)]
 pub struct Child {
     pid: libc::pid_t,
     message: &'static [AtomicU32],
+    /// Whether it has been waited for.
+    is_gone: Cell<bool>,
 }
 
 /// How a child ended.
@@ -71,7 +74,7 @@ pub fn fork(work: impl FnOnce()) -> Child {
         // SAFETY: no memory is involved. Not `exit`: handlers at exit are the parent's business.
         unsafe { libc::_exit(if result.is_ok() { 0 } else { PANICKED }) }
     }
-    Child { pid, message }
+    Child { pid, message, is_gone: Cell::new(false) }
 }
 
 /// Ends the calling thread without a word to anybody, and it alone: if it is the first of its process, that goes on
@@ -138,6 +141,7 @@ impl Child {
             // SAFETY: `status` is a local variable.
             let pid = unsafe { libc::waitpid(self.pid, &raw mut status, 0) };
             if pid == self.pid {
+                self.is_gone.set(libc::WIFEXITED(status) || libc::WIFSIGNALED(status));
                 return status;
             }
             let error = std::io::Error::last_os_error();
@@ -199,6 +203,11 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
+        if !self.is_gone.get() {
+            self.signal(libc::SIGKILL);
+            // SAFETY: nothing is told, so no memory is involved.
+            unsafe { libc::waitpid(self.pid, ptr::null_mut(), 0) };
+        }
         // SAFETY: the words were mapped by `shared_words` for this child alone, and `message` is
         // private to it: no other reference is left.
         unsafe { libc::munmap(self.message.as_ptr().cast_mut().cast(), MESSAGE_WORDS * 4) };

@@ -32,6 +32,7 @@ mod changes;
 mod child;
 #[cfg(target_arch = "x86_64")]
 mod experiment;
+mod file_system;
 #[cfg(target_arch = "x86_64")]
 mod interruption;
 #[cfg(target_arch = "x86_64")]
@@ -51,6 +52,7 @@ pub use child::{
 };
 #[cfg(target_arch = "x86_64")]
 pub use experiment::{Death, Experiment, Script, Summary, phase, thorough};
+pub use file_system::{is_permitted, with_tiny_file_system};
 #[cfg(target_arch = "x86_64")]
 pub use interruption::Interruption;
 #[cfg(target_arch = "x86_64")]

@@ -2,7 +2,6 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::fs;
-use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -18,21 +17,6 @@ pub(crate) const OPTIONS: CreateOptions = CreateOptions {
     fresh: false,
     mode: 0o600,
 };
-
-/// Whether the system let a test do what it needs and not everybody may; any other failure fails the test. If it did
-/// not, that is said, past the harness, which shows what a test says only if it fails.
-pub(crate) fn is_permitted(code: i32, what: &str) -> bool {
-    if code == 0 {
-        return true;
-    }
-    let error = io::Error::last_os_error();
-    // No room is what the kernel says of namespaces where nobody may have any.
-    let refusals = [ErrorKind::PermissionDenied, ErrorKind::StorageFull];
-    assert!(refusals.contains(&error.kind()), "{what}: {error}");
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    let _ = writeln!(io::stderr(), "not tested: {test}: this user may not {what} ({error})");
-    false
-}
 
 /// A directory in shared memory that ends with the test.
 pub(crate) struct Scratch {
