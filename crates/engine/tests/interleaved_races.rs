@@ -12,7 +12,7 @@ use crash::listener::Listener;
 use crash::{INT, contents, int, put, region, space, space_for, text};
 use tupelo_crashtest::{Experiment, Script, shared_words, thorough};
 use tupelo_engine::{ClaimTerms, Engine, Error, LeaseTerms, Order, Outcome, Want};
-use tupelo_tuple::{Field, TemplateRef, TupleView};
+use tupelo_tuple::{Condition, Field, TemplateRef, TupleView};
 
 /// Interruptions in an ordinary run.
 const POINTS: usize = 150;
@@ -366,4 +366,35 @@ fn who_looks_at_what_is_held_is_not_disturbed_by_a_space_that_grows() {
     });
     assert!(summary.interruptions > POINTS / 2, "{summary:?}");
     claim.abort("").unwrap();
+}
+
+/// Whoever comes while a condition is judged does not wait for that: it is judged on a copy, outside of the lock (M9).
+#[test]
+fn nobody_waits_while_a_condition_is_judged() {
+    let engine = space(8 << 20);
+    put(&engine, 1, 10);
+    put(&engine, 1, 11);
+    // Longer than all the rest of the call.
+    let condition = (0..40).map(|number| format!("f[1] + {number} > 10")).collect::<Vec<_>>();
+    let condition = Condition::new(&condition.join(" && ")).unwrap();
+    let [waited, interrupted] = [(); 2].map(|()| &shared_words(1)[0]);
+    let takes = script(
+        &engine,
+        || (),
+        |()| {
+            let patterns = [INT, INT];
+            let template =
+                TemplateRef { condition: Some(&condition), ..TemplateRef::new(&patterns) };
+            assert_eq!(engine.try_take(&[template], Order::Fifo, value).unwrap(), Some(11));
+        },
+    );
+    let puts = script(&engine, || (), |()| put(&engine, 1, 12));
+    let summary = experiment(&engine).interrupt_at_every_instruction(&takes, &puts, |stopped| {
+        assert_eq!(contents(&engine), ["1,10", "1,12"]);
+        waited.fetch_add(u32::from(stopped.waited), Ordering::SeqCst);
+        interrupted.fetch_add(1, Ordering::SeqCst);
+    });
+    assert!(summary.interruptions > POINTS / 2, "{summary:?}");
+    let [waited, interrupted] = [waited, interrupted].map(|word| word.load(Ordering::SeqCst));
+    assert!(waited < interrupted / 4, "the other one waited {waited} times of {interrupted}");
 }
