@@ -68,6 +68,19 @@ def test_the_page_says_which_searches_of_killed_workers_ran_again():
     assert len(told) == 3
     assert all(killed != other and attempt >= "2" for killed, other, attempt in told)
     assert "with 3 workers killed on the way, every password right; 3 ran again" in run.stdout
+    assert "nobody was replaced" not in run.stdout
+    assert "1 000 pairs taken back" in run.stdout
+
+
+def test_the_others_finish_all_the_work_of_those_that_were_killed():
+    words = ("--pairs", "1000", "--workers", "3", "--searches", "20", "--alone", "--kill", "2")
+    run = demo("password", *words)
+    assert run.returncode == 0, run.stderr
+    told = re.findall(r"  worker (\d+) killed .* worker (\d+) has done it again", run.stdout)
+    killed, others = zip(*told, strict=True)
+    assert others[1] not in killed
+    assert "40 searches with 2 workers killed on the way, every password right" in run.stdout
+    assert "  nobody was replaced: 1 of 3 did what was left\n" in run.stdout
     assert "1 000 pairs taken back" in run.stdout
 
 

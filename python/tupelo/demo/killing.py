@@ -2,10 +2,11 @@
 
     ("victim",)                              whoever takes it is in the middle of a task …
     ("in_the_middle", task, pid, part)       … says so, and waits to be killed
-    ("part", part, True)                     for the one that is started instead: it is stored
+    ("part", part, True)                     for one that is started later: it is stored
     ("done_again", task, pid, attempt)       put under the claim of a task that is not new
 
-Nothing is told to anybody about the task itself. It is a claim, so it is back when its worker dies.
+Nothing is told to anybody about the task itself. It is a claim, so it is back when its worker dies,
+and the others finish all the work. Only the last one is replaced, if it is killed, too.
 """
 
 import os
@@ -32,13 +33,15 @@ def search_and_kill(plan: Plan, terminal: Terminal, common: ts.Space, team: Team
     """Search as often as workers are to be killed, and kill one each time; check every answer."""
     passwords = plan.wanted(plan.searches)
     expected = {database.digest(password): password for password in passwords}
+    parts: list[int] = []  # of those who were killed
     for _ in range(plan.kills):
         common.put("victim")
         common.put_all([("search_task", digest, "not_processed") for digest in expected])
         _, digest, pid, part = common.take("in_the_middle", str, int, int, timeout=PATIENCE_S)
         team.kill(pid)
-        common.put("part", part, True)  # noqa: FBT003
-        team.start(1)
+        parts.append(part)
+        if not team.pids:
+            replace(common, team, parts)
         answers = common.take_many("found_value", str, str, n=len(expected), timeout=PATIENCE_S)
         found = {digest: password for _, digest, password in answers}
         if found != expected:
@@ -53,3 +56,16 @@ def search_and_kill(plan: Plan, terminal: Terminal, common: ts.Space, team: Team
         f"  {count(plan.kills * len(expected))} searches with {plan.kills} workers killed on the"
         f" way, every password right; {plan.kills} ran again"
     )
+    if len(team.pids) + plan.kills == plan.workers:
+        terminal.line(
+            f"  nobody was replaced: {len(team.pids)} of {plan.workers} did what was left"
+        )
+    # What they had stored is to be taken back.
+    replace(common, team, parts)
+
+
+def replace(common: ts.Space, team: Team, parts: list[int]) -> None:
+    """Start workers for the parts of those that were killed, all of `parts`."""
+    while parts:
+        common.put("part", parts.pop(), True)  # noqa: FBT003
+        team.start(1)

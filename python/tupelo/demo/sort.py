@@ -180,7 +180,8 @@ class Sorting:
 
     def _kill(self, part: int, pid: int) -> None:
         self.team.kill(pid)
-        self.team.start(1)
+        if not self.team.pids:
+            self.team.start(1)
         self.terminal.line(f"  worker {pid} killed while it sorted part {part}")
 
     def _tell_if_again(self, part: int) -> None:

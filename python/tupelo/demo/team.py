@@ -1,4 +1,4 @@
-"""The worker processes of a demo, of which one can be killed and replaced."""
+"""The worker processes of a demo, each of which can be killed."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ class Team:
         self._function = function
         self._arguments = arguments
         self._workers: dict[int, Workers] = {}
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that were not killed, in the order of their start."""
+        return list(self._workers)
 
     def start(self, n: int) -> None:
         """Start so many more."""
