@@ -309,10 +309,10 @@ unsafe extern "C" fn trampoline<V: Verb>(
         let call = unsafe { borrow::<V>(py, space, arguments, positional, keyword_names) };
         match V::call(&call) {
             Ok(object) => object.into_ptr(),
-            Err(failure) => raise(|| call.handle.exception(py, failure)),
+            Err(failure) => raise(py, || call.handle.exception(py, failure)),
         }
     }));
-    outcome.unwrap_or_else(|panic| raise(|| panic_exception(panic.as_ref())))
+    outcome.unwrap_or_else(|panic| raise(py, || panic_exception(panic.as_ref())))
 }
 
 /// The arguments of the running call.
@@ -350,10 +350,15 @@ unsafe fn borrow<'a, 'py, V: Verb>(
     Call { py, object, handle, fields, keyword_names, keyword_values, verb, has_template }
 }
 
-/// Sets the exception. Attached by the book, since making it runs Python code.
+/// Sets the exception. Attached by the book, since making it runs Python code; but where the interpreter ends, which
+/// nobody can be attached to anew, finalizers may still call.
 #[cold]
-fn raise(exception: impl FnOnce() -> PyErr) -> *mut ffi::PyObject {
-    Python::attach(|py| exception().restore(py));
+fn raise(py: Python<'_>, exception: impl FnOnce() -> PyErr) -> *mut ffi::PyObject {
+    let mut exception = Some(exception);
+    let mut restore = |py: Python<'_>| exception.take().map(|exception| exception().restore(py));
+    if Python::try_attach(&mut restore).is_none() {
+        restore(py);
+    }
     ptr::null_mut()
 }
 

@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar, cast
 from tupelo.aio.answers import answer
 from tupelo.aio.space import Space
 from tupelo.batteries.core.pool import Failure, Failures, Terms
-from tupelo.errors import SpaceClosed
+from tupelo.errors import SpaceClosed, SpaceFull
 from tupelo.space import connect
 
 TYPE_CHECKING = False
@@ -72,10 +72,7 @@ class Pool:
         try:
             self._pool = await asyncio.to_thread(start.run)
         except BaseException:
-            try:
-                start.give_up()
-            finally:
-                space.close()
+            start.give_up()
             raise
         self._space = Space(space)
         return self
@@ -90,8 +87,9 @@ class Pool:
         pool, space = self._started()
         try:
             await asyncio.to_thread(self._terms.end, pool, is_well=error is None)
-        except asyncio.CancelledError:
-            # The thread that waits for the workers sees that there are none left.
+        except BaseException:
+            # Nobody waits any more: the thread that waits for the workers sees that there are none
+            # left. If it was that which raised this, it has killed them.
             pool.kill()
             raise
         finally:
@@ -164,30 +162,57 @@ class _Start:
     """The start of a pool in a thread, which goes on if the task that waits for it is cancelled."""
 
     def __init__(self, terms: Terms, space: _native.Space) -> None:
-        """Get ready."""
+        """Get ready. `space` is closed if this is given up."""
         self._terms = terms
         self._space = space
         self._lock = threading.Lock()
         self._pool: LocalPool | None = None
+        self._waits_for_room = False
+        self._is_over = False
         self._is_given_up = False
+        self._is_left_to_thread = False
+        """Whether the thread ends what it has begun, since nobody else knows of it."""
 
     def run(self) -> LocalPool:
         """Start the workers; in the thread."""
-        pool = self._terms.open(self._space)
-        with self._lock:
-            self._pool = pool
-            is_given_up = self._is_given_up
-        if is_given_up:
-            with suppress(SpaceClosed):
-                pool.kill()
-        else:
-            self._terms.populate(pool)
-        return pool
+        try:
+            pool = self._open()
+            with self._lock:
+                self._pool = pool
+                is_given_up = self._is_given_up
+            if is_given_up:
+                with suppress(SpaceClosed):  # it waited for room
+                    pool.kill()
+            else:
+                self._terms.populate(pool)
+            return pool
+        finally:
+            with self._lock:
+                self._is_over = True
+                is_left_to_thread = self._is_left_to_thread
+            if is_left_to_thread:
+                self._space.close()
 
     def give_up(self) -> None:
-        """End those that have started: no more do. Close the space then: the thread may wait."""
+        """End those that have started, and close the space: no more do."""
         with self._lock:
             self._is_given_up = True
             pool = self._pool
-        if pool is not None:
-            pool.kill()
+            goes_on = pool is None and not self._waits_for_room and not self._is_over
+            self._is_left_to_thread = goes_on
+        try:
+            if pool is not None:
+                pool.kill()
+        finally:
+            if not goes_on:
+                self._space.close()
+
+    def _open(self) -> LocalPool:
+        with suppress(SpaceFull):
+            return self._terms.open(self._space, room_timeout_s=0)
+        with self._lock:
+            # That may be for ever. It ends when the space is closed.
+            self._waits_for_room = True
+            if self._is_given_up:
+                self._space.close()
+        return self._terms.open(self._space)

@@ -108,8 +108,8 @@ class Terms(NamedTuple):
         self.populate(pool)
         return pool
 
-    def open(self, space: Space) -> LocalPool:
-        """Make a pool that has no workers yet."""
+    def open(self, space: Space, room_timeout_s: float | None = None) -> LocalPool:
+        """Make a pool that has no workers yet; the room is for its mark."""
         threads = is_private(space)
         if threads and self.timeout_s is not None:
             message = (
@@ -117,7 +117,13 @@ class Terms(NamedTuple):
                 f" use shm://{space.name}, or leave timeout out"
             )
             raise ValueError(message)
-        return LocalPool(space, threads=threads, ttl_s=self.ttl_s, timeout_s=self.timeout_s)
+        return LocalPool(
+            space,
+            threads=threads,
+            ttl_s=self.ttl_s,
+            timeout_s=self.timeout_s,
+            room_timeout_s=room_timeout_s,
+        )
 
     def populate(self, pool: LocalPool) -> None:
         """Start the workers of a pool that has none."""
