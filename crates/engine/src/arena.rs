@@ -209,13 +209,13 @@ pub(crate) fn mark(
     count: u32,
     free: bool,
 ) -> Result<(), Error> {
-    if count > 32 {
-        step::beyond(section, count as usize / 32 + MARK_WORDS)?;
-    }
     let end = first.saturating_add(count);
     if end > layout.extents_all {
         section.view().violate();
         return Ok(());
+    }
+    if count > 32 {
+        step::beyond(section, count as usize / 32 + MARK_WORDS)?;
     }
     let mut index = first;
     while index < end {

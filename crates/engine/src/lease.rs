@@ -411,7 +411,7 @@ fn milliseconds(length: Duration) -> u64 {
     ms.clamp(1, wheel::TIME_MS_MAX)
 }
 
-#[cfg(all(test, feature = "checked"))]
+#[cfg(test)]
 impl Lease {
     /// Where its tuple is stored.
     pub(crate) fn block(&self) -> u32 {

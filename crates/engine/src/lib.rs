@@ -18,6 +18,8 @@ mod bulk;
 mod check;
 mod claim;
 mod classes;
+#[cfg(test)]
+mod contradictions;
 mod engine;
 mod error;
 mod events;

@@ -27,8 +27,8 @@ const ZEROS_BYTES: usize = 4096;
 #[repr(align(4096))]
 struct Zeros([AtomicU64; ZEROS_BYTES / 8]);
 
-/// What a violating offset reads. Stores that land here are lost: their operation ends with an error.
-/// Per process, so no other process can fill it.
+/// What a violating offset reads. Stores that land here are lost: their operation ends with an error, and the next
+/// violation makes it zeros again. Per process, so no other process can fill it.
 static ZEROS: Zeros = Zeros([const { AtomicU64::new(0) }; ZEROS_BYTES / 8]);
 
 /// A window of `N` bytes into a segment, known to lie inside it and to begin at a multiple of eight.
@@ -365,6 +365,7 @@ impl<'m> View<'m> {
     #[inline(never)]
     fn violation<const N: usize>(&self) -> Span<'m, N> {
         self.violated.set(1);
+        ZEROS.0.iter().for_each(|double| double.store(0, Ordering::Relaxed));
         Span { start: ZEROS.0.as_ptr().cast(), mapping: PhantomData }
     }
 

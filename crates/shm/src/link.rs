@@ -35,7 +35,7 @@ use crate::names::NAME_BYTES_MAX;
 use crate::section::Section;
 use crate::superblock::UUID;
 use crate::table::{self, THREADS_MAX};
-use crate::thread::{COUNT, ENTRIES, LINK, RUN, Slot};
+use crate::thread::{COUNT, ENTRIES, LINK, RUN, RUN_ENTRIES, Slot};
 
 /// Entries that name a log.
 pub(crate) const PEER_ENTRIES: u32 = 9;
@@ -258,9 +258,12 @@ impl Log {
         if self.commit()?.is_none_or(|(number, named)| number != commit || named != 0) {
             return Ok(true);
         }
-        let count = self.word(COUNT)?;
-        if u64::from(count) * ENTRY_BYTES as u64 > self.source.bytes()? {
-            return Err(Error::corrupted("a log has more entries than its space has room for"));
+        let (count, run_entries) = (self.word(COUNT)?, self.word(RUN_ENTRIES)?);
+        if count > INLINE_ENTRIES.saturating_add(run_entries)
+            || u64::from(count) * ENTRY_BYTES as u64 > self.source.bytes()?
+        {
+            // That space is damaged, and nothing will be settled there: it must not be in the way of this one.
+            return Ok(true);
         }
         for index in 0..count {
             let scope = u32::from_ne_bytes(part(&self.entry(index)?, 12));

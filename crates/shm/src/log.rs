@@ -216,7 +216,8 @@ pub(crate) fn write_beyond<'m>(view: &View<'m>, slot: Slot<'m>, index: u32, word
 /// How many entries the log in `slot` has.
 fn count(view: &View<'_>, slot: Slot<'_>) -> u32 {
     // What a damaged slot says may be more than there is.
-    let room = u32::try_from(view.limit() / ENTRY_BYTES).unwrap_or(u32::MAX);
+    let room = view.limit().saturating_sub(slot.load(RUN) as usize * GRANULE) / ENTRY_BYTES;
+    let room = u32::try_from(room).unwrap_or(u32::MAX);
     let run_entries = slot.load(RUN_ENTRIES).min(room);
     slot.word(COUNT).load(Ordering::Acquire).min(INLINE_ENTRIES.saturating_add(run_entries))
 }

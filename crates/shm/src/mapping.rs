@@ -109,6 +109,14 @@ impl Mapping {
         self.reserved_bytes
     }
 
+    /// How many bytes of the range can be there at all: beyond the end of its file, there is nothing to access.
+    pub(crate) fn bytes_max(&self) -> usize {
+        let status = self.file.as_ref().and_then(|file| rustix::fs::fstat(file).ok());
+        let bytes =
+            status.map_or(usize::MAX, |status| usize::try_from(status.st_size).unwrap_or(0));
+        bytes.min(self.reserved_bytes)
+    }
+
     /// The file behind the range; `None` if the memory is private to the process.
     pub fn file(&self) -> Option<BorrowedFd<'_>> {
         self.file.as_ref().map(AsFd::as_fd)

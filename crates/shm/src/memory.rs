@@ -156,8 +156,8 @@ impl Memory {
     #[cold]
     #[inline(never)]
     fn look(&self) -> usize {
-        // Clamped to what is always committed and to the mapping: the word is another process's to write.
-        let limit = self.committed().min(self.mapping.reserved_bytes()).max(thread::fixed_bytes());
+        // Clamped to what is always committed and to the file: the word is another process's to write.
+        let limit = self.committed().min(self.mapping.bytes_max()).max(thread::fixed_bytes());
         self.known_bytes.store(limit, Ordering::Relaxed);
         limit
     }

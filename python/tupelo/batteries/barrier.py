@@ -82,6 +82,9 @@ class Barrier:
             ValueError: the barrier has another number of parties elsewhere.
             SpaceFull: there was no room for this party. It has not come.
 
+        A transaction that has the tuple of the barrier in its hands is waited for, whatever
+        `timeout` is: until it ends nobody can come, nor break the round.
+
         A wait that is interrupted otherwise (Ctrl-C, a cancelled task) is as if it had not been:
         the others wait on (T5). If this party was the last to come they have gone on already.
 

@@ -127,22 +127,22 @@ pub(crate) fn extension_of<'m>(view: &View<'m>, reference: u32) -> Option<Extens
     found
 }
 
-/// The records of a list, the last that came first. Bounded, should the list lead back into itself.
+/// The records of a list, the last that came first. It ends where one does not know of the one before: where a damaged list
+/// leads back into itself.
 pub(crate) fn records<'v, 'm>(
     view: &'v View<'m>,
     stripe: Stripe<'m>,
     list: List,
 ) -> impl Iterator<Item = (u32, Extension<'m>)> + use<'v, 'm> {
     let mut next = stripe.page().load(list.first());
-    let mut remaining = view.granules();
+    let mut previous = 0;
     std::iter::from_fn(move || {
         let (reference, extension) = (next, extension_of(view, next)?);
-        if remaining == 0 {
+        if extension.load(LIST_PREVIOUS) != previous {
             view.violate();
             return None;
         }
-        remaining -= 1;
-        next = extension.load(LIST_NEXT);
+        (previous, next) = (reference, extension.load(LIST_NEXT));
         Some((reference, extension))
     })
 }

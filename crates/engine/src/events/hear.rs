@@ -36,38 +36,6 @@ impl Listeners {
     }
 }
 
-/// Appends an event of the record at `reference` to the rings of `listeners`. Adds to `wakes` those who may sleep.
-///
-/// # Errors
-///
-/// [`crate::error::Need`] if the section has to begin anew.
-pub(crate) fn write_down(
-    section: &mut Section<'_>,
-    listeners: &Listeners,
-    (reference, kind): (u32, EventKind),
-    wakes: &mut Vec<u32>,
-) -> Result<(), Error> {
-    let record = record::at(section.view(), reference);
-    for number in listeners.all() {
-        step::beyond(section, APPEND_WORDS)?;
-        let cell = cell(section.view(), number);
-        let Some(ring) = Ring::of(section.view(), cell) else { continue };
-        let scope = scope_of(cell);
-        if !section.holds(scope) {
-            // It was found in a chain of another lock than it says.
-            section.view().violate();
-            return Ok(());
-        }
-        let before = section.focus(scope);
-        let appended = ring.append(section, number, record, kind);
-        section.focus(before);
-        if appended? == Appended::First {
-            wakes.push(number);
-        }
-    }
-    Ok(())
-}
-
 /// Whether a subscription hears of this.
 #[inline]
 pub(crate) fn hears(cell: Cell<'_>, bit: u32) -> bool {
@@ -75,6 +43,39 @@ pub(crate) fn hears(cell: Cell<'_>, bit: u32) -> bool {
 }
 
 impl Engine {
+    /// Appends an event of the record at `reference` to the rings of `listeners`. Adds to `wakes` those who may sleep.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::error::Need`] if the section has to begin anew.
+    pub(crate) fn write_down(
+        &self,
+        section: &mut Section<'_>,
+        listeners: &Listeners,
+        (reference, kind): (u32, EventKind),
+        wakes: &mut Vec<u32>,
+    ) -> Result<(), Error> {
+        let record = record::at(section.view(), reference);
+        for number in listeners.all() {
+            step::beyond(section, APPEND_WORDS)?;
+            // Else room that it lacks could not be made, and this would begin anew for ever.
+            self.require_in_line(section.view(), number)?;
+            let cell = cell(section.view(), number);
+            let Some(ring) = Ring::of(section.view(), cell) else { continue };
+            let scope = scope_of(cell);
+            if !section.holds(scope) {
+                return Err(self.damaged("a subscription is in line elsewhere than it says"));
+            }
+            let before = section.focus(scope);
+            let appended = ring.append(section, number, record, kind);
+            section.focus(before);
+            if appended? == Appended::First {
+                wakes.push(number);
+            }
+        }
+        Ok(())
+    }
+
     /// Ends a section that has put a tuple where nobody but subscriptions waits, and tells those that match: also wide ones,
     /// if it holds their lock.
     #[inline(never)]
@@ -94,7 +95,7 @@ impl Engine {
         if section.holds(head::WIDE_SCOPE) {
             self.each_wide(view, stripe, record, cares, |number| listeners.add(number));
         }
-        write_down(&mut section, &listeners, (reference, EventKind::Put), &mut wakes)?;
+        self.write_down(&mut section, &listeners, (reference, EventKind::Put), &mut wakes)?;
         section.finish()?;
         for number in wakes {
             self.tell(number);

@@ -132,7 +132,7 @@ pub(crate) fn fill(view: &View<'_>, granule: u32, bytes: usize, events_max: u32)
 }
 
 impl<'m> Ring<'m> {
-    /// The ring of a subscription's cell; `None` if it has none.
+    /// The ring of a subscription's cell; `None` if it has none, or a damaged one, of which the view knows.
     pub(crate) fn of(view: &View<'m>, cell: Cell<'_>) -> Option<Self> {
         let granule = cell.load(RING);
         if granule == 0 {
@@ -140,7 +140,13 @@ impl<'m> Ring<'m> {
         }
         let words: Span<'m, GRANULE> = view.at(granule);
         let (start, bytes) = (granule as usize * GRANULE + HEADER_BYTES, words.load(DATA_BYTES));
-        view.reaches(start, bytes as usize).then_some(Self { words, start, bytes })
+        let ring = Self { words, start, bytes };
+        let Extent { head, tail, count } = ring.extent();
+        if head > bytes || tail > bytes || count > bytes / EVENT_BYTES {
+            view.violate();
+            return None;
+        }
+        view.reaches(start, bytes as usize).then_some(ring)
     }
 
     /// How many events wait.

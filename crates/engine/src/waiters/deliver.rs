@@ -1,6 +1,6 @@
 //! The put side of waiting: who gets a new tuple, and who is woken (rules T3, T4).
 
-use tupelo_shm::{Section, View};
+use tupelo_shm::{GRANULE, Section, View};
 use tupelo_tuple::{Field, Kind};
 
 use super::patience;
@@ -160,14 +160,6 @@ fn is_filed(cell: Cell<'_>, (mask, tag): (u32, u32)) -> bool {
     cell.load(super::MASK) == mask && cell.load(super::TAG) == tag
 }
 
-/// A cell that was found in a chain is in line. In a damaged one it may be one that has been served: what is taken back
-/// from it would be handed to it again, for ever.
-fn require_in_line(section: &Section<'_>, number: u32) {
-    if cell(section.view(), number).load(super::STATE) != super::LINKED {
-        section.view().violate();
-    }
-}
-
 /// Makes a record, linked nowhere, a waiter's.
 pub(crate) fn hand_over<'m>(
     engine: &Engine,
@@ -254,13 +246,22 @@ impl Engine {
         let mut served = Served { taker: None, wakes: matching.told };
         if let Happening::Heard(kind) = happening {
             let event = (reference, kind);
-            hear::write_down(section, &matching.listeners, event, &mut served.wakes)?;
+            self.write_down(section, &matching.listeners, event, &mut served.wakes)?;
         }
         self.serve_readers(section, stripe, reference, (matching.readers, &mut served))?;
         if let Some((_, number)) = matching.taker {
             self.serve_taker(section, stripe, reference, (number, &mut served))?;
         }
         Ok(Delivery::new(served))
+    }
+
+    /// A cell that was found in a chain is in line. In a damaged one it may be one that has been served: what is taken back
+    /// from it would be handed to it again, for ever.
+    pub(crate) fn require_in_line(&self, view: &View<'_>, number: u32) -> Result<(), Error> {
+        if cell(view, number).load(super::STATE) == super::LINKED {
+            return Ok(());
+        }
+        Err(self.damaged("a chain of waiters leads to one that is not in line"))
     }
 
     /// Gives a record that is in no list to the first in line to take it.
@@ -272,7 +273,7 @@ impl Engine {
         (number, served): (u32, &mut Served),
     ) -> Result<(), Error> {
         step::beyond(section, SERVE_WORDS)?;
-        require_in_line(section, number);
+        self.require_in_line(section.view(), number)?;
         hand_over(self, section, stripe, number, reference);
         served.taker = Some(number);
         Ok(())
@@ -288,7 +289,7 @@ impl Engine {
     ) -> Result<(), Error> {
         for number in readers {
             step::beyond(section, COPY_WORDS + SERVE_WORDS)?;
-            require_in_line(section, number);
+            self.require_in_line(section.view(), number)?;
             let copy = self.copy_record(section, stripe, reference)?;
             hand_over(self, section, stripe, number, copy);
             served.wakes.push(number);
@@ -409,6 +410,9 @@ impl Engine {
     ) -> Result<u32, Error> {
         let header = record::header(section.view(), reference);
         let bytes = record::HEADER_BYTES + record::image_bytes(header);
+        if !section.view().reaches(reference as usize * GRANULE, bytes) {
+            return Err(self.damaged("a tuple is longer than its space"));
+        }
         let copy = blocks::allocate_beyond(section, &self.layout, stripe, bytes)?;
         let target = record::header(section.view(), copy);
         target.init(IMAGE_BYTES, header.load(IMAGE_BYTES));
@@ -505,7 +509,7 @@ impl Engine {
         if section.holds(head::WIDE_SCOPE) {
             wakes.extend(Self::give_turn(section.view()));
         }
-        hear::write_down(section, &matching.listeners, (reference, kind), &mut wakes)?;
+        self.write_down(section, &matching.listeners, (reference, kind), &mut wakes)?;
         Ok(Delivery::new(Served { taker: None, wakes }))
     }
 }
