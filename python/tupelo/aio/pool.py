@@ -167,6 +167,7 @@ class _Start:
         self._space = space
         self._lock = threading.Lock()
         self._pool: LocalPool | None = None
+        self._has_begun = False
         self._waits_for_room = False
         self._is_over = False
         self._is_given_up = False
@@ -175,6 +176,8 @@ class _Start:
 
     def run(self) -> LocalPool:
         """Start the workers; in the thread."""
+        with self._lock:
+            self._has_begun = True
         try:
             pool = self._open()
             with self._lock:
@@ -198,7 +201,8 @@ class _Start:
         with self._lock:
             self._is_given_up = True
             pool = self._pool
-            goes_on = pool is None and not self._waits_for_room and not self._is_over
+            can_wait = self._waits_for_room
+            goes_on = self._has_begun and pool is None and not can_wait and not self._is_over
             self._is_left_to_thread = goes_on
         try:
             if pool is not None:

@@ -33,6 +33,9 @@ pub fn is_permitted(code: i32, what: &str) -> bool {
 /// If `work` does, with its message.
 pub fn with_tiny_file_system(path: &Path, bytes: u64, work: impl FnOnce()) {
     let child = fork(|| {
+        // It lives as long as the test says.
+        // SAFETY: no memory is involved.
+        unsafe { libc::alarm(0) };
         // In a user namespace of its own, anybody may mount; the superuser needs none.
         // SAFETY: no memory is involved.
         let user = unsafe { libc::geteuid() };
