@@ -72,6 +72,8 @@ impl Claim {
                 let problem = format!(
                     "the claim was settled already: it {ending} (on {tuple}, fence {fence})"
                 );
+                let lost = "claim again: the tuple is another's work now, or will be";
+                let hint = if ending == "was lost" { Some(lost.to_owned()) } else { hint };
                 handle.exception(py, Error::Misuse { problem, hint }.into())
             }
             failure => handle.exception(py, failure),

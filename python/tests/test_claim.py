@@ -124,7 +124,7 @@ def test_a_claim_that_was_settled_can_not_be_used_again(space, first, second):
         getattr(claim, second)()
     assert str(refused.value) == (
         f"TUP-019: the claim was settled already: it {ending} (on ('job', 1), fence {claim.fence})"
-        "\n  call done() or abort() once"
+        "\n  call done() or abort() once, and all else before"
     )
     assert space.read_all(REST) == there
 
@@ -143,6 +143,8 @@ def test_a_claim_says_how_it_ended(space):
     for claim, ending in ((done, "was done"), (aborted, "was aborted"), (lost, "was lost")):
         with pytest.raises((ValueError, ts.ClaimLost), match=f"it {ending}|is lost"):
             claim.put("more")
+    with pytest.raises(ValueError, match="it was lost .*\n  claim again: the tuple is another's"):
+        lost.done()
 
 
 def test_a_block_may_settle_its_claim_itself(space):

@@ -108,6 +108,17 @@ def test_a_full_space_refuses_a_put_and_keeps_what_it_has(url):
         assert space.count("job", int) == 2  # B1
 
 
+def test_a_space_that_is_full_of_what_nobody_can_take_says_so(url):
+    with ts.connect(url, tuples_max=3) as space:
+        space.put("job", 1)
+        space.put("job", 2)
+        space.put("later", after=60)
+        with space.claim("job", 1), pytest.raises(ts.SpaceFull) as caught:
+            space.put("job", 3)
+        assert "is full: 3 tuples, and it was created for 3; " in str(caught.value)
+        assert "; 2 of them nobody can take now (claimed, dead, in a " in str(caught.value)
+
+
 def test_put_waits_for_room_when_given_time(url, eventually):
     with ts.connect(url, tuples_max=1) as space, ThreadPoolExecutor(1) as pool:
         space.put("job", 1)

@@ -137,7 +137,12 @@ impl Asked {
     pub(crate) fn on_condition(self, condition: Option<&str>) -> Result<Self, Failure> {
         let Some(text) = condition else { return Ok(self) };
         let added = Condition::new(text).and_then(|condition| self.0.with_condition(&condition));
-        added.map(Self).map_err(|error| Failure::Usage(format!("--where {text:?}: {error}")))
+        added.map(Self).map_err(|error| {
+            Failure::Usage(format!(
+                "--where {text:?}: {error}\n  It takes CEL text, as in --where \"f[1] % 2 == 0\"; of an entry the \
+                 fields are names, as in --where \"priority > 3\". docs/how-to/where.md has all of it."
+            ))
+        })
     }
 
     /// Refuses an order by the number of a field for entries, whose fields go by names, and for tuples that have fewer.

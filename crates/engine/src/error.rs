@@ -104,6 +104,8 @@ pub struct Fullness {
     pub tuples: u64,
     /// The shape that has most of them, and how many it has. `None` if there are none, or if tuples are dropped for others.
     pub fullest: Option<(Shape, u64)>,
+    /// Those that nobody can take now: claimed, dead, in a transaction, or there later. 0 if tuples are dropped for others.
+    pub hidden: u64,
     /// Tuples that it may hold, if that is limited.
     pub tuples_max: Option<u64>,
     /// Whether it was for the number of tuples that more were refused.
@@ -278,7 +280,7 @@ impl fmt::Display for Error {
 
 impl fmt::Display for Fullness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { space, tuples, used_bytes, max_bytes, in_line, .. } = self;
+        let Self { space, tuples, hidden, used_bytes, max_bytes, in_line, .. } = self;
         if *in_line > 0 {
             return write!(
                 f,
@@ -298,6 +300,12 @@ impl fmt::Display for Fullness {
         }?;
         if let Some((shape, of_it)) = &self.fullest {
             write!(f, "; {} % of them are {shape}", 100 * of_it / tuples.max(of_it))?;
+        }
+        if *hidden > 0 {
+            write!(
+                f,
+                "; {hidden} of them nobody can take now (claimed, dead, in a transaction, or there later: see `tupelo stat`)"
+            )?;
         }
         self.system.as_ref().map_or(Ok(()), |said| write!(f, " ({said})"))
     }

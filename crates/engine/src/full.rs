@@ -199,11 +199,13 @@ impl Engine {
             Some(tupelo_shm::Error::Full { available_bytes, .. }) => Some(available_bytes),
             _ => None,
         };
+        // As they stand: it is for a person, and whoever is refused may be inside of a lock, or of several.
+        let tuples = engine::tuples(&view);
         Fullness {
             space: self.name.clone(),
-            // As they stand: it is for a person, and whoever is refused may be inside of a lock, or of several.
-            tuples: engine::tuples(&view),
+            tuples,
             fullest: self.fullest(),
+            hidden: self.visible().map_or(0, |visible| tuples.saturating_sub(visible)),
             tuples_max: (self.tuples_max != 0).then_some(self.tuples_max),
             used_bytes: u64::from(used) * EXTENT_BYTES as u64,
             max_bytes: u64::from(self.layout.extents_max) * EXTENT_BYTES as u64,
@@ -214,8 +216,14 @@ impl Engine {
         }
     }
 
-    /// The shape that has most tuples, and how many. In a space that drops its oldest tuples nobody looks: there each
-    /// put comes upon the limit.
+    /// How many tuples can be taken. In a space that drops its oldest tuples nobody looks: there each put comes upon the limit.
+    fn visible(&self) -> Option<u64> {
+        let view = self.memory.view();
+        let live = |shape| u64::from(Stripe::of_shape(&view, shape).page().load(LIVE));
+        (!self.drops_oldest()).then(|| (0..registry::count(&view)).map(live).sum())
+    }
+
+    /// The shape that has most tuples, and how many. In a space that drops its oldest tuples nobody looks, either.
     fn fullest(&self) -> Option<(Shape, u64)> {
         if self.drops_oldest() {
             return None;

@@ -314,7 +314,7 @@ impl From<tupelo_engine::Error> for Error {
             }
             Engine::ClaimSettled => Self::Misuse {
                 problem: error.to_string(),
-                hint: Some("call done() or abort() once".into()),
+                hint: Some("call done() or abort() once, and all else before".into()),
             },
             Engine::Aborted(_) => Self::Aborted { problem: error.to_string(), waited_for: None },
             Engine::TransactionEnded { .. } => Self::Misuse {

@@ -280,6 +280,8 @@ pub(crate) fn count(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<usize> 
     })?;
     usize::try_from(number).map_err(|_| {
         let shown = values::shown(argument);
-        PyValueError::new_err(format!("{name} is {shown}: give a number from 0 on"))
+        let advice =
+            if number < 0 { "give a number from 0 on" } else { "no space has so many tuples" };
+        PyValueError::new_err(format!("{name} is {shown}: {advice}"))
     })
 }

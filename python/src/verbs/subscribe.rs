@@ -116,6 +116,9 @@ fn number(name: &str, argument: &Bound<'_, PyAny>, or_none: bool) -> PyResult<Op
             .ok_or_else(|| PyTypeError::new_err(format!("{name} is {shown}: give an int")))?;
     match usize::try_from(number) {
         Ok(number) if number > 0 => Ok(Some(number)),
+        _ if number > 0 => {
+            Err(PyValueError::new_err(format!("{name} is {shown}: no space has room for that")))
+        }
         _ => Err(PyValueError::new_err(format!("{name} is {shown}: give a number from 1 on"))),
     }
 }

@@ -142,7 +142,8 @@ impl fmt::Display for Explanation {
                 (self.unfulfilled, if self.unfulfilled == 1 { "tuple fits" } else { "tuples fit" });
             return write!(
                 f,
-                "{count} {are} the fields, of which the condition (where) is not true"
+                "{count} {are} the fields, of which the condition (where) is not true, or has no answer (stat counts \
+                 that: where_errors)"
             );
         }
         if self.dead > 0 {
