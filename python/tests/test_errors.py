@@ -49,6 +49,20 @@ def test_every_code_has_a_page_that_begins_with_it_and_the_class(one):
     assert page.startswith(f"# {one.code} {one.__name__}: ")
 
 
+@pytest.mark.parametrize(
+    ("code", "cases"),
+    [
+        ("TUP-001", ["`where=", "`order=F.max(", "Loops"]),
+        ("TUP-005", ["claimed", "transaction", "`after=`", "`tupelo dead ", "`tupelo requeue "]),
+        ("TUP-017", ["blocked callers", "`buffer=`", "larger than the whole buffer"]),
+        ("TUP-019", ["`done`", "`commit`", "thread", "task", "`shm://` spaces", "`on=()`", "fork"]),
+    ],
+)
+def test_the_page_of_a_code_with_several_causes_names_them(code, cases):
+    page = (PAGES / f"{code}.md").read_text(encoding="utf-8")
+    assert [case for case in cases if case not in page] == []
+
+
 @pytest.mark.parametrize("one", CLASSES, ids=lambda one: one.__name__)
 def test_an_exception_has_code_hint_and_space_and_survives_pickling(one):
     error = errors.make(one.__name__, "it happened", "do this\nthen that", "mem://x")
