@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import tupelo as ts
-from tupelo import REST, aio
+from tupelo import REST, F, aio
 from tupelo.aio import batteries as awaited
 from tupelo.batteries import Barrier, BrokenBarrier, Latch
 from tupelo.batteries.verbs import AtOnce
@@ -218,6 +218,26 @@ def test_the_tuple_of_a_barrier_may_be_put_by_others(space):
     thread = Thread(lambda: Barrier(space, "epoch", parties=2).wait())
     assert {Barrier(space, "epoch", parties=2).wait(), thread.result()} == {0, 1}
     assert space.count(REST) == 1
+
+
+def test_who_comes_first_by_the_words_of_the_page_meets_those_who_use_the_battery(space):
+    """docs/batteries.md: how the first tuple of a barrier and of a latch is put by hand."""
+    first = ("tupelo.barrier", "epoch", 2, 0, 1, ["by hand"], [])
+    absent = ts.like("tupelo.barrier", "epoch", int, int, int, list, list)
+    assert space.put_if_absent(*first, unless=absent)
+    assert Barrier(space, "epoch", parties=2, party="ada").wait(timeout=60) == 1
+    passed = ("tupelo.barrier", "epoch", 2, 1, 0, [], ["by hand", "ada"])
+    assert space.try_read("tupelo.barrier", "epoch", 2, F >= 1, int, list, list) == passed
+    assert not space.put_if_absent(*first, unless=absent)
+
+    absent = ts.like("tupelo.latch", "ready", int, int)
+    assert space.put_if_absent("tupelo.latch", "ready", 2, 1, unless=absent)
+    latch = Latch(space, "ready", count=2)
+    assert latch.left == 1
+    by_hand = ("tupelo.latch", "ready", 2, 1)
+    assert space.try_swap(*by_hand, to=("tupelo.latch", "ready", 2, 0)) == by_hand
+    latch.wait(timeout=60)
+    assert space.try_read("tupelo.latch", "ready", 2, 0) is not None
 
 
 def test_a_barrier_whose_tuple_was_taken_away_is_broken(space):

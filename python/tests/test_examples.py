@@ -1,16 +1,20 @@
 """Every program in examples/, the README and docs/python.md does what it says."""
 
 import doctest
+import pickle
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from console import INSTALLED
 
 import tupelo as ts
+from tupelo.bench.backends import base
+from tupelo.bench.backends.redis.space import RedisSpace
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 RESULTS = {
@@ -62,9 +66,59 @@ def test_the_pages_with_examples_are_found():
     assert {"python", "batteries", "claim", "asyncio"} <= {page.stem for page in PAGES}
 
 
+PROGRAMS_OF = {
+    page.relative_to(DOCS.parent).as_posix(): [block.split("```")[0] for block in blocks]
+    for page in [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
+    if (blocks := page.read_text("utf-8").split("```python\n")[1:])
+}
+"""Of each page the blocks that are Python."""
+
+
+def test_every_program_of_a_page_is_run_by_a_test_below():
+    assert {page: len(programs) for page, programs in PROGRAMS_OF.items()} == {
+        "README.md": 2,
+        "docs/how-to/add-a-backend.md": 2,
+        "docs/how-to/claim.md": 1,
+        "docs/how-to/workers.md": 2,
+        "docs/tutorials/worker-pool.md": len(PROGRAMS),
+    }
+    # One that is written otherwise would not be found.
+    fences = {
+        line.strip()
+        for page in [DOCS.parent / "README.md", *DOCS.rglob("*.md")]
+        for line in page.read_text("utf-8").splitlines()
+        if line.lstrip().startswith(("```", "~~~"))
+    }
+    assert fences == {"```python", "```text", "```"}
+
+
+def test_the_lines_of_the_page_on_backends_do_what_it_says():
+    declaration, definition = PROGRAMS_OF["docs/how-to/add-a-backend.md"]
+    schema = eval(declaration, vars(base))  # noqa: S307 - our own page
+    assert [shape.tag for shape in schema.shapes if not shape.awaited] == ["hash_set"]
+    names: dict[str, Any] = {"pickle": pickle}
+    exec(definition, names)  # noqa: S102 - the same
+    sent: list[tuple[str, Any]] = []
+    client = SimpleNamespace(
+        register_script=lambda script: script,
+        rpush=lambda key, data: sent.append((key, pickle.loads(data))),
+    )
+    space = RedisSpace(client, schema, "one")
+    for fields in [("search_task", "0f", "not_processed"), ("hash_set", "0f", "secret")]:
+        names["put"](space, *fields)
+        space.put(*fields)
+        of_the_page, of_the_adapter = sent[-2:]
+        assert of_the_page == of_the_adapter
+    assert dict(sent) == {
+        "one:search_task:": ("search_task", "0f", "not_processed"),
+        "one:hash_set:0f": ("hash_set", "0f", "secret"),
+    }
+    assert schema.route(("hash_set", str, str)) == (schema.by_tag["hash_set"], None)
+
+
 def test_the_program_of_the_page_on_claims_survives_the_kill(tmp_path):
     page = (DOCS / "how-to" / "claim.md").read_text(encoding="utf-8")
-    program = page.split("```python\n")[1].split("```")[0]
+    (program,) = PROGRAMS_OF["docs/how-to/claim.md"]
     (tmp_path / "squares.py").write_text(program, encoding="utf-8")
     printed = run(tmp_path / "squares.py", tmp_path)
     assert printed == "one worker was killed, 100 squares are there\n"
@@ -72,8 +126,7 @@ def test_the_program_of_the_page_on_claims_survives_the_kill(tmp_path):
 
 
 def test_the_program_of_the_readme_runs_as_printed(tmp_path):
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    program = readme.split("```python\n")[1].split("```")[0]
+    program, _ = PROGRAMS_OF["README.md"]
     (tmp_path / "squares.py").write_text(program, encoding="utf-8")
     expected = program.rsplit("# ", 1)[1].strip()
     try:
@@ -83,8 +136,7 @@ def test_the_program_of_the_readme_runs_as_printed(tmp_path):
 
 
 def test_the_templates_of_the_readme_take_what_they_say():
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    program = readme.split("```python\n")[2].split("```")[0]
+    _, program = PROGRAMS_OF["README.md"]
     names: dict[str, Any] = {}
     with spaces_removed("mem://templates"):
         exec(program, names)  # noqa: S102 - our own page
@@ -107,9 +159,8 @@ def test_a_program_of_the_tutorial_prints_what_stands_below_it(name, tmp_path):
 
 
 def test_the_programs_of_the_page_on_workers_run(tmp_path):
-    page = (DOCS / "how-to" / "workers.md").read_text(encoding="utf-8")
-    blocks = [block.split("```")[0] for block in page.split("```python\n")[1:]]
-    for name, program in zip(("film.py", "caller.py"), blocks, strict=True):
+    programs = PROGRAMS_OF["docs/how-to/workers.md"]
+    for name, program in zip(("film.py", "caller.py"), programs, strict=True):
         (tmp_path / name).write_text(program, encoding="utf-8")
     with spaces_removed("shm://film"), workers_of("film.py", tmp_path):
         assert run(tmp_path / "caller.py", tmp_path) == "sea 7\nsea 7\n"

@@ -6,7 +6,9 @@
     ("done_again", task, pid, attempt)       put under the claim of a task that is not new
 
 Nothing is told to anybody about the task itself. It is a claim, so it is back when its worker dies,
-and the others finish all the work. Only the last one is replaced, if it is killed, too.
+and the others finish all the work. Only if the last one is killed, too, are there new ones to do
+it: one in the sort, and in the search one for each that was killed. The search starts these in any
+case at its end, to take back what those had stored.
 """
 
 import os
