@@ -119,7 +119,8 @@ def test_the_fields_of_an_entry_are_names_m7_m9(space):
     space.put_all([Order(1, wanted=3, there=9), Order(2, wanted=7, there=2)])
     assert space.take(Order, where="there < wanted") == Order(2, 7, 2)
     assert space.take(Order, id=1, where="there >= wanted", timeout=0) == Order(1, 3, 9)
-    with pytest.raises(ts.TemplateError, match="expected a field of Order: id, there, wanted"):
+    why = r'expected a field of Order \(id, there, wanted\) .*; did you mean "there"\?'
+    with pytest.raises(ts.TemplateError, match=why):
         space.take(Order, where="their < wanted")
     with pytest.raises(ts.TemplateError, match="expected a field of Order"):
         like(Order, where="f[0] == 1")
@@ -130,7 +131,10 @@ def test_the_fields_of_an_entry_are_names_m7_m9(space):
     [
         ("f[1] +", "expected a value, such as .* at character 7, found the end"),
         ("f[1] = 2", "expected a CEL expression, .* at character 6"),
-        ("id == 2", "expected `f`, the tuple, as in f.0.; .* at character 1"),
+        ("id == 2", "expected `f`, the tuple, as in f.0. at character 1, .*; only entries have"),
+        ("0 < f[1] < 10", r"expected && .* at character 10, .*; write `0 < f\[1\] && f\[1\] < 10`"),
+        ("f[1] == None", "expected `null` at character 9, found `None`"),
+        ("f[-1] == 2", r"expected an index from 0 .*; the last field is f\[size\(f\) - 1\]"),
         ("matches(f[0], 'j')", "expected one of the functions size, startsWith, .* at character 8"),
         ("f.exists(x, x == 1)", "expected no loop: .* at character 9"),
         ("f[1] + 1", "expected what is true or false instead of a number"),

@@ -49,7 +49,7 @@ fn numbers_compare_by_their_value_and_a_bool_is_no_number_m5_m9() {
         assert_eq!(asked(condition, tuple), Ok(true), "{condition} of {tuple}");
     }
     assert_eq!(asked("f[0] < 2", "true"), Err(Fault::Kind));
-    assert_eq!(asked("f[0] < true", "false"), Err(Fault::Kind));
+    assert_eq!(asked("f[0] < f[1]", "false, true"), Err(Fault::Kind));
     assert_eq!(asked("f[0] < 2", "\"1\""), Err(Fault::Kind));
 }
 
@@ -77,8 +77,9 @@ fn there_is_no_match_where_arithmetic_has_no_answer_m9() {
     assert_eq!(asked("f[0] / 2 == -3 && f[0] % 4 == -3 && -f[0] * 2 + 1 == 15", "-7"), Ok(true));
     assert_eq!(asked("f[0] / 2.0 == 3.5 && f[0] - 0.5 == 6.5", "7.0"), Ok(true));
     assert_eq!(asked("double(f[0]) / 2.0 == 3.5 && int(3.9) == 3", "7"), Ok(true));
-    assert_eq!(asked("f[0] / 0 == 1", "7"), Err(Fault::Range));
-    assert_eq!(asked("f[0] % 0 == 1", "7"), Err(Fault::Range));
+    assert_eq!(asked("f[0] / f[1] == 1", "7, 0"), Err(Fault::Range));
+    assert_eq!(asked("f[0] % f[1] == 1", "7, 0"), Err(Fault::Range));
+    assert_eq!(asked("f[0] % f[1] == 1.0", "7.0, 2.0"), Err(Fault::Kind));
     assert_eq!(asked("f[0] / 0.0 > 1.0", "7.0"), Ok(true));
     assert_eq!(asked("f[0] + 1 > 0", "9223372036854775807"), Err(Fault::Range));
     assert_eq!(asked("f[0] % -1 == 0", "-9223372036854775808"), Err(Fault::Range));
@@ -178,8 +179,17 @@ fn the_fields_of_an_entry_are_names_m7_m9() {
     let error = misspelt.require_class(class).unwrap_err().to_string();
     assert_eq!(
         error,
-        "expected a field of Job: f, id, status at character 11, found `stauts == \\'new\\'`"
+        "expected a field of Job (f, id, status) at character 11, found `stauts == \\'new\\'`; \
+         did you mean \"status\"?"
     );
+    let other = Condition::new("owner == 'me'").unwrap().require_class(class).unwrap_err();
+    assert_eq!(
+        other.to_string(),
+        "expected a field of Job (f, id, status) at character 1, found `owner == \\'me\\'`"
+    );
+    let of_python = Condition::new("id > 3 && status == None").unwrap();
+    let error = of_python.require_class(class).unwrap_err().to_string();
+    assert_eq!(error, "expected `null` at character 21, found `None`");
     assert_eq!(asked("f[0] == 1", "(Job{id: 1})"), Ok(false));
 }
 
@@ -227,9 +237,10 @@ fn what_is_refused_says_where_and_what_would_be_right_m9() {
             "f[1] = 2",
             "expected a CEL expression, such as f[1] % 2 == 0 && f[2] != \"x\" at character 6, found `= 2`",
         ),
+        ("f[0] and f[1]", "expected `&&` at character 6, found `and f[1]`"),
         (
-            "f[0] and f[1]",
-            "expected an operator, such as == != < && || in at character 6, found `and f[1]`",
+            "f[0] f[1]",
+            "expected an operator, such as == != < && || in at character 6, found `f[1]`",
         ),
         (
             "'\u{e9}' == f[0] x",
@@ -288,14 +299,183 @@ fn what_is_refused_says_where_and_what_would_be_right_m9() {
 }
 
 #[test]
+fn a_part_without_an_answer_for_any_tuple_is_refused_wherever_it_stands_m9() {
+    for (condition, why) in [
+        (
+            "0 < f[1] < 10",
+            "expected && between two comparisons at character 10, found `< 10`; write `0 < f[1] && f[1] < 10`",
+        ),
+        (
+            "f[0] == 1 || (0 <= f[1] + 1 <= 10)",
+            "expected && between two comparisons at character 29, found `<= 10)`; write `f[0] == 1 || (0 <= f[1] + 1 && f[1] + 1 <= 10)`",
+        ),
+        (
+            "(0 < f[1]) < 10",
+            "expected && between two comparisons at character 12, found `< 10`; write `a < b && b < c`",
+        ),
+        (
+            "f[1] > true",
+            "expected what has an order instead of bool, such as a number or text at character 8, found `true`; == and != are for all kinds",
+        ),
+        (
+            "null > 1",
+            "expected what has an order instead of null, such as a number or text at character 1, found `null > 1`; == and != are for all kinds",
+        ),
+        (
+            "f[0] + 1 < 'a'",
+            "expected what has an order with a number instead of str at character 12, found `\\'a\\'`",
+        ),
+        (
+            "f[0].startsWith(1)",
+            "expected text instead of int, as in text.startsWith(\"x\") at character 17, found `1)`",
+        ),
+        ("1/0 == 1", "expected a divisor other than 0 at character 3, found `0 == 1`"),
+        (
+            "f[0] == 1 || f[1] % 0 == 1",
+            "expected a divisor other than 0 at character 21, found `0 == 1`",
+        ),
+        (
+            "f[0] % 2.0 == 1.0",
+            "expected an int instead of float at character 8, found `2.0 == 1.0`",
+        ),
+        (
+            "f[0] * 1.5 + 1 == 2",
+            "expected floats on both sides at character 14, found `1 == 2`; double(x) makes a float of an int, int(x) an int of a float",
+        ),
+        ("[1][-1] == 1", "expected an index from 0 instead of -1 at character 5, found `-1] == 1`"),
+        (
+            "'abc'[0] == 'a'",
+            "expected a list, a tuple or a map instead of str at character 1, found `\\'abc\\'[0] == \\'a\\'`",
+        ),
+        (
+            "1 in 'abc'",
+            "expected a list, a tuple or a map instead of str at character 6, found `\\'abc\\'`",
+        ),
+        (
+            "size(1) == 1",
+            "expected text, bytes, a list or a map instead of int at character 6, found `1) == 1`",
+        ),
+    ] {
+        assert_eq!(refused(condition), why, "{condition}");
+    }
+    // What some tuple has an answer to.
+    for (condition, tuple) in [
+        ("f[0] / 0.0 > 1.0", "1.0"),
+        ("f[0] < f[1] == true", "1, 2"),
+        ("f[0] < 0x10 && f[0] < 2.5", "1"),
+        ("f[63 - f[0]] == 'x'", "62, x"),
+        ("(f[0] ? 1 : 'x') == 1", "true"),
+        ("(f[0] ? 1 : 2.5) + 1 == 2", "true"),
+    ] {
+        assert_eq!(asked(condition, tuple), Ok(true), "{condition}");
+    }
+}
+
+#[test]
+fn what_no_plain_tuple_has_is_refused_of_it_and_may_be_asked_of_an_entry_m7_m9() {
+    let with = |template: &str, condition: &str| {
+        let template: Template = template.parse().unwrap();
+        template.with_condition(&Condition::new(condition).unwrap())
+    };
+    for (condition, why) in [
+        (
+            "f[-1] == 1",
+            "expected an index from 0 instead of -1 at character 3, found `-1] == 1`; the last field is f[size(f) - 1]",
+        ),
+        (
+            "f[0] == 1 || f[-2] == 1",
+            "expected an index from 0 instead of -2 at character 16, found `-2] == 1`; from the end it is f[size(f) - 2]",
+        ),
+        (
+            "f['1'] == 4",
+            "expected an index, such as 0, instead of str at character 3, found `\\'1\\'] == 4`; write f[1]",
+        ),
+        (
+            "f['x'] == 4",
+            "expected an index, such as 0, instead of str at character 3, found `\\'x\\'] == 4`; only entries have fields with names",
+        ),
+        (
+            "f['70'] == 4",
+            "expected an index, such as 0, instead of str at character 3, found `\\'70\\'] == 4`; only entries have fields with names",
+        ),
+        (
+            "f[-70] == 4",
+            "expected an index from 0 instead of -70 at character 3, found `-70] == 4`",
+        ),
+        (
+            "f.x == 1",
+            "expected an index, as in f[0] at character 2, found `.x == 1`; only entries have fields with names",
+        ),
+        (
+            "f[64] == 1",
+            "expected an index of at most 63 at character 3, found `64] == 1`; a tuple has at most 64 fields",
+        ),
+        (
+            "f > 1",
+            "expected what has an order instead of the tuple, such as a number or text at character 1, found `f > 1`; its first field is f[0]",
+        ),
+        (
+            "f.startsWith('x')",
+            "expected text instead of the tuple, as in text.startsWith(\"x\") at character 1, found `f.startsWith(\\'x\\')`; its first field is f[0]",
+        ),
+    ] {
+        assert_eq!(with("job, ...", condition).unwrap_err().to_string(), why, "{condition}");
+        assert!(with("Job{}", condition).is_ok(), "{condition}");
+    }
+    for (template, condition, matched) in [
+        ("_", "f[0].x == 1", "map('x': 1)"),
+        ("_", "f[0]['x'] == 1 && f[0][-1] == 2 && f[0][70] == 3", "map('x': 1, -1: 2, 70: 3)"),
+        ("_, ...", "f[size(f) - 1] == 1 && f[63] != 1 || f[size(f) - 1] == 2", "0, 2"),
+        ("Job{}", "f.x == 1 && f[-1] == 2", "Job{f: map('x': 1, -1: 2)}"),
+        ("Job{}", "f > 1 && f + 1 == 3", "Job{f: 2}"),
+    ] {
+        let template = with(template, condition).unwrap();
+        assert!(template.matches(&matched.parse().unwrap()), "{condition}");
+    }
+}
+
+#[test]
+fn words_of_other_languages_are_answered_with_those_of_cel_m9() {
+    for (condition, why) in [
+        (
+            "len(f[0]) > 1",
+            "expected size(value) instead of len(value) at character 4, found `(f[0]) > 1`",
+        ),
+        (
+            "f[0].len() > 1",
+            "expected size(value) instead of value.len() at character 9, found `() > 1`",
+        ),
+        ("f[0] == 1 or f[1] == 1", "expected `||` at character 11, found `or f[1] == 1`"),
+        ("f[0] == 1 and", "expected `&&` at character 11, found `and`"),
+        ("not f[0]", "expected `!`, as in !(x in list), at character 1, found `not f[0]`"),
+        (
+            "not (f[0] == 1)",
+            "expected `!`, as in !(x in list), at character 5, found `(f[0] == 1)`",
+        ),
+        ("1 not in f", "expected `!`, as in !(x in list), at character 3, found `not in f`"),
+        (
+            "f[0] == 1 && not f[1]",
+            "expected `!`, as in !(x in list), at character 14, found `not f[1]`",
+        ),
+    ] {
+        assert_eq!(refused(condition), why, "{condition}");
+    }
+}
+
+#[test]
 fn a_plain_template_declares_the_name_f_only_m9() {
-    let jobs: Template = "job, :int".parse().unwrap();
-    let error = jobs.with_condition(&Condition::new("f[1] > 3 && id == 7").unwrap()).unwrap_err();
+    let jobs_with = |text: &str| {
+        let jobs: Template = "job, :int".parse().unwrap();
+        jobs.with_condition(&Condition::new(text).unwrap())
+    };
+    let error = jobs_with("f[1] > 3 && id == 7").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "expected `f`, the tuple, as in f[0]; only entries have fields with names at character 13, \
-         found `id == 7`"
+        "expected `f`, the tuple, as in f[0] at character 13, found `id == 7`; only entries have \
+         fields with names"
     );
+    let none = jobs_with("f[1] == None").unwrap_err().to_string();
+    assert_eq!(none, "expected `null` at character 9, found `None`");
     let entries: Template = "Job{id: :int}".parse().unwrap();
     assert!(entries.with_condition(&Condition::new("id == 7").unwrap()).is_ok());
 }

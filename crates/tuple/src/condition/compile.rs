@@ -2,8 +2,10 @@
 
 use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators};
 
-use super::syntax::Parsed;
-use super::{CONDITION_DEPTH_MAX, TUPLE};
+use super::kinds::{Kinds, Place};
+use super::syntax::{self, Parsed};
+use super::{CONDITION_DEPTH_MAX, TUPLE, words};
+use crate::image::ARITY_MAX;
 use crate::{ParseError, Value};
 
 /// A part of a condition.
@@ -63,14 +65,24 @@ pub(super) enum TextTest {
 
 const FUNCTIONS: &str = "one of the functions size, startsWith, endsWith, contains, int, double";
 
-/// The checked tree, and the names in it with their places.
-pub(super) type Compilation = (Node, Vec<(Box<str>, usize)>);
+/// Why a name is none of a plain tuple.
+pub(super) const ONLY_ENTRIES: &str = "only entries have fields with names";
+
+/// What became of a text.
+pub(super) struct Compilation {
+    /// The checked tree.
+    pub(super) root: Node,
+    /// The names in it, with their places.
+    pub(super) names: Vec<(Box<str>, usize)>,
+    /// Why it has no answer for a plain tuple, of which `f` is all fields. Of an entry `f` may be a field.
+    pub(super) misuse: Option<ParseError>,
+}
 
 /// Compiles what was parsed of `text`.
 pub(super) fn compile(text: &str, parsed: &Parsed) -> Result<Compilation, ParseError> {
-    let mut compiler = Compiler { text, parsed, names: Vec::new(), depth: 0 };
-    let root = compiler.truth(&parsed.expression)?;
-    Ok((root, compiler.names))
+    let mut compiler = Compiler { text, parsed, names: Vec::new(), depth: 0, misuse: None };
+    let root = compiler.required(&parsed.expression, &Place::TRUTH)?;
+    Ok(Compilation { root, names: compiler.names, misuse: compiler.misuse })
 }
 
 struct Compiler<'a> {
@@ -78,23 +90,52 @@ struct Compiler<'a> {
     parsed: &'a Parsed,
     names: Vec<(Box<str>, usize)>,
     depth: usize,
+    misuse: Option<ParseError>,
 }
 
 impl Compiler<'_> {
     fn error(&self, part: &IdedExpr, expected: impl Into<String>) -> ParseError {
-        ParseError::new(self.text, self.parsed.place(self.text, part.id), expected)
+        ParseError::new(self.text, self.place(part), expected)
     }
 
-    /// A part that has to be true or false.
-    fn truth(&mut self, part: &IdedExpr) -> Result<Node, ParseError> {
+    /// Where a part begins: an operator at its sign, a call at its bracket.
+    fn place(&self, part: &IdedExpr) -> usize {
+        let at = self.parsed.place(self.text, part.id);
+        let is_negative = match &part.expr {
+            Expr::Literal(LiteralValue::Int(value)) => *value.inner() < 0,
+            Expr::Literal(LiteralValue::Double(value)) => value.inner().is_sign_negative(),
+            _ => false,
+        };
+        // The parser has the place of the digits.
+        let sign = self.text[..at].trim_end().strip_suffix('-').map(str::len);
+        sign.filter(|_| is_negative).unwrap_or(at)
+    }
+
+    /// A part that has to be able to stand in `place`.
+    fn required(&mut self, part: &IdedExpr, place: &Place) -> Result<Node, ParseError> {
         let node = self.node(part)?;
-        match node.never_true() {
-            None => Ok(node),
-            Some(what) => Err(self.error(
-                part,
-                format!("what is true or false instead of {what}, such as a comparison with =="),
-            )),
+        self.checked(part, node, place)
+    }
+
+    /// `node`, which was made of `part`, if it can stand in `place`.
+    fn checked(&mut self, part: &IdedExpr, node: Node, place: &Place) -> Result<Node, ParseError> {
+        let instead_of = |what: &str| {
+            let expected = format!("{} instead of {what}{}", place.expected, place.example);
+            self.error(part, expected).with_hint(place.hint)
+        };
+        if !node.kinds().meets(place.kinds) {
+            return Err(instead_of(node.described()));
         }
+        if self.is_tuple(&node) && !Kinds::LIST.meets(place.kinds) {
+            let why = instead_of("the tuple").with_hint("its first field is f[0]");
+            self.misuse.get_or_insert(why);
+        }
+        Ok(node)
+    }
+
+    /// Whether it is the tuple, should the condition be asked about one.
+    fn is_tuple(&self, node: &Node) -> bool {
+        matches!(node, Node::Name(number) if is_tuple(&self.names[*number].0))
     }
 
     fn node(&mut self, part: &IdedExpr) -> Result<Node, ParseError> {
@@ -121,7 +162,13 @@ impl Compiler<'_> {
                 Err(self.error(part, "`\"key\" in map` instead of has()"))
             }
             Expr::Select(select) => {
-                let inner = self.node(&select.operand)?;
+                // Of the tuple itself this is a better reason than that it is no map.
+                let expected = "an index, as in f[0]";
+                if matches!(&select.operand.expr, Expr::Ident(name) if is_tuple(name)) {
+                    let why = self.error(part, expected).with_hint(ONLY_ENTRIES);
+                    self.misuse.get_or_insert(why);
+                }
+                let inner = self.required(&select.operand, &Place::KEYED)?;
                 Ok(Node::Select(Box::new(inner), Value::Str(select.field.clone())))
             }
             Expr::Call(call) => self.call(part, call),
@@ -152,7 +199,7 @@ impl Compiler<'_> {
         if let Some(known) = self.names.iter().position(|(known, _)| **known == *name) {
             return known;
         }
-        self.names.push((name.into(), self.parsed.place(self.text, part.id)));
+        self.names.push((name.into(), self.place(part)));
         self.names.len() - 1
     }
 
@@ -168,14 +215,16 @@ impl Compiler<'_> {
                 "contains" => TextTest::Contains,
                 _ => return Err(self.no_method(part, name)),
             };
-            let both = Box::new([self.node(target)?, self.node(argument)?]);
+            let target = self.required(target, &Place::TEXT)?;
+            let both = Box::new([target, self.required(argument, &Place::TEXT)?]);
             return Ok(Node::Text(test, both));
         }
         match &call.args[..] {
             [one] => self.unary(part, name, one),
             [left, right] => self.binary(part, name, [left, right]),
             [condition, this, that] if name == operators::CONDITIONAL => {
-                let all = [self.truth(condition)?, self.node(this)?, self.node(that)?];
+                let all =
+                    [self.required(condition, &Place::TRUTH)?, self.node(this)?, self.node(that)?];
                 Ok(Node::If(Box::new(all)))
             }
             _ => Err(self.error(part, FUNCTIONS)),
@@ -185,6 +234,9 @@ impl Compiler<'_> {
     fn no_method(&self, part: &IdedExpr, name: &str) -> ParseError {
         if matches!(name, "size" | "int" | "double") {
             return self.error(part, format!("{name}(value) instead of value.{name}()"));
+        }
+        if name == "len" {
+            return self.error(part, "size(value) instead of value.len()");
         }
         let is_known = matches!(name, "startsWith" | "endsWith" | "contains");
         let expected = if is_known {
@@ -197,11 +249,11 @@ impl Compiler<'_> {
 
     fn unary(&mut self, part: &IdedExpr, name: &str, one: &IdedExpr) -> Result<Node, ParseError> {
         Ok(match name {
-            operators::LOGICAL_NOT => Node::Not(Box::new(self.truth(one)?)),
-            operators::NEGATE => Node::Negate(Box::new(self.number(one)?)),
-            "size" => Node::Size(Box::new(self.node(one)?)),
-            "int" => Node::Int(Box::new(self.number(one)?)),
-            "double" => Node::Double(Box::new(self.number(one)?)),
+            operators::LOGICAL_NOT => Node::Not(Box::new(self.required(one, &Place::TRUTH)?)),
+            operators::NEGATE => Node::Negate(Box::new(self.required(one, &Place::NUMBER)?)),
+            "size" => Node::Size(Box::new(self.required(one, &Place::SIZED)?)),
+            "int" => Node::Int(Box::new(self.required(one, &Place::NUMBER)?)),
+            "double" => Node::Double(Box::new(self.required(one, &Place::NUMBER)?)),
             _ => return Err(self.no_function(part, name)),
         })
     }
@@ -211,7 +263,8 @@ impl Compiler<'_> {
             "startsWith" | "endsWith" | "contains" => {
                 self.error(part, format!("text.{name}(\"x\") instead of {name}(text, \"x\")"))
             }
-            _ => self.error(part, FUNCTIONS),
+            "len" => self.error(part, "size(value) instead of len(value)"),
+            _ => self.error(part, words::in_cel(name).unwrap_or(FUNCTIONS)),
         }
     }
 
@@ -229,7 +282,7 @@ impl Compiler<'_> {
             _ => None,
         };
         if let Some(order) = order {
-            return Ok(Node::Order(order, self.both(left, right)?));
+            return self.order(part, order, [left, right]);
         }
         let arithmetic = match name {
             operators::ADD => Some(Arithmetic::Add),
@@ -240,16 +293,18 @@ impl Compiler<'_> {
             _ => None,
         };
         if let Some(arithmetic) = arithmetic {
-            let both = Box::new([self.number(left)?, self.number(right)?]);
-            return Ok(Node::Arithmetic(arithmetic, both));
+            return self.arithmetic(arithmetic, [left, right]);
         }
         Ok(match name {
-            operators::LOGICAL_AND => Node::And(Box::new([self.truth(left)?, self.truth(right)?])),
-            operators::LOGICAL_OR => Node::Or(Box::new([self.truth(left)?, self.truth(right)?])),
+            operators::LOGICAL_AND => Node::And(self.truths(left, right)?),
+            operators::LOGICAL_OR => Node::Or(self.truths(left, right)?),
             operators::EQUALS => Node::Equal(self.both(left, right)?),
             operators::NOT_EQUALS => Node::Not(Box::new(Node::Equal(self.both(left, right)?))),
-            operators::IN => Node::In(self.both(left, right)?),
-            operators::INDEX => Node::Index(self.both(left, right)?),
+            operators::IN => {
+                let item = self.node(left)?;
+                Node::In(Box::new([item, self.required(right, &Place::CONTAINER)?]))
+            }
+            operators::INDEX => self.index(left, right)?,
             _ => return Err(self.no_function(part, name)),
         })
     }
@@ -258,50 +313,104 @@ impl Compiler<'_> {
         Ok(Box::new([self.node(left)?, self.node(right)?]))
     }
 
-    /// A part that has to be a number.
-    fn number(&mut self, part: &IdedExpr) -> Result<Node, ParseError> {
-        let node = self.node(part)?;
-        match node.never_number() {
-            None => Ok(node),
-            Some(what) => Err(self.error(part, format!("a number instead of {what}"))),
+    fn truths(&mut self, left: &IdedExpr, right: &IdedExpr) -> Result<Box<[Node; 2]>, ParseError> {
+        let left = self.required(left, &Place::TRUTH)?;
+        Ok(Box::new([left, self.required(right, &Place::TRUTH)?]))
+    }
+
+    fn order(
+        &mut self,
+        part: &IdedExpr,
+        order: Order,
+        [left, right]: [&IdedExpr; 2],
+    ) -> Result<Node, ParseError> {
+        let left_node = self.node(left)?;
+        if matches!(left_node, Node::Order(..)) {
+            let hint = syntax::without_chain(self.text, self.place(left), self.place(part));
+            return Err(self.error(part, "&& between two comparisons").with_hint(hint));
         }
+        let left_node = self.checked(left, left_node, &Place::ORDERED)?;
+        let right_node = self.required(right, &Place::ORDERED)?;
+        if !left_node.kinds().has_order_with(right_node.kinds()) {
+            let (with, found) = (left_node.described(), right_node.described());
+            let expected = format!("what has an order with {with} instead of {found}");
+            return Err(self.error(right, expected));
+        }
+        Ok(Node::Order(order, Box::new([left_node, right_node])))
+    }
+
+    fn arithmetic(
+        &mut self,
+        operator: Arithmetic,
+        [left, right]: [&IdedExpr; 2],
+    ) -> Result<Node, ParseError> {
+        let is_remainder = matches!(operator, Arithmetic::Remainder);
+        let place = if is_remainder { Place::INT } else { Place::NUMBER };
+        let parts = [self.required(left, &place)?, self.required(right, &place)?];
+        if matches!(operator, Arithmetic::Divide | Arithmetic::Remainder)
+            && parts[1].constant_int() == Some(0)
+        {
+            return Err(self.error(right, "a divisor other than 0"));
+        }
+        let common = parts[0].kinds().and(parts[1].kinds());
+        if !common.meets(Kinds::NUMBER) {
+            let is_int = parts[0].kinds().meets(Kinds::INT);
+            let expected = if is_int { "ints on both sides" } else { "floats on both sides" };
+            let hint = "double(x) makes a float of an int, int(x) an int of a float";
+            return Err(self.error(right, expected).with_hint(hint));
+        }
+        Ok(Node::Arithmetic(operator, Box::new(parts)))
+    }
+
+    fn index(&mut self, left: &IdedExpr, right: &IdedExpr) -> Result<Node, ParseError> {
+        let list = self.required(left, &Place::CONTAINER)?;
+        let key = self.node(right)?;
+        if self.is_tuple(&list) {
+            if let Some((expected, hint)) = no_index_of_tuple(&key) {
+                self.misuse.get_or_insert(self.error(right, expected).with_hint(hint));
+            }
+        } else if list.kinds() == Kinds::LIST
+            && let Some(expected) = no_index(&key)
+        {
+            return Err(self.error(right, expected));
+        }
+        Ok(Node::Index(Box::new([list, key])))
     }
 }
 
-impl Node {
-    /// What it is, if it can not be true or false, whatever the tuple is.
-    fn never_true(&self) -> Option<&'static str> {
-        match self {
-            Self::Constant(Value::Bool(_)) => None,
-            Self::Constant(value) => Some(value.kind().name()),
-            Self::List(_) => Some("a list"),
-            Self::Negate(_)
-            | Self::Arithmetic(..)
-            | Self::Size(_)
-            | Self::Int(_)
-            | Self::Double(_) => Some("a number"),
-            Self::If(parts) => parts[1].never_true().and(parts[2].never_true()),
-            _ => None,
-        }
+/// What would be an index of a list, if this is none.
+fn no_index(key: &Node) -> Option<String> {
+    match key.constant_int() {
+        Some(number) if number < 0 => Some(format!("an index from 0 instead of {number}")),
+        _ if key.kinds().meets(Kinds::INT) => None,
+        _ => Some(format!("an index, such as 0, instead of {}", key.described())),
     }
+}
 
-    /// What it is, if it can not be a number, whatever the tuple is.
-    fn never_number(&self) -> Option<&'static str> {
-        match self {
-            Self::Constant(Value::Int(_) | Value::Float(_)) => None,
-            Self::Constant(value) => Some(value.kind().name()),
-            Self::List(_) => Some("a list"),
-            Self::Not(_)
-            | Self::And(_)
-            | Self::Or(_)
-            | Self::Equal(_)
-            | Self::Order(..)
-            | Self::In(_)
-            | Self::Text(..) => Some("what is true or false"),
-            Self::If(parts) => parts[1].never_number().and(parts[2].never_number()),
-            _ => None,
-        }
+/// What would be an index of the tuple, if this is none, and what to write.
+fn no_index_of_tuple(key: &Node) -> Option<(String, String)> {
+    let is_within = |number: i64| {
+        usize::try_from(number.unsigned_abs()).is_ok_and(|from_end| from_end <= ARITY_MAX)
+    };
+    if let Some(expected) = no_index(key) {
+        let hint = match (key, key.constant_int()) {
+            (Node::Constant(Value::Str(text)), _) => match text.parse::<usize>() {
+                Ok(number) if number < ARITY_MAX => format!("write f[{number}]"),
+                _ => ONLY_ENTRIES.to_owned(),
+            },
+            (_, Some(-1)) => "the last field is f[size(f) - 1]".to_owned(),
+            (_, Some(number)) if is_within(number) => {
+                format!("from the end it is f[size(f) - {}]", number.unsigned_abs())
+            }
+            _ => String::new(),
+        };
+        return Some((expected, hint));
     }
+    let number = usize::try_from(key.constant_int()?).unwrap_or(usize::MAX);
+    (number >= ARITY_MAX).then(|| {
+        let expected = format!("an index of at most {}", ARITY_MAX - 1);
+        (expected, format!("a tuple has at most {ARITY_MAX} fields"))
+    })
 }
 
 /// Whether a name is that of the tuple.

@@ -5,13 +5,16 @@
 //! every name, function and number of arguments is known; [`mod@evaluate`] asks it about a tuple. Parts that this subset
 //! of CEL does not have are refused when the condition is made, so what is left to fail later is only what depends
 //! on the tuple: a missing field, kinds that do not compare, a division by zero. Then there is no match ([`Fault`]).
+//! A part that has no answer for any tuple is refused, too, even beside one that would decide alone ([`kinds`]).
 //!
 //! Both steps are bounded, whoever wrote the text: by its length, its nesting, and in time by that of the tuple. There are
 //! no loops, no regular expressions, and nothing that makes a value larger than those it was made of.
 
 mod compile;
 mod evaluate;
+mod kinds;
 mod syntax;
+mod words;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -50,6 +53,8 @@ struct Compiled {
     root: compile::Node,
     /// What it calls by name, with the place of the first mention.
     names: Vec<(Box<str>, usize)>,
+    /// Why it has no answer for a plain tuple.
+    misuse: Option<ParseError>,
 }
 
 /// The conditions that were made last, by their text: a loop that takes with one compiles it once.
@@ -60,8 +65,8 @@ impl Condition {
     ///
     /// # Errors
     ///
-    /// [`ParseError`] if it is no expression, has a function or an operator that there is not, or can not be true or
-    /// false; it says where, and what would have been right there.
+    /// [`ParseError`] if it is no expression, has a function or an operator that there is not, can not be true or
+    /// false, or has a part without an answer for any tuple; it says where, and what would have been right there.
     pub fn new(text: &str) -> Result<Self, ParseError> {
         let kept = KEPT.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = kept.as_ref().and_then(|kept| kept.get(text)) {
@@ -80,8 +85,9 @@ impl Condition {
     }
 
     fn compiled(text: &str) -> Result<Self, ParseError> {
-        let (root, names) = compile::compile(text, &syntax::parse(text)?)?;
-        Ok(Self(Arc::new(Compiled { text: text.into(), root, names })))
+        let made = compile::compile(text, &syntax::parse(text)?)?;
+        let compile::Compilation { root, names, misuse } = made;
+        Ok(Self(Arc::new(Compiled { text: text.into(), root, names, misuse })))
     }
 
     /// The text that it was made of.
@@ -94,50 +100,41 @@ impl Condition {
         self.0.names.iter().map(|(name, _)| &**name)
     }
 
-    /// Fails at the first name that `is_declared` does not know; `expected` says what would be right.
+    /// Fails if it has a name that a plain tuple has not: that is `f`. Also if it asks of `f` what no tuple has, such as
+    /// `f[-1]` or `f.id`.
     ///
     /// # Errors
     ///
-    /// [`ParseError`] with the place of that name.
-    pub fn require_names(
-        &self,
-        is_declared: impl Fn(&str) -> bool,
-        expected: impl FnOnce(&str) -> String,
-    ) -> Result<(), ParseError> {
-        match self.0.names.iter().find(|(name, _)| !is_declared(name)) {
-            None => Ok(()),
-            Some((name, at)) => Err(ParseError::new(self.text(), *at, expected(name))),
-        }
-    }
-
-    /// Fails if it has a name that a plain tuple has not: that is `f`.
-    ///
-    /// # Errors
-    ///
-    /// As [`Condition::require_names`].
+    /// [`ParseError`] with the place of that name or part.
     pub fn require_tuple(&self) -> Result<(), ParseError> {
-        self.require_names(
-            |name| name == TUPLE,
-            |_| "`f`, the tuple, as in f[0]; only entries have fields with names".to_owned(),
-        )
+        if let Some((name, at)) = self.0.names.iter().find(|(name, _)| **name != *TUPLE) {
+            if let Some(meant) = words::in_cel(name) {
+                return Err(ParseError::new(self.text(), *at, meant));
+            }
+            let why = ParseError::new(self.text(), *at, "`f`, the tuple, as in f[0]");
+            return Err(why.with_hint(compile::ONLY_ENTRIES));
+        }
+        self.0.misuse.clone().map_or(Ok(()), Err)
     }
 
     /// Fails if it has a name that is no field of `class`.
     ///
     /// # Errors
     ///
-    /// As [`Condition::require_names`].
+    /// [`ParseError`] with the place of that name, and the field that may have been meant.
     pub fn require_class(&self, class: &Class) -> Result<(), ParseError> {
-        self.require_names(
-            |name| class.index_of(name).is_some(),
-            |_| {
-                format!(
-                    "a field of {}: {}",
-                    class.name(),
-                    class.fields().collect::<Vec<_>>().join(", ")
-                )
-            },
-        )
+        let is_declared = |name: &str| class.index_of(name).is_some();
+        let Some((name, at)) = self.0.names.iter().find(|(name, _)| !is_declared(name)) else {
+            return Ok(());
+        };
+        if let Some(meant) = words::in_cel(name) {
+            return Err(ParseError::new(self.text(), *at, meant));
+        }
+        let fields = class.fields().collect::<Vec<_>>().join(", ");
+        let expected = format!("a field of {} ({fields})", class.name());
+        let nearest = words::nearest(name, class.fields());
+        let hint = nearest.map_or_else(String::new, |near| format!("did you mean {near:?}?"));
+        Err(ParseError::new(self.text(), *at, expected).with_hint(hint))
     }
 
     /// Both conditions in one.

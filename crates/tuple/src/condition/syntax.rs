@@ -3,7 +3,7 @@
 use cel::common::ast::{IdedExpr, SourceInfo};
 use cel::parser::{ParseError as CelError, Parser};
 
-use super::{CONDITION_BYTES_MAX, CONDITION_DEPTH_MAX};
+use super::{CONDITION_BYTES_MAX, CONDITION_DEPTH_MAX, words};
 use crate::ParseError;
 
 /// Mistakes that the parser tries to go on behind: only the first is shown.
@@ -50,6 +50,8 @@ fn translated(text: &str, error: &CelError) -> ParseError {
             0,
             format!("at most {CONDITION_DEPTH_MAX} levels of nesting"),
         );
+    } else if let Some((at, expected)) = words::operator_at(text, at) {
+        return ParseError::new(text, at, expected);
     } else if says("expecting <EOF>") {
         "an operator or the end of the expression"
     } else if says("IDENTIFIER}") {
@@ -66,6 +68,18 @@ fn translated(text: &str, error: &CelError) -> ParseError {
         "a CEL expression, such as f[1] % 2 == 0 && f[2] != \"x\""
     };
     ParseError::new(text, at, expected)
+}
+
+/// How to write a chain of comparisons, such as `0 < f[1] < 10`, whose operators stand at these two places.
+pub(super) fn without_chain(text: &str, first: usize, second: usize) -> String {
+    /// Longest text that is repeated, in bytes: about a line.
+    const SHOWN_BYTES_MAX: usize = 80;
+    let (before, after) = text.split_at(second);
+    let middle = before.get(first..).unwrap_or("").trim_start_matches(['<', '>', '=']).trim();
+    let written = format!("{} && {middle} {after}", before.trim_end());
+    // A bracket around the first comparison, or a comment, makes of it what was not meant.
+    let is_clear = !text.contains("//") && text.len() <= SHOWN_BYTES_MAX && parse(&written).is_ok();
+    if is_clear { format!("write `{written}`") } else { "write `a < b && b < c`".to_owned() }
 }
 
 /// The byte at a line and a column, both from 1, in characters.

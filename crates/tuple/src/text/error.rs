@@ -31,6 +31,7 @@ pub struct ParseError {
     column: usize,
     expected: String,
     found: String,
+    hint: String,
 }
 
 impl ParseError {
@@ -48,7 +49,18 @@ impl ParseError {
             (false, None) => format!("`{}`", start.escape_debug()),
             (false, Some(_)) => format!("`{}…`", start.escape_debug()),
         };
-        Self { column: before.chars().count() + 1, expected: expected.into(), found }
+        Self {
+            column: before.chars().count() + 1,
+            expected: expected.into(),
+            found,
+            hint: String::new(),
+        }
+    }
+
+    /// The error, which ends with the way out.
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = hint.into();
+        self
     }
 
     /// Where the text stops making sense, in characters from 1.
@@ -64,7 +76,9 @@ impl ParseError {
 
 impl fmt::Display for ParseError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "expected {} at character {}, found {}", self.expected, self.column, self.found)
+        let Self { column, expected, found, hint } = self;
+        write!(out, "expected {expected} at character {column}, found {found}")?;
+        if hint.is_empty() { Ok(()) } else { write!(out, "; {hint}") }
     }
 }
 

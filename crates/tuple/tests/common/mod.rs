@@ -187,7 +187,7 @@ pub(crate) fn pattern() -> impl Strategy<Value = Pattern> {
 /// Conditions: one that always holds, one that never can be told, and some that it depends for.
 const CONDITIONS: &[&str] = &[
     "size(f) >= 0",
-    "f[99] == 1",
+    "f[63] == 1",
     "f[0] == 1 || size(f) > 1",
     "f[0] != \"\\\"\" \n && f[0] != null",
 ];
