@@ -143,7 +143,7 @@ def test_a_claim_says_how_it_ended(space):
     for claim, ending in ((done, "was done"), (aborted, "was aborted"), (lost, "was lost")):
         with pytest.raises((ValueError, ts.ClaimLost), match=f"it {ending}|is lost"):
             claim.put("more")
-    with pytest.raises(ValueError, match="it was lost .*\n  claim again: the tuple is another's"):
+    with pytest.raises(ValueError, match=r"it was lost .*\n  claim again: the tuple is another's"):
         lost.done()
 
 

@@ -23,6 +23,9 @@ fn with_a_tuple() -> (Engine, Lease) {
     (engine, lease)
 }
 
+/// Copies something, as long as these bytes, from an offset on, or to it.
+type Copying<'a> = &'a dyn Fn(usize, &[u8]);
+
 /// What is said of an access.
 fn objection_to<R>(access: impl FnOnce() -> R) -> Option<String> {
     let panic = catch_unwind(AssertUnwindSafe(access)).err()?;
@@ -62,7 +65,7 @@ fn a_copy_beyond_the_end_of_a_block_or_of_one_that_is_free_is_objected_to() {
     // More than any block of this size has.
     let beyond = [0; 16 * GRANULE * GRANULES as usize];
     assert_eq!(objection_to(|| view.copy_out(start, &mut bytes)), None);
-    let copies: [(&str, &dyn Fn(usize, &[u8])); 6] = [
+    let copies: [(&str, Copying<'_>); 6] = [
         ("out", &|at, bytes| view.copy_out(at, &mut bytes.to_vec())),
         ("long", &|at, bytes| {
             CopyBuffer::new().copy(&view, at, bytes.len());
