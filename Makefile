@@ -25,19 +25,36 @@ demo: $(VENV)/.extension ## build what is needed, then show the space at work (a
 .PHONY: build
 build: $(VENV)/.extension ## build the Python extension and the command line into .venv
 
+.PHONY: wheel
+wheel: $(VENV)/.extension ## pack what `make build` has built as a wheel, into dist/
+	rm -rf dist
+	$(BIN)/maturin build --release --locked --out dist
+	$(PYTHON) tools/check_wheel.py dist
+
 .PHONY: test
-test: test-rust test-python ## run all tests, Rust and Python
+test: test-rust test-python ## run all tests, Rust and Python, but for those of the evaluation suite
+
+# A process per test on all processors, where there is a cargo-nextest for this machine; else the same tests, a program at a time.
+NEXTEST = $(shell test -x $(BIN)/cargo-nextest && echo $(BIN)/cargo-nextest)
+RUST_TESTS = $(if $(NEXTEST),$(NEXTEST) nextest run,$(CARGO) test)
+# With the feature `checked` every access to a block that is not in use panics. One choice of packages and features, so one build.
+CHECKED := --locked --package tupelo-engine --package tupelo --features tupelo-engine/checked,tupelo/checked
 
 .PHONY: test-rust
-test-rust: ## run the Rust tests
-	$(CARGO) test --workspace --locked
-	$(CARGO) test --locked --package tupelo --features checked --test conformance --test bulk --test against_model --test exhaustive
-	$(CARGO) test --locked --package tupelo-engine --features checked --test claims --test events --test first --test leases --test transactions --test transactions_own --test transactions_over --test room_back
-	$(CARGO) test --locked --package tupelo-engine --features checked --lib watched
+test-rust: $(VENV)/.nextest ## run the Rust tests
+	$(RUST_TESTS) --workspace --locked --lib --bins --tests
+	$(RUST_TESTS) $(CHECKED) --test one_thread
+	$(RUST_TESTS) $(CHECKED) --lib watched
+	$(CARGO) test --workspace --locked --doc
 
 .PHONY: test-python
-test-python: $(VENV)/.extension $(VENV)/.dev ## run the Python tests
-	$(BIN)/pytest
+test-python: $(VENV)/.extension-tested $(VENV)/.dev ## run the Python tests
+	$(BIN)/pytest -n auto -m "not serial"
+	$(BIN)/pytest -m serial
+
+.PHONY: test-bench
+test-bench: $(VENV)/.extension-tested $(VENV)/.dev ## run the tests of the evaluation suite
+	$(BIN)/pytest -n auto python/tests/bench python/tupelo/bench
 
 .PHONY: bench
 bench: $(VENV)/.extension $(VENV)/.dev ## measure beside yardsticks (a machine with nothing else to do)
@@ -51,18 +68,20 @@ bench: $(VENV)/.extension $(VENV)/.dev ## measure beside yardsticks (a machine w
 report: $(VENV)/.extension $(VENV)/.peers ## run the evaluation suite in full, into docs/results (up to BUDGET=90 minutes)
 	$(BIN)/tupelo bench all --budget $(or $(BUDGET),90) --out docs/results
 
+# Where not all instructions are killed at: others each day, and those of a day that is given.
+# The two crates that are killed at each instruction are optimised: as for other tests they have about twice as many.
 .PHONY: torture
 torture: export TUPELO_EVERY_INSTRUCTION = 1
 torture: export TUPELO_TORTURE_SECONDS ?= 60
 torture: export TUPELO_CANCELLATIONS ?= 100000
-# The two crates that are killed at each instruction are optimised: as for other tests they have about twice as many.
-# Where not all instructions are killed at: others each day, and those of a day that is given.
 torture: export TUPELO_PHASE ?= $(shell date +%j | sed 's/^0*//')
-torture: $(VENV)/.extension $(VENV)/.dev ## the long forms of the tests of crashes, cancellations and hostile input (hours)
-	@echo "run again with TUPELO_PHASE=$$TUPELO_PHASE"
+torture: $(VENV)/.extension $(VENV)/.dev $(VENV)/.nextest ## the long forms of the tests of crashes, cancellations and hostile input (about three hours)
+	@echo "about three hours on two processors; to run the same again: make torture TUPELO_PHASE=$$TUPELO_PHASE"
+	@date +%s >$(VENV)/.torture-began
 	$(BIN)/pytest python/tests/test_aio_cancel.py
-	$(CARGO) test --workspace --exclude tupelo-shm --exclude tupelo-engine --locked --no-fail-fast
-	$(CARGO) test --profile torture --locked --no-fail-fast --package tupelo-shm --package tupelo-engine
+	$(RUST_TESTS) --workspace --exclude tupelo-shm --exclude tupelo-engine --locked --no-fail-fast
+	$(RUST_TESTS) $(if $(NEXTEST),--cargo-profile,--profile) torture --locked --no-fail-fast --package tupelo-shm --package tupelo-engine
+	@echo "it took $$(( ($$(date +%s) - $$(cat $(VENV)/.torture-began)) / 60 )) minutes"
 
 .PHONY: check
 check: check-rust check-python check-tree ## check format, lints, documentation, types, layers and file sizes
@@ -75,7 +94,7 @@ check-rust: ## format, lints and documentation of the Rust code
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --workspace --exclude tupelo-python --no-deps --document-private-items --locked
 
 .PHONY: check-python
-check-python: $(VENV)/.extension $(VENV)/.dev ## format, lints and types of the Python code
+check-python: $(VENV)/.dev ## format, lints and types of the Python code
 	$(BIN)/ruff format --check $(PYTHON_SOURCES)
 	$(BIN)/ruff check $(PYTHON_SOURCES)
 	$(BIN)/mypy
@@ -94,19 +113,34 @@ format: $(VENV)/.dev ## format everything in place
 .PHONY: clean
 clean: ## remove everything that was built
 	$(CARGO) clean
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find python tools examples -name __pycache__ -prune -exec rm -rf {} +
 	rm -f python/tupelo/*.so
 
 # --- stamps ---
 
 # `maturin develop` leaves a link to python/tupelo in .venv: a change of Python code needs no rebuild.
+DEVELOP = VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --locked
+
 $(VENV)/.extension: $(VENV)/.build $(RUST_SOURCES) pyproject.toml
-	VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --locked
+	$(DEVELOP) --release
+	@touch $@ $(VENV)/.extension-tested
+
+# What the tests use: the extension of `make build` if it is up to date; else one with the checks of a debug build, which shares
+# what is compiled with the tests of Rust. It takes the place of the other, which `make build` builds again.
+$(VENV)/.extension-tested: $(VENV)/.build $(RUST_SOURCES) pyproject.toml
+	@rm -f $(VENV)/.extension
+	$(DEVELOP)
 	@touch $@
 
 $(VENV)/.build: requirements/build.txt | $(VENV)/.python
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+# Where there is none for this machine, `cargo test` runs the same tests.
+$(VENV)/.nextest: requirements/nextest.txt | $(VENV)/.python
+	$(BIN)/pip install --quiet --disable-pip-version-check --only-binary :all: --requirement $< || \
+	  echo "no cargo-nextest for this machine: cargo test runs the same tests, and takes longer"
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.build

@@ -129,7 +129,6 @@ def test_scalars_of_numpy_are_the_numbers_they_are(space, given, stored):
         (np.complex128(1j), "numpy.complex128, which is no number"),
         (np.ma.array([1, 2], mask=[False, True]), "a masked array, whose mask would be lost"),
     ],
-    ids=str,
 )
 def test_elements_that_are_not_stored_are_refused_with_advice(space, given, message):
     with pytest.raises(ts.NotEncodable, match=message) as caught:

@@ -174,7 +174,6 @@ def test_a_wrong_timeout_is_named(space, verb, timeout, error, message):
         (lambda s: s.take("a", object), ts.TemplateError, "field 1 is the class <class 'object'>"),
         (lambda s: s.take([...]), ts.NotEncodable, r"field 0\[0\] is the Ellipsis"),
     ],
-    ids=str,
 )
 def test_a_wrong_argument_is_named(space, call, error, message):
     with pytest.raises(error, match=message):
@@ -193,7 +192,6 @@ def test_a_wrong_argument_is_named(space, call, error, message):
         (lambda _, e: e.renew(-1), ValueError, "seconds is -1: give seconds above 0, or None to"),
         (lambda _, e: e.renew(True), TypeError, "seconds has the type bool: give seconds"),
     ],
-    ids=str,
 )
 def test_a_wrong_argument_of_a_claim_or_a_lease_is_named(space, call, error, message):
     lease = space.put("a", lease=60)

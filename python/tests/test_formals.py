@@ -127,7 +127,6 @@ def test_a_condition_has_no_truth_value(condition):
         (lambda: F.max(True), TypeError, "index is True: give the number of a field"),
         (lambda: F.max("1"), TypeError, "index is '1': give the number of a field, from 0 on"),
     ],
-    ids=str,
 )
 def test_a_condition_that_makes_no_sense_is_refused_when_it_is_made(make, error, message):
     with pytest.raises(error, match=message):

@@ -205,7 +205,6 @@ def test_a_worker_that_fails_while_others_wait_is_told_of(shm, shm_url, caplog, 
         ((square,), {"n": "2"}, TypeError, "n has the type str: give the number of processes"),
         ((square,), {"n": True}, TypeError, "n has the type bool"),
     ],
-    ids=str,
 )
 def test_a_wrong_argument_is_named(arguments, keywords, error, message):
     with pytest.raises(error, match=message):

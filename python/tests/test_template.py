@@ -97,7 +97,6 @@ def test_a_template_can_be_used_many_times_by_every_verb(space, new_url):
         (lambda: parse('"job", :integer'), "expected .* at character"),
         (lambda: parse("(("), "is no template"),
     ],
-    ids=str,
 )
 def test_what_is_no_template_is_refused_with_its_place(use, message):
     with pytest.raises((ts.TemplateError, ts.NotEncodable), match=message) as caught:

@@ -9,7 +9,6 @@ They do not outlive this one, however it ends: nobody would be left who waits fo
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from contextlib import suppress
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 __all__ = ["spawn"]
-
-_LOGGER = logging.getLogger("tupelo")
 
 INTERRUPTED = 130
 """Exit code of a worker that Ctrl-C ended: what a shell reports for it."""
@@ -166,8 +163,11 @@ class Workers:
         while left := [report for report in self._reports if report not in self._outcomes]:
             ended = wait(left, timeout=PATIENCE_S if untold else None)
             if not ended:
+                import logging  # noqa: PLC0415 -- the half of what `import tupelo` would cost
+
                 for told in untold:
-                    _LOGGER.warning("%s\nthe block waits for its other workers", told)
+                    message = "%s\nthe block waits for its other workers"
+                    logging.getLogger("tupelo").warning(message, told)
                 untold.clear()
             for report, process in zip(self._reports, self._processes, strict=True):
                 if report in ended:

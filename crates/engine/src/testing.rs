@@ -34,14 +34,6 @@ pub(crate) fn engine_for(size_bytes: u64, tuples_max: Option<u64>) -> Engine {
     Engine::new(segment.unwrap()).unwrap()
 }
 
-/// The seed of this run, which is printed: `$TUPELO_SEED`, or a new one.
-pub(crate) fn seed() -> u64 {
-    let given = std::env::var("TUPELO_SEED").ok().and_then(|text| text.parse().ok());
-    let seed = given.unwrap_or_else(|| fastrand::u64(..));
-    eprintln!("TUPELO_SEED={seed}");
-    seed
-}
-
 /// Fills the space with tuples of one bytes each, until the smallest finds no room.
 pub(crate) fn fill(engine: &Engine) {
     for bytes in [60_000, 6_000, 600, 60, 6] {

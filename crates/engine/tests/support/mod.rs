@@ -1,6 +1,7 @@
 //! What tests of the engine share: a private space, and templates that own nothing.
 #![allow(dead_code, clippy::unwrap_used, reason = "a refusal fails the test")]
 
+pub(crate) mod bells;
 pub(crate) mod transactions;
 
 use std::sync::Arc;

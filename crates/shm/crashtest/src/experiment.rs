@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use crate::chance::phase;
 use crate::changes::Changes;
 use crate::child::{Exit, fork};
 use crate::memory::{Region, Snapshot};
@@ -15,23 +16,6 @@ use crate::way::Way;
 pub struct Script<'a, C> {
     pub(crate) prepare: Box<dyn Fn() -> C + 'a>,
     pub(crate) script: Box<dyn Fn(&mut C) + 'a>,
-}
-
-/// Whether the environment variable `TUPELO_EVERY_INSTRUCTION` asks for the long run: a shorter one for every
-/// day, the long one for every night.
-pub fn thorough() -> bool {
-    std::env::var_os("TUPELO_EVERY_INSTRUCTION").is_some()
-}
-
-/// The number in the environment variable `TUPELO_PHASE`, or 0: at which of the steps to begin where not all are killed
-/// at ([`Experiment::with_phase`]).
-///
-/// # Panics
-///
-/// If it is set to something else.
-pub fn phase() -> usize {
-    let number = |text: String| text.parse().expect("TUPELO_PHASE is a number");
-    std::env::var("TUPELO_PHASE").map_or(0, number)
 }
 
 /// Memory, and how densely to kill. Steps are instructions, unless it tells deaths apart ([`Experiment::told_apart`]).
@@ -95,14 +79,14 @@ impl<'a, C> Script<'a, C> {
 }
 
 impl Experiment {
-    /// An experiment that starts each time with what the region holds when it begins.
+    /// An experiment that starts each time with what the region holds when it begins, in the [`phase`] of this run.
     pub fn new(region: Region) -> Self {
         let max = usize::MAX;
         Self {
             regions: vec![region],
             tells_apart: false,
             stride: 1,
-            phase: 0,
+            phase: phase(),
             is_centred: false,
             first: max,
             last: max,

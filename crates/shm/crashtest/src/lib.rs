@@ -27,6 +27,7 @@
 #![allow(unsafe_code, reason = "development code that forks and traces processes")]
 
 mod allocations;
+mod chance;
 #[cfg(target_arch = "x86_64")]
 mod changes;
 mod child;
@@ -47,11 +48,12 @@ mod tracee;
 mod way;
 
 pub use allocations::{Allocations, CountingAllocator};
+pub use chance::{phase, seed, thorough, torture_time};
 pub use child::{
     Child, Exit, end_this_thread, fork, kill_this_process, shared_words, stop_this_process,
 };
 #[cfg(target_arch = "x86_64")]
-pub use experiment::{Death, Experiment, Script, Summary, phase, thorough};
+pub use experiment::{Death, Experiment, Script, Summary};
 pub use file_system::{is_permitted, with_tiny_file_system};
 #[cfg(target_arch = "x86_64")]
 pub use interruption::Interruption;

@@ -1,17 +1,17 @@
 //! The facade as something that answers the model's operations, on each engine.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 mod hands;
 pub(crate) mod inside;
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tupelo::{ConnectOptions, Encoded, Error, EventKind, Field, Order, Scan, Search, Space};
 use tupelo::{SubscribeTerms, Subscription, Template, TemplateRef, Transaction};
 use tupelo::{Tuple, TupleRef, TupleView, Value, Visits, Waiter, Want, WhenFull};
+use tupelo_crashtest::{seed, torture_time};
 use tupelo_model::conformance::Subject;
 use tupelo_model::{Answer, Limits, Operation, Place};
 
@@ -378,12 +378,9 @@ fn ordered(order: tupelo_model::Order) -> Order {
 /// Runs a round once, or as long as `TUPELO_TORTURE_SECONDS` says, each with another seed; a round that
 /// fails has printed its own.
 pub(crate) fn rounds(mut round: impl FnMut(u64)) {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
-    let end = Instant::now() + Duration::from_secs(number("TUPELO_TORTURE_SECONDS").unwrap_or(0));
+    let end = Instant::now() + torture_time().unwrap_or_default();
     loop {
-        let seed = number("TUPELO_SEED").unwrap_or_else(|| RandomState::new().hash_one("tupelo"));
-        eprintln!("TUPELO_SEED={seed}");
-        round(seed);
+        round(seed());
         if Instant::now() >= end {
             return;
         }

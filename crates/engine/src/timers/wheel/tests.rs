@@ -155,7 +155,7 @@ impl<'e> Pair<'e> {
 
 #[test]
 fn a_wheel_fires_what_a_sorted_map_says_in_its_order() {
-    let mut random = Random::with_seed(testing::seed());
+    let mut random = Random::with_seed(tupelo_crashtest::seed());
     let mut levels = BTreeSet::new();
     for _ in 0..ROUNDS {
         let engine = engine();

@@ -18,7 +18,7 @@ const EACH: usize = 6;
 const ARITY_MAX: usize = sets::PATTERNS_MAX + 2;
 
 fn random() -> Random {
-    Random::with_seed(testing::seed())
+    Random::with_seed(tupelo_crashtest::seed())
 }
 
 fn engine() -> Arc<Engine> {

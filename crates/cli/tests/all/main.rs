@@ -1,0 +1,11 @@
+//! The program `tupelo`, run as a shell runs it: one program of tests, so that it is linked once.
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod claim;
+mod look;
+mod put_and_find;
+mod refusals;
+mod support;
+mod take;
+mod top;
+mod watch;

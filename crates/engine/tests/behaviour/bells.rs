@@ -1,0 +1,115 @@
+//! One owner of many waiters (rules T3 to T6).
+
+use std::thread;
+use std::time::Duration;
+
+use crate::support::bells::next_ready;
+use crate::support::{any_job, count, engine, job, number, this_job};
+use tupelo_engine::{EventKind, LeaseTerms, Outcome, SubscribeTerms, Waiter, Want};
+use tupelo_tuple::{PatternRef, TemplateRef};
+
+fn waiter(engine: &std::sync::Arc<tupelo_engine::Engine>, patterns: &[PatternRef<'_>]) -> Waiter {
+    engine.waiter(&[TemplateRef::new(patterns)], Want::Take).unwrap()
+}
+
+#[test]
+fn a_bell_tells_which_of_a_thousand_waiters_has_its_tuple_t4() {
+    let engine = engine(16 << 20);
+    let bell = engine.bell().unwrap();
+    let mut waiters = std::collections::BTreeMap::new();
+    for key in 0..1_000 {
+        let waiter = waiter(&engine, &this_job(key));
+        let told = bell.add(&waiter);
+        assert!(waiters.insert(told, (key, waiter)).is_none());
+    }
+    assert!(bell.drain().is_empty() && bell.listen(), "nothing has happened yet");
+    thread::scope(|scope| {
+        scope.spawn(|| (0..1_000).rev().step_by(7).for_each(|key| engine.put(&job(key)).unwrap()));
+        let mut taken = 0;
+        while taken < 143 {
+            for told in next_ready(&bell) {
+                let (key, waiter) = waiters.remove(&told).unwrap();
+                bell.remove(told);
+                let Outcome::Done(found) = waiter.finish_now(number).unwrap() else {
+                    panic!("{key} was told in vain")
+                };
+                assert_eq!(found, key);
+                taken += 1;
+            }
+        }
+    });
+    assert_eq!((count(&engine), waiters.len()), (0, 857));
+    drop(waiters);
+    engine.check().unwrap();
+}
+
+#[test]
+fn what_was_there_before_rings_at_once_t3() {
+    let engine = engine(16 << 20);
+    engine.put(&job(1)).unwrap();
+    let bell = engine.bell().unwrap();
+    let waiter = waiter(&engine, &any_job());
+    let told = bell.add(&waiter);
+    assert!(!bell.listen(), "it has happened already");
+    assert_eq!(bell.drain(), [told]);
+    let Outcome::Done(found) = waiter.finish_now(number).unwrap() else { panic!("it is there") };
+    assert_eq!(found, 1);
+}
+
+#[test]
+fn a_waiter_that_gave_up_puts_its_tuple_back_and_rings_nobody_t5() {
+    let engine = engine(16 << 20);
+    let bell = engine.bell().unwrap();
+    let first = waiter(&engine, &any_job());
+    let second = waiter(&engine, &any_job());
+    let (told_first, told_second) = (bell.add(&first), bell.add(&second));
+    engine.put(&job(1)).unwrap();
+    assert_eq!(next_ready(&bell), [told_first]);
+    bell.remove(told_first);
+    drop(first);
+    assert_eq!(next_ready(&bell), [told_second]);
+    let again = second.finish_now(|_| Ok::<_, tupelo_engine::Error>(())).unwrap();
+    assert!(matches!(again, Outcome::Done(())));
+    assert!(bell.drain().is_empty());
+}
+
+#[test]
+fn what_a_watch_was_told_before_it_had_a_bell_rings_once_t6() {
+    let engine = engine(16 << 20);
+    let bell = engine.bell().unwrap();
+    let watch = engine.waiter(&[TemplateRef::new(&any_job())], Want::Put).unwrap();
+    let terms = SubscribeTerms::new([EventKind::Put], 4);
+    let events = engine.subscribe(&[TemplateRef::new(&any_job())], &terms).unwrap();
+    engine.put(&job(1)).unwrap();
+    let told = [bell.add(&watch), bell.add(events.waiter())];
+    assert_eq!(bell.drain(), told);
+    // An event loop that waits again adds them again.
+    assert_eq!([bell.add(&watch), bell.add(events.waiter())], told);
+    assert_eq!(bell.drain(), [told[1]], "the event still waits");
+    assert!(events.try_next(|_| Ok::<_, tupelo_engine::Error>(())).unwrap().is_some());
+    bell.add(events.waiter());
+    assert!(bell.listen(), "nothing has happened since");
+}
+
+#[test]
+fn finishing_what_has_not_happened_keeps_the_place_in_line_t3() {
+    let engine = engine(16 << 20);
+    let waiter = waiter(&engine, &any_job());
+    let Outcome::Waits(waiter) = waiter.finish_now(number).unwrap() else {
+        panic!("nothing is there")
+    };
+    engine.put(&job(1)).unwrap();
+    assert!(matches!(waiter.finish_now(number).unwrap(), Outcome::Done(1)));
+}
+
+#[test]
+fn the_owner_of_a_bell_keeps_the_time_t6() {
+    let engine = engine(16 << 20);
+    let bell = engine.bell().unwrap();
+    let waiter = waiter(&engine, &any_job());
+    let told = bell.add(&waiter);
+    let terms = LeaseTerms { lease: None, after: Some(Duration::from_millis(10)) };
+    engine.put_leased(&job(1), &terms).unwrap();
+    assert!(bell.next_look() < Duration::from_millis(100), "until it is visible, not a slice");
+    assert_eq!(next_ready(&bell), [told]);
+}

@@ -1,0 +1,17 @@
+//! What the engine does for several threads and processes: one program, so that the engine is linked once.
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod bells;
+#[cfg(target_os = "linux")]
+mod come_and_go;
+mod conditions;
+mod full_back;
+mod handed;
+mod keepers;
+mod large_reads;
+mod limited;
+mod refusable;
+mod scan;
+#[path = "../support/mod.rs"]
+mod support;
+mod waiters_max;

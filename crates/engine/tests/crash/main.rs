@@ -1,0 +1,27 @@
+//! Processes are killed, or stopped for others, between any two instructions of an operation: one program, so that the engine
+//! is linked once.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod bells;
+mod claims;
+mod conditions;
+mod damage;
+mod events;
+mod handed;
+mod interleaved;
+mod interleaved_held;
+mod interleaved_races;
+mod keepers;
+mod leases_many;
+mod memory;
+mod put_take;
+mod room;
+#[path = "../shared/mod.rs"]
+mod shared;
+#[path = "../support/mod.rs"]
+mod support;
+mod torture;
+mod transactions;
+mod transfer;
+mod waiters;

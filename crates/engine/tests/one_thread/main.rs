@@ -1,0 +1,14 @@
+//! What the engine does for one thread at a time. With the feature `checked`, too, every access to a block that is not in
+//! use panics: so this is a program of its own, which is built both ways.
+#![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+
+mod claims;
+mod events;
+mod first;
+mod leases;
+mod room_back;
+#[path = "../support/mod.rs"]
+mod support;
+mod transactions;
+mod transactions_over;
+mod transactions_own;

@@ -1,0 +1,129 @@
+//! When there is no room, the answer is an error with figures: never a signal, never a killed process
+//! (rule B1).
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::MetadataExt;
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use crate::common::{OPTIONS, Scratch, open, open_with, value, word};
+use rustix::process::{Resource, Rlimit, setrlimit};
+use tupelo_crashtest::{Exit, fork, with_tiny_file_system};
+use tupelo_shm::{CreateOptions, Error, Limit, Mapping};
+
+#[test]
+fn growth_beyond_the_file_system_is_refused_with_figures_and_changes_nothing() {
+    let scratch = Scratch::new();
+    with_tiny_file_system(scratch.path(), 4 << 20, || {
+        let segment = open(&scratch.directory(), "a", 7).unwrap();
+        let mapping = segment.mapping();
+        mapping.commit(1 << 20..3 << 20).unwrap();
+        let error = mapping.commit(3 << 20..64 << 20).unwrap_err();
+        let Error::Full { wanted_bytes, available_bytes, limit_bytes, limit } = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!((wanted_bytes, limit_bytes, limit), (61 << 20, 4 << 20, Limit::Filesystem));
+        assert!(available_bytes <= 1 << 20);
+        let message = error.to_string();
+        assert!(message.starts_with("no room for 61 MiB more: "), "{message}");
+        assert!(message.contains("left of 4 MiB on the file system") && message.contains("Docker"));
+        // Every committed page can be written, and the next one that fits can be had.
+        for page in (8192..3 << 20).step_by(4096) {
+            word(mapping, page).store(1, Ordering::Relaxed);
+        }
+        mapping.commit(3 << 20..(3 << 20) + 4096).unwrap();
+        assert_eq!(value(&segment), 7);
+    });
+}
+
+/// Nothing is taken before the refusal: this test would need all memory of the machine.
+#[test]
+fn growth_by_more_than_the_whole_file_system_is_refused_at_once() {
+    let scratch = Scratch::new();
+    let status = rustix::fs::statvfs(scratch.path()).unwrap();
+    let total_bytes = status.f_blocks * status.f_frsize;
+    let file = File::create_new(scratch.path().join("file")).unwrap();
+    let reader =
+        OpenOptions::new().read(true).write(true).open(scratch.path().join("file")).unwrap();
+    let range = 0..usize::try_from(total_bytes).unwrap() + (1 << 20);
+    let mapping = Mapping::shared(reader, range.end).unwrap();
+    let error = mapping.commit(range).unwrap_err();
+    assert!(matches!(error, Error::Full { limit: Limit::Filesystem, .. }), "{error:?}");
+    assert_eq!(file.metadata().unwrap().blocks(), 0);
+}
+
+/// A profiler's timer interrupts every long call; growth goes on in smaller steps.
+#[test]
+fn growth_gets_done_between_signals() {
+    extern "C" fn ignore(_: libc::c_int) {}
+    let scratch = Scratch::new();
+    let child = fork(|| {
+        // SAFETY: the handler does nothing, which is safe at any moment.
+        unsafe { libc::signal(libc::SIGALRM, ignore as *const () as libc::sighandler_t) };
+        let period = libc::timeval { tv_sec: 0, tv_usec: 1000 };
+        let timer = libc::itimerval { it_interval: period, it_value: period };
+        // SAFETY: the timer is a local variable, and the old one is not asked for.
+        unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, ptr::null_mut()) };
+        let segment = open(&scratch.directory(), "a", 7).unwrap();
+        segment.mapping().commit(1 << 20..64 << 20).unwrap();
+        let metadata = std::fs::metadata(segment.path().unwrap()).unwrap();
+        assert_eq!(metadata.blocks() * 512, 64 << 20);
+    });
+    assert_eq!(child.wait(), Exit::Done);
+}
+
+#[test]
+fn a_segment_that_does_not_fit_is_not_created() {
+    let scratch = Scratch::new();
+    with_tiny_file_system(scratch.path(), 512 << 10, || {
+        let error = open(&scratch.directory(), "a", 7).unwrap_err();
+        assert!(matches!(error, Error::Full { limit: Limit::Filesystem, .. }), "{error:?}");
+        assert!(scratch.files().is_empty());
+        let status = rustix::fs::statvfs(scratch.path()).unwrap();
+        assert_eq!(status.f_bavail, status.f_blocks, "its memory went back");
+    });
+}
+
+#[test]
+fn a_file_size_limit_is_an_error_and_no_signal() {
+    let scratch = Scratch::new();
+    let child = fork(|| {
+        let segment = open(&scratch.directory(), "a", 7).unwrap();
+        let limit = Rlimit { current: Some(2 << 20), maximum: None };
+        setrlimit(Resource::Fsize, limit).unwrap();
+        let error = segment.mapping().commit(1 << 20..4 << 20).unwrap_err();
+        let refused = Error::Full {
+            wanted_bytes: 3 << 20,
+            available_bytes: 1 << 20,
+            limit_bytes: 2 << 20,
+            limit: Limit::FileSize,
+        };
+        assert_eq!(error, refused);
+        segment.mapping().commit(1 << 20..2 << 20).unwrap();
+        let error = segment.mapping().commit(2 << 20..3 << 20).unwrap_err();
+        assert!(error.to_string().ends_with("of 2 MiB per file: raise `ulimit -f`"), "{error}");
+    });
+    assert_eq!(child.wait(), Exit::Done);
+}
+
+#[test]
+fn too_little_address_space_is_an_error_with_figures() {
+    let child = fork(|| {
+        let limit = Rlimit { current: Some(2 << 30), maximum: None };
+        setrlimit(Resource::As, limit).unwrap();
+        let error = Mapping::private(64 << 30).unwrap_err();
+        let expected = Error::AddressSpace { wanted_bytes: 64 << 30, limit_bytes: Some(2 << 30) };
+        assert_eq!(error, expected);
+        let scratch = Scratch::new();
+        let options = CreateOptions { reserve_bytes: 64 << 30, ..OPTIONS };
+        let error = open_with(&scratch.directory(), "a", &options, 1).unwrap_err();
+        assert_eq!(error, expected);
+        assert_eq!(
+            error.to_string(),
+            "can not reserve 64 GiB of address space under the limit of 2 GiB: raise `ulimit -v`, or \
+             create the space with a smaller size"
+        );
+        assert!(scratch.files().is_empty());
+    });
+    assert_eq!(child.wait(), Exit::Done);
+}

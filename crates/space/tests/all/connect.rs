@@ -1,0 +1,61 @@
+//! What can not be meant by who opens a space is refused, whatever is there.
+
+use std::thread;
+
+use crate::common::{ENGINES, Temporary};
+use tupelo::{ConnectOptions, Error, Space, fields, template};
+use tupelo_model::Limits;
+
+/// Opens the space of `temporary`, and one that is not there.
+fn refusals(temporary: &Temporary, options: &ConnectOptions) -> [String; 2] {
+    let url = temporary.space.url();
+    [url.to_owned(), format!("{url}-absent")].map(|url| match Space::connect(&url, options) {
+        Err(Error::Misuse { problem, hint: Some(_) }) => problem,
+        other => panic!("{url}: {other:?}"),
+    })
+}
+
+#[test]
+fn a_space_is_not_both_fresh_and_not_to_be_created() {
+    for engine in ENGINES {
+        let temporary = Temporary::new(engine, Limits::default());
+        temporary.space.put(&fields!["job"]).unwrap();
+        let options = ConnectOptions { create: false, fresh: true, ..ConnectOptions::default() };
+        for problem in refusals(&temporary, &options) {
+            assert!(problem.contains("fresh") && problem.contains("create"), "{problem}");
+        }
+        assert_eq!(temporary.connect_again().count(&[template!["job"]]), Ok(1));
+    }
+}
+
+#[test]
+fn a_space_holds_a_tuple_at_least_b1() {
+    for engine in ENGINES {
+        let temporary = Temporary::new(engine, Limits::default());
+        let options = ConnectOptions { tuples_max: Some(0), ..ConnectOptions::default() };
+        for problem in refusals(&temporary, &options) {
+            assert!(problem.contains("tuples_max is 0"), "{problem}");
+        }
+    }
+}
+
+#[test]
+fn all_who_open_a_space_at_once_have_the_same() {
+    for engine in ENGINES {
+        let url = format!("{engine}://test-opened-at-once-{}", std::process::id());
+        for _ in 0..20 {
+            let open = || Space::connect(&url, &ConnectOptions::default()).unwrap();
+            let spaces: Vec<Space> = thread::scope(|scope| {
+                let opens: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+                opens.into_iter().map(|open| open.join().unwrap()).collect()
+            });
+            for space in &spaces {
+                space.put(&fields!["job"]).unwrap();
+            }
+            for space in &spaces {
+                assert_eq!(space.count(&[template!["job"]]), Ok(4));
+            }
+            tupelo::remove(&url).unwrap();
+        }
+    }
+}
