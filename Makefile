@@ -38,19 +38,17 @@ test: test-rust test-python ## run all tests, Rust and Python, but for those of 
 NEXTEST = $(shell test -x $(BIN)/cargo-nextest && echo $(BIN)/cargo-nextest)
 RUST_TESTS = $(if $(NEXTEST),$(NEXTEST) nextest run,$(CARGO) test)
 # With the feature `checked` every access to a block that is not in use panics. One choice of packages and features, so one build.
-CHECKED := --locked --package tupelo-engine --package tupelo --features tupelo-engine/checked,tupelo/checked
+CHECKED := --package tupelo-shm --package tupelo-engine --package tupelo --features tupelo-shm/checked,tupelo/checked
 
 .PHONY: test-rust
 test-rust: $(VENV)/.nextest ## run the Rust tests
 	$(RUST_TESTS) --workspace --locked --lib --bins --tests
-	$(RUST_TESTS) $(CHECKED) --test one_thread
-	$(RUST_TESTS) $(CHECKED) --lib watched
+	$(RUST_TESTS) $(CHECKED) --locked --test checked --test one_thread
 	$(CARGO) test --workspace --locked --doc
 
 .PHONY: test-python
 test-python: $(VENV)/.extension-tested $(VENV)/.dev ## run the Python tests
-	$(BIN)/pytest -n auto -m "not serial"
-	$(BIN)/pytest -m serial
+	$(BIN)/pytest -n auto
 
 .PHONY: test-bench
 test-bench: $(VENV)/.extension-tested $(VENV)/.dev ## run the tests of the evaluation suite
@@ -90,7 +88,7 @@ check: check-rust check-python check-tree ## check format, lints, documentation,
 check-rust: ## format, lints and documentation of the Rust code
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) clippy --package tupelo-engine --all-targets --features checked --locked -- -D warnings
+	$(CARGO) clippy $(CHECKED) --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --quiet --workspace --exclude tupelo-python --no-deps --document-private-items --locked
 
 .PHONY: check-python

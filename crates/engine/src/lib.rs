@@ -62,8 +62,6 @@ mod timers;
 mod transaction;
 mod transfer;
 mod waiters;
-#[cfg(all(test, feature = "checked"))]
-mod watched;
 
 pub use blocked::Blocked;
 pub use check::{Report, ShapeReport};

@@ -12,3 +12,5 @@ mod support;
 mod transactions;
 mod transactions_over;
 mod transactions_own;
+#[cfg(feature = "checked")]
+mod watched;
