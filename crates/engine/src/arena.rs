@@ -331,7 +331,11 @@ impl Engine {
         mapping.commit(words).map_err(full)?;
         let start = layout.arena + first as usize * EXTENT_BYTES;
         let end = start + count as usize * EXTENT_BYTES;
-        mapping.commit(start..end).map_err(full)?;
+        mapping.commit(start..end).map_err(|error| {
+            // What was had of it is of no use here, and may be all that others on the file system could have.
+            let _ = mapping.release(start..end);
+            full(error)
+        })?;
         self.memory.raise_committed(end);
         Ok(count)
     }

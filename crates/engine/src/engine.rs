@@ -15,7 +15,6 @@ use crate::record;
 use crate::registry::{self, ShapeCache};
 use crate::stripe::{self, Stripe};
 use crate::waiters::abandoned::Abandoned;
-use crate::waiters::bell::Ringer;
 use crate::waiters::cells::SpareCell;
 
 /// How large a new space may grow, and how it is found.
@@ -56,7 +55,6 @@ pub struct Engine {
     pub(crate) spare_cell: SpareCell,
     pub(crate) abandoned: Abandoned,
     pub(crate) classes: Classes,
-    pub(crate) ringer: Ringer,
     random: AtomicU64,
     segment: Segment,
     /// What errors call the space.
@@ -130,7 +128,6 @@ impl Engine {
             spare_cell: SpareCell::default(),
             abandoned: Abandoned::default(),
             classes: Classes::default(),
-            ringer: Ringer::default(),
             random,
             segment,
             name: "the space".into(),
@@ -184,7 +181,7 @@ impl Engine {
 }
 
 /// Distinguishes layouts whose sizes happen to agree. Counted up with every change of the format.
-const FORMAT: u64 = 25;
+const FORMAT: u64 = 26;
 
 fn layout_for(size_bytes: u64) -> Layout {
     let extents = size_bytes.max(ARENA_BYTES_MIN).div_ceil(EXTENT_BYTES as u64);

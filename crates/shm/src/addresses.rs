@@ -17,21 +17,15 @@ use rustix::mm::{MapFlags, ProtFlags};
 use rustix::process::{Resource, getrlimit};
 
 use crate::error::Error;
+use crate::home::{FileIdentity, Home};
 use crate::mapping::Mapping;
 use crate::process;
 
 /// The size of a huge page. Every range begins at a multiple of it, so that they fit where the system grants them.
 pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// How many mapped files without users are kept; each costs a file handle.
+/// How many mapped files without users are kept; each costs the memory that only they hold.
 const IDLE_MAX: usize = 64;
-
-/// A file whatever it is called: neither part is given to another file while a mapping holds it open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileIdentity {
-    pub(crate) device: u64,
-    pub(crate) inode: u64,
-}
 
 /// A range of addresses that came from the system and stays with this process.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +97,7 @@ impl Held {
     pub(crate) fn keep(&mut self, identity: FileIdentity, mapping: &Arc<Mapping>) {
         // Only `find` makes a user where there is none, and it needs the lock that we hold.
         let idle = |mapping: &Arc<Mapping>| Arc::strong_count(mapping) == 1;
-        self.mapped.retain(|(_, mapping)| !idle(mapping) || mapping.file_has_a_name());
+        self.mapped.retain(|(_, mapping)| !idle(mapping) || is_found(mapping));
         let idle_count = self.mapped.iter().filter(|(_, mapping)| idle(mapping)).count();
         let mut excess_count = idle_count.saturating_sub(IDLE_MAX);
         // The oldest go first.
@@ -114,6 +108,11 @@ impl Held {
         });
         self.mapped.push((identity, Arc::clone(mapping)));
     }
+}
+
+/// Whether somebody else could still find the file.
+fn is_found(mapping: &Mapping) -> bool {
+    mapping.home().and_then(Home::status).is_some()
 }
 
 /// Maps `bytes` of the file, or private memory, at a range of its own.

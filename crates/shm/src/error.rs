@@ -243,7 +243,9 @@ impl Limit {
                 " of the control group's memory: take or remove something, or raise the container's \
                  memory limit"
             }
-            Self::FileSize => " per file: raise `ulimit -f`",
+            Self::FileSize => {
+                " per file: raise `ulimit -f`, or create the space with a smaller size"
+            }
             Self::Reserve => " reserved: take something, or create the space with a larger size",
         }
     }

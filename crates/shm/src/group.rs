@@ -48,7 +48,7 @@ pub fn commit_together(sections: &mut [Section<'_>]) -> Result<(), (usize, Error
     for (index, section) in sections.iter_mut().enumerate() {
         section.check().map_err(|error| (index, error))?;
     }
-    let is_shared = |section: &Section<'_>| section.memory().mapping().file().is_some();
+    let is_shared = |section: &Section<'_>| section.memory().mapping().is_shared();
     let changed: Vec<usize> = (0..sections.len())
         .filter(|index| is_shared(&sections[*index]) && sections[*index].changes() > 0)
         .collect();

@@ -20,7 +20,6 @@
 //! the other half is no more.
 
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use rustix::io::retry_on_intr;
@@ -28,8 +27,9 @@ use rustix::io::retry_on_intr;
 use crate::access::{GRANULE, View};
 use crate::addresses;
 use crate::error::Error;
+use crate::home::Home;
 use crate::log::{self, ENTRY_BYTES, INLINE_ENTRIES, RESTORED};
-use crate::mapping::{Home, Mapping};
+use crate::mapping::Mapping;
 use crate::memory::Memory;
 use crate::names::NAME_BYTES_MAX;
 use crate::section::Section;
@@ -94,13 +94,13 @@ impl Peer {
     /// If its segment never had a name.
     pub(crate) fn of(section: &Section<'_>) -> Self {
         let mapping = section.memory().mapping();
-        let Some(home) = mapping.home() else {
+        let Some(name) = mapping.home().and_then(Home::name) else {
             panic!("a commit over several segments needs the names of all that are shared");
         };
         let start = section.view().span::<16>(UUID);
         let uuid = [start.load64(0), start.load64(8)].map(u64::to_ne_bytes).concat();
         let Ok(uuid) = uuid.try_into() else { unreachable!("two words have 16 bytes") };
-        Self { uuid, name: home.name.clone(), slot: section.thread().slot_number() }
+        Self { uuid, name: name.to_owned(), slot: section.thread().slot_number() }
     }
 
     fn words(&self) -> [u64; 2 * PEER_ENTRIES as usize] {
@@ -140,10 +140,8 @@ impl Peer {
             return Ok(Some(log));
         }
         // Its name is gone or another's, but this process may still use it.
-        let is_it = |mapping: &Mapping| {
-            let uuid = mapping.file().map(|file| read_at::<16>(file, UUID));
-            uuid.is_some_and(|uuid| uuid == Ok(self.uuid))
-        };
+        let is_it =
+            |mapping: &Mapping| mapping.is_shared() && mapping.read::<16>(UUID) == Ok(self.uuid);
         let mapped = addresses::held().find_by(is_it);
         Ok(mapped.map(|mapping| log(Source::Mapped(mapping))))
     }
@@ -154,36 +152,39 @@ fn part<const N: usize>(bytes: &[u8], start: usize) -> [u8; N] {
     std::array::from_fn(|index| bytes[start + index])
 }
 
-/// The file of a segment.
+/// A segment that is looked at.
 enum Source {
     Opened(File),
     Mapped(Arc<Mapping>),
 }
 
 impl Source {
-    fn file(&self) -> Result<BorrowedFd<'_>, Error> {
+    fn uuid(&self) -> Result<[u8; 16], Error> {
+        self.read(UUID)
+    }
+
+    /// `N` bytes at `offset`, zeros behind the end.
+    fn read<const N: usize>(&self, offset: usize) -> Result<[u8; N], Error> {
         match self {
-            Self::Opened(file) => Ok(file.as_fd()),
-            Self::Mapped(mapping) => {
-                mapping.file().ok_or_else(|| Error::corrupted("private memory names another log"))
-            }
+            Self::Opened(file) => read_at(file, offset),
+            Self::Mapped(mapping) => mapping.read(offset),
         }
     }
 
-    fn uuid(&self) -> Result<[u8; 16], Error> {
-        read_at(self.file()?, UUID)
-    }
-
-    /// How long the file is.
+    /// How long the segment is.
     fn bytes(&self) -> Result<u64, Error> {
-        let found = rustix::fs::fstat(self.file()?);
+        let file = match self {
+            Self::Opened(file) => file,
+            Self::Mapped(mapping) => return Ok(mapping.reserved_bytes() as u64),
+        };
+        let found = rustix::fs::fstat(file);
         let found = found.map_err(|errno| Error::system("look at another space", None, errno))?;
         Ok(u64::try_from(found.st_size).unwrap_or(0))
     }
 }
 
 /// `N` bytes of a file at `offset`, zeros behind its end.
-fn read_at<const N: usize>(file: BorrowedFd<'_>, offset: usize) -> Result<[u8; N], Error> {
+fn read_at<const N: usize>(file: &File, offset: usize) -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     let mut read_bytes = 0;
     while read_bytes < N {
@@ -207,7 +208,7 @@ struct Log {
 
 impl Log {
     fn word(&self, at: usize) -> Result<u32, Error> {
-        Ok(u32::from_ne_bytes(read_at(self.source.file()?, self.slot + at)?))
+        Ok(u32::from_ne_bytes(self.source.read(self.slot + at)?))
     }
 
     /// Entry number `index`, whether it counts or not.
@@ -218,7 +219,7 @@ impl Log {
             let run = self.word(RUN)? as usize * GRANULE;
             run + (index - INLINE_ENTRIES) as usize * ENTRY_BYTES
         };
-        read_at(self.source.file()?, offset)
+        self.source.read(offset)
     }
 
     /// The commit that the log notes, and how many others it names: 0 if it does not decide.

@@ -1,8 +1,12 @@
 //! One reserved range of addresses with memory behind the parts that were committed.
 //!
 //! The whole range is reserved at once and memory is added inside it, so growth moves nothing and needs
-//! no word to the other processes. A store to a committed page never raises SIGBUS: `fallocate` has
-//! fetched the page before anyone touches it, and says so as an error when there is none (rule B1).
+//! no word to the other processes. A store to a committed page never raises SIGBUS: the kernel was asked
+//! for the page before anyone touches it, and says so as an error when there is none (rule B1).
+//!
+//! No descriptor is kept: a program may close numbers that are not its own, and open files of its own under
+//! them. Everything is asked of the addresses alone (`MADV_POPULATE_WRITE`, `MADV_REMOVE`), so nothing that is done
+//! here can meet another file. Hence a file has its whole length from the beginning.
 //!
 //! # Invariants
 //!
@@ -17,18 +21,19 @@
 use std::ffi::c_void;
 use std::fs::File;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::os::fd::AsFd;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use rustix::fs::{FallocateFlags, StatVfs};
 use rustix::io::Errno;
 use rustix::mm::Advice;
-use rustix::process::{Resource, getrlimit};
+use rustix::thread::futex;
 
-use crate::addresses::{self, AddressRange, FileIdentity, HUGE_PAGE_BYTES};
-use crate::error::{Error, Limit};
+use crate::addresses::{self, AddressRange, HUGE_PAGE_BYTES};
+use crate::error::Error;
+use crate::home::Home;
 use crate::segment::Directory;
-use crate::{headroom, process};
+use crate::{copy, headroom, process};
 
 const _: () = assert!(usize::BITS == 64, "a segment reserves more addresses than 32 bits count");
 
@@ -40,42 +45,37 @@ const _: () = assert!(usize::BITS == 64, "a segment reserves more addresses than
 pub struct Mapping {
     range: AddressRange,
     reserved_bytes: usize,
-    /// `None` if the memory is private to the process.
-    file: Option<File>,
-    /// How others find the file, if they do.
-    home: OnceLock<Home>,
+    /// Where the file is; `None` if the memory is private to the process.
+    home: Option<Home>,
     /// Held by the thread that says what an earlier program of this process has left in it.
     leaving: Mutex<()>,
 }
 
-/// The name of a segment, and where it counts.
-#[derive(Debug)]
-pub(crate) struct Home {
-    pub(crate) directory: Directory,
-    pub(crate) name: String,
-}
-
 impl Mapping {
-    /// Maps `reserve_bytes` of `file`, shared with every process that maps it. No memory is committed.
+    /// Maps `reserve_bytes` of `file`, one of `directory`, shared with every process that maps it. No memory is
+    /// committed, and the file need not stay open.
     ///
-    /// The file may be shorter than the range. Mapping the same file again in one process gives the
-    /// same mapping, with the size of the first. It is kept while it has no users, as long as the file
-    /// has a name and no more than 64 others are kept; memory of a removed file goes back at the next
-    /// call.
+    /// Beyond its end a file has no memory to give: it is to be as long as the range. Mapping the same file again in
+    /// one process gives the same mapping, with the size of the first. It is kept while it has no users, as long as the
+    /// file has the name of a segment and no more than 64 others are kept; memory of a removed file goes back at the
+    /// next call.
     ///
     /// # Errors
     ///
     /// [`Error::AddressSpace`] if the process may not reserve as much; [`Error::System`] otherwise.
-    pub fn shared(file: File, reserve_bytes: usize) -> Result<Arc<Self>, Error> {
-        let status =
-            rustix::fs::fstat(&file).map_err(|errno| Error::system("inspect", None, errno))?;
-        let identity = FileIdentity { device: status.st_dev, inode: status.st_ino };
+    pub fn shared(
+        file: &File,
+        directory: &Directory,
+        reserve_bytes: usize,
+    ) -> Result<Arc<Self>, Error> {
+        let home = Home::new(file, directory)?;
         let mut held = addresses::held();
-        if let Some(mapping) = held.find(identity) {
+        if let Some(mapping) = held.find(home.file()) {
             return Ok(mapping);
         }
         let range = addresses::place(reserve_bytes, Some(file.as_fd()))?;
-        let mapping = Arc::new(Self::over(range, reserve_bytes, Some(file)));
+        let identity = home.file();
+        let mapping = Arc::new(Self::over(range, reserve_bytes, Some(home)));
         held.keep(identity, &mapping);
         Ok(mapping)
     }
@@ -92,8 +92,8 @@ impl Mapping {
         Ok(Arc::new(Self::over(range, reserve_bytes, None)))
     }
 
-    fn over(range: AddressRange, reserved_bytes: usize, file: Option<File>) -> Self {
-        Self { range, reserved_bytes, file, home: OnceLock::new(), leaving: Mutex::new(()) }
+    fn over(range: AddressRange, reserved_bytes: usize, home: Option<Home>) -> Self {
+        Self { range, reserved_bytes, home, leaving: Mutex::new(()) }
     }
 
     /// The first address of the range, a multiple of 2 MiB. No other mapping of this process ever has
@@ -109,39 +109,46 @@ impl Mapping {
         self.reserved_bytes
     }
 
-    /// How many bytes of the range can be there at all: beyond the end of its file, there is nothing to access.
-    pub(crate) fn bytes_max(&self) -> usize {
-        let status = self.file.as_ref().and_then(|file| rustix::fs::fstat(file).ok());
-        let bytes =
-            status.map_or(usize::MAX, |status| usize::try_from(status.st_size).unwrap_or(0));
-        bytes.min(self.reserved_bytes)
+    /// Whether other processes can see the memory.
+    pub const fn is_shared(&self) -> bool {
+        self.home.is_some()
     }
 
-    /// The file behind the range; `None` if the memory is private to the process.
-    pub fn file(&self) -> Option<BorrowedFd<'_>> {
-        self.file.as_ref().map(AsFd::as_fd)
+    /// Notes by which name the file is found, unless that is known.
+    pub(crate) fn set_name(&self, name: &str) {
+        if let Some(home) = &self.home {
+            home.set_name(name);
+        }
     }
 
-    /// Notes where the file is found, unless that is known.
-    pub(crate) fn set_home(&self, directory: &Directory, name: &str) {
-        self.home.get_or_init(|| Home { directory: directory.absolute(), name: name.to_owned() });
+    /// Where the file is found; `None` if there is none.
+    pub(crate) const fn home(&self) -> Option<&Home> {
+        self.home.as_ref()
     }
 
-    /// Where the file is found; `None` if it never had a name.
-    pub(crate) fn home(&self) -> Option<&Home> {
-        self.home.get()
+    /// Copies what stands at `offset` and may change meanwhile; zeros behind the end. A page that was never committed is
+    /// got first, as everybody gets one: nothing that is wrong about the offset ends in a signal.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mapping::commit_few`].
+    pub(crate) fn read<const N: usize>(&self, offset: usize) -> Result<[u8; N], Error> {
+        let mut bytes = [0; N];
+        let Some(end) = offset.checked_add(N).filter(|end| *end <= self.reserved_bytes) else {
+            return Ok(bytes);
+        };
+        self.commit_few(offset..end)?;
+        // SAFETY: inside the mapping, as was just checked.
+        let from = unsafe { self.base().add(offset) };
+        // SAFETY: the pages are there, and nobody makes a reference to them; `bytes` is elsewhere.
+        unsafe { copy::copy_out(from, &mut bytes) };
+        Ok(bytes)
     }
 
     /// The right to say what an earlier program of this process has left; `None` if another thread is at it. Not waited for: in
     /// the child of a fork that may be for ever, and a child was no other program.
     pub(crate) fn try_leave(&self) -> Option<MutexGuard<'_, ()>> {
         self.leaving.try_lock().ok()
-    }
-
-    /// Whether somebody else could still open the file.
-    pub(crate) fn file_has_a_name(&self) -> bool {
-        let status = self.file.as_ref().map(rustix::fs::fstat);
-        status.is_some_and(|status| status.is_ok_and(|status| status.st_nlink > 0))
     }
 
     /// Puts memory behind `range`, in bytes from the beginning; what was committed before stays as it
@@ -155,7 +162,8 @@ impl Mapping {
     /// # Errors
     ///
     /// [`Error::Full`] with the limit that was hit. Parts of the range may then be committed, which
-    /// costs memory but can not be seen; commit again, or [`release`](Self::release) them.
+    /// costs memory but can not be seen; commit again, or [`release`](Self::release) them. [`Error::Corrupted`] if
+    /// somebody has cut the file short.
     ///
     /// # Panics
     ///
@@ -178,24 +186,53 @@ impl Mapping {
     /// As [`Mapping::commit`].
     pub fn commit_few(&self, range: Range<usize>) -> Result<(), Error> {
         self.check(&range);
-        let Some(file) = &self.file else {
+        let Some(home) = &self.home else {
             self.prefer_huge_pages(&range);
             return Ok(());
         };
-        check_file_size_limit(&range)?;
-        self.take_huge_pages(file, &range);
-        // All at once: then the kernel refuses what can not fit before it takes any of it.
-        let mut step_bytes = range.len();
-        let mut next = range.start;
-        while next < range.end {
-            let bytes = step_bytes.min(range.end - next);
-            match rustix::fs::fallocate(file, FallocateFlags::empty(), next as u64, bytes as u64) {
-                Ok(()) => next += bytes,
-                // Older kernels undo the call at any signal. Under a profiler's timer a large one would
-                // never finish; a smaller one gets through between two signals.
-                Err(Errno::INTR) => step_bytes = (step_bytes / 2).max(rustix::param::page_size()),
-                Err(errno) => return Err(full(file, range.end - next, errno)),
+        if range.len() >= HUGE_PAGE_BYTES {
+            // What can not fit is refused before any of it is taken.
+            home.check_size(range.len())?;
+            if home.has_room(range.len()) {
+                self.take_huge_pages(&range);
             }
+        }
+        self.populate(&range).map_err(|errno| match errno {
+            Errno::FAULT | Errno::NOMEM => home.refusal(&range),
+            errno => Error::system("allocate memory", None, errno),
+        })
+    }
+
+    /// Has the system provide every page of `range`, as a store would, but with an error where a store would be a signal.
+    fn populate(&self, range: &Range<usize>) -> Result<(), Errno> {
+        let page_bytes = rustix::param::page_size();
+        let begin = range.start / page_bytes * page_bytes;
+        let end = range.end.next_multiple_of(page_bytes);
+        // SAFETY: `check` has shown that the range begins inside the mapping.
+        let start = unsafe { self.base().add(begin) };
+        loop {
+            // SAFETY: the pages are ours (P1), and what is in them stays.
+            let populated = unsafe {
+                rustix::mm::madvise(start.cast(), end - begin, Advice::LinuxPopulateWrite)
+            };
+            match populated {
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                // Before Linux 5.14.
+                Err(Errno::INVAL) => return self.touch(begin..end),
+                populated => return populated,
+            }
+        }
+    }
+
+    /// As [`Mapping::populate`], page by page, for kernels that know no other way: before the kernel wakes whoever sleeps
+    /// at an address, it gets the page, and says if there is none. Who wakes without a reason looks, and sleeps again.
+    fn touch(&self, range: Range<usize>) -> Result<(), Errno> {
+        for page in range.step_by(rustix::param::page_size()) {
+            // SAFETY: inside of the mapping, as `check` has shown.
+            let word = unsafe { self.base().add(page) };
+            // SAFETY: aligned and mapped; only the kernel looks at it, which needs no page to be there.
+            let word = unsafe { AtomicU32::from_ptr(word.cast()) };
+            futex::wake(word, futex::Flags::empty(), 1)?;
         }
         Ok(())
     }
@@ -206,22 +243,13 @@ impl Mapping {
     ///
     /// A block with one page in it is made into a huge one, which fills it with zeros: that is also faster than to get its 512
     /// small pages. Asked for like that, a huge page is given whatever the mount and the system prefer for shared
-    /// memory, but for "deny". Where it is not given, small pages follow. Where the file system has no room for the whole
-    /// range nothing is taken.
-    fn take_huge_pages(&self, file: &File, range: &Range<usize>) {
+    /// memory, but for "deny". Where it is not given, small pages follow.
+    fn take_huge_pages(&self, range: &Range<usize>) {
         let page_bytes = rustix::param::page_size();
-        let has_room = |status: StatVfs| {
-            status.f_blocks == 0 || status.f_bavail * status.f_frsize >= range.len() as u64
-        };
-        if range.len() < HUGE_PAGE_BYTES || !rustix::fs::fstatvfs(file).is_ok_and(has_room) {
-            return;
-        }
         let mut block = range.start.next_multiple_of(HUGE_PAGE_BYTES);
         while block + HUGE_PAGE_BYTES <= range.end {
-            let last = (block + HUGE_PAGE_BYTES - page_bytes) as u64;
-            if rustix::fs::fallocate(file, FallocateFlags::empty(), last, page_bytes as u64)
-                .is_err()
-            {
+            let block_end = block + HUGE_PAGE_BYTES;
+            if self.populate(&(block_end - page_bytes..block_end)).is_err() {
                 return; // the whole range is asked for next, and its error says why
             }
             // SAFETY: `check` has shown that the block is inside the mapping.
@@ -233,7 +261,7 @@ impl Mapping {
             if given != 0 {
                 return;
             }
-            block += HUGE_PAGE_BYTES;
+            block = block_end;
         }
     }
 
@@ -273,18 +301,12 @@ impl Mapping {
             range.start.is_multiple_of(page_bytes) && range.end.is_multiple_of(page_bytes),
             "{range:?} is not made of whole pages of {page_bytes} bytes"
         );
-        let released = if let Some(file) = &self.file {
-            let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-            rustix::fs::fallocate(file, how, range.start as u64, range.len() as u64)
-        } else {
-            // SAFETY: `check` has shown that the range begins inside the mapping.
-            let start = unsafe { self.base().add(range.start) };
-            // SAFETY: the pages are ours (P1) and private, and this type hands out no references to
-            // them; to those who access them raw it is a store of zeros, which they allow for.
-            unsafe {
-                rustix::mm::madvise(start.cast::<c_void>(), range.len(), Advice::LinuxDontNeed)
-            }
-        };
+        // SAFETY: `check` has shown that the range begins inside the mapping.
+        let start = unsafe { self.base().add(range.start) };
+        let how = if self.is_shared() { Advice::LinuxRemove } else { Advice::LinuxDontNeed };
+        // SAFETY: the pages are ours (P1), and this type hands out no references to them; to those who access them raw it
+        // is a store of zeros, which they allow for.
+        let released = unsafe { rustix::mm::madvise(start.cast::<c_void>(), range.len(), how) };
         released.map_err(|errno| Error::system("release memory", None, errno))
     }
 
@@ -303,31 +325,30 @@ impl Drop for Mapping {
     }
 }
 
-/// Beyond `RLIMIT_FSIZE` the kernel sends SIGXFSZ, which kills; so ask first.
-fn check_file_size_limit(range: &Range<usize>) -> Result<(), Error> {
-    match getrlimit(Resource::Fsize).current {
-        Some(limit_bytes) if limit_bytes < range.end as u64 => Err(Error::Full {
-            wanted_bytes: range.len() as u64,
-            available_bytes: limit_bytes.saturating_sub(range.start as u64),
-            limit_bytes,
-            limit: Limit::FileSize,
-        }),
-        _ => Ok(()),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, OpenOptions};
+    use std::os::unix::fs::MetadataExt;
 
-/// What a failed `fallocate` means, with the figures of the file system.
-fn full(file: &File, wanted_bytes: usize, errno: Errno) -> Error {
-    let limit = match errno {
-        Errno::NOSPC | Errno::NOMEM => Limit::Filesystem,
-        Errno::DQUOT => Limit::Quota,
-        Errno::FBIG => Limit::FileSize,
-        _ => return Error::system("allocate memory", None, errno),
-    };
-    let (left_bytes, limit_bytes) = rustix::fs::fstatvfs(file).map_or((0, 0), |status| {
-        (status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize)
-    });
-    // What the file system has left is not what the other limits leave of it.
-    let available_bytes = if limit == Limit::Filesystem { left_bytes } else { 0 };
-    Error::Full { wanted_bytes: wanted_bytes as u64, available_bytes, limit_bytes, limit }
+    use tupelo_crashtest::with_tiny_file_system;
+
+    use super::*;
+
+    #[test]
+    fn pages_are_had_one_by_one_and_one_that_there_is_not_is_an_error() {
+        let path =
+            std::path::PathBuf::from(format!("/dev/shm/tupelo-touch-{}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        with_tiny_file_system(&path, 1 << 20, || {
+            let name = path.join("file");
+            let file = OpenOptions::new().read(true).write(true).create_new(true).open(&name);
+            let file = file.unwrap();
+            file.set_len(4 << 20).unwrap();
+            let mapping = Mapping::shared(&file, &Directory::new(&path), 4 << 20).unwrap();
+            mapping.touch(0..512 << 10).unwrap();
+            assert_eq!(fs::metadata(&name).unwrap().blocks() * 512, 512 << 10);
+            assert_eq!(mapping.touch(0..4 << 20), Err(Errno::FAULT));
+        });
+        fs::remove_dir(path).unwrap();
+    }
 }

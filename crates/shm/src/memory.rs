@@ -13,8 +13,6 @@ use crate::process;
 use crate::table::{COMMITTED, ENGINE_BASE, PARTICIPANTS_MAX, THREADS_MAX};
 use crate::thread::{self, Thread};
 
-const PAGE_BYTES: usize = 4096;
-
 /// Shared (or private) memory with participants, thread slots, locks and logs.
 pub struct Memory {
     mapping: Arc<Mapping>,
@@ -79,8 +77,6 @@ impl Memory {
         );
         mapping.commit(0..thread::fixed_bytes())?;
         mapping.commit(ENGINE_BASE..ENGINE_BASE + engine_bytes)?;
-        // The last page makes a file as long as views reach; what lies between is sparse.
-        mapping.commit(end - PAGE_BYTES..end)?;
         // SAFETY: the pages that are touched now were committed above; nobody else knows the segment.
         let view = unsafe { View::new(mapping.base(), end) };
         view.span::<8>(COMMITTED).init(0, granules(end));
@@ -156,8 +152,8 @@ impl Memory {
     #[cold]
     #[inline(never)]
     fn look(&self) -> usize {
-        // Clamped to what is always committed and to the file: the word is another process's to write.
-        let limit = self.committed().min(self.mapping.bytes_max()).max(thread::fixed_bytes());
+        // Clamped to what is always committed and to what is mapped: the word is another process's to write.
+        let limit = self.committed().min(self.mapping.reserved_bytes()).max(thread::fixed_bytes());
         self.known_bytes.store(limit, Ordering::Relaxed);
         limit
     }
@@ -196,7 +192,7 @@ impl Memory {
     /// Whether this is private memory that a fork has copied: what one process stores there, the other never
     /// sees.
     pub(crate) fn is_a_copy(&self, fork_generation: u32) -> bool {
-        self.mapping.file().is_none() && self.fork_generation != fork_generation
+        !self.mapping.is_shared() && self.fork_generation != fork_generation
     }
 
     /// The other processes, as this one watches them.

@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
-use crate::error::Error;
+use crate::error::{Error, Limit};
 use crate::names;
 use crate::segment::{Directory, open_file};
 use crate::superblock::random_word;
@@ -46,12 +47,26 @@ impl Unpublished {
         }
     }
 
-    /// A second handle of the file, to keep.
-    pub(crate) fn try_clone(&self) -> Result<File, Error> {
-        self.file.try_clone().map_err(|error| {
-            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            Error::system("duplicate a file handle", None, errno)
-        })
+    /// The file itself.
+    pub(crate) const fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Makes the file `bytes` long. It takes no memory for that.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`] if the process may not write files of that size.
+    pub(crate) fn set_length(&self, bytes: usize) -> Result<(), Error> {
+        let wanted_bytes = bytes as u64;
+        // Beyond the limit the kernel sends SIGXFSZ, which kills; so ask first.
+        let limit_bytes = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+        if limit_bytes < wanted_bytes {
+            let (available_bytes, limit) = (limit_bytes, Limit::FileSize);
+            return Err(Error::Full { wanted_bytes, available_bytes, limit_bytes, limit });
+        }
+        rustix::io::retry_on_intr(|| rustix::fs::ftruncate(&self.file, wanted_bytes))
+            .map_err(|errno| Error::system("set the length of a new file", None, errno))
     }
 
     /// As [`new`](Self::new), for file systems that know no files without names.

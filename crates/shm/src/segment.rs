@@ -81,7 +81,8 @@ pub struct SegmentEntry {
     pub name: String,
     /// The memory it takes, in bytes.
     pub bytes: u64,
-    /// When it was made or last grew. Stores to memory leave no trace in the file's times.
+    /// When it was made, or last gave memory back to the system. Stores to memory, and growth, leave no trace in the file's
+    /// times.
     pub modified: SystemTime,
 }
 
@@ -248,7 +249,7 @@ impl Segment {
     ) -> Result<Self, Error> {
         assert!(options.create || !options.fresh, "a fresh segment is created");
         let segment = Self::obtain(directory, name, options, layout, initialise)?;
-        segment.mapping.set_home(directory, name);
+        segment.mapping.set_name(name);
         Ok(segment)
     }
 
@@ -265,7 +266,7 @@ impl Segment {
         for _ in 0..TRIES_MAX {
             if !options.fresh {
                 match directory.open(&path) {
-                    Ok(file) => return Self::attach(file, path, layout),
+                    Ok(file) => return Self::attach(&file, directory, path, layout),
                     Err(Error::NotFound { .. }) if options.create => {}
                     Err(error) => return Err(error),
                 }
@@ -310,7 +311,9 @@ impl Segment {
         initialise: impl FnOnce(&Mapping) -> Result<(), Error>,
     ) -> Result<(Unpublished, Self), Error> {
         let file = Unpublished::new(directory, options.mode)?;
-        let mapping = Mapping::shared(file.try_clone()?, whole_pages(options.reserve_bytes))?;
+        let reserve_bytes = whole_pages(options.reserve_bytes);
+        file.set_length(reserve_bytes)?;
+        let mapping = Mapping::shared(file.file(), directory, reserve_bytes)?;
         let segment = Self::fill(mapping, Some(path.into()), options, layout, initialise)?;
         Ok((file, segment))
     }
@@ -339,9 +342,14 @@ impl Segment {
 
     /// Attaches to a file, after it was checked from outside: a file that is shorter than it says is
     /// found here, not by a signal at the first access.
-    fn attach(file: File, path: PathBuf, layout: &Layout) -> Result<Self, Error> {
+    fn attach(
+        file: &File,
+        directory: &Directory,
+        path: PathBuf,
+        layout: &Layout,
+    ) -> Result<Self, Error> {
         let mut start = [0; START_BYTES];
-        let file_bytes = read_start(&file, &mut start)
+        let file_bytes = read_start(file, &mut start)
             .map_err(|errno| Error::system("read", Some(path.clone()), errno))?;
         if file_bytes < START_BYTES as u64 {
             return Err(Error::corrupted(format!(
@@ -355,22 +363,22 @@ impl Segment {
             return Err(Error::poisoned());
         }
         let stale_boot = identity.check_surroundings()?;
-        let Some(granules) = start.last_chunk::<4>() else { unreachable!() };
-        let committed_bytes = u32::from_ne_bytes(*granules) as usize * GRANULE;
-        if file_bytes < committed_bytes as u64 || committed_bytes < START_BYTES {
+        if file_bytes != identity.reserve_bytes as u64 {
             return Err(Error::corrupted(format!(
-                "{} has {file_bytes} bytes where its contents take {committed_bytes}",
-                path.display()
-            )));
-        }
-        if file_bytes > identity.reserve_bytes as u64 {
-            return Err(Error::corrupted(format!(
-                "{} has {file_bytes} bytes where at most {} were reserved",
+                "{} has {file_bytes} bytes where {} were reserved",
                 path.display(),
                 identity.reserve_bytes
             )));
         }
-        let mapping = Mapping::shared(file, identity.reserve_bytes)?;
+        let Some(granules) = start.last_chunk::<4>() else { unreachable!() };
+        let committed_bytes = u32::from_ne_bytes(*granules) as usize * GRANULE;
+        if !(START_BYTES..=identity.reserve_bytes).contains(&committed_bytes) {
+            return Err(Error::corrupted(format!(
+                "{} says that {committed_bytes} of its {file_bytes} bytes are in use",
+                path.display()
+            )));
+        }
+        let mapping = Mapping::shared(file, directory, identity.reserve_bytes)?;
         Ok(Self { mapping, identity, path: Some(path), created: false, stale_boot })
     }
 

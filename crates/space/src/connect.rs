@@ -269,7 +269,7 @@ pub struct SpaceEntry {
     pub name: String,
     /// The memory that it uses, in bytes.
     pub bytes: u64,
-    /// When it was made or last grew.
+    /// When it was made, or last gave memory back to the system.
     pub modified: SystemTime,
 }
 

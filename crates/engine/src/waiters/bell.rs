@@ -7,17 +7,18 @@
 //! (an abstract address), made of the segment's uuid and a number that no other bell of the segment had.
 //!
 //! The bits are hints, like signals: one may be meant for a cell's last owner. None is lost but with a process that
-//! is killed between its commit and its signal, so the owner also [looks around](Bell::look) from time to time.
+//! is killed between its commit and its signal, so the owner also [looks around](Bell::look) from time to time. So it
+//! does if the program has closed the socket, which it does not know: what has the number then is not touched.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tupelo_shm::{Span, View, process::fork_generation};
+use tupelo_shm::{Kept, Span, View, process::fork_generation};
 
 use super::{
     RECORD, SIGNAL, SLICE, TICKET, WAKES, WANT, Want, cell, patience, signal, wait::Waiter,
@@ -38,7 +39,7 @@ const IS_BELL: u32 = 1 << 31;
 pub struct Bell {
     engine: Arc<Engine>,
     number: u32,
-    socket: UnixDatagram,
+    socket: Kept<UnixDatagram>,
     /// Cells of the waiters that ring it: by the word with their bits, those bits.
     members: Mutex<BTreeMap<u32, u32>>,
     /// When it was made, as forks are counted: a child's copy of it is not the child's.
@@ -50,10 +51,6 @@ impl std::fmt::Debug for Bell {
         f.debug_struct("Bell").field("number", &self.number).finish_non_exhaustive()
     }
 }
-
-/// What this process sends its bytes with.
-#[derive(Default)]
-pub(crate) struct Ringer(OnceLock<UnixDatagram>);
 
 /// Where the bit of a cell stands: which word, and the bit.
 const fn place_of(number: u32) -> (u32, u32) {
@@ -98,7 +95,7 @@ impl Engine {
         let cell = cell(&view, number);
         cell.init(WANT, NOTHING);
         cell.init64(TICKET, id);
-        let (engine, members) = (Arc::clone(self), Mutex::default());
+        let (engine, members, socket) = (Arc::clone(self), Mutex::default(), Kept::new(socket));
         Ok(Bell { engine, number, socket, members, fork_generation: fork_generation() })
     }
 
@@ -119,26 +116,18 @@ impl Engine {
         }
     }
 
-    /// Sends a byte to a bell.
+    /// Sends a byte to a bell, from a socket that is made for it: to keep one would be to send from another's, if the
+    /// program has closed it.
     #[cold]
     fn ring(&self, id: u64) {
-        let Some(ringer) = self.ringer.get() else { return };
-        if let Ok(address) = address(self, id) {
+        // Without a socket, which the system may refuse, the bell's owner looks a slice later.
+        let Ok(ringer) = UnixDatagram::unbound() else { return };
+        if ringer.set_nonblocking(true).is_ok()
+            && let Ok(address) = address(self, id)
+        {
             // Refused by one that is gone, or full of bytes that nobody has read yet: both are well.
             let _ = ringer.send_to_addr(&[1], &address);
         }
-    }
-}
-
-impl Ringer {
-    fn get(&self) -> Option<&UnixDatagram> {
-        if self.0.get().is_none() {
-            let socket = UnixDatagram::unbound().ok()?;
-            socket.set_nonblocking(true).ok()?;
-            // Another thread may have been faster.
-            let _ = self.0.set(socket);
-        }
-        self.0.get()
     }
 }
 
@@ -176,7 +165,9 @@ impl Bell {
         let view = self.engine.memory.view();
         signal::acknowledge(cell(&view, self.number).word(SIGNAL));
         let mut bytes = [0; 64];
-        while self.socket.recv(&mut bytes).is_ok() {}
+        if let Some(socket) = self.socket.get() {
+            while socket.recv(&mut bytes).is_ok() {}
+        }
         let mut ready = Vec::new();
         for (&place, &own) in &*self.members() {
             let word = raised(&view, place);

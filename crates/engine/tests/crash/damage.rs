@@ -435,8 +435,12 @@ fn a_damaged_space_answers_and_never_crashes() {
 /// Makes every word of a file that looks like a reference to a record lead out of the segment.
 fn lead_astray(path: &PathBuf) {
     let image = Image::of(path);
-    let file = File::options().write(true).open(path).unwrap();
-    let (first, last) = (image.length - SIZE_BYTES, image.length);
+    let file = File::options().read(true).write(true).open(path).unwrap();
+    // Where the segment says how much of it is in use, in granules: no reference leads beyond.
+    let mut used = [0; 4];
+    file.read_exact_at(&mut used, 256).unwrap();
+    let used = u64::from(u32::from_ne_bytes(used)) * 64;
+    let (first, last) = (used - SIZE_BYTES, used);
     for (offset, page) in image.pages.iter().filter(|(offset, _)| *offset >= FIRST_DAMAGED) {
         for (index, word) in page.chunks_exact(4).enumerate() {
             let at = u64::from(u32::from_ne_bytes(word.try_into().unwrap())) * 64;

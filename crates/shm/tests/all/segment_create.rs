@@ -119,8 +119,12 @@ fn idle_mappings_are_kept_up_to_a_limit() {
         for number in 0..200 {
             open(&scratch.directory(), &format!("s{number}"), number).unwrap();
         }
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let directory = scratch.path().to_str().unwrap();
+        let kept = maps.lines().filter(|line| line.contains(directory)).count();
+        assert!((64..100).contains(&kept), "{kept} mappings");
         let files = fs::read_dir("/proc/self/fd").unwrap().count();
-        assert!((64..100).contains(&files), "{files} open files");
+        assert!(files < 30, "{files} open files");
         for number in 0..200 {
             assert_eq!(
                 value(&open(&scratch.directory(), &format!("s{number}"), 0).unwrap()),
@@ -315,4 +319,41 @@ fn no_segment_is_a_standard_stream() {
     });
     assert_eq!(child.wait(), Exit::Done);
     assert_eq!(value(&open(&directory, "there", 1).unwrap()), 7);
+}
+
+/// A program may close numbers that are not its own, as daemons do, and have files of its own under them.
+#[test]
+fn growth_and_release_never_touch_a_file_of_the_program() {
+    let scratch = Scratch::new();
+    let directory = scratch.directory();
+    let child = fork(|| {
+        let segment = open(&directory, "a", 7).unwrap();
+        let mapping = segment.mapping();
+        mapping.commit(1 << 20..4 << 20).unwrap();
+        for number in 3..64 {
+            // SAFETY: no memory is involved, and this process has no other threads.
+            unsafe { libc::close(number) };
+        }
+        let text = vec![b'x'; 3 << 20];
+        let own: Vec<_> =
+            (0..8).map(|number| directory.path().join(format!("own{number}"))).collect();
+        for path in &own {
+            fs::write(path, &text).unwrap();
+        }
+        let still_open: Vec<File> =
+            own.iter().map(|path| File::options().write(true).open(path).unwrap()).collect();
+        mapping.release(1 << 20..2 << 20).unwrap();
+        mapping.commit(4 << 20..32 << 20).unwrap();
+        word(mapping, 31 << 20).store(1, Ordering::Relaxed);
+        // Another one finds this one, and goes.
+        assert_eq!(value(&open(&directory, "a", 1).unwrap()), 7);
+        drop(segment);
+        directory.remove("a").unwrap();
+        open(&directory, "b", 1).unwrap();
+        for (path, file) in own.iter().zip(still_open) {
+            assert!(fs::read(path).unwrap() == text, "{}", path.display());
+            file.sync_all().unwrap();
+        }
+    });
+    assert_eq!(child.wait(), Exit::Done);
 }

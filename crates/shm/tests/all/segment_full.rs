@@ -1,7 +1,7 @@
 //! When there is no room, the answer is an error with figures: never a signal, never a killed process
 //! (rule B1).
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::os::unix::fs::MetadataExt;
 use std::ptr;
 use std::sync::atomic::Ordering;
@@ -42,11 +42,11 @@ fn growth_by_more_than_the_whole_file_system_is_refused_at_once() {
     let scratch = Scratch::new();
     let status = rustix::fs::statvfs(scratch.path()).unwrap();
     let total_bytes = status.f_blocks * status.f_frsize;
-    let file = File::create_new(scratch.path().join("file")).unwrap();
-    let reader =
-        OpenOptions::new().read(true).write(true).open(scratch.path().join("file")).unwrap();
+    let path = scratch.path().join("file");
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).unwrap();
     let range = 0..usize::try_from(total_bytes).unwrap() + (1 << 20);
-    let mapping = Mapping::shared(reader, range.end).unwrap();
+    file.set_len(range.end as u64).unwrap();
+    let mapping = Mapping::shared(&file, &scratch.directory(), range.end).unwrap();
     let error = mapping.commit(range).unwrap_err();
     assert!(matches!(error, Error::Full { limit: Limit::Filesystem, .. }), "{error:?}");
     assert_eq!(file.metadata().unwrap().blocks(), 0);
@@ -88,20 +88,24 @@ fn a_segment_that_does_not_fit_is_not_created() {
 fn a_file_size_limit_is_an_error_and_no_signal() {
     let scratch = Scratch::new();
     let child = fork(|| {
-        let segment = open(&scratch.directory(), "a", 7).unwrap();
+        let there = open(&scratch.directory(), "there", 7).unwrap();
         let limit = Rlimit { current: Some(2 << 20), maximum: None };
         setrlimit(Resource::Fsize, limit).unwrap();
-        let error = segment.mapping().commit(1 << 20..4 << 20).unwrap_err();
+        let error = open(&scratch.directory(), "a", 7).unwrap_err();
         let refused = Error::Full {
-            wanted_bytes: 3 << 20,
-            available_bytes: 1 << 20,
+            wanted_bytes: 64 << 20,
+            available_bytes: 2 << 20,
             limit_bytes: 2 << 20,
             limit: Limit::FileSize,
         };
         assert_eq!(error, refused);
-        segment.mapping().commit(1 << 20..2 << 20).unwrap();
-        let error = segment.mapping().commit(2 << 20..3 << 20).unwrap_err();
-        assert!(error.to_string().ends_with("of 2 MiB per file: raise `ulimit -f`"), "{error}");
+        let message =
+            "of 2 MiB per file: raise `ulimit -f`, or create the space with a smaller size";
+        assert!(error.to_string().ends_with(message), "{error}");
+        assert_eq!(scratch.files().len(), 1);
+        // A file that has its length has room as before.
+        there.mapping().commit(1 << 20..4 << 20).unwrap();
+        word(there.mapping(), 3 << 20).store(1, Ordering::Relaxed);
     });
     assert_eq!(child.wait(), Exit::Done);
 }

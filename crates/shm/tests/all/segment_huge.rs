@@ -1,19 +1,20 @@
 //! Large growth gets huge pages where the system gives them, and is what it was in every other respect.
 
-use std::fs::{File, OpenOptions, read_to_string};
+use std::fs::{OpenOptions, metadata, read_to_string};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::common::{Scratch, word};
-use tupelo_shm::Mapping;
+use tupelo_shm::{Directory, Mapping};
 
 const MIB: usize = 1 << 20;
 
 fn mapped(path: &Path, bytes: usize) -> Arc<Mapping> {
-    File::create_new(path).unwrap();
-    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
-    Mapping::shared(file, bytes).unwrap()
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).unwrap();
+    file.set_len(bytes as u64).unwrap();
+    Mapping::shared(&file, &Directory::new(path.parent().unwrap()), bytes).unwrap()
 }
 
 /// How much of the area that begins at `offset` of a mapping the process sees by huge pages, in bytes.
@@ -26,9 +27,8 @@ fn huge_bytes(mapping: &Mapping, offset: usize, what: &str) -> usize {
 }
 
 /// How much memory the file has.
-fn held_bytes(mapping: &Mapping) -> usize {
-    let status = rustix::fs::fstat(mapping.file().unwrap()).unwrap();
-    usize::try_from(status.st_blocks).unwrap() * 512
+fn held_bytes(path: &Path) -> usize {
+    usize::try_from(metadata(path).unwrap().blocks()).unwrap() * 512
 }
 
 /// Whether the system gives huge pages to memory that has a page in it and asks for them.
@@ -62,14 +62,15 @@ fn whole_blocks_are_huge_pages_where_there_are_any_and_all_contents_stay() {
 #[test]
 fn a_part_of_a_huge_page_that_is_released_reads_as_zero_and_its_neighbours_stay() {
     let scratch = Scratch::new();
-    let mapping = mapped(&scratch.path().join("file"), 4 * MIB);
+    let path = scratch.path().join("file");
+    let mapping = mapped(&path, 4 * MIB);
     mapping.commit(0..4 * MIB).unwrap();
     for at in (0..4 * MIB).step_by(4096) {
         word(&mapping, at).store(7, Ordering::Relaxed);
     }
-    let before_bytes = held_bytes(&mapping);
+    let before_bytes = held_bytes(&path);
     mapping.release(MIB..2 * MIB).unwrap();
-    assert_eq!(held_bytes(&mapping), before_bytes - MIB, "the memory is the system's again");
+    assert_eq!(held_bytes(&path), before_bytes - MIB, "the memory is the system's again");
     mapping.commit(MIB..2 * MIB).unwrap();
     for at in (0..4 * MIB).step_by(4096) {
         let expected = if (MIB..2 * MIB).contains(&at) { 0 } else { 7 };
@@ -80,9 +81,10 @@ fn a_part_of_a_huge_page_that_is_released_reads_as_zero_and_its_neighbours_stay(
 #[test]
 fn a_commit_of_less_takes_no_more() {
     let scratch = Scratch::new();
-    let mapping = mapped(&scratch.path().join("file"), 4 * MIB);
+    let path = scratch.path().join("file");
+    let mapping = mapped(&path, 4 * MIB);
     mapping.commit(4096..2 * MIB + 4096).unwrap();
-    assert_eq!(held_bytes(&mapping), 2 * MIB);
+    assert_eq!(held_bytes(&path), 2 * MIB);
 }
 
 #[test]
