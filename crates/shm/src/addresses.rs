@@ -1,13 +1,12 @@
 //! The ranges of addresses this process holds, found by the file they map.
 //!
-//! A range comes from the system once and never goes back, nor to another mapping (`mapping.rs`, P2). A
-//! mapped file is kept when its last user is gone, since most come back: the same address, the same
-//! thread slots. When its last name is gone too, or too many are idle, the range is retired: it gives up
-//! its memory and its file and becomes one with the retired ranges beside it. So a process that makes and
-//! removes spaces all day spends addresses, of which it has 128 TiB, but no memory and no mappings.
+//! A mapped file is kept when its last user is gone, since most come back: the same address, the same
+//! thread slots. When its last name is gone too, or too many are idle, or addresses are short, the range goes back to the
+//! system, as private memory does with its last user. A process may have limited addresses (`ulimit -v`).
 
 use std::cell::RefCell;
 use std::ffi::c_void;
+use std::fs;
 use std::os::fd::BorrowedFd;
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +15,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use rustix::process::{Resource, getrlimit};
 
-use crate::error::Error;
+use crate::error::{AddressLimit, Error};
 use crate::home::{FileIdentity, Home};
 use crate::mapping::Mapping;
 use crate::process;
@@ -27,7 +26,7 @@ pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// How many mapped files without users are kept; each costs the memory that only they hold.
 const IDLE_MAX: usize = 64;
 
-/// A range of addresses that came from the system and stays with this process.
+/// A range of addresses that came from the system.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AddressRange {
     base: *mut u8,
@@ -95,19 +94,48 @@ impl Held {
 
     /// Keeps a mapping, and lets go of those that nobody here uses or can find any more.
     pub(crate) fn keep(&mut self, identity: FileIdentity, mapping: &Arc<Mapping>) {
-        // Only `find` makes a user where there is none, and it needs the lock that we hold.
-        let idle = |mapping: &Arc<Mapping>| Arc::strong_count(mapping) == 1;
-        self.mapped.retain(|(_, mapping)| !idle(mapping) || is_found(mapping));
-        let idle_count = self.mapped.iter().filter(|(_, mapping)| idle(mapping)).count();
-        let mut excess_count = idle_count.saturating_sub(IDLE_MAX);
-        // The oldest go first.
+        self.let_go_of_lost();
+        self.let_go_of_all_but(IDLE_MAX);
+        self.mapped.push((identity, Arc::clone(mapping)));
+    }
+
+    /// Lets go of mappings without users whose file nobody can find.
+    pub(crate) fn let_go_of_lost(&mut self) {
+        self.mapped.retain(|(_, mapping)| !is_idle(mapping) || is_found(mapping));
+    }
+
+    /// Maps `bytes` of the file, or private memory, at a range of its own. If addresses are short, those of mappings that
+    /// nobody uses go first.
+    pub(crate) fn place(
+        &mut self,
+        bytes: usize,
+        file: Option<BorrowedFd<'_>>,
+    ) -> Result<AddressRange, Error> {
+        let first = place(bytes, file);
+        if matches!(first, Err(Error::AddressSpace { .. })) && self.let_go_of_all_but(0) {
+            return place(bytes, file);
+        }
+        first
+    }
+
+    /// Lets go of mappings without users, the oldest first, until `count` are left. Returns whether any went.
+    fn let_go_of_all_but(&mut self, count: usize) -> bool {
+        let idle_count = self.mapped.iter().filter(|(_, mapping)| is_idle(mapping)).count();
+        let mut excess_count = idle_count.saturating_sub(count);
+        let goes_any = excess_count > 0;
         self.mapped.retain(|(_, mapping)| {
-            let goes = excess_count > 0 && idle(mapping);
+            let goes = excess_count > 0 && is_idle(mapping);
             excess_count -= usize::from(goes);
             !goes
         });
-        self.mapped.push((identity, Arc::clone(mapping)));
+        goes_any
     }
+}
+
+/// Whether a mapping of the list has no users. Only [`Held::find`] makes one where there is none, under the lock of the list; and
+/// for a moment the end of a thread, which does no harm to a mapping that is in no list any more.
+fn is_idle(mapping: &Arc<Mapping>) -> bool {
+    Arc::strong_count(mapping) == 1
 }
 
 /// Whether somebody else could still find the file.
@@ -116,7 +144,7 @@ fn is_found(mapping: &Mapping) -> bool {
 }
 
 /// Maps `bytes` of the file, or private memory, at a range of its own.
-pub(crate) fn place(bytes: usize, file: Option<BorrowedFd<'_>>) -> Result<AddressRange, Error> {
+fn place(bytes: usize, file: Option<BorrowedFd<'_>>) -> Result<AddressRange, Error> {
     let range = reserve(bytes)?;
     let address = range.base.cast::<c_void>();
     let mapped = match file {
@@ -126,47 +154,75 @@ pub(crate) fn place(bytes: usize, file: Option<BorrowedFd<'_>>) -> Result<Addres
         // SAFETY: as above.
         None => unsafe { rustix::mm::mmap_anonymous(address, bytes, ACCESS, PRIVATE) },
     };
-    mapped.map_err(|errno| refused(bytes, errno))?;
-    Ok(range)
+    match mapped {
+        Ok(_) => Ok(range),
+        Err(errno) => {
+            give_back(range);
+            Err(refused(bytes, errno))
+        }
+    }
 }
 
-/// Gives up the memory and the file of a range. Its addresses stay readable and writable, as private
-/// zeros: what a thread remembers of the range until it ends is stale then, but not dangerous.
-pub(crate) fn retire(range: AddressRange) {
-    // SAFETY: the range is ours, and the mapping that used it is being dropped: no borrow of it is
-    // left that the zeros could surprise.
-    let replaced =
-        unsafe { rustix::mm::mmap_anonymous(range.base.cast(), range.bytes, ACCESS, PRIVATE) };
+/// Gives a range back to the system, with the memory and the file behind.
+pub(crate) fn give_back(range: AddressRange) {
+    unmap(range.base, range.bytes);
+}
+
+/// Unmaps addresses that nobody uses.
+fn unmap(start: *mut u8, bytes: usize) {
+    if bytes == 0 {
+        return;
+    }
+    // SAFETY: the addresses are ours, and by P2 of a mapping nobody has one of them any more.
+    let unmapped = unsafe { rustix::mm::munmap(start.cast(), bytes) };
     // Failing (too many mappings) leaves the memory where it is until the process ends.
-    let _ = replaced;
+    let _ = unmapped;
 }
 
 const ACCESS: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 const SHARED: MapFlags = MapFlags::FIXED.union(MapFlags::NORESERVE).union(MapFlags::SHARED);
 const PRIVATE: MapFlags = MapFlags::FIXED.union(MapFlags::NORESERVE).union(MapFlags::PRIVATE);
 
-/// Reserves addresses, aligned. What alignment leaves over at both ends stays with the process, and has
-/// the properties of a retired range: so the system can make neighbours one mapping, of which a process
-/// may have 65 530.
+/// Reserves addresses, aligned, to map something over. Nobody may access them, so they count as no memory where the
+/// system counts what is only mapped.
 fn reserve(bytes: usize) -> Result<AddressRange, Error> {
     assert!(bytes > 0, "a mapping has at least one byte");
     let too_many = || refused(bytes, Errno::NOMEM);
     let range_bytes = bytes.checked_next_multiple_of(HUGE_PAGE_BYTES).ok_or_else(too_many)?;
     let padded_bytes = range_bytes.checked_add(HUGE_PAGE_BYTES).ok_or_else(too_many)?;
     let how = PRIVATE.difference(MapFlags::FIXED);
+    let nothing = ProtFlags::empty();
     // SAFETY: without FIXED the system chooses addresses that nobody uses.
-    let start = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), padded_bytes, ACCESS, how) };
+    let start = unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), padded_bytes, nothing, how) };
     let start = start.map_err(|errno| refused(bytes, errno))?.cast::<u8>();
+    let before_bytes = start.align_offset(HUGE_PAGE_BYTES);
     // SAFETY: alignment skips less than HUGE_PAGE_BYTES, and the reservation is longer than that.
-    let base = unsafe { start.add(start.align_offset(HUGE_PAGE_BYTES)) };
+    let base = unsafe { start.add(before_bytes) };
+    // SAFETY: as above, by what is left over.
+    let end = unsafe { base.add(range_bytes) };
+    unmap(start, before_bytes);
+    unmap(end, HUGE_PAGE_BYTES - before_bytes);
     Ok(AddressRange { base, bytes: range_bytes })
 }
 
 fn refused(bytes: usize, errno: Errno) -> Error {
     if errno == Errno::NOMEM {
-        let limit_bytes = getrlimit(Resource::As).current;
-        Error::AddressSpace { wanted_bytes: bytes as u64, limit_bytes }
+        Error::AddressSpace { wanted_bytes: bytes as u64, limit: limit_before(bytes as u64) }
     } else {
         Error::system("map memory", None, errno)
+    }
+}
+
+/// Which limit it is that `wanted_bytes` more of addresses would exceed. The system does not say.
+fn limit_before(wanted_bytes: u64) -> AddressLimit {
+    let word = |path| fs::read_to_string(path).ok()?.split_whitespace().next()?.parse::<u64>().ok();
+    let used_pages = word("/proc/self/statm").unwrap_or(0);
+    let used_bytes = used_pages.saturating_mul(rustix::param::page_size() as u64);
+    match getrlimit(Resource::As).current {
+        Some(limit_bytes) if used_bytes.saturating_add(wanted_bytes) > limit_bytes => {
+            AddressLimit::Process { used_bytes, limit_bytes }
+        }
+        _ if word("/proc/sys/vm/overcommit_memory") == Some(2) => AddressLimit::Overcommit,
+        _ => AddressLimit::System,
     }
 }

@@ -22,8 +22,11 @@ use crate::thread::Thread;
 
 /// The state of a section. Between sections nothing is logged, violated or overflown.
 pub(crate) struct Desk {
-    /// The base of the segment that the desk is laid for, or [`FOR_NONE`]; null while a section uses it.
-    ready_for: *const u8,
+    /// The number of the mapping that the desk is laid for, or [`FOR_NONE`]; [`IN_USE`] while a section uses it. By number,
+    /// since another mapping may come to the same addresses: what is kept here for one that is gone is not used.
+    ready_for: u64,
+    /// That number, also while a section uses it.
+    laid_for: u64,
     /// The memory that the section which uses the desk is over.
     over: *const Memory,
     pub(crate) view: View<'static>,
@@ -49,14 +52,17 @@ thread_local! {
     static DESK: UnsafeCell<Desk> = const { UnsafeCell::new(Desk::bare()) };
 }
 
-/// No segment: not laid yet. Nothing is mapped there.
-const FOR_NONE: *const u8 = ptr::without_provenance(1);
+/// No mapping: not laid yet.
+const FOR_NONE: u64 = u64::MAX;
+/// No mapping either.
+const IN_USE: u64 = 0;
 
 impl Desk {
     /// A desk that is laid for no segment.
     const fn bare() -> Self {
         Self {
             ready_for: FOR_NONE,
+            laid_for: FOR_NONE,
             over: ptr::null(),
             view: View::of_nothing(),
             thread: Thread::nobody(),
@@ -72,7 +78,9 @@ impl Desk {
 
     /// Lays the desk for `memory` and the calling thread.
     fn lay(&mut self, memory: &Memory, thread: Thread<'_>) {
-        // SAFETY: the slot is a page of a mapping, and mappings stay where they are as long as the process.
+        self.laid_for = memory.mapping().number();
+        // SAFETY: the slot is a page of the mapping, which stays as long as a section borrows it; after that it is used
+        // by sections over the same mapping only, which borrow it again.
         self.thread = unsafe { thread.kept() };
         // SAFETY: as above, for all that the view reaches.
         self.view = unsafe { memory.view().kept() };
@@ -98,11 +106,11 @@ impl<'m> Hold<'m> {
         // SAFETY: the thread's own; a section that uses it is not running now, this function is.
         let ready_for = unsafe { &raw mut (*desk).ready_for };
         // SAFETY: as above.
-        if unsafe { *ready_for } != memory.mapping().base().cast_const() {
+        if unsafe { *ready_for } != memory.mapping().number() {
             return Self::laid(memory);
         }
         // SAFETY: as above. From here on, nobody else gets a pointer to it.
-        unsafe { *ready_for = ptr::null() };
+        unsafe { *ready_for = IN_USE };
         // SAFETY: as above.
         unsafe { (*desk).over = memory };
         // SAFETY: static storage is nowhere near null.
@@ -119,7 +127,7 @@ impl<'m> Hold<'m> {
         }
         let own = DESK.with(UnsafeCell::get);
         // SAFETY: the thread's own, and only looked at.
-        let in_use = unsafe { (*own).ready_for.is_null() };
+        let in_use = unsafe { (*own).ready_for == IN_USE };
         let desk = if in_use {
             Box::into_raw(Box::new(Desk { is_extra: true, ..Desk::bare() }))
         } else {
@@ -128,7 +136,7 @@ impl<'m> Hold<'m> {
         // SAFETY: new, or in use by nobody.
         let mut hold = Self { desk: unsafe { NonNull::new_unchecked(desk) }, memory: PhantomData };
         hold.lay(memory, thread);
-        hold.ready_for = ptr::null();
+        hold.ready_for = IN_USE;
         hold.over = memory;
         Ok(hold)
     }
@@ -176,7 +184,7 @@ impl Drop for Hold<'_> {
             return;
         }
         self.view.forgive();
-        self.ready_for = self.view.base();
+        self.ready_for = self.laid_for;
     }
 }
 

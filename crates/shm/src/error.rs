@@ -28,8 +28,8 @@ pub enum Error {
     AddressSpace {
         /// The range that was asked for, in bytes.
         wanted_bytes: u64,
-        /// `RLIMIT_AS`, in bytes; `None` if the process has no such limit.
-        limit_bytes: Option<u64>,
+        /// What stands against it.
+        limit: AddressLimit,
     },
     /// There is no segment of that name, and the caller did not want to create one.
     NotFound {
@@ -104,6 +104,22 @@ pub enum Error {
     },
 }
 
+/// What kept a process from reserving addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressLimit {
+    /// `RLIMIT_AS`, of which the process has used some.
+    Process {
+        /// The addresses that the process has, in bytes.
+        used_bytes: u64,
+        /// The limit itself, in bytes.
+        limit_bytes: u64,
+    },
+    /// The system counts what is mapped as memory (`vm.overcommit_memory` is 2), and has no more.
+    Overcommit,
+    /// The system did not say. A process may have 65 530 mappings, and 128 TiB of addresses.
+    System,
+}
+
 /// Whose limit kept a segment from growing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
@@ -156,19 +172,26 @@ impl fmt::Display for Error {
                 )?;
                 f.write_str(limit.way_out())
             }
-            Self::AddressSpace { wanted_bytes, limit_bytes: Some(limit_bytes) } => write!(
-                f,
-                "can not reserve {} of address space under the limit of {}: raise `ulimit -v`, or \
-                 create the space with a smaller size",
-                Bytes(*wanted_bytes),
-                Bytes(*limit_bytes)
-            ),
-            Self::AddressSpace { wanted_bytes, limit_bytes: None } => write!(
-                f,
-                "the system refused to reserve {} of address space: create the space with a smaller \
-                 size, or set vm.overcommit_memory to 0",
-                Bytes(*wanted_bytes)
-            ),
+            Self::AddressSpace { wanted_bytes, limit } => {
+                write!(f, "can not reserve {} of address space", Bytes(*wanted_bytes))?;
+                match limit {
+                    AddressLimit::Process { used_bytes, limit_bytes } => write!(
+                        f,
+                        ": {} of {} are used; close and remove spaces, raise `ulimit -v`, or create the space \
+                         with a smaller size",
+                        Bytes(*used_bytes),
+                        Bytes(*limit_bytes)
+                    ),
+                    AddressLimit::Overcommit => f.write_str(
+                        ", which this system counts as memory: create the space with a smaller \
+                         size, or set vm.overcommit_memory to 0 or 1",
+                    ),
+                    AddressLimit::System => f.write_str(
+                        ": close and remove spaces, create the space with a smaller size, or raise \
+                         vm.max_map_count if this process has as many mappings",
+                    ),
+                }
+            }
             Self::NotFound { path } => write!(f, "there is no space at {}", path.display()),
             Self::AccessDenied { path, mode, owner, user } if owner == user => write!(
                 f,

@@ -53,7 +53,7 @@ mod thread;
 
 pub use access::{Fresh, GRANULE, Span, View, Word};
 pub use buffer::CopyBuffer;
-pub use error::{Bytes, Error, Limit};
+pub use error::{AddressLimit, Bytes, Error, Limit};
 pub use group::{GROUP_MAX, commit_together};
 pub use kept::Kept;
 pub use log::{ENTRY_BYTES as LOG_ENTRY_BYTES, LOG_ENTRIES_MIN, log_run, set_log_run};

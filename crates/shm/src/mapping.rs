@@ -11,10 +11,10 @@
 //! # Invariants
 //!
 //! - P1: from construction until `Drop`, every byte of the range belongs to this mapping.
-//! - P2: a range of addresses that was ever ours is never used for anything else. The kernel may write
-//!   to a robust lock's address until the thread that unlocked it has cleared its pending slot; if other
-//!   memory lay there by then, it would be scribbled on. Nor can what a thread remembers by address
-//!   be taken for another segment.
+//! - P2: when the last user of a mapping is gone, nobody has an address in it. The kernel is told of a robust
+//!   lock's address only while a section is open, which borrows the mapping. What a thread remembers from one call to
+//!   the next it finds by the [number](Mapping::number) of the mapping, which no other one ever has, though it may lie at
+//!   the same addresses.
 //!
 //! Not here: what the bytes mean, and what stands at which offset.
 
@@ -22,7 +22,7 @@ use std::ffi::c_void;
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsFd;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustix::io::Errno;
@@ -33,9 +33,12 @@ use crate::addresses::{self, AddressRange, HUGE_PAGE_BYTES};
 use crate::error::Error;
 use crate::home::Home;
 use crate::segment::Directory;
-use crate::{copy, headroom, process};
+use crate::{copy, headroom};
 
 const _: () = assert!(usize::BITS == 64, "a segment reserves more addresses than 32 bits count");
+
+/// The number of the next mapping.
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 /// A reserved range of addresses, shared through a file or private to the process.
 ///
@@ -44,6 +47,7 @@ const _: () = assert!(usize::BITS == 64, "a segment reserves more addresses than
 #[derive(Debug)]
 pub struct Mapping {
     range: AddressRange,
+    number: u64,
     reserved_bytes: usize,
     /// Where the file is; `None` if the memory is private to the process.
     home: Option<Home>,
@@ -58,7 +62,7 @@ impl Mapping {
     /// Beyond its end a file has no memory to give: it is to be as long as the range. Mapping the same file again in
     /// one process gives the same mapping, with the size of the first. It is kept while it has no users, as long as the
     /// file has the name of a segment and no more than 64 others are kept; memory of a removed file goes back at the
-    /// next call.
+    /// next call, or with its name.
     ///
     /// # Errors
     ///
@@ -73,7 +77,7 @@ impl Mapping {
         if let Some(mapping) = held.find(home.file()) {
             return Ok(mapping);
         }
-        let range = addresses::place(reserve_bytes, Some(file.as_fd()))?;
+        let range = held.place(reserve_bytes, Some(file.as_fd()))?;
         let identity = home.file();
         let mapping = Arc::new(Self::over(range, reserve_bytes, Some(home)));
         held.keep(identity, &mapping);
@@ -87,17 +91,23 @@ impl Mapping {
     ///
     /// [`Error::AddressSpace`] if the process may not reserve as much; [`Error::System`] otherwise.
     pub fn private(reserve_bytes: usize) -> Result<Arc<Self>, Error> {
-        process::watch_forks();
-        let range = addresses::place(reserve_bytes, None)?;
+        let range = addresses::held().place(reserve_bytes, None)?;
         Ok(Arc::new(Self::over(range, reserve_bytes, None)))
     }
 
     fn over(range: AddressRange, reserved_bytes: usize, home: Option<Home>) -> Self {
-        Self { range, reserved_bytes, home, leaving: Mutex::new(()) }
+        // Relaxed: of two numbers no more is asked than that they differ.
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        Self { range, number, reserved_bytes, home, leaving: Mutex::new(()) }
     }
 
-    /// The first address of the range, a multiple of 2 MiB. No other mapping of this process ever has
-    /// the same, even after this one is dropped; then it leads to private zeros.
+    /// The number of the mapping, which no other one of this process ever has.
+    #[inline]
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The first address of the range, a multiple of 2 MiB. Another mapping may have the same after this one is dropped.
     #[inline]
     pub const fn base(&self) -> *mut u8 {
         self.range.base()
@@ -321,7 +331,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        addresses::retire(self.range);
+        addresses::give_back(self.range);
     }
 }
 

@@ -96,7 +96,7 @@ impl Memory {
 
     /// The address space behind.
     #[inline(always)]
-    pub fn mapping(&self) -> &Mapping {
+    pub fn mapping(&self) -> &Arc<Mapping> {
         &self.mapping
     }
 
@@ -124,7 +124,7 @@ impl Memory {
     pub fn view(&self) -> View<'_> {
         // Relaxed: whoever stored it had seen the pages behind, and they stay.
         let limit = self.limit(self.known_bytes.load(Ordering::Relaxed));
-        // SAFETY: mappings are never unmapped while the process lives; `look` clamps the size.
+        // SAFETY: the view borrows this memory, which keeps the mapping; `look` clamps the size.
         unsafe { View::new(self.mapping.base(), limit) }
     }
 

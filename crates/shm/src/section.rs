@@ -92,7 +92,7 @@ impl<'m> Section<'m> {
     #[inline(always)]
     fn inside(mut desk: Hold<'m>, (scope, line): (u32, LockLine<'m>)) -> Result<Self, Error> {
         desk.focus = ScopeTag::new(scope);
-        // SAFETY: mappings stay where they are as long as the process.
+        // SAFETY: the mapping stays where it is as long as the section borrows it; after that the line is not used.
         desk.first = unsafe { line.kept() };
         let section = Self { desk };
         // By value, so that the section has no address yet.
@@ -144,7 +144,7 @@ impl<'m> Section<'m> {
         }
         let line = lock::line(self.view(), scope)?;
         lock::acquire(self.memory(), self.desk.thread, line)?;
-        // SAFETY: mappings stay where they are as long as the process.
+        // SAFETY: as in `inside`.
         self.desk.others.push(unsafe { line.kept() });
         self.desk.focus = ScopeTag::new(scope);
         if Memory::sees_all(&self.desk.view) { Ok(()) } else { self.see_all() }

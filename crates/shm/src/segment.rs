@@ -19,6 +19,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::access::GRANULE;
+use crate::addresses;
 use crate::error::Error;
 use crate::mapping::Mapping;
 use crate::publish::Unpublished;
@@ -154,7 +155,9 @@ impl Directory {
     /// [`Error::NotFound`], [`Error::AccessDenied`], [`Error::BadName`].
     pub fn remove(&self, name: &str) -> Result<(), Error> {
         let path = self.path_of(name)?;
-        rustix::fs::unlink(&path).map_err(|errno| self.refused("remove", &path, errno))
+        rustix::fs::unlink(&path).map_err(|errno| self.refused("remove", &path, errno))?;
+        addresses::held().let_go_of_lost();
+        Ok(())
     }
 
     /// What a refusal by the system means, with the figures that explain it.
@@ -314,7 +317,9 @@ impl Segment {
         let reserve_bytes = whole_pages(options.reserve_bytes);
         file.set_length(reserve_bytes)?;
         let mapping = Mapping::shared(file.file(), directory, reserve_bytes)?;
-        let segment = Self::fill(mapping, Some(path.into()), options, layout, initialise)?;
+        // What it has taken of a file system that is too small, others may need.
+        let segment = Self::fill(mapping, Some(path.into()), options, layout, initialise)
+            .inspect_err(|_| addresses::held().let_go_of_lost())?;
         Ok((file, segment))
     }
 

@@ -18,6 +18,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::{Arc, Weak};
 
 use crate::access::{Span, View};
 use crate::desk;
@@ -26,6 +27,7 @@ use crate::futex::{self, RobustListHead};
 use crate::headroom;
 use crate::lock;
 use crate::log;
+use crate::mapping::Mapping;
 use crate::memory::Memory;
 use crate::process::{self, ProcessId};
 use crate::table::{self, PARTICIPANT_BYTES, PARTICIPANTS_MAX, SLOT_BYTES, THREADS_MAX};
@@ -70,7 +72,7 @@ impl<'m> Thread<'m> {
     ///
     /// # Safety
     ///
-    /// The slot's page stays mapped for good.
+    /// It is used only while the slot's page is mapped.
     pub(crate) const unsafe fn kept(self) -> Thread<'static> {
         let Self { tid, number, robust, .. } = self;
         // SAFETY: the caller's promise.
@@ -161,7 +163,8 @@ fn nothing_in_flight(slot: Slot<'_>) -> bool {
 
 #[derive(Clone, Copy)]
 struct Registered {
-    base: *const u8,
+    /// The number of the mapping.
+    mapping: u64,
     slot: *const u8,
     robust: *mut RobustListHead,
     tid: u32,
@@ -170,15 +173,17 @@ struct Registered {
 }
 
 /// The slots that this thread holds, given back when it ends.
-struct Registrations(RefCell<Vec<Registered>>);
+struct Registrations(RefCell<Vec<(Registered, Weak<Mapping>)>>);
 
 impl Drop for Registrations {
     fn drop(&mut self) {
         desk::forget();
-        for held in self.0.borrow_mut().drain(..) {
-            if held.fork_generation == process::fork_generation() {
-                // SAFETY: mappings are never unmapped, and `base` is one; the slot's page is committed.
-                let view = unsafe { View::new(held.base, table::slot(held.number as usize)) };
+        for (held, mapping) in self.0.borrow_mut().drain(..) {
+            let is_own = held.fork_generation == process::fork_generation();
+            // Of a mapping that is gone there is nothing to give back to.
+            if let Some(mapping) = mapping.upgrade().filter(|_| is_own) {
+                // SAFETY: the mapping stays as long as `mapping` does; the slot's page is committed.
+                let view = unsafe { View::new(mapping.base(), table::slot(held.number as usize)) };
                 if let Some(slot) = slot_of(&view, held.number) {
                     // Keeps the slot if something is in flight: the sweeper then sees a dead thread, and
                     // needs not ask the system.
@@ -205,7 +210,7 @@ thread_local! {
 
 /// The calling thread's slot in `memory`.
 pub(crate) fn current(memory: &Memory) -> Result<Thread<'_>, Error> {
-    let base: *const u8 = memory.mapping().base();
+    let mapping = memory.mapping().number();
     let fork_generation = process::fork_generation();
     if memory.is_a_copy(fork_generation) {
         return Err(Error::CopiedByFork);
@@ -213,16 +218,17 @@ pub(crate) fn current(memory: &Memory) -> Result<Thread<'_>, Error> {
     let held = ALL.try_with(|all| {
         let mut all = all.0.borrow_mut();
         // After a fork these are the parent's.
-        all.retain(|held| held.fork_generation == fork_generation);
-        if let Some(held) = all.iter().find(|held| held.base == base) {
+        all.retain(|(held, _)| held.fork_generation == fork_generation);
+        if let Some((held, _)) = all.iter().find(|(held, _)| held.mapping == mapping) {
             return Ok(*held);
         }
         let held = register(memory, fork_generation, 0)?;
-        all.push(held);
+        all.retain(|(_, mapping)| mapping.strong_count() > 0);
+        all.push((held, Arc::downgrade(memory.mapping())));
         Ok(held)
     });
     let held = held.unwrap_or_else(|_| late(memory, fork_generation))?;
-    // SAFETY: the slot is a whole page of the mapping, committed when it was taken, and mappings stay.
+    // SAFETY: the slot is a whole page of the mapping, committed when it was taken, and `memory` keeps the mapping.
     let slot = unsafe { Span::at_address(held.slot) };
     Ok(Thread { tid: held.tid, number: held.number, slot, robust: held.robust })
 }
@@ -231,9 +237,10 @@ pub(crate) fn current(memory: &Memory) -> Result<Thread<'_>, Error> {
 /// is: this slot is left to a sweep. It stays the same one, since a log that was made longer is the slot's.
 #[cold]
 fn late(memory: &Memory, fork_generation: u32) -> Result<Registered, Error> {
-    let base: *const u8 = memory.mapping().base();
+    let mapping = memory.mapping().number();
     let mut all = LATE.get();
-    let is_here = |held: &&Registered| held.base == base && held.fork_generation == fork_generation;
+    let is_here =
+        |held: &&Registered| held.mapping == mapping && held.fork_generation == fork_generation;
     if let Some(held) = all.iter().flatten().find(is_here) {
         return Ok(*held);
     }
@@ -284,7 +291,8 @@ fn register(memory: &Memory, fork_generation: u32, mark: u64) -> Result<Register
             let number = u32::try_from(index + 1).unwrap_or(u32::MAX);
             let (slot, robust) = (base.wrapping_add(offset), futex::robust_head());
             memory.note_arrival(index);
-            return Ok(Registered { base, slot, robust, tid, number, fork_generation });
+            let mapping = memory.mapping().number();
+            return Ok(Registered { mapping, slot, robust, tid, number, fork_generation });
         }
     }
     Err(Error::LimitExceeded { what: "threads in one space", limit: THREADS_MAX })

@@ -36,6 +36,12 @@ impl ConnectOptions {
         Limits { size_bytes, tuples_max, when_full }
     }
 
+    /// The addresses that each process takes for a space of this size, in bytes. The file of a `shm://` space is as long, and
+    /// sparse.
+    pub fn address_bytes(&self) -> u64 {
+        Engine::reserve_bytes(self.size_bytes) as u64
+    }
+
     /// Refuses what makes no sense, whatever is there.
     fn require_sense(&self) -> Result<(), Error> {
         if self.fresh && !self.create {

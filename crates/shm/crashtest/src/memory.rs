@@ -4,6 +4,8 @@
 //! segment reserves.
 
 use std::io;
+use std::mem;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(crate) const PAGE_BYTES: usize = 4096;
@@ -40,10 +42,10 @@ impl Region {
         Self { base, pages: bytes / PAGE_BYTES }
     }
 
-    /// The memory of a mapping.
-    pub fn of(mapping: &tupelo_shm::Mapping) -> Self {
-        // SAFETY: the addresses of a mapping stay mapped as long as the process lives, also when it is
-        // dropped, and its crate accesses them by atomics only.
+    /// The memory of a mapping, which is kept until the process ends.
+    pub fn of(mapping: &Arc<tupelo_shm::Mapping>) -> Self {
+        mem::forget(Arc::clone(mapping));
+        // SAFETY: a mapping stays as long as anybody has it, and its crate accesses it by atomics only.
         unsafe { Self::new(mapping.base(), mapping.reserved_bytes()) }
     }
 

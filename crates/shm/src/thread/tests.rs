@@ -1,11 +1,18 @@
 //! Who is taken for dead, and who comes late.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+
+use tupelo_crashtest::{Exit, fork};
 
 use super::*;
+use crate::section::Section;
 use crate::segment::{CreateOptions, Segment};
 use crate::superblock::Layout;
+
+/// A lock in the engine's part.
+fn scope() -> u32 {
+    u32::try_from(table::ENGINE_BASE / crate::access::GRANULE).unwrap()
+}
 
 fn memory() -> Arc<Memory> {
     let end = Memory::engine_base() + 4096;
@@ -122,4 +129,34 @@ fn what_the_program_has_left_that_this_process_was_before_is_of_the_dead_l5() {
     let fork_generation = process::fork_generation();
     assert_ne!(later.participant(fork_generation).unwrap(), thread.participant());
     becomes(own);
+}
+
+#[test]
+fn a_thread_that_had_a_slot_at_the_same_addresses_before_gets_one_in_the_new_mapping() {
+    let alone = fork(|| {
+        let mut places = Vec::new();
+        for _ in 0..20 {
+            let memory = memory();
+            places.push(memory.mapping().base());
+            assert_eq!(memory.slots_used(), 0, "the mapping is new");
+            drop(Section::enter(&memory, scope()).unwrap());
+            let thread = memory.thread().unwrap();
+            assert_eq!(identity(thread.slot()).unwrap().0, futex::thread_id());
+            assert_eq!((thread.slot_number(), memory.slots_used() > 0), (1, true));
+        }
+        places.sort_unstable();
+        places.dedup();
+        assert!(places.len() < 20, "no address came twice, so nothing was shown");
+    });
+    assert_eq!(alone.wait(), Exit::Done);
+}
+
+#[test]
+fn a_thread_may_outlive_what_it_has_used() {
+    let thread = std::thread::spawn(|| {
+        for _ in 0..3 {
+            drop(Section::enter(&memory(), scope()).unwrap());
+        }
+    });
+    thread.join().unwrap();
 }

@@ -6,10 +6,10 @@ use std::os::unix::fs::MetadataExt;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-use crate::common::{OPTIONS, Scratch, open, open_with, value, word};
+use crate::common::{LAYOUT, OPTIONS, Scratch, fill, open, open_with, value, word};
 use rustix::process::{Resource, Rlimit, setrlimit};
 use tupelo_crashtest::{Exit, fork, with_tiny_file_system};
-use tupelo_shm::{CreateOptions, Error, Limit, Mapping};
+use tupelo_shm::{AddressLimit, CreateOptions, Error, Limit, Mapping, Segment};
 
 #[test]
 fn growth_beyond_the_file_system_is_refused_with_figures_and_changes_nothing() {
@@ -115,19 +115,47 @@ fn too_little_address_space_is_an_error_with_figures() {
     let child = fork(|| {
         let limit = Rlimit { current: Some(2 << 30), maximum: None };
         setrlimit(Resource::As, limit).unwrap();
-        let error = Mapping::private(64 << 30).unwrap_err();
-        let expected = Error::AddressSpace { wanted_bytes: 64 << 30, limit_bytes: Some(2 << 30) };
-        assert_eq!(error, expected);
         let scratch = Scratch::new();
         let options = CreateOptions { reserve_bytes: 64 << 30, ..OPTIONS };
-        let error = open_with(&scratch.directory(), "a", &options, 1).unwrap_err();
-        assert_eq!(error, expected);
-        assert_eq!(
-            error.to_string(),
-            "can not reserve 64 GiB of address space under the limit of 2 GiB: raise `ulimit -v`, or \
-             create the space with a smaller size"
-        );
+        let refusals = [
+            Mapping::private(64 << 30).unwrap_err(),
+            open_with(&scratch.directory(), "a", &options, 1).unwrap_err(),
+        ];
+        for error in refusals {
+            let Error::AddressSpace { wanted_bytes, limit } = &error else { panic!("{error:?}") };
+            let AddressLimit::Process { used_bytes, limit_bytes } = limit else {
+                panic!("{limit:?}")
+            };
+            assert_eq!((*wanted_bytes, *limit_bytes), (64 << 30, 2 << 30));
+            assert!((1..2 << 30).contains(used_bytes), "{used_bytes}");
+            let message = error.to_string();
+            assert!(message.starts_with("can not reserve 64 GiB of address space: "), "{message}");
+            let way_out = "of 2 GiB are used; close and remove spaces, raise `ulimit -v`, or create the space with \
+                           a smaller size";
+            assert!(message.ends_with(way_out), "{message}");
+        }
         assert!(scratch.files().is_empty());
+    });
+    assert_eq!(child.wait(), Exit::Done);
+}
+
+#[test]
+fn a_process_with_few_addresses_opens_and_closes_segments_for_ever() {
+    let scratch = Scratch::new();
+    let child = fork(|| {
+        // Room for some of 64 MiB, not for many.
+        let limit = Rlimit { current: Some(1 << 30), maximum: None };
+        setrlimit(Resource::As, limit).unwrap();
+        let directory = scratch.directory();
+        for number in 0..200 {
+            let segment = open(&directory, "fresh", number).unwrap();
+            assert_eq!(value(&segment), number);
+            directory.remove("fresh").unwrap();
+            // One that others may come back to is kept, until its addresses are needed.
+            assert_eq!(value(&open(&directory, &format!("s{number}"), number).unwrap()), number);
+            let private = Segment::private(&OPTIONS, &LAYOUT, |mapping| fill(mapping, number));
+            assert_eq!(value(&private.unwrap()), number);
+        }
     });
     assert_eq!(child.wait(), Exit::Done);
 }

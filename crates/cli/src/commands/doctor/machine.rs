@@ -54,32 +54,31 @@ fn shared_memory() -> Finding {
 
 fn address_space() -> Finding {
     const SUBJECT: &str = "address space";
-    let space_bytes = ConnectOptions::default().size_bytes;
-    match getrlimit(Resource::As).current {
-        None => Finding::ok(SUBJECT, "no limit"),
-        Some(limit) => {
-            let text = format!("limited to {} per process (ulimit -v)", format::bytes(limit));
-            let space = format::bytes(space_bytes);
-            if limit < 2 * space_bytes {
-                Finding::fix(SUBJECT, format!("{text}: a space of {space} may not fit; raise it"))
-            } else {
-                Finding::warn(SUBJECT, format!("{text}: each space that is open counts {space}"))
-            }
-        }
+    let Some(limit) = getrlimit(Resource::As).current else {
+        return Finding::ok(SUBJECT, "no limit");
+    };
+    let space_bytes = ConnectOptions::default().address_bytes();
+    let text = format!("limited to {} per process (ulimit -v)", format::bytes(limit));
+    let space = format::bytes(space_bytes);
+    if limit < 2 * space_bytes {
+        Finding::fix(SUBJECT, format!("{text}: a space takes {space} and may not fit; raise it"))
+    } else {
+        Finding::warn(SUBJECT, format!("{text}: each space that is open counts {space}"))
     }
 }
 
 fn file_size() -> Finding {
     const SUBJECT: &str = "file size";
-    match getrlimit(Resource::Fsize).current {
-        None => Finding::ok(SUBJECT, "no limit"),
-        Some(limit) => Finding::fix(
-            SUBJECT,
-            format!(
-                "limited to {} (ulimit -f), which a space that grows beyond it runs into; raise it",
-                format::bytes(limit)
-            ),
-        ),
+    let Some(limit) = getrlimit(Resource::Fsize).current else {
+        return Finding::ok(SUBJECT, "no limit");
+    };
+    let space_bytes = ConnectOptions::default().address_bytes();
+    let text = format!("limited to {} (ulimit -f)", format::bytes(limit));
+    let space = format::bytes(space_bytes);
+    if limit < space_bytes {
+        Finding::fix(SUBJECT, format!("{text}: the file of a space has {space}; raise it"))
+    } else {
+        Finding::ok(SUBJECT, text)
     }
 }
 
