@@ -1,8 +1,10 @@
 //! A claim as an object of Python (rules K1 to K4).
 
+use std::ffi::CString;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use pyo3::exceptions::PyResourceWarning;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyStringMethods, PyTuple};
@@ -22,7 +24,7 @@ use crate::waiting;
 /// A tuple in the hands of this process, until it is done with or goes back to the space.
 ///
 /// Made by `Space.claim`. As a context manager it gives the tuple, renews itself as long as the block runs,
-/// and is done at its end; an exception aborts it. A claim that is forgotten is aborted.
+/// and is done at its end; an exception aborts it. A claim that is forgotten is aborted, with a `ResourceWarning`.
 ///
 ///     >>> space.put("order", 7)
 ///     >>> claim = space.claim("order", int, ttl=30, max_attempts=3)
@@ -96,6 +98,19 @@ impl Claim {
         done
     }
 
+    /// Warns that the claim ends since it was forgotten.
+    #[cold]
+    fn warn_forgotten(&self, py: Python<'_>) -> PyResult<()> {
+        let message = format!(
+            "a claim on {} (fence {}) was forgotten: its tuple goes back, as after a failed attempt. \
+             Keep the claim, and call done() or abort(), or use it as a `with` block",
+            values::shown(self.tuple.bind(py)),
+            self.fence(),
+        );
+        let message = CString::new(message.replace('\0', "\\0"))?;
+        PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &message, 1)
+    }
+
     /// Ends the claim of a block that failed with `exception`, which goes on.
     fn abort_at_end(&self, py: Python<'_>, exception: &PyErr) -> PyResult<()> {
         match self.held.abort(&reason_of(py, exception)) {
@@ -105,6 +120,27 @@ impl Claim {
             }
             Err(error) => errors::add_note(py, exception, &self.exception(py, error.into())),
         }
+    }
+}
+
+impl Drop for Claim {
+    /// Nobody was done with it: the tuple goes back with `held`, and another gets it. That is nearly always a mistake.
+    fn drop(&mut self) {
+        if !self.held.is_open() {
+            return;
+        }
+        // Not while the interpreter ends: then the end of the process gives it back.
+        Python::try_attach(|py| {
+            // What was raised, and forgot this, is still on its way.
+            let raised = PyErr::take(py);
+            if let Err(why) = self.warn_forgotten(py) {
+                // The filter makes it an error, and nobody is there who could catch it.
+                why.write_unraisable(py, None);
+            }
+            if let Some(raised) = raised {
+                raised.restore(py);
+            }
+        });
     }
 }
 

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
+from forgetting import forgets_a_claim
 from resources import open_descriptors, own_threads
 
 import tupelo as ts
@@ -164,6 +165,7 @@ def test_a_connection_that_many_loops_have_used_has_the_descriptors_of_one(space
     shared.close()
 
 
+@forgets_a_claim
 @pytest.mark.parametrize("forget", ["here", "in another thread", "with what is in hands"])
 def test_a_connection_that_is_forgotten_keeps_nothing_though_its_loop_goes_on(space, forget):
     async def uses():

@@ -32,14 +32,18 @@ WAITS = {
 
 async def acquires(one):
     permit = await one.acquire()
-    await asyncio.sleep(0)
-    await permit.release()
+    try:
+        await asyncio.sleep(0)
+    finally:
+        await permit.release()
 
 
 async def acquires_in_time(one):
     permit = await one.acquire(timeout=60)
-    await asyncio.sleep(0)
-    await permit.release()
+    try:
+        await asyncio.sleep(0)
+    finally:
+        await permit.release()
 
 
 async def enters(one):

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from cutting import FAULTS, Cut, at_every_await, begun, in_hands, outcome
+from forgetting import forgets_a_claim
 
 from tupelo import REST, aio
 from tupelo.aio.batteries import Queue
@@ -140,6 +141,7 @@ async def works_by_hand(mail):
     return delivery.item
 
 
+@forgets_a_claim
 @pytest.mark.parametrize("served", [False, True])
 @pytest.mark.parametrize("is_there", [False, True])
 @pytest.mark.parametrize("exception", FAULTS)

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from cutting import FAULTS, Cut, at_every_await, begun, in_hands, outcome
+from forgetting import forgets_a_claim
 
 import tupelo as ts
 from tupelo import REST, aio
@@ -66,6 +67,7 @@ def full(url):
         yield space
 
 
+@forgets_a_claim
 @pytest.mark.parametrize("served", [False, True])
 @pytest.mark.parametrize("exception", FAULTS)
 @pytest.mark.parametrize("verb", PUTS)

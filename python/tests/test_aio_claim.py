@@ -4,6 +4,7 @@ import asyncio
 import gc
 
 import pytest
+from forgetting import forgets_a_claim
 
 import tupelo as ts
 from tupelo import REST, F, aio, like
@@ -82,6 +83,7 @@ def test_any_exception_puts_the_tuple_back_at_its_old_place_and_goes_on(space, e
     assert space.take_all("job", int) == [("job", 1), ("job", 2)]  # K2
 
 
+@forgets_a_claim
 def test_a_claim_waits_in_line_with_takes_and_is_found_as_by_them(space):
     async def main():
         async with aio.connect(space.url) as shared:
@@ -165,6 +167,7 @@ def test_bad_terms_are_refused_and_nothing_is_claimed(space, options):
     assert space.stat()["waiters"] == 0
 
 
+@forgets_a_claim
 def test_after_its_last_attempt_a_tuple_is_dead_and_can_be_put_back(space):
     async def main():
         async with aio.connect(space.url) as shared:
@@ -224,6 +227,7 @@ def test_a_claim_that_ran_out_is_refused(space, eventually):
     run(main())
 
 
+@forgets_a_claim
 def test_a_claim_that_is_forgotten_is_aborted(space):
     async def main():
         async with aio.connect(space.url) as shared:

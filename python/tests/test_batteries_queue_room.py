@@ -3,6 +3,7 @@
 from contextlib import suppress
 
 import pytest
+from forgetting import forgets_a_claim
 
 import tupelo as ts
 from tupelo import REST
@@ -21,6 +22,7 @@ def test_an_abort_that_is_refused_leaves_the_room_to_be_given_back(space):
         assert space.count("tupelo.queue.room", "mail") == 2
 
 
+@forgets_a_claim
 def test_a_bound_is_refused_where_items_and_room_may_be_dropped(url):
     with ts.connect(url, tuples_max=10, when_full="drop-oldest") as space:
         with pytest.raises(ValueError, match="drops its oldest tuples, items and room alike"):

@@ -5,6 +5,7 @@ import threading
 from fractions import Fraction
 
 import pytest
+from forgetting import forgets_a_claim
 from refusing import Refusing
 
 import tupelo as ts
@@ -71,6 +72,7 @@ def test_of_many_that_wait_as_many_are_told_as_the_item_has_attempts(
     assert sorted(found, key=str) == [None, None, "good", "good"]
 
 
+@forgets_a_claim
 def test_an_unreadable_item_that_nobody_can_claim_now_is_none(space, strict):
     mail = Queue[object](space, "mail")
     mail.put(Fraction(1, 2), priority=5)
@@ -94,6 +96,7 @@ def test_an_unreadable_tuple_of_no_priority_stops_nobody(space, strict):
         reader.get(timeout=0)
 
 
+@forgets_a_claim
 def test_what_the_handler_of_a_signal_raises_is_no_item_that_can_not_be_read(space, monkeypatch):
     mail = Queue[object](space, "mail")
     mail.put("good")
@@ -108,6 +111,7 @@ def test_what_the_handler_of_a_signal_raises_is_no_item_that_can_not_be_read(spa
     assert mail.get().attempt == 1
 
 
+@forgets_a_claim
 def test_without_a_limit_an_unreadable_item_stays_the_next(space, strict):
     mail = Queue[object](space, "mail")
     mail.put(Fraction(1, 2))

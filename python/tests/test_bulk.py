@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from forgetting import forgets_a_claim
 
 import tupelo as ts
 from tupelo import REST
@@ -92,6 +93,7 @@ class Odd(int):
         raise KeyboardInterrupt
 
 
+@forgets_a_claim
 def test_an_argument_is_shown_only_where_it_is_wrong(space):
     # Showing one runs code of its class, where Ctrl-C may strike.
     space.put_all([("job", n) for n in range(4)])

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from forgetting import forgets_a_claim
 
 import tupelo as ts
 from tupelo import REST, F, like
@@ -45,6 +46,7 @@ def test_any_exception_puts_the_tuple_back(space, exception):
     assert space.take("job", int, timeout=0) == ("job", 1)
 
 
+@forgets_a_claim
 def test_each_claim_has_a_greater_fence_and_counts_the_attempts(space):
     space.put("job", 1)
     space.put("other")
@@ -94,6 +96,7 @@ def test_a_tuple_that_can_not_be_stored_is_refused_at_once_and_the_claim_goes_on
     assert space.take_all(REST) == [("result", 64)]
 
 
+@forgets_a_claim
 def test_a_result_that_finds_no_room_puts_the_tuple_back(url):
     with ts.connect(url, tuples_max=2) as space:
         space.put_all([("job", 1), ("filler",)])
@@ -105,6 +108,7 @@ def test_a_result_that_finds_no_room_puts_the_tuple_back(url):
         assert space.claim("job", int, timeout=0).attempt == 2
 
 
+@forgets_a_claim
 def test_a_claim_that_is_forgotten_is_aborted(space):
     space.put("job", 1)
     space.claim("job", int)
@@ -195,6 +199,7 @@ def test_a_block_keeps_its_claim_alive_while_it_runs(space):
     space.wait_none(REST, timeout=0)
 
 
+@forgets_a_claim
 def test_a_claim_without_a_block_is_kept_by_extending_it(space, eventually):
     space.put("job", 1)
     claim = space.claim("job", int, ttl=timedelta(milliseconds=5))
@@ -238,6 +243,7 @@ def test_a_claim_waits_for_a_match_in_line_with_takes(space, eventually):
         assert second.result() == ("job", 1)
 
 
+@forgets_a_claim
 def test_a_claim_finds_what_a_take_would(space):
     space.put_all([("job", 1), ("job", 5), ("job", 3)])
     assert space.claim("job", F > 1).tuple == ("job", 5)
@@ -255,6 +261,7 @@ def test_a_claim_that_finds_nothing_times_out(space, timeout):
     assert space.stat()["waiters"] == 0
 
 
+@forgets_a_claim
 def test_what_python_can_not_represent_stays_in_the_space_and_no_attempt_is_counted(url):
     class Local:
         def __reduce__(self):
@@ -293,6 +300,7 @@ def test_threads_claim_each_tuple_once(space):
     space.wait_none(REST, timeout=0)
 
 
+@forgets_a_claim
 def test_a_claim_shows_what_it_is(space):
     space.put("job", 7)
     claim = space.claim("job", int)
@@ -312,6 +320,7 @@ def test_the_figures_tell_of_claims(space):
     assert space.stat()["shapes"][0]["claims"] == []
 
 
+@forgets_a_claim
 def test_a_block_does_not_begin_with_a_claim_that_is_lost(space):
     space.put("job", 7)
     claim = space.claim("job", int, ttl=0.01)
@@ -320,6 +329,7 @@ def test_a_block_does_not_begin_with_a_claim_that_is_lost(space):
         pytest.fail("its work is another's")  # K3
 
 
+@forgets_a_claim
 def test_a_claim_that_is_forgotten_in_a_cycle_is_aborted(space):
     space.put("job", [1])
     claim = space.claim("job", list)

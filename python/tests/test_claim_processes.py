@@ -220,7 +220,9 @@ def test_ctrl_c_in_a_block_gives_the_tuple_back(shm, shm_url):
     assert shm.take("held", int, timeout=60) == ("held", 1)
     child.send_signal(signal.SIGINT)
     assert "KeyboardInterrupt" in child.communicate(timeout=60)[1]
-    assert shm.claim("job", int, timeout=60).attempt == 2
+    claim = shm.claim("job", int, timeout=60)
+    assert claim.attempt == 2
+    claim.done()
 
 
 def in_a_forked_child(work):

@@ -26,7 +26,9 @@ def test_before_its_last_attempt_a_tuple_is_alive(space):
     space.put("job", 7)
     fail(space, "once", "twice", max_attempts=3)
     assert space.dead(REST) == []
-    assert space.claim("job", int, timeout=0).attempt == 3
+    claim = space.claim("job", int, timeout=0)
+    assert claim.attempt == 3
+    claim.done()
 
 
 def test_without_a_limit_a_tuple_never_dies(space):

@@ -276,6 +276,12 @@ impl Claim {
         matches!(self.held.require_open(), Err(tupelo_engine::Error::ClaimSettled))
     }
 
+    /// Whether dropping the claim gives its tuple back: it is this process's, nothing has ended it that is known here, and
+    /// the space is open.
+    pub fn is_open(&self) -> bool {
+        self.held.require_open().is_ok() && self.space().engine().is_ok()
+    }
+
     /// How long the holder may be silent.
     pub fn ttl(&self) -> Duration {
         self.ttl

@@ -50,6 +50,8 @@ class Permit:
     def release(self) -> None:
         """Give it back; the next in line has it at the same moment (K4, T3).
 
+        `release` of the object that it was acquired with does the same.
+
         Raises:
             ClaimLost: it was lost, since this process was silent for longer than the ttl.
             RuntimeError: it was released before.
@@ -72,7 +74,12 @@ class Permit:
 
 
 class Acquirable:
-    """What can be acquired: a lock, a semaphore, a side of a `RWLock`. A context manager."""
+    """What can be acquired: a lock, a semaphore, a side of a `RWLock`. A context manager.
+
+    Used as `threading.Lock` is: the object keeps what was acquired with it until `release`, for
+    each thread. If the object and the permit are forgotten, it is free again, with a
+    `ResourceWarning`.
+    """
 
     def __init__(self, acquirable: core.Acquirable) -> None:
         """Wrap the awaited one."""
@@ -88,14 +95,14 @@ class Acquirable:
         return self._acquirable.name
 
     def acquire(self, timeout: Seconds | None = None) -> Permit:
-        """Wait until it is free, and hold it. Who has waited longest is next (T3).
+        """Wait until it is free, and hold it until `release`. Who has waited longest is next (T3).
 
         Args:
             timeout: the longest wait, in seconds. None waits for ever, 0 not at all.
 
         Returns:
-            The permit, which gives it back: by `release`, or as a context manager. It is given
-            back, too, when it is forgotten.
+            The permit: it has the fencing token, and is a context manager that gives it back. You
+            need not keep it.
 
         Raises:
             Timeout: it was not free in time. Nothing is held.
@@ -111,19 +118,27 @@ class Acquirable:
         Traceback (most recent call last):
         ...
         tupelo.Timeout: TUP-003: lock 'door' was not free within 0.01 s
-        >>> permit.release()
+        >>> lock.release()
+        >>> lock.locked()
+        False
         """
-        core_permit = run(self._acquirable.acquire(timeout))
+        return self._acquire(timeout, is_block=False)
+
+    def _acquire(self, timeout: Seconds | None, *, is_block: bool) -> Permit:
+        holdings, core_permit = self._acquirable.holdings, run(self._acquirable.permit(timeout))
         try:
-            return Permit(core_permit)
+            permit = Permit(core_permit)
+            holdings.push(core_permit, is_block=is_block)
+            return permit  # noqa: TRY300 - an interruption behind the push belongs to the try
         except BaseException as error:
             # Ctrl-C. It is given back now, and not when the traceback is forgotten, whose frames
             # know it: who handles Ctrl-C may want to hold it.
+            holdings.withdraw(core_permit)
             run(core_permit.__aexit__(type(error), error, None))
             raise
 
     def try_acquire(self) -> Permit | None:
-        """Hold it if it is free; return None at once if it is not.
+        """Hold it until `release` if it is free; return None at once if it is not.
 
         Raises:
             ValueError: elsewhere it has another number of units.
@@ -140,19 +155,47 @@ class Acquirable:
         except Timeout:
             return None
 
+    def release(self) -> None:
+        """Give back what this thread has acquired last with this object (K4).
+
+        If this thread holds nothing, it is what another thread has acquired last with it. In a
+        block, it is what the block has begun with, if there is nothing else; at its end the block
+        then gives back what was acquired since.
+
+        Raises:
+            RuntimeError: nothing is held with this object.
+            ClaimLost: it was lost, since this process was silent for longer than the ttl.
+
+        >>> from tupelo.batteries import Lock
+        >>> lock = Lock(space, "gate")
+        >>> if lock.try_acquire():
+        ...     lock.release()
+        >>> lock.release()
+        Traceback (most recent call last):
+        ...
+        RuntimeError: lock 'gate' is not held with this object: acquire it first
+        """
+        run(self._acquirable.release())
+
+    def locked(self) -> bool:
+        """Return whether nobody could acquire it at once, whoever holds it, in any process.
+
+        It may have changed when you look at the answer: to hold it if it is free, `try_acquire`.
+
+        >>> from tupelo.batteries import Semaphore
+        >>> gpu = Semaphore(space, "gpu for two", n=2)
+        >>> with gpu:
+        ...     print(gpu.locked())
+        ...     with gpu:
+        ...         print(gpu.locked())
+        False
+        True
+        """
+        return run(self._acquirable.locked())
+
     def __enter__(self) -> Permit:
         """Wait until it is free, and hold it."""
-        # Ctrl-C may come between any two lines, and the block begins when this has returned: until
-        # then nobody gives back what is noted for it.
-        permit = self.acquire()
-        core_permit = permit._core  # noqa: SLF001 - the two are one
-        try:
-            self._acquirable.entered.push(core_permit)
-            return permit  # noqa: TRY300 - an interruption behind the push belongs to the try
-        except BaseException as error:
-            self._acquirable.entered.forget(core_permit)
-            run(core_permit.__aexit__(type(error), error, None))  # now: as in `acquire`
-            raise
+        return self._acquire(None, is_block=True)
 
     def __exit__(
         self,
@@ -162,13 +205,17 @@ class Acquirable:
         /,
     ) -> None:
         """Give it back."""
-        entered, permit = self._acquirable.entered, None
+        holdings, block = self._acquirable.holdings, None
         try:
-            permit = entered.newest()
-            run(permit.__aexit__(kind, exception, traceback))
+            block = holdings.block()
+            if block is not None and block.permit is not None:
+                run(block.permit.__aexit__(kind, exception, traceback))
         finally:
             # Also after Ctrl-C somewhere in there: the block is over.
-            entered.forget(permit or entered.newest())
+            block = block or holdings.block()
+            holdings.forget(block)
+            if block is not None and block.permit is not None:
+                block.permit.give_up("interrupted")
 
 
 class Lock(Acquirable):

@@ -20,17 +20,22 @@ The tuples, each put once, by whoever comes first:
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
+import weakref
 from abc import ABC, abstractmethod
 from contextlib import suppress
 
 from tupelo.batteries import checks
-from tupelo.batteries.core.entered import Entered
+from tupelo.batteries.core.holdings import Holdings
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import awaited
 from tupelo.errors import ClaimLost, SpaceFull, Timeout, TupeloError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
     from typing import Any, Self
 
@@ -55,6 +60,10 @@ READERS = 32
 class Permit:
     """What a holder has, until it gives it back; see `tupelo.batteries.Permit`."""
 
+    # For `__del__` of one whose making was interrupted.
+    _claims: list[Held] = []  # noqa: RUF012 - never changed
+    _keeper: Callable[[], Holdings | None] | None = None
+
     def __init__(self, name: str, claims: list[Held]) -> None:
         """Note what is held."""
         self._name = name
@@ -66,13 +75,49 @@ class Permit:
         state = f"token {self.token}" if self._claims else "released"
         return f"<Permit for {self._name}, {state}>"
 
+    @property
+    def is_held(self) -> bool:
+        """Whether it was not released yet, as far as is known here."""
+        return bool(self._claims)
+
+    def is_kept_by(self, holdings: Holdings) -> None:
+        """Note what keeps it, and that it is handed out: to forget it is a mistake from now on."""
+        # Weakly: a cycle would be found late, and others wait for it.
+        self._process = os.getpid()
+        self._keeper = weakref.ref(holdings)
+
     async def release(self) -> None:
         """Give back what is held; the next in line has it at the same moment."""
         if not self._claims:
             message = f"{self._name} was released before, by this permit"
             raise RuntimeError(message)
         claims, self._claims = self._claims, []
-        await give_back_all(claims)
+        try:
+            await give_back_all(claims)
+        finally:
+            if self._keeper is not None and (keeper := self._keeper()) is not None:
+                keeper.forget_permit(self)
+
+    def give_up(self, reason: str) -> None:
+        """Put back what is held, as it was, without a wait and without an error."""
+        claims, self._claims = self._claims, []
+        for claim in reversed(claims):
+            with suppress(TupeloError, ValueError):  # lost, or closed
+                claim.blocking.abort(reason)
+
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
+        """Give it back, with a warning: neither the permit nor its lock is there any more."""
+        if not self._claims or self._keeper is None:
+            return
+        # What a fork has copied is its parent's; the end of the process gives all back.
+        if self._process != os.getpid() or sys.is_finalizing():
+            return
+        self.give_up("forgotten")
+        message = (
+            f"{self._name} was not released (token {self.token}), and it is free again since its "
+            "object and its permit were forgotten: keep one of them, or hold it as a `with` block"
+        )
+        warn(message, ResourceWarning, stacklevel=2, source=self)
 
     async def __aenter__(self) -> Self:
         """Do nothing: it is held."""
@@ -104,15 +149,51 @@ class Acquirable(ABC):
         self._space = awaited(space)
         self.name = checks.text("name", name)
         self._ttl_s = checks.time_to_live(ttl)
-        self.entered = Entered()
-        """The permits of the blocks that have been entered with it."""
+        self.holdings = Holdings()
+        """What is held with this object."""
 
     def __repr__(self) -> str:
         """Show the name, and where it is."""
         return f"<{self._what()} in {self._space.url}>"
 
     async def acquire(self, timeout: Seconds | None = None) -> Permit:
-        """Wait until it is free, and hold it."""
+        """Wait until it is free, and hold it until `release`."""
+        permit = await self.permit(timeout)
+        self.holdings.push(permit)
+        return permit
+
+    async def try_acquire(self) -> Permit | None:
+        """Hold it until `release` if it is free; return None at once if it is not."""
+        try:
+            permit = await self._acquire(Deadline(0))
+        except Timeout:
+            return None
+        self.holdings.push(permit)
+        return permit
+
+    async def release(self) -> None:
+        """Give back what this task, or this thread, has acquired last with this object."""
+        holding = self.holdings.newest()
+        if holding is None or (permit := holding.permit) is None:
+            message = f"{self._what()} is not held with this object: acquire it first"
+            raise RuntimeError(message)
+        if holding.is_block:
+            holding.permit = None  # the block may acquire it again
+        await permit.release()
+
+    async def locked(self) -> bool:
+        """Return whether nobody could acquire it at once, whoever holds it."""
+        for template, number in self._needed():
+            if await self._space.count(*template) >= number:
+                continue
+            try:
+                await self._space.wait_none(*template, timeout=0)
+            except Timeout:
+                return True  # there are such tuples, in the hands of somebody
+        return False
+
+    async def permit(self, timeout: Seconds | None = None) -> Permit:
+        """Wait until it is free, and hold it: `acquire`, but this object keeps nothing."""
         deadline = Deadline(timeout)
         try:
             return await self._acquire(deadline)
@@ -120,17 +201,10 @@ class Acquirable(ABC):
             message = f"{self._what()} was not free{deadline}"
             raise timed_out(message, self._space.url) from None
 
-    async def try_acquire(self) -> Permit | None:
-        """Hold it if it is free; return None at once if it is not."""
-        try:
-            return await self._acquire(Deadline(0))
-        except Timeout:
-            return None
-
     async def __aenter__(self) -> Permit:
         """Wait until it is free, and hold it."""
-        permit = await self.acquire()
-        self.entered.push(permit)
+        permit = await self.permit()
+        self.holdings.push(permit, is_block=True)
         return permit
 
     async def __aexit__(
@@ -140,16 +214,21 @@ class Acquirable(ABC):
         traceback: TracebackType | None,
         /,
     ) -> None:
-        """Give it back."""
-        permit = self.entered.newest()
+        """Give it back, unless the block did."""
+        holding = self.holdings.block()
         try:
-            await permit.__aexit__(kind, exception, traceback)
+            if holding is not None and holding.permit is not None:
+                await holding.permit.__aexit__(kind, exception, traceback)
         finally:
-            self.entered.forget(permit)
+            self.holdings.forget(holding)
 
     @abstractmethod
     def _what(self) -> str:
         """Return what it is, for messages."""
+
+    @abstractmethod
+    def _needed(self) -> list[tuple[tuple[Any, ...], int]]:
+        """Return the templates of what is claimed by who acquires it, and how many of each."""
 
     async def _acquire(self, deadline: Deadline) -> Permit:
         """Hold it, or raise the `Timeout` of a claim."""
@@ -195,6 +274,9 @@ class Lock(Acquirable):
     def _what(self) -> str:
         return f"lock {self.name!r}"
 
+    def _needed(self) -> list[tuple[tuple[Any, ...], int]]:
+        return [((LOCK, self.name), 1)]
+
     async def _hold(self, claims: list[Held], deadline: Deadline) -> None:
         tuple_ = (LOCK, self.name)
         claim = await self._space.try_claim(*tuple_, ttl=self._ttl_s)
@@ -228,6 +310,9 @@ class Semaphore(Acquirable):
 
     def _what(self) -> str:
         return f"semaphore {self.name!r} of {self.n}"
+
+    def _needed(self) -> list[tuple[tuple[Any, ...], int]]:
+        return [((f"{SEMAPHORE}.unit", self.name, int), 1)]
 
     async def _hold(self, claims: list[Held], deadline: Deadline) -> None:
         if not self._has_units:
@@ -273,6 +358,9 @@ class Side(Acquirable):
         self._readers = checks.number_of("readers", readers, UNITS_MAX)
         self._has_units = False
 
+    def _needed_of(self, units: int) -> list[tuple[tuple[Any, ...], int]]:
+        return [((f"{RWLOCK}.gate", self.name), 1), ((f"{RWLOCK}.unit", self.name, int), units)]
+
     async def _pass_gate(self, claims: list[Held], deadline: Deadline) -> None:
         """Claim the gate."""
         gate = (f"{RWLOCK}.gate", self.name)
@@ -293,6 +381,9 @@ class Reader(Side):
     def _what(self) -> str:
         return f"reader of rwlock {self.name!r}"
 
+    def _needed(self) -> list[tuple[tuple[Any, ...], int]]:
+        return self._needed_of(1)
+
     async def _hold(self, claims: list[Held], deadline: Deadline) -> None:
         gate: list[Held] = []
         try:
@@ -310,6 +401,9 @@ class Writer(Side):
 
     def _what(self) -> str:
         return f"writer of rwlock {self.name!r}"
+
+    def _needed(self) -> list[tuple[tuple[Any, ...], int]]:
+        return self._needed_of(self._readers)
 
     async def _hold(self, claims: list[Held], deadline: Deadline) -> None:
         await self._pass_gate(claims, deadline)
