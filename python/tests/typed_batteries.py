@@ -107,6 +107,8 @@ def work(space: ts.Space) -> None:
     with batteries.Pool("shm://typed", workers=2, retries=1, timeout=3) as pool:
         for result in pool.map(half, range(3), as_completed=True):
             assert_type(result, float)
+        for either in pool.map(half, range(3), return_exceptions=True):
+            assert_type(either, float | ts.RemoteError)
         assert_type(pool.submit(half, 3, exact=True).result(), float)
         for failure in pool.failures:
             assert_type(failure, batteries.Failure)
@@ -127,6 +129,8 @@ async def awaited_work(space: aio.Space) -> None:
     async with awaited.Pool("shm://typed") as pool:
         async for result in pool.map(half, range(3)):
             assert_type(result, float)
+        async for either in pool.map(half, range(3), return_exceptions=True):
+            assert_type(either, float | ts.RemoteError)
         assert_type(await pool.submit(half, 3), float)
     assert_type(await awaited_render.submit(7), str)
     await space.eval("half", 3, ts.call(half, 3))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import suppress
-from typing import ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast, overload
 
 from tupelo.aio.answers import answer
 from tupelo.aio.space import Space
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tupelo import _native
     from tupelo._native import Seconds
+    from tupelo.errors import RemoteError
     from tupelo.tasks.local import LocalPool
     from tupelo.tasks.mailbox import TaskFuture
 
@@ -96,16 +97,38 @@ class Pool:
             self._is_over = True
             space.close()
         if error is None:
-            self._failures.raise_unseen()
+            self._failures.raise_untold()
 
     @property
     def failures(self) -> list[Failure]:
-        """The tasks of `map` that have failed up to now."""
-        return self._failures.seen()
+        """The tasks of `map` that have failed up to now; looking at them changes nothing."""
+        return self._failures.all()
+
+    @overload
+    def map(
+        self,
+        function: Callable[..., R],
+        *iterables: Iterable[Any],
+        as_completed: bool = False,
+        return_exceptions: Literal[False] = False,
+    ) -> AsyncIterator[R]: ...
+
+    @overload
+    def map(
+        self,
+        function: Callable[..., R],
+        *iterables: Iterable[Any],
+        as_completed: bool = False,
+        return_exceptions: bool,
+    ) -> AsyncIterator[R | RemoteError]: ...
 
     async def map(
-        self, function: Callable[..., R], *iterables: Iterable[Any], as_completed: bool = False
-    ) -> AsyncIterator[R]:
+        self,
+        function: Callable[..., R],
+        *iterables: Iterable[Any],
+        as_completed: bool = False,
+        return_exceptions: bool = False,
+    ) -> AsyncIterator[R | RemoteError]:
         """Call a function with the values of `iterables`; the first step gives out the tasks.
 
         The loop stands still while `iterables` make their next value; other tasks have their turn
@@ -113,7 +136,13 @@ class Pool:
         """
         pool, space = self._started()
         mapping = self._terms.mapping(
-            space, pool, function, iterables, self._failures, as_completed=as_completed
+            space,
+            pool,
+            function,
+            iterables,
+            self._failures,
+            as_completed=as_completed,
+            return_exceptions=return_exceptions,
         )
         is_over = False
         try:

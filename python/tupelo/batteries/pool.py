@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ParamSpec, TypeVar, cast
+from typing import ParamSpec, TypeVar, cast, overload
 
 from tupelo.batteries.core.pool import Failure, Failures, Mapping, Terms
 from tupelo.batteries.verbs import AtOnce, run
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Self
 
     from tupelo._native import Seconds
+    from tupelo.errors import RemoteError
     from tupelo.tasks.local import LocalPool
 
 __all__ = ["Failure", "Pool"]
@@ -107,9 +108,8 @@ class Pool:
         An exception in the block, also Ctrl-C, kills them.
 
         Raises:
-            RemoteError: the first failure of `map`, if nobody has looked at `failures`; or why no
-                worker could go on, if tasks of a `map` that was not iterated to its end are not
-                done.
+            RemoteError: the first failure of a `map` that was not iterated as far as that; or why
+                no worker could go on, if tasks of such a `map` are not done.
         """
         pool = self._started()
         try:
@@ -118,16 +118,38 @@ class Pool:
             self._is_over = True
             pool.space.close()
         if error is None:
-            self._failures.raise_unseen()
+            self._failures.raise_untold()
 
     @property
     def failures(self) -> list[Failure]:
-        """The tasks of `map` that have failed up to now."""
-        return self._failures.seen()
+        """The tasks of `map` that have failed up to now; looking at them changes nothing."""
+        return self._failures.all()
+
+    @overload
+    def map(
+        self,
+        function: Callable[..., R],
+        *iterables: Iterable[Any],
+        as_completed: bool = False,
+        return_exceptions: Literal[False] = False,
+    ) -> Iterator[R]: ...
+
+    @overload
+    def map(
+        self,
+        function: Callable[..., R],
+        *iterables: Iterable[Any],
+        as_completed: bool = False,
+        return_exceptions: bool,
+    ) -> Iterator[R | RemoteError]: ...
 
     def map(
-        self, function: Callable[..., R], *iterables: Iterable[Any], as_completed: bool = False
-    ) -> Iterator[R]:
+        self,
+        function: Callable[..., R],
+        *iterables: Iterable[Any],
+        as_completed: bool = False,
+        return_exceptions: bool = False,
+    ) -> Iterator[R | RemoteError]:
         """Call a function with the values of `iterables`, as the built-in `map` does.
 
         Tasks are given out at the call, and on the way: there may be any number of values. At most
@@ -142,13 +164,18 @@ class Pool:
             function: a function of a module, or of the script that is run. Not a lambda.
             iterables: one for each argument.
             as_completed: whether the fastest results come first, and not those of the first values.
+            return_exceptions: whether the `RemoteError` of a task that has failed stands in the
+                place of its result, as in `asyncio.gather`.
 
         Returns:
-            An iterator of the results. Tasks that have failed are left out; they are in `failures`.
+            An iterator of the results: one for each call, in the same order, unless `as_completed`.
 
         Raises:
             TypeError: workers can not find the function.
-            RemoteError: while iterating: no worker can go on, and why; or tasks were dropped.
+            RemoteError: while iterating: the task whose turn it is has failed, with all its
+                attempts. The iterator is over then, as that of `concurrent.futures`, and tasks that
+                nobody has begun are taken back. Or no worker can go on, and why; or tasks were
+                dropped.
             RuntimeError: the pool is that of the process that this one was forked from.
             NotEncodable: at the call or while iterating: a value can not be stored.
             SchemaMismatch: while iterating: a result is of a class that this program has not.
@@ -158,10 +185,20 @@ class Pool:
         >>> with Pool("mem://powers") as pool:
         ...     sorted(pool.map(math.pow, [2, 3], [4, 5], as_completed=True))
         [16.0, 243.0]
+        >>> with Pool("mem://roots of all") as pool:
+        ...     roots = list(pool.map(math.sqrt, [4, -1, 9], return_exceptions=True))
+        >>> roots[0], roots[1].kind, roots[2]
+        (2.0, 'builtins.ValueError', 3.0)
         """
         pool = self._started()
         mapping = self._terms.mapping(
-            AtOnce(pool.space), pool, function, iterables, self._failures, as_completed=as_completed
+            AtOnce(pool.space),
+            pool,
+            function,
+            iterables,
+            self._failures,
+            as_completed=as_completed,
+            return_exceptions=return_exceptions,
         )
         try:
             run(mapping.begin())

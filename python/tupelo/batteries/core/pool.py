@@ -142,6 +142,7 @@ class Terms(NamedTuple):
         failures: Failures,
         *,
         as_completed: bool,
+        return_exceptions: bool,
     ) -> Mapping:
         """Make a `map`; `begin` or `more` begins it."""
         if not iterables:
@@ -160,6 +161,7 @@ class Terms(NamedTuple):
             iterables,
             attempts_max=self.retries + 1,
             as_completed=as_completed,
+            return_exceptions=return_exceptions,
             failures=failures,
             bar=bar,
         )
@@ -195,30 +197,33 @@ class Terms(NamedTuple):
 
 
 class Failures:
-    """What has failed in a pool, and whether anybody knows."""
+    """What has failed in a pool, and what of it nobody was told."""
 
     def __init__(self) -> None:
         """Begin with none."""
         self._all: list[Failure] = []
-        self._unseen = 0
+        self._untold: list[RemoteError] = []
+
+    def all(self) -> list[Failure]:
+        """Return all of them. That changes nothing: who only looks was not told by `map`."""
+        return list(self._all)
 
     def add(self, failure: Failure) -> None:
         """Note one more."""
         self._all.append(failure)
-        self._unseen += 1
+        self._untold.append(failure.error)
 
-    def seen(self) -> list[Failure]:
-        """Return all of them to somebody who looks at them."""
-        self._unseen = 0
-        return list(self._all)
+    def told(self, errors: list[RemoteError]) -> None:
+        """Note that who iterates has these, or an earlier one of the same `map`."""
+        self._untold = [error for error in self._untold if not any(error is one for one in errors)]
 
-    def raise_unseen(self) -> None:
-        """Raise the first one that nobody has looked at: nothing is lost without a word."""
-        if self._unseen == 0:
+    def raise_untold(self) -> None:
+        """Raise the first one that nobody was told: nothing is lost without a word."""
+        if not self._untold:
             return
-        error = self._all[-self._unseen].error
-        if self._unseen > 1:
-            more = self._unseen - 1
+        error = self._untold[0]
+        if len(self._untold) > 1:
+            more = len(self._untold) - 1
             tasks_have = "task has" if more == 1 else "tasks have"
             error.add_note(f"{more} more {tasks_have} failed: look at pool.failures")
         raise error
@@ -236,6 +241,7 @@ class Mapping:
         *,
         attempts_max: int,
         as_completed: bool,
+        return_exceptions: bool,
         failures: Failures,
         bar: Bar | None,
     ) -> None:
@@ -246,14 +252,18 @@ class Mapping:
         self._calls: Iterator[tuple[Any, ...]] = zip(*iterables, strict=False)
         self._attempts_max = attempts_max
         self._as_completed = as_completed
+        self._return_exceptions = return_exceptions
         self._failures = failures
+        self._own_failures: list[RemoteError] = []
+        self._to_raise: RemoteError | None = None
+        """The failure whose turn it is, once the results before it were handed out."""
         self._bar = bar
         self._mailbox = pool.open_mailbox(self._note_failures)
         self._answers = protocol.answer_to(self._mailbox)
         self._next_number = 0
         self._next_result = 0
         self._out: dict[int, Task] = {}
-        self._early: dict[int, list[Any]] = {}
+        self._early: dict[int, tuple[Any, RemoteError | None]] = {}
         self._unput: list[Task] = []
         """Made already, and there was no room for them, or for their answers."""
         self._out_max = AHEAD_MAX
@@ -269,7 +279,8 @@ class Mapping:
         """Return some results, waiting for them; None at the end.
 
         Raises:
-            RemoteError: there are no workers any more, and why.
+            RemoteError: the next task has failed, unless exceptions are to be returned; or there
+                are no workers any more, and why.
             NotEncodable: an argument can not be stored, or a result can not be made here.
             SchemaMismatch: a result is of a class that is not here.
             SpaceFull: there is no room for a single task.
@@ -277,6 +288,10 @@ class Mapping:
         """
         self._pool.require_own()
         while True:
+            if self._to_raise is not None:
+                # Not raised again at the end of the block, nor are those behind it.
+                self._failures.told(self._own_failures)
+                raise self._to_raise
             has_slow_values = await self.fill()
             if not self._out:
                 self._pool.mailboxes.close(self._mailbox)
@@ -291,6 +306,8 @@ class Mapping:
             if self._bar is not None:
                 self._bar.show(self._next_number - len(self._out) - len(self._unput))
             if results:
+                if self._return_exceptions:
+                    self._failures.told([one for one in results if isinstance(one, RemoteError)])
                 return results
 
     async def _some_answers(self, *, is_glance: bool) -> list[Any]:
@@ -470,17 +487,23 @@ class Mapping:
         if task is None:
             # From a worker that does not keep to the protocol: its first answer was taken.
             return []
-        if outcome == protocol.DONE:
-            results = [value]
-        else:
-            error = failure_of(self._pool.space, task, value, None)
+        error = None
+        if outcome != protocol.DONE:
+            value = error = failure_of(self._pool.space, task, value, None)
             self._failures.add(Failure(task.arguments, error.attempts or 1, error))
-            results = []
+            self._own_failures.append(error)
         if self._as_completed:
-            return results
-        self._early[number] = results
-        in_turn: list[Any] = []
-        while self._next_result in self._early:
-            in_turn += self._early.pop(self._next_result)
+            return self._in_turn(value, error)
+        self._early[number] = (value, error)
+        results: list[Any] = []
+        while self._next_result in self._early and self._to_raise is None:
+            results += self._in_turn(*self._early.pop(self._next_result))
             self._next_result += 1
-        return in_turn
+        return results
+
+    def _in_turn(self, value: Any, error: RemoteError | None) -> list[Any]:
+        """Return the result whose turn it is; none if a failure is to be raised instead."""
+        if error is None or self._return_exceptions:
+            return [value]
+        self._to_raise = self._to_raise or error
+        return []
