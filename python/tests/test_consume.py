@@ -1,5 +1,6 @@
 """consume and finish."""
 
+import asyncio
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -7,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import tupelo as ts
-from tupelo import REST, F, like
+from tupelo import REST, F, aio, like
 from tupelo._native import waiter
-from tupelo.consuming import SIGN
+from tupelo.consuming import SIGN, Mark
 
 
 def test_it_takes_until_finished_and_empty(space):
@@ -21,8 +22,15 @@ def test_it_takes_until_finished_and_empty(space):
 def test_the_mark_is_the_documented_tuple_and_put_once(space):
     space.finish("square", int)
     space.finish("square", int)
-    assert space.read_all(REST) == [(("tupelo.finish",), '("square", :int)')]
-    assert space.read(SIGN, str) == (("tupelo.finish",), str(like("square", int)))
+    ((*mark, number),) = space.read_all(REST)
+    assert mark == ["tupelo.finish", False, '("square", :int)']
+    assert list(space.consume("square", int)) == []
+    over = (SIGN, True, str(like("square", int)), number)
+    assert space.read_all(REST) == [over]
+    space.finish("square", int)
+    ((*renewed, other),) = space.read_all(REST)
+    assert renewed == mark
+    assert other != number
 
 
 def test_the_mark_ends_consumers_that_begin_later_too(space):
@@ -40,9 +48,78 @@ def test_it_ends_only_for_an_equal_template(space):
 
 def test_taking_the_mark_away_reopens(space):
     space.finish("square", int)
-    space.take(SIGN, str)
+    space.take(SIGN, bool, str, int)
     space.put("square", 7)
     assert list(space.consume("square", int, idle=0)) == [("square", 7)]
+
+
+def run_batch(space):
+    space.put_all(("square", n) for n in range(3))
+    space.finish("square", int)
+    assert list(space.consume("square", int)) == [("square", n) for n in range(3)]
+    assert list(space.consume("square", int)) == []  # one that comes late ends, too
+
+
+def test_the_mark_of_a_batch_does_not_end_the_next_one(space, eventually):
+    run_batch(space)
+    space.put("square", 3)
+    with ThreadPoolExecutor(1) as pool:
+        consumer = pool.submit(lambda: list(space.consume("square", int)))
+        eventually(lambda: consumer.done() or space.stat()["waiters"] == 2)
+        space.put("square", 4)
+        space.finish("square", int)
+        assert consumer.result() == [("square", 3), ("square", 4)]
+    run_batch(space)
+
+
+def test_a_mark_does_not_end_the_next_batch_of_asyncio(space):
+    async def main():
+        async with aio.connect(space.url) as shared:
+            run_batch(space)
+            await shared.put("square", 3)
+            taken = []
+
+            async def consume():
+                taken.extend([n async for _, n in shared.consume("square", int)])
+
+            task = asyncio.create_task(consume())
+            while not task.done() and space.stat()["waiters"] < 2:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            await shared.put("square", 4)
+            await shared.finish("square", int)
+            await task
+            assert taken == [3, 4]
+            await shared.finish("square", int)
+            assert [n async for _, n in shared.consume("square", int)] == []
+
+    asyncio.run(main())
+
+
+def test_the_mark_of_the_next_batch_stays_when_a_consumer_of_the_first_ends_late(space):
+    """It had looked at the first mark, and the others were through with the second batch."""
+    template = like("square", int)
+    mark = Mark(space, template)
+    space.finish("square", int)
+
+    def next_batch_passes():
+        run_batch(space)
+        space.finish("square", int)
+        return True
+
+    assert not mark.ends(next_batch_passes)
+    assert space.count(SIGN, False, str, int) == 1
+    assert mark.ends(lambda: True)
+
+
+def test_a_batch_is_not_over_while_something_of_it_is_claimed(space):
+    space.put("square", 7)
+    claim = space.claim("square", int)
+    space.finish("square", int)
+    assert list(space.consume("square", int, idle=0.01)) == []
+    assert space.count(SIGN, False, str, int) == 1
+    claim.done()
+    assert list(space.consume("square", int)) == []
+    assert space.count(SIGN, True, str, int) == 1
 
 
 def test_it_gives_up_when_nothing_came_for_so_long(space):

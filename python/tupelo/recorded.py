@@ -42,7 +42,7 @@ TRANSFERS = frozenset({"move", "copy"})
 STATES = frozenset(
     (
         *(f'"{tag}"' for core in (barrier, locks, queue, values) for tag in core.STATES),
-        f'tuple("{SIGN[0]}")',
+        f'"{SIGN}"',
     )
 )
 """Those that stay: each stands for a state that somebody may look at later."""

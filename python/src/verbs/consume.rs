@@ -20,7 +20,8 @@ impl Verb for Consume {
 Take one match after the other, waiting for more, until `finish` was called and none is left.
 
 Any number of processes may consume the same template; each tuple goes to one of them. The end is
-seen by all of them, also by those that begin after `finish`.
+seen by all of them, also by those that begin after `finish`. Tuples that are put when all of a
+finished batch were taken are the next batch: a `consume` that finds one waits for the next `finish`.
 
 Args:
     template: as for `take`; `finish` is called with an equal one.
@@ -57,8 +58,11 @@ impl Verb for Finish {
 
 End every `consume` of an equal template, in all processes, once nothing matches any more.
 
-It puts a mark that stays in the space: the tuple ((\"tupelo.finish\",), text of the template). Take
-the mark away to consume this template again: `space.take((\"tupelo.finish\",), str)`.
+It puts a mark: the tuple (\"tupelo.finish\", False, text of the template, number). When nothing is
+left, False becomes True, and a `consume` still ends at once, until one finds a tuple that was put
+since then: the mark is removed, and the batch of that tuple ends with the next `finish`. To have
+consumers wait for a batch of which no tuple is there yet, take the mark away before:
+`space.take_all(\"tupelo.finish\", bool, str, int)`.
 
 Args:
     template: as for `consume`.

@@ -17,7 +17,7 @@ from tupelo.aio.lease import Lease
 from tupelo.aio.subscription import Subscription
 from tupelo.aio.transaction import Transaction
 from tupelo.aio.waiting import Waiting
-from tupelo.consuming import SIGN
+from tupelo.consuming import Mark, new_mark, those_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -187,7 +187,10 @@ class Space:
         """
         given.require_keywords("finish", template, fields)
         ended = _native.like(*template, where=where, **fields)
-        await self.put_if_absent(SIGN, str(ended))
+        mark = new_mark(ended)
+        over, said = those_of(ended)
+        if await self.try_swap(*over, to=mark) is None:
+            await self.put_if_absent(*mark, unless=said)
 
     async def move_to(
         self, other: Space, /, *template: Any, where: str | None = None, **fields: Any
@@ -489,13 +492,16 @@ class Space:
         given.require_keywords("consume", template, fields)
         idle_s = _native.seconds("idle", idle)
         sought = _native.like(*template, where=where, **fields)
-        mark = (SIGN, str(sought))
+        mark = Mark(self._space, sought)
         while True:
+            over = mark.over()
             taken = self._space.try_take(*template, where=where, **fields)
             if taken is None:
                 taken = await self._waiting.next_of(sought, mark, idle_s)
                 if taken is None:
                     return
+            else:
+                mark.begin_anew(over)
             yield taken
 
     def subscribe(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias, TypeVar
 
     from tupelo._native import Seconds, Template
+    from tupelo.consuming import Mark
 
     R = TypeVar("R")
     # The patterns, and the fields of an entry that came by name.
@@ -158,31 +159,31 @@ class Waiting:
         finally:
             watch.cancel()
 
-    async def next_of(
-        self, template: Template[Any], mark: tuple[Any, ...], idle_s: float | None
-    ) -> Any:
+    async def next_of(self, template: Template[Any], mark: Mark, idle_s: float | None) -> Any:
         """Wait for a match and return it, or None at the end of a `consume`."""
         loop = asyncio.get_running_loop()
         deadline = None if idle_s is None else loop.time() + idle_s
         place = _native.waiter(self._space, "take", template)
         # Watching begins before the first look, so that nothing slips through in between.
-        finished = _native.waiter(self._space, "put", *mark)
+        finished = _native.waiter(self._space, "put", *mark.any)
         removals = _native.waiter(self._space, "removal", template)
         try:
             while True:
+                over = mark.over()
                 found = place.finish_now()
                 if found is not None:
+                    mark.begin_anew(over)
                     return found
                 left = None if deadline is None else deadline - loop.time()
-                if (left is not None and left <= 0) or self._is_over(template, mark):
-                    return place.finish_now() if place.end_wait() else None
+                if (left is not None and left <= 0) or mark.ends(lambda: self._is_none(template)):
+                    found = place.finish_now() if place.end_wait() else None
+                    mark.begin_anew(over if found is not None else None)
+                    return found
                 await self.bell(loop).wait(place, finished, removals, seconds=left)
         finally:
             for waiter in (place, finished, removals):
                 waiter.cancel()
 
-    def _is_over(self, template: Template[Any], mark: tuple[Any, ...]) -> bool:
-        """Return whether the mark of `finish` is there, and nothing matches or is held."""
-        if self._space.try_read(*mark) is None:
-            return False
+    def _is_none(self, template: Template[Any]) -> bool:
+        """Return whether nothing matches or is held."""
         return not _native.present(self._space, (template,), {})
