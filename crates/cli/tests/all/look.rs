@@ -195,10 +195,15 @@ fn top_on((ours, theirs): &mut (File, File), space: &TestSpace) -> Child {
 
 /// Checks what a program has left on a terminal that it had for itself.
 fn assert_given_back((ours, theirs): &mut (File, File), before: &Termios) {
-    let mut bytes = [0; 4096];
-    let count = ours.read(&mut bytes).unwrap();
-    let last = String::from_utf8_lossy(&bytes[..count]).into_owned();
-    assert!(last.ends_with("\x1b[?25h\x1b[?1049l"), "{last:?}");
+    const END: &str = "end";
+    // The program has ended: what it has written comes before this, in any number of parts.
+    theirs.write_all(END.as_bytes()).unwrap();
+    let (mut last, mut bytes) = (String::new(), [0; 4096]);
+    while !last.ends_with(END) {
+        let count = ours.read(&mut bytes).unwrap();
+        last.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+    assert!(last.ends_with("\x1b[?25h\x1b[?1049lend"), "{last:?}");
     let after = rustix::termios::tcgetattr(theirs).unwrap();
     assert_eq!(before.local_modes, after.local_modes);
 }
