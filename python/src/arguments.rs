@@ -260,9 +260,10 @@ fn push_formal<'a>(
     } else if let Some(formal) = exactly::<Formal>(object) {
         match formal.get().pattern() {
             Pattern::Kinds(kinds) => patterns.push(PatternRef::Kinds(*kinds)),
-            Pattern::Test(test) => patterns.push(PatternRef::Test(test)),
-            // `F == value`, which needs an encoding.
-            Pattern::Actual(_) => return false,
+            Pattern::Test(test) if !test.is_impossible() => patterns.push(PatternRef::Test(test)),
+            // What nothing can match, which is refused where there is time for a message; and `F == value`, which
+            // needs an encoding.
+            Pattern::Test(_) | Pattern::Actual(_) => return false,
         }
     } else {
         return false;

@@ -35,7 +35,7 @@ pub(crate) fn pattern(object: &Bound<'_, PyAny>) -> PyResult<Pattern> {
 ///
 /// `TemplateError` or `NotEncodable` if it is none, naming the field.
 pub(crate) fn pattern_at(object: &Bound<'_, PyAny>, index: usize) -> PyResult<Pattern> {
-    convert(object).map_err(|why| exception(object.py(), why, &format!("field {index}")))
+    possible(object).map_err(|why| exception(object.py(), why, &format!("field {index}")))
 }
 
 /// The pattern for `object`, which is the field `name` of a class of entries.
@@ -44,7 +44,19 @@ pub(crate) fn pattern_at(object: &Bound<'_, PyAny>, index: usize) -> PyResult<Pa
 ///
 /// As [`pattern_at`].
 pub(crate) fn pattern_of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Pattern> {
-    convert(object).map_err(|why| exception(object.py(), why, &format!("field {name}")))
+    possible(object).map_err(|why| exception(object.py(), why, &format!("field {name}")))
+}
+
+/// A pattern that a field can match: a call would wait for ever for one of another.
+fn possible(object: &Bound<'_, PyAny>) -> Result<Pattern, Misfit> {
+    let pattern = convert(object)?;
+    if !pattern.is_impossible() {
+        return Ok(pattern);
+    }
+    Err(Misfit::Pattern {
+        what: format!("{pattern}, which no value matches"),
+        hint: "the lower bound goes first, F.in_ needs a value, and both sides of & have to match one value",
+    })
 }
 
 /// Why an object is no pattern.

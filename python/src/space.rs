@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
-use tupelo::{ConnectOptions, Error, Space, WhenFull};
+use tupelo::{ConnectOptions, Error, LimitsAsked, Space, WhenFull};
 
 use crate::errors::{self, Failure};
 use crate::known;
@@ -76,6 +76,15 @@ impl Handle {
     }
 }
 
+/// What becomes of a put for which there is no room, by its name.
+fn policy(when_full: &Bound<'_, PyAny>) -> PyResult<WhenFull> {
+    let when_full = known::text("when_full", when_full)?;
+    WhenFull::ALL.into_iter().find(|one| one.name() == when_full).ok_or_else(|| {
+        let message = "give 'error', 'wait' or 'drop-oldest'";
+        PyValueError::new_err(format!("when_full is {when_full:?}: {message}"))
+    })
+}
+
 #[pymethods]
 impl Handle {
     #[new]
@@ -85,21 +94,28 @@ impl Handle {
         url: &Bound<'_, PyAny>,
         create: bool,
         fresh: bool,
-        size_bytes: u64,
+        size_bytes: Option<u64>,
         tuples_max: Option<u64>,
-        when_full: &Bound<'_, PyAny>,
+        when_full: Option<&Bound<'_, PyAny>>,
         pickle: bool,
     ) -> PyResult<Self> {
         let (py, url) = (url.py(), known::text("url", url)?);
-        let when_full = known::text("when_full", when_full)?;
-        let policy = WhenFull::ALL.into_iter().find(|one| one.name() == when_full);
-        let when_full = policy.ok_or_else(|| {
-            let message = "give 'error', 'wait' or 'drop-oldest'";
-            PyValueError::new_err(format!("when_full is {when_full:?}: {message}"))
-        })?;
-        let options = ConnectOptions { create, fresh, size_bytes, tuples_max, when_full };
+        let when_full = when_full.map(policy).transpose()?;
+        let asked = LimitsAsked { size_bytes, tuples_max, when_full };
+        let default = ConnectOptions::default();
+        let options = ConnectOptions {
+            create,
+            fresh,
+            size_bytes: size_bytes.unwrap_or(default.size_bytes),
+            tuples_max,
+            when_full: when_full.unwrap_or(default.when_full),
+        };
         let space = py
-            .detach(|| Space::connect(url, &options))
+            .detach(|| {
+                let space = Space::connect(url, &options)?;
+                space.require_limits(&asked)?;
+                Ok(space)
+            })
             .map_err(|error| errors::from_space(py, &error, url))?;
         let objects = if pickle { Objects::Pickled } else { Objects::Refused };
         // Waiting for room is done without the interpreter's lock, in `waiting`.

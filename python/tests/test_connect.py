@@ -8,7 +8,7 @@ import pytest
 from segments import file_of, flip
 
 import tupelo as ts
-from tupelo import REST
+from tupelo import REST, aio
 
 
 def test_a_space_is_made_and_found_again(url):
@@ -194,3 +194,35 @@ def test_a_segment_that_can_not_be_used_is_refused_with_what_to_type_c5(
     ts.remove(shm_url)
     with ts.connect(shm_url) as anew:
         assert anew.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "problem"),
+    [
+        ({"size": "64M"}, {"size": "128M"}, "size of .* is 67108864 bytes, and 134217728 bytes is"),
+        ({}, {"size": "1G"}, "size of .* is 268435456 bytes, and 1073741824 bytes is asked for"),
+        ({"tuples_max": 5}, {"tuples_max": 6}, "tuples_max of .* is 5, and 6 is asked for"),
+        ({}, {"tuples_max": 6}, "tuples_max of .* is no limit, and 6 is asked for"),
+        ({}, {"when_full": "wait"}, 'when_full of .* is "error", and "wait" is asked for'),
+        ({"when_full": "wait"}, {"when_full": "error"}, 'is "wait", and "error" is asked for'),
+    ],
+)
+@pytest.mark.parametrize("connect", [ts.connect, aio.connect])
+def test_limits_that_the_space_has_not_are_refused_with_both_values(
+    url, first, then, problem, connect
+):
+    with ts.connect(url, **first):
+        with pytest.raises(ValueError, match=f"(?s){problem}.*leave .* out"):
+            connect(url, **then)
+        connect(url, **first).close()
+        connect(url).close()
+        connect(url, create=False).close()
+    ts.connect(url, fresh=True, **then).close()
+
+
+def test_a_size_in_the_url_that_the_space_has_not_is_refused(url):
+    with ts.connect(f"{url}?size=64M"):
+        ts.connect(f"{url}?size=64M").close()
+        with pytest.raises(ValueError, match="is 67108864 bytes, and 134217728 bytes is asked for"):
+            ts.connect(f"{url}?size=128M")
+        ts.connect(url, size=(64 << 20) - 1).close()  # what is rounded up to the same

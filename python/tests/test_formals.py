@@ -4,9 +4,10 @@ import pickle
 from typing import Any
 
 import pytest
+from console import run
 
 import tupelo as ts
-from tupelo import F
+from tupelo import REST, F, like
 
 NUMBERS = [-2, 0, 1, 2, 2.5, 3, 2**70]
 
@@ -38,7 +39,7 @@ def matching(space, formal):
         (F == 2, [2]),
         (F == 2.5, [2.5]),
         (F.in_({1, 2.5, "2"}), [1, "2", 2.5]),
-        (F.in_([]), []),
+        (F.in_([]) | (F < 0), [-2]),
         (F.number & (F < 0), [-2]),
         ((F > 2) & (F < 3), [2.5]),
         ((F < 0) | (F > 2.9), [-2, 3, 2**70]),
@@ -54,6 +55,48 @@ def matching(space, formal):
 def test_a_condition_matches_what_it_says(numbers, formal, expected):
     found = matching(numbers, formal)  # M5
     assert sorted(map(repr, found)) == sorted(map(repr, expected))
+
+
+IMPOSSIBLE = [
+    F.in_([]),
+    F.between(9, 3),
+    F.between(3, 3, ends="[)"),
+    F.between("b", "a"),
+    (F > 3) & (F < 2),
+    (F > 3) & str,
+    F.in_({1, 2}) & (F > 2),
+    (F == 7) & (F > 8),
+    F.in_([]) | F.between(9, 3),
+]
+
+
+@pytest.mark.parametrize("formal", IMPOSSIBLE, ids=repr)
+def test_a_condition_that_no_value_matches_is_refused_at_the_call(space, formal):
+    """M5: it would wait for ever. In every verb with a template, and where one is made."""
+    calls = [
+        lambda: space.take("n", formal),
+        lambda: space.try_read("n", formal),
+        lambda: space.count("n", formal, REST),
+        lambda: space.claim("n", formal, timeout=0),
+        lambda: space.take_future("n", formal),
+        lambda: space.subscribe("n", formal),
+        lambda: space.consume("n", formal),
+        lambda: space.wait_none("n", formal),
+        lambda: space.put_if_absent("n", 1, unless=("n", formal)),
+        lambda: like("n", formal),
+    ]
+    for call in calls:
+        with pytest.raises(ts.TemplateError, match=r"field 1 is .*, which no value matches"):
+            call()
+    assert space.stat()["waiters"] == 0
+
+
+def test_the_command_line_refuses_what_no_value_matches(shm, shm_url):
+    shm.put("n", 5)
+    refused = run("take", shm_url, "n", "9..3")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "TUP-001: no value matches 9..3, which is asked of field 1" in refused.stderr
+    assert run("take", shm_url, "n", "3..9", "--try").returncode == 0
 
 
 def test_unequal_matches_every_field_that_equal_does_not(numbers):

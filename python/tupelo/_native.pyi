@@ -2659,9 +2659,9 @@ class Space(_Verbs):
         *,
         create: bool,
         fresh: bool,
-        size_bytes: int,
+        size_bytes: int | None,
         tuples_max: int | None,
-        when_full: str,
+        when_full: str | None,
         pickle: bool,
     ) -> Self: ...
     @property

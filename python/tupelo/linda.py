@@ -63,9 +63,9 @@ def connect(
     *,
     create: bool = True,
     fresh: bool = False,
-    size: int | str = "256M",
+    size: int | str | None = None,
     tuples_max: int | None = None,
-    when_full: Literal["error", "wait", "drop-oldest"] = "error",
+    when_full: Literal["error", "wait", "drop-oldest"] | None = None,
     objects: Literal["strict", "pickle"] = "pickle",
     schema: Iterable[type] = (),
 ) -> Space:

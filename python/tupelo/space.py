@@ -31,9 +31,9 @@ def connect(
     *,
     create: bool = True,
     fresh: bool = False,
-    size: int | str = "256M",
+    size: int | str | None = None,
     tuples_max: int | None = None,
-    when_full: Literal["error", "wait", "drop-oldest"] = "error",
+    when_full: Literal["error", "wait", "drop-oldest"] | None = None,
     objects: Literal["strict", "pickle"] = "pickle",
     schema: Iterable[type] = (),
 ) -> Space:
@@ -46,12 +46,14 @@ def connect(
         create: whether to create the space if there is none.
         fresh: begin with an empty space, whatever was there. Programs that use the old one keep
             it until they close it.
-        size: the most memory that a new space may use, in bytes or as "512K", "256M", "4G". It
-            is used only as tuples come. A space that is there keeps its size.
-        tuples_max: the most tuples that a new space may hold. None for as many as fit.
-        when_full: what becomes of a put for which a new space has no room: "error" refuses it,
-            "wait" lets it wait for room, "drop-oldest" drops the oldest tuples of its shape for it
-            (rule B1). A space that is there keeps its limits, and this.
+        size: the most memory that the space may use, in bytes or as "512K", "256M", "4G". It is
+            used only as tuples come. None, the default: what it has, and 256M for a new one.
+        tuples_max: the most tuples that the space may hold. None, the default: what it has, and for
+            a new one as many as fit.
+        when_full: what becomes of a put for which the space has no room: "error" refuses it, "wait"
+            lets it wait for room, "drop-oldest" drops the oldest tuples of its shape for it
+            (rule B1). None, the default: what it has, and "error" for a new one. A space keeps all
+            three as long as it is there.
         schema: classes of entries to know from the start. Others are known once they are used.
         objects: what becomes of objects that other languages have no like of: "pickle" stores
             them as pickles, which may run code of their writer when they are read; "strict"
@@ -63,7 +65,8 @@ def connect(
     Raises:
         SpaceNotFound: there is none, and `create` is false.
         AccessDenied: it belongs to another user.
-        ValueError: the URL or another argument makes no sense.
+        ValueError: the URL or another argument makes no sense; or the space is there, and has
+            another `size`, `tuples_max` or `when_full` than is asked for.
         SchemaMismatch: a class of `schema` has other fields here than in the space.
 
     >>> import tupelo as ts
@@ -91,10 +94,10 @@ def open_as(
     *,
     create: bool,
     fresh: bool,
-    size: int | str,
+    size: int | str | None,
     tuples_max: int | None,
     objects: str,
-    when_full: str = "error",
+    when_full: str | None = None,
     schema: Iterable[type] = (),
 ) -> SpaceT:
     """Open a space as an instance of `space_class`. The other arguments are those of `connect`."""
@@ -104,7 +107,8 @@ def open_as(
     _require("create", create, bool, "True or False")
     _require("fresh", fresh, bool, "True or False")
     require_objects(objects)
-    _require("when_full", when_full, str, "a str such as 'wait'")
+    if when_full is not None:
+        _require("when_full", when_full, str, "a str such as 'wait'")
     if not hasattr(schema, "__iter__"):
         message = f"schema has the type {type(schema).__name__}: give a list of classes"
         raise TypeError(message)
@@ -114,7 +118,7 @@ def open_as(
         url,
         create=create,
         fresh=fresh,
-        size_bytes=_size_bytes(size),
+        size_bytes=None if size is None else _size_bytes(size),
         tuples_max=tuples_max,
         when_full=when_full,
         pickle=objects == "pickle",
@@ -154,7 +158,7 @@ def reconnect(space_class: type[SpaceT], url: str, pickle: bool) -> SpaceT:  # n
         url,
         create=False,
         fresh=False,
-        size="256M",
+        size=None,
         tuples_max=None,
         objects=objects,
     )

@@ -6,7 +6,8 @@ use std::env;
 use std::fmt;
 
 use tupelo::{
-    Condition, Form, Order, ParseError, Pattern, Template, TemplateRef, Tuple, TupleView, Value,
+    Condition, Error, Form, Order, ParseError, Pattern, Template, TemplateRef, Tuple, TupleView,
+    Value,
 };
 
 use crate::arguments::Sought;
@@ -128,9 +129,13 @@ pub(crate) struct Asked(Template);
 impl Asked {
     pub(crate) fn parse(words: &[String]) -> Result<Self, Failure> {
         let template = Template::parse_words(words.iter().map(String::as_str));
-        template
-            .map(Self)
-            .map_err(|error| wrong(words, &error, |word| Pattern::parse_word(word).is_err()))
+        let template = template
+            .map_err(|error| wrong(words, &error, |word| Pattern::parse_word(word).is_err()))?;
+        if let Some((place, pattern)) = template.impossible() {
+            let problem = format!("no value matches {pattern}, which is asked of field {place}");
+            return Err(Failure::from(Error::Template { problem }));
+        }
+        Ok(Self(template))
     }
 
     /// The same for those of its matches of which `condition` holds, too.

@@ -73,6 +73,11 @@ impl Engine {
         }
     }
 
+    /// What a space for `size_bytes` is made for: so much can be had, and not a little less.
+    pub fn rounded_size_bytes(size_bytes: u64) -> u64 {
+        u64::from(layout_for(size_bytes).extents_max) * EXTENT_BYTES as u64
+    }
+
     /// The address space that a space of up to `size_bytes` needs.
     pub fn reserve_bytes(size_bytes: u64) -> usize {
         layout_for(size_bytes).reserve_bytes()

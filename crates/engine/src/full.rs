@@ -86,6 +86,15 @@ pub(crate) fn largest_bytes(incoming: &[(Incoming<'_>, u32)]) -> usize {
 }
 
 impl Engine {
+    /// What the space may hold, as it was created. The size is the one that it was rounded up to.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            size_bytes: u64::from(self.layout.extents_max) * EXTENT_BYTES as u64,
+            tuples_max: (self.tuples_max != 0).then_some(self.tuples_max),
+            when_full: self.when_full,
+        }
+    }
+
     /// What becomes of a put for which there is no room: as the space was created.
     pub fn when_full(&self) -> WhenFull {
         self.when_full

@@ -72,6 +72,17 @@ impl Default for ConnectOptions {
     }
 }
 
+/// The limits that somebody counts on; `None`: whatever they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LimitsAsked {
+    /// As [`ConnectOptions::size_bytes`].
+    pub size_bytes: Option<u64>,
+    /// As [`ConnectOptions::tuples_max`].
+    pub tuples_max: Option<u64>,
+    /// As [`ConnectOptions::when_full`].
+    pub when_full: Option<WhenFull>,
+}
+
 /// A handle of a space. Clones share it; threads may share it too.
 #[derive(Clone)]
 pub struct Space {
@@ -137,7 +148,41 @@ impl Space {
             heart: Heart::default(),
         };
         let waits = inner.engine.when_full() == WhenFull::Wait;
-        Ok(Self { inner: Arc::new(inner), waits })
+        let space = Self { inner: Arc::new(inner), waits };
+        space.require_limits(&LimitsAsked::default())?; // but for a size in the URL
+        Ok(space)
+    }
+
+    /// Refuses limits other than those that the space was created with. For who asks for some, and opens a space that
+    /// may have been there: it keeps its own, and a program that counts on others would go wrong late. A size in the URL
+    /// goes first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`] with both values.
+    pub fn require_limits(&self, asked: &LimitsAsked) -> Result<(), Error> {
+        let has = self.engine()?.limits();
+        let size_asked = Address::parse(self.url())?.size_bytes.or(asked.size_bytes);
+        let shown =
+            |max: Option<u64>| max.map_or_else(|| "no limit".to_owned(), |max| max.to_string());
+        let size_differs =
+            |size_bytes: &u64| Engine::rounded_size_bytes(*size_bytes) != has.size_bytes;
+        let (what, had, wanted) = if let Some(size_bytes) = size_asked.filter(size_differs) {
+            ("size", format!("{} bytes", has.size_bytes), format!("{size_bytes} bytes"))
+        } else if asked.tuples_max.is_some_and(|max| Some(max) != has.tuples_max) {
+            ("tuples_max", shown(has.tuples_max), shown(asked.tuples_max))
+        } else if let Some(when_full) = asked.when_full.filter(|policy| *policy != has.when_full) {
+            ("when_full", format!("{:?}", has.when_full.name()), format!("{:?}", when_full.name()))
+        } else {
+            return Ok(());
+        };
+        Err(Error::Misuse {
+            problem: format!("{what} of {} is {had}, and {wanted} is asked for", self.url()),
+            hint: Some(format!(
+                "a space keeps what it was created with: leave {what} out, or remove the space with `tupelo rm URL`, \
+                 or take another name"
+            )),
+        })
     }
 
     /// The URL that the space was opened with.

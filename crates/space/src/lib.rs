@@ -41,7 +41,7 @@ mod wait;
 
 pub use bell::Bell;
 pub use claim::Claim;
-pub use connect::{ConnectOptions, Space, SpaceEntry, remove, spaces};
+pub use connect::{ConnectOptions, LimitsAsked, Space, SpaceEntry, remove, spaces};
 pub use error::Error;
 pub use explain::{Difference, Explanation, Nearest};
 pub use heartbeat::KeepAlive;

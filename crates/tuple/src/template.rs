@@ -32,6 +32,15 @@ impl Pattern {
         value.with_field(|field| pattern.matches(&field)).unwrap_or(false)
     }
 
+    /// Whether no value at all is what the pattern asks for, as far as [`Test::is_impossible`] looks.
+    pub fn is_impossible(&self) -> bool {
+        match self {
+            Self::Actual(_) => false,
+            Self::Kinds(kinds) => *kinds == KindSet::EMPTY,
+            Self::Test(test) => test.is_impossible(),
+        }
+    }
+
     /// What [`Pattern::as_ref`] needs beside the pattern.
     fn side_encoding(&self) -> Result<Vec<u8>, EncodeError> {
         match self {
@@ -152,6 +161,23 @@ impl Template {
             |class: &Class| Named::new(class.name(), class.fields().map(Into::into).collect());
         let form = tuple.class().map_or(Form::Exact, |class| Form::Entry(named(class)));
         Alternative { patterns, form, condition: None }.into()
+    }
+
+    /// The pattern that keeps the template from matching anything, and which field it is for; `None` if there may be
+    /// matches. With several alternatives, that of the first one, if none of them can match.
+    ///
+    /// ```
+    /// let template: tupelo_tuple::Template = "job, 9..3".parse()?;
+    /// assert_eq!(template.impossible().unwrap().0, 1);
+    /// # Ok::<(), tupelo_tuple::ParseError>(())
+    /// ```
+    pub fn impossible(&self) -> Option<(usize, &Pattern)> {
+        let impossible = |alternative: &Alternative| {
+            alternative.patterns.iter().position(Pattern::is_impossible)
+        };
+        let places = self.alternatives.iter().map(impossible).collect::<Option<Vec<_>>>()?;
+        let (first, place) = (self.alternatives.first()?, *places.first()?);
+        Some((place, &first.patterns[place]))
     }
 
     /// A template that matches what either matches (rule M8). The first that matches counts.

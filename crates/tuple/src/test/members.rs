@@ -38,6 +38,11 @@ impl Members {
         self.by_hash.len()
     }
 
+    /// The members, in no order that says anything.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Constant> {
+        self.by_hash.iter().map(|(_, member)| member)
+    }
+
     /// The members with their encodings, in ascending order of those.
     pub(crate) fn by_bytes(&self) -> Vec<(Vec<u8>, &Value)> {
         let encoded = |(_, member): &(u64, Constant)| member.value().encode().unwrap_or_default();

@@ -7,6 +7,7 @@ mod constant;
 mod error;
 mod glob;
 mod members;
+mod never;
 mod range;
 
 use std::ops::Bound;
@@ -28,6 +29,7 @@ pub struct Test {
     /// The kinds that a matching field can have: the first and cheapest check.
     kinds: KindSet,
     depth: usize,
+    is_impossible: bool,
 }
 
 /// What a test asks. Actuals and kinds occur only inside combinations.
@@ -74,6 +76,12 @@ impl Test {
         self.kinds
     }
 
+    /// Whether no field at all can satisfy the test, as far as that was looked for when it was made: no value to be
+    /// one of, bounds the wrong way round, parts of an AND that exclude each other.
+    pub const fn is_impossible(&self) -> bool {
+        self.is_impossible
+    }
+
     pub(crate) const fn node(&self) -> &Node {
         &self.node
     }
@@ -83,8 +91,9 @@ impl Test {
         if let Node::In(members) = &self.node { members.len() } else { 0 }
     }
 
-    const fn leaf(node: Node, kinds: KindSet) -> Self {
-        Self { node, kinds, depth: 1 }
+    fn leaf(node: Node, kinds: KindSet) -> Self {
+        let is_impossible = never::is_impossible(&node, kinds);
+        Self { node, kinds, depth: 1, is_impossible }
     }
 
     /// A combination of `tests`, refused if it is nested too deeply to be matched on any stack.
@@ -93,7 +102,8 @@ impl Test {
         if depth > DEPTH_MAX {
             return Err(PatternError::TooDeep);
         }
-        Ok(Self { node, kinds, depth })
+        let is_impossible = never::is_impossible(&node, kinds);
+        Ok(Self { node, kinds, depth, is_impossible })
     }
 }
 
