@@ -1,7 +1,7 @@
 //! Finding the records of one stripe that match: by the best index there is, in the order asked for.
 
 use tupelo_shm::View;
-use tupelo_tuple::{Field, Form, Kind, PatternRef, TemplateRef, TupleView};
+use tupelo_tuple::{Field, Kind, PatternRef, TupleView};
 
 use crate::index::key::Key;
 use crate::index::table::{self, Place};
@@ -10,35 +10,7 @@ use crate::record::{self, Header, NEXT, PREVIOUS, Record};
 use crate::registry::Kinds;
 use crate::stripe::{FIRST, LAST, Stripe};
 
-/// Which of several matches is taken (rule T2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Order {
-    /// The oldest.
-    #[default]
-    Fifo,
-    /// The youngest.
-    Lifo,
-    /// Any one, each with the same chance.
-    Random,
-    /// Whichever costs least to find.
-    Any,
-    /// The one whose field of this number is greatest. The fields of an entry are numbered as its class has them.
-    Max(usize),
-    /// The one whose field of this number is least, numbered as for [`Order::Max`].
-    Min(usize),
-}
-
-impl Order {
-    /// If it goes by a field that no match of `template` has: the number of that field, and how many fields they have at most.
-    /// There is no order then.
-    #[must_use]
-    pub fn beyond(self, template: &[TemplateRef<'_>]) -> Option<(usize, usize)> {
-        let (Self::Max(field) | Self::Min(field)) = self else { return None };
-        let are_exact = template.iter().all(|one| matches!(one.form, Form::Exact));
-        let fields_max = template.iter().map(|one| one.patterns.len()).max()?;
-        (are_exact && field >= fields_max).then_some((field, fields_max))
-    }
-}
+pub(crate) use tupelo_tuple::Order;
 
 /// What a match is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -24,6 +24,8 @@ use crate::record::{self, Header};
 use crate::registry;
 use crate::stripe::{self, FIRST, LIVE, Stripe};
 
+pub(crate) use tupelo_tuple::WhenFull;
+
 /// What a new space may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
@@ -33,40 +35,6 @@ pub struct Limits {
     pub tuples_max: Option<u64>,
     /// What becomes of a put for which there is no room.
     pub when_full: WhenFull,
-}
-
-/// What becomes of a put for which there is no room.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WhenFull {
-    /// It is refused.
-    #[default]
-    Error,
-    /// It waits for room.
-    Wait,
-    /// The oldest tuples are dropped for it.
-    DropOldest,
-}
-
-impl WhenFull {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Error, Self::Wait, Self::DropOldest];
-
-    /// Its name, as in `connect(..., when_full="drop-oldest")`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Wait => "wait",
-            Self::DropOldest => "drop-oldest",
-        }
-    }
-
-    pub(crate) const fn number(self) -> u32 {
-        self as u32
-    }
-
-    pub(crate) fn of_number(number: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.number() == number)
-    }
 }
 
 /// What a put asks of a space that may be full.

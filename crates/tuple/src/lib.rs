@@ -7,6 +7,7 @@
 //! model and the tests.
 #![forbid(unsafe_code)]
 
+mod asked;
 mod class;
 mod condition;
 pub mod encoding;
@@ -26,6 +27,7 @@ mod text;
 mod tuple;
 mod value;
 
+pub use asked::{Order, WhenFull};
 pub use class::{CLASS_BYTES_MAX, CLASSES_MAX, Class};
 pub use condition::{CONDITION_BYTES_MAX, CONDITION_DEPTH_MAX, Condition, Fault};
 pub use encoding::{DEPTH_MAX, DecodeError, EncodeError, encode_template_refs};

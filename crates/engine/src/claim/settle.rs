@@ -56,6 +56,17 @@ impl<H: Handle> Claim<H> {
         self.settled(self.engine().abort_claim(self.place, &Failure::Abort { reason }))
     }
 
+    /// Puts the tuple back at its old place as if it had never been claimed: no attempt is counted. For who has held it for
+    /// a caller that has not got it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Claim::done`].
+    pub fn give_back(&self) -> Result<(), Error> {
+        self.require_open()?;
+        self.settled(self.engine().release_claim(self.place))
+    }
+
     /// Lets the claim run for `ttl` from now (rule K2).
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use super::{DEPTH_MAX, EncodeError, extension, write};
 use crate::image::ARITY_MAX;
 use crate::value::{Opaque, array_head};
-use crate::{Tuple, Value};
+use crate::{Class, Field, Tuple, TupleRef, TupleView, Value};
 
 impl Value {
     /// The canonical encoding of the value (rule V4).
@@ -48,6 +48,65 @@ impl Tuple {
         }
         Ok(out)
     }
+}
+
+/// Appends the canonical encoding of a tuple in its borrowed form: [`Decoded::read`](super::Decoded::read) reads it.
+///
+/// # Errors
+///
+/// [`EncodeError`] if there are too many fields, or a length is over 4 GiB.
+pub fn encode_tuple_ref(out: &mut Vec<u8>, tuple: TupleRef<'_>) -> Result<(), EncodeError> {
+    write_fields(out, (tuple.class, tuple.fields.len()), tuple.fields.iter().copied())
+}
+
+/// As [`encode_tuple_ref`], of a tuple that a take shows.
+///
+/// # Errors
+///
+/// As [`encode_tuple_ref`].
+pub fn encode_tuple_view(out: &mut Vec<u8>, tuple: TupleView<'_>) -> Result<(), EncodeError> {
+    write_fields(out, (tuple.class(), tuple.len()), tuple.fields())
+}
+
+fn write_fields<'f>(
+    out: &mut Vec<u8>,
+    (class, arity): (Option<&Class>, usize),
+    mut fields: impl Iterator<Item = Field<'f>>,
+) -> Result<(), EncodeError> {
+    if arity > ARITY_MAX {
+        return Err(EncodeError::TooManyFields { arity });
+    }
+    let Some(class) = class else {
+        write::array_header(out, arity)?;
+        return fields.try_for_each(|field| write_field(out, &field));
+    };
+    write::extension(out, extension::ENTRY, |out| {
+        write::array_header(out, 3)?;
+        write::str(out, class.name())?;
+        write::array_header(out, class.bases().len())?;
+        class.bases().try_for_each(|base| write::str(out, base))?;
+        write::map_header(out, arity)?;
+        class.fields().zip(fields).try_for_each(|(name, field)| {
+            write::str(out, name)?;
+            write_field(out, &field)
+        })
+    })
+}
+
+fn write_field(out: &mut Vec<u8>, field: &Field<'_>) -> Result<(), EncodeError> {
+    match field {
+        Field::Null => write::null(out),
+        Field::Bool(value) => write::bool(out, *value),
+        Field::Int(value) => write::int(out, *value),
+        Field::Float(value) => write::float(out, *value),
+        Field::Str(text) => write::str(out, text)?,
+        Field::Bytes(bytes) => write::bytes(out, bytes)?,
+        Field::Encoded(encoded) => {
+            out.extend(encoded.head);
+            out.extend(encoded.body);
+        }
+    }
+    Ok(())
 }
 
 /// Appends a value that may hold containers `levels` deep.

@@ -6,17 +6,21 @@
 //! allocates is bounded by a small multiple of the input that it has already seen.
 
 mod decode;
+mod decoded;
 mod encode;
 mod error;
 mod read;
 mod same;
 mod template;
-pub(crate) mod write;
+pub mod write;
 
+pub use decoded::{Decoded, TupleImage};
+pub use encode::{encode_tuple_ref, encode_tuple_view};
 pub use error::{DecodeError, EncodeError};
+pub use read::Reader;
 pub use template::encode_template_refs;
 
-pub(crate) use read::{Item, Reader};
+pub(crate) use read::Item;
 pub(crate) use same::{hash, same};
 
 /// Deepest nesting of values in a value, and of patterns in a pattern, that is accepted anywhere: 128

@@ -7,8 +7,11 @@ use super::{DecodeError, extension};
 use crate::value::{ArrayView, BigIntRef, DecimalRef, Timestamp};
 
 /// A place in an encoding, and the end of the part that may be read from there.
+///
+/// Whoever has a format of its own around values and tuples, such as the frames of a protocol, reads that with it too:
+/// one reader, so one idea of what is canonical.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     end: usize,
@@ -43,22 +46,27 @@ pub(crate) enum Item<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+    /// At the beginning of `bytes`.
+    pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0, end: bytes.len() }
     }
 
     /// Where the next item begins.
-    pub(crate) const fn at(&self) -> usize {
+    pub const fn at(&self) -> usize {
         self.at
     }
 
     /// An error at the beginning of the next item.
-    pub(crate) const fn error(&self, reason: &'static str) -> DecodeError {
+    pub const fn error(&self, reason: &'static str) -> DecodeError {
         DecodeError::new(self.at, reason)
     }
 
     /// The bytes from `start`, where an item began, to here.
-    pub(crate) fn since(&self, start: usize) -> &'a [u8] {
+    ///
+    /// # Panics
+    ///
+    /// If no item before this place began at `start`.
+    pub fn since(&self, start: usize) -> &'a [u8] {
         &self.bytes[start..self.at]
     }
 
@@ -75,7 +83,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Succeeds at the end of the readable part.
-    pub(crate) fn finish(&self) -> Result<(), DecodeError> {
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if there is more.
+    pub fn finish(&self) -> Result<(), DecodeError> {
         if self.at == self.end { Ok(()) } else { Err(self.error("the value ends before here")) }
     }
 
@@ -111,16 +123,82 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// Reads past one value, with all that is in it. What it is made of is canonical; whether it is a value, a tuple or a
+    /// template is not looked at.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] if no such thing stands here.
+    pub fn skip(&mut self) -> Result<(), DecodeError> {
+        let mut left = 1_usize;
+        while left > 0 {
+            left -= 1;
+            // Each of them takes a byte at least, which `item` has looked for: this does not overflow.
+            left += match self.item()? {
+                Item::List(count) => count,
+                Item::Map(count) => 2 * count,
+                _ => 0,
+            };
+        }
+        Ok(())
+    }
+
     /// Reads an item that must be a list, and returns its count.
-    pub(crate) fn expect_list(&mut self, reason: &'static str) -> Result<usize, DecodeError> {
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] with this reason if it is none.
+    pub fn expect_list(&mut self, reason: &'static str) -> Result<usize, DecodeError> {
         let error = self.error(reason);
         if let Item::List(count) = self.item()? { Ok(count) } else { Err(error) }
     }
 
     /// Reads an item that must be text.
-    pub(crate) fn expect_str(&mut self, reason: &'static str) -> Result<&'a str, DecodeError> {
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] with this reason if it is none.
+    pub fn expect_str(&mut self, reason: &'static str) -> Result<&'a str, DecodeError> {
         let error = self.error(reason);
         if let Item::Str(text) = self.item()? { Ok(text) } else { Err(error) }
+    }
+
+    /// Reads an item that must be an integer from 0 to 2^63 - 1.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] with this reason if it is none.
+    pub fn expect_count(&mut self, reason: &'static str) -> Result<u64, DecodeError> {
+        let error = self.error(reason);
+        let Item::Int(number) = self.item()? else { return Err(error) };
+        u64::try_from(number).map_err(|_| error)
+    }
+
+    /// Reads an item that must be a truth value.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] with this reason if it is none.
+    pub fn expect_bool(&mut self, reason: &'static str) -> Result<bool, DecodeError> {
+        let error = self.error(reason);
+        if let Item::Bool(value) = self.item()? { Ok(value) } else { Err(error) }
+    }
+
+    /// Reads an item that must be a UUID.
+    ///
+    /// # Errors
+    ///
+    /// [`DecodeError`] with this reason if it is none.
+    pub fn expect_uuid(&mut self, reason: &'static str) -> Result<[u8; 16], DecodeError> {
+        let error = self.error(reason);
+        if let Item::Uuid(value) = self.item()? { Ok(value) } else { Err(error) }
+    }
+
+    /// Reads nil, if that is what stands here. Returns whether it did.
+    pub fn skip_null(&mut self) -> bool {
+        let is_null = self.remaining().first() == Some(&0xc0);
+        self.at += usize::from(is_null);
+        is_null
     }
 
     fn take(&mut self, length: usize) -> Result<&'a [u8], DecodeError> {

@@ -8,20 +8,23 @@ fn length_u32(length: usize) -> Result<u32, EncodeError> {
     u32::try_from(length).map_err(|_| EncodeError::TooLong { length })
 }
 
-pub(crate) fn null(out: &mut Vec<u8>) {
+/// Appends nil.
+pub fn null(out: &mut Vec<u8>) {
     out.push(0xc0);
 }
 
-pub(crate) fn bool(out: &mut Vec<u8>, value: bool) {
+/// Appends a truth value.
+pub fn bool(out: &mut Vec<u8>, value: bool) {
     out.push(if value { 0xc3 } else { 0xc2 });
 }
 
+/// Appends an integer in its shortest form.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "each arm's range is that of the type it is cut to"
 )]
-pub(crate) fn int(out: &mut Vec<u8>, value: i64) {
+pub fn int(out: &mut Vec<u8>, value: i64) {
     match value {
         0.. => unsigned(out, value as u64),
         -32..0 => out.push(value as u8),
@@ -78,8 +81,13 @@ pub(crate) fn float(out: &mut Vec<u8>, value: f64) {
     out.extend(value.to_bits().to_be_bytes());
 }
 
+/// Appends text.
+///
+/// # Errors
+///
+/// [`EncodeError::TooLong`] beyond 2^32 - 1. Nothing was written.
 #[expect(clippy::cast_possible_truncation, reason = "each arm's range is that of the type")]
-pub(crate) fn str(out: &mut Vec<u8>, text: &str) -> Result<(), EncodeError> {
+pub fn str(out: &mut Vec<u8>, text: &str) -> Result<(), EncodeError> {
     match length_u32(text.len())? {
         length @ ..32 => out.push(0xa0 | length as u8),
         length @ 32..0x100 => out.extend([0xd9, length as u8]),
@@ -89,7 +97,12 @@ pub(crate) fn str(out: &mut Vec<u8>, text: &str) -> Result<(), EncodeError> {
     Ok(())
 }
 
-pub(crate) fn bytes(out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), EncodeError> {
+/// Appends a run of bytes.
+///
+/// # Errors
+///
+/// [`EncodeError::TooLong`] beyond 2^32 - 1. Nothing was written.
+pub fn bytes(out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), EncodeError> {
     bytes_header(out, bytes.len())?;
     out.extend(bytes);
     Ok(())
@@ -104,8 +117,13 @@ pub(crate) fn bytes_header(out: &mut Vec<u8>, length: usize) -> Result<(), Encod
     Ok(())
 }
 
+/// Appends the beginning of a list of `count` items.
+///
+/// # Errors
+///
+/// [`EncodeError::TooLong`] beyond 2^32 - 1. Nothing was written.
 #[expect(clippy::cast_possible_truncation, reason = "the arm's range is that of the type")]
-pub(crate) fn array_header(out: &mut Vec<u8>, count: usize) -> Result<(), EncodeError> {
+pub fn array_header(out: &mut Vec<u8>, count: usize) -> Result<(), EncodeError> {
     match length_u32(count)? {
         count @ ..16 => out.push(0x90 | count as u8),
         count => wide_length(out, [0xdc, 0xdd], count),
@@ -176,7 +194,8 @@ pub(crate) fn decimal(out: &mut Vec<u8>, value: &Decimal) -> Result<(), EncodeEr
     })
 }
 
-pub(crate) fn uuid(out: &mut Vec<u8>, value: &[u8; 16]) {
+/// Appends a UUID.
+pub fn uuid(out: &mut Vec<u8>, value: &[u8; 16]) {
     out.extend([0xd8, extension::UUID.cast_unsigned()]);
     out.extend(value);
 }
