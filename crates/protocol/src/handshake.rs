@@ -1,0 +1,142 @@
+//! The first frame of each side: who it is, and which versions of the protocol it speaks.
+
+use tupelo_tuple::DecodeError;
+use tupelo_tuple::encoding::{Reader, write};
+
+use crate::fault::{Fault, code};
+use crate::frames::frame;
+use crate::wire::{number, read_frame, read_number, read_text};
+
+/// The version of the protocol that this build speaks, and the only one.
+pub const VERSION: u64 = 1;
+
+const HELLO: u64 = 0;
+const WELCOME: u64 = 64;
+/// What a client begins with, so that a stranger is known as such.
+const NAME: &str = "tupelo";
+
+/// What a client begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// The oldest version that it speaks.
+    pub version_min: u64,
+    /// The newest.
+    pub version_max: u64,
+    /// Its own number, made by chance and below 2^63: the first half of its [keys](crate::Key).
+    pub client: u64,
+}
+
+/// What a server answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// The version that both speak from here on.
+    pub version: u64,
+    /// The server's program, for people.
+    pub server: String,
+    /// The largest frame that it takes, in bytes.
+    pub frame_bytes_max: u64,
+    /// Most requests that may be without their last answer.
+    pub requests_max: u64,
+}
+
+impl Hello {
+    /// Appends the frame.
+    ///
+    /// # Errors
+    ///
+    /// As [`frame`].
+    pub fn write(&self, out: &mut Vec<u8>) -> Result<(), Fault> {
+        frame(out, |out| {
+            write::array_header(out, 5)?;
+            number(out, HELLO);
+            write::str(out, NAME)?;
+            number(out, self.version_min);
+            number(out, self.version_max);
+            number(out, self.client);
+            Ok(())
+        })
+    }
+
+    /// Reads the content of the frame. More may follow in one of a later version.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] if it is something else.
+    pub fn read(bytes: &[u8]) -> Result<Self, Fault> {
+        let hello = read_frame(bytes, |kind, items, reader| {
+            let error = reader.error("the first frame is no hello of a tupelo client");
+            if kind != HELLO || items < 4 || read_text(reader)? != NAME {
+                return Err(error);
+            }
+            let (version_min, version_max) = (read_number(reader)?, read_number(reader)?);
+            let client = read_number(reader)?;
+            skip_all(reader, items - 4)?;
+            Ok(Self { version_min, version_max, client })
+        });
+        hello.map_err(Fault::from)
+    }
+
+    /// The version to speak with this client.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] if there is none.
+    pub fn agree(&self, server: &str) -> Result<u64, Fault> {
+        let Self { version_min, version_max, .. } = *self;
+        if (version_min..=version_max).contains(&VERSION) {
+            return Ok(VERSION);
+        }
+        let newer = if version_min > VERSION { "server" } else { "client" };
+        Err(Fault::new(
+            code::VERSION_MISMATCH,
+            format!(
+                "this client speaks protocol {version_min} to {version_max}, the server ({server}) speaks {VERSION}"
+            ),
+            Some(&format!(
+                "upgrade the {newer}: both need a version of tupelo with the same protocol"
+            )),
+        ))
+    }
+}
+
+impl Welcome {
+    /// Appends the frame.
+    ///
+    /// # Errors
+    ///
+    /// As [`frame`].
+    pub fn write(&self, out: &mut Vec<u8>) -> Result<(), Fault> {
+        frame(out, |out| {
+            write::array_header(out, 5)?;
+            number(out, WELCOME);
+            number(out, self.version);
+            write::str(out, &self.server)?;
+            number(out, self.frame_bytes_max);
+            number(out, self.requests_max);
+            Ok(())
+        })
+    }
+
+    /// Reads the content of the frame. More may follow in one of a later version.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] if it is something else.
+    pub fn read(bytes: &[u8]) -> Result<Self, Fault> {
+        let welcome = read_frame(bytes, |kind, items, reader| {
+            let error = reader.error("the first frame of the server is no welcome");
+            if kind != WELCOME || items < 4 {
+                return Err(error);
+            }
+            let (version, server) = (read_number(reader)?, read_text(reader)?.to_owned());
+            let (frame_bytes_max, requests_max) = (read_number(reader)?, read_number(reader)?);
+            skip_all(reader, items - 4)?;
+            Ok(Self { version, server, frame_bytes_max, requests_max })
+        });
+        welcome.map_err(Fault::from)
+    }
+}
+
+fn skip_all(reader: &mut Reader<'_>, count: usize) -> Result<(), DecodeError> {
+    (0..count).try_for_each(|_| reader.skip())
+}

@@ -1,0 +1,33 @@
+//! What a program and a server of spaces say to each other: `docs/protocol.md`.
+//!
+//! Frames to bytes and back, with a limit on everything that comes from outside. No sockets, no clock, no threads: who
+//! has those uses this (`crates/client`, `crates/server`). Also the seam to spaces that are not in this process's
+//! memory: [`Remote`], which answers [`Operation`]s, whatever is behind it.
+#![forbid(unsafe_code)]
+
+mod fault;
+mod frames;
+mod handshake;
+mod operation;
+mod remote;
+mod reply;
+mod request;
+mod wire;
+
+pub use fault::{Fault, code};
+pub use frames::{FRAME_BYTES_MAX, Frames, HANDSHAKE_BYTES_MAX, frame};
+pub use handshake::{Hello, VERSION, Welcome};
+pub use operation::{
+    Action, Amount, Operation, PutTerms, TemplateBytes, Tuples, TuplesIter, Watched,
+};
+pub use remote::{AtEnd, Found, Pending, PickedUp, Remote, Visitor};
+pub use reply::Reply;
+pub use request::{Key, Opened, Request};
+
+/// Spaces that one connection may have open (rule B2).
+pub const SPACES_MAX: usize = 1024;
+/// Requests of one connection that may be without their last answer: calls that wait, and takes that are not
+/// acknowledged (rule B2).
+pub const REQUESTS_MAX: usize = 65_536;
+/// Bytes of the name of a space.
+pub const NAME_BYTES_MAX: usize = 200;
