@@ -8,6 +8,8 @@ use pyo3::types::PyString;
 
 use tupelo::Error;
 
+use crate::surroundings;
+
 /// Why a verb did not return: the space refused, or Python code raised.
 pub(crate) enum Failure {
     /// The space refused.
@@ -42,6 +44,11 @@ impl Failure {
 /// The exception for an error of the space at `url`.
 #[cold]
 pub(crate) fn from_space(py: Python<'_>, error: &Error, url: &str) -> PyErr {
+    if matches!(error, Error::Interrupted { .. })
+        && let Some(exception) = surroundings::interruption()
+    {
+        return exception;
+    }
     let Some(class) = class_name(error) else {
         return PyValueError::new_err(error.to_string());
     };
@@ -61,6 +68,9 @@ pub(crate) fn from_space(py: Python<'_>, error: &Error, url: &str) -> PyErr {
 fn class_name(error: &Error) -> Option<&'static str> {
     Some(match error {
         Error::Timeout { .. } => "Timeout",
+        Error::ConnectionLost { .. } => "ConnectionLost",
+        Error::Unsupported { .. } => "Unsupported",
+        Error::Protocol { .. } => "ProtocolError",
         Error::SpaceFull { .. } => "SpaceFull",
         Error::ClaimLost { .. } => "ClaimLost",
         Error::LeaseExpired { .. } => "LeaseExpired",

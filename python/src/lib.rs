@@ -14,6 +14,7 @@
 //! * `claim`, `lease`, `transaction`, `subscription`: what `claim`, `put`, `transaction` and `subscribe` return.
 //! * `errors`, `refusal`: what goes wrong, as exceptions.
 //! * `fork`: what a child process may not use; `orphan`: a process that ends with its parent.
+//! * `surroundings`: the interpreter's lock, and Ctrl-C, around what waits for a server.
 //! * `command_line`: the program `tupelo`, for the wheel's console script.
 #![allow(unsafe_code, reason = "the boundary to the C interface of Python")]
 
@@ -42,6 +43,7 @@ mod results;
 mod search;
 mod space;
 mod subscription;
+mod surroundings;
 mod template;
 mod timeout;
 mod transaction;
@@ -95,6 +97,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        tupelo::surround(&super::surroundings::INTERPRETER);
         super::verbs::define_all(&module.py().get_type::<Handle>())
     }
 }

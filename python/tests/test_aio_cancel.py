@@ -12,6 +12,7 @@ import random
 
 import pytest
 from cutting import FAULTS, Cut, at_every_await, begun, in_hands, outcome
+from forgetting import forgets_a_claim
 
 from tupelo import REST, aio
 
@@ -166,6 +167,7 @@ async def either(shared, got):
     got.append(number)
 
 
+@forgets_a_claim  # `settle` does where it is cancelled
 @pytest.mark.parametrize("how", [take, claim, settle, transact, either])
 def test_of_tasks_that_are_cancelled_at_random_each_tuple_is_had_once_t5(space, how):
     print(f"TUPELO_SEED={SEED} TUPELO_CANCELLATIONS={CANCELLATIONS}")  # noqa: T201 - if it fails

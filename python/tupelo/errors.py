@@ -1,6 +1,7 @@
 """Every exception the package raises, in one tree.
 
 * TupeloError
+    - ConnectionLost (also a built-in ConnectionError)
     - Timeout (also a built-in TimeoutError)
     - SpaceFull
     - ClaimLost
@@ -12,6 +13,8 @@
     - AccessDenied (also a PermissionError)
     - VersionMismatch
     - Stalled
+    - Unsupported (also a NotImplementedError)
+    - ProtocolError
     - LimitExceeded
     - TransactionTooBig
     - TemplateError (also a TypeError)
@@ -34,9 +37,11 @@ __all__ = [
     "Aborted",
     "AccessDenied",
     "ClaimLost",
+    "ConnectionLost",
     "LeaseExpired",
     "LimitExceeded",
     "NotEncodable",
+    "ProtocolError",
     "RemoteError",
     "SchemaMismatch",
     "SpaceClosed",
@@ -49,6 +54,7 @@ __all__ = [
     "TransactionTooBig",
     "TupeloError",
     "UnknownField",
+    "Unsupported",
     "VersionMismatch",
 ]
 
@@ -72,6 +78,12 @@ class TupeloError(Exception):
         if self.hint is None:
             return message
         return message + "".join(f"\n  {line}" for line in self.hint.splitlines())
+
+
+class ConnectionLost(TupeloError, ConnectionError):
+    """The connection to a server was lost, or there is none; the message says what was tried."""
+
+    code = "TUP-002"
 
 
 class Timeout(TupeloError, TimeoutError):
@@ -128,13 +140,13 @@ class SpaceCorrupted(TupeloError):
 
 
 class AccessDenied(TupeloError, PermissionError):
-    """The file of the space is not this user's to use."""
+    """The file of the space is not this user's to use, or the server does not allow it."""
 
     code = "TUP-006"
 
 
 class VersionMismatch(TupeloError):
-    """The space was made by a build with another memory layout."""
+    """The space has another memory layout than this build, or the server another protocol."""
 
     code = "TUP-012"
 
@@ -143,6 +155,18 @@ class Stalled(TupeloError):
     """A process that does not run holds a lock of the space; the message names it."""
 
     code = "TUP-016"
+
+
+class Unsupported(TupeloError, NotImplementedError):
+    """The engine of the space can not do this; the hint says what it can, and which engine can."""
+
+    code = "TUP-022"
+
+
+class ProtocolError(TupeloError):
+    """What came over the connection to a server makes no sense: is the other side a server?"""
+
+    code = "TUP-023"
 
 
 class LimitExceeded(TupeloError):

@@ -40,6 +40,7 @@ mod log;
 mod mapping;
 mod memory;
 mod names;
+pub mod own;
 pub mod process;
 mod publish;
 mod section;

@@ -41,15 +41,25 @@ impl Space {
     /// [`Error::LimitExceeded`] at the maximum of blocked callers (rule B2); [`Error::System`] if there can be no
     /// socket.
     pub fn bell(&self) -> Result<Bell, Error> {
-        Ok(Bell { space: self.clone(), bell: self.engine()?.bell()? })
+        Ok(Bell {
+            space: self.clone(),
+            bell: self.engine_for("bells, which tupelo.aio waits by,")?.bell()?,
+        })
     }
 }
 
 impl Bell {
     /// Lets what happens to `waiter`, one of the same space, ring this bell. Returns the number under which it is
     /// told of.
+    ///
+    /// # Panics
+    ///
+    /// If it is in line at a server, whose spaces have no bells.
     pub fn add(&self, waiter: &Waiter) -> u32 {
-        self.bell.add(waiter.inner())
+        let Some(waiter) = waiter.local() else {
+            panic!("a bell is rung for waiters of its own space, which is here")
+        };
+        self.bell.add(waiter)
     }
 
     /// As [`Bell::add`], of a subscription of the same space.
@@ -96,7 +106,7 @@ impl Bell {
     ///
     /// [`Error::SpaceClosed`] if the handle was closed meanwhile; what the memory says.
     pub fn look(&self) -> Result<Vec<u32>, Error> {
-        self.space.engine()?;
+        self.space.require_open()?;
         Ok(self.bell.look()?)
     }
 
@@ -107,7 +117,7 @@ impl Bell {
     ///
     /// As [`Bell::look`].
     pub fn last_look(&self) -> Result<Vec<u32>, Error> {
-        self.space.engine()?;
+        self.space.require_open()?;
         Ok(self.bell.last_look()?)
     }
 }

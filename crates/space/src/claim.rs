@@ -80,7 +80,7 @@ impl Space {
         terms: &ClaimTerms,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<(Claim, R)>, E> {
-        self.engine()?; // it is open
+        self.engine_for("claims")?; // it is open
         require_attempts(terms)?;
         let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
         let claimed = lift(HeldClaim::begin(self, template, order, terms, sink))?;
@@ -122,7 +122,7 @@ impl Space {
     ///
     /// As [`Space::waiter`].
     pub fn claimant(&self, template: &[TemplateRef<'_>], ttl: Duration) -> Result<Waiter, Error> {
-        Ok(Waiter::new(self, self.engine()?.claimant(template, ttl)?))
+        Ok(Waiter::new(self, self.engine_for("claims")?.claimant(template, ttl)?))
     }
 
     /// Shows the tuples whose last attempt has failed, and that match, to `sink`, with what became of them
@@ -136,7 +136,7 @@ impl Space {
         template: &[TemplateRef<'_>],
         mut sink: impl FnMut(TupleView<'_>, Obituary) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
-        let engine = self.engine()?;
+        let engine = self.engine_for("dead letters")?;
         lift(engine.dead(template, |tuple, obituary| sink(tuple, obituary).map_err(Lifted::caller)))
     }
 
@@ -147,7 +147,7 @@ impl Space {
     ///
     /// [`Error::SpaceFull`], [`Error::TransactionTooBig`], and what a space says: none was put back.
     pub fn requeue(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        Ok(self.engine()?.requeue(template)?)
+        Ok(self.engine_for("dead letters")?.requeue(template)?)
     }
 }
 
@@ -165,7 +165,7 @@ impl Waiter {
     ) -> Result<Outcome<(Claim, R)>, E> {
         require_attempts(terms)?;
         self.require_take()?;
-        let (space, waiter) = self.into_parts();
+        let (space, waiter) = self.into_parts("claims")?;
         let sink = |tuple: TupleView<'_>| sink(tuple).map_err(Lifted::caller);
         let outcome = lift(waiter.finish_claim_for(&space, terms, sink))?;
         Ok(match space.outcome(outcome) {
@@ -257,6 +257,20 @@ impl Claim {
         self.space().engine()?;
         let mut puts = self.puts()?;
         self.held.abort(reason)?;
+        puts.clear();
+        Ok(())
+    }
+
+    /// Puts the tuple back at its old place as if it had never been claimed: no attempt is counted, and what was put under
+    /// the claim is discarded. For who holds a tuple for a caller that has not got it, as a server does.
+    ///
+    /// # Errors
+    ///
+    /// As [`Claim::done`].
+    pub fn give_back(&self) -> Result<(), Error> {
+        self.space().engine()?;
+        let mut puts = self.puts()?;
+        self.held.give_back()?;
         puts.clear();
         Ok(())
     }

@@ -6,11 +6,12 @@ use std::sync::{Arc, MutexGuard};
 use std::time::SystemTime;
 
 use tupelo_engine::{CreateOptions, Engine, Handle, Limits, WhenFull};
+use tupelo_protocol::Remote;
+use tupelo_shm::own::{Own, Slot};
 use tupelo_shm::{Directory, Segment};
 
 use crate::error::Error;
 use crate::heartbeat::Heart;
-use crate::own::{Own, Slot};
 use crate::url::{Address, Place};
 
 /// How a space is opened, and what a new one may hold.
@@ -92,17 +93,28 @@ pub struct Space {
 }
 
 pub(crate) struct Inner {
-    pub(crate) engine: Arc<Engine>,
+    pub(crate) backend: Backend,
     pub(crate) url: String,
     place: Place,
     closed: AtomicBool,
     heart: Heart,
 }
 
+/// Where a space is.
+pub(crate) enum Backend {
+    /// In memory that this process has.
+    Local(Arc<Engine>),
+    /// Elsewhere.
+    Remote(Arc<dyn Remote>),
+}
+
 #[doc(hidden)]
 impl Handle for Space {
     fn kept(&self) -> &Arc<Engine> {
-        &self.inner.engine
+        match &self.inner.backend {
+            Backend::Local(engine) => engine,
+            Backend::Remote(_) => unreachable!("only an engine gives claims of its own"),
+        }
     }
 }
 
@@ -124,9 +136,12 @@ fn private() -> MutexGuard<'static, Slot<Private>> {
 }
 
 impl Space {
-    /// Opens the space at `url`: `mem://NAME` or `shm://NAME`; `?size=1G` behind it stands for `size_bytes`.
+    /// Opens the space at `url`: `mem://NAME` or `shm://NAME`; `?size=1G` behind it stands for `size_bytes`. Or one of a
+    /// server on this machine: `unix:///path/of/the/socket?space=NAME`, and `&size=1G` behind it.
     ///
     /// # Errors
+    ///
+    /// [`Error::ConnectionLost`] if there is no server, [`Error::VersionMismatch`] also if it speaks another version.
     ///
     /// [`Error::Misuse`] for what is no such URL, and for options that contradict each other; [`Error::SpaceNotFound`] if
     /// there is none and `create` is false, [`Error::AccessDenied`], [`Error::VersionMismatch`] and [`Error::SpaceCorrupted`] for one that
@@ -136,32 +151,36 @@ impl Space {
         let size_bytes = size_bytes.unwrap_or(options.size_bytes);
         let options = ConnectOptions { size_bytes, ..options.clone() };
         options.require_sense()?;
-        let engine = match &place {
-            Place::Memory(name) => connect_private(name, url, &options)?,
-            Place::SharedMemory(name) => Arc::new(attach(name, url, &options)?),
+        let backend = match &place {
+            Place::Memory(name) => Backend::Local(connect_private(name, url, &options)?),
+            Place::SharedMemory(name) => Backend::Local(Arc::new(attach(name, url, &options)?)),
+            Place::Server { socket, name } => {
+                Backend::Remote(crate::remote::connect(socket, (name, url), &options)?)
+            }
         };
         let inner = Inner {
-            engine,
+            backend,
             url: url.into(),
             place,
             closed: AtomicBool::new(false),
             heart: Heart::default(),
         };
-        let waits = inner.engine.when_full() == WhenFull::Wait;
-        let space = Self { inner: Arc::new(inner), waits };
+        let mut space = Self { inner: Arc::new(inner), waits: false };
+        space.waits = space.when_full() == WhenFull::Wait;
         space.require_limits(&LimitsAsked::default())?; // but for a size in the URL
         Ok(space)
     }
 
     /// Refuses limits other than those that the space was created with. For who asks for some, and opens a space that
     /// may have been there: it keeps its own, and a program that counts on others would go wrong late. A size in the URL
-    /// goes first.
+    /// goes first. The limits of a server's space are not compared: the protocol does not tell them yet.
     ///
     /// # Errors
     ///
     /// [`Error::Misuse`] with both values.
     pub fn require_limits(&self, asked: &LimitsAsked) -> Result<(), Error> {
-        let has = self.engine()?.limits();
+        let Some(engine) = self.local() else { return Ok(()) };
+        let has = engine.limits();
         let size_asked = Address::parse(self.url())?.size_bytes.or(asked.size_bytes);
         let shown =
             |max: Option<u64>| max.map_or_else(|| "no limit".to_owned(), |max| max.to_string());
@@ -195,6 +214,11 @@ impl Space {
         self.inner.place.name()
     }
 
+    /// Whether it is in memory that this process has; if not, calls go over a connection.
+    pub fn is_here(&self) -> bool {
+        matches!(self.inner.backend, Backend::Local(_))
+    }
+
     /// Whether it is private to this process: `mem://`.
     pub(crate) fn is_private(&self) -> bool {
         matches!(self.inner.place, Place::Memory(_))
@@ -202,7 +226,11 @@ impl Space {
 
     /// Whether `other` is a handle of this very space: its name may have been given to another one since.
     pub fn is_same(&self, other: &Self) -> bool {
-        self.inner.engine.is_same_space(&other.inner.engine)
+        match (&self.inner.backend, &other.inner.backend) {
+            (Backend::Local(one), Backend::Local(other)) => one.is_same_space(other),
+            (Backend::Remote(one), Backend::Remote(other)) => one.identity() == other.identity(),
+            _ => false,
+        }
     }
 
     /// Ends the use of this handle and its clones: later calls are refused. The space stays.
@@ -210,14 +238,45 @@ impl Space {
         self.inner.closed.store(true, Ordering::Relaxed);
     }
 
-    /// The engine, unless the handle was closed.
+    /// The engine, unless the handle was closed, or the space is elsewhere.
     #[inline]
-    pub(crate) fn engine(&self) -> Result<&Arc<Engine>, Error> {
+    pub(crate) fn local(&self) -> Option<&Arc<Engine>> {
         // Relaxed: it orders nothing, and the compiler still knows the fields of a put behind it.
         if self.inner.closed.load(Ordering::Relaxed) {
-            return Err(self.closed_error());
+            return None;
         }
-        Ok(&self.inner.engine)
+        match &self.inner.backend {
+            Backend::Local(engine) => Some(engine),
+            Backend::Remote(_) => None,
+        }
+    }
+
+    /// The engine, for `what` only an engine does.
+    #[inline]
+    pub(crate) fn engine_for(&self, what: &'static str) -> Result<&Arc<Engine>, Error> {
+        self.local().ok_or_else(|| self.no_engine(what))
+    }
+
+    /// The engine, for what comes after something that only an engine does.
+    #[inline]
+    pub(crate) fn engine(&self) -> Result<&Arc<Engine>, Error> {
+        self.engine_for("this call")
+    }
+
+    /// Refuses if the handle was closed.
+    #[inline]
+    pub(crate) fn require_open(&self) -> Result<(), Error> {
+        let closed = self.inner.closed.load(Ordering::Relaxed);
+        if closed { Err(self.closed_error()) } else { Ok(()) }
+    }
+
+    /// Why there is no engine here.
+    #[cold]
+    fn no_engine(&self, what: &'static str) -> Error {
+        match (&self.inner.backend, self.require_open()) {
+            (Backend::Remote(remote), Ok(())) => crate::remote::unsupported(what, remote.engine()),
+            (_, refused) => refused.err().unwrap_or_else(|| self.closed_error()),
+        }
     }
 
     /// What renews the claims and leases of this handle.
@@ -310,6 +369,7 @@ pub fn remove(url: &str) -> Result<(), Error> {
         Place::SharedMemory(name) => {
             Directory::default().remove(&name).map_err(|error| named(error, url))
         }
+        Place::Server { socket, name } => crate::remote::remove(&socket, (&name, url)),
     }
 }
 

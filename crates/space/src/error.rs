@@ -1,5 +1,6 @@
 //! Every refusal, with its code, its figures, and what to type next.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -24,6 +25,32 @@ pub enum Error {
         url: String,
         /// What is there instead.
         explanation: Box<Explanation>,
+    },
+    /// The connection to a server was lost, or there is none.
+    ConnectionLost {
+        /// What was tried, and what came of it.
+        problem: String,
+        /// What to type next.
+        hint: Option<String>,
+        /// Whether the call may have had its effect: nobody knows.
+        may_have_happened: bool,
+    },
+    /// The engine of the space can not do this.
+    Unsupported {
+        /// What, and which engine.
+        problem: String,
+        /// What it can, and which engine can do this.
+        hint: String,
+    },
+    /// What came over a connection makes no sense.
+    Protocol {
+        /// What came.
+        problem: String,
+    },
+    /// The call was given up while it waited for a server: its language has something to raise.
+    Interrupted {
+        /// What was interrupted.
+        problem: String,
     },
     /// The space may not, or the system can not, hold more (rule B1).
     SpaceFull {
@@ -83,7 +110,7 @@ pub enum Error {
         /// What there are too many of, and the maximum.
         problem: String,
         /// What would be right.
-        hint: &'static str,
+        hint: Cow<'static, str>,
     },
     /// More than one atomic step can change.
     TransactionTooBig {
@@ -123,6 +150,7 @@ impl Error {
     /// The code, as in `TUP-003`: the same in every language.
     pub fn code(&self) -> &'static str {
         match self {
+            Self::ConnectionLost { .. } | Self::Interrupted { .. } => "TUP-002",
             Self::Timeout { .. } => "TUP-003",
             Self::NotEncodable { .. } => "TUP-004",
             Self::SpaceFull { .. } => "TUP-005",
@@ -140,6 +168,8 @@ impl Error {
             Self::Misuse { .. } => "TUP-019",
             Self::System { .. } => "TUP-020",
             Self::LeaseExpired { .. } => "TUP-021",
+            Self::Unsupported { .. } => "TUP-022",
+            Self::Protocol { .. } => "TUP-023",
         }
     }
 
@@ -177,7 +207,14 @@ impl Error {
             Self::Aborted { problem, waited_for: Some(waited_for) } => {
                 format!("{problem}; it was waiting for {waited_for}")
             }
+            Self::ConnectionLost { problem, may_have_happened: true, .. } => {
+                format!("{problem}; whether the call has had its effect, nobody knows")
+            }
             Self::Aborted { problem, waited_for: None }
+            | Self::ConnectionLost { problem, .. }
+            | Self::Unsupported { problem, .. }
+            | Self::Protocol { problem }
+            | Self::Interrupted { problem }
             | Self::SpaceFull { problem, .. }
             | Self::ClaimLost { problem }
             | Self::LeaseExpired { problem, .. }
@@ -240,11 +277,16 @@ impl Error {
             Self::VersionMismatch { .. } => {
                 "use the same version everywhere, or another name for the new version's space".into()
             }
-            Self::Misuse { hint, .. } => return hint.clone(),
-            Self::LimitExceeded { hint, .. } => (*hint).into(),
-            Self::NotEncodable { .. } | Self::Template { .. } | Self::System { .. } => {
-                return None;
+            Self::Misuse { hint, .. } | Self::ConnectionLost { hint, .. } => return hint.clone(),
+            Self::Unsupported { hint, .. } => hint.clone(),
+            Self::Protocol { .. } => {
+                "is the other side a tupelo program? docs/protocol.md has every frame".into()
             }
+            Self::LimitExceeded { hint, .. } => hint.clone().into_owned(),
+            Self::NotEncodable { .. }
+            | Self::Template { .. }
+            | Self::System { .. }
+            | Self::Interrupted { .. } => return None,
         })
     }
 }
@@ -296,11 +338,11 @@ impl From<tupelo_engine::Error> for Error {
                 Self::SpaceFull { problem: error.to_string(), may_pass: false, by_system: false }
             }
             Engine::LimitExceeded { what, .. } => {
-                Self::LimitExceeded { problem: error.to_string(), hint: way_out(what) }
+                Self::LimitExceeded { problem: error.to_string(), hint: way_out(what).into() }
             }
             Engine::EventTooLarge { .. } => Self::LimitExceeded {
                 problem: error.to_string(),
-                hint: "subscribe with more buffer_bytes",
+                hint: "subscribe with more buffer_bytes".into(),
             },
             Engine::TransactionTooBig { .. } => {
                 Self::TransactionTooBig { problem: error.to_string() }
@@ -349,7 +391,7 @@ impl From<tupelo_shm::Error> for Error {
             Memory::VersionMismatch { .. } => Self::VersionMismatch { problem },
             Memory::Stalled { pid } => Self::Stalled { pid },
             Memory::LimitExceeded { what, .. } => {
-                Self::LimitExceeded { problem, hint: way_out(what) }
+                Self::LimitExceeded { problem, hint: way_out(what).into() }
             }
             Memory::CopiedByFork => Self::Misuse {
                 problem: "a mem:// space stays in the process that opened it; this is a fork of it"

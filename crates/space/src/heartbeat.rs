@@ -7,10 +7,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tupelo_shm::own::Own;
 use tupelo_shm::process::fork_generation;
 
 use crate::error::Error;
-use crate::own::Own;
 
 /// Something that has to be renewed from time to time.
 pub(crate) trait Beat: Send + Sync {

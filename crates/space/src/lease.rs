@@ -49,7 +49,7 @@ impl Space {
         terms: &LeaseTerms,
     ) -> Result<Lease, Error> {
         let tuple = tuple.into();
-        let lease = match self.engine()?.put_leased(tuple, terms) {
+        let lease = match self.engine_for("the lease of one tuple")?.put_leased(tuple, terms) {
             Ok(lease) => lease,
             Err(error) => self.put_leased_patiently(tuple, terms, error.into())?,
         };
@@ -79,7 +79,10 @@ impl Space {
         tuples: &[impl Into<TupleRef<'f>> + Copy],
         terms: &LeaseTerms,
     ) -> Result<usize, Error> {
-        let engine = self.engine()?;
+        let Some(engine) = self.local() else {
+            let tuples = tuples.iter().map(|&tuple| tuple.into());
+            return self.put_remotely(tuples, terms, None);
+        };
         self.patiently(|| Ok(engine.put_all_leased(tuples, terms)?))
     }
 }

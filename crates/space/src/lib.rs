@@ -26,11 +26,12 @@ mod claim;
 mod connect;
 mod error;
 mod explain;
+mod fault;
 mod heartbeat;
 mod lease;
 mod line;
 mod operations;
-mod own;
+mod remote;
 mod room;
 mod search;
 mod stat;
@@ -52,6 +53,7 @@ pub use search::{Found, SEARCHED_MAX, Search, Visits};
 pub use stat::{ProcessStat, ShapeStat, Stat};
 pub use subscribe::Subscription;
 pub use transaction::{Inside, Transaction};
+pub use tupelo_client::{Surroundings, surround};
 pub use tupelo_engine::{
     Attempt, Blocked, ClaimStat, ClaimTerms, EVENT_BYTES_MAX, EVENTS_MAX, Event, EventKind,
     LeaseTerms, Obituary, Order, SHAPES_MAX, SubscribeTerms, SubscriptionStat, TransactionStat,

@@ -51,7 +51,9 @@ impl Line {
     ) -> Result<Self, Error> {
         // With a condition, to be ready means no more than that a look is worth its while.
         let is_certain = template.iter().all(|one| one.condition.is_none());
-        Self::until(search, template, want, |waiter| is_certain && waiter.inner().is_ready())
+        Self::until(search, template, want, |waiter| {
+            is_certain && waiter.local().is_some_and(tupelo_engine::Waiter::is_ready)
+        })
     }
 
     /// Gets in line in one space after the other, up to the first whose place `is_served`.

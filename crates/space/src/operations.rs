@@ -7,7 +7,8 @@ use tupelo_tuple::{Class, Template, TemplateRef, TupleRef, TupleView};
 use crate::connect::Space;
 use crate::error::Error;
 use crate::wait::{Lifted, Outcome, Waiter, lift};
-use tupelo_engine::{Order, sink_once};
+use tupelo_engine::{LeaseTerms, Order, sink_once};
+use tupelo_protocol::Action;
 
 impl Space {
     /// Stores a tuple. When it returns, every later operation sees the tuple (rule O2).
@@ -22,17 +23,23 @@ impl Space {
     #[inline]
     pub fn put<'f>(&self, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
         let tuple = tuple.into();
-        match self.engine()?.put(tuple) {
-            Ok(()) => Ok(()),
-            Err(error) => tuple.apart(move |tuple| self.put_patiently(tuple, error.into())),
+        let put = self.local().map(|engine| engine.put(tuple));
+        if let Some(Ok(())) = put {
+            return Ok(());
         }
+        let error = put.and_then(Result::err);
+        tuple.apart(move |tuple| self.put_otherwise(tuple, error.map(Error::from)))
     }
 
-    /// A put whose first attempt ended with `error`. Apart, so that the compiler makes the first one part of its caller, where
-    /// it knows the kinds of the fields.
+    /// A put whose first attempt ended with `error`, or that is none of an engine here. Apart, so that the compiler makes
+    /// the first attempt part of its caller, where it knows the kinds of the fields.
     #[cold]
     #[inline(never)]
-    fn put_patiently(&self, tuple: TupleRef<'_>, error: Error) -> Result<(), Error> {
+    fn put_otherwise(&self, tuple: TupleRef<'_>, error: Option<Error>) -> Result<(), Error> {
+        let Some(error) = error else {
+            let terms = LeaseTerms::default();
+            return self.put_remotely(std::iter::once(tuple), &terms, None).map(drop);
+        };
         let engine = self.engine()?;
         self.unless_full(error, || Ok(engine.put(tuple)?))
     }
@@ -43,7 +50,10 @@ impl Space {
     ///
     /// As [`Space::put`], and [`Error::TransactionTooBig`]: nothing was stored.
     pub fn put_all<'f>(&self, tuples: &[impl Into<TupleRef<'f>> + Copy]) -> Result<usize, Error> {
-        let engine = self.engine()?;
+        let Some(engine) = self.local() else {
+            let tuples = tuples.iter().map(|&tuple| tuple.into());
+            return self.put_remotely(tuples, &LeaseTerms::default(), None);
+        };
         self.patiently(|| Ok(engine.put_all(tuples)?))
     }
 
@@ -58,7 +68,12 @@ impl Space {
         tuple: impl Into<TupleRef<'f>>,
         unless: &[TemplateRef<'_>],
     ) -> Result<bool, Error> {
-        let (engine, tuple) = (self.engine()?, tuple.into());
+        let tuple = tuple.into();
+        let Some(engine) = self.local() else {
+            let terms = LeaseTerms::default();
+            let put = self.put_remotely(std::iter::once(tuple), &terms, Some(unless))?;
+            return Ok(put > 0);
+        };
         self.patiently(|| Ok(engine.put_if_absent(tuple, unless)?))
     }
 
@@ -83,7 +98,9 @@ impl Space {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let engine = self.engine()?;
+        let Some(engine) = self.local() else {
+            return self.find_remotely((Action::Take, order), template, sink);
+        };
         lift(engine.try_take(template, order, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
@@ -103,7 +120,9 @@ impl Space {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let engine = self.engine()?;
+        let Some(engine) = self.local() else {
+            return self.find_remotely((Action::Read, order), template, sink);
+        };
         lift(engine.try_read(template, order, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
@@ -143,7 +162,9 @@ impl Space {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
-        let engine = self.engine()?;
+        let Some(engine) = self.local() else {
+            return Ok(Outcome::Waits(self.wait_remotely((Action::Take, order), template)?));
+        };
         let outcome = lift(
             engine.take_or_wait(template, order, |tuple| sink(tuple).map_err(Lifted::caller)),
         )?;
@@ -186,7 +207,9 @@ impl Space {
         order: Order,
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
-        let engine = self.engine()?;
+        let Some(engine) = self.local() else {
+            return Ok(Outcome::Waits(self.wait_remotely((Action::Read, order), template)?));
+        };
         let outcome = lift(
             engine.read_or_wait(template, order, |tuple| sink(tuple).map_err(Lifted::caller)),
         )?;
@@ -229,7 +252,8 @@ impl Space {
     ///
     /// What the memory says.
     pub fn count(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        Ok(self.engine()?.count(template)?)
+        let Some(engine) = self.local() else { return self.count_remotely(template) };
+        Ok(engine.count(template)?)
     }
 
     /// Whether a match is there, or held by somebody who may give it back (rule O9).
@@ -238,7 +262,8 @@ impl Space {
     ///
     /// What the memory says.
     pub fn present(&self, template: &[TemplateRef<'_>]) -> Result<bool, Error> {
-        Ok(self.engine()?.present(template)?)
+        let Some(engine) = self.local() else { return self.present_remotely(template) };
+        Ok(engine.present(template)?)
     }
 
     /// Copies the matches of one moment, up to `limit` (rule O6). Does not wait.
@@ -252,7 +277,10 @@ impl Space {
         limit: Option<usize>,
         mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
-        let engine = self.engine()?;
+        let Some(engine) = self.local() else {
+            let found = self.find_all_remotely(Action::Read, (0, limit), template, sink)?;
+            return Ok(found.unwrap_or_default());
+        };
         lift(engine.read_all(template, limit, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
@@ -269,7 +297,10 @@ impl Space {
         limit: Option<usize>,
         mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
-        let engine = self.engine()?;
+        let Some(engine) = self.local() else {
+            let found = self.find_all_remotely(Action::Take, (0, limit), template, sink)?;
+            return Ok(found.unwrap_or_default());
+        };
         lift(engine.take_all(template, limit, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
@@ -286,7 +317,10 @@ impl Space {
         at_most: usize,
         mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<Vec<R>>, E> {
-        let engine = self.engine()?;
+        let Some(engine) = self.local() else {
+            let numbers = (at_least, Some(at_most));
+            return self.find_all_remotely(Action::Take, numbers, template, sink);
+        };
         lift(engine.try_take_many(template, at_least, at_most, |tuple| {
             sink(tuple).map_err(Lifted::caller)
         }))
@@ -306,7 +340,9 @@ impl Space {
         to: impl Into<TupleRef<'f>>,
         mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Option<R>, E> {
-        let engine = self.engine()?;
+        let Some(engine) = self.local() else {
+            return self.swap_remotely(template, to.into(), sink);
+        };
         lift(engine.try_swap(template, to, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 
@@ -316,7 +352,7 @@ impl Space {
     ///
     /// As [`Space::put`] of `other`: nothing was moved.
     pub fn move_to(&self, other: &Self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        Ok(self.engine()?.move_to(other.engine()?, template)?)
+        Ok(self.engine_for("move_to")?.move_to(other.engine_for("move_to")?, template)?)
     }
 
     /// Copies the matches of one moment into `other` (rule O7). Returns how many.
@@ -325,17 +361,18 @@ impl Space {
     ///
     /// As [`Space::put`] of `other`: nothing was copied.
     pub fn copy_to(&self, other: &Self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
-        Ok(self.engine()?.copy_to(other.engine()?, template)?)
+        Ok(self.engine_for("copy_to")?.copy_to(other.engine_for("copy_to")?, template)?)
     }
 
     /// The classes of entries in the space that have this name, also of such as are all taken (rule M7). There
-    /// are several if they have different fields or bases.
+    /// are several if they have different fields or bases. Of a server's space none are known here.
     ///
     /// # Errors
     ///
     /// [`Error::SpaceClosed`].
     pub fn classes_named(&self, name: &str) -> Result<Vec<&'static Class>, Error> {
-        Ok(self.engine()?.classes_named(name))
+        self.require_open()?;
+        Ok(self.local().map(|engine| engine.classes_named(name)).unwrap_or_default())
     }
 
     /// Begins to go through all matches, lazily and in no particular order (rule O6).
@@ -344,7 +381,7 @@ impl Space {
     ///
     /// [`Error::SpaceClosed`].
     pub fn scan(&self, template: &Template) -> Result<Scan, Error> {
-        let scan = self.engine()?.scan(template.clone());
+        let scan = self.engine_for("scan")?.scan(template.clone());
         Ok(Scan { space: self.clone(), scan })
     }
 }
@@ -362,7 +399,7 @@ impl Scan {
     ///
     /// [`Error::SpaceClosed`].
     pub fn require_open(&self) -> Result<(), Error> {
-        self.space.engine().map(|_| ())
+        self.space.require_open()
     }
 
     /// The next matches, up to `at_most`; none at the end.
@@ -376,7 +413,7 @@ impl Scan {
         at_most: usize,
         mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Vec<R>, E> {
-        self.space.engine()?;
+        self.space.require_open()?;
         lift(self.scan.next_batch(at_most, |tuple| sink(tuple).map_err(Lifted::caller)))
     }
 }

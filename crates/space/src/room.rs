@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::connect::Space;
+use crate::connect::{Backend, Space};
 use crate::error::Error;
 use crate::wait::Waiter;
 use tupelo_engine::WhenFull;
@@ -10,7 +10,10 @@ use tupelo_engine::WhenFull;
 impl Space {
     /// What becomes of a put for which there is no room: as the space was created.
     pub fn when_full(&self) -> WhenFull {
-        self.inner.engine.when_full()
+        match &self.inner.backend {
+            Backend::Local(engine) => engine.when_full(),
+            Backend::Remote(remote) => remote.when_full(),
+        }
     }
 
     /// A handle of the same space whose puts never wait for room, also where the space was created so that they do:
@@ -41,7 +44,7 @@ impl Space {
     ///
     /// [`Error::LimitExceeded`] at the maximum of blocked callers (rule B2).
     pub fn room(&self) -> Result<Waiter, Error> {
-        let waiter = self.engine()?.room()?;
+        let waiter = self.engine_for("to wait for room")?.room()?;
         Ok(Waiter::new(self, waiter))
     }
 
@@ -119,6 +122,9 @@ impl Space {
 impl Waiter {
     /// Runs a put for this place in line for room ([`Space::room`]): what room was made for it, it may use.
     pub fn in_turn<R>(&self, put: impl FnOnce() -> R) -> R {
-        self.inner().in_turn(put)
+        match self.local() {
+            Some(waiter) => waiter.in_turn(put),
+            None => put(),
+        }
     }
 }

@@ -8,12 +8,12 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use tupelo_engine::Order;
+use tupelo_shm::own::{Own, Slot};
 use tupelo_tuple::{Field, Form, TemplateRef, TupleView};
 
 use crate::connect::Space;
 use crate::error::Error;
 use crate::line::{Bells, Line};
-use crate::own::{Own, Slot};
 use crate::wait::Want;
 
 /// Most spaces of a search (rule B2): whoever waits has a socket in each.
@@ -104,7 +104,7 @@ impl Search {
             let problem =
                 format!("a search in {} spaces, the maximum is {SEARCHED_MAX}", spaces.len());
             let hint = "search in fewer spaces, or tell them apart by a field of the tuples";
-            return Err(Error::LimitExceeded { problem, hint });
+            return Err(Error::LimitExceeded { problem, hint: hint.into() });
         }
         for (place, space) in spaces.iter().enumerate() {
             if spaces[..place].iter().any(|other| other.is_same(space)) {

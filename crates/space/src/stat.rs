@@ -87,7 +87,7 @@ impl Space {
     ///
     /// [`Error::SpaceCorrupted`].
     pub fn blocked(&self) -> Result<Vec<Blocked>, Error> {
-        Ok(self.engine()?.blocked()?)
+        Ok(self.engine_for("stat")?.blocked()?)
     }
 
     /// What is in the space.
@@ -96,7 +96,7 @@ impl Space {
     ///
     /// [`Error::SpaceCorrupted`].
     pub fn stat(&self) -> Result<Stat, Error> {
-        let stat = self.engine()?.stat()?;
+        let stat = self.engine_for("stat")?.stat()?;
         let process = |alive| move |pid| ProcessStat { pid, alive };
         let alive = stat.pids.into_iter().map(process(true));
         let shape = |shape: tupelo_engine::ShapeStat| ShapeStat {

@@ -64,11 +64,13 @@ impl Space {
                 hint: Some("give some of put, take, expire and return".into()),
             });
         }
-        let inner = self.engine()?.subscribe(template, terms).map_err(|error| {
-            Error::from(error)
-                .with_given("events in a buffer", terms.events_max())
-                .with_given("bytes in a buffer of events", terms.bytes_max().unwrap_or_default())
-        })?;
+        let inner =
+            self.engine_for("subscriptions")?.subscribe(template, terms).map_err(|error| {
+                Error::from(error).with_given("events in a buffer", terms.events_max()).with_given(
+                    "bytes in a buffer of events",
+                    terms.bytes_max().unwrap_or_default(),
+                )
+            })?;
         Ok(Subscription { space: self.clone(), inner, fork_generation: fork_generation() })
     }
 }
@@ -149,7 +151,7 @@ impl Subscription {
     }
 
     fn require_own(&self) -> Result<(), Error> {
-        self.space.engine()?;
+        self.space.require_open()?;
         if self.fork_generation == fork_generation() {
             return Ok(());
         }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use atomic_refcell::{AtomicRefCell, AtomicRefMut};
 use smallvec::SmallVec;
-use tupelo_engine::{Order, TransactionEnd};
+use tupelo_engine::{Handle, Order, TransactionEnd};
 use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
 
 use crate::connect::Space;
@@ -80,9 +80,9 @@ impl Space {
             require_fit(&spaces[..index], space)?;
         }
         for space in &spaces {
-            space.engine()?; // it is open
+            space.engine_for("transactions")?; // it is open
         }
-        let engines = spaces.iter().map(|space| Arc::clone(&space.inner.engine));
+        let engines = spaces.iter().map(|space| Arc::clone(space.kept()));
         let inner = tupelo_engine::Transaction::begin(engines, ttl).map_err(|error| {
             Error::from(error).with_given("spaces in one transaction", spaces.len())
         })?;
@@ -519,7 +519,7 @@ impl<'t> Inside<'t> {
             return Ok(Outcome::Waits(waiter));
         }
         let mut inner = self.inner()?;
-        let (space, waiter) = waiter.into_parts();
+        let (space, waiter) = waiter.into_parts("transactions")?;
         let outcome =
             lift(inner.finish_take(self.at, waiter, |tuple| sink(tuple).map_err(Lifted::caller)))?;
         Ok(space.outcome(outcome))

@@ -1,5 +1,7 @@
 //! URLs of spaces: which engine, which name, and how large a new space may become.
 
+use std::path::PathBuf;
+
 use crate::error::Error;
 
 /// Longest name of a space, in bytes.
@@ -15,7 +17,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Understands `mem://name`, `shm://name` and `shm://name?size=1G`.
+    /// Understands `mem://name`, `shm://name`, `shm://name?size=1G` and `unix:///path?space=name`.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
         let Some((scheme, rest)) = url.split_once("://") else {
             return Err(misuse(
@@ -27,6 +29,9 @@ impl Address {
             Some((name, options)) => (name, Some(options)),
             None => (rest, None),
         };
+        if scheme == "unix" {
+            return on_server(url, name, options);
+        }
         let place = match scheme {
             "mem" => Place::Memory(name.into()),
             "shm" => Place::SharedMemory(name.into()),
@@ -36,15 +41,43 @@ impl Address {
             let problem = format!("{url:?} names no space");
             return Err(misuse(problem, &format!("write a name behind it, as in {scheme}://jobs")));
         }
-        tupelo_shm::check_name(name).map_err(|error| {
-            let hint = format!(
-                "a name is up to {NAME_BYTES_MAX} bytes without a slash, as in {scheme}://jobs"
-            );
-            misuse(format!("{url:?}: {error}"), &hint)
-        })?;
+        check_name(url, name, &format!("{scheme}://jobs"))?;
         let size_bytes = options.map(|options| size_option(url, options)).transpose()?;
         Ok(Self { place, size_bytes })
     }
+}
+
+/// Refuses what is no name of a space; `example` is a URL with one.
+fn check_name(url: &str, name: &str, example: &str) -> Result<(), Error> {
+    tupelo_shm::check_name(name).map_err(|error| {
+        let hint =
+            format!("a name is up to {NAME_BYTES_MAX} bytes without a slash, as in {example}");
+        misuse(format!("{url:?}: {error}"), &hint)
+    })
+}
+
+/// A space of a server: the path of its socket, and the options behind the question mark.
+fn on_server(url: &str, path: &str, options: Option<&str>) -> Result<Address, Error> {
+    const EXAMPLE: &str = "unix:///run/user/1000/tupelo.sock?space=jobs";
+    let write = format!("write the path of the socket, and the space, as in {EXAMPLE}");
+    if !path.starts_with('/') {
+        return Err(misuse(format!("{url:?} has no absolute path"), &write));
+    }
+    let (mut name, mut size_bytes) = (None, None);
+    for option in options.unwrap_or_default().split('&').filter(|option| !option.is_empty()) {
+        match option.split_once('=') {
+            Some(("space", space)) => name = Some(space),
+            Some(("size", size)) if bytes(size).is_some() => size_bytes = bytes(size),
+            _ => {
+                let problem = format!("{url:?} has the option {option:?}");
+                let hint = "the options are the space, and the size of a new one, as in ?space=jobs&size=512M";
+                return Err(misuse(problem, hint));
+            }
+        }
+    }
+    let name = name.ok_or_else(|| misuse(format!("{url:?} names no space"), &write))?;
+    check_name(url, name, EXAMPLE)?;
+    Ok(Address { place: Place::Server { socket: path.into(), name: name.into() }, size_bytes })
 }
 
 fn misuse(problem: String, hint: &str) -> Error {
@@ -53,7 +86,8 @@ fn misuse(problem: String, hint: &str) -> Error {
 
 /// A scheme that has no engine, with a URL that has one.
 fn no_engine(url: &str, scheme: &str, path: &str) -> Error {
-    let problem = format!("no engine for {scheme}:// in {url:?}; there are mem:// and shm://");
+    let problem =
+        format!("no engine for {scheme}:// in {url:?}; there are mem://, shm:// and unix://");
     let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("jobs");
     misuse(problem, &format!("on one machine, write shm://{name}"))
 }
@@ -89,13 +123,20 @@ pub(crate) enum Place {
     Memory(String),
     /// Shared memory of this machine.
     SharedMemory(String),
+    /// A server at a Unix socket of this machine.
+    Server {
+        /// The path of the socket.
+        socket: PathBuf,
+        /// The name of the space there.
+        name: String,
+    },
 }
 
 impl Place {
     /// The name of the space.
     pub(crate) fn name(&self) -> &str {
         match self {
-            Self::Memory(name) | Self::SharedMemory(name) => name,
+            Self::Memory(name) | Self::SharedMemory(name) | Self::Server { name, .. } => name,
         }
     }
 }
@@ -119,11 +160,19 @@ mod tests {
     }
 
     #[test]
+    fn a_space_of_a_server_is_the_path_of_a_socket_and_a_name() {
+        let server = |name: &str| Place::Server { socket: "/run/t.sock".into(), name: name.into() };
+        assert_eq!(parsed("unix:///run/t.sock?space=jobs"), (server("jobs"), None));
+        assert_eq!(parsed("unix:///run/t.sock?space=a&size=4K"), (server("a"), Some(4096)));
+        assert_eq!(parsed("unix:///run/t.sock?size=4K&space=a"), (server("a"), Some(4096)));
+    }
+
+    #[test]
     fn what_is_no_url_is_refused_with_one_that_is() {
         for (url, says) in [
             ("jobs", "write shm://NAME"),
             ("shm://", "shm://jobs"),
-            ("tcp://host:1/jobs", "there are mem:// and shm://"),
+            ("tcp://host:1/jobs", "there are mem://, shm:// and unix://"),
             ("tcp://host:1/jobs", "write shm://jobs"),
             ("shm://a/b", "without a slash"),
             ("shm://?size=1G", "shm://jobs"),
@@ -131,6 +180,10 @@ mod tests {
             ("shm://jobs?size=1.5G", "?size=512M"),
             ("shm://jobs?size=0", "?size=512M"),
             ("shm://jobs?size=99999999T", "?size=512M"),
+            ("unix://sock?space=jobs", "absolute path"),
+            ("unix:///run/sock", "names no space"),
+            ("unix:///run/sock?space=a/b", "without a slash"),
+            ("unix:///run/sock?space=jobs&sise=1G", "&size=512M"),
         ] {
             let error = Address::parse(url).unwrap_err().to_string();
             assert!(error.contains(says), "{url}: {error}");

@@ -1,13 +1,16 @@
 //! Waiting: blocked takes and reads, and watching for events.
 
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use tupelo_engine::{Want as EngineWant, sink_once};
+use tupelo_engine::{Order, Want as EngineWant, sink_once};
+use tupelo_protocol::{Action, AtEnd, Fault, Pending, PickedUp};
 use tupelo_shm::process::fork_generation;
 use tupelo_tuple::{TemplateRef, TupleView};
 
 use crate::connect::Space;
 use crate::error::Error;
+use crate::remote::unsupported;
 
 /// What a blocked caller wants with the match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,18 +35,30 @@ pub enum Watch {
 #[derive(Debug)]
 pub struct Waiter {
     space: Space,
-    inner: tupelo_engine::Waiter,
+    inner: Inner,
     /// When it was made, as forks are counted.
     fork_generation: u32,
 }
 
+/// Where a waiter is in line.
+#[derive(Debug)]
+enum Inner {
+    /// In an engine here.
+    Local(tupelo_engine::Waiter),
+    /// Elsewhere, and what it wants; `None` for a watch.
+    Remote(Box<dyn Pending>, Option<Want>),
+}
+
+/// Longest wait elsewhere between two looks whether the handle was closed.
+const SLICE: Duration = Duration::from_millis(100);
+
 /// What became of a call that gets in line for what is not there.
 #[derive(Debug)]
-pub enum Outcome<R> {
+pub enum Outcome<R, W = Waiter> {
     /// There was a match.
     Done(R),
     /// There was none: the caller is in line for one.
-    Waits(Waiter),
+    Waits(W),
 }
 
 impl Space {
@@ -53,11 +68,15 @@ impl Space {
     ///
     /// [`Error::LimitExceeded`] at the maximum of blocked callers (rule B2).
     pub fn waiter(&self, template: &[TemplateRef<'_>], want: Want) -> Result<Waiter, Error> {
+        let Some(engine) = self.local() else {
+            let action = if want == Want::Take { Action::Take } else { Action::Read };
+            return self.wait_remotely((action, Order::Fifo), template);
+        };
         let want = match want {
             Want::Take => EngineWant::Take,
             Want::Read => EngineWant::Read,
         };
-        self.register(template, want)
+        Ok(Waiter::new(self, engine.waiter(template, want)?))
     }
 
     /// Watches for events: [`Waiter::wait`] returns true after each since the registration or the last wait
@@ -67,15 +86,12 @@ impl Space {
     ///
     /// As [`Space::waiter`].
     pub fn watch(&self, template: &[TemplateRef<'_>], on: Watch) -> Result<Waiter, Error> {
+        let Some(engine) = self.local() else { return self.watch_remotely(template, on) };
         let want = match on {
             Watch::Put => EngineWant::Put,
             Watch::Removal => EngineWant::Removal,
         };
-        self.register(template, want)
-    }
-
-    fn register(&self, template: &[TemplateRef<'_>], want: EngineWant) -> Result<Waiter, Error> {
-        Ok(Waiter::new(self, self.engine()?.waiter(template, want)?))
+        Ok(Waiter::new(self, engine.waiter(template, want)?))
     }
 
     pub(crate) fn outcome<R>(&self, outcome: tupelo_engine::Outcome<R>) -> Outcome<R> {
@@ -88,7 +104,14 @@ impl Space {
 
 impl Waiter {
     pub(crate) fn new(space: &Space, waiter: tupelo_engine::Waiter) -> Self {
-        Self { space: space.clone(), inner: waiter, fork_generation: fork_generation() }
+        let (space, inner) = (space.clone(), Inner::Local(waiter));
+        Self { space, inner, fork_generation: fork_generation() }
+    }
+
+    /// A place in line elsewhere.
+    pub(crate) fn remote(space: &Space, pending: Box<dyn Pending>, want: Option<Want>) -> Self {
+        let (space, inner) = (space.clone(), Inner::Remote(pending, want));
+        Self { space, inner, fork_generation: fork_generation() }
     }
 
     /// Waits until there is something, or `timeout` has passed (`None`: for ever). Returns whether there is;
@@ -101,9 +124,12 @@ impl Waiter {
     /// what the memory says.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         self.require_own()?;
-        let happened = self.inner.wait_while(timeout, || self.space.engine().is_ok())?;
+        let happened = match &self.inner {
+            Inner::Local(waiter) => waiter.wait_while(timeout, || self.is_open())?,
+            Inner::Remote(pending, _) => self.wait_elsewhere(&**pending, timeout, AtEnd::Look)?,
+        };
         // Who is refused leaves the line, and what it was handed goes back.
-        self.space.engine()?;
+        self.space.require_open()?;
         Ok(happened)
     }
 
@@ -116,8 +142,13 @@ impl Waiter {
     /// As [`Waiter::wait`].
     pub fn wait_part(&self, part: Duration) -> Result<bool, Error> {
         self.require_own()?;
-        let happened = self.inner.wait_part(part, || self.space.engine().is_ok())?;
-        self.space.engine()?;
+        let happened = match &self.inner {
+            Inner::Local(waiter) => waiter.wait_part(part, || self.is_open())?,
+            Inner::Remote(pending, _) => {
+                self.wait_elsewhere(&**pending, Some(part), AtEnd::Nothing)?
+            }
+        };
+        self.space.require_open()?;
         Ok(happened)
     }
 
@@ -128,8 +159,11 @@ impl Waiter {
     /// As [`Waiter::wait`].
     pub fn last_wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         self.require_own()?;
-        let happened = self.inner.last_wait(timeout, || self.space.engine().is_ok())?;
-        self.space.engine()?;
+        let happened = match &self.inner {
+            Inner::Local(waiter) => waiter.last_wait(timeout, || self.is_open())?,
+            Inner::Remote(pending, _) => self.wait_elsewhere(&**pending, timeout, AtEnd::End)?,
+        };
+        self.space.require_open()?;
         Ok(happened)
     }
 
@@ -141,7 +175,33 @@ impl Waiter {
     /// As [`Waiter::wait`].
     pub fn end_wait(&self) -> Result<bool, Error> {
         self.require_own()?;
-        Ok(self.inner.end_wait()?)
+        match &self.inner {
+            Inner::Local(waiter) => Ok(waiter.end_wait()?),
+            Inner::Remote(pending, _) => Ok(pending.ready(Some(Duration::ZERO), AtEnd::End)?),
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.space.require_open().is_ok()
+    }
+
+    /// Waits for something elsewhere, and looks now and then whether the handle was closed.
+    fn wait_elsewhere(
+        &self,
+        pending: &dyn Pending,
+        timeout: Option<Duration>,
+        at_end: AtEnd,
+    ) -> Result<bool, Error> {
+        let end = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            if let Some(left) = left.filter(|left| *left <= SLICE) {
+                return Ok(pending.ready(Some(left), at_end)?);
+            }
+            if pending.ready(Some(SLICE), AtEnd::Nothing)? || !self.is_open() {
+                return Ok(true);
+            }
+        }
     }
 
     /// Picks up the tuple that [`Waiter::wait`] announced. If its put died before it was certain, there is none: then this
@@ -177,9 +237,21 @@ impl Waiter {
         sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
     ) -> Result<Outcome<R>, E> {
         self.require_own()?;
-        let (space, waiter) = self.into_parts();
-        let outcome = lift(waiter.finish_now(|tuple| sink(tuple).map_err(Lifted::caller)))?;
-        Ok(space.outcome(outcome))
+        let Self { space, inner, fork_generation } = self;
+        let (pending, want) = match inner {
+            Inner::Local(waiter) => {
+                let outcome = waiter.finish_now(|tuple| sink(tuple).map_err(Lifted::caller));
+                return Ok(space.outcome(lift(outcome)?));
+            }
+            Inner::Remote(pending, want) => (pending, want),
+        };
+        match pick_up(pending, sink)? {
+            Outcome::Done(result) => Ok(Outcome::Done(result)),
+            Outcome::Waits(pending) => {
+                let inner = Inner::Remote(pending, want);
+                Ok(Outcome::Waits(Self { space, inner, fork_generation }))
+            }
+        }
     }
 
     /// Waits up to `timeout` until `finish` has picked something up; `None`, and out of line, if it has not by then. What
@@ -206,7 +278,7 @@ impl Waiter {
 
     /// Refuses a closed handle, and the child of a fork: the place in line is its parent's.
     pub(crate) fn require_own(&self) -> Result<(), Error> {
-        self.space.engine()?;
+        self.space.require_open()?;
         if self.fork_generation == fork_generation() {
             return Ok(());
         }
@@ -217,10 +289,18 @@ impl Waiter {
         })
     }
 
+    /// Whether it waits to take a tuple.
+    pub fn takes(&self) -> bool {
+        match &self.inner {
+            Inner::Local(waiter) => waiter.want() == EngineWant::Take,
+            Inner::Remote(_, want) => *want == Some(Want::Take),
+        }
+    }
+
     /// Refuses a place in line that can not be taken from: what it is handed may be a copy, which nobody can hold.
     pub(crate) fn require_take(&self) -> Result<(), Error> {
         self.require_own()?;
-        if self.inner.want() == EngineWant::Take {
+        if self.takes() {
             return Ok(());
         }
         Err(Error::Misuse {
@@ -234,19 +314,57 @@ impl Waiter {
         &self.space
     }
 
-    /// The engine's part.
-    pub(crate) fn inner(&self) -> &tupelo_engine::Waiter {
-        &self.inner
+    /// The engine's part; `None` if it is in line elsewhere.
+    pub(crate) fn local(&self) -> Option<&tupelo_engine::Waiter> {
+        match &self.inner {
+            Inner::Local(waiter) => Some(waiter),
+            Inner::Remote(..) => None,
+        }
     }
 
-    /// The space, and the engine's part.
-    pub(crate) fn into_parts(self) -> (Space, tupelo_engine::Waiter) {
-        (self.space, self.inner)
+    /// The space, and the engine's part, for `what` only an engine does.
+    pub(crate) fn into_parts(self, what: &str) -> Result<(Space, tupelo_engine::Waiter), Error> {
+        match self.inner {
+            Inner::Local(waiter) => Ok((self.space, waiter)),
+            Inner::Remote(..) => Err(unsupported(what, "unix://")),
+        }
     }
 
-    /// Lets what happens here also end a wait of `other`, a watch: one caller sleeps on several waiters.
-    pub fn wakes(&self, other: &Self) {
-        self.inner.wakes(&other.inner);
+    /// Lets what happens here also end a wait of `other`, a watch of the same space: one caller sleeps on several waiters. Only
+    /// for those of an engine of this machine.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] for one that is in line at a server.
+    pub fn wakes(&self, other: &Self) -> Result<(), Error> {
+        let (Some(one), Some(other)) = (self.local(), other.local()) else {
+            return Err(unsupported("several waits in one", "unix://"));
+        };
+        one.wakes(other);
+        Ok(())
+    }
+}
+
+/// What `sink` makes of a tuple that came from elsewhere.
+fn pick_up<R, E: From<Error>>(
+    pending: Box<dyn Pending>,
+    sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+) -> Result<Outcome<R, Box<dyn Pending>>, E> {
+    let (mut sink, mut result) = (Some(sink), None);
+    let mut visit = |tuple: TupleView<'_>| {
+        let Some(sink) = sink.take() else { return ControlFlow::Break(()) };
+        let made = sink(tuple);
+        let is_refused = made.is_err();
+        result = Some(made);
+        if is_refused { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let picked_up = pending.pick_up(&mut visit).map_err(Error::from)?;
+    match (picked_up, result) {
+        (PickedUp::Waits(pending), _) => Ok(Outcome::Waits(pending)),
+        (_, Some(result)) => result.map(Outcome::Done),
+        (PickedUp::Seen | PickedUp::BrokenOff, None) => {
+            Err(Error::from(Fault::protocol("an answer without a tuple")).into())
+        }
     }
 }
 

@@ -246,8 +246,8 @@ impl WaiterObject {
     }
 
     /// Let what happens here also end a wait of `other`.
-    fn wakes(&self, other: &Bound<'_, Self>) -> PyResult<()> {
-        self.current()?.wakes(&*other.get().current()?);
-        Ok(())
+    fn wakes(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        let woken = self.current()?.wakes(&*other.get().current()?);
+        woken.map_err(|error| self.exception(py, error.into()))
     }
 }

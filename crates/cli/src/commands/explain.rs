@@ -9,6 +9,7 @@ use crate::words::{self, Asked};
 /// The pages, by code. A test checks that every error of the library has one.
 const PAGES: &[(&str, &str)] = &[
     ("TUP-001", include_str!("../../errors/TUP-001.md")),
+    ("TUP-002", include_str!("../../errors/TUP-002.md")),
     ("TUP-003", include_str!("../../errors/TUP-003.md")),
     ("TUP-004", include_str!("../../errors/TUP-004.md")),
     ("TUP-005", include_str!("../../errors/TUP-005.md")),
@@ -28,6 +29,8 @@ const PAGES: &[(&str, &str)] = &[
     ("TUP-019", include_str!("../../errors/TUP-019.md")),
     ("TUP-020", include_str!("../../errors/TUP-020.md")),
     ("TUP-021", include_str!("../../errors/TUP-021.md")),
+    ("TUP-022", include_str!("../../errors/TUP-022.md")),
+    ("TUP-023", include_str!("../../errors/TUP-023.md")),
     ("TUP-030", include_str!("../../errors/TUP-030.md")),
 ];
 

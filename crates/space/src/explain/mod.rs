@@ -48,7 +48,7 @@ impl Space {
     ///
     /// What the memory says.
     pub fn explain(&self, template: &[TemplateRef<'_>]) -> Result<Explanation, Error> {
-        let engine = self.engine()?;
+        let engine = self.engine_for("explain")?;
         let (matches, read) = engine.count_with_read(template)?;
         let mut shapes = engine.shapes_present()?;
         shapes.sort_by_key(|(_, count)| Reverse(*count));
@@ -112,7 +112,11 @@ impl Explanation {
             unseen: 0,
             shapes: Vec::new(),
             nearest: None,
-            unknown: Some(error.to_string()),
+            unknown: Some(match error {
+                // What there is instead of an explanation is not asked for here.
+                Error::Unsupported { problem, .. } => problem.clone(),
+                error => error.to_string(),
+            }),
         }
     }
 

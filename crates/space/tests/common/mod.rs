@@ -47,7 +47,7 @@ impl Temporary {
     pub(crate) fn with(engine: &str, options: &ConnectOptions) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let url = format!("{engine}://test-{}-{count}", std::process::id());
+        let url = url_of(engine, &format!("test-{}-{count}", std::process::id()));
         let options = ConnectOptions { fresh: true, ..options.clone() };
         let space = Space::connect(&url, &options).unwrap();
         Self { space, url }
@@ -64,6 +64,11 @@ impl Drop for Temporary {
         // Not unwrapped: the test may be failing already, and says more than this would.
         let _ = tupelo::remove(&self.url);
     }
+}
+
+/// The URL of a space: of an engine by its scheme, or of a server by the URL up to the name.
+fn url_of(engine: &str, name: &str) -> String {
+    if engine.ends_with('=') { format!("{engine}{name}") } else { format!("{engine}://{name}") }
 }
 
 /// Two spaces of an engine, and the calls, scans and transactions under way in them.

@@ -5,6 +5,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use crate::common::{pattern, template, tuple, value};
 use proptest::prelude::*;
+use tupelo_tuple::encoding::{Decoded, Reader, encode_tuple_ref, encode_tuple_view};
 use tupelo_tuple::{
     Alternative, Condition, Decimal, Encoded, Entry, Field, Form, Kind, Map, Pattern, Template,
     Tuple, TupleView, Value, encode_template_refs, hash, image,
@@ -105,6 +106,45 @@ fn hash_of(value: &Value) -> u64 {
 }
 
 proptest! {
+    #[test]
+    fn a_tuple_is_the_same_read_in_place_and_as_values_v3_v4(tuple in tuple()) {
+        let bytes = tuple.encode().unwrap();
+        let mut written = Vec::new();
+        tuple.with_ref(|tuple| encode_tuple_ref(&mut written, tuple)).unwrap().unwrap();
+        prop_assert_eq!(&written, &bytes);
+        written.clear();
+        with_view(&tuple, |view| encode_tuple_view(&mut written, view)).unwrap();
+        prop_assert_eq!(&written, &bytes);
+        // Something follows it, as in a frame.
+        written.push(0xc0);
+        let mut reader = Reader::new(&written);
+        let decoded = Decoded::read(&mut reader).unwrap();
+        prop_assert_eq!(reader.at(), bytes.len());
+        prop_assert_eq!(decoded.as_ref().to_tuple(), Ok(tuple.clone()));
+        prop_assert_eq!(decoded.to_image().view().to_tuple(), Ok(tuple));
+        let mut skipped = Reader::new(&written);
+        skipped.skip().unwrap();
+        prop_assert_eq!(skipped.at(), bytes.len());
+    }
+
+    #[test]
+    fn what_is_read_in_place_is_what_decodes_and_nothing_else(
+        tuple in tuple(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut bytes = tuple.encode().unwrap();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        let mut reader = Reader::new(&bytes);
+        let in_place = Decoded::read(&mut reader).and_then(|decoded| {
+            reader.finish()?;
+            decoded.as_ref().to_tuple()
+        });
+        prop_assert_eq!(in_place.ok(), Tuple::decode(&bytes).ok());
+    }
+
     #[test]
     fn a_value_comes_back_from_its_encoding_and_from_its_text_v3_v4(value in value()) {
         prop_assert_eq!(Value::decode(&value.encode().unwrap()), Ok(value.clone()));

@@ -6,20 +6,20 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tupelo_shm::process::{fork_generation, watch_forks};
+use crate::process::{fork_generation, watch_forks};
 
 /// In a line of forks each from the child of the last, the slots begin again after so many; they are few words each.
 const SLOTS: usize = 16;
 
 /// Something of which each process has its own, and which the threads of a process share.
 #[derive(Debug)]
-pub(crate) struct Own<T> {
+pub struct Own<T> {
     slots: [Mutex<Slot<T>>; SLOTS],
 }
 
 /// What one process has.
 #[derive(Debug)]
-pub(crate) struct Slot<T> {
+pub struct Slot<T> {
     /// Which process that is, as forks are counted.
     fork_generation: u32,
     content: Option<T>,
@@ -27,14 +27,14 @@ pub(crate) struct Slot<T> {
 
 impl<T> Own<T> {
     /// Nothing yet, in any process.
-    pub(crate) const fn new() -> Self {
+    pub const fn new() -> Self {
         let slots = [const { Mutex::new(Slot { fork_generation: 0, content: None }) }; SLOTS];
         Self { slots }
     }
 
     /// Locks what this process has. The child of a fork begins with what `inherit` makes of the copy that it has of its
     /// parent's, unless that was locked.
-    pub(crate) fn lock(&self, inherit: impl FnOnce(T) -> Option<T>) -> MutexGuard<'_, Slot<T>> {
+    pub fn lock(&self, inherit: impl FnOnce(T) -> Option<T>) -> MutexGuard<'_, Slot<T>> {
         watch_forks();
         let fork_generation = fork_generation();
         // Whoever changes it leaves it whole after each step: a panic does no harm.
@@ -49,7 +49,7 @@ impl<T> Own<T> {
     }
 
     /// What this process has, if it has anything.
-    pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
+    pub fn get_mut(&mut self) -> Option<&mut T> {
         let fork_generation = fork_generation();
         let slot = self.slots[number_of(fork_generation)].get_mut();
         let slot = slot.unwrap_or_else(PoisonError::into_inner);
@@ -63,9 +63,16 @@ impl<T> Default for Own<T> {
     }
 }
 
+impl<T> Slot<T> {
+    /// What the process has; at first nothing.
+    pub fn content_mut(&mut self) -> &mut Option<T> {
+        &mut self.content
+    }
+}
+
 impl<T: Default> Slot<T> {
     /// What the process has; at first the default.
-    pub(crate) fn content(&mut self) -> &mut T {
+    pub fn content(&mut self) -> &mut T {
         self.content.get_or_insert_default()
     }
 }

@@ -1,0 +1,46 @@
+//! The connections of this process, by the server: one each.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, MutexGuard, Weak};
+
+use tupelo_protocol::Fault;
+use tupelo_shm::own::{Own, Slot};
+
+use crate::connection::Connection;
+use crate::dial;
+
+type Connections = HashMap<PathBuf, Weak<Connection>>;
+
+/// Those of this process: the child of a fork makes its own.
+static CONNECTIONS: Own<Connections> = Own::new();
+
+/// Locked for a moment only, never while a connection is made.
+fn connections() -> MutexGuard<'static, Slot<Connections>> {
+    CONNECTIONS.lock(|_| None)
+}
+
+/// The connection of this process to the server at the Unix socket `path`; made if there is none, or the one that there is
+/// was lost.
+///
+/// # Errors
+///
+/// As [`dial::unix`].
+pub(crate) fn unix(path: &Path) -> Result<Arc<Connection>, Fault> {
+    let alive = |all: &Connections| {
+        all.get(path).and_then(Weak::upgrade).filter(|connection| !connection.is_lost())
+    };
+    if let Some(connection) = alive(connections().content()) {
+        return Ok(connection);
+    }
+    let made = Arc::new(dial::unix(path)?);
+    let mut connections = connections();
+    let all = connections.content();
+    // Of several who made one meanwhile, all get that of the first.
+    if let Some(first) = alive(all) {
+        return Ok(first);
+    }
+    all.retain(|_, connection| connection.strong_count() > 0);
+    all.insert(path.to_owned(), Arc::downgrade(&made));
+    Ok(made)
+}

@@ -1,0 +1,237 @@
+//! A space of a server.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use tupelo_protocol::{Fault, Found, Opened, Operation, Pending, Remote, Reply, Request, Visitor};
+use tupelo_protocol::{Tuples, code};
+use tupelo_shm::own::Own;
+use tupelo_tuple::WhenFull;
+
+use crate::connection::Connection;
+use crate::connections;
+use crate::pending::Waiting;
+use crate::surroundings::{is_interrupted, outside, slice};
+
+/// A space of the server at a Unix socket.
+#[derive(Debug)]
+pub struct RemoteSpace {
+    path: PathBuf,
+    options: OpenOptions,
+    /// That of this process: the child of a fork opens its own.
+    session: Own<Arc<Session>>,
+    when_full: WhenFull,
+}
+
+/// Which space, and what a new one may hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Its name.
+    pub name: String,
+    /// Create it if there is none.
+    pub create: bool,
+    /// Begin with an empty one.
+    pub fresh: bool,
+    /// The most memory of a new one, in bytes; `None`: as the server likes.
+    pub size_bytes: Option<u64>,
+    /// The most tuples of a new one.
+    pub tuples_max: Option<u64>,
+    /// What becomes of a put for which a new one has no room.
+    pub when_full: WhenFull,
+}
+
+/// An open space on a connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) space: u32,
+    when_full: WhenFull,
+}
+
+impl RemoteSpace {
+    /// Opens a space of the server at the Unix socket `path`.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`]: there is no server, or it refuses.
+    pub fn unix(path: &Path, mut options: OpenOptions) -> Result<Self, Fault> {
+        let session = Session::open(path, &options)?;
+        // Whoever connects again, after a fork or a lost connection, means the one that is there.
+        options.fresh = false;
+        let (when_full, own) = (session.when_full, Own::new());
+        *own.lock(|_| None).content_mut() = Some(Arc::new(session));
+        Ok(Self { path: path.to_owned(), options, session: own, when_full })
+    }
+
+    /// The session of this process, with a connection that is not known to be lost.
+    fn session(&self) -> Result<Arc<Session>, Fault> {
+        let known = self.session.lock(|_| None).content_mut().clone();
+        if let Some(session) = known.filter(|session| !session.connection.is_lost()) {
+            return Ok(session);
+        }
+        let session = Arc::new(Session::open(&self.path, &self.options)?);
+        *self.session.lock(|_| None).content_mut() = Some(Arc::clone(&session));
+        Ok(session)
+    }
+}
+
+/// Removes a space of the server at the Unix socket `path`. Programs that have it open keep it.
+///
+/// # Errors
+///
+/// A [`Fault`]: there is no server, or it refuses.
+pub fn remove(path: &Path, name: &str) -> Result<(), Fault> {
+    let connection = outside(|| connections::unix(path))?;
+    let (id, _) = connection.begin()?;
+    let answer = exchange(&connection, &Request::Remove { id, name });
+    connection.forget(id);
+    match Reply::read(&answer?)? {
+        Reply::Done { .. } => Ok(()),
+        Reply::Refused { fault, .. } => Err(fault),
+        other => Err(unexpected(&other)),
+    }
+}
+
+impl Session {
+    fn open(path: &Path, options: &OpenOptions) -> Result<Self, Fault> {
+        let connection = outside(|| connections::unix(path))?;
+        let OpenOptions { name, create, fresh, size_bytes, tuples_max, when_full } = options;
+        let opened = Opened {
+            name,
+            create: *create,
+            fresh: *fresh,
+            size_bytes: *size_bytes,
+            tuples_max: *tuples_max,
+            when_full: *when_full,
+        };
+        let (id, _) = connection.begin()?;
+        let answer = exchange(&connection, &Request::Open { id, opened });
+        connection.forget(id);
+        match Reply::read(&answer?)? {
+            Reply::Opened { space, when_full, .. } => Ok(Self { connection, space, when_full }),
+            Reply::Refused { fault, .. } => Err(fault),
+            other => Err(unexpected(&other)),
+        }
+    }
+}
+
+/// Sends a request that is answered at once, and waits for that: without the lock of an interpreter, and looking for Ctrl-C.
+fn exchange(connection: &Connection, request: &Request<'_>) -> Result<Vec<u8>, Fault> {
+    let id = request.id();
+    let deadline = || slice().map(|slice| Instant::now() + slice);
+    let mut answer = outside(|| {
+        connection.send(request)?;
+        connection.answer(id, deadline())
+    });
+    loop {
+        if let Some(answer) = answer? {
+            return Ok(answer);
+        }
+        if is_interrupted() {
+            return Err(interrupted());
+        }
+        answer = outside(|| connection.answer(id, deadline()));
+    }
+}
+
+/// The call was interrupted where it was made.
+pub(crate) fn interrupted() -> Fault {
+    let message = "the call was interrupted while it waited for the server";
+    Fault::new(code::CONNECTION_LOST, message, None).with_flags(Fault::INTERRUPTED)
+}
+
+/// An answer that is none to what was asked.
+pub(crate) fn unexpected(reply: &Reply<'_>) -> Fault {
+    Fault::protocol(format!("the server answered what was not asked: {reply:?}"))
+}
+
+impl Remote for RemoteSpace {
+    fn engine(&self) -> &'static str {
+        "unix://"
+    }
+
+    fn when_full(&self) -> WhenFull {
+        self.when_full
+    }
+
+    fn identity(&self) -> (u64, u64) {
+        self.session()
+            .map_or((0, 0), |session| (session.connection.number(), u64::from(session.space)))
+    }
+
+    fn call(&self, operation: &Operation<'_>, visit: Visitor<'_>) -> Result<Found, Fault> {
+        let session = self.session()?;
+        let connection = &*session.connection;
+        let (id, key) = connection.begin()?;
+        let key = operation.changes().then_some(key);
+        let request = Request::Do { id, space: session.space, key, operation: *operation };
+        let answer = exchange(connection, &request);
+        if answer.as_ref().is_err_and(|fault| fault.has(Fault::INTERRUPTED)) {
+            // What it takes goes back. Lost connections are found out by the next call.
+            let _ = connection.send(&Request::Cancel { id });
+        }
+        connection.forget(id);
+        let answer = answer.map_err(|fault| uncertain(fault, operation))?;
+        match Reply::read(&answer)? {
+            Reply::Done { count, .. } => Ok(Found::Count(count)),
+            Reply::Nothing { .. } => Ok(Found::Nothing),
+            Reply::Refused { fault, .. } => Err(fault),
+            Reply::Found { held, tuples, .. } => {
+                let is_whole = show(connection, (id, held), tuples, visit)?;
+                Ok(if is_whole { Found::Tuples } else { Found::BrokenOff })
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    fn wait(&self, operation: &Operation<'_>) -> Result<Box<dyn Pending>, Fault> {
+        let session = self.session()?;
+        let waiting = Waiting::begin(session, operation)?;
+        Ok(Box::new(waiting))
+    }
+}
+
+/// A connection that was lost while something was to change: nobody knows whether it has.
+fn uncertain(fault: Fault, operation: &Operation<'_>) -> Fault {
+    if fault.code == code::CONNECTION_LOST && operation.changes() {
+        return fault.with_flags(Fault::MAY_HAVE_HAPPENED);
+    }
+    fault
+}
+
+/// Shows tuples to `visit`, and says to the server whether they have arrived, if it holds them. Returns whether all were
+/// seen.
+///
+/// # Errors
+///
+/// What was sent is no tuple, or the connection was lost before the server knew: what it held goes back.
+pub(crate) fn show(
+    connection: &Connection,
+    (id, held): (u64, bool),
+    tuples: Tuples<'_>,
+    visit: Visitor<'_>,
+) -> Result<bool, Fault> {
+    let seen = see(tuples, visit);
+    if held {
+        let request = match seen {
+            Ok(true) => Request::Acknowledge { id },
+            _ => Request::Cancel { id },
+        };
+        let told = connection.send(&request);
+        // Who was not told gives a tuple back that the caller would have, too.
+        if seen == Ok(true) {
+            told?;
+        }
+    }
+    seen
+}
+
+fn see(tuples: Tuples<'_>, visit: Visitor<'_>) -> Result<bool, Fault> {
+    for tuple in tuples.read_each()? {
+        if visit(tuple?.to_image().view()).is_break() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,47 @@
+//! What a language does around a call that waits for a server: it lets go of its lock, and looks for Ctrl-C.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// Longest wait between two looks for an interruption.
+pub(crate) const SLICE: Duration = Duration::from_millis(50);
+
+/// What the language of this process does around what waits for a server.
+pub trait Surroundings: Send + Sync {
+    /// Runs `act`, which waits, without the lock of the interpreter, if this thread has it.
+    fn without_lock(&self, act: &mut (dyn FnMut() + Send));
+
+    /// Whether the thread shall give up what it waits for: Ctrl-C, say. Asked from time to time. The binding keeps what
+    /// it is going to raise.
+    fn is_interrupted(&self) -> bool;
+}
+
+/// One for the process, since the language is.
+static SURROUNDINGS: OnceLock<&'static dyn Surroundings> = OnceLock::new();
+
+/// Sets what is done around calls that wait for a server; once per process, by the binding of a language.
+pub fn surround(surroundings: &'static dyn Surroundings) {
+    // A second one would be of the same language.
+    let _ = SURROUNDINGS.set(surroundings);
+}
+
+/// Runs `act` without the lock of the interpreter.
+pub(crate) fn outside<R: Send>(act: impl FnOnce() -> R + Send) -> R {
+    let Some(surroundings) = SURROUNDINGS.get() else { return act() };
+    let (mut act, mut result) = (Some(act), None);
+    surroundings.without_lock(&mut || result = act.take().map(|act| act()));
+    match result {
+        Some(result) => result,
+        None => unreachable!("a language runs what it is given"),
+    }
+}
+
+/// How long a wait may last until somebody has to look for an interruption; `None`: for ever.
+pub(crate) fn slice() -> Option<Duration> {
+    SURROUNDINGS.get().map(|_| SLICE)
+}
+
+/// Whether the thread shall give up what it waits for.
+pub(crate) fn is_interrupted() -> bool {
+    SURROUNDINGS.get().is_some_and(|surroundings| surroundings.is_interrupted())
+}
