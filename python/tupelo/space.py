@@ -42,6 +42,7 @@ def connect(
     Args:
         url: `shm://name` for all processes of this machine and user, or `mem://name` for the
             threads of this one; `?size=1G` behind it is the same as `size`, and goes first.
+            `unix:///path/of/the/socket?space=name` for a space of a server (`tupelo serve`).
             By default `$TUPELO_URL`, or else `shm://default`.
         create: whether to create the space if there is none.
         fresh: begin with an empty space, whatever was there. Programs that use the old one keep
@@ -65,6 +66,7 @@ def connect(
     Raises:
         SpaceNotFound: there is none, and `create` is false.
         AccessDenied: it belongs to another user.
+        ConnectionLost: there is no server at that socket.
         ValueError: the URL or another argument makes no sense; or the space is there, and has
             another `size`, `tuples_max` or `when_full` than is asked for.
         SchemaMismatch: a class of `schema` has other fields here than in the space.

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseIntError};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use clap::builder::{StringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use tupelo::{EventKind, Order};
+use tupelo_server::Engine;
 
 use crate::negative;
 
@@ -28,6 +30,7 @@ Examples:
   tupelo ls                                 the spaces of this user
   tupelo watch shm://jobs job ...           what happens to jobs, as it happens
   tupelo top shm://jobs                     watch a space live
+  tupelo serve --socket tupelo.sock         serve spaces to other programs
   tupelo doctor                             why is it slow or stuck?
   tupelo demo password                      a million tuples, four workers",
     help_template = HELP,
@@ -73,6 +76,7 @@ pub(crate) enum Command {
     Dead(Dead),
     Requeue(Requeue),
     Rm(Rm),
+    Serve(Serve),
     Doctor(Doctor),
     #[command(
         about = "Show a space at work, with real processes and checked results.",
@@ -275,6 +279,35 @@ pub(crate) struct Ls {
 
 #[derive(Args)]
 #[command(
+    about = "Serve spaces to other programs, on a Unix socket.",
+    before_help = "\
+Examples:
+  tupelo serve --socket /run/user/1000/tupelo.sock     spaces in the memory of this program
+  tupelo put 'unix:///run/user/1000/tupelo.sock?space=jobs' job 7
+  tupelo serve --socket tupelo.sock --engine shm       those of this machine, shm://NAME
+  tupelo serve --socket tupelo.sock --space jobs --no-create
+                                                       this one, and no others
+
+It ends with Ctrl-C, or with SIGTERM: what clients wait for ends, and what they have not acknowledged is back.",
+    help_template = HELP
+)]
+pub(crate) struct Serve {
+    /// Where the socket is made; only this user can connect
+    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf))]
+    pub(crate) socket: PathBuf,
+    /// Where the spaces are: mem (in this program, they end with it) or shm (in shared memory)
+    #[arg(long, value_name = "ENGINE", default_value = "mem", value_parser = engine)]
+    pub(crate) engine: Engine,
+    /// A space that is there from the start; may be given several times
+    #[arg(long = "space", value_name = "NAME", value_parser = word())]
+    pub(crate) spaces: Vec<String>,
+    /// Clients can not make spaces
+    #[arg(long)]
+    pub(crate) no_create: bool,
+}
+
+#[derive(Args)]
+#[command(
     about = "Check this machine and the spaces of this user; each line is ok, warn or fix.",
     before_help = "\
 Examples:
@@ -421,6 +454,12 @@ pub(crate) struct Completion {
 }
 
 /// A text as it was typed: a negative number may have a mark.
+/// The engine of a server, by its name.
+fn engine(text: &str) -> Result<Engine, String> {
+    let named = [Engine::Mem, Engine::Shm].into_iter().find(|engine| engine.scheme() == text);
+    named.ok_or_else(|| "give mem or shm".to_owned())
+}
+
 fn word() -> impl TypedValueParser<Value = String> {
     StringValueParser::new().map(negative::unmarked)
 }

@@ -37,7 +37,7 @@ use output::Output;
 /// Writes to standard output and standard error, reads standard input, waits as long as the command
 /// waits. It ends no process and changes no signal handler: an interrupt is the caller's to keep at
 /// its default, so that Ctrl-C ends a waiting command. But while `top` has the terminal, a signal that ends the
-/// process gives it back first; and where the ends of children are ignored (`SIGCHLD`), and
+/// process gives it back first; `serve` ends by `SIGTERM` and `SIGINT` itself; and where the ends of children are ignored (`SIGCHLD`), and
 /// the command has to know of one, that is at its default from then on.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> i32 {
     let words: Vec<OsString> = words.into_iter().collect();
@@ -98,6 +98,7 @@ fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Res
         Command::Top(options) => commands::top::run(options, url, output),
         Command::Dead(options) => commands::dead::list(options, url, output),
         Command::Requeue(options) => commands::dead::requeue(options, url, output),
+        Command::Serve(options) => commands::serve::run(options, output),
         Command::Rm(options) => commands::rm::run(options, url, output),
         Command::Doctor(options) => commands::doctor::run(options, url, output),
         Command::Demo(options) => package("demo", &common, options, program),

@@ -10,6 +10,7 @@ pub(crate) mod ls;
 pub(crate) mod package;
 pub(crate) mod put;
 pub(crate) mod rm;
+pub(crate) mod serve;
 pub(crate) mod stat;
 pub(crate) mod take;
 pub(crate) mod top;

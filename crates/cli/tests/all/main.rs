@@ -5,6 +5,7 @@ mod claim;
 mod look;
 mod put_and_find;
 mod refusals;
+mod serve;
 mod support;
 mod take;
 mod top;

@@ -1,0 +1,206 @@
+//! One connection: bytes in, bytes out. What they mean is the session's.
+
+use std::io;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tupelo_protocol::{
+    FRAME_BYTES_MAX, Fault, Frames, HANDSHAKE_BYTES_MAX, Hello, REQUESTS_MAX, Reply, Welcome,
+};
+
+use crate::Shared;
+use crate::process::Process;
+use crate::session::Session;
+
+/// How long a client may take to say who it is.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long a client may take to notice that its connection ends, before it ends hard.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// What the server calls itself.
+const PROGRAM: &str = concat!("tupelo ", env!("CARGO_PKG_VERSION"));
+
+/// Serves a client until it goes, or the server ends.
+pub(crate) async fn serve(stream: UnixStream, shared: Rc<Shared>, mut ended: watch::Receiver<()>) {
+    let process = Process::of(&stream);
+    let frames = Frames::new(HANDSHAKE_BYTES_MAX);
+    Connection { stream, process, frames, shared }.serve(&mut ended).await;
+}
+
+struct Connection {
+    stream: UnixStream,
+    process: Process,
+    frames: Frames,
+    shared: Rc<Shared>,
+}
+
+/// Why a connection ends.
+enum End {
+    /// The client or the server goes.
+    Gone,
+    /// What the client has sent makes no sense.
+    Fault(Fault),
+}
+
+impl From<io::Error> for End {
+    fn from(_: io::Error) -> Self {
+        Self::Gone
+    }
+}
+
+impl From<Fault> for End {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl Connection {
+    async fn serve(mut self, ended: &mut watch::Receiver<()>) {
+        let end = match timeout(HANDSHAKE, self.shake_hands()).await {
+            Err(_) => End::Fault(Fault::protocol("nobody said hello within 10 s")),
+            Ok(Err(end)) => end,
+            Ok(Ok(hello)) => {
+                let session = Session::new(&self.shared, &hello);
+                let end = self.go_on(&session, ended).await;
+                if matches!(end, End::Gone) {
+                    // Bounded, since nothing more can be written to it.
+                    let _ = timeout(FAREWELL, self.read_rest(&session)).await;
+                }
+                // What the session has is given back when it is dropped: before the farewell, which may take long.
+                end
+            }
+        };
+        if let End::Fault(fault) = end {
+            // A client who does not take it has gone.
+            let _ = timeout(FAREWELL, self.say_farewell(fault)).await;
+        }
+    }
+
+    async fn shake_hands(&mut self) -> Result<Hello, End> {
+        let hello = loop {
+            if let Some(frame) = self.frames.next_frame()? {
+                break Hello::read(frame)?;
+            }
+            self.read().await?;
+        };
+        let version = hello.agree(PROGRAM)?;
+        self.frames.set_limit(FRAME_BYTES_MAX);
+        let mut welcome = Vec::new();
+        let (frame_bytes_max, requests_max) = (FRAME_BYTES_MAX as u64, REQUESTS_MAX as u64);
+        Welcome { version, server: PROGRAM.to_owned(), frame_bytes_max, requests_max }
+            .write(&mut welcome)?;
+        self.write(&welcome).await?;
+        Ok(hello)
+    }
+
+    async fn go_on(&mut self, session: &Rc<Session>, ended: &mut watch::Receiver<()>) -> End {
+        loop {
+            let served = self.serve_frames(session);
+            // Also what was answered before a frame that makes no sense.
+            let bytes = session.outbox.take();
+            if !bytes.is_empty()
+                && let Err(end) = self.write(&bytes).await
+            {
+                return end;
+            }
+            if let Err(fault) = served {
+                return End::Fault(fault);
+            }
+            if session.outbox.is_over() {
+                return End::Gone;
+            }
+            let came = tokio::select! {
+                biased;
+                came = self.read() => came,
+                () = session.outbox.filled.notified() => Ok(()),
+                _ = ended.changed() => Err(End::Gone),
+            };
+            if let Err(end) = came {
+                return end;
+            }
+        }
+    }
+
+    /// Does what the frames that have come ask for.
+    fn serve_frames(&mut self, session: &Rc<Session>) -> Result<(), Fault> {
+        while let Some(frame) = self.frames.next_frame()? {
+            session.serve(frame)?;
+        }
+        Ok(())
+    }
+
+    /// Reads what the client has written before its connection ends, as it was told that this arrives: what it has
+    /// acknowledged is consumed. Whatever it would write from here on is refused to it by the system.
+    async fn read_rest(&mut self, session: &Rc<Session>) -> Result<(), End> {
+        rustix::net::shutdown(&self.stream, rustix::net::Shutdown::Read)
+            .map_err(io::Error::from)?;
+        loop {
+            self.stream.readable().await?;
+            match self.read_now() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+                Ok(0) => return Ok(()),
+                Ok(_) => self.serve_frames(session)?,
+            }
+        }
+    }
+
+    async fn read(&mut self) -> Result<(), End> {
+        loop {
+            tokio::select! {
+                biased;
+                readable = self.stream.readable() => readable?,
+                // A child of it may have the socket open still.
+                () = self.process.death() => return Err(End::Gone),
+            }
+            match self.read_now() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error.into()),
+                Ok(0) => return Err(End::Gone),
+                Ok(_) => return Ok(()),
+            }
+        }
+    }
+
+    fn read_now(&mut self) -> io::Result<usize> {
+        let mut buffer = self.shared.buffer.borrow_mut();
+        let bytes = self.stream.try_read(&mut buffer)?;
+        self.frames.add(&buffer[..bytes]);
+        Ok(bytes)
+    }
+
+    async fn write(&mut self, mut bytes: &[u8]) -> Result<(), End> {
+        while !bytes.is_empty() {
+            match self.stream.try_write(bytes) {
+                Ok(written) => bytes = &bytes[written..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    tokio::select! {
+                        writable = self.stream.writable() => writable?,
+                        () = self.process.death() => return Err(End::Gone),
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Says why the connection ends, and reads until the client has seen it: what is not read would end it hard.
+    async fn say_farewell(&mut self, fault: Fault) -> Result<(), End> {
+        let mut bytes = Vec::new();
+        Reply::Refused { id: None, fault }.write(&mut bytes)?;
+        self.write(&bytes).await?;
+        rustix::net::shutdown(&self.stream, rustix::net::Shutdown::Write)
+            .map_err(io::Error::from)?;
+        loop {
+            self.stream.readable().await?;
+            match self.stream.try_read(&mut [0; 4096]) {
+                Ok(0) => return Ok(()),
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error.into()),
+                _ => {}
+            }
+        }
+    }
+}

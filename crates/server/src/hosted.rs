@@ -1,0 +1,221 @@
+//! The spaces of a server, and who is told when a call that waits in one has something.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::future::pending;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+use tupelo::{Bell, ConnectOptions, Error, Space, Waiter};
+use tupelo_protocol::Opened;
+
+use crate::Engine;
+use crate::descriptor::watched;
+use crate::session::Session;
+
+/// Spaces that a server has at most (rule B2).
+const SPACES_MAX: usize = 4096;
+
+/// The spaces of a server, by name.
+pub(crate) struct Spaces {
+    engine: Engine,
+    creates: bool,
+    by_name: RefCell<HashMap<String, Rc<Hosted>>>,
+}
+
+impl Spaces {
+    pub(crate) fn new(engine: Engine, creates: bool) -> Self {
+        Self { engine, creates, by_name: RefCell::default() }
+    }
+
+    /// Makes a space, or finds it where spaces outlive a server.
+    pub(crate) fn make(&self, name: &str) -> Result<(), Error> {
+        self.connect(name, &ConnectOptions::default()).map(drop)
+    }
+
+    /// The space that a client opens.
+    pub(crate) fn open(&self, opened: &Opened<'_>) -> Result<Rc<Hosted>, Error> {
+        let Opened { name, create, fresh, size_bytes, tuples_max, when_full } = *opened;
+        let known = self.by_name.borrow().get(name).cloned();
+        if let Some(known) = known.filter(|_| !fresh) {
+            return Ok(known);
+        }
+        if fresh && !self.creates {
+            return Err(Error::AccessDenied {
+                problem: format!("this server makes no spaces, and {name} was to begin anew"),
+            });
+        }
+        let defaults = ConnectOptions::default();
+        let create = create && self.creates;
+        let size_bytes = size_bytes.unwrap_or(defaults.size_bytes);
+        self.connect(name, &ConnectOptions { create, fresh, size_bytes, tuples_max, when_full })
+    }
+
+    /// Removes a space. Clients that have it open keep it.
+    pub(crate) fn remove(&self, name: &str) -> Result<(), Error> {
+        if !self.creates {
+            return Err(Error::AccessDenied {
+                problem: format!(
+                    "this server makes and removes no spaces, and {name} was to be removed"
+                ),
+            });
+        }
+        require_name(name)?;
+        self.by_name.borrow_mut().remove(name);
+        tupelo::remove(&self.url(name))
+    }
+
+    fn url(&self, name: &str) -> String {
+        format!("{}://{name}", self.engine.scheme())
+    }
+
+    fn connect(&self, name: &str, options: &ConnectOptions) -> Result<Rc<Hosted>, Error> {
+        require_name(name)?;
+        let mut by_name = self.by_name.borrow_mut();
+        if by_name.len() >= SPACES_MAX && !by_name.contains_key(name) {
+            return Err(Error::LimitExceeded {
+                problem: format!("no more than {SPACES_MAX} spaces in one server"),
+                hint: "use fewer spaces, or another server".into(),
+            });
+        }
+        let space = Space::connect(&self.url(name), options)?;
+        let hosted = Hosted::new(space.at_once(), self.engine)?;
+        by_name.insert(name.to_owned(), Rc::clone(&hosted));
+        Ok(hosted)
+    }
+}
+
+/// Refuses a name that would be more than a name in a URL.
+fn require_name(name: &str) -> Result<(), Error> {
+    if name.contains('?') {
+        let problem = format!("{name:?} is no name of a space: it has a question mark");
+        return Err(Error::Misuse { problem, hint: None });
+    }
+    Ok(())
+}
+
+/// A space of a server.
+pub(crate) struct Hosted {
+    /// A handle whose puts do not wait: nothing waits in this thread.
+    pub(crate) space: Space,
+    bell: Bell,
+    /// Whether other processes use the space too, which may be killed before they could tell somebody.
+    is_shared: bool,
+    /// The calls that wait: by their number at the bell, the session and the request.
+    waits: RefCell<HashMap<u32, (Weak<Session>, u64)>>,
+    /// Told of the first call that waits, and of the end.
+    changed: Rc<Notify>,
+}
+
+impl Hosted {
+    fn new(space: Space, engine: Engine) -> Result<Rc<Self>, Error> {
+        let bell = space.bell()?;
+        let system = |error: std::io::Error| Error::System { problem: error.to_string() };
+        let rung = bell.as_fd().try_clone_to_owned().map_err(system)?;
+        let rung = watched(rung).map_err(system)?;
+        let changed = Rc::new(Notify::new());
+        let hosted = Rc::new(Self {
+            space,
+            bell,
+            is_shared: engine == Engine::Shm,
+            waits: RefCell::default(),
+            changed: Rc::clone(&changed),
+        });
+        tokio::task::spawn_local(ring(Rc::downgrade(&hosted), rung, changed));
+        Ok(hosted)
+    }
+
+    /// Has the session told when `waiter` has something. Returns the number by which that ends.
+    pub(crate) fn register(&self, waiter: &Waiter, session: Weak<Session>, id: u64) -> u32 {
+        let number = self.bell.add(waiter);
+        let mut waits = self.waits.borrow_mut();
+        waits.insert(number, (session, id));
+        if waits.len() == 1 {
+            self.changed.notify_one();
+        }
+        number
+    }
+
+    /// Tells nobody any more. To be called before the waiter itself goes.
+    pub(crate) fn unregister(&self, number: u32) {
+        self.bell.remove(number);
+        self.waits.borrow_mut().remove(&number);
+    }
+
+    /// Serves the calls that may have something; perhaps in vain.
+    fn serve(&self, numbers: Vec<u32>) {
+        for number in numbers {
+            let wait = self.waits.borrow().get(&number).cloned();
+            if let Some((session, id)) = wait
+                && let Some(session) = session.upgrade()
+            {
+                session.serve_wait(id);
+            }
+        }
+    }
+
+    /// Does what blocked callers do now and then.
+    fn look(&self) {
+        // A space that is damaged says so at the next call in it.
+        let mut concerned = self.bell.look().unwrap_or_default();
+        if !self.is_shared {
+            // Watches are told of in vain for the sake of processes that are killed.
+            let waits = self.waits.borrow();
+            concerned.retain(|number| {
+                let wait =
+                    waits.get(number).and_then(|(session, id)| Some((session.upgrade()?, *id)));
+                wait.is_some_and(|(session, id)| !session.watches(id))
+            });
+        }
+        self.serve(concerned);
+    }
+
+    /// Serves what the bell has rung for. Returns how long to sleep until the next look if it does not ring again; `None`
+    /// while nobody waits.
+    fn turn(&self) -> Option<Duration> {
+        loop {
+            self.serve(self.bell.drain());
+            if self.waits.borrow().is_empty() {
+                self.bell.rest();
+                return None;
+            }
+            if self.bell.listen() {
+                return Some(self.bell.next_look());
+            }
+        }
+    }
+}
+
+impl Drop for Hosted {
+    fn drop(&mut self) {
+        self.changed.notify_one();
+    }
+}
+
+/// Serves the calls that wait in a space, for as long as that is used.
+async fn ring(hosted: Weak<Hosted>, rung: AsyncFd<OwnedFd>, changed: Rc<Notify>) {
+    loop {
+        let Some(next_look) = hosted.upgrade().map(|hosted| hosted.turn()) else { return };
+        let look = async {
+            match next_look {
+                Some(slice) => tokio::time::sleep(slice).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            ready = rung.readable() => {
+                let Ok(mut ready) = ready else { return };
+                ready.clear_ready();
+            }
+            () = changed.notified() => {}
+            () = look => {
+                if let Some(hosted) = hosted.upgrade() {
+                    hosted.look();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+"""Spaces of a server, by `unix://` URLs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from itertools import count
+from pathlib import Path
+
+import pytest
+from conformance import synchronous
+from serving import server
+
+import tupelo as ts
+from tupelo._native import put_text
+
+MISSING = {"after", "begin", "begin_scan", "claim", "copy_to", "finish_claim", "lease", "move_to"}
+MISSING |= {"scan", "subscribe"}
+"""The steps that a server's spaces do not do yet."""
+CASES = [
+    case
+    for path in sorted((Path(__file__).parents[2] / "conformance").glob("*.json"))
+    for case in json.loads(path.read_text(encoding="utf-8"))["cases"]
+    if not any(MISSING & set(step) for step in case["steps"])
+]
+NUMBERS = count()
+
+
+@pytest.fixture(scope="module")
+def socket(tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("server") / "tupelo.sock")
+    with server(path):
+        yield path
+
+
+@pytest.fixture
+def url(socket):
+    return f"unix://{socket}?space=test-{next(NUMBERS)}&size=16M"
+
+
+@pytest.fixture
+def space(url):
+    with ts.connect(url) as space:
+        yield space
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_a_case_holds(case, socket):
+    synchronous.hold(case, lambda: f"unix://{socket}?space=case-{next(NUMBERS)}&size=16M")
+
+
+def test_most_cases_of_the_plain_verbs_are_among_those():
+    assert len(CASES) > 150
+
+
+def test_the_verbs_of_the_first_program(space):
+    space.put("job", 7, b"resize")
+    assert space.count("job", ...) == 0
+    assert space.count("job", int, bytes) == 1
+    assert space.read("job", int, ...) == ("job", 7, b"resize")
+    assert space.take("job", int, ..., timeout=1.0) == ("job", 7, b"resize")
+    assert space.try_take("job", int, ...) is None
+    assert space.put_all(("n", n) for n in range(5)) == 5
+    assert space.take_many("n", int, n=2) == [("n", 0), ("n", 1)]
+    assert space.swap("n", 2, to=("n", 20)) == ("n", 2)
+    assert space.take_all("n", int) == [("n", 3), ("n", 4), ("n", 20)]
+    assert space.put_if_absent("leader", 1, unless=("leader", int))
+    assert not space.put_if_absent("leader", 2, unless=("leader", int))
+
+
+def test_a_take_waits_for_a_put_of_another_thread(url):
+    with ts.connect(url) as space:
+        taken = []
+        takers = [
+            threading.Thread(target=lambda n=n: taken.append(space.take("job", n)))
+            for n in range(8)
+        ]
+        for taker in takers:
+            taker.start()
+        for n in reversed(range(8)):
+            space.put("job", n)
+        for taker in takers:
+            taker.join()
+        assert sorted(taken) == [("job", n) for n in range(8)]
+
+
+def test_other_threads_run_while_one_waits_for_the_server(space):
+    """The interpreter's lock is let go of: the thread that puts could not run otherwise."""
+    threading.Timer(0.01, space.put, ("late", 1)).start()
+    assert space.take("late", int, timeout=60) == ("late", 1)
+
+
+@pytest.mark.parametrize("timeout", [0, 0.01])
+def test_a_timeout_names_the_template_and_removes_nothing(space, timeout):
+    space.put("job", 1)
+    with pytest.raises(ts.Timeout, match=r"nothing matched \(\"task\", :int\)"):
+        space.take("task", int, timeout=timeout)
+    assert space.count("job", int) == 1
+
+
+def test_what_waits_for_several_or_for_none_is_woken(space):
+    threading.Timer(0.01, space.put_all, [[("n", n) for n in range(3)]]).start()
+    assert space.take_many("n", int, n=3, timeout=60) == [("n", 0), ("n", 1), ("n", 2)]
+    space.put("busy")
+    threading.Timer(0.01, space.take, ("busy",)).start()
+    space.wait_none("busy", timeout=60)
+    threading.Timer(0.01, space.put, ("state", "idle")).start()
+    assert space.swap("state", str, to=("state", "busy"), timeout=60) == ("state", "idle")
+
+
+def test_a_tuple_that_python_can_not_represent_stays_v3(space):
+    put_text(space, 'at, timestamp("2031-05-04T16:20:00.123456789Z")')
+    for take in (space.take, space.try_take, space.take_all):
+        with pytest.raises(ts.NotEncodable, match="nanoseconds"):
+            take("at", ...)
+    assert space.count("at", ...) == 1
+
+
+def test_ctrl_c_ends_a_blocked_take_which_has_no_effect_t5(space):
+    main = threading.get_ident()
+    threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        space.take("job", int)
+    space.put("job", 1)
+    assert space.take("job", int, timeout=60) == ("job", 1)
+
+
+def test_what_a_server_does_not_do_is_unsupported_and_says_what_it_does(space):
+    for call in (
+        lambda: space.claim("job", int, timeout=0),
+        space.transaction,
+        space.stat,
+        lambda: space.subscribe("job", int),
+        lambda: list(space.scan("job", int)),
+        lambda: space.put("job", 1, lease=60),
+        lambda: space.explain("job", int),
+    ):
+        with pytest.raises(ts.Unsupported, match=r"over unix://(.|\n)*put, take, read"):
+            call()
+    assert ts.Unsupported.code == "TUP-022"
+
+
+def test_the_child_of_a_fork_goes_on_with_the_space(space):
+    space.put("parent", 1)
+    child = os.fork()
+    if child == 0:
+        try:
+            space.put("child", *space.take("parent", int))
+        finally:
+            os._exit(0)
+    assert space.take("child", "parent", int, timeout=60) == ("child", "parent", 1)
+    os.waitpid(child, 0)
+
+
+def test_another_process_takes_part(space, url):
+    program = f"import tupelo as ts; s = ts.connect({url!r}); s.put(*s.take('ask', int), 'done')"
+    with subprocess.Popen([sys.executable, "-c", program]):
+        space.put("ask", 1)
+        assert space.take("ask", int, "done", timeout=60) == ("ask", 1, "done")
+
+
+def test_no_server_is_connection_lost_with_what_to_type(tmp_path):
+    with pytest.raises(ts.ConnectionLost, match="there is no such socket") as lost:
+        ts.connect(f"unix://{tmp_path}/none.sock?space=jobs")
+    assert lost.value.code == "TUP-002"
+    assert "tupelo serve --socket" in lost.value.hint
+    assert isinstance(lost.value, ConnectionError)
+
+
+def test_a_killed_server_ends_a_blocked_take_with_connection_lost(tmp_path):
+    path = str(tmp_path / "tupelo.sock")
+    with server(path) as process, ts.connect(f"unix://{path}?space=jobs") as space:
+        threading.Timer(0.05, process.kill).start()
+        with pytest.raises(ts.ConnectionLost, match="was lost"):
+            space.take("job", int)
+        process.wait()
+        with pytest.raises(ts.ConnectionLost, match="nobody listens"):
+            space.put("job", 1)
+
+
+def test_ctrl_c_ends_a_call_that_a_stopped_server_does_not_answer(tmp_path):
+    path = str(tmp_path / "tupelo.sock")
+    with server(path) as process, ts.connect(f"unix://{path}?space=jobs") as space:
+        process.send_signal(signal.SIGSTOP)
+        main = threading.get_ident()
+        threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            space.put("job", 1)
+        process.send_signal(signal.SIGCONT)
+        # It was on its way; the connection goes on.
+        assert space.take("job", int, timeout=60) == ("job", 1)
