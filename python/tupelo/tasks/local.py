@@ -240,5 +240,5 @@ def _marked_queue(space: Space, timeout_s: float | None) -> tuple[str, Claim[Any
 
 def _remove_those_of_the_dead(space: Space) -> None:
     while (claim := space.try_claim(POOL, str)) is not None:
-        discard_queue(space, claim.tuple[1])
-        claim.done()
+        with claim as (_, queue):
+            discard_queue(space, queue)

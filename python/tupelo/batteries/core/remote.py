@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from contextlib import suppress
 from typing import NamedTuple
 
 from tupelo.batteries import checks
 from tupelo.batteries.core.pool import RETRIES_MAX
-from tupelo.errors import SpaceFull
+from tupelo.errors import SpaceFull, TupeloError
 from tupelo.space import connect, require_objects
 from tupelo.spawn import WORKERS_MAX
 from tupelo.tasks import crew, functions, protocol
@@ -141,10 +142,13 @@ class Address:
                 break
             try:
                 futures.append(await self._put_again(mailbox, held))
-            except SpaceFull:
-                if not futures:
-                    raise
-                break  # who called waits for those that were put: the others are still dead
+            except BaseException as error:
+                if not held.blocking.settled:
+                    with suppress(TupeloError):  # the connection was closed, which gives it back
+                        await held.abort("not put again")
+                if futures and isinstance(error, SpaceFull):
+                    break  # who called waits for those that were put: the others are still dead
+                raise
         return futures
 
     async def _put_again(self, mailbox: Mailbox, held: Held) -> TaskFuture:
