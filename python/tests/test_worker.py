@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 
 import pytest
 from console import INSTALLED
-from forgetting import forgets_a_claim
 
 import tupelo as ts
 from tupelo import REST
@@ -430,7 +429,6 @@ def test_other_tasks_run_while_a_retry_waits_for_room(shm_url):
         assert space.count(REST) == 0
 
 
-@forgets_a_claim  # the room ends before the letter's claim is entered
 def test_a_retry_for_which_room_runs_out_returns_those_that_it_has_put(shm, shm_url, monkeypatch):
     root = worker(shm_url)(math.sqrt)
     for number in range(3):

@@ -1,7 +1,7 @@
 //! Spaces of a server, from a program's side.
 //!
 //! One connection per process and server, which all threads share: requests are many in flight, answers come in any
-//! order ([`connection`]). No thread of its own: of those who wait for an answer one reads for all. The child of a fork
+//! order (`connection.rs`). No thread of its own: of those who wait for an answer one reads for all. The child of a fork
 //! makes a connection of its own.
 //!
 //! Not here: what a verb is made of (`crates/space`), and what the frames look like (`crates/protocol`).

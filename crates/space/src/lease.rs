@@ -56,7 +56,7 @@ impl Space {
         Ok(Lease { space: self.clone(), held: lease, length: terms.lease })
     }
 
-    /// As [`Space::put_patiently`].
+    /// As [`Space::put_otherwise`].
     #[cold]
     #[inline(never)]
     fn put_leased_patiently(

@@ -61,7 +61,7 @@ fn print(options: Find, url: Option<String>, output: &mut Output) -> Result<(), 
 /// Whether to wait, whether all, how many of those, and how long to wait.
 type How = (bool, bool, Option<usize>, Option<Duration>);
 
-/// As [`print`], from a server's space, which has no transactions: what it has handed over is gone when it was printed, and back
+/// As [`print()`], from a server's space, which has no transactions: what it has handed over is gone when it was printed, and back
 /// if that fails (rule V3).
 fn print_elsewhere(
     space: &Space,
