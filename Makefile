@@ -77,8 +77,8 @@ torture: $(VENV)/.extension $(VENV)/.dev $(VENV)/.nextest ## the long forms of t
 	@echo "about three hours on two processors; to run the same again: make torture TUPELO_PHASE=$$TUPELO_PHASE"
 	@date +%s >$(VENV)/.torture-began
 	$(BIN)/pytest python/tests/test_aio_cancel.py
-	$(RUST_TESTS) --workspace --exclude tupelo-shm --exclude tupelo-engine --locked --no-fail-fast
-	$(RUST_TESTS) $(if $(NEXTEST),--cargo-profile,--profile) torture --locked --no-fail-fast --package tupelo-shm --package tupelo-engine
+	$(RUST_TESTS) $(if $(NEXTEST),--profile torture) --workspace --exclude tupelo-shm --exclude tupelo-engine --locked --no-fail-fast
+	$(RUST_TESTS) $(if $(NEXTEST),--profile torture --cargo-profile,--profile) torture --locked --no-fail-fast --package tupelo-shm --package tupelo-engine
 	@echo "it took $$(( ($$(date +%s) - $$(cat $(VENV)/.torture-began)) / 60 )) minutes"
 
 .PHONY: check
