@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from console import INSTALLED
+from serving import server
 
 import tupelo as ts
 from tupelo.bench.backends import base
@@ -81,6 +82,7 @@ def test_every_program_of_a_page_is_run_by_a_test_below():
         "README.md": 2,
         "docs/how-to/add-a-backend.md": 2,
         "docs/how-to/claim.md": 1,
+        "docs/how-to/server.md": 1,
         "docs/how-to/workers.md": 2,
         "docs/tutorials/worker-pool.md": len(PROGRAMS),
     }
@@ -125,6 +127,15 @@ def test_the_program_of_the_page_on_claims_survives_the_kill(tmp_path):
     printed = run(tmp_path / "squares.py", tmp_path)
     assert printed == "one worker was killed, 100 squares are there\n"
     assert f"It prints `{printed.strip()}`" in page
+
+
+def test_the_program_of_the_page_on_servers_has_what_it_put(tmp_path):
+    (program,) = PROGRAMS_OF["docs/how-to/server.md"]
+    socket = tmp_path / "tupelo.sock"
+    of_test = program.replace("/tmp/tupelo.sock", str(socket))  # noqa: S108 - of the page
+    (tmp_path / "jobs.py").write_text(of_test, encoding="utf-8")
+    with server(socket):
+        assert run(tmp_path / "jobs.py", tmp_path) == "('job', 7)\n"
 
 
 def test_the_program_of_the_readme_runs_as_printed(tmp_path):

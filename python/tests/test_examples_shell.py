@@ -10,10 +10,12 @@ That all lines are understood is tested beside the command line itself.
 import os
 import re
 import subprocess
+from contextlib import nullcontext
 from itertools import chain
 
 import pytest
 from console import INSTALLED
+from serving import server
 from test_examples import DOCS
 
 import tupelo as ts
@@ -39,6 +41,8 @@ NOT_RUN = {
     "tupelo top": f"{FOR_EVER}; crates/cli/tests/top.rs",
     "tupelo top shm://jobs": f"{FOR_EVER}; crates/cli/tests/top.rs",
     "tupelo watch shm://jobs job ...": f"{FOR_EVER}; crates/cli/tests/watch.rs",
+    "tupelo serve --socket tupelo.sock": f"{FOR_EVER}; test_server.py",
+    "tupelo serve --socket /tmp/tupelo.sock": f"{FOR_EVER}; beside the other lines of its page",
     "tupelo worker film:render": f"{FOR_EVER}; test_examples.py, by the program of the page",
     "tupelo worker film:render -n 4": f"{FOR_EVER}; test_worker.py",
     "while true; do tupelo take shm://jobs job :int _ --exec ./render.sh; done": (
@@ -71,6 +75,7 @@ GIVEN = {
 }
 
 PRINTED = {
+    "tupelo take 'unix:///tmp/tupelo.sock?space=jobs' job :int": '("job", 7)\n',
     "tupelo read shm://jobs job :int _": '("job", 7, "cat.png")\n',
     "tupelo take shm://jobs job :int _": '("job", 7, "cat.png")\n',
     "tupelo take shm://jobs job :int --where 'f[1] > 9'": '("job", 10)\n',
@@ -95,6 +100,9 @@ PRINTED = {
     ),
     "tupelo read shm://jobs ... --all --json | tupelo put shm://copy -": "1 tuple put\n",
 }
+
+# Where the page on servers has one.
+SOCKET = "/tmp/tupelo.sock"  # noqa: S108
 
 # The files that are the reader's own; each script tells what it was given.
 SCRIPT = "#!/bin/sh\necho done: $(cat)\n"
@@ -126,17 +134,24 @@ def test_the_lines_for_a_shell_of_a_page_do_what_it_says(page, new_url, tmp_path
     urls = {name: new_url("shm") for name in ("jobs", "orders", "copy")}
     environment = os.environ | {"PATH": path, "TUPELO_URL": urls["jobs"]}
     ts.connect(urls["jobs"]).close()
+    socket = tmp_path / "tupelo.sock"
+    with server(socket) if any("unix://" in line for line in PAGES[page]) else nullcontext():
+        run_lines(page, urls, socket, environment)
+
+
+def run_lines(page, urls, socket, environment):
     for line in PAGES[page]:
         if line in NOT_RUN:
             continue
+        of_test = re.sub(r"shm://(\w+)", lambda m: urls[m[1]], line.replace(SOCKET, str(socket)))
         if line in GIVEN:
             name, given = GIVEN[line]
             with ts.connect(urls[name]) as space:
                 space.put(*given)
         ran = subprocess.run(
             # What waits in vain ends with 124, and with it all that it has started.
-            ["timeout", "60", "sh", "-c", re.sub(r"shm://(\w+)", lambda m: urls[m[1]], line)],  # noqa: S607
-            cwd=tmp_path,
+            ["timeout", "60", "sh", "-c", of_test],  # noqa: S607
+            cwd=socket.parent,
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
