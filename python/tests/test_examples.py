@@ -2,9 +2,11 @@
 
 import doctest
 import pickle
+import re
 import subprocess
 import sys
-from contextlib import contextmanager, suppress
+from collections import defaultdict
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -120,10 +122,20 @@ def test_the_lines_of_the_page_on_backends_do_what_it_says():
     assert schema.route(("hash_set", str, str)) == (schema.by_tag["hash_set"], None)
 
 
-def test_the_program_of_the_page_on_claims_survives_the_kill(tmp_path):
+@pytest.fixture
+def own(new_url):
+    """Return a function that gives the spaces of a program other names, those of this test.
+
+    The reader's own may be called as in the page, and so may those of a test that runs beside.
+    """
+    urls = defaultdict(lambda: new_url("shm"))
+    return lambda program: re.sub(r"shm://[\w-]+", lambda match: urls[match[0]], program)
+
+
+def test_the_program_of_the_page_on_claims_survives_the_kill(own, tmp_path):
     page = (DOCS / "how-to" / "claim.md").read_text(encoding="utf-8")
     (program,) = PROGRAMS_OF["docs/how-to/claim.md"]
-    (tmp_path / "squares.py").write_text(program, encoding="utf-8")
+    (tmp_path / "squares.py").write_text(own(program), encoding="utf-8")
     printed = run(tmp_path / "squares.py", tmp_path)
     assert printed == "one worker was killed, 100 squares are there\n"
     assert f"It prints `{printed.strip()}`" in page
@@ -138,22 +150,19 @@ def test_the_program_of_the_page_on_servers_has_what_it_put(tmp_path):
         assert run(tmp_path / "jobs.py", tmp_path) == "('job', 7)\n"
 
 
-def test_the_program_of_the_readme_runs_as_printed(tmp_path):
+def test_the_program_of_the_readme_runs_as_printed(own, tmp_path):
     program, _ = PROGRAMS_OF["README.md"]
-    (tmp_path / "squares.py").write_text(program, encoding="utf-8")
+    (tmp_path / "squares.py").write_text(own(program), encoding="utf-8")
     expected = program.rsplit("# ", 1)[1].strip()
-    try:
-        assert run(tmp_path / "squares.py", tmp_path) == f"{expected}\n"
-    finally:
-        ts.remove("shm://squares")
+    assert run(tmp_path / "squares.py", tmp_path) == f"{expected}\n"
 
 
 def test_the_templates_of_the_readme_take_what_they_say():
     _, program = PROGRAMS_OF["README.md"]
     names: dict[str, Any] = {}
-    with spaces_removed("mem://templates"):
-        exec(program, names)  # noqa: S102 - our own page
-        assert names["space"].count(ts.REST) == 0
+    exec(program, names)  # noqa: S102 - our own page
+    assert names["space"].count(ts.REST) == 0
+    ts.remove("mem://templates")
 
 
 PROGRAMS = {
@@ -164,27 +173,19 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_of_the_tutorial_prints_what_stands_below_it(name, tmp_path):
+def test_a_program_of_the_tutorial_prints_what_stands_below_it(own, name, tmp_path):
     program, rest = PROGRAMS[name]
-    (tmp_path / name).write_text(program, encoding="utf-8")
-    with spaces_removed("shm://sweep", "shm://film"), workers_of(name, tmp_path):
+    (tmp_path / name).write_text(own(program), encoding="utf-8")
+    with workers_of(name, tmp_path):
         assert run(tmp_path / name, tmp_path) == rest.split("```")[0]
 
 
-def test_the_programs_of_the_page_on_workers_run(tmp_path):
+def test_the_programs_of_the_page_on_workers_run(own, tmp_path):
     programs = PROGRAMS_OF["docs/how-to/workers.md"]
     for name, program in zip(("film.py", "caller.py"), programs, strict=True):
-        (tmp_path / name).write_text(program, encoding="utf-8")
-    with spaces_removed("shm://film"), workers_of("film.py", tmp_path):
+        (tmp_path / name).write_text(own(program), encoding="utf-8")
+    with workers_of("film.py", tmp_path):
         assert run(tmp_path / "caller.py", tmp_path) == "sea 7\nsea 7\n"
-
-
-@contextmanager
-def spaces_removed(*urls):
-    yield
-    for url in urls:
-        with suppress(ts.SpaceNotFound):
-            ts.remove(url)
 
 
 @contextmanager
