@@ -46,13 +46,16 @@ test-rust: $(VENV)/.nextest ## run the Rust tests
 	$(RUST_TESTS) $(CHECKED) --locked --test checked --test one_thread
 	$(CARGO) test --workspace --locked --doc
 
+# Two per processor: a third of the time the tests wait for processes that they have started.
+PYTEST := $(BIN)/pytest -n $(shell echo $$((2 * $$(nproc))))
+
 .PHONY: test-python
 test-python: $(VENV)/.extension-tested $(VENV)/.dev ## run the Python tests
-	$(BIN)/pytest -n auto
+	$(PYTEST)
 
 .PHONY: test-bench
 test-bench: $(VENV)/.extension-tested $(VENV)/.dev ## run the tests of the evaluation suite
-	$(BIN)/pytest -n auto python/tests/bench python/tupelo/bench
+	$(PYTEST) python/tests/bench python/tupelo/bench
 
 .PHONY: bench
 bench: $(VENV)/.extension $(VENV)/.dev ## measure beside yardsticks (a machine with nothing else to do)
