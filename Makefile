@@ -55,7 +55,7 @@ test-python: $(VENV)/.extension-tested $(VENV)/.dev ## run the Python tests
 
 .PHONY: test-bench
 test-bench: $(VENV)/.extension-tested $(VENV)/.dev ## run the tests of the evaluation suite
-	$(PYTEST) python/tests/bench python/tupelo/bench
+	$(BIN)/pytest -n auto python/tests/bench python/tupelo/bench
 
 .PHONY: bench
 bench: $(VENV)/.extension $(VENV)/.dev ## measure beside yardsticks (a machine with nothing else to do)
