@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from dataclasses import dataclass
 
 import tupelo as ts
@@ -19,6 +20,11 @@ class OwnError(Exception):
 
 def double(x):
     return x + x
+
+
+def double_slowly(x):
+    time.sleep(0.4)
+    return 2 * x
 
 
 def pid(*_ignored):

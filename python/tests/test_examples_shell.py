@@ -42,7 +42,9 @@ NOT_RUN = {
     "tupelo top shm://jobs": f"{FOR_EVER}; crates/cli/tests/top.rs",
     "tupelo watch shm://jobs job ...": f"{FOR_EVER}; crates/cli/tests/watch.rs",
     "tupelo serve --socket tupelo.sock": f"{FOR_EVER}; test_server.py",
-    "tupelo serve --socket /tmp/tupelo.sock": f"{FOR_EVER}; beside the other lines of its page",
+    "tupelo serve --listen unix:///tmp/tupelo.sock": (
+        f"{FOR_EVER}; beside the other lines of its page"
+    ),
     "tupelo worker film:render": f"{FOR_EVER}; test_examples.py, by the program of the page",
     "tupelo worker film:render -n 4": f"{FOR_EVER}; test_worker.py",
     "while true; do tupelo take shm://jobs job :int _ --exec ./render.sh; done": (

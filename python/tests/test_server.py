@@ -1,7 +1,9 @@
-"""Spaces of a server, by `unix://` URLs."""
+"""Spaces of a server, by `unix://` and `tcp://` URLs."""
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,8 +37,18 @@ def socket(tmp_path_factory):
         yield path
 
 
-@pytest.fixture
-def url(socket):
+@pytest.fixture(scope="module")
+def port():
+    """The URL of a server's spaces at a port, which end in NAME."""
+    with server("tcp://127.0.0.1:0") as process:
+        yield process.url
+
+
+@pytest.fixture(params=["unix", "tcp"])
+def url(request, socket):
+    if request.param == "tcp":
+        port = request.getfixturevalue("port")
+        return f"{port.replace('NAME', f'test-{next(NUMBERS)}')}?size=16M"
     return f"unix://{socket}?space=test-{next(NUMBERS)}&size=16M"
 
 
@@ -137,7 +149,7 @@ def test_what_a_server_does_not_do_is_unsupported_and_says_what_it_does(space):
         lambda: space.put("job", 1, lease=60),
         lambda: space.explain("job", int),
     ):
-        with pytest.raises(ts.Unsupported, match=r"over unix://(.|\n)*put, take, read"):
+        with pytest.raises(ts.Unsupported, match=r"over (unix|tcp)://(.|\n)*put, take, read"):
             call()
     assert ts.Unsupported.code == "TUP-022"
 
@@ -159,6 +171,48 @@ def test_another_process_takes_part(space, url):
     with subprocess.Popen([sys.executable, "-c", program]):
         space.put("ask", 1)
         assert space.take("ask", int, "done", timeout=60) == ("ask", 1, "done")
+
+
+def test_objects_of_other_machines_are_refused_unless_somebody_says_so(port):
+    url = port.replace("NAME", f"test-{next(NUMBERS)}")
+    with ts.connect(url) as space, ts.connect(url, objects="pickle") as trusting:
+        assert (space.objects, trusting.objects) == ("strict", "pickle")
+        with pytest.raises(ts.NotEncodable, match="strict"):
+            space.put("job", {1, 2})
+        trusting.put("job", {1, 2})
+        with pytest.raises(ts.NotEncodable, match="strict"):
+            space.take("job", ...)
+        assert trusting.take("job", ...) == ("job", {1, 2})
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="the page makes them with openssl")
+def test_the_certificates_of_the_page_are_what_server_and_clients_need(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "server.md").read_text("utf-8")
+    blocks = [
+        block for block in re.findall(r"```text\n(.*?)```", page, re.DOTALL) if "openssl" in block
+    ]
+    # Its host is not one that this machine knows.
+    script = "".join(blocks).replace("DNS:hub", "IP:127.0.0.1")
+    ran = subprocess.run(["sh", "-ec", script], cwd=tmp_path, capture_output=True, check=False)  # noqa: S607
+    assert (len(blocks), ran.returncode) == (2, 0), ran.stderr
+    line = next(line for line in page.splitlines() if line.startswith("tupelo serve --listen tls"))
+    options = [tmp_path / word if "." in word else word for word in line.split()[4:]]
+    with server("tls://127.0.0.1:0", *options) as process:
+        url = f"{process.url.replace('NAME', 'jobs')}?ca={tmp_path}/ca.pem"
+        with pytest.raises(ts.ConnectionLost, match="asks for a certificate"):
+            ts.connect(url)
+        with ts.connect(
+            f"{url}&certificate={tmp_path}/worker.pem&key={tmp_path}/worker.key"
+        ) as space:
+            space.put("job", 7)
+            assert space.take("job", int) == ("job", 7)
+
+
+def test_what_is_no_address_is_refused_with_one_that_is():
+    with pytest.raises(ValueError, match=r"names no space(.|\n)*tcp://hub:7667/jobs"):
+        ts.connect("tcp://hub:7667")
+    with pytest.raises(ts.ConnectionLost, match=r"nothing listens there(.|\n)*tupelo serve"):
+        ts.connect("tcp://127.0.0.1:1/jobs")
 
 
 def test_no_server_is_connection_lost_with_what_to_type(tmp_path):

@@ -34,7 +34,7 @@ def connect(
     size: int | str | None = None,
     tuples_max: int | None = None,
     when_full: Literal["error", "wait", "drop-oldest"] | None = None,
-    objects: Literal["strict", "pickle"] = "pickle",
+    objects: Literal["strict", "pickle"] | None = None,
     schema: Iterable[type] = (),
 ) -> Space:
     """Open a space, by default creating it if there is none.
@@ -42,7 +42,8 @@ def connect(
     Args:
         url: `shm://name` for all processes of this machine and user, or `mem://name` for the
             threads of this one; `?size=1G` behind it is the same as `size`, and goes first.
-            `unix:///path/of/the/socket?space=name` for a space of a server (`tupelo serve`).
+            For a space of a server (`tupelo serve`): `unix:///path/of/the/socket?space=name`,
+            `tcp://host:7667/name`, or `tls://host:7668/name?ca=/path/ca.pem`.
             By default `$TUPELO_URL`, or else `shm://default`.
         create: whether to create the space if there is none.
         fresh: begin with an empty space, whatever was there. Programs that use the old one keep
@@ -58,7 +59,8 @@ def connect(
         schema: classes of entries to know from the start. Others are known once they are used.
         objects: what becomes of objects that other languages have no like of: "pickle" stores
             them as pickles, which may run code of their writer when they are read; "strict"
-            refuses them, both ways.
+            refuses them, both ways. None, the default: "strict" for `tcp://` and `tls://`, where
+            the writer may be on another machine, and "pickle" for all others.
 
     Returns:
         The space; a context manager that closes the connection.
@@ -66,7 +68,7 @@ def connect(
     Raises:
         SpaceNotFound: there is none, and `create` is false.
         AccessDenied: it belongs to another user.
-        ConnectionLost: there is no server at that socket.
+        ConnectionLost: there is no server at that address, or it is not trusted.
         ValueError: the URL or another argument makes no sense; or the space is there, and has
             another `size`, `tuples_max` or `when_full` than is asked for.
         SchemaMismatch: a class of `schema` has other fields here than in the space.
@@ -98,7 +100,7 @@ def open_as(
     fresh: bool,
     size: int | str | None,
     tuples_max: int | None,
-    objects: str,
+    objects: str | None,
     when_full: str | None = None,
     schema: Iterable[type] = (),
 ) -> SpaceT:
@@ -123,7 +125,7 @@ def open_as(
         size_bytes=None if size is None else _size_bytes(size),
         tuples_max=tuples_max,
         when_full=when_full,
-        pickle=objects == "pickle",
+        pickle=(objects or _objects_by_default(url)) == "pickle",
     )
     if url.startswith("mem://"):
         stays_behind(space)
@@ -141,13 +143,19 @@ def _recording(space_class: type[SpaceT]) -> type[SpaceT]:
     return space_class
 
 
+def _objects_by_default(url: str) -> str:
+    # To read a pickle is to run its writer's code: only if somebody says so, where that may be
+    # anyone on the network.
+    return "strict" if url.startswith(("tcp://", "tls://")) else "pickle"
+
+
 def require_objects(objects: object) -> None:
     """Refuse what the argument `objects` can not be.
 
     Raises:
         ValueError: it is that.
     """
-    if objects not in ("strict", "pickle"):
+    if objects not in (None, "strict", "pickle"):
         message = f"objects is {objects!r}: give 'strict' or 'pickle'"
         raise ValueError(message)
 

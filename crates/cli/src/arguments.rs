@@ -1,9 +1,10 @@
 //! What can be typed: the commands, their options and their help, examples first.
 #![allow(rustdoc::broken_intra_doc_links, reason = "what documents an option is its help")]
 
+mod serve;
+
 use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseIntError};
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -11,9 +12,9 @@ use clap::builder::{StringValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use tupelo::{EventKind, Order};
-use tupelo_server::Engine;
 
 use crate::negative;
+pub(crate) use serve::Serve;
 
 /// Examples come before usage and options: that is what help is opened for.
 const HELP: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}\n";
@@ -279,35 +280,6 @@ pub(crate) struct Ls {
 
 #[derive(Args)]
 #[command(
-    about = "Serve spaces to other programs, on a Unix socket.",
-    before_help = "\
-Examples:
-  tupelo serve --socket /run/user/1000/tupelo.sock     spaces in the memory of this program
-  tupelo put 'unix:///run/user/1000/tupelo.sock?space=jobs' job 7
-  tupelo serve --socket tupelo.sock --engine shm       those of this machine, shm://NAME
-  tupelo serve --socket tupelo.sock --space jobs --no-create
-                                                       this one, and no others
-
-It ends with Ctrl-C, or with SIGTERM: what clients wait for ends, and what they have not acknowledged is back.",
-    help_template = HELP
-)]
-pub(crate) struct Serve {
-    /// Where the socket is made; only this user can connect
-    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf))]
-    pub(crate) socket: PathBuf,
-    /// Where the spaces are: mem (in this program, they end with it) or shm (in shared memory)
-    #[arg(long, value_name = "ENGINE", default_value = "mem", value_parser = engine)]
-    pub(crate) engine: Engine,
-    /// A space that is there from the start; may be given several times
-    #[arg(long = "space", value_name = "NAME", value_parser = word())]
-    pub(crate) spaces: Vec<String>,
-    /// Clients can not make spaces
-    #[arg(long)]
-    pub(crate) no_create: bool,
-}
-
-#[derive(Args)]
-#[command(
     about = "Check this machine and the spaces of this user; each line is ok, warn or fix.",
     before_help = "\
 Examples:
@@ -454,12 +426,6 @@ pub(crate) struct Completion {
 }
 
 /// A text as it was typed: a negative number may have a mark.
-/// The engine of a server, by its name.
-fn engine(text: &str) -> Result<Engine, String> {
-    let named = [Engine::Mem, Engine::Shm].into_iter().find(|engine| engine.scheme() == text);
-    named.ok_or_else(|| "give mem or shm".to_owned())
-}
-
 fn word() -> impl TypedValueParser<Value = String> {
     StringValueParser::new().map(negative::unmarked)
 }

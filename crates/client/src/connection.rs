@@ -5,16 +5,18 @@
 //! reading on to another one that waits. So a single thread pays for no other, and no thread is needed while nobody
 //! waits. (Rejected: a thread that reads for all, which costs two more switches per call, and is not there after a fork.)
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::os::unix::net::UnixStream;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use tupelo_protocol::{Fault, Frames, Key, REQUESTS_MAX, Reply, Request, code};
+use tupelo_protocol::{Fault, Frames, Key, REQUESTS_MAX, Reply, Request, Tls, code};
 
 use crate::socket;
+use crate::tls::failed;
 
 /// What one look at the socket reads at most.
 const READ_BYTES: usize = 64 << 10;
@@ -22,7 +24,8 @@ const READ_BYTES: usize = 64 << 10;
 /// A connection behind its handshake.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    socket: UnixStream,
+    socket: OwnedFd,
+    tls: Option<Mutex<Tls>>,
     /// What messages call the server.
     address: String,
     /// The first half of the keys of its requests.
@@ -33,6 +36,16 @@ pub(crate) struct Connection {
     /// Locked by the thread that reads.
     reading: Mutex<Reading>,
     state: Mutex<State>,
+}
+
+/// What is there once hands are shaken.
+pub(crate) struct Greeted {
+    pub(crate) socket: OwnedFd,
+    pub(crate) tls: Option<Tls>,
+    /// What has come since.
+    pub(crate) frames: Frames,
+    /// The number of this client.
+    pub(crate) client: u64,
 }
 
 /// What has come.
@@ -55,9 +68,10 @@ struct State {
 
 impl Connection {
     /// A connection over `socket`, of which `frames` has what came behind the handshake.
-    pub(crate) fn new(socket: UnixStream, address: &str, client: u64, frames: Frames) -> Self {
+    pub(crate) fn new(Greeted { socket, tls, frames, client }: Greeted, address: &str) -> Self {
         Self {
             socket,
+            tls: tls.map(Mutex::new),
             address: address.to_owned(),
             client,
             next: AtomicU64::new(1),
@@ -105,9 +119,16 @@ impl Connection {
         request.write(&mut bytes)?;
         let sent = {
             let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-            self.write(&bytes)
+            self.sealed(&bytes).and_then(|bytes| self.write(&bytes))
         };
         sent.map_err(|error| self.lose(&error))
+    }
+
+    /// What is written for `bytes`. What is sealed first is written first.
+    fn sealed<'b>(&self, bytes: &'b [u8]) -> io::Result<Cow<'b, [u8]>> {
+        let Some(tls) = &self.tls else { return Ok(bytes.into()) };
+        let mut tls = tls.lock().unwrap_or_else(PoisonError::into_inner);
+        tls.seal(bytes).map(Cow::Owned)
     }
 
     /// Writes all of `bytes`. While the server takes nothing, it may be waiting for us to read: then that comes first.
@@ -190,7 +211,15 @@ impl Connection {
         if bytes == 0 {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed it"));
         }
-        frames.add(&buffer[..bytes]);
+        match &self.tls {
+            None => frames.add(&buffer[..bytes]),
+            Some(tls) => {
+                let mut tls = tls.lock().unwrap_or_else(PoisonError::into_inner);
+                tls.open(&buffer[..bytes], frames).map_err(|error| {
+                    io::Error::new(io::ErrorKind::InvalidData, failed(&self.address, &error))
+                })?;
+            }
+        }
         let mut state = self.state();
         let malformed = |fault: Fault| io::Error::new(io::ErrorKind::InvalidData, fault);
         while let Some(frame) = frames.next_frame().map_err(malformed)? {

@@ -1,16 +1,16 @@
 //! The connections of this process, by the server: one each.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard, Weak};
 
 use tupelo_protocol::Fault;
 use tupelo_shm::own::{Own, Slot};
 
 use crate::connection::Connection;
-use crate::dial;
+use crate::dial::dial;
+use crate::server::Server;
 
-type Connections = HashMap<PathBuf, Weak<Connection>>;
+type Connections = HashMap<Server, Weak<Connection>>;
 
 /// Those of this process: the child of a fork makes its own.
 static CONNECTIONS: Own<Connections> = Own::new();
@@ -20,20 +20,20 @@ fn connections() -> MutexGuard<'static, Slot<Connections>> {
     CONNECTIONS.lock(|_| None)
 }
 
-/// The connection of this process to the server at the Unix socket `path`; made if there is none, or the one that there is
+/// The connection of this process to `server`; made if there is none, or the one that there is
 /// was lost.
 ///
 /// # Errors
 ///
-/// As [`dial::unix`].
-pub(crate) fn unix(path: &Path) -> Result<Arc<Connection>, Fault> {
+/// As [`dial`].
+pub(crate) fn to(server: &Server) -> Result<Arc<Connection>, Fault> {
     let alive = |all: &Connections| {
-        all.get(path).and_then(Weak::upgrade).filter(|connection| !connection.is_lost())
+        all.get(server).and_then(Weak::upgrade).filter(|connection| !connection.is_lost())
     };
     if let Some(connection) = alive(connections().content()) {
         return Ok(connection);
     }
-    let made = Arc::new(dial::unix(path)?);
+    let made = Arc::new(dial(server)?);
     let mut connections = connections();
     let all = connections.content();
     // Of several who made one meanwhile, all get that of the first.
@@ -41,6 +41,6 @@ pub(crate) fn unix(path: &Path) -> Result<Arc<Connection>, Fault> {
         return Ok(first);
     }
     all.retain(|_, connection| connection.strong_count() > 0);
-    all.insert(path.to_owned(), Arc::downgrade(&made));
+    all.insert(server.clone(), Arc::downgrade(&made));
     Ok(made)
 }

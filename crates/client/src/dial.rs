@@ -1,41 +1,54 @@
 //! Making a connection: the socket, and the handshake.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::rand::{GetRandomFlags, getrandom};
-use tupelo_protocol::{FRAME_BYTES_MAX, Fault, Frames, HANDSHAKE_BYTES_MAX, Hello, Reply, VERSION};
-use tupelo_protocol::{Welcome, code};
+use tupelo_protocol::{Endpoint, FRAME_BYTES_MAX, Fault, Frames, HANDSHAKE_BYTES_MAX, Hello};
+use tupelo_protocol::{Reply, VERSION, Welcome, code, rustls};
 use tupelo_shm::clock;
 
-use crate::connection::Connection;
-use crate::socket;
+use crate::connection::{Connection, Greeted};
+use crate::server::Server;
+use crate::tcp::{self, Unreachable};
+use crate::{socket, tls};
 
 /// How long a server may take to say that it is one.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection to the server at the Unix socket `path`.
+/// Makes a connection to `server`.
 ///
 /// # Errors
 ///
 /// A [`Fault`] with what was tried.
-pub(crate) fn unix(path: &Path) -> Result<Connection, Fault> {
-    let address = format!("unix://{}", path.display());
-    let socket = UnixStream::connect(path).map_err(|error| unreachable(&address, &error))?;
-    let client = random();
-    let frames = shake_hands(&socket, client).map_err(|failed| match failed {
+pub(crate) fn dial(server: &Server) -> Result<Connection, Fault> {
+    let address = server.endpoint.to_string();
+    let (socket, tls) = match &server.endpoint {
+        Endpoint::Unix(path) => (unix(path, &address)?, None),
+        Endpoint::Tcp(host) => (reach(tcp::connect(host), &address)?, None),
+        Endpoint::Tls(host) => {
+            let tls = tls::client(host, &server.trust)?;
+            (reach(tcp::connect(host), &address)?, Some(tls))
+        }
+    };
+    let (client, frames) = (random(), Frames::new(HANDSHAKE_BYTES_MAX));
+    let greeted = Greeted { socket, tls, frames, client };
+    let greeted = shake_hands(greeted).map_err(|failed| match failed {
         Failed::Refused(fault) => fault,
+        Failed::Tls(error) => tls::failed(&address, &error),
         Failed::System(error) => no_server(&address, &error),
     })?;
-    Ok(Connection::new(socket, &address, client, frames))
+    Ok(Connection::new(greeted, &address))
 }
 
 /// Why a handshake failed.
 enum Failed {
     /// The other side said so, or what it said makes no sense.
     Refused(Fault),
+    Tls(rustls::Error),
     System(io::Error),
 }
 
@@ -45,40 +58,71 @@ impl From<Fault> for Failed {
     }
 }
 
+impl From<rustls::Error> for Failed {
+    fn from(error: rustls::Error) -> Self {
+        Self::Tls(error)
+    }
+}
+
 impl From<io::Error> for Failed {
     fn from(error: io::Error) -> Self {
         Self::System(error)
     }
 }
 
-/// Says who this is, and reads who the other side is. Returns what came behind that.
-fn shake_hands(socket: &UnixStream, client: u64) -> Result<Frames, Failed> {
+/// Says who this is, and reads who the other side is.
+fn shake_hands(mut greeted: Greeted) -> Result<Greeted, Failed> {
     let mut hello = Vec::new();
-    Hello { version_min: VERSION, version_max: VERSION, client }.write(&mut hello)?;
-    // Shorter than what the system keeps for a new connection.
-    if socket::write(socket, &hello)? < hello.len() {
-        return Err(io::Error::from(io::ErrorKind::WriteZero).into());
+    Hello { version_min: VERSION, version_max: VERSION, client: greeted.client }
+        .write(&mut hello)?;
+    if let Some(tls) = &mut greeted.tls {
+        hello = tls.seal(&hello)?;
     }
-    let deadline = Some(Instant::now() + HANDSHAKE_TIMEOUT);
-    let mut frames = Frames::new(HANDSHAKE_BYTES_MAX);
-    let mut buffer = [0; HANDSHAKE_BYTES_MAX];
+    write_short(&greeted.socket, &hello)?;
+    let deadline = Instant::now() + HANDSHAKE_TIMEOUT;
     loop {
-        if let Some(frame) = frames.next_frame()? {
+        if let Some(frame) = greeted.frames.next_frame().map_err(malformed)? {
             if let Ok(Reply::Refused { fault, .. }) = Reply::read(frame) {
                 return Err(fault.into());
             }
-            Welcome::read(frame)?;
-            frames.set_limit(FRAME_BYTES_MAX);
-            return Ok(frames);
+            Welcome::read(frame).map_err(malformed)?;
+            greeted.frames.set_limit(FRAME_BYTES_MAX);
+            return Ok(greeted);
         }
-        let may_read = socket::wait(socket, deadline, false)?;
-        match socket::read(socket, &mut buffer)? {
-            Some(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-            Some(bytes) => frames.add(&buffer[..bytes]),
-            None if may_read || deadline.is_some_and(|end| Instant::now() < end) => {}
-            None => return Err(io::Error::from(io::ErrorKind::TimedOut).into()),
-        }
+        read(&mut greeted, deadline)?;
     }
+}
+
+/// What came is no answer of a server.
+fn malformed(fault: Fault) -> Failed {
+    io::Error::new(io::ErrorKind::InvalidData, fault.message).into()
+}
+
+/// Reads what comes until `deadline`, and says what TLS has to say to it.
+fn read(greeted: &mut Greeted, deadline: Instant) -> Result<(), Failed> {
+    let Greeted { socket, tls, frames, .. } = greeted;
+    let mut buffer = [0; HANDSHAKE_BYTES_MAX];
+    let may_read = socket::wait(socket, Some(deadline), false)?;
+    let bytes = match socket::read(socket, &mut buffer)? {
+        Some(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+        Some(bytes) => bytes,
+        None if may_read || Instant::now() < deadline => return Ok(()),
+        None => return Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+    };
+    let Some(tls) = tls else {
+        frames.add(&buffer[..bytes]);
+        return Ok(());
+    };
+    let opened = tls.open(&buffer[..bytes], frames);
+    // Also why it does not trust the other side.
+    write_short(socket, &tls.outgoing())?;
+    Ok(opened?)
+}
+
+/// Writes what is shorter than what the system keeps for a new connection.
+fn write_short(socket: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
+    let is_whole = bytes.is_empty() || socket::write(socket, bytes)? == bytes.len();
+    if is_whole { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
 /// A number that nobody else has.
@@ -92,9 +136,18 @@ fn random() -> u64 {
     u64::from_be_bytes(bytes) >> 1
 }
 
-/// There is no way to the server.
-fn unreachable(address: &str, error: &io::Error) -> Fault {
-    let (problem, hint) = match error.kind() {
+/// Connects to the Unix socket at `path`.
+fn unix(path: &Path, address: &str) -> Result<OwnedFd, Fault> {
+    let connected = UnixStream::connect(path);
+    connected.map(OwnedFd::from).map_err(|error| {
+        let (problem, hint) = why_no_socket(&error);
+        unreachable(address, problem, &error, hint)
+    })
+}
+
+/// Why there is no connection to a Unix socket, and what to do.
+fn why_no_socket(error: &io::Error) -> (&'static str, &'static str) {
+    match error.kind() {
         io::ErrorKind::NotFound => ("there is no such socket", START),
         io::ErrorKind::ConnectionRefused => ("nobody listens there any more", START),
         io::ErrorKind::PermissionDenied => {
@@ -102,12 +155,37 @@ fn unreachable(address: &str, error: &io::Error) -> Fault {
             ("this user may not use it", hint)
         }
         _ => ("the system refused", START),
-    };
-    let message = format!("no connection to a server at {address}: {problem} ({error})");
-    Fault::new(code::CONNECTION_LOST, message, Some(hint))
+    }
 }
 
 const START: &str = "start one with `tupelo serve --socket PATH`, and give the same path";
+
+/// A connection over TCP, or why there is none.
+fn reach(
+    connected: Result<std::net::TcpStream, Unreachable>,
+    address: &str,
+) -> Result<OwnedFd, Fault> {
+    connected.map(OwnedFd::from).map_err(|failed| match failed {
+        Unreachable::Unknown(error) => {
+            let hint = "is the name of the host right? its address in digits needs no name service";
+            unreachable(address, "nobody knows this host", &error, hint)
+        }
+        Unreachable::Refused(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            let hint = format!("start one there with `tupelo serve --listen {address}`");
+            unreachable(address, "nothing listens there", &error, &hint)
+        }
+        Unreachable::Refused(error) => {
+            let hint = "is the host on, and does a firewall let this port through?";
+            unreachable(address, "the host does not answer", &error, hint)
+        }
+    })
+}
+
+/// There is no way to the server.
+fn unreachable(address: &str, problem: &str, error: &io::Error, hint: &str) -> Fault {
+    let message = format!("no connection to a server at {address}: {problem} ({error})");
+    Fault::new(code::CONNECTION_LOST, message, Some(hint))
+}
 
 /// Somebody is there who does not speak the protocol.
 fn no_server(address: &str, error: &io::Error) -> Fault {
@@ -116,6 +194,8 @@ fn no_server(address: &str, error: &io::Error) -> Fault {
     Fault::new(
         code::CONNECTION_LOST,
         message,
-        Some("is it another program's socket, or a server that is about to end?"),
+        Some(
+            "is it another program's, a server that is about to end, or one with TLS, as in tls://hub:7668/jobs?",
+        ),
     )
 }

@@ -11,9 +11,14 @@ mod connection;
 mod connections;
 mod dial;
 mod pending;
+mod server;
 mod socket;
 mod space;
 mod surroundings;
+mod tcp;
+mod tls;
 
+pub use server::{Server, Trust};
 pub use space::{OpenOptions, RemoteSpace, remove};
 pub use surroundings::{Surroundings, surround};
+pub use tcp::watch_peer;

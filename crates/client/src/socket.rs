@@ -1,7 +1,7 @@
 //! A stream socket with time limits: what of it has to be asked of the system.
 
 use std::io;
-use std::os::unix::net::UnixStream;
+use std::os::fd::OwnedFd;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -11,7 +11,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 /// Waits until there may be something to read, or `deadline` has passed; with `to_write`, also until there is room to
 /// write. Returns whether there may be something to read.
 pub(crate) fn wait(
-    socket: &UnixStream,
+    socket: &OwnedFd,
     deadline: Option<Instant>,
     to_write: bool,
 ) -> io::Result<bool> {
@@ -31,7 +31,7 @@ pub(crate) fn wait(
 }
 
 /// What has come, if anything has; 0 at the end.
-pub(crate) fn read(socket: &UnixStream, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+pub(crate) fn read(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Option<usize>> {
     match recv(socket, buffer, RecvFlags::DONTWAIT) {
         Ok((_, bytes)) => Ok(Some(bytes)),
         Err(Errno::AGAIN | Errno::INTR) => Ok(None),
@@ -40,7 +40,7 @@ pub(crate) fn read(socket: &UnixStream, buffer: &mut [u8]) -> io::Result<Option<
 }
 
 /// Sends as much of `bytes` as there is room for. A connection that is closed is an error, and no signal.
-pub(crate) fn write(socket: &UnixStream, bytes: &[u8]) -> io::Result<usize> {
+pub(crate) fn write(socket: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
     match send(socket, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
         Ok(sent) => Ok(sent),
         Err(Errno::AGAIN | Errno::INTR) => Ok(0),

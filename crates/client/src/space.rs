@@ -1,6 +1,5 @@
 //! A space of a server.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,12 +11,13 @@ use tupelo_tuple::WhenFull;
 use crate::connection::Connection;
 use crate::connections;
 use crate::pending::Waiting;
+use crate::server::Server;
 use crate::surroundings::{is_interrupted, outside, slice};
 
-/// A space of the server at a Unix socket.
+/// A space of a server.
 #[derive(Debug)]
 pub struct RemoteSpace {
-    path: PathBuf,
+    server: Server,
     options: OpenOptions,
     /// That of this process: the child of a fork opens its own.
     session: Own<Arc<Session>>,
@@ -50,18 +50,18 @@ pub(crate) struct Session {
 }
 
 impl RemoteSpace {
-    /// Opens a space of the server at the Unix socket `path`.
+    /// Opens a space of `server`.
     ///
     /// # Errors
     ///
     /// A [`Fault`]: there is no server, or it refuses.
-    pub fn unix(path: &Path, mut options: OpenOptions) -> Result<Self, Fault> {
-        let session = Session::open(path, &options)?;
+    pub fn open(server: Server, mut options: OpenOptions) -> Result<Self, Fault> {
+        let session = Session::open(&server, &options)?;
         // Whoever connects again, after a fork or a lost connection, means the one that is there.
         options.fresh = false;
         let (when_full, own) = (session.when_full, Own::new());
         *own.lock(|_| None).content_mut() = Some(Arc::new(session));
-        Ok(Self { path: path.to_owned(), options, session: own, when_full })
+        Ok(Self { server, options, session: own, when_full })
     }
 
     /// The session of this process, with a connection that is not known to be lost.
@@ -70,19 +70,19 @@ impl RemoteSpace {
         if let Some(session) = known.filter(|session| !session.connection.is_lost()) {
             return Ok(session);
         }
-        let session = Arc::new(Session::open(&self.path, &self.options)?);
+        let session = Arc::new(Session::open(&self.server, &self.options)?);
         *self.session.lock(|_| None).content_mut() = Some(Arc::clone(&session));
         Ok(session)
     }
 }
 
-/// Removes a space of the server at the Unix socket `path`. Programs that have it open keep it.
+/// Removes a space of `server`. Programs that have it open keep it.
 ///
 /// # Errors
 ///
 /// A [`Fault`]: there is no server, or it refuses.
-pub fn remove(path: &Path, name: &str) -> Result<(), Fault> {
-    let connection = outside(|| connections::unix(path))?;
+pub fn remove(server: &Server, name: &str) -> Result<(), Fault> {
+    let connection = outside(|| connections::to(server))?;
     let (id, _) = connection.begin()?;
     let answer = exchange(&connection, &Request::Remove { id, name });
     connection.forget(id);
@@ -94,8 +94,8 @@ pub fn remove(path: &Path, name: &str) -> Result<(), Fault> {
 }
 
 impl Session {
-    fn open(path: &Path, options: &OpenOptions) -> Result<Self, Fault> {
-        let connection = outside(|| connections::unix(path))?;
+    fn open(server: &Server, options: &OpenOptions) -> Result<Self, Fault> {
+        let connection = outside(|| connections::to(server))?;
         let OpenOptions { name, create, fresh, size_bytes, tuples_max, when_full } = options;
         let opened = Opened {
             name,
@@ -148,7 +148,7 @@ pub(crate) fn unexpected(reply: &Reply<'_>) -> Fault {
 
 impl Remote for RemoteSpace {
     fn engine(&self) -> &'static str {
-        "unix://"
+        self.server.endpoint.scheme()
     }
 
     fn when_full(&self) -> WhenFull {

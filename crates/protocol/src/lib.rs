@@ -5,6 +5,7 @@
 //! memory: [`Remote`], which answers [`Operation`]s, whatever is behind it.
 #![forbid(unsafe_code)]
 
+mod endpoint;
 mod fault;
 mod frames;
 mod handshake;
@@ -12,8 +13,10 @@ mod operation;
 mod remote;
 mod reply;
 mod request;
+mod tls;
 mod wire;
 
+pub use endpoint::{Endpoint, Host, TCP_PORT, TLS_PORT};
 pub use fault::{Fault, code};
 pub use frames::{FRAME_BYTES_MAX, Frames, HANDSHAKE_BYTES_MAX, frame};
 pub use handshake::{Hello, VERSION, Welcome};
@@ -23,6 +26,8 @@ pub use operation::{
 pub use remote::{AtEnd, Found, Pending, PickedUp, Remote, Visitor};
 pub use reply::Reply;
 pub use request::{Key, Opened, Request};
+pub use rustls;
+pub use tls::Tls;
 
 /// Spaces that one connection may have open (rule B2).
 pub const SPACES_MAX: usize = 1024;

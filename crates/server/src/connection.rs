@@ -4,7 +4,6 @@ use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::net::UnixStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tupelo_protocol::{
@@ -14,6 +13,7 @@ use tupelo_protocol::{
 use crate::Shared;
 use crate::process::Process;
 use crate::session::Session;
+use crate::stream::{Read, Socket, Stream};
 
 /// How long a client may take to say who it is.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -23,14 +23,17 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const PROGRAM: &str = concat!("tupelo ", env!("CARGO_PKG_VERSION"));
 
 /// Serves a client until it goes, or the server ends.
-pub(crate) async fn serve(stream: UnixStream, shared: Rc<Shared>, mut ended: watch::Receiver<()>) {
-    let process = Process::of(&stream);
+pub(crate) async fn serve(stream: Stream, shared: Rc<Shared>, mut ended: watch::Receiver<()>) {
+    let process = match &stream.socket {
+        Socket::Unix(stream) => Process::of(stream),
+        Socket::Tcp(_) => Process::far(),
+    };
     let frames = Frames::new(HANDSHAKE_BYTES_MAX);
     Connection { stream, process, frames, shared }.serve(&mut ended).await;
 }
 
 struct Connection {
-    stream: UnixStream,
+    stream: Stream,
     process: Process,
     frames: Frames,
     shared: Rc<Shared>,
@@ -91,7 +94,7 @@ impl Connection {
         let (frame_bytes_max, requests_max) = (FRAME_BYTES_MAX as u64, REQUESTS_MAX as u64);
         Welcome { version, server: PROGRAM.to_owned(), frame_bytes_max, requests_max }
             .write(&mut welcome)?;
-        self.write(&welcome).await?;
+        self.write(welcome).await?;
         Ok(hello)
     }
 
@@ -101,7 +104,7 @@ impl Connection {
             // Also what was answered before a frame that makes no sense.
             let bytes = session.outbox.take();
             if !bytes.is_empty()
-                && let Err(end) = self.write(&bytes).await
+                && let Err(end) = self.write(bytes).await
             {
                 return end;
             }
@@ -134,15 +137,15 @@ impl Connection {
     /// Reads what the client has written before its connection ends, as it was told that this arrives: what it has
     /// acknowledged is consumed. Whatever it would write from here on is refused to it by the system.
     async fn read_rest(&mut self, session: &Rc<Session>) -> Result<(), End> {
-        rustix::net::shutdown(&self.stream, rustix::net::Shutdown::Read)
+        rustix::net::shutdown(&self.stream.socket, rustix::net::Shutdown::Read)
             .map_err(io::Error::from)?;
         loop {
-            self.stream.readable().await?;
+            self.stream.socket.readable().await?;
             match self.read_now() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error.into()),
-                Ok(0) => return Ok(()),
-                Ok(_) => self.serve_frames(session)?,
+                Ok(Read::Bytes(0) | Read::Untrusted) => return Ok(()),
+                Ok(Read::Bytes(_)) => self.serve_frames(session)?,
             }
         }
     }
@@ -151,33 +154,41 @@ impl Connection {
         loop {
             tokio::select! {
                 biased;
-                readable = self.stream.readable() => readable?,
+                readable = self.stream.socket.readable() => readable?,
                 // A child of it may have the socket open still.
                 () = self.process.death() => return Err(End::Gone),
             }
             match self.read_now() {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error.into()),
-                Ok(0) => return Err(End::Gone),
-                Ok(_) => return Ok(()),
+                Ok(Read::Bytes(0)) => return Err(End::Gone),
+                Ok(read) => {
+                    // Of TLS itself; also why this connection ends.
+                    let outgoing = self.stream.outgoing();
+                    self.write_sealed(&outgoing).await?;
+                    return if matches!(read, Read::Untrusted) { Err(End::Gone) } else { Ok(()) };
+                }
             }
         }
     }
 
-    fn read_now(&mut self) -> io::Result<usize> {
+    fn read_now(&mut self) -> io::Result<Read> {
         let mut buffer = self.shared.buffer.borrow_mut();
-        let bytes = self.stream.try_read(&mut buffer)?;
-        self.frames.add(&buffer[..bytes]);
-        Ok(bytes)
+        self.stream.try_read(&mut buffer, &mut self.frames)
     }
 
-    async fn write(&mut self, mut bytes: &[u8]) -> Result<(), End> {
+    async fn write(&mut self, bytes: Vec<u8>) -> Result<(), End> {
+        let bytes = self.stream.seal(bytes)?;
+        self.write_sealed(&bytes).await
+    }
+
+    async fn write_sealed(&mut self, mut bytes: &[u8]) -> Result<(), End> {
         while !bytes.is_empty() {
-            match self.stream.try_write(bytes) {
+            match self.stream.socket.try_write(bytes) {
                 Ok(written) => bytes = &bytes[written..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     tokio::select! {
-                        writable = self.stream.writable() => writable?,
+                        writable = self.stream.socket.writable() => writable?,
                         () = self.process.death() => return Err(End::Gone),
                     }
                 }
@@ -191,12 +202,14 @@ impl Connection {
     async fn say_farewell(&mut self, fault: Fault) -> Result<(), End> {
         let mut bytes = Vec::new();
         Reply::Refused { id: None, fault }.write(&mut bytes)?;
-        self.write(&bytes).await?;
-        rustix::net::shutdown(&self.stream, rustix::net::Shutdown::Write)
+        self.write(bytes).await?;
+        let farewell = self.stream.farewell();
+        self.write_sealed(&farewell).await?;
+        rustix::net::shutdown(&self.stream.socket, rustix::net::Shutdown::Write)
             .map_err(io::Error::from)?;
         loop {
-            self.stream.readable().await?;
-            match self.stream.try_read(&mut [0; 4096]) {
+            self.stream.socket.readable().await?;
+            match self.stream.socket.try_read(&mut [0; 4096]) {
                 Ok(0) => return Ok(()),
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error.into()),
                 _ => {}

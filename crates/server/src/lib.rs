@@ -1,4 +1,5 @@
-//! A server: hosts spaces for other programs, behind a Unix socket. `docs/protocol.md` has what is said there.
+//! A server: hosts spaces for other programs, behind Unix sockets and TCP ports, those with TLS or without.
+//! `docs/protocol.md` has what is said there.
 //!
 //! One thread serves all connections. Nobody waits in it: a call that waits is a waiter of the engine, and the bell of its
 //! space tells the thread which of them have something (`hosted.rs`). What a client was given and has not acknowledged is
@@ -7,6 +8,7 @@
 
 mod answers;
 mod asked;
+mod certificates;
 mod connection;
 mod descriptor;
 mod hosted;
@@ -14,21 +16,36 @@ mod listener;
 mod outbox;
 mod process;
 mod session;
+mod signals;
+mod stream;
 
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use answers::Clients;
+pub use certificates::Certificates;
+use certificates::Identity;
 use hosted::Spaces;
+use listener::Listener;
+use signals::{Asked, Signals};
+pub use tupelo_protocol::{Endpoint, Host, TCP_PORT};
 
 /// What a server is started with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Where its socket is made. A file of a server that is gone is replaced.
-    pub socket: PathBuf,
+    /// Where it listens. The socket of a server that is gone is replaced. On port 0 it gets a port that is free.
+    pub endpoints: Vec<Endpoint>,
+    /// Needed for endpoints with TLS.
+    pub certificates: Option<Certificates>,
+    /// Whether other machines may connect without being asked who they are. Otherwise an endpoint that they can reach
+    /// has to be one with TLS, and clients have certificates.
+    pub insecure: bool,
     /// Where its spaces are.
     pub engine: Engine,
     /// Whether a client may open a space that is not there yet.
@@ -68,6 +85,13 @@ pub enum ServeError {
         /// What the system said.
         error: io::Error,
     },
+    /// What was given can not be used.
+    Unusable {
+        /// What, and why.
+        problem: String,
+        /// What to type next.
+        hint: &'static str,
+    },
     /// A space could not be made.
     Space(tupelo::Error),
 }
@@ -78,6 +102,7 @@ impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::System { problem, hint, error } => write!(f, "{problem} ({error})\n  {hint}"),
+            Self::Unusable { problem, hint } => write!(f, "{problem}\n  {hint}"),
             Self::Space(error) => error.fmt(f),
         }
     }
@@ -97,16 +122,19 @@ struct Shared {
     buffer: RefCell<Box<[u8]>>,
 }
 
+/// How long connections that are open may take to end when the server does.
+const DRAIN: Duration = Duration::from_secs(10);
 /// What one look at a socket reads at most.
 const READ_BYTES: usize = 64 << 10;
 
 /// Serves until a signal ends it (`SIGTERM`, `SIGINT`): then no connection is accepted any more, those that are there are
-/// closed, and the socket goes. Calls `started` once clients can connect.
+/// closed, and the sockets go. `SIGHUP` reads the certificates again. Calls `started` with the endpoints once clients can
+/// connect.
 ///
 /// # Errors
 ///
 /// [`ServeError`]: nothing was served, or the socket failed.
-pub fn serve(settings: &Settings, started: impl FnOnce()) -> Result<(), ServeError> {
+pub fn serve(settings: &Settings, started: impl FnOnce(&[Endpoint])) -> Result<(), ServeError> {
     let system = |problem: &str| {
         let problem = problem.to_owned();
         move |error| ServeError::System {
@@ -118,6 +146,7 @@ pub fn serve(settings: &Settings, started: impl FnOnce()) -> Result<(), ServeErr
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(system("there can be no event loop"))?;
     let spaces = Spaces::new(settings.engine, settings.creates);
+    let identity = settings.certificates.as_ref().map(Identity::new).transpose()?.map(Rc::new);
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
         let buffer = RefCell::new(vec![0; READ_BYTES].into());
@@ -125,10 +154,39 @@ pub fn serve(settings: &Settings, started: impl FnOnce()) -> Result<(), ServeErr
         for name in &settings.spaces {
             shared.spaces.make(name)?;
         }
-        let stop = listener::Stop::new().map_err(system("no signals can be waited for"))?;
-        let listener = listener::Listener::bind(&settings.socket)?;
-        started();
-        listener.accept_until(stop, &shared).await;
+        let signals = Signals::new().map_err(system("no signals can be waited for"))?;
+        let bind = |endpoint| Listener::bind(endpoint, identity.as_ref(), settings.insecure);
+        let listeners: Vec<_> =
+            settings.endpoints.iter().map(bind).collect::<Result<_, ServeError>>()?;
+        let endpoints: Vec<_> = listeners.iter().map(Listener::endpoint).cloned().collect();
+        started(&endpoints);
+        accept_until_ended(listeners, signals, identity.as_deref(), &shared).await;
         Ok(())
     })
+}
+
+/// Serves whoever connects until a signal ends that, and what is open has ended.
+async fn accept_until_ended(
+    listeners: Vec<Listener>,
+    mut signals: Signals,
+    identity: Option<&Identity>,
+    shared: &Rc<Shared>,
+) {
+    let (ending, ended) = watch::channel(());
+    let mut accepting = JoinSet::new();
+    for listener in listeners {
+        let (shared, ended) = (Rc::clone(shared), ended.clone());
+        accepting.spawn_local(async move { listener.accept_all(&shared, &ended).await });
+    }
+    drop(ended);
+    while signals.next().await == Asked::Reload {
+        if let Some(Err(error)) = identity.map(Identity::reload) {
+            // Those who are served go on as before.
+            eprintln!("tupelo serve: the certificates stay as they are: {error}");
+        }
+    }
+    accepting.shutdown().await;
+    let _ = ending.send(());
+    // Each connection has a receiver for as long as it is open.
+    let _ = tokio::time::timeout(DRAIN, ending.closed()).await;
 }

@@ -1,90 +1,90 @@
-//! The socket that clients connect to, and the end of a server.
+//! Where clients connect: one endpoint of a server.
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::net::UnixListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
+use tupelo_protocol::{Endpoint, Host, Tls};
 
+use crate::certificates::Identity;
+use crate::stream::{Socket, Stream};
 use crate::{ServeError, Shared, connection};
 
-/// How long connections that are open may take to end when the server does.
-const DRAIN: Duration = Duration::from_secs(10);
 /// How long nobody is accepted after the system has refused one: it has no more descriptors, say.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What to do where there can be no socket.
-const HINT: &str = "give a path in a folder of yours with --socket, of at most 107 bytes";
+const SOCKET_HINT: &str = "give a path in a folder of yours with --socket, of at most 107 bytes";
+/// What to do where there can be no port.
+const PORT_HINT: &str =
+    "give an address of this machine and a free port with --listen, as tcp://127.0.0.1:7667";
+/// What to do where everybody could do everything.
+const EXPOSED_HINT: &str = "listen on tls:// with --client-ca, so that clients have certificates; or on 127.0.0.1; or say \
+                            --insecure, and mean it";
 
-/// The signals that end a server.
-pub(crate) struct Stop {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Stop {
-    pub(crate) fn new() -> io::Result<Self> {
-        let terminate = signal(SignalKind::terminate())?;
-        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    async fn come(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-}
-
-/// A socket with a name in the file system, which goes with it.
+/// A socket on which clients connect.
 pub(crate) struct Listener {
-    listener: UnixListener,
-    path: PathBuf,
+    endpoint: Endpoint,
+    bound: Bound,
+}
+
+enum Bound {
+    /// One with a name in the file system, which goes with it.
+    Unix(UnixListener),
+    Tcp(TcpListener),
+    Tls(TcpListener, Rc<Identity>),
 }
 
 impl Listener {
-    /// Makes the socket, for this user alone. One that a server has left behind that is gone is replaced.
-    pub(crate) fn bind(path: &Path) -> Result<Self, ServeError> {
-        let refused = |hint| {
-            let problem = format!("no socket can be made at {}", path.display());
-            move |error| ServeError::System { problem, hint, error }
-        };
-        if UnixStream::connect(path).is_ok() {
-            let hint = "end that one, or give another path with --socket";
-            let error = io::Error::new(io::ErrorKind::AddrInUse, "a server listens there");
-            return Err(refused(hint)(error));
-        }
-        match fs::symlink_metadata(path) {
-            Ok(found) if is_socket(&found) => fs::remove_file(path).map_err(refused(HINT))?,
-            Ok(_) => {
-                let error = io::Error::new(io::ErrorKind::AlreadyExists, "a file is there");
-                return Err(refused("it is no socket: give another path with --socket")(error));
+    /// Makes the socket. `identity` is for those with TLS. An address that other machines reach needs an identity that
+    /// asks clients for theirs, or `insecure`.
+    pub(crate) fn bind(
+        endpoint: &Endpoint,
+        identity: Option<&Rc<Identity>>,
+        insecure: bool,
+    ) -> Result<Self, ServeError> {
+        let reachable = |host| tcp(endpoint, host);
+        match endpoint {
+            Endpoint::Unix(path) => {
+                let bound = Bound::Unix(unix(path)?);
+                Ok(Self { endpoint: endpoint.clone(), bound })
             }
-            Err(_) => {}
+            Endpoint::Tcp(host) => {
+                let (listener, address) = reachable(host)?;
+                require_safe(endpoint, address, insecure)?;
+                let endpoint = Endpoint::Tcp(on_port(host, address));
+                Ok(Self { endpoint, bound: Bound::Tcp(listener) })
+            }
+            Endpoint::Tls(host) => {
+                let identity = identity.ok_or_else(|| ServeError::Unusable {
+                    problem: format!("{endpoint} needs a certificate"),
+                    hint: "give PEM files with --certificate and --key",
+                })?;
+                let (listener, address) = reachable(host)?;
+                require_safe(endpoint, address, insecure || identity.asks_clients())?;
+                let endpoint = Endpoint::Tls(on_port(host, address));
+                Ok(Self { endpoint, bound: Bound::Tls(listener, Rc::clone(identity)) })
+            }
         }
-        let listener = UnixListener::bind(path).map_err(refused(HINT))?;
-        let own = fs::Permissions::from_mode(0o600);
-        fs::set_permissions(path, own).map_err(refused(HINT))?;
-        Ok(Self { listener, path: path.to_owned() })
     }
 
-    /// Serves whoever connects, until `stop` comes and what is open has ended.
-    pub(crate) async fn accept_until(self, mut stop: Stop, shared: &Rc<Shared>) {
-        let (ending, ended) = watch::channel(());
+    /// Where it listens, with the port that it got.
+    pub(crate) const fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Serves whoever connects, for ever. A connection ends when `ended` says so.
+    pub(crate) async fn accept_all(&self, shared: &Rc<Shared>, ended: &watch::Receiver<()>) {
         loop {
-            let accepted = tokio::select! {
-                biased;
-                () = stop.come() => break,
-                accepted = self.listener.accept() => accepted,
-            };
-            match accepted {
-                Ok((stream, _)) => {
+            match self.accept().await {
+                Ok(stream) => {
                     let (shared, ended) = (Rc::clone(shared), ended.clone());
                     tokio::task::spawn_local(connection::serve(stream, shared, ended));
                 }
@@ -92,21 +92,98 @@ impl Listener {
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
-        drop(ended);
-        let _ = ending.send(());
-        // Each connection has a receiver for as long as it is open.
-        let _ = tokio::time::timeout(DRAIN, ending.closed()).await;
+    }
+
+    async fn accept(&self) -> io::Result<Stream> {
+        let (socket, tls) = match &self.bound {
+            Bound::Unix(listener) => (Socket::Unix(listener.accept().await?.0), None),
+            Bound::Tcp(listener) => (Socket::Tcp(listener.accept().await?.0), None),
+            Bound::Tls(listener, identity) => {
+                let socket = Socket::Tcp(listener.accept().await?.0);
+                (socket, Some(Tls::server(identity.config()).map_err(io::Error::other)?))
+            }
+        };
+        if let Socket::Tcp(socket) = &socket {
+            tupelo_client::watch_peer(socket)?;
+        }
+        Ok(Stream::new(socket, tls))
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // If somebody else has removed it, all is well.
-        let _ = fs::remove_file(&self.path);
+        if let Endpoint::Unix(path) = &self.endpoint {
+            // If somebody else has removed it, all is well.
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
-fn is_socket(found: &fs::Metadata) -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    found.file_type().is_socket()
+/// Makes a Unix socket, for this user alone. One that a server has left behind that is gone is replaced.
+fn unix(path: &Path) -> Result<UnixListener, ServeError> {
+    let refused = |hint| {
+        let problem = format!("no socket can be made at {}", path.display());
+        move |error| ServeError::System { problem, hint, error }
+    };
+    if UnixStream::connect(path).is_ok() {
+        let hint = "end that one, or give another path with --socket";
+        let error = io::Error::new(io::ErrorKind::AddrInUse, "a server listens there");
+        return Err(refused(hint)(error));
+    }
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => {
+            fs::remove_file(path).map_err(refused(SOCKET_HINT))?;
+        }
+        Ok(_) => {
+            let error = io::Error::new(io::ErrorKind::AlreadyExists, "a file is there");
+            return Err(refused("it is no socket: give another path with --socket")(error));
+        }
+        Err(_) => {}
+    }
+    let listener = UnixListener::bind(path).map_err(refused(SOCKET_HINT))?;
+    let own = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(path, own).map_err(refused(SOCKET_HINT))?;
+    Ok(listener)
+}
+
+/// Listens on the first address of `host` that is one of this machine's.
+fn tcp(endpoint: &Endpoint, host: &Host) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let refused = |error| ServeError::System {
+        problem: format!("nobody can listen at {endpoint}"),
+        hint: PORT_HINT,
+        error,
+    };
+    let addresses = (host.name.as_str(), host.port).to_socket_addrs().map_err(refused)?;
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    for address in addresses {
+        let bound = listen(address).and_then(|listener| {
+            let address = listener.local_addr()?;
+            Ok((listener, address))
+        });
+        match bound {
+            Ok(bound) => return Ok(bound),
+            Err(error) => last = error,
+        }
+    }
+    Err(refused(last))
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = std::net::TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
+}
+
+/// Refuses to let other machines do what they like, unless `is_safe`.
+fn require_safe(endpoint: &Endpoint, address: SocketAddr, is_safe: bool) -> Result<(), ServeError> {
+    if is_safe || address.ip().is_loopback() {
+        return Ok(());
+    }
+    let problem = format!("at {endpoint} every machine that reaches this one could use all spaces");
+    Err(ServeError::Unusable { problem, hint: EXPOSED_HINT })
+}
+
+/// The host with the port that it got.
+fn on_port(host: &Host, address: SocketAddr) -> Host {
+    Host { name: host.name.clone(), port: address.port() }
 }

@@ -20,6 +20,11 @@ impl Process {
         Self(Self::watched(stream).ok())
     }
 
+    /// One of another machine, perhaps: it ends with its connection alone.
+    pub(crate) const fn far() -> Self {
+        Self(None)
+    }
+
     fn watched(stream: &UnixStream) -> io::Result<AsyncFd<OwnedFd>> {
         let pid = stream.peer_cred()?.pid().and_then(Pid::from_raw);
         let pid = pid.ok_or(io::ErrorKind::NotFound)?;

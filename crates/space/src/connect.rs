@@ -154,8 +154,8 @@ impl Space {
         let backend = match &place {
             Place::Memory(name) => Backend::Local(connect_private(name, url, &options)?),
             Place::SharedMemory(name) => Backend::Local(Arc::new(attach(name, url, &options)?)),
-            Place::Server { socket, name } => {
-                Backend::Remote(crate::remote::connect(socket, (name, url), &options)?)
+            Place::Server { server, name } => {
+                Backend::Remote(crate::remote::connect(server, (name, url), &options)?)
             }
         };
         let inner = Inner {
@@ -369,7 +369,7 @@ pub fn remove(url: &str) -> Result<(), Error> {
         Place::SharedMemory(name) => {
             Directory::default().remove(&name).map_err(|error| named(error, url))
         }
-        Place::Server { socket, name } => crate::remote::remove(&socket, (&name, url)),
+        Place::Server { server, name } => crate::remote::remove(&server, (&name, url)),
     }
 }
 

@@ -1,10 +1,9 @@
 //! Spaces that are elsewhere: the verbs as [`Operation`]s, and their answers as the verbs return them.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 
-use tupelo_client::{OpenOptions, RemoteSpace};
+use tupelo_client::{OpenOptions, RemoteSpace, Server};
 use tupelo_engine::{LeaseTerms, Order};
 use tupelo_protocol::{Action, Amount, Fault, Found, Operation, PutTerms, Remote};
 use tupelo_protocol::{TemplateBytes, Tuples, Watched};
@@ -15,9 +14,9 @@ use crate::connect::{Backend, ConnectOptions, Space};
 use crate::error::Error;
 use crate::wait::{Waiter, Want, Watch};
 
-/// Opens the space `name` of the server at `socket`.
+/// Opens the space `name` of `server`.
 pub(crate) fn connect(
-    socket: &Path,
+    server: &Server,
     (name, url): (&str, &str),
     options: &ConnectOptions,
 ) -> Result<Arc<dyn Remote>, Error> {
@@ -29,13 +28,13 @@ pub(crate) fn connect(
         tuples_max: options.tuples_max,
         when_full: options.when_full,
     };
-    let space = RemoteSpace::unix(socket, open).map_err(|fault| named(fault, url))?;
+    let space = RemoteSpace::open(server.clone(), open).map_err(|fault| named(fault, url))?;
     Ok(Arc::new(space))
 }
 
-/// Removes the space `name` of the server at `socket`.
-pub(crate) fn remove(socket: &Path, (name, url): (&str, &str)) -> Result<(), Error> {
-    tupelo_client::remove(socket, name).map_err(|fault| named(fault, url))
+/// Removes the space `name` of `server`.
+pub(crate) fn remove(server: &Server, (name, url): (&str, &str)) -> Result<(), Error> {
+    tupelo_client::remove(server, name).map_err(|fault| named(fault, url))
 }
 
 /// The server names its own space, and the caller knows it by another URL.

@@ -148,7 +148,7 @@ def connect(
     size: int | str | None = None,
     tuples_max: int | None = None,
     when_full: Literal["error", "wait", "drop-oldest"] | None = None,
-    objects: Literal["strict", "pickle"] = "pickle",
+    objects: Literal["strict", "pickle"] | None = None,
     schema: Iterable[type] = (),
 ) -> Space:
     """Open a space as `tupelo.connect` does, for the tasks of an event loop.

@@ -52,7 +52,7 @@ class Pool:
         timeout: Seconds | None = None,
         ttl: Seconds = 30,
         progress: bool = False,
-        objects: Literal["strict", "pickle"] = "pickle",
+        objects: Literal["strict", "pickle"] | None = None,
     ) -> None:
         """Describe a pool; the block starts it."""
         self._terms = Terms.checked(workers, retries, timeout, ttl, progress)

@@ -31,7 +31,7 @@ def worker(
     ttl: Seconds = 30,
     timeout: Seconds | None = None,
     concurrency: int = 1,
-    objects: Literal["strict", "pickle"] = "pickle",
+    objects: Literal["strict", "pickle"] | None = None,
 ) -> Callable[[Callable[P, R]], RemoteFunction[P, R]]:
     """Have a function computed by worker processes; see `tupelo.batteries.worker`.
 

@@ -36,13 +36,13 @@ const PASSED: [(&str, usize); 10] = [
     ("where.json", 20),
 ];
 
-fn hold(engine: Engine) {
+fn hold(engine: Engine, scheme: &str) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../conformance");
-    let served = Served::new(engine);
+    let served = Served::new(engine, scheme);
     let mut passed: BTreeMap<String, usize> = BTreeMap::new();
     let mut failures = Vec::new();
     for case in read_folder(&folder) {
-        match case.run(&mut Facade::new(&served.prefix(), case.limits)) {
+        match case.run(&mut Facade::new(&served.urls(), case.limits)) {
             Ok(()) => *passed.entry(case.file.clone()).or_default() += 1,
             Err(failure) => {
                 let failure = failure.to_string();
@@ -63,10 +63,20 @@ fn hold(engine: Engine) {
 
 #[test]
 fn the_cases_hold_for_private_spaces_of_a_server() {
-    hold(Engine::Mem);
+    hold(Engine::Mem, "unix");
 }
 
 #[test]
 fn the_cases_hold_for_shared_spaces_of_a_server() {
-    hold(Engine::Shm);
+    hold(Engine::Shm, "unix");
+}
+
+#[test]
+fn the_cases_hold_over_tcp() {
+    hold(Engine::Mem, "tcp");
+}
+
+#[test]
+fn the_cases_hold_over_tls() {
+    hold(Engine::Mem, "tls");
 }

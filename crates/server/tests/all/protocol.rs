@@ -37,13 +37,13 @@ fn job(number: i64) -> Vec<u8> {
 
 /// The space that raw clients open, by the facade.
 fn beside(served: &Served) -> Space {
-    Space::connect(&format!("{}{}", served.prefix(), served.space), &ConnectOptions::default())
-        .unwrap()
+    let url = served.urls().replace("{}", &served.space);
+    Space::connect(&url, &ConnectOptions::default()).unwrap()
 }
 
 #[test]
 fn garbage_is_answered_by_one_refusal_and_a_close() {
-    let served = Served::new(Engine::Mem);
+    let served = Served::new(Engine::Mem, "unix");
     for garbage in [
         &b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"[..],
         &[0, 0, 0, 1, 0xc1],
@@ -70,7 +70,7 @@ fn garbage_is_answered_by_one_refusal_and_a_close() {
 
 #[test]
 fn what_came_before_the_garbage_is_answered_first() {
-    let served = Served::new(Engine::Mem);
+    let served = Served::new(Engine::Mem, "unix");
     let (mut raw, space) = Raw::opened(&served);
     let (tuples, mut bytes) = (job(1), Vec::new());
     let put = Request::Do { id: 9, space, key: Some(Key(1)), operation: put_of(&tuples) };
@@ -83,7 +83,7 @@ fn what_came_before_the_garbage_is_answered_first() {
 
 #[test]
 fn a_version_that_the_server_does_not_speak_is_refused_with_both() {
-    let served = Served::new(Engine::Mem);
+    let served = Served::new(Engine::Mem, "unix");
     let mut raw = Raw::connect(&served);
     let mut hello = Vec::new();
     Hello { version_min: 7, version_max: 9, client: 1 }.write(&mut hello).unwrap();
@@ -96,7 +96,7 @@ fn a_version_that_the_server_does_not_speak_is_refused_with_both() {
 
 #[test]
 fn a_frame_that_is_too_large_is_refused_at_its_length_b2() {
-    let served = Served::new(Engine::Mem);
+    let served = Served::new(Engine::Mem, "unix");
     let mut raw = Raw::greeted(&served);
     raw.send(&u32::try_from(FRAME_BYTES_MAX + 1).unwrap().to_be_bytes());
     let fault = raw.farewell();
@@ -112,7 +112,7 @@ fn a_frame_that_is_too_large_is_refused_at_its_length_b2() {
 
 #[test]
 fn a_tuple_that_does_not_decode_is_refused_and_the_connection_goes_on() {
-    let served = Served::new(Engine::Mem);
+    let served = Served::new(Engine::Mem, "unix");
     let (mut raw, space) = Raw::opened(&served);
     // A map whose keys are not in their order, what is no tuple, and what is no list of them.
     for tuples in [&[0x91, 0x91, 0x82, 0x02, 0xc0, 0x01, 0xc0][..], &[0x91, 0x07], &[0x07]] {
@@ -129,7 +129,7 @@ fn a_tuple_that_does_not_decode_is_refused_and_the_connection_goes_on() {
 
 #[test]
 fn a_request_that_comes_twice_has_its_first_answer_and_one_effect() {
-    let served = Served::new(Engine::Mem);
+    let served = Served::new(Engine::Mem, "unix");
     let (mut raw, space) = Raw::opened(&served);
     let tuples = job(1);
     for id in [10, 11] {
@@ -143,7 +143,7 @@ fn a_request_that_comes_twice_has_its_first_answer_and_one_effect() {
 
 #[test]
 fn what_was_taken_is_held_until_it_is_acknowledged_or_given_up() {
-    let served = Served::new(Engine::Mem);
+    let served = Served::new(Engine::Mem, "unix");
     let (mut raw, space) = Raw::opened(&served);
     let (beside, jobs) = (beside(&served), [template!["job", Kind::Int]]);
     for number in 1..=3 {
@@ -175,7 +175,7 @@ fn what_was_taken_is_held_until_it_is_acknowledged_or_given_up() {
 
 #[test]
 fn a_call_that_waits_delays_no_other_and_ends_when_it_is_told() {
-    let served = Served::new(Engine::Mem);
+    let served = Served::new(Engine::Mem, "unix");
     let (mut raw, space) = Raw::opened(&served);
     let (template, other) = (template_bytes(JOBS), template_bytes("stop"));
     for (id, template) in [(30, &template), (31, &other)] {
@@ -200,7 +200,7 @@ fn a_call_that_waits_delays_no_other_and_ends_when_it_is_told() {
 
 #[test]
 fn a_watch_is_told_once_and_again_when_it_has_looked() {
-    let served = Served::new(Engine::Mem);
+    let served = Served::new(Engine::Mem, "unix");
     let (mut raw, space) = Raw::opened(&served);
     let (template, beside) = (template_bytes(JOBS), beside(&served));
     let template = TemplateBytes::of_encoding(&template);

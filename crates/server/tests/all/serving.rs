@@ -2,55 +2,107 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
+use crate::authority::{Authority, Signed};
 use tupelo_protocol::{FRAME_BYTES_MAX, Fault, Frames, Hello, Opened, Reply, Request, Welcome};
-use tupelo_server::{Engine, Settings, serve};
+use tupelo_server::{Certificates, Endpoint, Engine, Host, Settings, serve};
 use tupelo_tuple::WhenFull;
 
 /// A server that serves until the test ends.
 pub(crate) struct Served {
-    /// Its socket.
-    pub(crate) socket: PathBuf,
+    /// Where it listens.
+    pub(crate) endpoint: Endpoint,
+    /// By whom its certificate is signed, if it has one.
+    authority: Option<Authority>,
     /// A space that is this test's: those in memory belong to the process, as all of its servers do.
     pub(crate) space: String,
 }
 
 impl Served {
-    /// A new one, which makes spaces for whoever asks.
-    pub(crate) fn new(engine: Engine) -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tupelo-served-{}-{count}.sock", std::process::id());
-        let socket = std::env::temp_dir().join(name);
-        let settings =
-            Settings { socket: socket.clone(), engine, creates: true, spaces: Vec::new() };
+    /// A new one that is reached by URLs of `scheme`, and makes spaces for whoever asks.
+    pub(crate) fn new(engine: Engine, scheme: &str) -> Self {
+        let host = || Host { name: "127.0.0.1".into(), port: 0 };
+        let settings = settings(engine);
+        match scheme {
+            "unix" => Self::with(settings),
+            "tcp" => Self::with(Settings { endpoints: vec![Endpoint::Tcp(host())], ..settings }),
+            "tls" => {
+                let authority = Authority::new();
+                let Signed { certificate, key } = authority.sign("server", "127.0.0.1");
+                let certificates = Some(Certificates { certificate, key, client_ca: None });
+                let endpoints = vec![Endpoint::Tls(host())];
+                let mut served = Self::with(Settings { endpoints, certificates, ..settings });
+                served.authority = Some(authority);
+                served
+            }
+            _ => panic!("no server has {scheme}:// URLs"),
+        }
+    }
+
+    /// One with other settings.
+    pub(crate) fn with(settings: Settings) -> Self {
         let (started, starts) = channel();
         thread::spawn(move || {
             let tell = started.clone();
-            let served = serve(&settings, || tell.send(Ok(())).unwrap());
+            let served = serve(&settings, |endpoints| tell.send(Ok(endpoints[0].clone())).unwrap());
             // Nobody listens any more if it served.
-            let _ = started.send(served);
+            let _ = started.send(served.map(|()| panic!("nobody has ended the server")));
         });
-        starts.recv().unwrap().unwrap();
-        Self { socket, space: format!("raw-{count}") }
+        let endpoint = starts.recv().unwrap().unwrap();
+        Self { endpoint, authority: None, space: format!("raw-{}", count()) }
     }
 
-    /// The URL of its spaces, up to the name.
-    pub(crate) fn prefix(&self) -> String {
-        format!("unix://{}?size=16M&space=", self.socket.display())
+    /// The URL of its spaces, with `{}` for the name.
+    pub(crate) fn urls(&self) -> String {
+        match (&self.endpoint, &self.authority) {
+            (Endpoint::Unix(_), _) => format!("{}&size=16M", self.endpoint.url("{}")),
+            (_, Some(authority)) => {
+                format!("{}?size=16M&ca={}", self.endpoint.url("{}"), authority.ca().display())
+            }
+            (_, None) => format!("{}?size=16M", self.endpoint.url("{}")),
+        }
+    }
+
+    /// Its socket.
+    fn socket(&self) -> &Path {
+        match &self.endpoint {
+            Endpoint::Unix(path) => path,
+            other => panic!("{other} is no socket"),
+        }
     }
 }
 
 impl Drop for Served {
     fn drop(&mut self) {
         // The thread ends with the process.
-        let _ = std::fs::remove_file(&self.socket);
+        if let Endpoint::Unix(path) = &self.endpoint {
+            let _ = std::fs::remove_file(path);
+        }
     }
+}
+
+/// Those of a server with a Unix socket of its own.
+pub(crate) fn settings(engine: Engine) -> Settings {
+    let name = format!("tupelo-served-{}-{}.sock", std::process::id(), count());
+    Settings {
+        endpoints: vec![Endpoint::Unix(std::env::temp_dir().join(name))],
+        certificates: None,
+        insecure: false,
+        engine,
+        creates: true,
+        spaces: Vec::new(),
+    }
+}
+
+/// A number that no other call gets.
+fn count() -> u64 {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    COUNT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// A client that says what the test wants.
@@ -62,7 +114,7 @@ pub(crate) struct Raw {
 impl Raw {
     /// One that has said nothing yet.
     pub(crate) fn connect(served: &Served) -> Self {
-        let stream = UnixStream::connect(&served.socket).unwrap();
+        let stream = UnixStream::connect(served.socket()).unwrap();
         // So that a server that never answers is a failure, and no hang.
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         Self { stream, frames: Frames::new(FRAME_BYTES_MAX) }

@@ -66,9 +66,9 @@ impl Drop for Temporary {
     }
 }
 
-/// The URL of a space: of an engine by its scheme, or of a server by the URL up to the name.
+/// The URL of a space: of an engine by its scheme, or of a server by the URL with `{}` for the name.
 fn url_of(engine: &str, name: &str) -> String {
-    if engine.ends_with('=') { format!("{engine}{name}") } else { format!("{engine}://{name}") }
+    if engine.contains("{}") { engine.replace("{}", name) } else { format!("{engine}://{name}") }
 }
 
 /// Two spaces of an engine, and the calls, scans and transactions under way in them.

@@ -37,7 +37,7 @@ class Terms(NamedTuple):
     ttl_s: float
     timeout_s: float | None
     concurrency: int
-    objects: Literal["strict", "pickle"]
+    objects: Literal["strict", "pickle"] | None
 
     @classmethod
     def checked(
@@ -46,7 +46,7 @@ class Terms(NamedTuple):
         ttl: Seconds,
         timeout: Seconds | None,
         concurrency: int,
-        objects: Literal["strict", "pickle"],
+        objects: Literal["strict", "pickle"] | None,
     ) -> Terms:
         """Check the arguments.
 

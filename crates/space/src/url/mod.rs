@@ -1,6 +1,9 @@
 //! URLs of spaces: which engine, which name, and how large a new space may become.
 
-use std::path::PathBuf;
+mod server;
+
+use tupelo_client::Server;
+use tupelo_protocol::Endpoint;
 
 use crate::error::Error;
 
@@ -17,7 +20,8 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Understands `mem://name`, `shm://name`, `shm://name?size=1G` and `unix:///path?space=name`.
+    /// Understands `mem://name`, `shm://name?size=1G`, `unix:///path?space=name`, `tcp://host:port/name` and
+    /// `tls://host:port/name?ca=/path`.
     pub(crate) fn parse(url: &str) -> Result<Self, Error> {
         let Some((scheme, rest)) = url.split_once("://") else {
             return Err(misuse(
@@ -29,8 +33,8 @@ impl Address {
             Some((name, options)) => (name, Some(options)),
             None => (rest, None),
         };
-        if scheme == "unix" {
-            return on_server(url, name, options);
+        if Endpoint::parse(scheme, "").is_some() {
+            return server::parse(url, (scheme, name), options);
         }
         let place = match scheme {
             "mem" => Place::Memory(name.into()),
@@ -47,7 +51,7 @@ impl Address {
     }
 }
 
-/// Refuses what is no name of a space; `example` is a URL with one.
+/// Refuses what is no name of a space. `example` is a URL with one.
 fn check_name(url: &str, name: &str, example: &str) -> Result<(), Error> {
     tupelo_shm::check_name(name).map_err(|error| {
         let hint =
@@ -56,38 +60,15 @@ fn check_name(url: &str, name: &str, example: &str) -> Result<(), Error> {
     })
 }
 
-/// A space of a server: the path of its socket, and the options behind the question mark.
-fn on_server(url: &str, path: &str, options: Option<&str>) -> Result<Address, Error> {
-    const EXAMPLE: &str = "unix:///run/user/1000/tupelo.sock?space=jobs";
-    let write = format!("write the path of the socket, and the space, as in {EXAMPLE}");
-    if !path.starts_with('/') {
-        return Err(misuse(format!("{url:?} has no absolute path"), &write));
-    }
-    let (mut name, mut size_bytes) = (None, None);
-    for option in options.unwrap_or_default().split('&').filter(|option| !option.is_empty()) {
-        match option.split_once('=') {
-            Some(("space", space)) => name = Some(space),
-            Some(("size", size)) if bytes(size).is_some() => size_bytes = bytes(size),
-            _ => {
-                let problem = format!("{url:?} has the option {option:?}");
-                let hint = "the options are the space, and the size of a new one, as in ?space=jobs&size=512M";
-                return Err(misuse(problem, hint));
-            }
-        }
-    }
-    let name = name.ok_or_else(|| misuse(format!("{url:?} names no space"), &write))?;
-    check_name(url, name, EXAMPLE)?;
-    Ok(Address { place: Place::Server { socket: path.into(), name: name.into() }, size_bytes })
-}
-
 fn misuse(problem: String, hint: &str) -> Error {
     Error::Misuse { problem, hint: Some(hint.into()) }
 }
 
 /// A scheme that has no engine, with a URL that has one.
 fn no_engine(url: &str, scheme: &str, path: &str) -> Error {
-    let problem =
-        format!("no engine for {scheme}:// in {url:?}; there are mem://, shm:// and unix://");
+    let problem = format!(
+        "no engine for {scheme}:// in {url:?}; there are mem://, shm://, unix://, tcp:// and tls://"
+    );
     let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("jobs");
     misuse(problem, &format!("on one machine, write shm://{name}"))
 }
@@ -123,10 +104,10 @@ pub(crate) enum Place {
     Memory(String),
     /// Shared memory of this machine.
     SharedMemory(String),
-    /// A server at a Unix socket of this machine.
+    /// A server, of this machine or another.
     Server {
-        /// The path of the socket.
-        socket: PathBuf,
+        /// Where it listens, and how to make sure of it.
+        server: Server,
         /// The name of the space there.
         name: String,
     },
@@ -160,30 +141,18 @@ mod tests {
     }
 
     #[test]
-    fn a_space_of_a_server_is_the_path_of_a_socket_and_a_name() {
-        let server = |name: &str| Place::Server { socket: "/run/t.sock".into(), name: name.into() };
-        assert_eq!(parsed("unix:///run/t.sock?space=jobs"), (server("jobs"), None));
-        assert_eq!(parsed("unix:///run/t.sock?space=a&size=4K"), (server("a"), Some(4096)));
-        assert_eq!(parsed("unix:///run/t.sock?size=4K&space=a"), (server("a"), Some(4096)));
-    }
-
-    #[test]
     fn what_is_no_url_is_refused_with_one_that_is() {
         for (url, says) in [
             ("jobs", "write shm://NAME"),
             ("shm://", "shm://jobs"),
-            ("tcp://host:1/jobs", "there are mem://, shm:// and unix://"),
-            ("tcp://host:1/jobs", "write shm://jobs"),
+            ("http://host:1/jobs", "there are mem://, shm://, unix://, tcp:// and tls://"),
+            ("http://host:1/jobs", "write shm://jobs"),
             ("shm://a/b", "without a slash"),
             ("shm://?size=1G", "shm://jobs"),
             ("shm://jobs?sise=1G", "?size=512M"),
             ("shm://jobs?size=1.5G", "?size=512M"),
             ("shm://jobs?size=0", "?size=512M"),
             ("shm://jobs?size=99999999T", "?size=512M"),
-            ("unix://sock?space=jobs", "absolute path"),
-            ("unix:///run/sock", "names no space"),
-            ("unix:///run/sock?space=a/b", "without a slash"),
-            ("unix:///run/sock?space=jobs&sise=1G", "&size=512M"),
         ] {
             let error = Address::parse(url).unwrap_err().to_string();
             assert!(error.contains(says), "{url}: {error}");

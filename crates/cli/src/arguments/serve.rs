@@ -1,0 +1,72 @@
+//! What `tupelo serve` is given.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tupelo_server::{Endpoint, Engine};
+
+use super::{HELP, word};
+
+#[derive(Args)]
+#[command(
+    about = "Serve spaces to other programs, of this machine or of others.",
+    before_help = "\
+Examples:
+  tupelo serve                                         at tcp://127.0.0.1:7667, for this machine
+  tupelo put tcp://127.0.0.1:7667/jobs job 7
+  tupelo serve --listen unix:///run/user/1000/tupelo.sock
+  tupelo put 'unix:///run/user/1000/tupelo.sock?space=jobs' job 7
+  tupelo serve --listen tls://0.0.0.0:7668 --certificate hub.pem --key hub.key --client-ca ca.pem
+                                                       for other machines that have certificates
+  tupelo serve --engine shm                            the spaces of this machine, shm://NAME
+  tupelo serve --space jobs --no-create                this space, and no others
+
+SIGHUP reads the certificates again. It ends with Ctrl-C, or with SIGTERM: what clients wait for ends, and what they have not acknowledged is back.",
+    help_template = HELP
+)]
+pub(crate) struct Serve {
+    #[arg(
+        long,
+        value_name = "URL",
+        value_parser = endpoint,
+        help = "Where clients connect: unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT; may be given several times"
+    )]
+    pub(crate) listen: Vec<Endpoint>,
+    /// The path of a socket, as another way to write --listen with a unix URL; only this user can connect
+    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf))]
+    pub(crate) socket: Option<PathBuf>,
+    /// The certificate of this server for tls://, a PEM file
+    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf), requires = "key")]
+    pub(crate) certificate: Option<PathBuf>,
+    /// The key of the certificate, a PEM file
+    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf), requires = "certificate")]
+    pub(crate) key: Option<PathBuf>,
+    /// Only clients whose certificates are signed by one of these, a PEM file
+    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf), requires = "certificate")]
+    pub(crate) client_ca: Option<PathBuf>,
+    /// Let other machines connect without a certificate: whoever reaches this one can use all spaces
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Where the spaces are: mem (in this program, they end with it) or shm (in shared memory)
+    #[arg(long, value_name = "ENGINE", default_value = "mem", value_parser = engine)]
+    pub(crate) engine: Engine,
+    /// A space that is there from the start; may be given several times
+    #[arg(long = "space", value_name = "NAME", value_parser = word())]
+    pub(crate) spaces: Vec<String>,
+    /// Clients can not make spaces
+    #[arg(long)]
+    pub(crate) no_create: bool,
+}
+
+/// Where a server listens, as a URL without a space.
+fn endpoint(text: &str) -> Result<Endpoint, String> {
+    let (scheme, address) = text.split_once("://").unwrap_or_default();
+    Endpoint::parse(scheme, address)
+        .unwrap_or_else(|| Err("write unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT".to_owned()))
+}
+
+/// The engine of a server, by its name.
+fn engine(text: &str) -> Result<Engine, String> {
+    let named = [Engine::Mem, Engine::Shm].into_iter().find(|engine| engine.scheme() == text);
+    named.ok_or_else(|| "give mem or shm".to_owned())
+}

@@ -1,0 +1,23 @@
+//! Which server, and how each side makes sure of the other.
+
+use std::path::PathBuf;
+
+use tupelo_protocol::Endpoint;
+
+/// A server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Server {
+    /// Where it listens.
+    pub endpoint: Endpoint,
+    /// For those that speak TLS.
+    pub trust: Trust,
+}
+
+/// The files of TLS, in PEM format. Read when a connection is made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Trust {
+    /// Certificates of those who may sign the server's; `None`: those that the system trusts.
+    pub ca: Option<PathBuf>,
+    /// The certificate of this program, for servers that ask for one, and its key.
+    pub own: Option<(PathBuf, PathBuf)>,
+}

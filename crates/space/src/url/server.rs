@@ -1,0 +1,179 @@
+//! URLs of a server's spaces: the address of the server, the name of the space, and how to make sure of the server.
+
+use std::path::PathBuf;
+
+use tupelo_client::{Server, Trust};
+use tupelo_protocol::Endpoint;
+
+use super::{Address, Place, bytes, check_name, misuse};
+use crate::error::Error;
+
+/// A URL that is right, of the scheme that the user has written.
+fn example(scheme: &str) -> &'static str {
+    match scheme {
+        "unix" => "unix:///run/user/1000/tupelo.sock?space=jobs",
+        "tls" => "tls://hub:7668/jobs",
+        _ => "tcp://hub:7667/jobs",
+    }
+}
+
+/// Understands the address behind `://`, and the options behind the question mark.
+pub(super) fn parse(
+    url: &str,
+    (scheme, address): (&str, &str),
+    options: Option<&str>,
+) -> Result<Address, Error> {
+    let example = example(scheme);
+    let options = Options::parse(url, scheme, options)?;
+    let (address, name) = match scheme {
+        "unix" => (address, options.space),
+        _ => address.split_once('/').map_or((address, None), |(host, name)| (host, Some(name))),
+    };
+    let endpoint = Endpoint::parse(scheme, address).unwrap_or_else(|| Err(String::new()));
+    let endpoint = endpoint
+        .map_err(|problem| misuse(format!("{url:?}: {problem}"), &format!("write {example}")))?;
+    let name = name.filter(|name| !name.is_empty()).ok_or_else(|| {
+        let hint = format!("write the address of the server, and the space, as in {example}");
+        misuse(format!("{url:?} names no space"), &hint)
+    })?;
+    check_name(url, name, example)?;
+    let size_bytes = options.size_bytes;
+    let server = Server { endpoint, trust: options.trust(url)? };
+    Ok(Address { place: Place::Server { server, name: name.into() }, size_bytes })
+}
+
+/// What stands behind the question mark.
+#[derive(Default)]
+struct Options<'u> {
+    space: Option<&'u str>,
+    size_bytes: Option<u64>,
+    ca: Option<PathBuf>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+}
+
+impl<'u> Options<'u> {
+    fn parse(url: &str, scheme: &str, options: Option<&'u str>) -> Result<Self, Error> {
+        let mut parsed = Self::default();
+        for option in options.unwrap_or_default().split('&').filter(|option| !option.is_empty()) {
+            let refused = || {
+                let problem = format!("{url:?} has the option {option:?}");
+                let hint = match scheme {
+                    "unix" => {
+                        "the options are the space, and the size of a new one, as in ?space=jobs&size=512M"
+                    }
+                    "tls" => {
+                        "the options are the size of a new space, and the files ca, certificate and key, as in \
+                         ?size=512M&ca=/etc/tupelo/ca.pem"
+                    }
+                    _ => "the one option is the size of a new space, as in ?size=512M",
+                };
+                misuse(problem, hint)
+            };
+            let (option, value) = option.split_once('=').ok_or_else(refused)?;
+            let path = || Some(PathBuf::from(value)).filter(|path| path.is_absolute());
+            match (option, scheme) {
+                ("space", "unix") => parsed.space = Some(value),
+                ("size", _) => parsed.size_bytes = Some(bytes(value).ok_or_else(refused)?),
+                ("ca", "tls") => parsed.ca = Some(path().ok_or_else(refused)?),
+                ("certificate", "tls") => parsed.certificate = Some(path().ok_or_else(refused)?),
+                ("key", "tls") => parsed.key = Some(path().ok_or_else(refused)?),
+                _ => return Err(refused()),
+            }
+        }
+        Ok(parsed)
+    }
+
+    /// The files of TLS.
+    fn trust(self, url: &str) -> Result<Trust, Error> {
+        let own = match (self.certificate, self.key) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            _ => {
+                let problem = format!("{url:?} has one of certificate and key without the other");
+                return Err(misuse(
+                    problem,
+                    "give both, as ?certificate=/path/own.pem&key=/path/own.key",
+                ));
+            }
+        };
+        Ok(Trust { ca: self.ca, own })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tupelo_client::{Server, Trust};
+    use tupelo_protocol::Endpoint;
+
+    use crate::url::{Address, Place};
+
+    /// The server, as its endpoint is written, the name, the size, and the files.
+    fn parsed(url: &str) -> (String, String, Option<u64>, Trust) {
+        let Address { place, size_bytes } = Address::parse(url).unwrap();
+        let Place::Server { server, name } = place else { panic!("{place:?}") };
+        let Server { endpoint, trust } = server;
+        (endpoint.to_string(), name, size_bytes, trust)
+    }
+
+    fn plain(
+        endpoint: &str,
+        name: &str,
+        size_bytes: Option<u64>,
+    ) -> (String, String, Option<u64>, Trust) {
+        (endpoint.to_owned(), name.to_owned(), size_bytes, Trust::default())
+    }
+
+    #[test]
+    fn a_space_of_a_server_is_its_address_and_a_name() {
+        let socket = |name, size| plain("unix:///run/t.sock", name, size);
+        assert_eq!(parsed("unix:///run/t.sock?space=jobs"), socket("jobs", None));
+        assert_eq!(parsed("unix:///run/t.sock?space=a&size=4K"), socket("a", Some(4096)));
+        assert_eq!(parsed("unix:///run/t.sock?size=4K&space=a"), socket("a", Some(4096)));
+        assert_eq!(parsed("tcp://hub/jobs"), plain("tcp://hub:7667", "jobs", None));
+        assert_eq!(parsed("tcp://[::1]:1/a?size=4K"), plain("tcp://[::1]:1", "a", Some(4096)));
+        assert_eq!(parsed("tls://hub/jobs"), plain("tls://hub:7668", "jobs", None));
+    }
+
+    #[test]
+    fn a_url_of_tls_names_the_files_by_which_both_sides_are_known() {
+        let (_, _, size_bytes, trust) =
+            parsed("tls://hub/a?ca=/c.pem&size=4K&certificate=/o.pem&key=/o.key");
+        assert_eq!(size_bytes, Some(4096));
+        let own = Some(("/o.pem".into(), "/o.key".into()));
+        assert_eq!(trust, Trust { ca: Some("/c.pem".into()), own });
+    }
+
+    #[test]
+    fn the_url_that_the_server_shows_is_understood() {
+        for url in ["unix:///t.sock?space=jobs", "tcp://hub:7/jobs", "tls://[::1]:7/jobs"] {
+            let Place::Server { server, name } = Address::parse(url).unwrap().place else {
+                panic!()
+            };
+            assert_eq!(Endpoint::url(&server.endpoint, &name), url);
+        }
+    }
+
+    #[test]
+    fn what_is_no_url_of_a_server_is_refused_with_one_that_is() {
+        for (url, says) in [
+            ("unix://sock?space=jobs", "begins with /"),
+            ("unix:///run/sock", "names no space"),
+            ("unix:///run/sock?space=a/b", "without a slash"),
+            ("unix:///run/sock?space=jobs&sise=1G", "&size=512M"),
+            ("tcp://hub", "names no space"),
+            ("tcp://hub/", "names no space"),
+            ("tcp://hub:x/jobs", "write tcp://hub:7667/jobs"),
+            ("tcp:///jobs", "write tcp://hub:7667/jobs"),
+            ("tcp://hub/a/b", "without a slash"),
+            ("tcp://hub/jobs?space=a", "?size=512M"),
+            ("tcp://hub/jobs?ca=/ca.pem", "?size=512M"),
+            ("tls://hub/jobs?ca=ca.pem", "?size=512M&ca=/etc"),
+            ("tls://hub/jobs?certificate=/o.pem", "without the other"),
+            ("tls://hub/jobs?key=/o.key", "without the other"),
+        ] {
+            let error = Address::parse(url).unwrap_err().to_string();
+            assert!(error.contains(says), "{url}: {error}");
+        }
+    }
+}
