@@ -45,6 +45,9 @@ NOT_RUN = {
     "tupelo serve --listen unix:///tmp/tupelo.sock": (
         f"{FOR_EVER}; beside the other lines of its page"
     ),
+    "tupelo serve --listen http://127.0.0.1:7680 --listen unix:///tmp/tupelo.sock": (
+        f"{FOR_EVER}; test_http.py, beside the other lines of its page"
+    ),
     "tupelo worker film:render": f"{FOR_EVER}; test_examples.py, by the program of the page",
     "tupelo worker film:render -n 4": f"{FOR_EVER}; test_worker.py",
     "while true; do tupelo take shm://jobs job :int _ --exec ./render.sh; done": (

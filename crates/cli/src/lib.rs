@@ -15,7 +15,6 @@ mod commands;
 mod documented;
 mod failure;
 mod format;
-mod json;
 mod negative;
 mod output;
 mod terminal;

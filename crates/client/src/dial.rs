@@ -33,6 +33,15 @@ pub(crate) fn dial(server: &Server) -> Result<Connection, Fault> {
             let tls = tls::client(host, &server.trust)?;
             (reach(tcp::connect(host), &address)?, Some(tls))
         }
+        Endpoint::Http(_) => {
+            let hint =
+                "connect to tcp://, tls:// or unix:// of the same server; http:// is for curl";
+            return Err(Fault::new(
+                code::UNSUPPORTED,
+                format!("{address} is for HTTP"),
+                Some(hint),
+            ));
+        }
     };
     let (client, frames) = (random(), Frames::new(HANDSHAKE_BYTES_MAX));
     let greeted = Greeted { socket, tls, frames, client };

@@ -15,6 +15,8 @@ pub enum Endpoint {
     Tcp(Host),
     /// A TCP port that speaks TLS: `tls://host:7668`.
     Tls(Host),
+    /// A TCP port that speaks HTTP, for those that are no clients: `http://host:7680`.
+    Http(Host),
 }
 
 /// A host and a port of it.
@@ -30,6 +32,8 @@ pub struct Host {
 pub const TCP_PORT: u16 = 7667;
 /// The port of `tls://` URLs that name none.
 pub const TLS_PORT: u16 = 7668;
+/// The port of `http://` URLs that name none.
+pub const HTTP_PORT: u16 = 7680;
 
 impl Endpoint {
     /// What a server of this scheme is called, with its address as it stands behind `://`. `None` for another scheme.
@@ -43,6 +47,7 @@ impl Endpoint {
             "unix" => Some(Err("the path of a socket begins with /".to_owned())),
             "tcp" => Some(Host::parse(address, TCP_PORT).map(Self::Tcp)),
             "tls" => Some(Host::parse(address, TLS_PORT).map(Self::Tls)),
+            "http" => Some(Host::parse(address, HTTP_PORT).map(Self::Http)),
             _ => None,
         }
     }
@@ -53,6 +58,7 @@ impl Endpoint {
             Self::Unix(_) => "unix://",
             Self::Tcp(_) => "tcp://",
             Self::Tls(_) => "tls://",
+            Self::Http(_) => "http://",
         }
     }
 
@@ -61,6 +67,7 @@ impl Endpoint {
         match self {
             Self::Unix(_) => format!("{self}?space={space}"),
             Self::Tcp(_) | Self::Tls(_) => format!("{self}/{space}"),
+            Self::Http(_) => format!("{self}/v1/spaces/{space}"),
         }
     }
 
@@ -68,7 +75,7 @@ impl Endpoint {
     pub const fn host(&self) -> Option<&Host> {
         match self {
             Self::Unix(_) => None,
-            Self::Tcp(host) | Self::Tls(host) => Some(host),
+            Self::Tcp(host) | Self::Tls(host) | Self::Http(host) => Some(host),
         }
     }
 }
@@ -78,7 +85,7 @@ impl fmt::Display for Endpoint {
         f.write_str(self.scheme())?;
         match self {
             Self::Unix(path) => path.display().fmt(f),
-            Self::Tcp(host) | Self::Tls(host) => host.fmt(f),
+            Self::Tcp(host) | Self::Tls(host) | Self::Http(host) => host.fmt(f),
         }
     }
 }
@@ -159,7 +166,7 @@ mod tests {
             let problem = parsed(scheme, address).unwrap_err();
             assert!(problem.contains(reason), "{address:?}: {problem}");
         }
-        assert_eq!(Endpoint::parse("http", "hub"), None);
+        assert_eq!(Endpoint::parse("ftp", "hub"), None);
     }
 
     #[test]
@@ -168,5 +175,6 @@ mod tests {
         assert_eq!(Endpoint::Unix("/t.sock".into()).url("jobs"), "unix:///t.sock?space=jobs");
         assert_eq!(Endpoint::Tcp(host()).url("jobs"), "tcp://hub:7/jobs");
         assert_eq!(Endpoint::Tls(host()).url("jobs"), "tls://hub:7/jobs");
+        assert_eq!(Endpoint::Http(host()).url("jobs"), "http://hub:7/v1/spaces/jobs");
     }
 }

@@ -16,7 +16,7 @@ mod request;
 mod tls;
 mod wire;
 
-pub use endpoint::{Endpoint, Host, TCP_PORT, TLS_PORT};
+pub use endpoint::{Endpoint, HTTP_PORT, Host, TCP_PORT, TLS_PORT};
 pub use fault::{Fault, code};
 pub use frames::{FRAME_BYTES_MAX, Frames, HANDSHAKE_BYTES_MAX, frame};
 pub use handshake::{Hello, VERSION, Welcome};

@@ -65,7 +65,7 @@ impl Connection {
             Err(_) => End::Fault(Fault::protocol("nobody said hello within 10 s")),
             Ok(Err(end)) => end,
             Ok(Ok(hello)) => {
-                let session = Session::new(&self.shared, &hello);
+                let session = Session::new(&self.shared, Some(hello.client));
                 let end = self.go_on(&session, ended).await;
                 if matches!(end, End::Gone) {
                     // Bounded, since nothing more can be written to it.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
-use tupelo::{Bell, ConnectOptions, Error, Space, Waiter};
+use tupelo::{Bell, ConnectOptions, Error, Space, Stat, Waiter};
 use tupelo_protocol::Opened;
 
 use crate::Engine;
@@ -66,6 +66,22 @@ impl Spaces {
         require_name(name)?;
         self.by_name.borrow_mut().remove(name);
         tupelo::remove(&self.url(name))
+    }
+
+    /// The names of the spaces that are open, in their order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.by_name.borrow().keys().cloned().collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// The figures of the spaces that are open, in the order of their names.
+    pub(crate) fn stats(&self) -> Result<Vec<(String, Stat)>, Error> {
+        let spaces = |name: String| {
+            let hosted = self.by_name.borrow().get(&name).cloned();
+            hosted.map(|hosted| Ok((name, hosted.space.stat()?)))
+        };
+        self.names().into_iter().filter_map(spaces).collect()
     }
 
     fn url(&self, name: &str) -> String {

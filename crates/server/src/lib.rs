@@ -12,6 +12,7 @@ mod certificates;
 mod connection;
 mod descriptor;
 mod hosted;
+mod http;
 mod listener;
 mod outbox;
 mod process;

@@ -9,13 +9,13 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::watch;
 use tupelo_protocol::{Endpoint, Host, Tls};
 
 use crate::certificates::Identity;
 use crate::stream::{Socket, Stream};
-use crate::{ServeError, Shared, connection};
+use crate::{ServeError, Shared, connection, http};
 
 /// How long nobody is accepted after the system has refused one: it has no more descriptors, say.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -40,6 +40,7 @@ enum Bound {
     Unix(UnixListener),
     Tcp(TcpListener),
     Tls(TcpListener, Rc<Identity>),
+    Http(TcpListener),
 }
 
 impl Listener {
@@ -62,6 +63,12 @@ impl Listener {
                 let endpoint = Endpoint::Tcp(on_port(host, address));
                 Ok(Self { endpoint, bound: Bound::Tcp(listener) })
             }
+            Endpoint::Http(host) => {
+                let (listener, address) = reachable(host)?;
+                require_safe(endpoint, address, insecure)?;
+                let endpoint = Endpoint::Http(on_port(host, address));
+                Ok(Self { endpoint, bound: Bound::Http(listener) })
+            }
             Endpoint::Tls(host) => {
                 let identity = identity.ok_or_else(|| ServeError::Unusable {
                     problem: format!("{endpoint} needs a certificate"),
@@ -83,30 +90,33 @@ impl Listener {
     /// Serves whoever connects, for ever. A connection ends when `ended` says so.
     pub(crate) async fn accept_all(&self, shared: &Rc<Shared>, ended: &watch::Receiver<()>) {
         loop {
-            match self.accept().await {
-                Ok(stream) => {
-                    let (shared, ended) = (Rc::clone(shared), ended.clone());
-                    tokio::task::spawn_local(connection::serve(stream, shared, ended));
-                }
-                // Of this one connection, or for want of something: the others go on.
-                Err(_) => tokio::time::sleep(PAUSE).await,
+            // A failure is of this one connection, or for want of something: the others go on.
+            if self.accept(shared, ended).await.is_err() {
+                tokio::time::sleep(PAUSE).await;
             }
         }
     }
 
-    async fn accept(&self) -> io::Result<Stream> {
-        let (socket, tls) = match &self.bound {
-            Bound::Unix(listener) => (Socket::Unix(listener.accept().await?.0), None),
-            Bound::Tcp(listener) => (Socket::Tcp(listener.accept().await?.0), None),
+    /// Waits for a client, and begins to serve it.
+    async fn accept(&self, shared: &Rc<Shared>, ended: &watch::Receiver<()>) -> io::Result<()> {
+        let stream = match &self.bound {
+            Bound::Unix(listener) => Stream::new(Socket::Unix(listener.accept().await?.0), None),
+            Bound::Tcp(listener) => Stream::new(Socket::Tcp(accept_tcp(listener).await?), None),
             Bound::Tls(listener, identity) => {
-                let socket = Socket::Tcp(listener.accept().await?.0);
-                (socket, Some(Tls::server(identity.config()).map_err(io::Error::other)?))
+                let socket = Socket::Tcp(accept_tcp(listener).await?);
+                let tls = Tls::server(identity.config()).map_err(io::Error::other)?;
+                Stream::new(socket, Some(tls))
+            }
+            Bound::Http(listener) => {
+                let stream = accept_tcp(listener).await?;
+                let host = stream.local_addr()?.ip();
+                let served = http::serve(stream, host, Rc::clone(shared), ended.clone());
+                tokio::task::spawn_local(served);
+                return Ok(());
             }
         };
-        if let Socket::Tcp(socket) = &socket {
-            tupelo_client::watch_peer(socket)?;
-        }
-        Ok(Stream::new(socket, tls))
+        tokio::task::spawn_local(connection::serve(stream, Rc::clone(shared), ended.clone()));
+        Ok(())
     }
 }
 
@@ -172,6 +182,12 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = std::net::TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     TcpListener::from_std(listener)
+}
+
+async fn accept_tcp(listener: &TcpListener) -> io::Result<TcpStream> {
+    let (stream, _) = listener.accept().await?;
+    tupelo_client::watch_peer(&stream)?;
+    Ok(stream)
 }
 
 /// Refuses to let other machines do what they like, unless `is_safe`.

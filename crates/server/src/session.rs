@@ -6,7 +6,7 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use tupelo::{Claim, Error, Transaction, Waiter};
-use tupelo_protocol::{Fault, Hello, Opened, REQUESTS_MAX, Reply, Request, SPACES_MAX};
+use tupelo_protocol::{Fault, Opened, REQUESTS_MAX, Reply, Request, SPACES_MAX};
 
 use crate::Shared;
 use crate::answers::{Answer, Answers};
@@ -85,12 +85,14 @@ impl Drop for InLine {
 }
 
 impl Session {
-    pub(crate) fn new(shared: &Rc<Shared>, hello: &Hello) -> Rc<Self> {
+    /// One for a client, by its own number, which finds the answers to what it asked before; or for one that has none.
+    pub(crate) fn new(shared: &Rc<Shared>, client: Option<u64>) -> Rc<Self> {
+        let known = |client| shared.clients.borrow_mut().of(client);
         Rc::new_cyclic(|me| Self {
             shared: Rc::clone(shared),
             me: me.clone(),
             outbox: Outbox::default(),
-            answers: shared.clients.borrow_mut().of(hello.client),
+            answers: client.map(known).unwrap_or_default(),
             spaces: RefCell::default(),
             requests: RefCell::default(),
         })

@@ -18,6 +18,7 @@ Examples:
   tupelo put 'unix:///run/user/1000/tupelo.sock?space=jobs' job 7
   tupelo serve --listen tls://0.0.0.0:7668 --certificate hub.pem --key hub.key --client-ca ca.pem
                                                        for other machines that have certificates
+  tupelo serve --listen http://127.0.0.1:7680          for curl, and for Prometheus
   tupelo serve --engine shm                            the spaces of this machine, shm://NAME
   tupelo serve --space jobs --no-create                this space, and no others
 
@@ -29,7 +30,7 @@ pub(crate) struct Serve {
         long,
         value_name = "URL",
         value_parser = endpoint,
-        help = "Where clients connect: unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT; may be given several times"
+        help = "Where clients connect: unix:///PATH, or tcp://, tls:// or http:// and HOST:PORT; may be given several times"
     )]
     pub(crate) listen: Vec<Endpoint>,
     /// The path of a socket, as another way to write --listen with a unix URL; only this user can connect
@@ -61,8 +62,9 @@ pub(crate) struct Serve {
 /// Where a server listens, as a URL without a space.
 fn endpoint(text: &str) -> Result<Endpoint, String> {
     let (scheme, address) = text.split_once("://").unwrap_or_default();
-    Endpoint::parse(scheme, address)
-        .unwrap_or_else(|| Err("write unix:///PATH, tcp://HOST:PORT or tls://HOST:PORT".to_owned()))
+    Endpoint::parse(scheme, address).unwrap_or_else(|| {
+        Err("write unix:///PATH, tcp://HOST:PORT, tls://HOST:PORT or http://HOST:PORT".to_owned())
+    })
 }
 
 /// The engine of a server, by its name.

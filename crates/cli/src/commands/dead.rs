@@ -7,7 +7,6 @@ use super::connect_existing;
 use crate::arguments::{Dead, Requeue};
 use crate::failure::Failure;
 use crate::format;
-use crate::json;
 use crate::output::Output;
 use crate::words;
 
@@ -41,7 +40,7 @@ pub(crate) fn requeue(
 fn print(tuple: &Tuple, obituary: &Obituary, output: &mut Output) -> Result<(), Failure> {
     let reasons: Vec<&str> = obituary.reasons.iter().map(|one| one.reason.as_str()).collect();
     if output.json {
-        let mut object = json::line(tuple);
+        let mut object = tupelo_json::line(tuple);
         object["attempts"] = json!(obituary.attempts);
         object["reasons"] = json!(reasons);
         return output.object(&object);

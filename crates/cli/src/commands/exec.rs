@@ -13,7 +13,6 @@ use tupelo_shm::signals::keep_ends_of_children;
 
 use super::find::{self, Patience};
 use crate::failure::Failure;
-use crate::json;
 use crate::words;
 
 /// Claims a match and runs `command_line` with it. `None`: there is none, and `patience` says not to wait.
@@ -89,7 +88,7 @@ fn run_with_input(claim: &Claim, tuple: &Tuple, command_line: &str) -> std::io::
         .stdin(Stdio::piped())
         .spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        let line = format!("{}\n", json::line(tuple));
+        let line = format!("{}\n", tupelo_json::line(tuple));
         // By a thread of its own: what the command has left running may keep its input, and read nothing of it. A command that
         // ends without reading it says by its status whether that was right.
         let fed = thread::Builder::new().spawn(move || drop(input.write_all(line.as_bytes())));

@@ -7,7 +7,6 @@ use tupelo::{Order, Outcome, Space, TemplateRef, Tuple, Waiter, Want};
 use super::{connect, connect_existing};
 use crate::arguments::Find;
 use crate::failure::Failure;
-use crate::json;
 use crate::output::Output;
 use crate::words;
 
@@ -110,5 +109,5 @@ pub(super) fn await_match(
 
 /// One line: the tuple in the text notation, or as a JSON object.
 pub(super) fn print(tuple: &Tuple, output: &mut Output) -> Result<(), Failure> {
-    if output.json { output.object(&json::line(tuple)) } else { output.line(tuple) }
+    if output.json { output.object(&tupelo_json::line(tuple)) } else { output.line(tuple) }
 }

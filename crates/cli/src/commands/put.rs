@@ -9,7 +9,6 @@ use super::connect;
 use crate::arguments::Put;
 use crate::failure::{Failure, USAGE};
 use crate::format;
-use crate::json;
 use crate::output::Output;
 use crate::words;
 
@@ -67,7 +66,7 @@ fn put_lines(
         if line.trim().is_empty() {
             continue;
         }
-        let tuple = json::tuple(&line).map_err(stopped)?;
+        let tuple = tupelo_json::tuple(&line).map_err(stopped)?;
         put(&tuple).map_err(|failure| match failure.exit_code() {
             // A line is no word of the command line, and others may have been put before it.
             USAGE => stopped(failure.message().unwrap_or_default()),

@@ -8,7 +8,6 @@ use tupelo::{Error, Event, EventKind, SubscribeTerms, Subscription, Tuple};
 use super::connect;
 use crate::arguments::Watch;
 use crate::failure::Failure;
-use crate::json;
 use crate::output::Output;
 use crate::words;
 
@@ -58,7 +57,7 @@ impl Told {
         let Self { kind, tuple, sequence, missed } = self;
         let name = kind.name();
         if output.json {
-            let mut object = json::line(tuple);
+            let mut object = tupelo_json::line(tuple);
             object["event"] = json!(name);
             object["seq"] = json!(sequence);
             object["missed"] = json!(missed);

@@ -93,7 +93,7 @@ fn hang_up_has_new_clients_see_new_certificates_and_ends_no_connection() {
 #[test]
 fn what_can_not_be_served_is_refused_with_what_to_type() {
     for (options, says) in [
-        (&["--listen", "http://127.0.0.1:80"][..], "tls://HOST:PORT"),
+        (&["--listen", "ftp://127.0.0.1:80"][..], "http://HOST:PORT"),
         (&["--listen", "tcp://127.0.0.1:x"], "up to 65535"),
         (&["--listen", "tls://127.0.0.1:0"], "--certificate and --key"),
         (&["--listen", "tcp://0.0.0.0:0"], "--insecure"),

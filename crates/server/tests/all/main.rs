@@ -5,6 +5,7 @@ mod authority;
 #[path = "../../../space/tests/common/mod.rs"]
 mod common;
 mod conformance;
+mod http;
 mod protocol;
 mod serving;
 mod tls;

@@ -3,7 +3,6 @@
 mod server;
 
 use tupelo_client::Server;
-use tupelo_protocol::Endpoint;
 
 use crate::error::Error;
 
@@ -33,7 +32,7 @@ impl Address {
             Some((name, options)) => (name, Some(options)),
             None => (rest, None),
         };
-        if Endpoint::parse(scheme, "").is_some() {
+        if ["unix", "tcp", "tls"].contains(&scheme) {
             return server::parse(url, (scheme, name), options);
         }
         let place = match scheme {
@@ -70,7 +69,13 @@ fn no_engine(url: &str, scheme: &str, path: &str) -> Error {
         "no engine for {scheme}:// in {url:?}; there are mem://, shm://, unix://, tcp:// and tls://"
     );
     let name = path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("jobs");
-    misuse(problem, &format!("on one machine, write shm://{name}"))
+    let hint = match scheme {
+        "http" | "https" => format!(
+            "write the address at which the server listens for programs, as tcp://hub:7667/{name}"
+        ),
+        _ => format!("on one machine, write shm://{name}"),
+    };
+    misuse(problem, &hint)
 }
 
 /// The size in the options behind the question mark; there are no others.
@@ -146,7 +151,8 @@ mod tests {
             ("jobs", "write shm://NAME"),
             ("shm://", "shm://jobs"),
             ("http://host:1/jobs", "there are mem://, shm://, unix://, tcp:// and tls://"),
-            ("http://host:1/jobs", "write shm://jobs"),
+            ("http://host:1/jobs", "tcp://hub:7667/jobs"),
+            ("redis://host:1/jobs", "write shm://jobs"),
             ("shm://a/b", "without a slash"),
             ("shm://?size=1G", "shm://jobs"),
             ("shm://jobs?sise=1G", "?size=512M"),

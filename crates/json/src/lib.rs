@@ -1,4 +1,4 @@
-//! Values to JSON and back, without loss: what one command prints another can read.
+//! Tuples to JSON and back, without loss: what one command prints another can read, and what HTTP says.
 //!
 //! What JSON has a notation for is itself: null, true, numbers (a float has a point or an exponent, an
 //! integer has neither and any size), text, lists, and maps whose keys are text. Every other value is an
@@ -13,9 +13,16 @@
 //! | array | `{"$array": {"dtype": "f8", "shape": [2], "data": "…"}}` |
 //! | entry | `{"$entry": {"name": "Job", "bases": [], "fields": {"id": 7}}}` |
 //! | opaque | `{"$opaque": {"codec": "pickle", "type": "Job", "data": "…"}}` |
+//!
+//! A [template](template()) is a list of such values, and of patterns as `{"$formal": ":int"}`.
+#![forbid(unsafe_code)]
+
+mod template;
 
 use serde_json::{Deserializer, Map as Object, Number, Value as Json, json};
-use tupelo::{Array, DEPTH_MAX, DType, Decimal, Entry, Map, Opaque, Timestamp, Tuple, Value};
+use tupelo_tuple::{Array, DEPTH_MAX, DType, Decimal, Entry, Map, Opaque, Timestamp, Tuple, Value};
+
+pub use template::template;
 
 /// Most brackets that are open at once in what stands for a tuple. A map or an entry takes three for each of its
 /// levels, the line itself as many.
@@ -25,7 +32,7 @@ const NAN: &str = "nan";
 
 /// What stands for a tuple on a line of its own: an object with a list of its fields as `tuple`, or with the
 /// parts of an entry as `entry`.
-pub(crate) fn line(tuple: &Tuple) -> Json {
+pub fn line(tuple: &Tuple) -> Json {
     let Some(class) = tuple.class() else { return json!({ "tuple": from_values(tuple) }) };
     let fields = class.fields().zip(tuple.iter());
     json!({ "entry": entry_parts(class.name(), &class.bases().collect::<Vec<_>>(), fields) })
@@ -46,8 +53,21 @@ fn entry_parts<'a>(
 }
 
 /// The tuple that a line spells: a list of its fields, or what [`line()`] makes, as `read --json` prints it.
-pub(crate) fn tuple(line: &str) -> Result<Tuple, String> {
-    let list = match parse(line)? {
+///
+/// # Errors
+///
+/// What is wrong with the line, in words.
+pub fn tuple(line: &str) -> Result<Tuple, String> {
+    to_tuple(parse(line)?)
+}
+
+/// The tuple that JSON spells: a list of its fields, or what [`line()`] makes.
+///
+/// # Errors
+///
+/// What is wrong with it, in words.
+pub fn to_tuple(json: Json) -> Result<Tuple, String> {
+    let list = match json {
         Json::Object(object) if object.contains_key("entry") && object.contains_key("tuple") => {
             return Err("a line is either a \"tuple\" or an \"entry\", not both".to_owned());
         }
@@ -67,9 +87,13 @@ pub(crate) fn tuple(line: &str) -> Result<Tuple, String> {
     fields.into_iter().enumerate().map(field).collect()
 }
 
-/// The parser has a limit of its own for brackets, below what [`line()`] may print: it is turned off where there are
-/// not more than that prints.
-fn parse(line: &str) -> Result<Json, String> {
+/// One value of JSON. The parser has a limit of its own for brackets, below what [`line()`] may print: it is turned off
+/// where there are not more than that prints.
+///
+/// # Errors
+///
+/// What is wrong with the text, in words.
+pub fn parse(line: &str) -> Result<Json, String> {
     if brackets(line) > BRACKETS_MAX {
         return Err(format!("values are nested over {DEPTH_MAX} levels"));
     }

@@ -1,0 +1,124 @@
+//! One request of a client that comes over HTTP, through a session as all clients have one.
+
+use std::cell::RefCell;
+use std::future::pending;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tupelo_protocol::{FRAME_BYTES_MAX, Fault, Frames, Key, Opened, Operation, Reply, Request};
+
+use crate::Shared;
+use crate::session::Session;
+
+/// Bytes of the length in front of a frame.
+const LENGTH_BYTES: usize = 4;
+/// The numbers of the two requests that a client over HTTP makes.
+const OPEN: u64 = 0;
+const ASK: u64 = 1;
+
+/// A client with a space that it has open. Dropped, it gives back what it has not acknowledged.
+pub(super) struct Exchange {
+    session: Rc<Session>,
+    frames: RefCell<Frames>,
+    space: u32,
+}
+
+impl Exchange {
+    /// Opens a space. `key` is what the client's retries have in common, if it has one.
+    pub(super) fn open(
+        shared: &Rc<Shared>,
+        opened: Opened<'_>,
+        key: Option<Key>,
+    ) -> Result<Self, Fault> {
+        // The answers to earlier requests are found by the number of their client, which is in the key.
+        let client = key.and_then(|key| u64::try_from(key.0 >> 64).ok());
+        let session = Session::new(shared, client);
+        let frames = RefCell::new(Frames::new(FRAME_BYTES_MAX));
+        let mut exchange = Self { session, frames, space: 0 };
+        exchange.send(&Request::Open { id: OPEN, opened })?;
+        exchange.space = exchange
+            .answered(|reply| match reply {
+                Reply::Opened { space, .. } => Ok(space),
+                other => Err(refusal(&other)),
+            })?
+            .unwrap_or_else(|| Err(unanswered()))?;
+        Ok(exchange)
+    }
+
+    /// Has an operation done, and shows its last answer to `show`. One that waits ends when `timeout` is over (`None`:
+    /// never), or the server ends. Returns the request too, if its tuples are held until it acknowledges them.
+    pub(super) async fn ask<R>(
+        &self,
+        (operation, key): (&Operation<'_>, Option<Key>),
+        timeout: Option<Duration>,
+        mut ended: watch::Receiver<()>,
+        mut show: impl FnMut(&Reply<'_>) -> Result<R, Fault>,
+    ) -> Result<R, Fault> {
+        // Without a key of the client's: nobody sends this one again.
+        let key = operation.changes().then(|| key.unwrap_or(Key(u128::from(ASK))));
+        self.send(&Request::Do { id: ASK, space: self.space, key, operation: *operation })?;
+        let mut deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        loop {
+            let answered = self.answered(|reply| match reply {
+                Reply::Refused { .. } => Err(refusal(&reply)),
+                reply => show(&reply),
+            })?;
+            if let Some(answered) = answered {
+                return answered;
+            }
+            let over = async {
+                match deadline {
+                    Some(deadline) => sleep_until(deadline).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = self.session.outbox.filled.notified() => continue,
+                () = over => {}
+                _ = ended.changed() => {}
+            }
+            // Its last answer is due at once.
+            deadline = None;
+            self.send(&Request::End { id: ASK })?;
+        }
+    }
+
+    /// What was answered has arrived.
+    pub(super) fn acknowledge(&self) {
+        // A request that makes sense is not refused; one that was not held is none.
+        let _ = self.send(&Request::Acknowledge { id: ASK });
+    }
+
+    fn send(&self, request: &Request<'_>) -> Result<(), Fault> {
+        let mut frame = Vec::with_capacity(128);
+        request.write(&mut frame)?;
+        self.session.serve(&frame[LENGTH_BYTES..])
+    }
+
+    /// What `show` makes of the next answer, if there is one.
+    fn answered<R>(
+        &self,
+        show: impl FnOnce(Reply<'_>) -> Result<R, Fault>,
+    ) -> Result<Option<Result<R, Fault>>, Fault> {
+        let mut frames = self.frames.borrow_mut();
+        frames.add(&self.session.outbox.take());
+        let Some(frame) = frames.next_frame()? else { return Ok(None) };
+        Ok(Some(show(Reply::read(frame)?)))
+    }
+}
+
+/// The fault of a refusal; or that it is none.
+fn refusal(reply: &Reply<'_>) -> Fault {
+    match reply {
+        Reply::Refused { fault, .. } => fault.clone(),
+        other => Fault::protocol(format!("the session answered what was not asked: {other:?}")),
+    }
+}
+
+/// An operation that does not wait, and has no answer.
+fn unanswered() -> Fault {
+    Fault::protocol("the session has not answered")
+}

@@ -1,0 +1,154 @@
+//! Figures for Prometheus, in its text format.
+
+use std::fmt::Write;
+
+use tupelo::{ShapeStat, Stat};
+
+/// What the page is called.
+pub(super) const KIND: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// Shapes of a space with figures of their own, those with the most tuples; what is left is in the figures of the space.
+const SHAPES_MAX: usize = 32;
+
+/// A figure of each space.
+struct Figure {
+    name: &'static str,
+    help: &'static str,
+    /// `counter` only grows; `gauge` goes both ways.
+    kind: &'static str,
+    of: fn(&Stat) -> u64,
+}
+
+/// A figure of each shape of a space.
+struct ShapeFigure {
+    name: &'static str,
+    help: &'static str,
+    kind: &'static str,
+    of: fn(&ShapeStat) -> u64,
+}
+
+const FIGURES: [Figure; 8] = [
+    Figure {
+        name: "tupelo_tuples",
+        help: "Tuples in the space.",
+        kind: "gauge",
+        of: |stat| stat.tuples,
+    },
+    Figure {
+        name: "tupelo_used_bytes",
+        help: "Bytes in use for tuples and their indexes.",
+        kind: "gauge",
+        of: |stat| stat.bytes_used,
+    },
+    Figure {
+        name: "tupelo_limit_bytes",
+        help: "Bytes that the space may use.",
+        kind: "gauge",
+        of: |stat| stat.bytes_max,
+    },
+    Figure {
+        name: "tupelo_waiting_calls",
+        help: "Calls that wait for a tuple or for room.",
+        kind: "gauge",
+        of: |stat| stat.waiters,
+    },
+    Figure {
+        name: "tupelo_claimed_tuples",
+        help: "Tuples that somebody has claimed.",
+        kind: "gauge",
+        of: |stat| stat.shapes.iter().map(|shape| shape.claims.len() as u64).sum(),
+    },
+    Figure {
+        name: "tupelo_dead_tuples",
+        help: "Tuples whose last attempt has failed.",
+        kind: "gauge",
+        of: |stat| stat.shapes.iter().map(|shape| shape.dead).sum(),
+    },
+    Figure {
+        name: "tupelo_dropped_tuples_total",
+        help: "Tuples that were dropped for others.",
+        kind: "counter",
+        of: |stat| stat.dropped,
+    },
+    Figure {
+        name: "tupelo_subscriptions",
+        help: "Subscriptions to events.",
+        kind: "gauge",
+        of: |stat| stat.subscriptions.len() as u64,
+    },
+];
+
+const SHAPE_FIGURES: [ShapeFigure; 4] = [
+    ShapeFigure {
+        name: "tupelo_shape_tuples",
+        help: "Tuples of the shape.",
+        kind: "gauge",
+        of: |shape| shape.count,
+    },
+    ShapeFigure {
+        name: "tupelo_shape_waiting_calls",
+        help: "Calls that wait for a tuple of this shape alone.",
+        kind: "gauge",
+        of: |shape| shape.waiting,
+    },
+    ShapeFigure {
+        name: "tupelo_shape_puts_total",
+        help: "Tuples put so far.",
+        kind: "counter",
+        of: |shape| shape.puts,
+    },
+    ShapeFigure {
+        name: "tupelo_shape_takes_total",
+        help: "Tuples taken so far.",
+        kind: "counter",
+        of: |shape| shape.takes,
+    },
+];
+
+/// The page for these spaces, by their names.
+pub(super) fn page(spaces: &[(String, Stat)]) -> String {
+    let mut page = String::new();
+    for Figure { name, help, kind, of } in FIGURES {
+        head(&mut page, (name, help, kind));
+        for (space, stat) in spaces {
+            line(&mut page, name, &[("space", space)], of(stat));
+        }
+    }
+    for ShapeFigure { name, help, kind, of } in SHAPE_FIGURES {
+        head(&mut page, (name, help, kind));
+        for (space, stat) in spaces {
+            let mut shapes: Vec<_> = stat.shapes.iter().collect();
+            shapes.sort_by_key(|shape| std::cmp::Reverse(shape.count));
+            for shape in shapes.into_iter().take(SHAPES_MAX) {
+                let text = shape.shape.to_string();
+                line(&mut page, name, &[("space", space), ("shape", &text)], of(shape));
+            }
+        }
+    }
+    page
+}
+
+fn head(page: &mut String, (name, help, kind): (&str, &str, &str)) {
+    // Writing to a String does not fail.
+    let _ = writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+fn line(page: &mut String, name: &str, labels: &[(&str, &str)], figure: u64) {
+    let label = |(key, value): &(&str, &str)| format!("{key}=\"{}\"", escaped(value));
+    let labels: Vec<_> = labels.iter().map(label).collect();
+    let _ = writeln!(page, "{name}{{{}}} {figure}", labels.join(","));
+}
+
+/// The value of a label, as the format has it.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escaped;
+
+    #[test]
+    fn labels_can_not_end_themselves() {
+        assert_eq!(escaped("a\"} 1\nb\\"), "a\\\"} 1\\nb\\\\");
+    }
+}

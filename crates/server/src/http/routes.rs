@@ -1,0 +1,216 @@
+//! Which path does what.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::header::{HeaderMap, HeaderName};
+use hyper::{Method, Request, Response, StatusCode};
+use serde_json::{Value as Json, json};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tupelo_protocol::{Fault, Key, Opened, Reply, code};
+
+use super::answer::{self, Body, acknowledging, error, not_allowed, refused};
+use super::asked::{Asked, Limits, VERBS, Verb};
+use super::caller::Caller;
+use super::exchange::Exchange;
+use super::guard::{self, Refused};
+use super::metrics;
+use crate::Shared;
+
+/// Bytes of the body of a request: what a frame may have, as JSON.
+const BODY_BYTES_MAX: usize = 64 << 20;
+/// How long a body may take to come.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+/// The description of all this for programs.
+const OPENAPI: &str = include_str!("openapi.json");
+/// By this header a put or a swap that is sent again is known.
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Answers a request.
+pub(super) async fn answer(
+    request: Request<Incoming>,
+    host: IpAddr,
+    shared: &Rc<Shared>,
+    (caller, ended): (&Rc<Caller>, watch::Receiver<()>),
+) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    match guard::check(&head.method, &head.headers, host) {
+        Ok(()) => {}
+        Err(Refused::Stranger(fault)) => return error(StatusCode::FORBIDDEN, &fault),
+        Err(Refused::NotJson(fault)) => return error(StatusCode::UNSUPPORTED_MEDIA_TYPE, &fault),
+    }
+    let path = head.uri.path();
+    let parts: Vec<_> = path.split('/').skip(1).collect();
+    match (&head.method, &parts[..]) {
+        (&Method::GET, ["livez" | "readyz"]) => answer::of(StatusCode::OK, "text/plain", "ok\n"),
+        (&Method::GET, ["metrics"]) => metrics_of(shared),
+        (&Method::GET, ["openapi.json"]) => answer::of(StatusCode::OK, "application/json", OPENAPI),
+        (&Method::GET, ["v1", "spaces"]) => {
+            answer::json(StatusCode::OK, &json!({ "spaces": shared.spaces.names() }))
+        }
+        (_, ["livez" | "readyz" | "metrics" | "openapi.json"] | ["v1", "spaces"]) => {
+            not_allowed("GET")
+        }
+        (&Method::PUT, ["v1", "spaces", name]) => make(shared, name, body).await,
+        (&Method::DELETE, ["v1", "spaces", name]) => remove(shared, name),
+        (_, ["v1", "spaces", _]) => not_allowed("PUT, DELETE"),
+        (method, ["v1", "spaces", name, verb]) => match verb_of(verb) {
+            None => not_found(path),
+            Some(_) if *method != Method::POST => not_allowed("POST"),
+            Some(verb) => operate(shared, (name, verb), &head.headers, (body, caller, ended)).await,
+        },
+        _ => not_found(path),
+    }
+}
+
+fn verb_of(name: &str) -> Option<Verb> {
+    VERBS.iter().find(|(known, _)| *known == name).map(|(_, verb)| *verb)
+}
+
+fn not_found(path: &str) -> Response<Body> {
+    let verbs: Vec<_> = VERBS.iter().map(|(name, _)| *name).collect();
+    let hint = format!("POST /v1/spaces/NAME/VERB, where VERB is {}", verbs.join(", "));
+    let problem = format!("there is no path {path:?}");
+    error(StatusCode::NOT_FOUND, &Fault::new(code::PROTOCOL, problem, Some(&hint)))
+}
+
+/// The name of a space, as it stands in a path.
+fn name_of(part: &str) -> Result<String, Fault> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || rest.next().and_then(|digit| char::from(digit).to_digit(16));
+        let byte = digit().zip(digit()).and_then(|(high, low)| u8::try_from(high << 4 | low).ok());
+        bytes.push(byte.ok_or_else(|| no_name(part))?);
+    }
+    String::from_utf8(bytes).map_err(|_| no_name(part))
+}
+
+fn no_name(part: &str) -> Fault {
+    let problem = format!("{part:?} is no name of a space");
+    Fault::new("TUP-019", problem, Some("percent-encode it as UTF-8, as in caf%C3%A9"))
+}
+
+/// The body of a request as text.
+async fn text_of(body: Incoming) -> Result<String, Fault> {
+    let collected = timeout(BODY_TIMEOUT, Limited::new(body, BODY_BYTES_MAX).collect()).await;
+    let collected = collected.map_err(|_| Fault::protocol("the body took more than 60 s"))?;
+    let bytes = collected.map_err(|error| {
+        let problem =
+            format!("the body can not be read, or is over {BODY_BYTES_MAX} bytes: {error}");
+        Fault::limit(problem, "send it in smaller parts")
+    })?;
+    String::from_utf8(bytes.to_bytes().into())
+        .map_err(|error| Fault::protocol(format!("the body is no UTF-8: {error}")))
+}
+
+fn metrics_of(shared: &Rc<Shared>) -> Response<Body> {
+    match shared.spaces.stats() {
+        Ok(stats) => answer::of(StatusCode::OK, metrics::KIND, metrics::page(&stats)),
+        Err(error) => refused(&error.into()),
+    }
+}
+
+async fn make(shared: &Rc<Shared>, name: &str, body: Incoming) -> Response<Body> {
+    let made = async {
+        let name = name_of(name)?;
+        let Limits { fresh, size_bytes, tuples_max, when_full } =
+            Limits::read(&text_of(body).await?)?;
+        let opened = Opened { name: &name, create: true, fresh, size_bytes, tuples_max, when_full };
+        Exchange::open(shared, opened, None)?;
+        Ok(json!({ "space": name }))
+    };
+    made.await.map_or_else(|fault| refused(&fault), |made| answer::json(StatusCode::OK, &made))
+}
+
+fn remove(shared: &Rc<Shared>, name: &str) -> Response<Body> {
+    let removed = name_of(name).and_then(|name| Ok(shared.spaces.remove(&name)?));
+    match removed {
+        Ok(()) => answer::json(StatusCode::OK, &json!({ "removed": 1 })),
+        Err(fault) => refused(&fault),
+    }
+}
+
+async fn operate(
+    shared: &Rc<Shared>,
+    (name, verb): (&str, Verb),
+    headers: &HeaderMap,
+    (body, caller, ended): (Incoming, &Rc<Caller>, watch::Receiver<()>),
+) -> Response<Body> {
+    let operated = async {
+        let name = name_of(name)?;
+        let key = key_of(verb, headers)?;
+        let asked = Asked::read(verb, &text_of(body).await?)?;
+        let opened = Opened {
+            name: &name,
+            create: true,
+            fresh: false,
+            size_bytes: None,
+            tuples_max: None,
+            when_full: tupelo::WhenFull::default(),
+        };
+        let exchange = Exchange::open(shared, opened, key)?;
+        let operation = asked.operation(verb);
+        let asking =
+            exchange.ask((&operation, key), asked.timeout, ended, |reply| content(verb, reply));
+        let answer = tokio::select! {
+            answer = asking => answer?,
+            () = caller.gone() => return Err(Fault::protocol("the client has gone")),
+        };
+        Ok((answer, exchange))
+    };
+    match operated.await {
+        Ok((content, exchange)) => acknowledging(&content, exchange, Rc::clone(caller)),
+        Err(fault) => refused(&fault),
+    }
+}
+
+/// What a client's retries of this request have in common.
+fn key_of(verb: Verb, headers: &HeaderMap) -> Result<Option<Key>, Fault> {
+    let Some(given) = headers.get(IDEMPOTENCY_KEY) else { return Ok(None) };
+    let refuse = |problem: String, hint| Fault::new("TUP-019", problem, Some(hint));
+    if !matches!(verb, Verb::Put | Verb::Swap) {
+        let problem = "this request has an Idempotency-Key, and can not be sent twice".to_owned();
+        return Err(refuse(
+            problem,
+            "put and swap can; a take that was lost on its way has happened, or not",
+        ));
+    }
+    let digits: String = given.to_str().unwrap_or_default().chars().filter(|c| *c != '-').collect();
+    let key = u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32);
+    let key = key.ok_or_else(|| {
+        let problem = format!("the Idempotency-Key is {given:?}");
+        refuse(problem, "give a UUID, as 01890a5d-ac96-774b-bcce-b302099a8057")
+    })?;
+    Ok(Some(Key(key)))
+}
+
+/// An answer as JSON.
+fn content(verb: Verb, reply: &Reply<'_>) -> Result<Json, Fault> {
+    let has_many = matches!(verb, Verb::TakeAll | Verb::ReadAll);
+    Ok(match reply {
+        Reply::Done { count, .. } if verb == Verb::Put => json!({ "put": count }),
+        Reply::Done { count, .. } => json!({ "count": count }),
+        Reply::Found { tuples, .. } if has_many => {
+            json!({ "tuples": answer::tuples(*tuples)? })
+        }
+        Reply::Found { tuples, .. } => {
+            answer::tuples(*tuples)?.pop().unwrap_or_else(|| json!({ "tuple": null }))
+        }
+        Reply::Nothing { .. } if has_many => json!({ "tuples": null }),
+        Reply::Nothing { .. } => json!({ "tuple": null }),
+        other => {
+            return Err(Fault::protocol(format!(
+                "the session answered what was not asked: {other:?}"
+            )));
+        }
+    })
+}
