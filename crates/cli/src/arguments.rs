@@ -2,6 +2,7 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "what documents an option is its help")]
 
 mod serve;
+mod token;
 
 use std::ffi::OsString;
 use std::num::{IntErrorKind, ParseIntError};
@@ -15,6 +16,7 @@ use tupelo::{EventKind, Order};
 
 use crate::negative;
 pub(crate) use serve::Serve;
+pub(crate) use token::{Token, TokenAdd, TokenCommand};
 
 /// Examples come before usage and options: that is what help is opened for.
 const HELP: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}\n";
@@ -78,6 +80,7 @@ pub(crate) enum Command {
     Requeue(Requeue),
     Rm(Rm),
     Serve(Serve),
+    Token(Token),
     Doctor(Doctor),
     #[command(
         about = "Show a space at work, with real processes and checked results.",

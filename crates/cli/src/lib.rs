@@ -98,6 +98,7 @@ fn run(arguments: Arguments, program: Option<&Path>, output: &mut Output) -> Res
         Command::Dead(options) => commands::dead::list(options, url, output),
         Command::Requeue(options) => commands::dead::requeue(options, url, output),
         Command::Serve(options) => commands::serve::run(options, output),
+        Command::Token(options) => commands::token::run(options, output),
         Command::Rm(options) => commands::rm::run(options, url, output),
         Command::Doctor(options) => commands::doctor::run(options, url, output),
         Command::Demo(options) => package("demo", &common, options, program),

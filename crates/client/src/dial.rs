@@ -45,7 +45,7 @@ pub(crate) fn dial(server: &Server) -> Result<Connection, Fault> {
     };
     let (client, frames) = (random(), Frames::new(HANDSHAKE_BYTES_MAX));
     let greeted = Greeted { socket, tls, frames, client };
-    let greeted = shake_hands(greeted).map_err(|failed| match failed {
+    let greeted = shake_hands(greeted, server.token.clone()).map_err(|failed| match failed {
         Failed::Refused(fault) => fault,
         Failed::Tls(error) => tls::failed(&address, &error),
         Failed::System(error) => no_server(&address, &error),
@@ -80,10 +80,10 @@ impl From<io::Error> for Failed {
 }
 
 /// Says who this is, and reads who the other side is.
-fn shake_hands(mut greeted: Greeted) -> Result<Greeted, Failed> {
+fn shake_hands(mut greeted: Greeted, token: Option<String>) -> Result<Greeted, Failed> {
     let mut hello = Vec::new();
-    Hello { version_min: VERSION, version_max: VERSION, client: greeted.client }
-        .write(&mut hello)?;
+    let client = greeted.client;
+    Hello { version_min: VERSION, version_max: VERSION, client, token }.write(&mut hello)?;
     if let Some(tls) = &mut greeted.tls {
         hello = tls.seal(&hello)?;
     }

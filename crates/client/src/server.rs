@@ -1,16 +1,26 @@
 //! Which server, and how each side makes sure of the other.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use tupelo_protocol::Endpoint;
 
 /// A server.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Server {
     /// Where it listens.
     pub endpoint: Endpoint,
     /// For those that speak TLS.
     pub trust: Trust,
+    /// By which the server knows what this program may do, if it asks for one.
+    pub token: Option<String>,
+}
+
+impl fmt::Debug for Server {
+    /// Without the token, which is a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Server").field(&self.endpoint).field(&self.trust).finish()
+    }
 }
 
 /// The files of TLS, in PEM format. Read when a connection is made.

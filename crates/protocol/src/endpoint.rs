@@ -1,6 +1,7 @@
 //! Where a server listens, as it stands in the URLs of its spaces.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Longest host name in a URL, in bytes: as in the domain name system.
@@ -91,6 +92,12 @@ impl fmt::Display for Endpoint {
 }
 
 impl Host {
+    /// Whether it is this machine for certain, whoever answers for names.
+    pub fn is_loopback(&self) -> bool {
+        self.name.eq_ignore_ascii_case("localhost")
+            || self.name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
     /// Understands `name`, `name:port`, `127.0.0.1:port` and `[::1]:port`.
     fn parse(text: &str, default_port: u16) -> Result<Self, String> {
         let (name, port) = match text.strip_prefix('[') {

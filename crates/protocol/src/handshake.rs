@@ -1,11 +1,13 @@
 //! The first frame of each side: who it is, and which versions of the protocol it speaks.
 
+use std::fmt;
+
 use tupelo_tuple::DecodeError;
 use tupelo_tuple::encoding::{Reader, write};
 
 use crate::fault::{Fault, code};
 use crate::frames::frame;
-use crate::wire::{number, read_frame, read_number, read_text};
+use crate::wire::{number, read_frame, read_number, read_optional, read_text};
 
 /// The version of the protocol that this build speaks, and the only one.
 pub const VERSION: u64 = 1;
@@ -16,7 +18,7 @@ const WELCOME: u64 = 64;
 const NAME: &str = "tupelo";
 
 /// What a client begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Hello {
     /// The oldest version that it speaks.
     pub version_min: u64,
@@ -24,6 +26,21 @@ pub struct Hello {
     pub version_max: u64,
     /// Its own number, made by chance and below 2^63: the first half of its [keys](crate::Key).
     pub client: u64,
+    /// By which the server knows what it may do, if it asks for one.
+    pub token: Option<String>,
+}
+
+impl fmt::Debug for Hello {
+    /// Without the token, which is a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { version_min, version_max, client, token } = self;
+        f.debug_struct("Hello")
+            .field("version_min", version_min)
+            .field("version_max", version_max)
+            .field("client", client)
+            .field("token", &token.as_ref().map(|_| ".."))
+            .finish()
+    }
 }
 
 /// What a server answers.
@@ -47,13 +64,13 @@ impl Hello {
     /// As [`frame`].
     pub fn write(&self, out: &mut Vec<u8>) -> Result<(), Fault> {
         frame(out, |out| {
-            write::array_header(out, 5)?;
+            write::array_header(out, 5 + usize::from(self.token.is_some()))?;
             number(out, HELLO);
             write::str(out, NAME)?;
             number(out, self.version_min);
             number(out, self.version_max);
             number(out, self.client);
-            Ok(())
+            self.token.as_deref().map_or(Ok(()), |token| write::str(out, token))
         })
     }
 
@@ -70,8 +87,10 @@ impl Hello {
             }
             let (version_min, version_max) = (read_number(reader)?, read_number(reader)?);
             let client = read_number(reader)?;
-            skip_all(reader, items - 4)?;
-            Ok(Self { version_min, version_max, client })
+            let has_token = items > 4;
+            let token = if has_token { read_optional(reader, read_text)? } else { None };
+            skip_all(reader, items - 4 - usize::from(has_token))?;
+            Ok(Self { version_min, version_max, client, token: token.map(str::to_owned) })
         });
         hello.map_err(Fault::from)
     }
@@ -82,7 +101,8 @@ impl Hello {
     ///
     /// A [`Fault`] if there is none.
     pub fn agree(&self, server: &str) -> Result<u64, Fault> {
-        let Self { version_min, version_max, .. } = *self;
+        let Self { version_min, version_max, .. } = self;
+        let (version_min, version_max) = (*version_min, *version_max);
         if (version_min..=version_max).contains(&VERSION) {
             return Ok(VERSION);
         }

@@ -58,21 +58,22 @@ impl Answers {
     }
 }
 
-/// The answers of all clients, by the client's number.
+/// The answers of all clients, by the name of the client's token and the client's number: nobody has another one's.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
-    by_number: HashMap<u64, Rc<RefCell<Answers>>>,
-    order: VecDeque<u64>,
+    by_number: HashMap<(String, u64), Rc<RefCell<Answers>>>,
+    order: VecDeque<(String, u64)>,
 }
 
 impl Clients {
     /// Those of a client, which may have been here before.
-    pub(crate) fn of(&mut self, client: u64) -> Rc<RefCell<Answers>> {
+    pub(crate) fn of(&mut self, name: &str, client: u64) -> Rc<RefCell<Answers>> {
+        let client = (name.to_owned(), client);
         if let Some(known) = self.by_number.get(&client) {
             return Rc::clone(known);
         }
         let answers = Rc::new(RefCell::default());
-        self.by_number.insert(client, Rc::clone(&answers));
+        self.by_number.insert(client.clone(), Rc::clone(&answers));
         self.order.push_back(client);
         if self.order.len() > CLIENTS_MAX
             && let Some(oldest) = self.order.pop_front()
@@ -106,9 +107,10 @@ mod tests {
         }
         assert_eq!((answers.by_key.len(), answers.bytes), (2, BYTES_MAX));
         let mut clients = Clients::default();
-        clients.of(0).borrow_mut().note(Key(7), Answer::Nothing);
-        assert!(clients.of(0).borrow().get(Key(7)).is_some());
-        (1..=CLIENTS_MAX as u64).for_each(|client| drop(clients.of(client)));
-        assert!(clients.of(0).borrow().get(Key(7)).is_none());
+        clients.of("", 0).borrow_mut().note(Key(7), Answer::Nothing);
+        assert!(clients.of("", 0).borrow().get(Key(7)).is_some());
+        assert!(clients.of("ci", 0).borrow().get(Key(7)).is_none());
+        (1..=CLIENTS_MAX as u64).for_each(|client| drop(clients.of("", client)));
+        assert!(clients.of("", 0).borrow().get(Key(7)).is_none());
     }
 }

@@ -12,6 +12,7 @@ use tupelo_protocol::{
 
 use crate::Shared;
 use crate::process::Process;
+use crate::rights::Principal;
 use crate::session::Session;
 use crate::stream::{Read, Socket, Stream};
 
@@ -64,8 +65,8 @@ impl Connection {
         let end = match timeout(HANDSHAKE, self.shake_hands()).await {
             Err(_) => End::Fault(Fault::protocol("nobody said hello within 10 s")),
             Ok(Err(end)) => end,
-            Ok(Ok(hello)) => {
-                let session = Session::new(&self.shared, Some(hello.client));
+            Ok(Ok((hello, principal))) => {
+                let session = Session::new(&self.shared, principal, Some(hello.client));
                 let end = self.go_on(&session, ended).await;
                 if matches!(end, End::Gone) {
                     // Bounded, since nothing more can be written to it.
@@ -81,7 +82,7 @@ impl Connection {
         }
     }
 
-    async fn shake_hands(&mut self) -> Result<Hello, End> {
+    async fn shake_hands(&mut self) -> Result<(Hello, Rc<Principal>), End> {
         let hello = loop {
             if let Some(frame) = self.frames.next_frame()? {
                 break Hello::read(frame)?;
@@ -89,13 +90,24 @@ impl Connection {
             self.read().await?;
         };
         let version = hello.agree(PROGRAM)?;
+        let principal = self.principal(hello.token.as_deref()).await?;
         self.frames.set_limit(FRAME_BYTES_MAX);
         let mut welcome = Vec::new();
         let (frame_bytes_max, requests_max) = (FRAME_BYTES_MAX as u64, REQUESTS_MAX as u64);
         Welcome { version, server: PROGRAM.to_owned(), frame_bytes_max, requests_max }
             .write(&mut welcome)?;
         self.write(welcome).await?;
-        Ok(hello)
+        Ok((hello, principal))
+    }
+
+    /// Who has connected. On a Unix socket that is this user, who may do everything unless a token says less.
+    async fn principal(&self, token: Option<&str>) -> Result<Rc<Principal>, Fault> {
+        let tokens = self.shared.tokens.borrow().clone();
+        let is_this_user = matches!(self.stream.socket, Socket::Unix(_));
+        match tokens {
+            Some(tokens) if token.is_some() || !is_this_user => tokens.holder(token).await,
+            _ => Ok(Rc::new(Principal::Anybody)),
+        }
     }
 
     async fn go_on(&mut self, session: &Rc<Session>, ended: &mut watch::Receiver<()>) -> End {

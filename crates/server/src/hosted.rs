@@ -18,6 +18,8 @@ use crate::session::Session;
 
 /// Spaces that a server has at most (rule B2).
 const SPACES_MAX: usize = 4096;
+/// What to do where clients make none.
+const MAKES_NONE: &str = "start it without --no-create, or name the space with --space";
 
 /// The spaces of a server, by name.
 pub(crate) struct Spaces {
@@ -46,6 +48,7 @@ impl Spaces {
         if fresh && !self.creates {
             return Err(Error::AccessDenied {
                 problem: format!("this server makes no spaces, and {name} was to begin anew"),
+                hint: Some(MAKES_NONE.to_owned()),
             });
         }
         let defaults = ConnectOptions::default();
@@ -61,6 +64,7 @@ impl Spaces {
                 problem: format!(
                     "this server makes and removes no spaces, and {name} was to be removed"
                 ),
+                hint: Some(MAKES_NONE.to_owned()),
             });
         }
         require_name(name)?;
@@ -98,7 +102,7 @@ impl Spaces {
             });
         }
         let space = Space::connect(&self.url(name), options)?;
-        let hosted = Hosted::new(space.at_once(), self.engine)?;
+        let hosted = Hosted::new(name, space.at_once(), self.engine)?;
         by_name.insert(name.to_owned(), Rc::clone(&hosted));
         Ok(hosted)
     }
@@ -115,6 +119,7 @@ fn require_name(name: &str) -> Result<(), Error> {
 
 /// A space of a server.
 pub(crate) struct Hosted {
+    pub(crate) name: String,
     /// A handle whose puts do not wait: nothing waits in this thread.
     pub(crate) space: Space,
     bell: Bell,
@@ -127,13 +132,14 @@ pub(crate) struct Hosted {
 }
 
 impl Hosted {
-    fn new(space: Space, engine: Engine) -> Result<Rc<Self>, Error> {
+    fn new(name: &str, space: Space, engine: Engine) -> Result<Rc<Self>, Error> {
         let bell = space.bell()?;
         let system = |error: std::io::Error| Error::System { problem: error.to_string() };
         let rung = bell.as_fd().try_clone_to_owned().map_err(system)?;
         let rung = watched(rung).map_err(system)?;
         let changed = Rc::new(Notify::new());
         let hosted = Rc::new(Self {
+            name: name.to_owned(),
             space,
             bell,
             is_shared: engine == Engine::Shm,

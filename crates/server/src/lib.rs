@@ -16,6 +16,7 @@ mod http;
 mod listener;
 mod outbox;
 mod process;
+pub mod rights;
 mod session;
 mod signals;
 mod stream;
@@ -23,6 +24,7 @@ mod stream;
 use std::cell::RefCell;
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -34,6 +36,7 @@ pub use certificates::Certificates;
 use certificates::Identity;
 use hosted::Spaces;
 use listener::Listener;
+use rights::Tokens;
 use signals::{Asked, Signals};
 pub use tupelo_protocol::{Endpoint, Host, TCP_PORT};
 
@@ -45,8 +48,10 @@ pub struct Settings {
     /// Needed for endpoints with TLS.
     pub certificates: Option<Certificates>,
     /// Whether other machines may connect without being asked who they are. Otherwise an endpoint that they can reach
-    /// has to be one with TLS, and clients have certificates.
+    /// has to be one with TLS, and clients have certificates or tokens.
     pub insecure: bool,
+    /// The file of tokens. With it, a client has to have one, but for those on a Unix socket, who are this user.
+    pub tokens: Option<PathBuf>,
     /// Where its spaces are.
     pub engine: Engine,
     /// Whether a client may open a space that is not there yet.
@@ -117,6 +122,8 @@ impl From<tupelo::Error> for ServeError {
 
 /// What the connections of one thread share.
 struct Shared {
+    /// Who is let in, and with which rights; `None`: anybody, with all.
+    tokens: RefCell<Option<Rc<Tokens>>>,
     spaces: Spaces,
     clients: RefCell<Clients>,
     /// What is read at a time. One for all: a connection that waits has none.
@@ -129,7 +136,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 const READ_BYTES: usize = 64 << 10;
 
 /// Serves until a signal ends it (`SIGTERM`, `SIGINT`): then no connection is accepted any more, those that are there are
-/// closed, and the sockets go. `SIGHUP` reads the certificates again. Calls `started` with the endpoints once clients can
+/// closed, and the sockets go. `SIGHUP` reads certificates and tokens again. Calls `started` with the endpoints once clients can
 /// connect.
 ///
 /// # Errors
@@ -148,29 +155,50 @@ pub fn serve(settings: &Settings, started: impl FnOnce(&[Endpoint])) -> Result<(
     let runtime = runtime.map_err(system("there can be no event loop"))?;
     let spaces = Spaces::new(settings.engine, settings.creates);
     let identity = settings.certificates.as_ref().map(Identity::new).transpose()?.map(Rc::new);
+    let tokens = settings.tokens.as_deref().map(Tokens::read).transpose()?;
+    let has_tokens = tokens.is_some();
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
         let buffer = RefCell::new(vec![0; READ_BYTES].into());
-        let shared = Rc::new(Shared { spaces, clients: RefCell::default(), buffer });
+        let tokens = RefCell::new(tokens.map(Rc::new));
+        let shared = Rc::new(Shared { tokens, spaces, clients: RefCell::default(), buffer });
         for name in &settings.spaces {
             shared.spaces.make(name)?;
         }
         let signals = Signals::new().map_err(system("no signals can be waited for"))?;
-        let bind = |endpoint| Listener::bind(endpoint, identity.as_ref(), settings.insecure);
+        let bind =
+            |endpoint| Listener::bind(endpoint, identity.as_ref(), (has_tokens, settings.insecure));
         let listeners: Vec<_> =
             settings.endpoints.iter().map(bind).collect::<Result<_, ServeError>>()?;
         let endpoints: Vec<_> = listeners.iter().map(Listener::endpoint).cloned().collect();
         started(&endpoints);
-        accept_until_ended(listeners, signals, identity.as_deref(), &shared).await;
+        let files = Files { identity, tokens: settings.tokens.clone() };
+        accept_until_ended(listeners, signals, &files, &shared).await;
         Ok(())
     })
+}
+
+/// What is read again at `SIGHUP`.
+struct Files {
+    identity: Option<Rc<Identity>>,
+    tokens: Option<PathBuf>,
+}
+
+impl Files {
+    /// Reads them, for connections that are made from now on. If one can not be used, nothing changes.
+    fn reload(&self, shared: &Shared) -> Result<(), ServeError> {
+        let tokens = self.tokens.as_deref().map(Tokens::read).transpose()?;
+        self.identity.as_deref().map(Identity::reload).transpose()?;
+        *shared.tokens.borrow_mut() = tokens.map(Rc::new);
+        Ok(())
+    }
 }
 
 /// Serves whoever connects until a signal ends that, and what is open has ended.
 async fn accept_until_ended(
     listeners: Vec<Listener>,
     mut signals: Signals,
-    identity: Option<&Identity>,
+    files: &Files,
     shared: &Rc<Shared>,
 ) {
     let (ending, ended) = watch::channel(());
@@ -181,9 +209,9 @@ async fn accept_until_ended(
     }
     drop(ended);
     while signals.next().await == Asked::Reload {
-        if let Some(Err(error)) = identity.map(Identity::reload) {
+        if let Err(error) = files.reload(shared) {
             // Those who are served go on as before.
-            eprintln!("tupelo serve: the certificates stay as they are: {error}");
+            eprintln!("tupelo serve: certificates and tokens stay as they are: {error}");
         }
     }
     accepting.shutdown().await;

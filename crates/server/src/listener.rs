@@ -26,7 +26,7 @@ const SOCKET_HINT: &str = "give a path in a folder of yours with --socket, of at
 const PORT_HINT: &str =
     "give an address of this machine and a free port with --listen, as tcp://127.0.0.1:7667";
 /// What to do where everybody could do everything.
-const EXPOSED_HINT: &str = "listen on tls:// with --client-ca, so that clients have certificates; or on 127.0.0.1; or say \
+const EXPOSED_HINT: &str = "listen on tls:// with --client-ca or --tokens, so that clients are known; or on 127.0.0.1; or say \
                             --insecure, and mean it";
 
 /// A socket on which clients connect.
@@ -45,11 +45,11 @@ enum Bound {
 
 impl Listener {
     /// Makes the socket. `identity` is for those with TLS. An address that other machines reach needs an identity that
-    /// asks clients for theirs, or `insecure`.
+    /// asks clients for theirs, or tokens, or `insecure`.
     pub(crate) fn bind(
         endpoint: &Endpoint,
         identity: Option<&Rc<Identity>>,
-        insecure: bool,
+        (has_tokens, insecure): (bool, bool),
     ) -> Result<Self, ServeError> {
         let reachable = |host| tcp(endpoint, host);
         match endpoint {
@@ -75,7 +75,8 @@ impl Listener {
                     hint: "give PEM files with --certificate and --key",
                 })?;
                 let (listener, address) = reachable(host)?;
-                require_safe(endpoint, address, insecure || identity.asks_clients())?;
+                let is_safe = insecure || has_tokens || identity.asks_clients();
+                require_safe(endpoint, address, is_safe)?;
                 let endpoint = Endpoint::Tls(on_port(host, address));
                 Ok(Self { endpoint, bound: Bound::Tls(listener, Rc::clone(identity)) })
             }

@@ -13,6 +13,7 @@ use crate::answers::{Answer, Answers};
 use crate::asked;
 use crate::hosted::Hosted;
 use crate::outbox::Outbox;
+use crate::rights::{Principal, Right};
 
 /// A client, from the handshake to the end of its connection. Dropped, it gives everything back.
 pub(crate) struct Session {
@@ -20,6 +21,7 @@ pub(crate) struct Session {
     me: Weak<Self>,
     pub(crate) outbox: Outbox,
     answers: Rc<RefCell<Answers>>,
+    principal: Rc<Principal>,
     spaces: RefCell<Vec<Rc<Hosted>>>,
     /// The requests without their last answer, or whose answer is held.
     requests: RefCell<HashMap<u64, Open>>,
@@ -86,13 +88,19 @@ impl Drop for InLine {
 
 impl Session {
     /// One for a client, by its own number, which finds the answers to what it asked before; or for one that has none.
-    pub(crate) fn new(shared: &Rc<Shared>, client: Option<u64>) -> Rc<Self> {
-        let known = |client| shared.clients.borrow_mut().of(client);
+    pub(crate) fn new(
+        shared: &Rc<Shared>,
+        principal: Rc<Principal>,
+        client: Option<u64>,
+    ) -> Rc<Self> {
+        let known = |client| shared.clients.borrow_mut().of(principal.name(), client);
+        let answers = client.map(known).unwrap_or_default();
         Rc::new_cyclic(|me| Self {
             shared: Rc::clone(shared),
             me: me.clone(),
             outbox: Outbox::default(),
-            answers: client.map(known).unwrap_or_default(),
+            answers,
+            principal,
             spaces: RefCell::default(),
             requests: RefCell::default(),
         })
@@ -110,11 +118,11 @@ impl Session {
                     let when_full = hosted.space.when_full();
                     self.reply(&Reply::Opened { id, space, when_full });
                 }
-                Err(error) => self.refuse(id, error.into()),
+                Err(fault) => self.refuse(id, fault),
             },
-            Request::Remove { id, name } => match self.shared.spaces.remove(name) {
+            Request::Remove { id, name } => match self.remove(name) {
                 Ok(()) => self.reply(&Reply::Done { id, count: 1 }),
-                Err(error) => self.refuse(id, error.into()),
+                Err(fault) => self.refuse(id, fault),
             },
             Request::Do { id, space, key, operation } => {
                 self.require_new(id)?;
@@ -123,9 +131,10 @@ impl Session {
                     self.answer(id, &answer);
                     return Ok(());
                 }
-                let result = self
-                    .space(space)
-                    .and_then(|hosted| asked::perform(self, &hosted, id, &operation));
+                let result = self.space(space).and_then(|hosted| {
+                    let narrowed = self.principal.narrow(&hosted.name, operation)?;
+                    asked::perform(self, &hosted, id, &narrowed.operation())
+                });
                 let answer = match result {
                     Ok(None) => return Ok(()),
                     Ok(Some(answer)) => answer,
@@ -145,17 +154,29 @@ impl Session {
         Ok(())
     }
 
-    fn open(&self, opened: &Opened<'_>) -> Result<(u32, Rc<Hosted>), Error> {
-        let hosted = self.shared.spaces.open(opened)?;
+    fn remove(&self, name: &str) -> Result<(), Fault> {
+        self.principal.require(Right::Admin, name)?;
+        Ok(self.shared.spaces.remove(name)?)
+    }
+
+    fn open(&self, opened: &Opened<'_>) -> Result<(u32, Rc<Hosted>), Fault> {
+        let mut opened = *opened;
+        self.principal.require_any(opened.name)?;
+        if opened.fresh {
+            self.principal.require(Right::Admin, opened.name)?;
+        }
+        let may_make = |right| self.principal.has(right, opened.name);
+        opened.create &= may_make(Right::Put) || may_make(Right::Admin);
+        let hosted = self.shared.spaces.open(&opened)?;
         let mut spaces = self.spaces.borrow_mut();
         let known = spaces.iter().position(|known| Rc::ptr_eq(known, &hosted));
         let number = known.unwrap_or(spaces.len());
         if number == spaces.len() {
             if number >= SPACES_MAX {
-                return Err(Error::LimitExceeded {
-                    problem: format!("no more than {SPACES_MAX} spaces on one connection"),
-                    hint: "use fewer spaces, or more processes".into(),
-                });
+                return Err(Fault::limit(
+                    format!("no more than {SPACES_MAX} spaces on one connection"),
+                    "use fewer spaces, or more processes",
+                ));
             }
             spaces.push(Rc::clone(&hosted));
         }

@@ -94,6 +94,8 @@ pub enum Error {
     AccessDenied {
         /// Whose it is.
         problem: String,
+        /// What to type next, if the one who denies it knows.
+        hint: Option<String>,
     },
     /// The memory of the space is damaged (rule C5).
     SpaceCorrupted {
@@ -218,7 +220,7 @@ impl Error {
             | Self::SpaceFull { problem, .. }
             | Self::ClaimLost { problem }
             | Self::LeaseExpired { problem, .. }
-            | Self::AccessDenied { problem }
+            | Self::AccessDenied { problem, .. }
             | Self::SpaceCorrupted { problem }
             | Self::LimitExceeded { problem, .. }
             | Self::TransactionTooBig { problem }
@@ -265,9 +267,6 @@ impl Error {
                 "it may be consumed, or come back: renew the lease for a moment, and it will not stay then".into()
             }
             Self::LeaseExpired { .. } => "put the tuple again, with a longer lease or one that is kept alive".into(),
-            Self::AccessDenied { .. } => {
-                "run as the owner of the file, have it removed, or give your space another name".into()
-            }
             Self::SpaceCorrupted { .. } => {
                 "nothing of it can be had any more: remove the space with `tupelo rm URL`, and begin anew".into()
             }
@@ -278,7 +277,10 @@ impl Error {
                 "use the same version everywhere, or another name for the new version's space".into()
             }
             Self::Misuse { hint, .. } | Self::ConnectionLost { hint, .. } => return hint.clone(),
-            Self::Unsupported { hint, .. } => hint.clone(),
+            Self::Unsupported { hint, .. } | Self::AccessDenied { hint: Some(hint), .. } => hint.clone(),
+            Self::AccessDenied { hint: None, .. } => {
+                "run as the owner of the file, have it removed, or give your space another name".into()
+            }
             Self::Protocol { .. } => {
                 "is the other side a tupelo program? docs/protocol.md has every frame".into()
             }
@@ -386,7 +388,7 @@ impl From<tupelo_shm::Error> for Error {
         match error {
             Memory::Full { .. } => Self::SpaceFull { problem, may_pass: true, by_system: true },
             Memory::NotFound { path } => Self::SpaceNotFound { url: path.display().to_string() },
-            Memory::AccessDenied { .. } => Self::AccessDenied { problem },
+            Memory::AccessDenied { .. } => Self::AccessDenied { problem, hint: None },
             Memory::Corrupted { .. } => Self::SpaceCorrupted { problem },
             Memory::VersionMismatch { .. } => Self::VersionMismatch { problem },
             Memory::Stalled { pid } => Self::Stalled { pid },

@@ -22,7 +22,7 @@ Examples:
   tupelo serve --engine shm                            the spaces of this machine, shm://NAME
   tupelo serve --space jobs --no-create                this space, and no others
 
-SIGHUP reads the certificates again. It ends with Ctrl-C, or with SIGTERM: what clients wait for ends, and what they have not acknowledged is back.",
+SIGHUP reads certificates and tokens again. It ends with Ctrl-C, or with SIGTERM: what clients wait for ends, and what they have not acknowledged is back.",
     help_template = HELP
 )]
 pub(crate) struct Serve {
@@ -45,6 +45,9 @@ pub(crate) struct Serve {
     /// Only clients whose certificates are signed by one of these, a PEM file
     #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf), requires = "certificate")]
     pub(crate) client_ca: Option<PathBuf>,
+    /// The file of tokens, of which clients need one: see `tupelo token`
+    #[arg(long, value_name = "PATH", value_parser = clap::value_parser!(PathBuf))]
+    pub(crate) tokens: Option<PathBuf>,
     /// Let other machines connect without a certificate: whoever reaches this one can use all spaces
     #[arg(long)]
     pub(crate) insecure: bool,

@@ -13,6 +13,7 @@ pub(crate) mod rm;
 pub(crate) mod serve;
 pub(crate) mod stat;
 pub(crate) mod take;
+pub(crate) mod token;
 pub(crate) mod top;
 pub(crate) mod watch;
 

@@ -26,8 +26,18 @@ pub(crate) fn run(options: Serve, output: &mut Output) -> Result<(), Failure> {
 }
 
 fn settings(options: Serve) -> Result<Settings, Failure> {
-    let Serve { listen, socket, certificate, key, client_ca, insecure, engine, spaces, no_create } =
-        options;
+    let Serve {
+        listen,
+        socket,
+        certificate,
+        key,
+        client_ca,
+        tokens,
+        insecure,
+        engine,
+        spaces,
+        no_create,
+    } = options;
     let mut endpoints = listen;
     if let Some(socket) = socket {
         // As clients write it: from wherever they are.
@@ -41,7 +51,7 @@ fn settings(options: Serve) -> Result<Settings, Failure> {
     let certificates = certificate.zip(key);
     let certificates =
         certificates.map(|(certificate, key)| Certificates { certificate, key, client_ca });
-    Ok(Settings { endpoints, certificates, insecure, engine, creates: !no_create, spaces })
+    Ok(Settings { endpoints, certificates, insecure, tokens, engine, creates: !no_create, spaces })
 }
 
 impl From<ServeError> for Failure {

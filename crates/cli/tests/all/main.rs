@@ -11,5 +11,6 @@ mod serve;
 mod serve_tls;
 mod support;
 mod take;
+mod token;
 mod top;
 mod watch;

@@ -14,19 +14,24 @@ use tupelo::{ConnectOptions, Order, Space, fields, template};
 const FORGOTTEN: Duration = Duration::from_secs(60);
 
 /// A server that is ended with the test.
-struct Server {
+pub(crate) struct Server {
     process: Child,
     /// What it printed when clients could connect.
     urls: Vec<String>,
 }
 
 impl Server {
-    fn start(options: &[&str], lines: usize) -> Self {
+    pub(crate) fn start(options: &[&str], lines: usize) -> Self {
         let words: Vec<_> = ["serve"].iter().chain(options).copied().collect();
         let mut process = command(&words).spawn().unwrap();
         let printed = BufReader::new(process.stdout.take().unwrap()).lines().take(lines);
         let urls = printed.map(|line| line.unwrap().trim_start_matches("serving ").to_owned());
         Self { urls: urls.collect(), process }
+    }
+
+    /// The URL of a space at the first of its endpoints.
+    pub(crate) fn url(&self, space: &str) -> String {
+        self.urls[0].replace("NAME", space)
     }
 
     fn signal(&self, signal: Signal) {

@@ -191,7 +191,12 @@ fn written(kind: &str, frame: &Json, content: &[u8]) -> Vec<u8> {
     if kind == "hello" {
         let (version_min, version_max) =
             (number(frame, "version_min"), number(frame, "version_max"));
-        let hello = Hello { version_min, version_max, client: number(frame, "client") };
+        let hello = Hello {
+            version_min,
+            version_max,
+            client: number(frame, "client"),
+            token: frame["token"].as_str().map(str::to_owned),
+        };
         hello.write(&mut out).unwrap();
         assert_eq!(Hello::read(content), Ok(hello));
     } else if kind == "welcome" {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use hyper::body::{Bytes, Frame, SizeHint};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use serde_json::{Value as Json, json};
 use tupelo_protocol::{Fault, Tuples, code};
@@ -83,6 +83,13 @@ pub(super) fn refused(fault: &Fault) -> Response<Body> {
 pub(super) fn error(status: StatusCode, fault: &Fault) -> Response<Body> {
     let Fault { code, message, hint, .. } = fault;
     json(status, &json!({ "error": { "code": code, "message": message, "hint": hint } }))
+}
+
+/// That nobody knows who asks.
+pub(super) fn unauthorized(fault: &Fault) -> Response<Body> {
+    let mut response = error(StatusCode::UNAUTHORIZED, fault);
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    response
 }
 
 /// That a path has other methods.

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 use tupelo_protocol::{FRAME_BYTES_MAX, Fault, Frames, Key, Opened, Operation, Reply, Request};
 
 use crate::Shared;
+use crate::rights::Principal;
 use crate::session::Session;
 
 /// Bytes of the length in front of a frame.
@@ -28,13 +29,13 @@ pub(super) struct Exchange {
 impl Exchange {
     /// Opens a space. `key` is what the client's retries have in common, if it has one.
     pub(super) fn open(
-        shared: &Rc<Shared>,
+        (shared, principal): (&Rc<Shared>, &Rc<Principal>),
         opened: Opened<'_>,
         key: Option<Key>,
     ) -> Result<Self, Fault> {
         // The answers to earlier requests are found by the number of their client, which is in the key.
         let client = key.and_then(|key| u64::try_from(key.0 >> 64).ok());
-        let session = Session::new(shared, client);
+        let session = Session::new(shared, Rc::clone(principal), client);
         let frames = RefCell::new(Frames::new(FRAME_BYTES_MAX));
         let mut exchange = Self { session, frames, space: 0 };
         exchange.send(&Request::Open { id: OPEN, opened })?;

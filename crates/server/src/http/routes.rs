@@ -6,20 +6,21 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use hyper::header::{HeaderMap, HeaderName};
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value as Json, json};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tupelo_protocol::{Fault, Key, Opened, Reply, code};
 
-use super::answer::{self, Body, acknowledging, error, not_allowed, refused};
+use super::answer::{self, Body, acknowledging, error, not_allowed, refused, unauthorized};
 use super::asked::{Asked, Limits, VERBS, Verb};
 use super::caller::Caller;
 use super::exchange::Exchange;
 use super::guard::{self, Refused};
 use super::metrics;
 use crate::Shared;
+use crate::rights::{Principal, Right};
 
 /// Bytes of the body of a request: what a frame may have, as JSON.
 const BODY_BYTES_MAX: usize = 64 << 20;
@@ -45,26 +46,43 @@ pub(super) async fn answer(
     }
     let path = head.uri.path();
     let parts: Vec<_> = path.split('/').skip(1).collect();
+    // Whoever looks whether the server is well has no token.
+    if let (&Method::GET, ["livez" | "readyz"]) = (&head.method, &parts[..]) {
+        return answer::of(StatusCode::OK, "text/plain", "ok\n");
+    }
+    let principal = match principal(shared, &head.headers).await {
+        Ok(principal) => principal,
+        Err(fault) => return unauthorized(&fault),
+    };
+    let asking = Asking { shared, principal, caller, ended };
     match (&head.method, &parts[..]) {
-        (&Method::GET, ["livez" | "readyz"]) => answer::of(StatusCode::OK, "text/plain", "ok\n"),
-        (&Method::GET, ["metrics"]) => metrics_of(shared),
+        (&Method::GET, ["metrics"]) => asking.metrics(),
         (&Method::GET, ["openapi.json"]) => answer::of(StatusCode::OK, "application/json", OPENAPI),
-        (&Method::GET, ["v1", "spaces"]) => {
-            answer::json(StatusCode::OK, &json!({ "spaces": shared.spaces.names() }))
-        }
+        (&Method::GET, ["v1", "spaces"]) => asking.spaces(),
         (_, ["livez" | "readyz" | "metrics" | "openapi.json"] | ["v1", "spaces"]) => {
             not_allowed("GET")
         }
-        (&Method::PUT, ["v1", "spaces", name]) => make(shared, name, body).await,
-        (&Method::DELETE, ["v1", "spaces", name]) => remove(shared, name),
+        (&Method::PUT, ["v1", "spaces", name]) => asking.make(name, body).await,
+        (&Method::DELETE, ["v1", "spaces", name]) => asking.remove(name),
         (_, ["v1", "spaces", _]) => not_allowed("PUT, DELETE"),
         (method, ["v1", "spaces", name, verb]) => match verb_of(verb) {
             None => not_found(path),
             Some(_) if *method != Method::POST => not_allowed("POST"),
-            Some(verb) => operate(shared, (name, verb), &head.headers, (body, caller, ended)).await,
+            Some(verb) => asking.operate((name, verb), &head.headers, body).await,
         },
         _ => not_found(path),
     }
+}
+
+/// Who asks: the holder of the token in the header `Authorization`.
+async fn principal(shared: &Rc<Shared>, headers: &HeaderMap) -> Result<Rc<Principal>, Fault> {
+    let tokens = shared.tokens.borrow().clone();
+    let Some(tokens) = tokens else { return Ok(Rc::new(Principal::Anybody)) };
+    let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = given
+        .and_then(|given| given.split_once(' '))
+        .and_then(|(scheme, token)| scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()));
+    tokens.holder(token).await
 }
 
 fn verb_of(name: &str) -> Option<Verb> {
@@ -112,64 +130,90 @@ async fn text_of(body: Incoming) -> Result<String, Fault> {
         .map_err(|error| Fault::protocol(format!("the body is no UTF-8: {error}")))
 }
 
-fn metrics_of(shared: &Rc<Shared>) -> Response<Body> {
-    match shared.spaces.stats() {
-        Ok(stats) => answer::of(StatusCode::OK, metrics::KIND, metrics::page(&stats)),
-        Err(error) => refused(&error.into()),
+/// A request that is served: of whom, and for whom.
+struct Asking<'a> {
+    shared: &'a Rc<Shared>,
+    principal: Rc<Principal>,
+    caller: &'a Rc<Caller>,
+    ended: watch::Receiver<()>,
+}
+
+impl Asking<'_> {
+    /// The figures of the spaces of which this one may see them.
+    fn metrics(&self) -> Response<Body> {
+        match self.shared.spaces.stats() {
+            Ok(mut stats) => {
+                stats.retain(|(name, _)| self.principal.has(Right::Admin, name));
+                answer::of(StatusCode::OK, metrics::KIND, metrics::page(&stats))
+            }
+            Err(error) => refused(&error.into()),
+        }
     }
-}
 
-async fn make(shared: &Rc<Shared>, name: &str, body: Incoming) -> Response<Body> {
-    let made = async {
-        let name = name_of(name)?;
-        let Limits { fresh, size_bytes, tuples_max, when_full } =
-            Limits::read(&text_of(body).await?)?;
-        let opened = Opened { name: &name, create: true, fresh, size_bytes, tuples_max, when_full };
-        Exchange::open(shared, opened, None)?;
-        Ok(json!({ "space": name }))
-    };
-    made.await.map_or_else(|fault| refused(&fault), |made| answer::json(StatusCode::OK, &made))
-}
-
-fn remove(shared: &Rc<Shared>, name: &str) -> Response<Body> {
-    let removed = name_of(name).and_then(|name| Ok(shared.spaces.remove(&name)?));
-    match removed {
-        Ok(()) => answer::json(StatusCode::OK, &json!({ "removed": 1 })),
-        Err(fault) => refused(&fault),
+    /// The spaces in which this one may do anything.
+    fn spaces(&self) -> Response<Body> {
+        let mut names = self.shared.spaces.names();
+        names.retain(|name| self.principal.require_any(name).is_ok());
+        answer::json(StatusCode::OK, &json!({ "spaces": names }))
     }
-}
 
-async fn operate(
-    shared: &Rc<Shared>,
-    (name, verb): (&str, Verb),
-    headers: &HeaderMap,
-    (body, caller, ended): (Incoming, &Rc<Caller>, watch::Receiver<()>),
-) -> Response<Body> {
-    let operated = async {
-        let name = name_of(name)?;
-        let key = key_of(verb, headers)?;
-        let asked = Asked::read(verb, &text_of(body).await?)?;
-        let opened = Opened {
-            name: &name,
-            create: true,
-            fresh: false,
-            size_bytes: None,
-            tuples_max: None,
-            when_full: tupelo::WhenFull::default(),
+    async fn make(&self, name: &str, body: Incoming) -> Response<Body> {
+        let made = async {
+            let name = name_of(name)?;
+            self.principal.require(Right::Admin, &name)?;
+            let Limits { fresh, size_bytes, tuples_max, when_full } =
+                Limits::read(&text_of(body).await?)?;
+            let opened =
+                Opened { name: &name, create: true, fresh, size_bytes, tuples_max, when_full };
+            Exchange::open((self.shared, &self.principal), opened, None)?;
+            Ok(json!({ "space": name }))
         };
-        let exchange = Exchange::open(shared, opened, key)?;
-        let operation = asked.operation(verb);
-        let asking =
-            exchange.ask((&operation, key), asked.timeout, ended, |reply| content(verb, reply));
-        let answer = tokio::select! {
-            answer = asking => answer?,
-            () = caller.gone() => return Err(Fault::protocol("the client has gone")),
+        made.await.map_or_else(|fault| refused(&fault), |made| answer::json(StatusCode::OK, &made))
+    }
+
+    fn remove(&self, name: &str) -> Response<Body> {
+        let removed = name_of(name).and_then(|name| {
+            self.principal.require(Right::Admin, &name)?;
+            Ok(self.shared.spaces.remove(&name)?)
+        });
+        match removed {
+            Ok(()) => answer::json(StatusCode::OK, &json!({ "removed": 1 })),
+            Err(fault) => refused(&fault),
+        }
+    }
+
+    async fn operate(
+        &self,
+        (name, verb): (&str, Verb),
+        headers: &HeaderMap,
+        body: Incoming,
+    ) -> Response<Body> {
+        let operated = async {
+            let name = name_of(name)?;
+            let key = key_of(verb, headers)?;
+            let asked = Asked::read(verb, &text_of(body).await?)?;
+            let opened = Opened {
+                name: &name,
+                create: true,
+                fresh: false,
+                size_bytes: None,
+                tuples_max: None,
+                when_full: tupelo::WhenFull::default(),
+            };
+            let exchange = Exchange::open((self.shared, &self.principal), opened, key)?;
+            let (operation, ended) = (asked.operation(verb), self.ended.clone());
+            let asking =
+                exchange.ask((&operation, key), asked.timeout, ended, |reply| content(verb, reply));
+            let answer = tokio::select! {
+                answer = asking => answer?,
+                () = self.caller.gone() => return Err(Fault::protocol("the client has gone")),
+            };
+            Ok((answer, exchange))
         };
-        Ok((answer, exchange))
-    };
-    match operated.await {
-        Ok((content, exchange)) => acknowledging(&content, exchange, Rc::clone(caller)),
-        Err(fault) => refused(&fault),
+        match operated.await {
+            Ok((content, exchange)) => acknowledging(&content, exchange, Rc::clone(self.caller)),
+            Err(fault) => refused(&fault),
+        }
     }
 }
 

@@ -1,11 +1,13 @@
 //! HTTP: each verb, what is waited for, and what is refused.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
 use crate::serving::{Served, settings};
 use serde_json::{Value as Json, json};
+use tupelo_server::rights::add;
 use tupelo_server::{Endpoint, Engine, Host, Settings};
 
 /// A server, and a space of it that is this test's.
@@ -37,9 +39,13 @@ impl Answer {
 
 impl Http {
     fn new() -> Self {
+        Self::with(settings(Engine::Mem))
+    }
+
+    fn with(settings: Settings) -> Self {
         let host = Host { name: "127.0.0.1".into(), port: 0 };
         let endpoints = vec![Endpoint::Http(host)];
-        let served = Served::with(Settings { endpoints, ..settings(Engine::Mem) });
+        let served = Served::with(Settings { endpoints, ..settings });
         let port = served.endpoint.host().unwrap().port;
         Self { served, port }
     }
@@ -283,6 +289,39 @@ fn a_web_page_can_not_ask() {
     assert_eq!(code, "TUP-006");
     let everything = json!({ "template": [{ "$formal": "..." }] });
     assert_eq!(http.verb("count", &everything), json!({ "count": 0 }));
+}
+
+#[test]
+fn the_holder_of_a_token_is_served_as_its_rules_say() {
+    let settings = settings(Engine::Mem);
+    let Endpoint::Unix(socket) = &settings.endpoints[0] else { panic!() };
+    let file = socket.with_extension("toml");
+    let rules = ["web : take, read (\"public\", _)", "web : put"].map(|rule| rule.parse().unwrap());
+    let token = add(&file, "ci", &rules).unwrap();
+    let http = Http::with(Settings { tokens: Some(file.clone()), ..settings });
+    fs::remove_file(file).unwrap();
+    let ask = |method: &str, path: &str, header: &str, body: &str| {
+        http.ask(method, path, &format!("{header}\r\n"), body)
+    };
+    let bearer = format!("Authorization: Bearer {token}");
+    let put = |header: &str, space: &str| {
+        ask("POST", &format!("/v1/spaces/{space}/put"), header, "{\"tuple\": [\"public\", 1]}")
+    };
+    assert_eq!(put(&bearer, "web").json(), json!({ "put": 1 }));
+    for header in ["Accept: */*", "Authorization: Bearer tupelo_ci_00", "Authorization: Basic eDp5"]
+    {
+        assert_eq!(put(header, "web").refusal(401).0, "TUP-006", "{header}");
+    }
+    assert_eq!(put(&bearer, "payroll").refusal(403).0, "TUP-006");
+    ask("POST", "/v1/spaces/web/put", &bearer, "{\"tuple\": [\"secret\", 2]}");
+    let count = ask("POST", "/v1/spaces/web/count", &bearer, "{\"template\": \"...\"}");
+    assert_eq!(count.json(), json!({ "count": 1 }));
+    assert_eq!(ask("DELETE", "/v1/spaces/web", &bearer, "").refusal(403).0, "TUP-006");
+    assert_eq!(ask("PUT", "/v1/spaces/web", &bearer, "").refusal(403).0, "TUP-006");
+    assert!(!ask("GET", "/metrics", &bearer, "").text.contains("web"));
+    assert_eq!(ask("GET", "/v1/spaces", &bearer, "").json(), json!({ "spaces": ["web"] }));
+    assert_eq!(http.ask("GET", "/livez", "", "").status, 200);
+    assert_eq!(http.ask("GET", "/metrics", "", "").status, 401);
 }
 
 #[test]

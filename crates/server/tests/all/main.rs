@@ -7,5 +7,6 @@ mod common;
 mod conformance;
 mod http;
 mod protocol;
+mod rights;
 mod serving;
 mod tls;

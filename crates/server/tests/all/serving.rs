@@ -93,6 +93,7 @@ pub(crate) fn settings(engine: Engine) -> Settings {
         endpoints: vec![Endpoint::Unix(std::env::temp_dir().join(name))],
         certificates: None,
         insecure: false,
+        tokens: None,
         engine,
         creates: true,
         spaces: Vec::new(),
@@ -123,7 +124,7 @@ impl Raw {
     /// One that has shaken hands.
     pub(crate) fn greeted(served: &Served) -> Self {
         let (mut raw, mut hello) = (Self::connect(served), Vec::new());
-        Hello { version_min: 1, version_max: 1, client: 5 }.write(&mut hello).unwrap();
+        Hello { version_min: 1, version_max: 1, client: 5, token: None }.write(&mut hello).unwrap();
         raw.send(&hello);
         let welcome = raw.frame(|frame| Welcome::read(frame).unwrap()).unwrap();
         assert_eq!(welcome.version, 1);

@@ -1,5 +1,7 @@
 //! URLs of a server's spaces: the address of the server, the name of the space, and how to make sure of the server.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 
 use tupelo_client::{Server, Trust};
@@ -38,7 +40,8 @@ pub(super) fn parse(
     })?;
     check_name(url, name, example)?;
     let size_bytes = options.size_bytes;
-    let server = Server { endpoint, trust: options.trust(url)? };
+    let token = options.token(&endpoint)?;
+    let server = Server { endpoint, trust: options.trust(url)?, token };
     Ok(Address { place: Place::Server { server, name: name.into() }, size_bytes })
 }
 
@@ -50,7 +53,13 @@ struct Options<'u> {
     ca: Option<PathBuf>,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
+    token_file: Option<PathBuf>,
 }
+
+/// The environment variable with the token for servers that ask for one.
+const TOKEN: &str = "TUPELO_TOKEN";
+/// Bytes of a file with a token.
+const TOKEN_BYTES_MAX: u64 = 1024;
 
 impl<'u> Options<'u> {
     fn parse(url: &str, scheme: &str, options: Option<&'u str>) -> Result<Self, Error> {
@@ -60,13 +69,15 @@ impl<'u> Options<'u> {
                 let problem = format!("{url:?} has the option {option:?}");
                 let hint = match scheme {
                     "unix" => {
-                        "the options are the space, and the size of a new one, as in ?space=jobs&size=512M"
+                        "the options are the space, the size of a new one, and token_file, as in ?space=jobs&size=512M"
                     }
                     "tls" => {
-                        "the options are the size of a new space, and the files ca, certificate and key, as in \
+                        "the options are the size of a new space, and the files ca, certificate, key and token_file, as in \
                          ?size=512M&ca=/etc/tupelo/ca.pem"
                     }
-                    _ => "the one option is the size of a new space, as in ?size=512M",
+                    _ => {
+                        "the options are the size of a new space, and token_file, as in ?size=512M"
+                    }
                 };
                 misuse(problem, hint)
             };
@@ -78,10 +89,31 @@ impl<'u> Options<'u> {
                 ("ca", "tls") => parsed.ca = Some(path().ok_or_else(refused)?),
                 ("certificate", "tls") => parsed.certificate = Some(path().ok_or_else(refused)?),
                 ("key", "tls") => parsed.key = Some(path().ok_or_else(refused)?),
+                ("token_file", _) => parsed.token_file = Some(path().ok_or_else(refused)?),
                 _ => return Err(refused()),
             }
         }
         Ok(parsed)
+    }
+
+    /// The token: of the file that the URL names, or else of the environment. That one is not sent where others could
+    /// read it on its way.
+    fn token(&self, endpoint: &Endpoint) -> Result<Option<String>, Error> {
+        let Some(path) = &self.token_file else {
+            let is_read_by_others = matches!(endpoint, Endpoint::Tcp(host) if !host.is_loopback());
+            return Ok(std::env::var(TOKEN).ok().filter(|_| !is_read_by_others));
+        };
+        let mut token = String::new();
+        let read =
+            File::open(path).and_then(|file| file.take(TOKEN_BYTES_MAX).read_to_string(&mut token));
+        read.map_err(|error| {
+            let problem = format!("the file with the token, {}: {error}", path.display());
+            misuse(
+                problem,
+                "write the token into a file that only you can read, and name that as token_file",
+            )
+        })?;
+        Ok(Some(token.trim().to_owned()))
     }
 
     /// The files of TLS.
@@ -112,7 +144,7 @@ mod tests {
     fn parsed(url: &str) -> (String, String, Option<u64>, Trust) {
         let Address { place, size_bytes } = Address::parse(url).unwrap();
         let Place::Server { server, name } = place else { panic!("{place:?}") };
-        let Server { endpoint, trust } = server;
+        let Server { endpoint, trust, .. } = server;
         (endpoint.to_string(), name, size_bytes, trust)
     }
 

@@ -267,6 +267,47 @@ proptest! {
     }
 
     #[test]
+    fn what_matches_the_intersection_of_two_templates_matches_both(
+        one in template(),
+        other in template(),
+        tuple in tuple(),
+    ) {
+        // Of templates that are too large together, and of entries, less may match.
+        let Ok(both) = one.intersect(&other) else { return Ok(()) };
+        let matches = both.is_some_and(|both| both.matches(&tuple));
+        let matches_both = one.matches(&tuple) && other.matches(&tuple);
+        if tuple.class().is_none() {
+            prop_assert_eq!(matches, matches_both);
+        }
+        prop_assert!(!matches || matches_both);
+    }
+
+    #[test]
+    fn a_tuple_that_matches_two_templates_matches_their_intersection(
+        tuple in tuple(),
+        how in prop::collection::vec((0..4_u8, 0..4_u8), 6),
+    ) {
+        let weakened = |value: &Value, how| match how {
+            0 => Pattern::Actual(value.clone()),
+            1 => Pattern::any_of([Pattern::Actual(value.clone()), Pattern::Actual(Value::Null)]).unwrap(),
+            2 => value.kind().into(),
+            _ => Pattern::ANY,
+        };
+        let template = |which: fn(&(u8, u8)) -> u8| {
+            let patterns = tuple.iter().zip(&how).map(|(value, how)| weakened(value, which(how)));
+            match tuple.class() {
+                None => Template::new(patterns.collect()),
+                Some(class) => {
+                    let fields = class.fields().map(str::to_owned).zip(patterns);
+                    Alternative::entry(class.name(), fields).unwrap().into()
+                }
+            }
+        };
+        let both = template(|how| how.0).intersect(&template(|how| how.1)).unwrap();
+        prop_assert!(both.is_some_and(|both| both.matches(&tuple)));
+    }
+
+    #[test]
     fn owned_and_borrowed_forms_match_alike(template in template(), tuple in tuple()) {
         let owned = template.matches(&tuple);
         let stored = with_view(&tuple, |view| {
