@@ -1,8 +1,11 @@
-"""Checks that crates depend downwards only, and that `unsafe` stays at home.
+"""Checks that arrows point down only, between crates and inside the engine, and where `unsafe` is.
 
-The layers are read from the table in ARCHITECTURE.md (the block that begins with "layers"), so the
-picture a reader sees is the rule. A crate may depend on crates of lower layers; its tests may also
-use development crates, which may use any. `unsafe` may occur in `UNSAFE_HOMES` only.
+The layers are read from the tables in ARCHITECTURE.md (the blocks that begin with "layers" and with
+"engine layers"), so the picture a reader sees is the rule. A crate may depend on crates of lower
+layers; its tests may also use development crates, which may use any. A file of the engine may name
+what is in its own folder of `crates/engine/src` or in one of a lower layer; its tests may name all.
+Only the face of the engine may have an `impl Engine`: a call of a method shows no layer.
+`unsafe` may occur in `UNSAFE_HOMES` only.
 """
 
 import re
@@ -14,6 +17,76 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 UNSAFE_HOMES = ("crates/shm", "python/src")
+ENGINE = ROOT / "crates" / "engine" / "src"
+ENGINE_FACE = "face"
+ENGINE_BLOCK = re.compile(r"```text\nengine layers\b[^\n]*\n(.*?)```", re.DOTALL)
+USE = re.compile(r"\buse\s+((?:crate|super)\b[^;]*);")
+PATH = re.compile(r"(?<![\w:])((?:crate|super)(?:::\w+)+)")
+TESTS = re.compile(r"^#\[cfg\(test\)\]\nmod \w+ \{.*", re.MULTILINE | re.DOTALL)
+# What still points up in a file of the engine: imports, and blocks of methods of `Engine` outside
+# of its face. A number may only get smaller.
+ENGINE_EXCEPTIONS: dict[str, int] = {
+    "base/error.rs": 1,
+    "index/learn.rs": 3,
+    "index/links.rs": 6,
+    "inspect/blocked.rs": 2,
+    "inspect/check/mod.rs": 2,
+    "inspect/holdings.rs": 2,
+    "inspect/stat.rs": 5,
+    "operations/at_match.rs": 2,
+    "operations/bulk.rs": 3,
+    "operations/exchange.rs": 2,
+    "operations/judged.rs": 5,
+    "operations/put.rs": 3,
+    "operations/read.rs": 2,
+    "operations/scan.rs": 2,
+    "operations/sighting.rs": 2,
+    "operations/take.rs": 2,
+    "operations/take_many.rs": 2,
+    "operations/targets.rs": 2,
+    "operations/transfer.rs": 2,
+    "operations/wait.rs": 2,
+    "operations/wait/finish.rs": 6,
+    "operations/wait/judged.rs": 2,
+    "operations/wait/leave.rs": 2,
+    "operations/wait/room.rs": 2,
+    "protocols/claim/dead.rs": 2,
+    "protocols/claim/mod.rs": 4,
+    "protocols/claim/settle.rs": 2,
+    "protocols/lease.rs": 4,
+    "protocols/subscription.rs": 2,
+    "protocols/transaction/commit.rs": 1,
+    "protocols/transaction/hold.rs": 2,
+    "protocols/transaction/lock.rs": 2,
+    "protocols/transaction/mod.rs": 1,
+    "protocols/transaction/part.rs": 1,
+    "protocols/transaction/take.rs": 1,
+    "recovery/abandoned.rs": 2,
+    "recovery/fit.rs": 2,
+    "recovery/full.rs": 6,
+    "recovery/held.rs": 4,
+    "recovery/provide.rs": 2,
+    "recovery/quota.rs": 3,
+    "recovery/sweep.rs": 5,
+    "store/arena.rs": 3,
+    "store/classes.rs": 2,
+    "store/passage.rs": 3,
+    "store/registry.rs": 4,
+    "store/shrink.rs": 2,
+    "store/step.rs": 4,
+    "store/stripe.rs": 3,
+    "time/holds.rs": 5,
+    "time/mod.rs": 8,
+    "time/wheel.rs": 1,
+    "waiters/bell.rs": 5,
+    "waiters/cells.rs": 2,
+    "waiters/chain.rs": 2,
+    "waiters/deliver.rs": 3,
+    "waiters/events/hear.rs": 2,
+    "waiters/keep.rs": 2,
+    "waiters/patience.rs": 5,
+    "waiters/stored/mod.rs": 2,
+}
 LAYER_BLOCK = re.compile(r"```text\nlayers\b[^\n]*\n(.*?)```", re.DOTALL)
 UNSAFE = re.compile(r"^(?!\s*//).*\bunsafe\s*(?:\{|fn\b|impl\b|extern\b)", re.MULTILINE)
 
@@ -90,9 +163,117 @@ def unsafe_findings() -> list[str]:
     return found
 
 
+def leaves(tree: str) -> Iterator[str]:
+    """The paths that a `use` names, one by one."""
+    tree = tree.strip()
+    group = re.fullmatch(r"([^{]*)\{(.*)\}", tree, re.DOTALL)
+    if group is None:
+        yield tree.split(" as ")[0].removesuffix("::self").strip()
+        return
+    depth, part = 0, ""
+    for letter in group.group(2) + ",":
+        depth += (letter == "{") - (letter == "}")
+        if letter == "," and depth == 0:
+            if part.strip():
+                yield from leaves(group.group(1).strip() + part.strip())
+            part = ""
+        else:
+            part += letter
+
+
+def engine_layers(text: str) -> dict[str, int]:
+    """The height of each folder of the engine."""
+    block = ENGINE_BLOCK.search(text)
+    if block is None:
+        sys.exit("check_layers: ARCHITECTURE.md has no ```text block that begins 'engine layers'")
+    rows = re.findall(r"^[a-z]+", block.group(1), re.MULTILINE)
+    return {layer: height for height, layer in enumerate(reversed(rows))}
+
+
+class EngineSources:
+    """The files of the engine: what each names, and of which layer that is."""
+
+    def __init__(self) -> None:
+        """Read the layers, and what the crate's root takes from them."""
+        self.heights = engine_layers((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+        root = self.code(ENGINE / "lib.rs")
+        self.at_root = {
+            path.rsplit("::", 1)[-1]: path.split("::", 1)[0]
+            for tree in re.findall(r"^pub use ([^;]*);", root, re.MULTILINE)
+            for path in leaves(tree)
+        }
+
+    @staticmethod
+    def code(path: Path) -> str:
+        """The text of a file without its comments and its tests."""
+        text = TESTS.sub("", path.read_text(encoding="utf-8"))
+        return re.sub(r"^\s*//.*", "", text, flags=re.MULTILINE)
+
+    def files(self) -> Iterator[tuple[str, str, str]]:
+        """Each file but tests: its name, its layer, its code."""
+        tests = {"tests.rs", "testing.rs", "contradictions.rs"}
+        for path in sorted(ENGINE.glob("**/*.rs")):
+            name = path.relative_to(ENGINE).as_posix()
+            if path.name not in tests and name != "lib.rs":
+                first = name.split("/")[0]
+                yield name, first if "/" in name else ENGINE_FACE, self.code(path)
+
+    def layer_of(self, path: str, name: str) -> str | None:
+        """The layer of a path that stands in the file of this name; None for what is in none."""
+        here = name.removesuffix(".rs").removesuffix("/mod").split("/")
+        parts = path.split("::")
+        if parts[0] == "crate":
+            parts = parts[1:]
+        while parts and parts[0] == "super":
+            here, parts = here[:-1], parts[1:]
+            if not here:
+                break
+        else:
+            parts = here + parts if path.startswith("super") else parts
+        first = parts[0] if parts else ""
+        first = self.at_root.get(first, first)
+        first = ENGINE_FACE if first == "engine" else first
+        return first if first in self.heights else None
+
+    def upward(self, name: str, layer: str, code: str) -> list[str]:
+        """What a file names of higher layers."""
+        paths = [path for tree in USE.findall(code) for path in leaves(tree)]
+        paths += PATH.findall(USE.sub("", code))
+        found = []
+        for path in paths:
+            target = self.layer_of(path, name)
+            if target is not None and self.heights[target] > self.heights[layer]:
+                found.append(path)
+        return found
+
+
+def engine_findings() -> list[str]:
+    """Arrows inside the engine that point up, and methods of `Engine` outside of its face."""
+    found = []
+    sources = EngineSources()
+    seen: dict[str, int] = {}
+    for name, layer, code in sources.files():
+        if layer not in sources.heights:
+            found.append(f"crates/engine/src/{name}: '{layer}' is no layer of ARCHITECTURE.md")
+            continue
+        up = sources.upward(name, layer, code)
+        if layer != ENGINE_FACE:
+            up += re.findall(r"^impl(?:<[^>]*>)? Engine \{", code, re.MULTILINE)
+        seen[name] = len(up)
+        if len(up) > ENGINE_EXCEPTIONS.get(name, 0):
+            allowed = ENGINE_EXCEPTIONS.get(name, 0)
+            found.append(f"crates/engine/src/{name}: points up {len(up)} times ({allowed} known):")
+            found.extend(f"    {path}" for path in up)
+    for name, known in ENGINE_EXCEPTIONS.items():
+        if seen.get(name, 0) < known:
+            now = seen.get(name, 0)
+            found.append(f"tools/check_layers.py: {name} points up {now} times: lower its number")
+    return found
+
+
 def main() -> int:
     """Print the findings; 1 if there are any."""
-    found = dependency_findings() + unsafe_findings()
+    found = dependency_findings() + engine_findings() + unsafe_findings()
     print("\n".join(found) if found else "check_layers: every arrow points down")
     return 1 if found else 0
 

@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tupelo_shm::{Memory, Segment, Span, View};
 use tupelo_tuple::hash;
 
-use crate::classes::Classes;
-use crate::error::Error;
-use crate::find::Order;
-use crate::full::{Limits, WhenFull};
-use crate::layout::{self, EXTENT_BYTES, Layout, PAGE, STRIPE_BYTES, head};
-use crate::record;
-use crate::registry::{self, ShapeCache};
-use crate::stripe::{self, Stripe};
-use crate::waiters::abandoned::Abandoned;
+use crate::base::error::Error;
+use crate::base::layout::{self, EXTENT_BYTES, Layout, PAGE, STRIPE_BYTES, head};
+use crate::index::find::Order;
+use crate::recovery::abandoned::Abandoned;
+use crate::recovery::full::{Limits, WhenFull};
+use crate::store::classes::Classes;
+use crate::store::record;
+use crate::store::registry::{self, ShapeCache};
+use crate::store::stripe::{self, Stripe};
 use crate::waiters::cells::SpareCell;
 
 /// How large a new space may grow, and how it is found.

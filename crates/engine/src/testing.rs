@@ -10,9 +10,8 @@ use std::time::Duration;
 use tupelo_shm::{CreateOptions, Section, Segment};
 use tupelo_tuple::{Field, KindSet, PatternRef, TemplateRef};
 
-use crate::stripe::{self, Stripe};
-use crate::timers;
-use crate::{Engine, LeaseTerms, Limits, Want};
+use crate::store::stripe::{self, Stripe};
+use crate::{Engine, LeaseTerms, Limits, Want, time};
 
 /// An engine of its own over private memory.
 pub(crate) fn engine(size_bytes: u64) -> Engine {
@@ -77,7 +76,7 @@ pub(crate) fn beside_one_inside<R>(engine: &Arc<Engine>, act: impl FnOnce() -> R
             let view = engine.memory.view();
             let leased = Stripe::of_shape(&view, 1);
             for is_due in [true, false] {
-                while timers::is_behind(leased) != is_due && !is_over.load(Ordering::Relaxed) {
+                while time::is_behind(leased) != is_due && !is_over.load(Ordering::Relaxed) {
                     thread::sleep(Duration::from_millis(1));
                 }
             }

@@ -3,7 +3,7 @@
 use tupelo_shm::View;
 use tupelo_tuple::{Field, Kind, PatternRef, hash};
 
-use crate::record::ImageBuffer;
+use crate::store::record::ImageBuffer;
 
 /// Fields from this number on are never part of a key; templates that fix them are filtered.
 const FIELDS_MAX: usize = 32;

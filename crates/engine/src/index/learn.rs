@@ -9,24 +9,21 @@
 use tupelo_shm::{Section, Span, View};
 use tupelo_tuple::{Kind, PatternRef};
 
+use super::key::{self, Key};
 use super::{
     BUCKETS, BUILDING, CURSOR, DROPPING, GROWTH, Index, KEYS, LEVEL, LOOKUPS, MASK, NONE, READY,
-    SEGMENTS, SEGMENTS_MAX, STATE,
-    key::{self, Key},
-    ring, table,
+    SEGMENTS, SEGMENTS_MAX, STATE, ring, table,
 };
 use crate::Engine;
-use crate::blocks;
-use crate::error::{Error, Need};
-use crate::layout::EXTENT_GRANULES;
-use crate::links;
-use crate::provide::Gathering;
-use crate::record;
-use crate::step;
-use crate::stripe::{
+use crate::base::error::{Error, Need};
+use crate::base::layout::EXTENT_GRANULES;
+use crate::index::links;
+use crate::recovery::provide::Gathering;
+use crate::store::stripe::{
     FIRST, INDEX_SET, INDEXES_MAX, LIVE, SHAPE, STATISTICS, STATISTICS_BYTES, STATISTICS_MAX,
     Stripe,
 };
+use crate::store::{blocks, record, step};
 use tupelo_shm::GRANULE;
 
 /// Records that a build handles before it lets others in: about 20 us.

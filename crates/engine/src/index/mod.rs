@@ -19,15 +19,18 @@
 //! | 120 | ones up to the highest bit of the number of buckets |
 //! | 124 | up to how many keys the table does without more buckets, since no memory was found for them; a hint |
 
+pub(crate) mod find;
 pub(crate) mod key;
 pub(crate) mod learn;
+pub(crate) mod links;
+pub(crate) mod queue;
 pub(crate) mod ring;
 pub(crate) mod table;
 
 use tupelo_shm::Span;
 
-use crate::record;
-use crate::stripe::{INDEX_BYTES, INDEX_SET, INDEXES, INDEXES_MAX, Stripe};
+use crate::store::record;
+use crate::store::stripe::{INDEX_BYTES, INDEX_SET, INDEXES, INDEXES_MAX, Stripe};
 
 pub(crate) const MASK: usize = 0;
 pub(crate) const STATE: usize = 4;

@@ -4,12 +4,13 @@ use tupelo_shm::{Section, Store, View};
 
 use super::Index;
 use super::table::{self, Place};
-use crate::base;
-use crate::error::{Error, Need};
-use crate::layout::Layout;
-use crate::links;
-use crate::record::{self, BUCKET_NEXT, Link, RING_NEXT, RING_PREVIOUS, Record, SEQUENCE, TAG};
-use crate::stripe::Stripe;
+use crate::base::error::{Error, Need};
+use crate::base::layout::Layout;
+use crate::index::{links, queue};
+use crate::store::record::{
+    self, BUCKET_NEXT, Link, RING_NEXT, RING_PREVIOUS, Record, SEQUENCE, TAG,
+};
+use crate::store::stripe::Stripe;
 
 /// Words that linking a record changes: two neighbours, and two of the table for a new leader. A split of
 /// a bucket comes on top.
@@ -91,7 +92,7 @@ pub(crate) fn restore<'m>(
     // Close to one that is near in the base list, too; or to the leader, since it was taken as the oldest; or to the youngest,
     // since those before it are back.
     let header = record::header(section.view(), reference);
-    let near = base::near(section.view(), layout, stripe, header);
+    let near = queue::near(section.view(), layout, stripe, header);
     let near = if is_in(section.view(), index, near, tag) { near } else { leader };
     let mut at = next(section.view(), index, near);
     let mut youngest = previous(section.view(), index, leader);

@@ -13,12 +13,11 @@
 use tupelo_shm::{GRANULE, Section, Span, Store, View, Word};
 
 use super::{BUCKETS, GROWTH, Index, KEYS, LEVEL, MASK, SEGMENTS, SEGMENTS_MAX};
-use crate::blocks;
-use crate::error::{Error, Need};
-use crate::layout::Layout;
-use crate::record::{self, BUCKET_NEXT, Link, TAG};
-use crate::step;
-use crate::stripe::Stripe;
+use crate::base::error::{Error, Need};
+use crate::base::layout::Layout;
+use crate::store::record::{self, BUCKET_NEXT, Link, TAG};
+use crate::store::stripe::Stripe;
+use crate::store::{blocks, step};
 
 pub(crate) type Bucket<'m> = Span<'m, GRANULE>;
 const ENTRIES: usize = 7;

@@ -20,13 +20,13 @@ use std::time::Duration;
 
 use tupelo_shm::{Kept, Span, View, process::fork_generation};
 
-use super::{
-    RECORD, SIGNAL, SLICE, TICKET, WAKES, WANT, Want, cell, patience, signal, wait::Waiter,
-};
 use crate::Engine;
+use crate::base::error::Error;
+use crate::base::layout::{self, PAGE};
+use crate::base::signal;
 use crate::engine::{NEXT_FENCE, space_line};
-use crate::error::Error;
-use crate::layout::{self, PAGE};
+use crate::operations::wait::Waiter;
+use crate::waiters::{RECORD, SIGNAL, SLICE, TICKET, WAKES, WANT, Want, cell, patience};
 
 /// What a bell's cell says that it wants: nothing that is put.
 const NOTHING: u32 = 4;

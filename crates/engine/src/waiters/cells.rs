@@ -9,8 +9,8 @@ use super::{
     STATE, WAKES, cell,
 };
 use crate::Engine;
-use crate::error::Error;
-use crate::layout::{self, CELL_BYTES, PAGE, WAITERS_COUNT_MAX, WAITERS_MAX, head};
+use crate::base::error::Error;
+use crate::base::layout::{self, CELL_BYTES, PAGE, WAITERS_COUNT_MAX, WAITERS_MAX, head};
 
 /// Words of the cells' line: cells ever used, first free one.
 type CellsLine<'m> = Span<'m, 64>;
@@ -149,7 +149,7 @@ impl Engine {
 /// Forgets what a cell was last used for.
 fn clear(cell: Cell<'_>) {
     cell.init(RECORD, 0);
-    cell.init(SIGNAL, super::signal::AWAKE);
+    cell.init(SIGNAL, crate::base::signal::AWAKE);
     cell.init(WAKES, 0);
     cell.init(SCOPE, 0);
     cell.init(RING, 0);

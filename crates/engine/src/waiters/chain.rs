@@ -6,16 +6,16 @@ use super::{
     Cell, HEARS, LINKED, MASK, NEXT, OWNED, PREVIOUS, SCOPE, STATE, TAG, WANT, Want, cell, stored,
 };
 use crate::Engine;
-use crate::blocks;
-use crate::error::Error;
-use crate::events;
-use crate::layout::{WAITERS_MAX, head};
-use crate::registry::Kinds;
-use crate::stripe::{
+use crate::base::error::Error;
+use crate::base::layout::{WAITERS_MAX, head};
+use crate::store::blocks;
+use crate::store::registry::Kinds;
+use crate::store::stripe::{
     SUBSCRIBED, Stripe, WAITER_MASKS, WAITER_MASKS_MAX, WAITER_TABLE, WAITING, WATCHING_REMOVALS,
     WIDE_KNOWN,
 };
-use crate::timers::wheel::set64;
+use crate::time::wheel::set64;
+use crate::waiters::events;
 
 /// Chains of a stripe's table: short ones with a thousand waiters on distinct keys.
 pub(crate) const CHAINS: u32 = 1024;
@@ -362,13 +362,14 @@ impl Engine {
     fn new_table<'m>(&self, section: &mut Section<'m>, stripe: Stripe<'m>) -> Result<u32, Error> {
         let block = blocks::allocate_beyond(section, &self.layout, stripe, 4 * CHAINS as usize)?;
         let table: Span<'m, { 4 * CHAINS as usize }> = section.view().at(block);
-        for word in
-            (0..4 * CHAINS as usize).step_by(4).filter(|word| *word != crate::record::FREE_NEXT)
+        for word in (0..4 * CHAINS as usize)
+            .step_by(4)
+            .filter(|word| *word != crate::store::record::FREE_NEXT)
         {
             table.init(word, 0);
         }
         // The allocator's link until now: with the log.
-        section.set(table, crate::record::FREE_NEXT, 0);
+        section.set(table, crate::store::record::FREE_NEXT, 0);
         Ok(block)
     }
 }

@@ -3,21 +3,18 @@
 use tupelo_shm::{GRANULE, Section, View};
 use tupelo_tuple::{Field, Kind};
 
-use super::patience;
 use super::stored::{self, Candidate};
-use super::{Cell, RECORD, TICKET, WANT, Want, cell, chain};
+use super::{Cell, RECORD, TICKET, WANT, Want, cell, chain, patience};
 use crate::Engine;
-use crate::blocks;
-use crate::error::Error;
-use crate::events::hear::{self, Listeners};
-use crate::events::{EventKind, Happening};
-use crate::index::key;
-use crate::layout::head;
-use crate::links;
-use crate::put::Incoming;
-use crate::record::{self, HOLDER, IMAGE_BYTES, SEQUENCE, SHAPE};
-use crate::step;
-use crate::stripe::{self, HELD, Stripe, WAITING};
+use crate::base::error::Error;
+use crate::base::layout::head;
+use crate::index::{key, links};
+use crate::operations::put::Incoming;
+use crate::store::record::{self, HOLDER, IMAGE_BYTES, SEQUENCE, SHAPE};
+use crate::store::stripe::{self, HELD, Stripe, WAITING};
+use crate::store::{blocks, step};
+use crate::waiters::events::hear::{self, Listeners};
+use crate::waiters::events::{EventKind, Happening};
 
 /// What became of a tuple on its way in: as a rule nothing, since nobody waits.
 #[derive(Default)]

@@ -19,33 +19,28 @@
 //! | 48, 52 | form and bytes of the stored template |
 //! | 56 | link of the free list |
 //! | 60 | cell whose owner is woken instead, 0 for this one; bit 31: it is a bell ([`bell`]) |
-//! | 64, 68 | the ring of a subscription, 0 if it has none, and the events that it hears ([`crate::events`]) |
+//! | 64, 68 | the ring of a subscription, 0 if it has none, and the events that it hears ([`crate::waiters::events`]) |
 //! | 72, 80 | how long a tuple that is handed over is kept for it, and until when, in milliseconds; 0: for ever ([`patience`]; two words each) |
 //! | 88.. | the template, or the granule of the extents that hold it |
 //! | 192 | signal: awake, asleep, or something happened. A futex; written without the log. In a line of its own: who waits looks at it all the time, and must not take the other lines from who serves it |
 
-pub(crate) mod abandoned;
 pub(crate) mod bell;
 pub(crate) mod cells;
 pub(crate) mod chain;
 pub(crate) mod deliver;
-mod finish;
-mod judged;
-mod leave;
+pub(crate) mod events;
+pub(crate) mod keep;
 pub(crate) mod patience;
-pub(crate) mod room;
-pub(crate) mod signal;
-mod spin;
+pub(crate) mod spin;
 pub(crate) mod stored;
 #[cfg(test)]
 mod tests;
-pub(crate) mod wait;
 
 use std::time::Duration;
 
 use tupelo_shm::{Span, View};
 
-use crate::layout::{self, CELL_BYTES, WAITERS_MAX};
+use crate::base::layout::{self, CELL_BYTES, WAITERS_MAX};
 
 pub(crate) type Cell<'m> = Span<'m, CELL_BYTES>;
 

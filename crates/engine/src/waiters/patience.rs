@@ -18,19 +18,19 @@ use tupelo_shm::{Section, View};
 use tupelo_tuple::{Template, TemplateRef};
 
 use super::deliver::Delivery;
-use super::wait::Waiter;
 use super::{
     Cell, OWNED, PATIENCE_MS, PICK_UP_MS, RECORD, SCOPE, STATE, TICKET, WANT, Want, cell, cells,
     chain,
 };
 use crate::Engine;
-use crate::error::Error;
-use crate::events::Happening;
-use crate::held::Held;
-use crate::layout::head;
-use crate::record;
-use crate::stripe::{self, HANDED_DUE_MS, Stripe};
-use crate::timers::{self, wheel};
+use crate::base::error::Error;
+use crate::base::layout::head;
+use crate::operations::wait::Waiter;
+use crate::recovery::held::Held;
+use crate::store::record;
+use crate::store::stripe::{self, HANDED_DUE_MS, Stripe};
+use crate::time::{self, wheel};
+use crate::waiters::events::Happening;
 
 /// The shortest time in which something is to be picked up, whatever the caller's own: on a busy machine a thread that
 /// was woken may wait as long for a processor, and nobody would ever get anything.
@@ -46,21 +46,21 @@ pub(crate) enum Patience {
 }
 
 /// What a waiter gets in line with, if it has lost what it was handed.
-pub(super) struct Again {
+pub(crate) struct Again {
     template: Template,
     /// Held while it gets in line: of two threads that wait, one does.
     turn: Mutex<()>,
 }
 
 impl Again {
-    pub(super) fn new(template: &[TemplateRef<'_>]) -> Result<Option<Box<Self>>, Error> {
-        let template = super::judged::owned(template)?;
+    pub(crate) fn new(template: &[TemplateRef<'_>]) -> Result<Option<Box<Self>>, Error> {
+        let template = crate::operations::wait::judged::owned(template)?;
         Ok(template.map(|template| Box::new(Self { template, turn: Mutex::default() })))
     }
 }
 
 /// Writes down how long the owner of a cell that nobody else knows yet may have what it is handed.
-pub(super) fn write(cell: Cell<'_>, patience: Patience) {
+pub(crate) fn write(cell: Cell<'_>, patience: Patience) {
     match patience {
         Patience::For(time) => {
             let time_ms = time.max(SHORTEST).as_millis().try_into().unwrap_or(u64::MAX);
@@ -71,11 +71,11 @@ pub(super) fn write(cell: Cell<'_>, patience: Patience) {
 }
 
 /// The time of what was handed over to a cell begins, if it has one.
-pub(super) fn begin(engine: &Engine, stripe: Stripe<'_>, cell: Cell<'_>) {
+pub(crate) fn begin(engine: &Engine, stripe: Stripe<'_>, cell: Cell<'_>) {
     let patience_ms = cell.load64(PATIENCE_MS);
     if patience_ms != 0 {
         // Means nothing unless the cell has a record (R2).
-        cell.init64(PICK_UP_MS, timers::now_ms().saturating_add(patience_ms));
+        cell.init64(PICK_UP_MS, time::now_ms().saturating_add(patience_ms));
     }
     let pick_up_ms = cell.load64(PICK_UP_MS);
     if pick_up_ms == 0 {
@@ -155,7 +155,7 @@ pub(crate) fn is_overlooked(view: &View<'_>, stripe: Stripe<'_>) -> Option<Strin
 
 /// Whether the owner of a cell had something for a time, has it no more, and is not in line. Certain under the lock that
 /// the cell names.
-pub(super) fn has_lost(cell: Cell<'_>) -> bool {
+pub(crate) fn has_lost(cell: Cell<'_>) -> bool {
     cell.load64(PICK_UP_MS) != 0
         && cell.load(STATE) == OWNED
         && cell.load(RECORD) == 0
@@ -164,7 +164,7 @@ pub(super) fn has_lost(cell: Cell<'_>) -> bool {
 
 impl Engine {
     /// As [`Engine::lock_held`], of what a cell was handed.
-    pub(super) fn lock_handed(
+    pub(crate) fn lock_handed(
         &self,
         number: u32,
         on_time: bool,
@@ -220,7 +220,7 @@ pub(crate) fn postpone(view: &View<'_>, number: u32, end_ms: u64) {
 
 impl Waiter {
     /// Gets in line again, behind all others, if what it was handed was not picked up in time.
-    pub(super) fn rejoin_if_lost(&self) -> Result<(), Error> {
+    pub(crate) fn rejoin_if_lost(&self) -> Result<(), Error> {
         match &self.again {
             Some(again) if has_lost(self.cell()) && !self.has_ended.load(Ordering::Relaxed) => {
                 self.rejoin(again)

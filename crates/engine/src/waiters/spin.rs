@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 
 use tupelo_shm::clock;
 
-use super::signal;
+use crate::base::signal;
 
 /// Longest spin before a sleep, and the longest usual wait that is spun for. More than the time in which a sleeper
 /// comes back (25 to 50 us on a virtual machine, measured; 5 on others), so that two who wait for each other do
@@ -65,7 +65,7 @@ impl Habits {
 
 /// Looks again and again whether `happened`, for as long as that may be cheaper than a sleep. Returns when it had not
 /// yet, a microsecond before at most: another look at the clock would cost more than it told.
-pub(super) fn spin(
+pub(crate) fn spin(
     signal: &AtomicU32,
     (begin_ns, deadline_ns): (u64, Option<u64>),
     happened: impl Fn() -> bool,
@@ -101,7 +101,7 @@ fn offer_processor(signal: &AtomicU32, now_ns: u64) -> u64 {
 }
 
 /// Learns from a wait that is over, however it ended.
-pub(super) fn learn(waited_ns: u64) {
+pub(crate) fn learn(waited_ns: u64) {
     HABITS.set(HABITS.get().after_wait(waited_ns));
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef};
 
-use super::{SIGNAL, Want, signal};
+use crate::base::signal;
+use crate::waiters::{SIGNAL, Want};
 use crate::{Engine, Waiter, testing};
 
 const INT: PatternRef<'static> = PatternRef::Kinds(KindSet::of(Kind::Int));

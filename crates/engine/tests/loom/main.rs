@@ -4,7 +4,7 @@
 #![allow(unreachable_pub, reason = "the signal's file is a part of its crate")]
 #![allow(clippy::unwrap_used, reason = "a step that fails, fails the test")]
 
-#[path = "../../src/waiters/signal.rs"]
+#[path = "../../src/base/signal.rs"]
 mod signal;
 
 use std::time::Duration;

@@ -9,9 +9,9 @@ use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
 use super::note;
 use crate::index::{self, BUILDING, READY, STATE};
-use crate::record::{self, NEXT};
-use crate::stripe::{self, FIRST, LAST, Stripe};
-use crate::{Engine, Error, LeaseTerms, Order, testing, timers};
+use crate::store::record::{self, NEXT};
+use crate::store::stripe::{self, FIRST, LAST, Stripe};
+use crate::{Engine, Error, LeaseTerms, Order, testing, time};
 
 /// A space with so many tuples of its first shape.
 fn filled(tuples: i64) -> Engine {
@@ -78,7 +78,7 @@ fn an_index_for_which_no_room_can_be_looked_for_fails_no_lookup_b1() {
     let stripe = Stripe::of_shape(&view, 0);
     while !note(stripe, 1, 10) {}
     let other = stripe::scope_of(1);
-    while !timers::is_behind(Stripe::of_shape(&view, 1)) {
+    while !time::is_behind(Stripe::of_shape(&view, 1)) {
         thread::sleep(Duration::from_millis(1));
     }
     let (learned, is_waited_for) = testing::beside_one_who_stays(&engine, other, || {

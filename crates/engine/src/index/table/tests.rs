@@ -7,7 +7,7 @@ use std::time::Duration;
 use tupelo_tuple::{Field, Kind, KindSet, PatternRef, TemplateRef, TupleView};
 
 use crate::index::key;
-use crate::stripe::scope_of;
+use crate::store::stripe::scope_of;
 use crate::{Engine, Error, LeaseTerms, Order, Transaction, testing};
 
 /// No test takes so long.

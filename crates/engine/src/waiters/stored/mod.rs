@@ -15,12 +15,12 @@ use tupelo_tuple::{
 use self::sets::SETS;
 use super::{Cell, FORM, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE};
 use crate::Engine;
-use crate::arena;
-use crate::error::Error;
+use crate::base::error::Error;
+use crate::base::layout::{CELL_BYTES, EXTENT_BYTES, head};
 use crate::index::key;
-use crate::layout::{CELL_BYTES, EXTENT_BYTES, head};
-use crate::record::{self, ImageBuffer};
-use crate::registry::Kinds;
+use crate::store::arena;
+use crate::store::record::{self, ImageBuffer};
+use crate::store::registry::Kinds;
 
 /// The image of the actuals; formals are null.
 const ACTUALS: u32 = 0;

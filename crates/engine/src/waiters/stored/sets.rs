@@ -15,8 +15,8 @@ use tupelo_tuple::{Field, Form, Kind, KindSet, PatternRef, Template, TemplateRef
 
 use super::{Candidate, FORM_BITS, matches_in_place, write_actuals};
 use crate::index::key;
-use crate::record::ImageBuffer;
-use crate::registry::Kinds;
+use crate::store::record::ImageBuffer;
+use crate::store::registry::Kinds;
 use crate::waiters::{Cell, FORM, TEMPLATE, TEMPLATE_BYTES, TEMPLATE_INLINE};
 
 /// Number of the form.

@@ -7,8 +7,8 @@ use fastrand::Rng as Random;
 use tupelo_tuple::{Alternative, Entry, Pattern, Tuple, TupleRef, Value};
 
 use super::*;
+use crate::operations::wait::Waiter;
 use crate::waiters::cell;
-use crate::waiters::wait::Waiter;
 use crate::{EventKind, Order, SubscribeTerms, Subscription, Want, testing};
 
 const ROUNDS: usize = 400;

@@ -1,0 +1,215 @@
+//! Where things are in the engine's part of a segment. Offsets are bytes from the start of the segment.
+//!
+//! | region | what |
+//! |---|---|
+//! | head | the locks and counts of the whole space |
+//! | directory | shapes by signature |
+//! | shapes | one entry per shape: arity and kinds |
+//! | classes | a page per shape of entries: the names of their class |
+//! | stripes | what one lock protects: the tuples of a shape, their indexes, their waiters |
+//! | cells | one per blocked caller |
+//! | raised | a bit per cell, for those who wait by a bell |
+//! | extents | who owns each 64 KiB of the arena, and which are free |
+//! | arena | the tuples themselves |
+//!
+//! Every region but the arena has a fixed maximum (rule B2) and is sparse: pages cost memory when used.
+#![allow(clippy::cast_possible_truncation, reason = "a segment has at most 2^32 granules")]
+
+use tupelo_shm::{GRANULE, Memory};
+use tupelo_tuple::CLASS_BYTES_MAX;
+
+/// A page: regions begin at one, and are committed by them.
+pub(crate) const PAGE: usize = 4096;
+
+/// What a stripe, a cell, a run is counted in.
+pub(crate) const EXTENT_BYTES: usize = 64 << 10;
+/// Granules of an extent.
+pub(crate) const EXTENT_GRANULES: u32 = (EXTENT_BYTES / GRANULE) as u32;
+/// Extents by which the arena grows: 2 MiB, half a millisecond of the kernel's time.
+pub(crate) const CHUNK_EXTENTS: u32 = 32;
+
+/// Words that one atomic step may change: a quarter of a million tuples, or fewer with many indexes.
+pub(crate) const LOG_ENTRIES_MAX: u32 = 1 << 22;
+/// Addresses for long logs, in extents per extent of tuples: a log entry has 16 bytes, and a tuple of the smallest
+/// size, 128 bytes, with eight indexes has some 50 of them. Twice that, since a log is copied as it grows.
+const LOG_SHARE: u32 = 16;
+/// But no more than two of the longest logs need, each while it is taking the place of one of a quarter.
+const LOG_EXTENTS_MAX: u32 = 2 * (LOG_ENTRIES_MAX + LOG_ENTRIES_MAX / 4) / LOG_ENTRIES_PER_EXTENT;
+/// Log entries that an extent holds.
+pub(crate) const LOG_ENTRIES_PER_EXTENT: u32 = EXTENT_GRANULES * 4;
+
+/// Most shapes in a space (rule B2).
+pub const SHAPES_MAX: usize = 4096;
+/// The same, as shapes are counted.
+pub(crate) const SHAPES_COUNT_MAX: u32 = SHAPES_MAX as u32;
+/// Most blocked callers in a space (rule B2).
+pub const WAITERS_MAX: usize = 65_536;
+/// The same, as cells are counted.
+pub(crate) const WAITERS_COUNT_MAX: u32 = WAITERS_MAX as u32;
+
+/// The head of the space: one line per lock, one per group of words that change together.
+pub(crate) mod head {
+    use crate::base::layout::{GRANULE, Memory};
+
+    const BASE: usize = Memory::engine_base();
+    /// Bytes of the head: one page.
+    pub(crate) const BYTES: usize = crate::base::layout::PAGE;
+
+    const fn line(number: usize) -> usize {
+        BASE + number * GRANULE
+    }
+    const fn scope(number: usize) -> u32 {
+        (line(number) / GRANULE) as u32
+    }
+
+    /// The lock that makes puts queue up in a space with a limit of tuples. Locked before stripes ([`crate::recovery::quota`]).
+    pub(crate) const QUOTA_SCOPE: u32 = scope(9);
+    /// The lock of waiters whose template spans several shapes. Locked before the arena.
+    pub(crate) const WIDE_SCOPE: u32 = scope(0);
+    /// Words about wide waiters.
+    pub(crate) const WIDE: usize = line(1);
+    /// The lock of the table of shapes. Held alone.
+    pub(crate) const REGISTRY_SCOPE: u32 = scope(2);
+    /// Words about shapes.
+    pub(crate) const REGISTRY: usize = line(3);
+    /// The lock of the free cells. Held alone.
+    pub(crate) const CELLS_SCOPE: u32 = scope(4);
+    /// Words about cells.
+    pub(crate) const CELLS: usize = line(5);
+    /// The lock of the arena: the last one to take, so that any section may ask for memory.
+    pub(crate) const ARENA_SCOPE: u32 = scope(6);
+    /// Words about the arena.
+    pub(crate) const ARENA: usize = line(7);
+    /// The right to sweep. Locked before all others, and never waited for.
+    pub(crate) const SWEEP_SCOPE: u32 = scope(10);
+    /// All locks but the stripes'.
+    pub(crate) const SCOPES: [u32; 6] =
+        [WIDE_SCOPE, REGISTRY_SCOPE, CELLS_SCOPE, ARENA_SCOPE, QUOTA_SCOPE, SWEEP_SCOPE];
+    /// Words that are set at creation, or by atomic operations alone.
+    pub(crate) const SPACE: usize = line(8);
+    /// Words about the time: the same.
+    pub(crate) const TIME: usize = line(11);
+}
+
+/// Sizes of the entries of the regions.
+pub(crate) const SHAPE_BYTES: usize = 128;
+pub(crate) const DIRECTORY_ENTRIES: usize = 2 * SHAPES_MAX;
+pub(crate) const STRIPE_BYTES: usize = 2048;
+pub(crate) const CLASS_PAGE_BYTES: usize = PAGE;
+pub(crate) const CELL_BYTES: usize = 256;
+pub(crate) const EXTENT_ENTRY_BYTES: usize = 32;
+
+const DIRECTORY: usize = Memory::engine_base() + head::BYTES;
+/// What a new space has at once: the head, and the directory of shapes.
+pub(crate) const INITIAL_BYTES: usize = head::BYTES + DIRECTORY_ENTRIES * 4;
+const SHAPES: usize = DIRECTORY + DIRECTORY_ENTRIES * 4;
+const STRIPES: usize = SHAPES + SHAPES_MAX * SHAPE_BYTES;
+/// Shapes have one stripe each.
+const STRIPES_MAX: usize = SHAPES_MAX;
+const CLASSES: usize = STRIPES + STRIPES_MAX * STRIPE_BYTES;
+const CELLS: usize = CLASSES + SHAPES_MAX * CLASS_PAGE_BYTES;
+/// A bit per cell, for those who wait by a bell.
+const RAISED: usize = CELLS + WAITERS_MAX * CELL_BYTES;
+/// Bytes of these bits.
+pub(crate) const RAISED_BYTES: usize = WAITERS_MAX / 8;
+const EXTENTS: usize = RAISED + RAISED_BYTES;
+
+const _: () = assert!(SHAPES.is_multiple_of(PAGE) && DIRECTORY.is_multiple_of(PAGE));
+const _: () = assert!(STRIPES.is_multiple_of(PAGE) && CELLS.is_multiple_of(PAGE));
+const _: () = assert!(CLASSES.is_multiple_of(PAGE) && CLASS_BYTES_MAX <= CLASS_PAGE_BYTES);
+const _: () = assert!(RAISED.is_multiple_of(PAGE) && EXTENTS.is_multiple_of(PAGE));
+const _: () =
+    assert!(EXTENTS / GRANULE > WAITERS_MAX, "the number of a cell is no granule of the arena");
+
+/// Offset of shape number `index`.
+#[inline]
+pub(crate) const fn shape(index: u32) -> usize {
+    SHAPES + index as usize * SHAPE_BYTES
+}
+
+/// Offset of entry `index` of the directory of shapes.
+#[inline]
+pub(crate) const fn directory(index: usize) -> usize {
+    DIRECTORY + index * 4
+}
+
+/// Offset of the stripe of shape `index`.
+#[inline]
+pub(crate) const fn stripe(index: u32) -> usize {
+    STRIPES + index as usize * STRIPE_BYTES
+}
+
+/// Offset of the names of the class of shape `index`.
+#[inline]
+pub(crate) const fn class(index: u32) -> usize {
+    CLASSES + index as usize * CLASS_PAGE_BYTES
+}
+
+/// Offset of waiter cell `index`.
+#[inline]
+pub(crate) const fn cell(index: u32) -> usize {
+    CELLS + index as usize * CELL_BYTES
+}
+
+/// Offset of the word with the bit of waiter cell `index`.
+#[inline]
+pub(crate) const fn raised(index: u32) -> usize {
+    RAISED + 4 * (index / 32) as usize
+}
+
+/// Offset of the entry of extent `index`.
+#[inline]
+pub(crate) const fn extent_entry(index: u32) -> usize {
+    EXTENTS + index as usize * EXTENT_ENTRY_BYTES
+}
+
+/// The places that depend on the size of the arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// Extents that tuples can have.
+    pub(crate) extents_max: u32,
+    /// Extents that the arena can have: those beyond [`Layout::extents_max`] are for what serves who empties a full
+    /// space: long undo logs, and the blocks of claims, transactions and waiting calls ([`crate::store::blocks`]).
+    pub(crate) extents_all: u32,
+    /// Offset of the arena.
+    pub(crate) arena: usize,
+    bitmap: usize,
+}
+
+impl Layout {
+    /// The layout of a space whose tuples may have `extents_max` extents.
+    pub(crate) const fn new(extents_max: u32) -> Self {
+        let for_logs = extents_max.saturating_mul(LOG_SHARE);
+        let for_logs = if for_logs < LOG_EXTENTS_MAX { for_logs } else { LOG_EXTENTS_MAX };
+        let extents_all = extents_max.saturating_add(for_logs);
+        let table_bytes = (extents_all as usize * EXTENT_ENTRY_BYTES).next_multiple_of(PAGE);
+        let bitmap = EXTENTS + table_bytes;
+        let bitmap_bytes = (extents_all as usize).div_ceil(8).next_multiple_of(PAGE);
+        let arena = (bitmap + bitmap_bytes).next_multiple_of(2 << 20);
+        Self { extents_max, extents_all, arena, bitmap }
+    }
+
+    /// Bytes of address space that the whole segment needs.
+    pub(crate) const fn reserve_bytes(&self) -> usize {
+        self.arena + self.extents_all as usize * EXTENT_BYTES
+    }
+
+    /// Offset of word `index` of the set of free extents.
+    #[inline]
+    pub(crate) const fn free_word(&self, index: u32) -> usize {
+        self.bitmap + index as usize * 4
+    }
+
+    /// First granule of extent `index`.
+    #[inline]
+    pub(crate) const fn extent_granule(&self, index: u32) -> u32 {
+        // Wraps only for an index from a damaged word, which then leads nowhere.
+        ((self.arena / GRANULE) as u32).wrapping_add(index.wrapping_mul(EXTENT_GRANULES))
+    }
+
+    /// The extent that holds granule `granule`; beyond the last one for what is not in the arena.
+    #[inline]
+    pub(crate) const fn extent_of(&self, granule: u32) -> u32 {
+        granule.wrapping_sub((self.arena / GRANULE) as u32) / EXTENT_GRANULES
+    }
+}

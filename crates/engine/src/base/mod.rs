@@ -1,0 +1,8 @@
+//! What everything stands upon: errors, where things are in a segment, signals.
+
+pub(crate) mod error;
+pub(crate) mod layout;
+pub(crate) mod refusable;
+pub(crate) mod signal;
+pub(crate) mod sink;
+pub(crate) mod sync;

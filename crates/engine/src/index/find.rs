@@ -1,0 +1,360 @@
+//! Finding the records of one stripe that match: by the best index there is, in the order asked for.
+
+use tupelo_shm::View;
+use tupelo_tuple::{Field, Kind, PatternRef, TupleView};
+
+use crate::index::key::Key;
+use crate::index::table::{self, Place};
+use crate::index::{self, Index, learn, ring};
+use crate::store::record::{self, Header, NEXT, PREVIOUS, Record};
+use crate::store::registry::Kinds;
+use crate::store::stripe::{FIRST, LAST, Stripe};
+
+pub(crate) use tupelo_tuple::Order;
+
+/// What a match is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To be copied.
+    Read,
+    /// To be removed: what an open transaction has read is passed over (rule X3).
+    Take,
+}
+
+impl Purpose {
+    /// The marks of a record that make it no match.
+    #[inline(always)]
+    fn marks(self) -> u32 {
+        match self {
+            Self::Read => 0,
+            Self::Take => record::READ_MARK,
+        }
+    }
+
+    /// Whether the record with this header is no match, although its fields may be those of one.
+    pub(crate) fn passes_over(self, header: Header<'_>) -> bool {
+        header.load(record::SHAPE) & self.marks() != 0
+    }
+}
+
+/// What is looked for in one stripe: patterns, and the kinds that the stripe's tuples have.
+#[derive(Clone, Copy)]
+pub(crate) struct Search<'t> {
+    pub(crate) patterns: &'t [PatternRef<'t>],
+    pub(crate) kinds: &'t [Kind],
+    /// What it is looked up by. Computed before the lock is taken.
+    pub(crate) key: Key,
+    /// Whether the tuples have a field that the caller may be unable to represent.
+    pub(crate) is_refusable: bool,
+    pub(crate) seed: u64,
+    /// The marks of a record that make it no match.
+    passes_over: u32,
+}
+
+/// What a search came to.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Found<'m> {
+    /// The match, if there is one.
+    pub(crate) hit: Option<Hit<'m>>,
+    /// Whether the search has shown that an index over its mask pays.
+    pub(crate) learn: bool,
+}
+
+/// A match.
+#[derive(Clone, Copy)]
+pub(crate) struct Hit<'m> {
+    pub(crate) record: Record<'m>,
+    /// The index that led to the record, and where the leader of its tag stands: who takes the record
+    /// out in the same section need not look again.
+    pub(crate) place: Option<(Index<'m>, Place<'m>)>,
+}
+
+impl<'m> Found<'m> {
+    /// The record at `reference`; nothing for 0.
+    #[inline(always)]
+    pub(crate) fn at(view: &View<'m>, reference: u32, learn: bool) -> Self {
+        let hit = || Hit { record: record::at(view, reference), place: None };
+        Self { hit: (reference != 0).then(hit), learn }
+    }
+
+    /// The reference of the match; 0 if there is none.
+    pub(crate) fn reference(&self) -> u32 {
+        self.hit.map_or(0, |hit| hit.record.reference)
+    }
+}
+
+impl<'t> Search<'t> {
+    /// A search for what `patterns` match among tuples of `kinds`, which fit them.
+    #[inline]
+    pub(crate) fn new(
+        patterns: &'t [PatternRef<'t>],
+        kinds: &'t Kinds,
+        seed: u64,
+        purpose: Purpose,
+    ) -> Self {
+        Self::by_key(patterns, kinds, Key::new(patterns, seed), seed, purpose)
+    }
+
+    /// As [`Search::new`], with the key that went with finding out the kinds.
+    #[inline(always)]
+    pub(crate) fn by_key(
+        patterns: &'t [PatternRef<'t>],
+        kinds: &'t Kinds,
+        key: Key,
+        seed: u64,
+        purpose: Purpose,
+    ) -> Self {
+        let (is_refusable, passes_over) = (kinds.are_refusable(), purpose.marks());
+        Self { patterns, kinds: kinds.as_slice(), key, is_refusable, seed, passes_over }
+    }
+
+    /// Gives `act` the search with a copy of its patterns, as [`PatternRef::apart`].
+    #[inline(always)]
+    pub(crate) fn apart<R>(&self, act: impl FnOnce(&Search<'_>) -> R) -> R {
+        let rest = *self;
+        PatternRef::apart(self.patterns, move |patterns| act(&Search { patterns, ..rest }))
+    }
+
+    /// Whether the record matches.
+    #[inline(always)]
+    pub(crate) fn accepts(&self, view: &View<'_>, record: Record<'_>) -> bool {
+        let marks = record.header.load(record::SHAPE);
+        if marks & self.passes_over != 0 {
+            return false;
+        }
+        let record = (record, record::is_wide(marks));
+        if self.key.is_all {
+            record::matches_fixed(view, record, self.kinds, self.patterns)
+        } else {
+            record::matches(view, record, self.kinds, self.patterns)
+        }
+    }
+
+    /// The records that can match, oldest first or youngest first; a superset of those that do.
+    #[inline]
+    pub(crate) fn candidates<'v, 'm>(
+        &self,
+        view: &'v View<'m>,
+        stripe: Stripe<'m>,
+        backward: bool,
+    ) -> Walk<'v, 'm> {
+        let mut remaining = stripe.steps_max(view);
+        let best = if self.key.mask == 0 {
+            None
+        } else {
+            learn::best(stripe, self.patterns, self.key, self.seed)
+        };
+        let (index, start) = match best {
+            Some((index, tag)) => {
+                learn::used(index);
+                let leader = table::find(view, index, tag).map_or(0, Place::leader);
+                let start = if backward && leader != 0 {
+                    ring::previous(view, index, leader)
+                } else {
+                    leader
+                };
+                (Some(index), start)
+            }
+            None => (None, stripe.page().load(if backward { LAST } else { FIRST })),
+        };
+        if start == 0 {
+            remaining = 0;
+        }
+        Walk { view, index, start, next: start, remaining, backward }
+    }
+
+    /// As [`Search::candidates`], oldest first, behind the record at `reference`, which is one of them.
+    pub(crate) fn candidates_behind<'v, 'm>(
+        &self,
+        view: &'v View<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+    ) -> Walk<'v, 'm> {
+        let mut walk = self.candidates(view, stripe, false);
+        if walk.next != 0 {
+            walk.next = reference;
+            walk.next();
+        }
+        walk
+    }
+
+    /// The oldest match.
+    #[inline(always)]
+    fn oldest<'m>(&self, view: &View<'m>, stripe: Stripe<'m>) -> Found<'m> {
+        match learn::exact(stripe, self.key.mask) {
+            Some(index) => self.oldest_in(view, stripe, index),
+            None => self.first(view, stripe, false),
+        }
+    }
+
+    /// The oldest match, by the index over exactly the fields that the patterns fix: nearly always the
+    /// leader of the tag.
+    #[inline(always)]
+    fn oldest_in<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, index: Index<'m>) -> Found<'m> {
+        learn::used(index);
+        let Some(place) = table::find(view, index, self.key.tag) else { return Found::default() };
+        let record = record::at(view, place.leader());
+        if !self.accepts(view, record) {
+            return self.first(view, stripe, false);
+        }
+        Found { hit: Some(Hit { record, place: Some((index, place)) }), learn: false }
+    }
+
+    /// The first match in the given order, which is not a field's.
+    #[inline(always)]
+    fn first<'m>(&self, view: &View<'m>, stripe: Stripe<'m>, backward: bool) -> Found<'m> {
+        let (reference, learn) =
+            self.apart(move |search| search.first_of_walk(view, stripe, backward));
+        Found::at(view, reference, learn)
+    }
+
+    /// As [`Search::first`]: the reference, and whether an index pays. That is little, so what is found without a walk
+    /// need not come through memory either.
+    #[inline(never)]
+    fn first_of_walk(&self, view: &View<'_>, stripe: Stripe<'_>, backward: bool) -> (u32, bool) {
+        let mut walk = self.candidates(view, stripe, backward);
+        let exact = walk.is_exact(self.key.mask);
+        let mut scanned = 0;
+        let reference = loop {
+            match walk.next() {
+                Some(reference) if self.accepts(view, record::at(view, reference)) => {
+                    break reference;
+                }
+                Some(_) => scanned += 1,
+                None => break 0,
+            }
+        };
+        let learn = scanned > 0 && !exact && learn::note(stripe, self.key.mask, scanned);
+        (reference, learn)
+    }
+
+    /// The match that `order` asks for.
+    #[inline(always)]
+    pub(crate) fn pick<'m>(
+        &self,
+        view: &View<'m>,
+        stripe: Stripe<'m>,
+        order: Order,
+        random: u64,
+    ) -> Found<'m> {
+        let at = |reference| Found::at(view, reference, false);
+        match order {
+            Order::Fifo | Order::Any => self.oldest(view, stripe),
+            Order::Lifo => self.first(view, stripe, true),
+            Order::Random => at(self.apart(move |search| search.random(view, stripe, random))),
+            Order::Max(field) => {
+                at(self.apart(move |search| search.extreme(view, stripe, field, true)))
+            }
+            Order::Min(field) => {
+                at(self.apart(move |search| search.extreme(view, stripe, field, false)))
+            }
+        }
+    }
+
+    /// Every match, oldest first.
+    pub(crate) fn matches<'v, 'm>(
+        &self,
+        view: &'v View<'m>,
+        stripe: Stripe<'m>,
+    ) -> impl Iterator<Item = u32> + use<'v, 'm, 't> {
+        let search = *self;
+        self.candidates(view, stripe, false)
+            .filter(move |reference| search.accepts(view, record::at(view, *reference)))
+    }
+
+    #[cold]
+    fn random(&self, view: &View<'_>, stripe: Stripe<'_>, random: u64) -> u32 {
+        let chosen = chosen(self.matches(view, stripe).count(), random);
+        chosen.and_then(|index| self.matches(view, stripe).nth(index)).unwrap_or(0)
+    }
+
+    #[cold]
+    fn extreme(&self, view: &View<'_>, stripe: Stripe<'_>, field: usize, greatest: bool) -> u32 {
+        extreme(view, self.kinds, self.matches(view, stripe), field, greatest)
+    }
+}
+
+/// One of `count`, each with the same chance; `None` of none.
+pub(crate) fn chosen(count: usize, random: u64) -> Option<usize> {
+    // The product's high half is uniform over 0..count to within count in 2^64.
+    let product = u128::from(random) * count as u128;
+    (count != 0).then(|| usize::try_from(product >> 64).unwrap_or(0))
+}
+
+/// The record with the extreme value in `field`, the first among equals, or 0. Looks at all.
+pub(crate) fn extreme(
+    view: &View<'_>,
+    kinds: &[Kind],
+    all: impl IntoIterator<Item = u32>,
+    field: usize,
+    greatest: bool,
+) -> u32 {
+    let beats = |one, best| {
+        let (mut a, mut b) = (record::ImageBuffer::new(), record::ImageBuffer::new());
+        beats(&a.copy(view, one, kinds), &b.copy(view, best, kinds), field, greatest)
+    };
+    let better = |best, one| if best == 0 || beats(one, best) { one } else { best };
+    all.into_iter().fold(0, better)
+}
+
+/// Whether `one` is further out than `best` in `field`. Every value that has an order is further out than
+/// one that has none: NaN, `null`, a list, no such field.
+pub(crate) fn beats(
+    one: &TupleView<'_>,
+    best: &TupleView<'_>,
+    field: usize,
+    greatest: bool,
+) -> bool {
+    let has_order = |field: &Field<'_>| field.order(field).is_some();
+    let Some(one) = one.field(field).filter(has_order) else { return false };
+    let Some(best) = best.field(field).filter(has_order) else { return true };
+    let order = one.order(&best);
+    order.is_some_and(|order| if greatest { order.is_gt() } else { order.is_lt() })
+}
+
+/// A bounded walk over the base list or one ring.
+pub(crate) struct Walk<'v, 'm> {
+    view: &'v View<'m>,
+    index: Option<Index<'m>>,
+    start: u32,
+    next: u32,
+    remaining: u32,
+    backward: bool,
+}
+
+impl Walk<'_, '_> {
+    /// Whether the walk is over an index of exactly this mask: then a longer one would not help.
+    #[inline]
+    fn is_exact(&self, mask: u32) -> bool {
+        self.index.is_some_and(|index| index.words.load(index::MASK) == mask)
+    }
+}
+
+impl Iterator for Walk<'_, '_> {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        let here = self.next;
+        if here == 0 {
+            return None;
+        }
+        if self.remaining == 0 {
+            // More records than the stripe has: the links contradict the count.
+            self.view.violate();
+            return None;
+        }
+        self.remaining -= 1;
+        self.next = match self.index {
+            None => {
+                record::header(self.view, here).load(if self.backward { PREVIOUS } else { NEXT })
+            }
+            Some(index) => {
+                let step = if self.backward { ring::previous } else { ring::next };
+                let next = step(self.view, index, here);
+                if next == self.start { 0 } else { next }
+            }
+        };
+        Some(here)
+    }
+}

@@ -1,0 +1,373 @@
+//! Linking a record into everything that finds it, and out again.
+//!
+//! A record carries a mark per index slot that it is linked in. While an index is being built or dropped
+//! its cursor walks the base list; a record that leaves the list under the cursor moves it on.
+
+use tupelo_shm::{Section, Store, View};
+use tupelo_tuple::{Field, Kind, TupleRef};
+
+use crate::Engine;
+use crate::base::error::Error;
+use crate::base::layout::Layout;
+use crate::index::find::Hit;
+use crate::index::{self, BUILDING, CURSOR, DROPPING, Index, MASK, READY, STATE, key, queue, ring};
+use crate::operations::put;
+use crate::protocols::claim::history;
+use crate::protocols::lease;
+use crate::store::blocks::{self, Release};
+use crate::store::extension;
+use crate::store::record::{self, EXTENSION, Header, NEXT, Record, SHAPE, STATE as RECORD_STATE};
+use crate::store::stripe::{INDEX_SET, RETURNS, Stripe};
+use crate::time::wheel;
+
+/// Which index slots are being built or dropped, a bit each.
+pub(crate) const WALKING: usize = 88;
+/// Marks of the index slots in the record's shape word.
+const LINKED_SHIFT: u32 = 16;
+
+/// Notes whether the index in `slot` has a walking cursor.
+pub(crate) fn set_walking<'m>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    slot: usize,
+    walks: bool,
+) {
+    let set = stripe.page().load(WALKING);
+    let set = if walks { set | 1 << slot } else { set & !(1 << slot) };
+    section.set(stripe.page(), WALKING, set);
+}
+
+/// Marks whether a record is linked in `slot`.
+pub(crate) fn set_linked(section: &mut Section<'_>, reference: u32, slot: usize, linked: bool) {
+    let header = record::header(section.view(), reference);
+    let bit = 1 << (LINKED_SHIFT + u32::try_from(slot).unwrap_or(0));
+    let word = header.load(SHAPE);
+    section.set(header, SHAPE, if linked { word | bit } else { word & !bit });
+}
+
+/// The slots that a record is linked in.
+#[inline]
+pub(crate) fn linked(view: &View<'_>, reference: u32) -> u32 {
+    linked_of(record::header(view, reference))
+}
+
+/// The slots that the record with this header is linked in.
+#[inline]
+fn linked_of(header: Header<'_>) -> u32 {
+    header.load(SHAPE) >> LINKED_SHIFT & 0xff
+}
+
+/// Gives a record room for the links of `slot`, if its header has none.
+pub(crate) fn ensure_extension<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    reference: u32,
+    slot: usize,
+) -> Result<(), Error> {
+    if record::is_extended(slot) {
+        extension::ensure(section, layout, stripe, record::header(section.view(), reference))?;
+    }
+    Ok(())
+}
+
+impl Engine {
+    /// Makes a filled record findable: the youngest of its shape.
+    #[inline(always)]
+    pub(crate) fn link_youngest<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+        fields: &[Field<'_>],
+    ) -> Result<(), Error> {
+        self.link_youngest_with(section, stripe, (record, fields), [])
+    }
+
+    /// As [`Engine::link_youngest`], together with `also`, which is stored before a block is allocated.
+    #[inline(always)]
+    pub(crate) fn link_youngest_with<'m, const K: usize>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        (record, fields): (Record<'m>, &[Field<'_>]),
+        also: [Store<'m>; K],
+    ) -> Result<(), Error> {
+        let set = index::set(stripe);
+        let header = record.header;
+        // They mean nothing before the base list has the record, below. One whose time came in a section that was undone has
+        // those of then.
+        header.init(SHAPE, unmarked(header) | set << LINKED_SHIFT);
+        match set {
+            0 => {
+                let base = queue::appending(section.view(), stripe, record);
+                section.set_together(base, also, []);
+            }
+            // Nearly always: one index, whose links the record has room for.
+            1 | 2 => {
+                let index = index::at(stripe, set as usize / 2);
+                let tag = key::tag_of_fields(fields, index.words.load(MASK), self.seed);
+                let base = queue::appending(section.view(), stripe, record);
+                let added = (record, tag);
+                ring::append_with(section, &self.layout, stripe, index, added, (base, also))
+                    .inspect_err(|_| put::give_number_back(stripe, record))?;
+            }
+            _ => {
+                section.set_words(also);
+                let section = &mut *section;
+                let linked = TupleRef::from(fields).apart(move |TupleRef { fields, .. }| {
+                    self.link_in_several(section, stripe, record, fields)
+                });
+                linked.inspect_err(|_| put::give_number_back(stripe, record))?;
+            }
+        }
+        if stripe.page().load(WALKING) != 0 {
+            include_in_walks(section, stripe, record.reference);
+        }
+        Ok(())
+    }
+
+    /// Links the youngest record in all indexes and in the base list.
+    #[inline(never)]
+    fn link_in_several<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+        fields: &[Field<'_>],
+    ) -> Result<(), Error> {
+        for slot in index::slots(stripe.page().load(INDEX_SET)) {
+            let index = index::at(stripe, slot);
+            let tag = key::tag_of_fields(fields, index.words.load(MASK), self.seed);
+            ensure_extension(section, &self.layout, stripe, record.reference, slot)?;
+            ring::append(section, &self.layout, stripe, index, (record, tag))?;
+        }
+        let stores = queue::appending(section.view(), stripe, record);
+        section.set_words(stores);
+        Ok(())
+    }
+
+    /// Links a record that was held where it was before: same identity, age and place (rule T5).
+    pub(crate) fn link_back<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[Kind],
+    ) -> Result<(), Error> {
+        for slot in index::slots(stripe.page().load(INDEX_SET)) {
+            let index = index::at(stripe, slot);
+            self.link_back_in(section, stripe, index, reference, kinds)?;
+        }
+        queue::restore(section, &self.layout, stripe, reference);
+        stripe.page().init(RETURNS, stripe.page().load(RETURNS).wrapping_add(1));
+        for slot in index::slots(stripe.page().load(WALKING)) {
+            let index = index::at(stripe, slot);
+            let cursor = index.words.load(CURSOR);
+            let passed = cursor == 0 || precedes(section.view(), reference, cursor);
+            if index.words.load(STATE) == BUILDING && passed {
+                self.link_back_in(section, stripe, index, reference, kinds)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn link_back_in<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        index: Index<'m>,
+        reference: u32,
+        kinds: &[Kind],
+    ) -> Result<(), Error> {
+        let mask = index.words.load(MASK);
+        let tag = key::tag_of_record(section.view(), reference, kinds, mask, self.seed);
+        if record::is_extended(index.slot) {
+            // It goes back to where it was, in a full space, too.
+            let header = record::header(section.view(), reference);
+            extension::ensure_beyond(section, &self.layout, stripe, header)?;
+        }
+        ring::restore(section, &self.layout, stripe, index, (reference, tag))?;
+        set_linked(section, reference, index.slot, true);
+        Ok(())
+    }
+
+    /// Takes a record that a search in this section has found out of everything that finds it, and frees it.
+    #[inline(always)]
+    pub(crate) fn unlink_and_free<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        found: Hit<'m>,
+    ) -> Result<(), Error> {
+        let Record { reference, header } = found.record;
+        if header.load(EXTENSION) != 0 {
+            unlink_found(section, stripe, found);
+            return self.free_record_at(section, stripe, found.record);
+        }
+        let first = header.part(0);
+        match blocks::release(section, &self.layout, stripe, reference, first) {
+            Release::Spare(stores) => {
+                unlink_with(section, stripe, found, stores);
+                Ok(())
+            }
+            other => {
+                unlink_with(section, stripe, found, []);
+                blocks::free_to(section, &self.layout, stripe, (reference, first), other)
+            }
+        }
+    }
+
+    /// Frees the block of a record that is linked nowhere, and its extension.
+    #[inline]
+    pub(crate) fn free_record<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+    ) -> Result<(), Error> {
+        let record = record::at(section.view(), reference);
+        self.free_record_at(section, stripe, record)
+    }
+
+    /// As [`Engine::free_record`], for a record that was found already.
+    #[inline(always)]
+    pub(crate) fn free_record_at<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        record: Record<'m>,
+    ) -> Result<(), Error> {
+        if record.header.load(EXTENSION) != 0 {
+            self.free_extension(section, stripe, record.header)?;
+        }
+        blocks::free_at(section, &self.layout, stripe, record.reference, record.header.part(0))
+    }
+
+    #[inline(never)]
+    fn free_extension<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        header: Header<'m>,
+    ) -> Result<(), Error> {
+        if let Some(extension) = extension::of(section.view(), header) {
+            lease::recount(section, stripe, extension, false);
+            let block = history::detach(section, extension);
+            history::free(section, &self.layout, stripe, block)?;
+        }
+        if record::is_extended_inside(header) {
+            return Ok(());
+        }
+        blocks::free(section, &self.layout, stripe, header.load(EXTENSION))
+    }
+}
+
+/// A build whose cursor had reached the end goes on with the new record.
+#[cold]
+fn include_in_walks<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
+    for slot in index::slots(stripe.page().load(WALKING)) {
+        let index = index::at(stripe, slot);
+        if index.words.load(STATE) == BUILDING && index.words.load(CURSOR) == 0 {
+            section.set(index.words, CURSOR, reference);
+        }
+    }
+}
+
+/// Takes a live record out of everything that finds it. Its block stays; the caller frees or holds it.
+pub(crate) fn unlink<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, reference: u32) {
+    let record = record::at(section.view(), reference);
+    unlink_found(section, stripe, Hit { record, place: None });
+}
+
+/// As [`unlink`], for what a search in this section found.
+#[inline(always)]
+pub(crate) fn unlink_found<'m>(section: &mut Section<'m>, stripe: Stripe<'m>, found: Hit<'m>) {
+    let Record { reference, header } = found.record;
+    if header.load(EXTENSION) != 0 {
+        wheel::disarm(section, stripe, reference);
+    }
+    unlink_with(section, stripe, found, []);
+}
+
+/// As [`unlink_found`], for a record without a timer, together with `also`.
+#[inline(always)]
+fn unlink_with<'m, const K: usize>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    found: Hit<'m>,
+    also: [Store<'m>; K],
+) {
+    let Hit { record: Record { reference, header }, place } = found;
+    let walking = stripe.page().load(WALKING);
+    if walking != 0 {
+        move_cursors(section, stripe, walking, reference, header.load(NEXT));
+    }
+    let linked = linked_of(header);
+    if let Some((index, place)) = place
+        && linked == 1 << index.slot
+    {
+        // Nearly always: in the one index that led to it, which is ready.
+        let base = queue::unlinking(section.view(), stripe, header);
+        ring::unlink_with(section, index, found.record, place, (base, also));
+        return;
+    }
+    unlink_from_several(section, stripe, found, linked);
+    let base = queue::unlinking(section.view(), stripe, header);
+    section.set_together(base, also, []);
+}
+
+/// Takes a record out of the indexes in the slots of `linked`.
+#[inline(never)]
+fn unlink_from_several<'m>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    found: Hit<'m>,
+    linked: u32,
+) {
+    for slot in index::slots(linked) {
+        let index = index::at(stripe, slot);
+        // A dropped index has no table any more; its marks mean nothing.
+        if matches!(index.words.load(STATE), READY | BUILDING) {
+            let place = found.place.and_then(|(by, place)| (by.slot == slot).then_some(place));
+            ring::unlink(section, index, found.record, place);
+        }
+    }
+}
+
+/// Forgets the marks of a record that is held: it is linked nowhere now.
+pub(crate) fn hold(section: &mut Section<'_>, reference: u32, state: u32) {
+    let header = record::header(section.view(), reference);
+    section.set(header, SHAPE, unmarked(header));
+    section.set(header, RECORD_STATE, state);
+}
+
+/// The shape word of a record without the marks of indexes.
+#[inline]
+pub(crate) fn unmarked(header: Header<'_>) -> u32 {
+    header.load(SHAPE) & !(0xff << LINKED_SHIFT)
+}
+
+#[cold]
+fn move_cursors<'m>(
+    section: &mut Section<'m>,
+    stripe: Stripe<'m>,
+    walking: u32,
+    reference: u32,
+    next: u32,
+) {
+    for slot in index::slots(walking) {
+        let index = index::at(stripe, slot);
+        if matches!(index.words.load(STATE), BUILDING | DROPPING)
+            && index.words.load(CURSOR) == reference
+        {
+            section.set(index.words, CURSOR, next);
+        }
+    }
+}
+
+/// Whether the record at `reference` was put before `other`.
+pub(crate) fn precedes(view: &View<'_>, reference: u32, other: u32) -> bool {
+    let sequence = |reference| record::header(view, reference).load64(record::SEQUENCE);
+    sequence(reference) < sequence(other)
+}

@@ -1,0 +1,146 @@
+//! The base list: the records of a stripe in the order of their puts (rule T2).
+
+use tupelo_shm::{Section, Store, View, Word};
+
+use crate::base::layout::Layout;
+use crate::store::blocks;
+use crate::store::record::{self, Header, NEXT, PREVIOUS, Record, SEQUENCE, STATE};
+use crate::store::stripe::{FIRST, LAST, LAST_RETURNED, LIVE, Stripe};
+
+/// Words that linking a record changes: two neighbours, the count, its state.
+pub(crate) const LINK_WORDS: usize = 4;
+/// Words that unlinking one changes: two neighbours and the count.
+pub(crate) const UNLINK_WORDS: usize = 3;
+
+/// What appending a fresh record changes: it becomes the youngest.
+#[inline(always)]
+pub(crate) fn appending<'m>(
+    view: &View<'m>,
+    stripe: Stripe<'m>,
+    record: Record<'m>,
+) -> [Store<'m>; LINK_WORDS] {
+    linking(view, stripe, record, stripe.page().load(LAST), 0)
+}
+
+/// Puts a record back at the place that its sequence number gives it (rule T5): behind one that is near, or else close to the
+/// front, where most are taken from, or to the end, since those before it may be back already.
+pub(crate) fn restore<'m>(
+    section: &mut Section<'m>,
+    layout: &Layout,
+    stripe: Stripe<'m>,
+    reference: u32,
+) {
+    let header = record::header(section.view(), reference);
+    let sequence = header.load64(SEQUENCE);
+    let (mut previous, mut next) = match near(section.view(), layout, stripe, header) {
+        0 => (0, stripe.page().load(FIRST)),
+        near => (near, record::header(section.view(), near).load(NEXT)),
+    };
+    let is_older = |other| record::header(section.view(), other).load64(SEQUENCE) < sequence;
+    let mut youngest = stripe.page().load(LAST);
+    let mut steps = stripe.steps_max(section.view());
+    while next != 0 && is_older(next) {
+        if is_older(youngest) {
+            (previous, next) = (youngest, record::header(section.view(), youngest).load(NEXT));
+            break;
+        }
+        (previous, next) = (next, record::header(section.view(), next).load(NEXT));
+        youngest = record::header(section.view(), youngest).load(PREVIOUS);
+        if steps == 0 || youngest == 0 {
+            section.view().violate();
+            return;
+        }
+        steps -= 1;
+    }
+    let record = record::at(section.view(), reference);
+    let stores = linking(section.view(), stripe, record, previous, next);
+    section.set_words(stores);
+    stripe.page().init(LAST_RETURNED, reference);
+}
+
+/// A record of the list that is older than one outside of it, with this header, and perhaps close to its place: what came
+/// before it when it was taken out, or what came back last, since of many that come back each belongs behind the one before.
+/// 0 if neither is there.
+pub(crate) fn near(
+    view: &View<'_>,
+    layout: &Layout,
+    stripe: Stripe<'_>,
+    header: Header<'_>,
+) -> u32 {
+    let sequence = |header: Header<'_>| header.load64(SEQUENCE);
+    [header.load(PREVIOUS), stripe.page().load(LAST_RETURNED)]
+        .into_iter()
+        .filter(|other| is_listed(view, layout, stripe, *other))
+        .map(|other| (sequence(record::header(view, other)), other))
+        .filter(|(other, _)| *other < sequence(header))
+        .max()
+        .map_or(0, |(_, other)| other)
+}
+
+/// Whether there is a record in the list at `reference`, which may be anything: a block that was one. It is if its
+/// neighbour leads back to it, or the list ends with it.
+fn is_listed(view: &View<'_>, layout: &Layout, stripe: Stripe<'_>, reference: u32) -> bool {
+    let is_live = |reference| {
+        blocks::begins_at(view, layout, stripe, reference)
+            && blocks::start(view, reference).load(STATE) == record::LIVE
+    };
+    if !is_live(reference) {
+        return false;
+    }
+    match record::header(view, reference).load(NEXT) {
+        0 => stripe.page().load(LAST) == reference,
+        next => is_live(next) && record::header(view, next).load(PREVIOUS) == reference,
+    }
+}
+
+/// What linking a record in changes, which also says that it is live.
+#[inline(always)]
+fn linking<'m>(
+    view: &View<'m>,
+    stripe: Stripe<'m>,
+    Record { reference, header }: Record<'m>,
+    previous: u32,
+    next: u32,
+) -> [Store<'m>; LINK_WORDS] {
+    // The links of a record outside of the list mean nothing: no log (R2).
+    const { assert!(NEXT == PREVIOUS + 4 && PREVIOUS.is_multiple_of(8)) };
+    header.init64(PREVIOUS, u64::from(next) << 32 | u64::from(previous));
+    [
+        (neighbour(view, stripe, previous, NEXT, FIRST), reference),
+        (neighbour(view, stripe, next, PREVIOUS, LAST), reference),
+        (stripe.page().place(LIVE), stripe.page().load(LIVE).wrapping_add(1)),
+        (header.place(STATE), record::LIVE),
+    ]
+}
+
+/// What taking a record out of the list changes.
+#[inline(always)]
+pub(crate) fn unlinking<'m>(
+    view: &View<'m>,
+    stripe: Stripe<'m>,
+    header: Header<'m>,
+) -> [Store<'m>; UNLINK_WORDS] {
+    let (previous, next) = (header.load(PREVIOUS), header.load(NEXT));
+    [
+        (neighbour(view, stripe, previous, NEXT, FIRST), next),
+        (neighbour(view, stripe, next, PREVIOUS, LAST), previous),
+        (stripe.page().place(LIVE), stripe.page().load(LIVE).wrapping_sub(1)),
+    ]
+}
+
+/// Where the list's link to one side of a place stands: the link `at` of the neighbour there, or the stripe's
+/// `end` if there is none.
+#[inline(always)]
+fn neighbour<'m>(
+    view: &View<'m>,
+    stripe: Stripe<'m>,
+    neighbour: u32,
+    at: usize,
+    end: usize,
+) -> Word<'m> {
+    if neighbour == 0 {
+        stripe.page().place(end)
+    } else {
+        record::header(view, neighbour).place(at)
+    }
+}

@@ -1,0 +1,187 @@
+//! A full check of a space: whether everything in it agrees with everything else (rules C1, C5).
+//!
+//! For tests, which run it after every kill, and for people who want to know whether a space is sound.
+//! It holds every lock of the space meanwhile, so others wait; it changes nothing, except that locking
+//! undoes what dead processes left half done. What the dead left *between* two steps (a tuple in their
+//! hands, a place in line) is no contradiction: the sweep returns it.
+//!
+//! The parts: who owns each extent and block ([`memory`]), the records and their order ([`records`]), what
+//! finds them ([`indexes`]), who waits ([`waiting`]), who listens ([`events`]), and what waits for its time ([`timers`]).
+
+mod events;
+mod indexes;
+mod locks;
+mod memory;
+mod records;
+mod timers;
+mod waiting;
+
+use tupelo_shm::{Section, View};
+use tupelo_tuple::Shape;
+
+use crate::Engine;
+use crate::base::error::Error;
+use crate::base::layout::{SHAPES_MAX, head};
+use crate::store::registry::{self, Kinds};
+use crate::store::stripe::{self, Stripe};
+
+use memory::Blocks;
+
+/// What a sound space holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// The shapes, in the order of their first use.
+    pub shapes: Vec<ShapeReport>,
+    /// Callers in line, those who were served but have not picked up yet not counted.
+    pub waiters: u64,
+    /// Subscriptions.
+    pub subscriptions: u64,
+    /// Extents of 64 KiB that belong to shapes, logs and long templates.
+    pub extents_owned: u64,
+    /// Extents that are free.
+    pub extents_free: u64,
+}
+
+/// What a sound space holds of one shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShapeReport {
+    /// The shape itself.
+    pub shape: Shape,
+    /// Tuples that can be found.
+    pub tuples: u64,
+    /// Tuples in somebody's hands: handed to a waiter, being taken, or claimed.
+    pub held: u64,
+    /// Tuples whose last attempt has failed.
+    pub dead: u64,
+    /// Callers in line whose template selects this shape alone.
+    pub waiting: u64,
+    /// Indexes that are ready, over how many fields each.
+    pub indexes: Vec<u32>,
+}
+
+impl Report {
+    /// Tuples that can be found, of all shapes.
+    pub fn tuples(&self) -> u64 {
+        self.shapes.iter().map(|shape| shape.tuples).sum()
+    }
+
+    /// Tuples in somebody's hands, of all shapes.
+    pub fn held(&self) -> u64 {
+        self.shapes.iter().map(|shape| shape.held).sum()
+    }
+}
+
+/// A space of which the checker holds all locks.
+struct Check<'c, 'm> {
+    engine: &'m Engine,
+    view: &'c View<'m>,
+    shapes: u32,
+}
+
+impl Engine {
+    /// Checks the whole space while nobody else can change it. Takes about a microsecond per tuple and index.
+    ///
+    /// # Errors
+    ///
+    /// [`tupelo_shm::Error::Corrupted`], naming the first contradiction that was found; what the locks say.
+    pub fn check(&self) -> Result<Report, Error> {
+        let section = self.lock_everything()?;
+        let view = section.view();
+        let check = Check { engine: self, view, shapes: registry::count(view) };
+        let report = check.run();
+        // An offset that leads nowhere contradicts everything found by it, so it is told first.
+        require(!view.violated(), || "a reference leads out of the segment".into())?;
+        report
+    }
+
+    /// Locks registry, cells and all else in the order in which others do.
+    fn lock_everything(&self) -> Result<Section<'_>, Error> {
+        let mut section = Section::enter(&self.memory, head::REGISTRY_SCOPE)?;
+        section.enter_also(head::CELLS_SCOPE)?;
+        section.enter_also(head::QUOTA_SCOPE)?;
+        for shape in 0..registry::count(section.view()) {
+            section.enter_also(stripe::scope_of(shape))?;
+        }
+        for scope in [head::WIDE_SCOPE, head::ARENA_SCOPE] {
+            section.enter_also(scope)?;
+        }
+        Ok(section)
+    }
+}
+
+impl Check<'_, '_> {
+    fn run(&self) -> Result<Report, Error> {
+        self.check_registry()?;
+        let mut blocks = Blocks::survey(self)?;
+        let held = self.check_held(&mut blocks)?;
+        let filed = self.check_cells()?;
+        self.claim_templates(&mut blocks)?;
+        self.check_events(&mut blocks)?;
+        let (mut shapes, mut subscriptions) = (Vec::new(), 0);
+        for shape in 0..self.shapes {
+            let kinds = self.kinds(shape)?;
+            let stripe = Stripe::of_shape(self.view, shape);
+            let records = self.check_records(&mut blocks, shape, &kinds)?;
+            let indexes = self.check_indexes(&mut blocks, shape, &kinds, &records)?;
+            let in_hands = held.get(&shape).copied().unwrap_or_default();
+            let dead = self.check_timers(&mut blocks, shape, &kinds, (&records, in_hands))?;
+            self.check_spares(&mut blocks, shape)?;
+            let waiting = self.check_waiting(&mut blocks, shape, &filed)?;
+            subscriptions += u64::from(waiting.subscribed);
+            let counted = stripe.page().load(stripe::HELD);
+            require(in_hands.records == counted, || {
+                let named = in_hands.records;
+                format!("shape {shape} counts {counted} tuples in hands, but {named} are named")
+            })?;
+            shapes.push(ShapeReport {
+                shape: kinds.to_shape(),
+                tuples: records.len() as u64,
+                held: u64::from(in_hands.records),
+                dead,
+                waiting: u64::from(waiting.waiting()),
+                indexes,
+            });
+        }
+        let wide = self.check_wide(&filed)?;
+        blocks.check_all_claimed()?;
+        let waiters =
+            shapes.iter().map(|shape| shape.waiting).sum::<u64>() + u64::from(wide.waiting());
+        subscriptions += u64::from(wide.subscribed);
+        let (extents_owned, extents_free) = blocks.extents();
+        Ok(Report { shapes, waiters, subscriptions, extents_owned, extents_free })
+    }
+
+    fn kinds(&self, shape: u32) -> Result<Kinds, Error> {
+        let kinds = self.engine.kinds_of(self.view, shape);
+        kinds.ok_or_else(|| {
+            contradiction(format!("shape {shape} has kinds that do not exist, or no class"))
+        })
+    }
+
+    /// Every shape is found by its kinds, and nothing else is. The last one may not be yet: a process was
+    /// killed while it added it.
+    fn check_registry(&self) -> Result<(), Error> {
+        for shape in 0..self.shapes {
+            let found = self.engine.listed_as(self.view, &self.kinds(shape)?);
+            let unfinished = found.is_none() && shape + 1 == self.shapes;
+            require(found == Some(shape) || unfinished, || {
+                format!("shape {shape} of {} is found as {found:?}", self.shapes)
+            })?;
+        }
+        let listed = registry::listed(self.view);
+        require(listed <= self.shapes && listed + 1 >= self.shapes, || {
+            format!("{listed} shapes are listed, {} exist", self.shapes)
+        })?;
+        require(self.shapes as usize <= SHAPES_MAX, || "there are too many shapes".into())
+    }
+}
+
+/// The error of two things that contradict each other.
+fn contradiction(what: String) -> Error {
+    tupelo_shm::Error::corrupted(what).into()
+}
+
+/// An error unless `holds`.
+fn require(holds: bool, what: impl FnOnce() -> String) -> Result<(), Error> {
+    if holds { Ok(()) } else { Err(contradiction(what())) }
+}

@@ -1,0 +1,362 @@
+//! What is in a space: figures for people and programs.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use tupelo_shm::{ParticipantInfo, View};
+use tupelo_tuple::Shape;
+
+use crate::base::error::Error;
+use crate::base::layout::EXTENT_BYTES;
+use crate::engine::{DROPPED, WHERE_ERRORS, space_line};
+use crate::inspect::blocked::pid_of;
+use crate::protocols::claim;
+use crate::recovery::full::WhenFull;
+use crate::store::extension::{self, Extension, HOLD_END_MS};
+use crate::store::stripe::{self, LIVE, NEXT_SEQUENCE, Stripe, TAKES};
+use crate::store::{arena, record, registry};
+use crate::time;
+use crate::time::list::{self, List};
+use crate::waiters::events::ring::Ring;
+use crate::waiters::{self, cells, chain};
+use crate::{Engine, index};
+
+/// Figures of a space. Each is right at some moment of the call; together they belong to no one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Tuples in the space.
+    pub tuples: u64,
+    /// Bytes of the arena that belong to shapes.
+    pub bytes_used: u64,
+    /// Bytes of memory that the arena has.
+    pub bytes_committed: u64,
+    /// Bytes that the arena may have.
+    pub bytes_max: u64,
+    /// Tuples that the space may hold; `None`: as many as fit.
+    pub tuples_max: Option<u64>,
+    /// What becomes of a put for which there is no room.
+    pub when_full: WhenFull,
+    /// Tuples that were dropped for others so far.
+    pub dropped: u64,
+    /// Blocked callers, with those that wait for room.
+    pub waiters: u64,
+    /// Callers that wait for room.
+    pub waiting_for_room: u64,
+    /// How often a condition (`where`) could not be told of a tuple, which was no match then (rule M9).
+    pub where_errors: u64,
+    /// Who is told of what happens.
+    pub subscriptions: Vec<SubscriptionStat>,
+    /// Open transactions that have taken or read something here. What they are going to put, nobody sees.
+    pub transactions: Vec<TransactionStat>,
+    /// Living processes that use the space.
+    pub pids: Vec<u32>,
+    /// Dead ones that nobody has cleaned up after yet.
+    pub pids_dead: Vec<u32>,
+    /// One entry per shape, in the order of their first use.
+    pub shapes: Vec<ShapeStat>,
+}
+
+/// Figures of one shape.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShapeStat {
+    /// The shape itself.
+    pub shape: Shape,
+    /// Tuples of this shape.
+    pub count: u64,
+    /// Bytes of memory that its tuples and indexes have.
+    pub bytes: u64,
+    /// Blocked callers whose template selects this shape alone.
+    pub waiting: u64,
+    /// Who has claimed tuples of this shape.
+    pub claims: Vec<ClaimStat>,
+    /// Tuples whose last attempt has failed (rule K5).
+    pub dead: u64,
+    /// Tuples that are not visible yet (rule L3).
+    pub delayed: u64,
+    /// Tuples whose lease ends (rule L1), wherever they are: also those that are claimed, dead, or not visible yet.
+    pub leased: u64,
+    /// Tuples that open transactions have taken (rule X3).
+    pub in_transactions: u64,
+    /// Locks that open transactions have on tuples that they have read (rule X3).
+    pub read_locks: u64,
+    /// Tuples put so far.
+    pub puts: u64,
+    /// Tuples taken so far.
+    pub takes: u64,
+    /// The fields of each learned index.
+    pub indexes: Vec<Vec<usize>>,
+}
+
+/// A claim, as others see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimStat {
+    /// The process that holds the tuple; 0 if it is not known any more.
+    pub pid: u32,
+    /// The number of the claim.
+    pub fence: u64,
+    /// Which attempt at the tuple it is, from 1.
+    pub attempt: u32,
+    /// How long it runs if it is not renewed.
+    pub expires_in: Duration,
+}
+
+/// A subscription, as others see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SubscriptionStat {
+    /// The process that listens; 0 if it is not known any more.
+    pub pid: u32,
+    /// Events that it has not picked up yet.
+    pub waiting: u64,
+    /// How many may wait before the oldest are dropped.
+    pub buffer: u64,
+    /// Bytes of memory for them.
+    pub buffer_bytes: u64,
+    /// Events that it was told of so far, or was not since they were dropped.
+    pub events: u64,
+    /// Those that were dropped: it was too slow.
+    pub dropped: u64,
+}
+
+/// An open transaction, as others see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransactionStat {
+    /// The process that began it; 0 if it is not known any more.
+    pub pid: u32,
+    /// Tuples that it has taken here.
+    pub taken: u64,
+    /// Tuples that it has read here.
+    pub read: u64,
+    /// How long it may still be open.
+    pub expires_in: Duration,
+}
+
+/// Transactions by their processes' numbers, and their own in them.
+type Transactions = BTreeMap<(u32, u32), TransactionStat>;
+
+/// The sum of what shared memory says, which may be damaged.
+fn total(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
+}
+
+impl Engine {
+    /// What is in the space. Who died in it is cleaned up after first, as far as there is room for what comes back.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`] if the space is damaged.
+    pub fn stat(&self) -> Result<Stat, Error> {
+        match self.settle_the_dead() {
+            Err(Error::SpaceFull(_)) => {}
+            settled => settled?,
+        }
+        let view = self.memory.view();
+        let line = arena::line(&view);
+        let committed = line.load(arena::COMMITTED);
+        let bytes = |extents: u32| u64::from(extents) * EXTENT_BYTES as u64;
+        let mut bytes_by_owner = std::collections::HashMap::<u32, u64>::new();
+        let mut extent = 0;
+        while extent < committed.min(self.layout.extents_all) {
+            let (owner, extents) = arena::owner(&view, &self.layout, extent).unwrap_or((0, 1));
+            *bytes_by_owner.entry(owner).or_default() += bytes(extents);
+            extent = extent.saturating_add(extents.max(1));
+        }
+        let mut transactions = Transactions::new();
+        let shape = |number| {
+            let bytes = bytes_by_owner.get(&stripe::scope_of(number)).copied().unwrap_or(0);
+            self.shape_stat(number, bytes, &mut transactions)
+        };
+        let shapes: Vec<ShapeStat> =
+            (0..registry::count(&view)).filter_map(shape).collect::<Result<_, Error>>()?;
+        let participants = self.memory.participants();
+        let transactions = with_pids(transactions, &participants);
+        let (alive, dead): (Vec<_>, Vec<_>) = participants.into_iter().partition(|one| one.alive);
+        self.require_whole(&view)?;
+        Ok(Stat {
+            tuples: total(shapes.iter().map(|shape| shape.count)),
+            bytes_used: bytes(committed.saturating_sub(line.load(arena::FREE))),
+            bytes_committed: bytes(committed),
+            bytes_max: bytes(self.layout.extents_max),
+            tuples_max: (self.tuples_max != 0).then_some(self.tuples_max),
+            when_full: self.when_full,
+            dropped: space_line(&view).load64(DROPPED),
+            waiting_for_room: u64::from(chain::in_line_for_room(&view)),
+            subscriptions: self.subscription_stats(),
+            waiters: u64::from(chain::wide_counts(&view).waiting())
+                + total(shapes.iter().map(|shape| shape.waiting)),
+            where_errors: space_line(&view).double(WHERE_ERRORS).load(Relaxed),
+            transactions,
+            pids: pids(&alive),
+            pids_dead: pids(&dead),
+            shapes,
+        })
+    }
+
+    fn shape_stat(
+        &self,
+        number: u32,
+        bytes: u64,
+        transactions: &mut Transactions,
+    ) -> Option<Result<ShapeStat, Error>> {
+        let view = self.memory.view();
+        let kinds = self.kinds_of(&view, number)?;
+        let held = self
+            .claim_stats(number)
+            .and_then(|claims| Ok((claims, self.count_in_transactions(number, transactions)?)));
+        let (claims, (in_transactions, read_locks)) = match held {
+            Ok(held) => held,
+            Err(error) => return Some(Err(error)),
+        };
+        let stripe = Stripe::of_shape(&view, number);
+        let fields = |index: index::Index<'_>| {
+            let mask = index.words.load(index::MASK);
+            (0..32).filter(|field| mask >> field & 1 == 1).collect()
+        };
+        Some(Ok(ShapeStat {
+            claims,
+            dead: u64::from(stripe.page().load(stripe::DEAD_COUNT)),
+            delayed: u64::from(stripe.page().load(stripe::DELAYED_COUNT)),
+            leased: u64::from(stripe.page().load(stripe::LEASED_COUNT)),
+            in_transactions,
+            read_locks,
+            shape: kinds.to_shape(),
+            count: u64::from(stripe.page().load(LIVE)),
+            bytes,
+            waiting: u64::from(chain::counts(stripe).waiting()),
+            puts: stripe.page().load64(NEXT_SEQUENCE),
+            takes: stripe.page().load64(TAKES),
+            indexes: index::ready(stripe).map(fields).collect(),
+        }))
+    }
+
+    /// The subscriptions, in the order of their cells.
+    fn subscription_stats(&self) -> Vec<SubscriptionStat> {
+        let view = self.memory.view();
+        let participants = self.memory.participants();
+        let stat = |number| {
+            let cell = waiters::cell(&view, number);
+            let is_one = chain::is_subscription(cell) && cell.load(waiters::STATE) != waiters::FREE;
+            let ring = if is_one { Ring::of(&view, cell) } else { None }?;
+            Some(SubscriptionStat {
+                pid: pid_of(&participants, cell.load(waiters::OWNER)),
+                waiting: u64::from(ring.count()),
+                buffer: u64::from(ring.events_max()),
+                buffer_bytes: ring.bytes() as u64,
+                events: ring.next().saturating_sub(1),
+                dropped: ring.dropped(),
+            })
+        };
+        (1..=cells::used(&view)).filter_map(stat).collect()
+    }
+
+    /// Who has claimed tuples of shape `number`, the last first.
+    fn claim_stats(&self, number: u32) -> Result<Vec<ClaimStat>, Error> {
+        let view = self.memory.view();
+        if Stripe::of_shape(&view, number).page().load(stripe::CLAIMED) == 0 {
+            return Ok(Vec::new());
+        }
+        let section = self.enter(stripe::scope_of(number))?;
+        let stripe = Stripe::of_shape(section.view(), number);
+        let stat = |(reference, extension): (u32, Extension<'_>)| ClaimStat {
+            pid: claim::holder_pid(self, record::header(section.view(), reference)),
+            fence: extension.load64(extension::FENCE),
+            attempt: extension.load(extension::ATTEMPTS).saturating_add(1),
+            expires_in: time::time_until(extension.load64(HOLD_END_MS)),
+        };
+        let claims = list::records(section.view(), stripe, List::Claimed).map(stat).collect();
+        section.finish()?;
+        Ok(claims)
+    }
+
+    /// How many tuples of shape `number` open transactions have taken, and how many locks they have on such; counts them
+    /// for each in `transactions`, too.
+    fn count_in_transactions(
+        &self,
+        number: u32,
+        transactions: &mut Transactions,
+    ) -> Result<(u64, u64), Error> {
+        let view = self.memory.view();
+        let stripe = Stripe::of_shape(&view, number);
+        if List::Enlisted.is_empty(stripe) && List::Locks.is_empty(stripe) {
+            return Ok((0, 0));
+        }
+        let section = self.enter(stripe::scope_of(number))?;
+        let (view, stripe) = (section.view(), Stripe::of_shape(section.view(), number));
+        let mut count = |list, count_one: fn(&mut TransactionStat)| {
+            let mut counted = 0;
+            for (reference, extension) in list::records(view, stripe, list) {
+                let holder = record::header(view, reference).load(record::HOLDER);
+                let one = (holder, extension.load(extension::TRANSACTION));
+                let stat = transactions.entry(one).or_insert_with(|| {
+                    let expires_in = time::time_until(extension.load64(HOLD_END_MS));
+                    TransactionStat { pid: 0, taken: 0, read: 0, expires_in }
+                });
+                count_one(stat);
+                counted += 1;
+            }
+            counted
+        };
+        let taken = count(List::Enlisted, |stat| stat.taken += 1);
+        let read = count(List::Locks, |stat| stat.read += 1);
+        section.finish()?;
+        Ok((taken, read))
+    }
+
+    /// The shapes that have tuples, with how many: what a template that matched nothing is compared with. Waits for no
+    /// lock: whoever was stopped in the middle of a shape that the template has nothing to do with is not in the way.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`] if the space is damaged.
+    pub fn shapes_present(&self) -> Result<Vec<(Shape, u64)>, Error> {
+        let view = self.memory.view();
+        let one = |number| {
+            let count = Stripe::of_shape(&view, number).page().load(LIVE);
+            if count == 0 {
+                return None;
+            }
+            Some((self.kinds_of(&view, number)?.to_shape(), u64::from(count)))
+        };
+        let present = (0..registry::count(&view)).filter_map(one).collect();
+        self.require_whole(&view).map(|()| present)
+    }
+
+    /// How many tuples there are that nobody finds now: they are held, dead, or not visible yet. Waits for no lock.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::shapes_present`].
+    pub fn count_unseen(&self) -> Result<u64, Error> {
+        let view = self.memory.view();
+        let words = [stripe::HELD, stripe::DEAD_COUNT, stripe::DELAYED_COUNT];
+        let of_shape = |number| {
+            let page = Stripe::of_shape(&view, number).page();
+            words.into_iter().map(|word| u64::from(page.load(word))).sum::<u64>()
+        };
+        let unseen = (0..registry::count(&view)).map(of_shape).sum();
+        self.require_whole(&view).map(|()| unseen)
+    }
+
+    /// An error if what was seen in `view` contradicts itself, or damage was found before.
+    fn require_whole(&self, view: &View<'_>) -> Result<(), Error> {
+        if view.violated() {
+            return Err(tupelo_shm::Error::corrupted("the tables contradict each other").into());
+        }
+        self.require_sound()
+    }
+}
+
+/// The transactions, with the processes that began them.
+fn with_pids(transactions: Transactions, participants: &[ParticipantInfo]) -> Vec<TransactionStat> {
+    let with_pid =
+        |((holder, _), stat)| TransactionStat { pid: pid_of(participants, holder), ..stat };
+    transactions.into_iter().map(with_pid).collect()
+}
+
+/// The process ids, each once: a process may have registered twice.
+fn pids(participants: &[ParticipantInfo]) -> Vec<u32> {
+    let mut pids: Vec<u32> = participants.iter().map(|one| one.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids
+}

@@ -1,0 +1,403 @@
+//! Operations on many tuples at one moment (rules O5, O6): all stripes concerned are locked together, and
+//! one store commits everything.
+
+use smallvec::SmallVec;
+use tupelo_shm::Section;
+use tupelo_tuple::{Field, TemplateRef, TupleRef, TupleView};
+
+use crate::Engine;
+use crate::base::error::Error;
+use crate::index::find::{Order, Purpose, beats};
+use crate::operations::judged::{Among, Judged, Verdicts};
+use crate::operations::put::Incoming;
+use crate::operations::sighting::{LargeCopy, Seen};
+use crate::operations::take::take_in_hand;
+use crate::operations::targets::{Target, Targets, TupleCopy};
+use crate::protocols::lease::LeaseTerms;
+use crate::recovery::full::{Wanted, largest_bytes};
+use crate::recovery::sweep::FirstLook;
+use crate::store::stripe::Stripe;
+use crate::store::{record, step};
+use crate::waiters::deliver::Delivery;
+
+/// Tuples that are put at one moment, with their shapes. Nearly always one where something else goes at that moment, too.
+pub(crate) type Together<'f> = SmallVec<[(Incoming<'f>, u32); 1]>;
+
+/// More than anybody loses a tuple to others in a row; they take a second in a space that is damaged.
+const LOST_ROUNDS_MAX: u32 = 100_000;
+
+impl Engine {
+    /// Stores all tuples, or none; they become visible together (rule O5). Returns how many.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::put`], and [`Error::TransactionTooBig`] for more than one step can change: nothing was
+    /// stored.
+    pub fn put_all<'f>(&self, tuples: &[impl Into<TupleRef<'f>> + Copy]) -> Result<usize, Error> {
+        let mut incoming = Together::new();
+        self.all_incoming(tuples, &mut incoming)?;
+        self.put_all_incoming(&incoming)?;
+        Ok(tuples.len())
+    }
+
+    /// As [`Engine::put_all`], on terms that hold for each of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::put_all`].
+    pub fn put_all_leased<'f>(
+        &self,
+        tuples: &[impl Into<TupleRef<'f>> + Copy],
+        terms: &LeaseTerms,
+    ) -> Result<usize, Error> {
+        let mut incoming = Together::new();
+        self.all_incoming(tuples, &mut incoming)?;
+        for (one, _) in &mut incoming {
+            one.terms = Some(self.terms(terms));
+        }
+        self.put_all_incoming(&incoming)?;
+        Ok(tuples.len())
+    }
+
+    /// Checks tuples that are to be put together, finds their shapes, and adds them to `all`.
+    pub(crate) fn all_incoming<'f>(
+        &self,
+        tuples: &[impl Into<TupleRef<'f>> + Copy],
+        all: &mut Together<'f>,
+    ) -> Result<(), Error> {
+        // Nothing that collects, or returns them: it would move each from place to place.
+        all.reserve(tuples.len());
+        for tuple in tuples {
+            let one = self.incoming((*tuple).into())?;
+            let shape = self.shape(&one.kinds)?;
+            all.push((one, shape));
+        }
+        Ok(())
+    }
+
+    fn put_all_incoming(&self, incoming: &[(Incoming<'_>, u32)]) -> Result<(), Error> {
+        if incoming.is_empty() {
+            return Ok(());
+        }
+        self.require_fit(incoming)?;
+        self.keep_time_for_wide()?;
+        let shapes: Vec<u32> = incoming.iter().map(|(_, shape)| *shape).collect();
+        let put = || {
+            let (mut section, places) = self.lock_to_put(shapes.iter().copied(), incoming.len())?;
+            self.require_places(places, incoming.len())?;
+            let wakes = self.store_all(&mut section, incoming)?;
+            section.commit()?;
+            Ok(wakes)
+        };
+        let wanted = Wanted { shapes: &shapes, leaving: 0, largest_bytes: largest_bytes(incoming) };
+        let wakes = self.making_room(wanted, || self.retry(put))?;
+        wakes.wake(self);
+        Ok(())
+    }
+
+    /// Stores tuples in a section that holds all their stripes, and has places for them.
+    pub(crate) fn store_all<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        incoming: &[(Incoming<'_>, u32)],
+    ) -> Result<Delivery, Error> {
+        let mut wakes = Delivery::default();
+        for (one, shape) in incoming {
+            step::begin(section)?;
+            section.focus(Stripe::of_shape(section.view(), *shape).scope());
+            wakes.join(self.store(section, one, *shape)?.0);
+        }
+        Ok(wakes)
+    }
+
+    /// The number of matches at one moment.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub fn count(&self, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        let counted = self.at_one_moment(template, Purpose::Read, |section, targets| {
+            let matches =
+                |target: &Target<'_>| target.matches(section.view(), self.seed).len() as u64;
+            Ok(targets.iter().map(matches).sum())
+        });
+        Ok(counted?.unwrap_or(0))
+    }
+
+    /// The number of matches at one moment, and how many of them an open transaction keeps from being taken, since it has
+    /// read them (rule X3).
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub fn count_with_read(&self, template: &[TemplateRef<'_>]) -> Result<(u64, u64), Error> {
+        let counted = self.at_one_moment(template, Purpose::Read, |section, targets| {
+            let (mut all, mut read) = (0, 0);
+            for reference in targets.iter().flat_map(|one| one.matches(section.view(), self.seed)) {
+                all += 1;
+                let header = record::header(section.view(), reference);
+                read += u64::from(Purpose::Take.passes_over(header));
+            }
+            Ok((all, read))
+        });
+        Ok(counted?.unwrap_or_default())
+    }
+
+    /// Whether anything matches at one moment that is good for `purpose`. Asked after a search that has found nothing, so
+    /// `rounds` times in a row at most by who loses it to others: beyond that, the two ways to look contradict each other.
+    pub(crate) fn matches_now(
+        &self,
+        template: &[TemplateRef<'_>],
+        purpose: Purpose,
+        rounds: &mut u32,
+    ) -> Result<bool, Error> {
+        *rounds += 1;
+        if *rounds > LOST_ROUNDS_MAX {
+            return Err(self.damaged("what is there is not found"));
+        }
+        let found = self.at_one_moment(template, purpose, |section, targets| {
+            let has_one = |target: &Target<'_>| {
+                !target.first_matches(section.view(), self.seed, 1).is_empty()
+            };
+            Ok(targets.iter().any(has_one))
+        });
+        Ok(found?.unwrap_or(false))
+    }
+
+    /// Whether a match is in the space, or held by somebody who may give it back (rule O9).
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub fn present(&self, template: &[TemplateRef<'_>]) -> Result<bool, Error> {
+        let among = (Purpose::Read, Among::Held);
+        let present = self.at_one_moment_among(template, among, |section, targets| {
+            Ok(targets.iter().any(|target| self.has_match(section, target)))
+        });
+        Ok(present?.unwrap_or(false))
+    }
+
+    /// Whether a match of `target` is in its stripe, or held.
+    pub(crate) fn has_match(&self, section: &Section<'_>, target: &Target<'_>) -> bool {
+        !target.first_matches(section.view(), self.seed, 1).is_empty()
+            || self.holds_match(section, target)
+    }
+
+    /// Copies matches of one moment, up to `limit`, the oldest of each shape first.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says, and what `sink` says.
+    pub fn read_all<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        limit: Option<usize>,
+        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Vec<R>, E> {
+        pour(&self.copies(template, limit.unwrap_or(usize::MAX))?, sink)
+    }
+
+    /// Copies of the matches of one moment.
+    pub(crate) fn copies(
+        &self,
+        template: &[TemplateRef<'_>],
+        limit: usize,
+    ) -> Result<Vec<TupleCopy>, Error> {
+        let copies = self.at_one_moment(template, Purpose::Read, |section, targets| {
+            let matches = found(section, targets, self.seed, limit);
+            Ok(matches.map(|found| found.copy(section)).collect())
+        });
+        Ok(copies?.unwrap_or_default())
+    }
+
+    /// Removes the match of all shapes with the extreme value in a field.
+    pub(crate) fn take_extreme<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let held = self.at_one_moment(template, Purpose::Take, |section, targets| {
+            let Some(found) = furthest(section, targets, self.seed, order) else {
+                return Ok(None);
+            };
+            let stripe = Stripe::of_shape(section.view(), found.target.shape);
+            section.focus(stripe.scope());
+            let flight = take_in_hand(section, stripe, found.reference)?;
+            Ok(Some((stripe.scope(), found.reference, flight, found.target.kinds)))
+        });
+        let Some((scope, reference, flight, kinds)) = held?.flatten() else { return Ok(None) };
+        self.pour(scope, reference, (&flight, false), kinds.as_slice(), sink).map(Some)
+    }
+
+    /// Copies the match of all shapes with the extreme value in a field.
+    pub(crate) fn read_extreme<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let copy = self.copy_match(|large| {
+            let seen = self.at_one_moment(template, Purpose::Read, |section, targets| {
+                let found = furthest(section, targets, self.seed, order);
+                Ok(found.map(|found| found.seen(section, large)))
+            });
+            Ok(seen?.flatten())
+        })?;
+        copy.map(|copy| sink(copy.view())).transpose()
+    }
+
+    pub(crate) fn remove_found<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        found: &Found<'_>,
+    ) -> Result<Delivery, Error> {
+        step::begin(section)?;
+        let stripe = Stripe::of_shape(section.view(), found.target.shape);
+        section.focus(stripe.scope());
+        self.remove(section, stripe, found.reference, found.target.kinds.as_slice())
+    }
+
+    /// Stores copies as new tuples.
+    pub(crate) fn put_copies(&self, copies: &[TupleCopy]) -> Result<(), Error> {
+        let fields: Vec<Vec<Field<'_>>> =
+            copies.iter().map(|copy| copy.view().fields().collect()).collect();
+        let tuples = fields.iter().zip(copies);
+        let tuples = tuples.map(|(fields, copy)| TupleRef { fields, class: copy.view().class() });
+        self.put_all(&tuples.collect::<Vec<_>>()).map(|_| ())
+    }
+
+    /// Runs `operation` while every stripe that `template` concerns is locked. `None` if there is none.
+    pub(crate) fn at_one_moment<'e, R>(
+        &'e self,
+        template: &[TemplateRef<'_>],
+        purpose: Purpose,
+        operation: impl FnMut(&mut Section<'e>, &[Target<'_>]) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        self.at_one_moment_among(template, (purpose, Among::Listed), operation)
+    }
+
+    /// As [`Engine::at_one_moment`], for who asks also for tuples that are not in the lists.
+    pub(crate) fn at_one_moment_among<'e, R>(
+        &'e self,
+        template: &[TemplateRef<'_>],
+        which: (Purpose, Among),
+        mut operation: impl FnMut(&mut Section<'e>, &[Target<'_>]) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        let lock = |targets: &Targets<'_>| -> Result<_, Error> {
+            let section = self.lock_all(targets.all.iter().map(|target| target.shape))?;
+            Ok(section.map(|section| (section, ())))
+        };
+        self.at_one_moment_by(template, which, lock, |section, targets, ()| {
+            operation(section, targets)
+        })
+    }
+
+    /// As [`Engine::at_one_moment_among`], where `lock` locks the stripes, and finds out what else `operation` has to know.
+    pub(crate) fn at_one_moment_by<'e, P, R>(
+        &'e self,
+        template: &[TemplateRef<'_>],
+        (purpose, among): (Purpose, Among),
+        lock: impl Fn(&Targets<'_>) -> Result<Option<(Section<'e>, P)>, Error>,
+        mut operation: impl FnMut(&mut Section<'e>, &[Target<'_>], P) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        self.judging(template, &mut Verdicts::default(), |verdicts| {
+            self.retry(|| {
+                let mut first_look = FirstLook::default();
+                loop {
+                    let targets = self.targets_judged(template, purpose, verdicts);
+                    let Some((mut section, with)) = lock(&targets)? else {
+                        return self.require_sound().map(|()| Judged::Done(None));
+                    };
+                    // A shape that came meanwhile may hold matches that are older than this moment.
+                    if self.outdated(&targets) {
+                        continue;
+                    }
+                    if first_look.needs_recall(section.view(), &targets) {
+                        drop(section);
+                        self.recall()?;
+                        continue;
+                    }
+                    if let Some(unknown) = verdicts.missing(self, &section, &targets.all, among) {
+                        return Ok(Judged::Unknown(unknown));
+                    }
+                    let result = operation(&mut section, &targets.all, with)?;
+                    section.commit()?;
+                    return Ok(Judged::Done(Some(result)));
+                }
+            })
+        })
+    }
+}
+
+/// A match, and the target that it was found in.
+pub(crate) struct Found<'t> {
+    pub(crate) target: &'t Target<'t>,
+    pub(crate) reference: u32,
+}
+
+impl Found<'_> {
+    /// The number of its target among `targets`, and the record.
+    pub(crate) fn place(&self, targets: &[Target<'_>]) -> (usize, u32) {
+        let number = targets.iter().position(|target| target.shape == self.target.shape);
+        (number.unwrap_or(0), self.reference)
+    }
+
+    pub(crate) fn seen(&self, section: &Section<'_>, large: LargeCopy) -> Seen {
+        large.of(section.view(), (self.target.shape, self.reference), &self.target.kinds)
+    }
+
+    pub(crate) fn copy(&self, section: &Section<'_>) -> TupleCopy {
+        TupleCopy::new(section.view(), self.reference, self.target.kinds)
+    }
+}
+
+/// The match that a field order asks for, among the shapes' own such matches.
+pub(crate) fn furthest<'t>(
+    section: &Section<'_>,
+    targets: &'t [Target<'t>],
+    seed: u64,
+    order: Order,
+) -> Option<Found<'t>> {
+    let (Order::Max(field) | Order::Min(field)) = order else { return None };
+    let greatest = matches!(order, Order::Max(_));
+    let candidates = targets.iter().filter_map(|target| {
+        let reference = target.pick(section.view(), order, 0, seed);
+        (reference != 0).then_some(Found { target, reference })
+    });
+    let mut candidates: Vec<Found<'_>> = candidates.collect();
+    if candidates.len() < 2 {
+        return candidates.pop();
+    }
+    let copied = candidates.into_iter().map(|found| {
+        let copy = found.copy(section);
+        (found, copy)
+    });
+    let best = copied.reduce(|best, one| {
+        if beats(&one.1.view(), &best.1.view(), field, greatest) { one } else { best }
+    });
+    best.map(|(found, _)| found)
+}
+
+/// Up to `at_most` matches, shape by shape, oldest first.
+pub(crate) fn found<'t>(
+    section: &Section<'_>,
+    targets: &'t [Target<'t>],
+    seed: u64,
+    at_most: usize,
+) -> impl Iterator<Item = Found<'t>> {
+    let mut all = Vec::new();
+    for target in targets {
+        let matches = target.first_matches(section.view(), seed, at_most - all.len());
+        all.extend(matches.into_iter().map(|reference| Found { target, reference }));
+    }
+    all.into_iter()
+}
+
+/// What `sink` makes of each copy.
+pub(crate) fn pour<R, E>(
+    copies: &[TupleCopy],
+    mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+) -> Result<Vec<R>, E> {
+    copies.iter().map(|copy| sink(copy.view())).collect()
+}

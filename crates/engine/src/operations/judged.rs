@@ -1,0 +1,529 @@
+//! Templates with a condition over the whole tuple (rule M9): judged on copies, outside of every lock.
+//!
+//! A section collects copies of tuples that fit the fields and were not judged yet, a bounded number of them. With the
+//! locks released the conditions are evaluated, and the next section has more verdicts to go by. An operation takes place
+//! in a section that knows all it has to: for a take of the oldest match, the verdicts of all tuples before the one that
+//! it takes; for a count, those of all. So it is as exact as any other (rules O1, O6, T2), however long the
+//! conditions took: a tuple is one for ever, so a verdict, which goes by its number in its shape, never changes.
+//!
+//! So that each section need not go through all that was rejected before, a shape has a *frontier*: everything up to it
+//! has its verdict. It holds as long as nothing has come back behind it, which the stripe counts ([`RETURNS`]).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use tupelo_shm::{Section, View};
+use tupelo_tuple::{TemplateRef, TupleView};
+
+use crate::Engine;
+use crate::base::error::Error;
+use crate::base::layout::Layout;
+use crate::engine::{WHERE_ERRORS, space_line};
+use crate::index::find::{Hit, Order, Purpose};
+use crate::operations::scan::is_listed;
+use crate::operations::take::take_in_hand;
+use crate::operations::targets::{Target, Targets, TupleCopy};
+use crate::operations::wait::Outcome;
+use crate::recovery::sweep::FirstLook;
+use crate::store::record;
+use crate::store::registry::Kinds;
+use crate::store::stripe::{RETURNS, Stripe};
+use crate::time::list::{self, List};
+use crate::waiters::Want;
+
+/// Copies in the first batch, and in later ones, each of which has twice as many: about 20 us of copying.
+const BATCH_MIN: usize = 8;
+const BATCH_MAX: usize = 256;
+/// Bytes of copies after which a batch is full.
+const BATCH_BYTES: usize = 256 << 10;
+/// Verdicts that a waiter keeps, whatever else.
+const KEPT_MIN: usize = 1024;
+
+/// Which of several matches is taken, of what for.
+#[derive(Clone, Copy)]
+pub(crate) struct Choice {
+    pub(crate) purpose: Purpose,
+    pub(crate) order: Order,
+    /// Whether the lock of the wide waiters is taken, too.
+    pub(crate) with_wide: bool,
+    /// Whether what the dead held is recalled first: not for who goes on waiting, whatever it finds (rule L5).
+    pub(crate) recalls: bool,
+}
+
+impl Choice {
+    fn of(purpose: Purpose, order: Order) -> Self {
+        Self { purpose, order, with_wide: false, recalls: true }
+    }
+}
+
+/// What an operation on all matches concerns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Among {
+    /// The tuples in the lists.
+    Listed,
+    /// These, and those that somebody holds (rule O9).
+    Held,
+    /// The dead (rule K5).
+    Dead,
+}
+
+/// What is known of tuples that fit the fields of a template, by their shape.
+#[derive(Debug, Default)]
+pub(crate) struct Verdicts {
+    shapes: BTreeMap<u32, OfShape>,
+    batches: u32,
+}
+
+/// What is known of those of one shape.
+#[derive(Debug)]
+pub(crate) struct OfShape {
+    /// Whether it is a match, by the number of the tuple.
+    known: BTreeMap<u64, bool>,
+    frontier: Option<Frontier>,
+}
+
+/// Up to here, in the order of a shape, each tuple has its verdict; of a search for the first match: it is none.
+#[derive(Clone, Copy, Debug)]
+struct Frontier {
+    reference: u32,
+    sequence: u64,
+    /// How many tuples had come back to the shape by then.
+    returns: u32,
+}
+
+/// A shape of which nothing is known.
+static NOTHING_KNOWN: OfShape = OfShape { known: BTreeMap::new(), frontier: None };
+
+/// Tuples to be judged before an operation can go on, and how far the look for them went.
+#[derive(Default)]
+pub(crate) struct Unknown {
+    copies: Vec<(u32, u64, TupleCopy)>,
+    bytes: usize,
+    frontiers: Vec<(u32, Frontier)>,
+}
+
+/// What came of a section.
+pub(crate) enum Judged<R> {
+    /// The operation took place.
+    Done(R),
+    /// Nothing was changed: these have to be judged first.
+    Unknown(Unknown),
+}
+
+/// What came of a look for the first match.
+enum Sought<'t> {
+    Found(&'t Target<'t>, u32),
+    Nothing,
+    Unknown(Unknown),
+}
+
+impl Verdicts {
+    /// None at all.
+    pub(crate) const NONE: Self = Self { shapes: BTreeMap::new(), batches: 0 };
+
+    /// What is known of the tuples of `shape`.
+    pub(crate) fn of(&self, shape: u32) -> &OfShape {
+        self.shapes.get(&shape).unwrap_or(&NOTHING_KNOWN)
+    }
+
+    /// How many copies the next batch may have.
+    fn room(&self) -> usize {
+        // Not shifted any further: it would become 0 before `checked_shl` refused.
+        BATCH_MIN << self.batches.min((BATCH_MAX / BATCH_MIN).ilog2())
+    }
+
+    fn add(&mut self, shape: u32, sequence: u64, verdict: bool) {
+        self.shape(shape).known.insert(sequence, verdict);
+    }
+
+    fn shape(&mut self, shape: u32) -> &mut OfShape {
+        self.shapes.entry(shape).or_insert(OfShape { known: BTreeMap::new(), frontier: None })
+    }
+
+    /// Forgets verdicts, if most are of tuples that are gone. For who looks for the first match again and again.
+    pub(crate) fn prune(&mut self, view: &View<'_>) {
+        for (shape, verdicts) in &mut self.shapes {
+            let live = Stripe::of_shape(view, *shape).steps_max(view) as usize;
+            if verdicts.known.len() > KEPT_MIN.max(2 * live) {
+                verdicts.known.clear();
+            }
+        }
+    }
+}
+
+impl OfShape {
+    /// Whether the tuple at `reference` is known to be a match.
+    pub(crate) fn admits(&self, view: &View<'_>, reference: u32) -> bool {
+        self.verdict(view, reference) == Some(true)
+    }
+
+    fn verdict(&self, view: &View<'_>, reference: u32) -> Option<bool> {
+        self.known.get(&sequence_of(view, reference)).copied()
+    }
+}
+
+fn sequence_of(view: &View<'_>, reference: u32) -> u64 {
+    record::header(view, reference).load64(record::SEQUENCE)
+}
+
+impl Unknown {
+    fn add(&mut self, view: &View<'_>, target: &Target<'_>, reference: u32) {
+        let header = record::header(view, reference);
+        self.bytes += record::image_bytes(header);
+        let copy = TupleCopy::new(view, reference, target.kinds);
+        self.copies.push((target.shape, header.load64(record::SEQUENCE), copy));
+    }
+
+    fn is_full(&self, room: usize) -> bool {
+        self.copies.len() >= room || self.bytes >= BATCH_BYTES
+    }
+}
+
+/// A look through the candidates of one shape.
+struct Survey<'s> {
+    layout: &'s Layout,
+    seed: u64,
+    room: usize,
+    backward: bool,
+    /// Whether the first match ends it.
+    is_for_first: bool,
+}
+
+impl Survey<'_> {
+    /// Adds what is unknown to `unknown`. Returns the first match, if it is one for the first match, all before it are
+    /// known, and there is one.
+    fn go(&self, view: &View<'_>, target: &Target<'_>, unknown: &mut Unknown) -> Option<u32> {
+        let Some(verdicts) = target.verdicts else {
+            return self.is_for_first.then(|| target.first(view, self.seed, self.backward))?;
+        };
+        let stripe = Stripe::of_shape(view, target.shape);
+        let returns = stripe.page().load(RETURNS);
+        let is_in_order = !self.backward && target.has_one_alternative();
+        let holds = |frontier: &Frontier| frontier.returns == returns && is_in_order;
+        let mut frontier = verdicts.frontier.filter(holds);
+        let passed = frontier.map(|frontier| frontier.sequence);
+        let behind = frontier
+            .map(|frontier| (frontier.reference, frontier.sequence))
+            .filter(|place| is_listed(view, self.layout, stripe, *place))
+            .map(|(reference, _)| reference);
+        let mut is_prefix = !self.backward;
+        let mut found = None;
+        target.each_candidate(
+            view,
+            self.seed,
+            (self.backward, behind),
+            |reference, is_passed_over| {
+                let sequence = sequence_of(view, reference);
+                if passed.is_some_and(|passed| sequence <= passed) {
+                    return true;
+                }
+                if is_passed_over {
+                    // For now: it may be a match again. Who looks for the first one does not judge it before.
+                    is_prefix = false;
+                    if self.is_for_first {
+                        return true;
+                    }
+                }
+                match verdicts.known.get(&sequence) {
+                    Some(true) if self.is_for_first => {
+                        found = unknown.copies.is_empty().then_some(reference);
+                        return false;
+                    }
+                    Some(_) if is_prefix => {
+                        frontier = Some(Frontier { reference, sequence, returns });
+                    }
+                    Some(_) => {}
+                    None => {
+                        is_prefix = false;
+                        unknown.add(view, target, reference);
+                    }
+                }
+                !unknown.is_full(self.room)
+            },
+        );
+        unknown.frontiers.extend(frontier.map(|frontier| (target.shape, frontier)));
+        found
+    }
+}
+
+impl Engine {
+    /// Runs `attempt` with more and more verdicts, until none is missing.
+    pub(crate) fn judging<R, E>(
+        &self,
+        template: &[TemplateRef<'_>],
+        verdicts: &mut Verdicts,
+        mut attempt: impl FnMut(&Verdicts) -> Result<Judged<R>, E>,
+    ) -> Result<R, E> {
+        loop {
+            match attempt(verdicts)? {
+                Judged::Done(result) => return Ok(result),
+                Judged::Unknown(unknown) => {
+                    for (shape, sequence, copy) in &unknown.copies {
+                        verdicts.add(*shape, *sequence, self.verdict(template, &copy.view()));
+                    }
+                    for (shape, frontier) in unknown.frontiers {
+                        verdicts.shape(shape).frontier = Some(frontier);
+                    }
+                    verdicts.batches = verdicts.batches.saturating_add(1);
+                }
+            }
+        }
+    }
+
+    /// Whether `tuple`, a copy, is what `template` asks for. A condition that can not be told is counted.
+    pub(crate) fn verdict(&self, template: &[TemplateRef<'_>], tuple: &TupleView<'_>) -> bool {
+        let mut failed = false;
+        for one in template {
+            match one.judge(tuple) {
+                Ok(true) => return true,
+                Ok(false) => {}
+                Err(_) => failed = true,
+            }
+        }
+        if failed {
+            // Statistics: what they count has no part in any section.
+            let view = self.memory.view();
+            space_line(&view).double(WHERE_ERRORS).fetch_add(1, Relaxed);
+        }
+        false
+    }
+
+    /// Runs `operation` on the match that the choice asks for, in a section that holds all stripes concerned; `None`
+    /// if nothing matches at one moment. For templates with a condition.
+    pub(crate) fn find_judged<'e, R>(
+        &'e self,
+        template: &[TemplateRef<'_>],
+        choice: Choice,
+        verdicts: &mut Verdicts,
+        mut operation: impl FnMut(&mut Section<'e>, &Target<'_>, u32) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        self.judging(template, verdicts, |verdicts| {
+            self.retry(|| {
+                let mut first_look = FirstLook::default();
+                loop {
+                    let targets = self.targets_judged(template, choice.purpose, verdicts);
+                    let section = if choice.with_wide {
+                        Some(self.lock_with_wide(&targets)?)
+                    } else {
+                        self.lock_all(targets.all.iter().map(|target| target.shape))?
+                    };
+                    let Some(mut section) = section else {
+                        return self.require_sound().map(|()| Judged::Done(None));
+                    };
+                    if self.outdated(&targets) {
+                        continue;
+                    }
+                    if choice.recalls && first_look.needs_recall(section.view(), &targets) {
+                        drop(section);
+                        self.recall()?;
+                        continue;
+                    }
+                    match self.seek(&section, &targets, choice.order, verdicts.room()) {
+                        Sought::Unknown(unknown) => return Ok(Judged::Unknown(unknown)),
+                        Sought::Nothing => return Ok(Judged::Done(None)),
+                        Sought::Found(target, reference) => {
+                            section.focus(Stripe::of_shape(section.view(), target.shape).scope());
+                            let result = operation(&mut section, target, reference)?;
+                            section.commit()?;
+                            return Ok(Judged::Done(Some(result)));
+                        }
+                    }
+                }
+            })
+        })
+    }
+
+    /// The match that `order` asks for, or what has to be known first.
+    fn seek<'t>(
+        &self,
+        section: &Section<'_>,
+        targets: &'t Targets<'t>,
+        order: Order,
+        room: usize,
+    ) -> Sought<'t> {
+        let backward = order == Order::Lifo;
+        if !matches!(order, Order::Fifo | Order::Any | Order::Lifo) {
+            if let Some(unknown) = self.unknown(section, &targets.all, (Among::Listed, room)) {
+                return Sought::Unknown(unknown);
+            }
+            return self.seek_known(section, targets, order);
+        }
+        let mut unknown = Unknown::default();
+        let (layout, seed) = (&self.layout, self.seed);
+        let survey = Survey { layout, seed, room, backward, is_for_first: true };
+        for target in &targets.all {
+            let found = survey.go(section.view(), target, &mut unknown);
+            if let Some(reference) = found {
+                return Sought::Found(target, reference);
+            }
+            if !unknown.copies.is_empty() {
+                return Sought::Unknown(unknown);
+            }
+        }
+        Sought::Nothing
+    }
+
+    /// The match that `order` asks for, if all are known.
+    fn seek_known<'t>(
+        &self,
+        section: &Section<'_>,
+        targets: &'t Targets<'t>,
+        order: Order,
+    ) -> Sought<'t> {
+        let chosen = self.chosen(section, &targets.all, order);
+        chosen.map_or(Sought::Nothing, |found| Sought::Found(found.target, found.reference))
+    }
+
+    /// A batch of those among the candidates that have no verdict; `None` if all have, or there is no condition.
+    pub(crate) fn unknown(
+        &self,
+        section: &Section<'_>,
+        targets: &[Target<'_>],
+        (among, room): (Among, usize),
+    ) -> Option<Unknown> {
+        let (layout, seed) = (&self.layout, self.seed);
+        let survey = Survey { layout, seed, room, backward: false, is_for_first: false };
+        let view = section.view();
+        let mut unknown = Unknown::default();
+        for target in targets {
+            let Some(verdicts) = target.verdicts else { continue };
+            if among != Among::Dead {
+                survey.go(view, target, &mut unknown);
+            }
+            let others = match among {
+                Among::Listed => Vec::new(),
+                Among::Held => self.held(section, target),
+                Among::Dead => {
+                    list::records(view, Stripe::of_shape(view, target.shape), List::Dead)
+                        .map(|(reference, _)| reference)
+                        .filter(|reference| target.fits(view, *reference, seed))
+                        .collect()
+                }
+            };
+            for reference in others {
+                if verdicts.verdict(view, reference).is_none() && !unknown.is_full(room) {
+                    unknown.add(view, target, reference);
+                }
+            }
+        }
+        (!unknown.copies.is_empty()).then_some(unknown)
+    }
+}
+
+impl Verdicts {
+    /// A batch of those among the candidates that have no verdict: see [`Engine::unknown`].
+    pub(crate) fn missing(
+        &self,
+        engine: &Engine,
+        section: &Section<'_>,
+        targets: &[Target<'_>],
+        among: Among,
+    ) -> Option<Unknown> {
+        engine.unknown(section, targets, (among, self.room()))
+    }
+}
+
+/// Whether matches of `template` have to fulfil a condition.
+#[inline]
+pub(crate) fn has_condition(template: &[TemplateRef<'_>]) -> bool {
+    template.iter().any(|one| one.condition.is_some())
+}
+
+/// The verbs for one match.
+impl Engine {
+    /// Takes a match, as [`Engine::try_take`] does.
+    #[cold]
+    pub(crate) fn take_judged<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        verdicts: &mut Verdicts,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let taken = self.find_judged(
+            template,
+            Choice::of(Purpose::Take, order),
+            verdicts,
+            |section, target, reference| {
+                let stripe = Stripe::of_shape(section.view(), target.shape);
+                let flight = take_in_hand(section, stripe, reference)?;
+                Ok((stripe.scope(), reference, flight, target.kinds))
+            },
+        );
+        let Some((scope, reference, flight, kinds)) = taken? else { return Ok(None) };
+        self.pour(scope, reference, (&flight, false), kinds.as_slice(), sink).map(Some)
+    }
+
+    /// Takes a match, or gets in line for it.
+    #[cold]
+    pub(crate) fn take_judged_or_wait<R, E: From<Error>>(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<R>, E> {
+        let mut verdicts = Verdicts::default();
+        match self.take_judged(template, order, &mut verdicts, sink)? {
+            Some(result) => Ok(Outcome::Done(result)),
+            None => {
+                Ok(Outcome::Waits(self.judged_waiter(template, (Want::Take, None), verdicts)?))
+            }
+        }
+    }
+
+    /// Copies a match, as [`Engine::try_read`] does.
+    #[cold]
+    pub(crate) fn read_judged<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        verdicts: &mut Verdicts,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        let choice = Choice::of(Purpose::Read, order);
+        let copy = self.copy_match(|large| {
+            self.find_judged(template, choice, verdicts, |section, target, reference| {
+                Ok(large.of(section.view(), (target.shape, reference), &target.kinds))
+            })
+        })?;
+        copy.map(|copy| sink(copy.view())).transpose()
+    }
+
+    /// Copies a match, or gets in line for one.
+    #[cold]
+    pub(crate) fn read_judged_or_wait<R, E: From<Error>>(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<R>, E> {
+        let mut verdicts = Verdicts::default();
+        match self.read_judged(template, order, &mut verdicts, sink)? {
+            Some(result) => Ok(Outcome::Done(result)),
+            None => {
+                Ok(Outcome::Waits(self.judged_waiter(template, (Want::Read, None), verdicts)?))
+            }
+        }
+    }
+
+    /// Changes a match in the section that found it, as [`Engine::at_match`] does.
+    #[cold]
+    pub(crate) fn at_judged_match<'e, R>(
+        &'e self,
+        template: &[TemplateRef<'_>],
+        (order, purpose): (Order, Purpose),
+        mut act: impl FnMut(&mut Section<'e>, Stripe<'e>, Hit<'e>, &Kinds) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        self.find_judged(
+            template,
+            Choice::of(purpose, order),
+            &mut Verdicts::default(),
+            |section, target, reference| {
+                let stripe = Stripe::of_shape(section.view(), target.shape);
+                let hit = Hit { record: record::at(section.view(), reference), place: None };
+                act(section, stripe, hit, &target.kinds)
+            },
+        )
+    }
+}

@@ -1,0 +1,159 @@
+//! `take_all`, `take_many`: removing the matches of one moment (rule O6), each once somebody can represent it (V3).
+//!
+//! Of most kinds, every language has a like: those tuples are removed and then given to the sink. Where one may have
+//! none, or a tuple is large, the sink gets copies first, and what it has accepted is removed, if it is what there is to be removed
+//! by then; if not, the sink gets the others as well. So a refusal finds everything where it was, with its age
+//! and place, and nothing was in anybody's hands meanwhile.
+
+use tupelo_shm::{Section, View};
+use tupelo_tuple::{TemplateRef, TupleView};
+
+use crate::Engine;
+use crate::base::error::Error;
+use crate::index::find::Purpose;
+use crate::operations::bulk::{Found, found, pour};
+use crate::operations::targets::{Target, TupleCopy};
+use crate::store::{record, step};
+use crate::waiters::deliver::Delivery;
+
+/// A tuple of a space, told from all others that ever were in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Identity {
+    shape: u32,
+    sequence: u64,
+}
+
+impl Identity {
+    /// The tuple at `reference`, of a shape whose stripe is locked.
+    pub(crate) fn of(view: &View<'_>, target: &Target<'_>, reference: u32) -> Self {
+        let sequence = record::header(view, reference).load64(record::SEQUENCE);
+        Self { shape: target.shape, sequence }
+    }
+}
+
+/// What a look at the matches came to.
+enum Look {
+    /// There are too few.
+    TooFew,
+    /// These were removed, and this is what the sink made of them.
+    Removed(Vec<TupleCopy>, Delivery),
+    /// These were removed, all of which the sink had accepted.
+    Confirmed(Vec<Identity>, Delivery),
+    /// Nothing was removed: the sink has not seen these.
+    Unseen(Vec<(Identity, TupleCopy)>),
+}
+
+impl Engine {
+    /// Removes the matches of one moment, up to `limit`, the oldest of each shape first.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says, [`Error::TransactionTooBig`]: nothing was removed. What `sink` says: nothing was
+    /// removed, if a tuple is large or has a field that its language may have no like of; else the tuples are put back, as
+    /// new ones without a lease, and lost if others have the room for them by then.
+    pub fn take_all<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        limit: Option<usize>,
+        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Vec<R>, E> {
+        let taken = self.try_take_many(template, 0, limit.unwrap_or(usize::MAX), sink)?;
+        Ok(taken.unwrap_or_default())
+    }
+
+    /// Removes between `at_least` and `at_most` matches of one moment; `None`, and nothing removed, if there
+    /// are fewer. The sink may get tuples that others take before this call can.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::take_all`].
+    pub fn try_take_many<R, E: From<Error>>(
+        &self,
+        template: &[TemplateRef<'_>],
+        at_least: usize,
+        at_most: usize,
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<Vec<R>>, E> {
+        let mut accepted: Vec<(Identity, R)> = Vec::new();
+        loop {
+            let seen: Vec<Identity> = accepted.iter().map(|(identity, _)| *identity).collect();
+            let look = self.at_one_moment(template, Purpose::Take, |section, targets| {
+                let matches: Vec<Found<'_>> = found(section, targets, self.seed, at_most).collect();
+                if matches.len() < at_least {
+                    return Ok(Look::TooFew);
+                }
+                self.remove_seen(section, &matches, &seen)
+            })?;
+            match look.unwrap_or(Look::TooFew) {
+                Look::TooFew => return Ok((at_least == 0).then(Vec::new)),
+                Look::Unseen(copies) => {
+                    for (identity, copy) in copies {
+                        accepted.push((identity, sink(copy.view())?));
+                    }
+                }
+                Look::Confirmed(identities, wakes) => {
+                    wakes.wake(self);
+                    return Ok(Some(in_order(accepted, &identities)));
+                }
+                Look::Removed(copies, wakes) => {
+                    wakes.wake(self);
+                    let results = pour(&copies, sink);
+                    if results.is_err() {
+                        self.put_copies(&copies)?;
+                    }
+                    return results.map(Some);
+                }
+            }
+        }
+    }
+
+    /// Removes all matches, unless one has a field that the sink may refuse, and has not been `seen`.
+    fn remove_seen<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        matches: &[Found<'_>],
+        seen: &[Identity],
+    ) -> Result<Look, Error> {
+        let identity = |found: &Found<'_>, section: &Section<'_>| {
+            Identity::of(section.view(), found.target, found.reference)
+        };
+        let identities: Vec<Identity> =
+            matches.iter().map(|found| identity(found, section)).collect();
+        let is_refusable = matches.iter().any(|found| {
+            let header = record::header(section.view(), found.reference);
+            record::must_be_held(header, found.target.kinds.are_refusable())
+        });
+        let mut known = seen.to_vec();
+        known.sort_unstable();
+        let unseen = |identity: &Identity| known.binary_search(identity).is_err();
+        if is_refusable && identities.iter().any(unseen) {
+            let unseen =
+                identities.into_iter().zip(matches).filter(|(identity, _)| unseen(identity));
+            let copies = unseen.map(|(identity, found)| (identity, found.copy(section)));
+            return Ok(Look::Unseen(copies.collect()));
+        }
+        let copies: Vec<TupleCopy> = if is_refusable {
+            Vec::new()
+        } else {
+            matches.iter().map(|found| found.copy(section)).collect()
+        };
+        let mut shapes: Vec<u32> = matches.iter().map(|found| found.target.shape).collect();
+        shapes.dedup(); // They come shape by shape.
+        step::count_anew(section, matches.len(), shapes)?;
+        let mut wakes = Delivery::default();
+        for found in matches {
+            wakes.join(self.remove_found(section, found)?);
+        }
+        Ok(if is_refusable {
+            Look::Confirmed(identities, wakes)
+        } else {
+            Look::Removed(copies, wakes)
+        })
+    }
+}
+
+/// What was accepted for these tuples, in their order.
+fn in_order<R>(accepted: Vec<(Identity, R)>, identities: &[Identity]) -> Vec<R> {
+    let mut results: std::collections::BTreeMap<Identity, R> = accepted.into_iter().collect();
+    identities.iter().filter_map(|identity| results.remove(identity)).collect()
+}

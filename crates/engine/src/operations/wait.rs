@@ -1,0 +1,506 @@
+//! The waiting side: registering and sleeping (rules O3, T3, T6). What was waited for is picked up in
+//! [`crate::operations::wait::finish`], and the line is left in [`crate::operations::wait::leave`].
+
+mod finish;
+pub(crate) mod judged;
+mod leave;
+pub(crate) mod room;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::time::Duration;
+
+use tupelo_shm::{Section, Span, clock, process::fork_generation};
+use tupelo_tuple::TemplateRef;
+
+use crate::Engine;
+use crate::base::error::Error;
+use crate::base::layout::head;
+use crate::base::signal;
+use crate::index::find::{Order, Purpose, Search};
+use crate::index::{key, links};
+use crate::operations::judged::{Verdicts, has_condition};
+use crate::operations::targets::Targets;
+use crate::operations::wait::judged::OwnLook;
+use crate::store::registry::Kinds;
+use crate::store::stripe::{self, Stripe};
+use crate::waiters::events::ring::Ring;
+use crate::waiters::patience::{self, Again, Patience};
+use crate::waiters::{
+    RECORD, SCOPE, SIGNAL, SLICE, TICKET, WANT, Want, cell, chain, deliver, spin, stored,
+};
+
+/// What became of a call that waits for what is not there.
+#[derive(Debug)]
+pub enum Outcome<R> {
+    /// There was a match.
+    Done(R),
+    /// There was none: the caller is in line for one.
+    Waits(Waiter),
+}
+
+/// A blocked caller's place in line. Dropped, it gives up: a tuple already handed over goes back with its
+/// identity, age and place (rule T5).
+pub struct Waiter {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) number: u32,
+    pub(crate) want: Want,
+    pub(crate) done: AtomicBool,
+    /// Whether it is handed nothing any more.
+    pub(crate) has_ended: AtomicBool,
+    /// When it was made, as forks are counted: a child's copy of it is not the child's.
+    pub(crate) fork_generation: u32,
+    /// If it looks for a match itself, as its template has a condition.
+    pub(crate) own_look: Option<Box<OwnLook>>,
+    /// If it may have what it is handed for a time only.
+    pub(crate) again: Option<Box<Again>>,
+}
+
+impl std::fmt::Debug for Waiter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Waiter")
+            .field("number", &self.number)
+            .field("want", &self.want)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Gets in line for a match. If there is one already, it is handed over at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LimitExceeded`] at the maximum of waiters or shapes; what the memory says.
+    pub fn waiter(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        want: Want,
+    ) -> Result<Waiter, Error> {
+        self.waiter_for(template, want, None)
+    }
+
+    /// Gets in line to claim a match. What is handed over is kept for as long as the claim may be silent, `ttl`, and at
+    /// least a tenth of a second; if it is not picked up by then, it goes to the next in line, and the waiter is behind
+    /// all others (rule K2).
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::waiter`].
+    pub fn claimant(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        ttl: Duration,
+    ) -> Result<Waiter, Error> {
+        self.waiter_for(template, Want::Take, Some(Patience::For(ttl)))
+    }
+
+    /// As [`Engine::waiter`], for one that may have what it is handed for a time only.
+    pub(crate) fn waiter_for(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        want: Want,
+        patience: Option<Patience>,
+    ) -> Result<Waiter, Error> {
+        if has_condition(template) {
+            return self.judged_waiter(template, (want, patience), Verdicts::default());
+        }
+        self.waiter_with(template, (want, patience), |_| Ok(()))
+    }
+
+    /// As [`Engine::waiter`]; `prepare` makes its cell ready for others to find.
+    pub(crate) fn waiter_with(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        (want, patience): (Want, Option<Patience>),
+        prepare: impl FnOnce(u32) -> Result<(), Error>,
+    ) -> Result<Waiter, Error> {
+        let mut waiter = self.waiter_in(self.claim_cell()?, want);
+        self.store_template(waiter.cell(), template)?;
+        if let Some(patience) = patience {
+            patience::write(waiter.cell(), patience);
+            waiter.again = Again::new(template)?;
+        }
+        prepare(waiter.number)?;
+        waiter.get_in_line(template)?;
+        if waiter.record() != 0 {
+            // It was there already. Nobody else tells this waiter, which would sleep a slice first.
+            self.tell(waiter.number);
+        }
+        Ok(waiter)
+    }
+
+    /// A waiter in a cell that was got for it, not in line yet. Dropped, it gives the cell back.
+    fn waiter_in(self: &Arc<Self>, number: u32, want: Want) -> Waiter {
+        let (engine, fork_generation) = (Arc::clone(self), fork_generation());
+        let [done, has_ended] = [false; 2].map(AtomicBool::new);
+        let (own_look, again) = (None, None);
+        let waiter =
+            Waiter { engine, number, want, done, has_ended, fork_generation, own_look, again };
+        waiter.cell().init(WANT, want.number());
+        waiter.cell().init64(TICKET, self.next_ticket());
+        waiter
+    }
+
+    /// Gets in line to take a match of `template`, of which the stripe of `section` has none: in the same section
+    /// if a cell is at hand and its template is short, as it is for who waits often, and briefly.
+    pub(crate) fn wait_in<'m>(
+        self: &'m Arc<Self>,
+        mut section: Section<'m>,
+        stripe: Stripe<'m>,
+        search: &Search<'_>,
+    ) -> Result<Waiter, Error> {
+        let template = &TemplateRef::new(search.patterns);
+        let number = chain::has_table(stripe).then(|| self.spare_cell()).flatten();
+        let waiter = number.map(|number| self.waiter_in(number, Want::Take));
+        let Some(waiter) = waiter else {
+            section.finish()?;
+            return self.waiter(std::slice::from_ref(template), Want::Take);
+        };
+        if !stored::store_actuals(section.view(), waiter.cell(), template) {
+            section.finish()?;
+            // Only now: it may need a lock to give its cell back.
+            drop(waiter);
+            return self.waiter(std::slice::from_ref(template), Want::Take);
+        }
+        let filed = waiter.file_in(&mut section, stripe, search);
+        let filed = filed.and_then(|()| Ok(section.finish()?));
+        filed.map(|()| waiter)
+    }
+}
+
+impl Waiter {
+    /// What it waits for.
+    pub fn want(&self) -> Want {
+        self.want
+    }
+
+    pub(crate) fn get_in_line(&self, template: &[TemplateRef<'_>]) -> Result<(), Error> {
+        match template {
+            [one] if let Some(kinds) = Kinds::of_template(one) => self.register(one, &kinds),
+            _ => self.register_wide(template),
+        }
+    }
+
+    fn register(&self, template: &TemplateRef<'_>, kinds: &Kinds) -> Result<(), Error> {
+        let engine = &*self.engine;
+        let shape = engine.shape(kinds)?;
+        let scope = stripe::scope_of(shape);
+        let search = Search::new(template.patterns, kinds, engine.seed, self.purpose());
+        let learn = engine.retry(|| {
+            let mut section = engine.enter(scope)?;
+            let stripe = Stripe::of_shape(section.view(), shape);
+            let learn = self.register_in(&mut section, stripe, &search)?;
+            section.commit()?;
+            Ok(learn)
+        })?;
+        engine.learn_if(learn, scope, search.key.mask)
+    }
+
+    /// Takes what there is, or links the cell: in one section, so no put comes between. Returns whether the
+    /// search has shown that an index pays.
+    fn register_in<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        search: &Search<'_>,
+    ) -> Result<bool, Error> {
+        if self.wants_tuple() {
+            let found = search.pick(section.view(), stripe, Order::Fifo, 0);
+            if let Some(hit) = found.hit {
+                self.cell().init(SCOPE, stripe.scope());
+                self.accept(section, stripe, hit.record.reference)?;
+                return Ok(found.learn);
+            }
+        }
+        self.file_in(section, stripe, search)?;
+        Ok(false)
+    }
+
+    /// Links the cell.
+    fn file_in<'m>(
+        &self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        search: &Search<'_>,
+    ) -> Result<(), Error> {
+        let tag_of = |mask| key::tag_of_patterns(search.patterns, mask, self.engine.seed);
+        self.engine.file(section, stripe, self.number, search.key.mask, tag_of)
+    }
+
+    pub(crate) fn purpose(&self) -> Purpose {
+        if self.want == Want::Take { Purpose::Take } else { Purpose::Read }
+    }
+
+    /// Whether it takes or copies what is there when it gets in line. One that looks itself does not.
+    fn wants_tuple(&self) -> bool {
+        self.own_look.is_none() && matches!(self.want, Want::Take | Want::Read)
+    }
+
+    /// Hands a match that is in the lists over to this waiter's own cell.
+    pub(crate) fn accept<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+    ) -> Result<(), Error> {
+        let reference = if self.want == Want::Take {
+            links::unlink(section, stripe, reference);
+            reference
+        } else {
+            self.engine.copy_record(section, stripe, reference)?
+        };
+        deliver::hand_over(&self.engine, section, stripe, self.number, reference);
+        Ok(())
+    }
+
+    fn register_wide(&self, template: &[TemplateRef<'_>]) -> Result<(), Error> {
+        let engine = &*self.engine;
+        if self.wants_tuple() || self.want == Want::Events {
+            return engine.retry(|| {
+                while !self.register_in_all(&engine.targets(template, self.purpose()))? {}
+                Ok(())
+            });
+        }
+        let mut section = Section::enter(&engine.memory, head::WIDE_SCOPE)?;
+        if self.want == Want::Room {
+            chain::file_for_room(&mut section, self.number);
+        } else {
+            chain::file_wide(&mut section, self.number);
+        }
+        Ok(section.commit()?)
+    }
+
+    /// Takes what there is, or links the cell: while all stripes that can have a match are locked, so that
+    /// no put comes between, nor part of a larger step. Returns whether the targets were all that there are.
+    fn register_in_all(&self, targets: &Targets<'_>) -> Result<bool, Error> {
+        let engine = &*self.engine;
+        let mut section = engine.lock_with_wide(targets)?;
+        for target in targets.all.iter().filter(|_| self.wants_tuple()) {
+            let reference = target.pick(section.view(), Order::Fifo, 0, engine.seed);
+            if reference != 0 {
+                if engine.outdated(targets) {
+                    return Ok(false);
+                }
+                let stripe = Stripe::of_shape(section.view(), target.shape);
+                section.focus(stripe.scope());
+                self.cell().init(SCOPE, head::WIDE_SCOPE);
+                self.accept(&mut section, stripe, reference)?;
+                section.commit()?;
+                return Ok(true);
+            }
+        }
+        chain::file_wide(&mut section, self.number);
+        // Pairs with the fence where a shape is published: either we see the new shape here, or whoever puts
+        // a tuple of it sees that somebody is inside the lock of the wide waiters.
+        fence(Ordering::SeqCst);
+        if engine.outdated(targets) {
+            return Ok(false);
+        }
+        section.commit()?;
+        Ok(true)
+    }
+
+    /// Waits until a tuple is this waiter's, or what it watches for happened, or `timeout` passed (`None`:
+    /// for ever). Returns whether it happened; if not, the place in line is kept. A watch may also be woken in vain.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says; the waiter stays registered.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+        self.wait_while(timeout, || true)
+    }
+
+    /// As [`Waiter::wait`], for as long as `goes_on` says so, which is asked each time that the waiter looks around.
+    ///
+    /// # Errors
+    ///
+    /// As [`Waiter::wait`].
+    pub fn wait_while(
+        &self,
+        timeout: Option<Duration>,
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Error> {
+        self.wait_for((timeout, true), goes_on)
+    }
+
+    /// As [`Waiter::wait_while`], by a caller who has more time than `part`, and does something else before it waits again.
+    /// The end of a part is no answer, so it does not wait for a process that was stopped while it cleaned up (rule L5).
+    ///
+    /// # Errors
+    ///
+    /// As [`Waiter::wait`].
+    pub fn wait_part(&self, part: Duration, goes_on: impl Fn() -> bool) -> Result<bool, Error> {
+        self.wait_for((Some(part), false), goes_on)
+    }
+
+    fn wait_for(
+        &self,
+        limit: (Option<Duration>, bool),
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Error> {
+        if self.own_look.is_some() {
+            return self.wait_and_look(limit, goes_on);
+        }
+        self.wait_for_signal(limit, goes_on)
+    }
+
+    /// As [`Waiter::wait_while`], but for what the waiter may find itself. `is_all` says whether `timeout` is all the time
+    /// that the caller has.
+    pub(crate) fn wait_for_signal(
+        &self,
+        (timeout, is_all): (Option<Duration>, bool),
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Error> {
+        if self.happened() || self.is_served_again()? {
+            return Ok(true);
+        }
+        Section::end_stay(&self.engine.memory);
+        let begin_ns = clock::monotonic_ns();
+        let deadline_ns = timeout.map(|timeout| begin_ns.saturating_add(nanoseconds(timeout)));
+        let limits = (begin_ns, deadline_ns);
+        if let Some(now_ns) = spin::spin(self.signal(), limits, || self.happened()) {
+            spin::learn(now_ns - begin_ns);
+            return Ok(true);
+        }
+        let slept = self.sleep((deadline_ns, is_all), goes_on);
+        self.engine.stop_keeping(self.number);
+        let happened = slept?;
+        spin::learn(clock::monotonic_ns() - begin_ns);
+        Ok(happened)
+    }
+
+    fn sleep(
+        &self,
+        (deadline_ns, is_all): (Option<u64>, bool),
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Error> {
+        loop {
+            let now_ns = clock::monotonic_ns();
+            let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(now_ns));
+            if left_ns == Some(0) {
+                // What is due at this moment has happened in time, and what the dead held comes to those in line (rule L5).
+                self.engine.keep_time(self.number)?;
+                if is_all {
+                    self.engine.recall()?;
+                } else {
+                    self.engine.sweep_if_due()?;
+                }
+                return self.look();
+            }
+            let slice = left_ns.map_or(SLICE, |left| SLICE.min(Duration::from_nanos(left)));
+            let slice = self.engine.sleep_until_due(self.number, slice);
+            let slept_out = signal::sleep(self.signal(), slice);
+            if self.happened() || self.is_served_again()? {
+                return Ok(true);
+            }
+            self.engine.keep_time(self.number)?;
+            if slept_out {
+                if self.look()? {
+                    return Ok(true);
+                }
+                self.engine.sweep_if_due()?;
+                if self.is_watch() {
+                    // Whoever was killed between what it did and its signal has told nobody.
+                    return Ok(true);
+                }
+                if !goes_on() {
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// Whether a signal is there, and not one that was meant for the cell's last owner.
+    ///
+    /// That of a tuple stays: to take it would fetch the line from the processor of the put once more, and whoever gets the
+    /// tuple has no use for the signal.
+    fn happened(&self) -> bool {
+        let signal = self.signal();
+        if self.is_watch() {
+            return signal::take(signal);
+        }
+        let is_there = || self.record() != 0;
+        signal::is_raised(signal) && (is_there() || signal::take(signal) && is_there())
+    }
+
+    /// Gets in line again if it has lost what it was handed. Returns whether it found something there.
+    fn is_served_again(&self) -> Result<bool, Error> {
+        if self.own_look.is_some() {
+            // Whoever looks itself does so by each look.
+            return Ok(false);
+        }
+        self.rejoin_if_lost()?;
+        Ok(self.again.is_some() && self.record() != 0)
+    }
+
+    pub(crate) fn is_watch(&self) -> bool {
+        let watches = matches!(self.want, Want::Put | Want::Removal | Want::Room | Want::Events);
+        watches || self.own_look.is_some()
+    }
+
+    /// Looks for a tuple under the lock: one whose put died before it could signal, or is about to.
+    fn look(&self) -> Result<bool, Error> {
+        self.engine.require_sound()?;
+        if self.is_watch() {
+            return Ok(self.happened());
+        }
+        let scope = self.cell().load(SCOPE);
+        if scope != 0 {
+            // Locking settles what a dead put left behind.
+            drop(Section::enter(&self.engine.memory, scope)?);
+        }
+        Ok(self.record() != 0)
+    }
+
+    pub(crate) fn cell(&self) -> Span<'_, { crate::base::layout::CELL_BYTES }> {
+        cell(&self.engine.memory.view(), self.number)
+    }
+
+    fn signal(&self) -> &AtomicU32 {
+        self.cell().word(SIGNAL)
+    }
+
+    pub(crate) fn record(&self) -> u32 {
+        self.cell().load(RECORD)
+    }
+
+    /// The number of its cell.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whether something has happened to it: a tuple is there, or was lost, or, for a watch, a signal.
+    pub fn is_ready(&self) -> bool {
+        self.record() != 0
+            || patience::has_lost(self.cell())
+            || self.is_watch() && signal::is_raised(self.signal())
+            || self.has_events()
+    }
+
+    /// Whether it is a subscription that has something to tell.
+    pub(crate) fn has_events(&self) -> bool {
+        let view = self.engine.memory.view();
+        self.want == Want::Events
+            && Ring::of(&view, cell(&view, self.number)).is_some_and(Ring::has_something)
+    }
+
+    /// Takes the signal of a watch. Returns whether there was one.
+    pub(crate) fn acknowledge(&self) -> bool {
+        self.is_watch() && signal::take(self.signal())
+    }
+
+    /// Makes a signal for this waiter wake `other`'s owner: one caller then sleeps on several waiters.
+    pub fn wakes(&self, other: &Self) {
+        self.cell().init(crate::waiters::WAKES, other.number);
+    }
+
+    /// Gives the cell back.
+    pub(crate) fn release(&self) {
+        self.done.store(true, Ordering::Relaxed);
+        self.engine.give_cell_back(self.number, self.want);
+    }
+}
+
+pub(crate) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,191 @@
+//! Picking up what a waiter was handed: as a take or a read would, or as a claim.
+
+use std::sync::Arc;
+
+use tupelo_shm::Section;
+use tupelo_tuple::TupleView;
+
+use crate::Engine;
+use crate::base::error::Error;
+use crate::base::sink::sink_once;
+use crate::operations::targets::TupleBuffer;
+use crate::operations::wait::{Outcome, Waiter};
+use crate::protocols::claim::{Claim, ClaimTerms, Handle};
+use crate::protocols::transaction::Term;
+use crate::protocols::transaction::hold::Enlisted;
+use crate::recovery::held::Held;
+use crate::store::flight::Flight;
+use crate::store::record::{self, ImageBuffer, Record};
+use crate::store::registry::Kinds;
+use crate::store::stripe::Stripe;
+use crate::waiters::{RECORD, Want, cell, chain};
+
+impl Waiter {
+    /// Picks up what [`Waiter::wait`] announced.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says, and what `sink` says; for a take whose sink fails as in
+    /// [`Engine::try_take`], the tuple goes back.
+    pub fn finish<R, E: From<Error>>(
+        self,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let mut waiter = self;
+        let mut once = sink_once(sink);
+        loop {
+            while waiter.record() == 0 {
+                waiter.wait(None)?;
+            }
+            match waiter.finish_now(&mut once)? {
+                Outcome::Done(result) => return Ok(result),
+                Outcome::Waits(again) => waiter = again,
+            }
+        }
+    }
+
+    /// As [`Waiter::finish`], without waiting: if no tuple is there, the waiter stays in line.
+    ///
+    /// # Errors
+    ///
+    /// As [`Waiter::finish`].
+    pub fn finish_now<R, E: From<Error>>(
+        self,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<R>, E> {
+        if self.record() == 0 && !self.look_itself()? {
+            return Ok(Outcome::Waits(self));
+        }
+        // On time: what was due before the take is told before it.
+        let Some(held) = self.engine.lock_handed(self.number, true)? else {
+            // The put that handed it over died and was undone.
+            return Ok(Outcome::Waits(self));
+        };
+        let Held { mut section, stripe, reference, kinds: shape_kinds } = held;
+        let kinds = shape_kinds.as_slice();
+        let cell = cell(section.view(), self.number);
+        section.set(cell, RECORD, 0);
+        let header = record::header(section.view(), reference);
+        // Who is told of a take may need room first: then the tuple is held until there is.
+        if record::must_be_held(header, shape_kinds.are_refusable())
+            || self.want == Want::Take && chain::watching_removals(&section, stripe)
+        {
+            let flight = Flight::begin(&mut section, reference)?;
+            let header = record::header(section.view(), reference);
+            // A copy is freed if this thread dies, a tuple goes back.
+            let copied = self.want == Want::Read;
+            let state = if copied { record::COPIED } else { record::TAKEN };
+            section.set(header, record::STATE, state);
+            section.commit().map_err(Error::from)?;
+            drop(section);
+            self.release();
+            return self
+                .engine
+                .pour(stripe.scope(), reference, (&flight, copied), kinds, sink)
+                .map(Outcome::Done);
+        }
+        let mut buffer = ImageBuffer::new();
+        let tuple = buffer.copy(section.view(), reference, kinds);
+        let told = self.settle(&mut section, stripe, reference, tuple.kinds())?;
+        section.commit().map_err(Error::from)?;
+        drop(section);
+        told.wake(&self.engine);
+        self.release();
+        sink(tuple.of_class(shape_kinds.class())).map(Outcome::Done)
+    }
+
+    /// Makes a claim of the tuple that [`Waiter::wait`] announced, and shows it to `sink`, without waiting: if no tuple is
+    /// there, or not any more ([`Engine::claimant`]), the waiter is in line. For a waiter that wants to take.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::try_claim`].
+    pub fn finish_claim<R, E: From<Error>>(
+        self,
+        terms: &ClaimTerms,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<(Claim, R)>, E> {
+        let engine = Arc::clone(&self.engine);
+        self.finish_claim_for(&engine, terms, sink)
+    }
+
+    /// As [`Waiter::finish_claim`]; the claim keeps `handle`, which is of the waiter's space.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::try_claim`].
+    pub fn finish_claim_for<H: Handle + Clone, R, E: From<Error>>(
+        self,
+        handle: &H,
+        terms: &ClaimTerms,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<(Claim<H>, R)>, E> {
+        if self.record() == 0 && !self.look_itself()? {
+            return Ok(Outcome::Waits(self));
+        }
+        let engine = &*self.engine;
+        let mut copy = TupleBuffer::new();
+        let begun = self.hold_handed(engine, |section, stripe, record, kinds| {
+            engine.begin_claim(section, stripe, (record, kinds), (terms, &mut copy))
+        })?;
+        let Some(begun) = begun else { return Ok(Outcome::Waits(self)) };
+        self.release();
+        Claim::pour(handle, begun, &mut copy, sink).map(Outcome::Done)
+    }
+
+    /// Takes the tuple that [`Waiter::wait`] announced for a transaction, without waiting. Returns also whether it was
+    /// copied to `copy`, as a short one is.
+    pub(crate) fn finish_enlisted(
+        self,
+        term: Term,
+        copy: &mut TupleBuffer,
+    ) -> Result<Outcome<(Enlisted, bool)>, Error> {
+        if self.record() == 0 && !self.look_itself()? {
+            return Ok(Outcome::Waits(self));
+        }
+        let engine = &*self.engine;
+        let enlisted = self.hold_handed(engine, |section, stripe, record, kinds| {
+            let is_copied = copy.fill_short(section.view(), record, kinds);
+            Ok((engine.enlist_held(section, stripe, record, term)?, is_copied))
+        })?;
+        let Some(enlisted) = enlisted else { return Ok(Outcome::Waits(self)) };
+        self.release();
+        Ok(Outcome::Done(enlisted))
+    }
+
+    /// Gives the record that was handed over to `hold`; `None` if the put that did so died and was undone.
+    fn hold_handed<'e, R>(
+        &self,
+        engine: &'e Engine,
+        mut hold: impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>, &Kinds) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        engine.retry(|| self.hold_handed_once(engine, &mut hold))
+    }
+
+    fn hold_handed_once<'e, R>(
+        &self,
+        engine: &'e Engine,
+        hold: &mut impl FnMut(&mut Section<'e>, Stripe<'e>, Record<'e>, &Kinds) -> Result<R, Error>,
+    ) -> Result<Option<R>, Error> {
+        let Some(picked_up) = engine.lock_handed(self.number, true)? else { return Ok(None) };
+        let Held { mut section, stripe, reference, kinds } = picked_up;
+        let cell = cell(section.view(), self.number);
+        section.set(cell, RECORD, 0);
+        let record = record::at(section.view(), reference);
+        let result = hold(&mut section, stripe, record, &kinds)?;
+        section.commit()?;
+        Ok(Some(result))
+    }
+
+    /// Frees the record that was picked up.
+    fn settle<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        reference: u32,
+        kinds: &[tupelo_tuple::Kind],
+    ) -> Result<crate::waiters::deliver::Delivery, Error> {
+        let taken = self.want == Want::Take;
+        self.engine.free_held(section, stripe, reference, kinds, taken)
+    }
+}

@@ -1,0 +1,126 @@
+//! Waiting for a match of a template with a condition (rules O3, M9).
+//!
+//! Nobody else evaluates the condition. The caller's cell watches for what fits the fields, so a put wakes it, and it
+//! looks for a match itself: what it finds it hands over to its own cell, in one section. From then on it is a waiter that was handed a
+//! tuple, as any other, and gives it back as any other (rule T5). It was in line as a watch before its first look, so no put
+//! is missed between a look and the next sleep; it holds nothing back from others meanwhile.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tupelo_shm::clock;
+use tupelo_tuple::{Template, TemplateRef};
+
+use crate::Engine;
+use crate::base::error::Error;
+use crate::base::layout::head;
+use crate::index::find::Order;
+use crate::operations::judged::{Choice, Verdicts};
+use crate::operations::wait::{Waiter, nanoseconds};
+use crate::store::stripe::Stripe;
+use crate::waiters::patience::Patience;
+use crate::waiters::{SCOPE, WANT, Want, cell};
+
+/// What a waiter looks for itself.
+pub(crate) struct OwnLook {
+    template: Template,
+    /// What it knows. Locked while it looks, so that of two threads that wait for it one hands over.
+    verdicts: Mutex<Verdicts>,
+}
+
+impl Engine {
+    /// Gets in line for a match of a template with a condition, of whose tuples `verdicts` are known. If there is a
+    /// match, it is handed over at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::waiter`].
+    #[cold]
+    pub(crate) fn judged_waiter(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        (want, patience): (Want, Option<Patience>),
+        verdicts: Verdicts,
+    ) -> Result<Waiter, Error> {
+        let fields: Vec<TemplateRef<'_>> =
+            template.iter().map(|one| one.without_condition()).collect();
+        if matches!(want, Want::Put | Want::Removal) {
+            return self.waiter(&fields, want);
+        }
+        let Some(template) = owned(template)? else { return self.waiter(&fields, want) };
+        let mut waiter = self.waiter_for(&fields, Want::Put, patience)?;
+        waiter.want = want;
+        waiter.own_look = Some(Box::new(OwnLook { template, verdicts: Mutex::new(verdicts) }));
+        if waiter.look_itself()? {
+            self.tell(waiter.number);
+        }
+        Ok(waiter)
+    }
+}
+
+/// A template that is kept; `None` if it has no alternatives.
+pub(crate) fn owned(template: &[TemplateRef<'_>]) -> Result<Option<Template>, Error> {
+    let alternatives = template.iter().map(TemplateRef::to_template).collect::<Result<Vec<_>, _>>();
+    let alternatives = alternatives.map_err(|error| Error::Template(error.to_string().into()))?;
+    Ok(alternatives.into_iter().reduce(Template::or))
+}
+
+impl Waiter {
+    /// Looks for a match, if that is its own affair, and hands it over to itself. Returns whether it has one.
+    pub(crate) fn look_itself(&self) -> Result<bool, Error> {
+        let Some(own) = &self.own_look else {
+            self.rejoin_if_lost()?;
+            return Ok(self.record() != 0);
+        };
+        let mut verdicts = own.verdicts.lock().unwrap_or_else(PoisonError::into_inner);
+        self.rejoin_if_lost()?;
+        if self.record() != 0 {
+            return Ok(true);
+        }
+        let engine = &*self.engine;
+        verdicts.prune(&engine.memory.view());
+        let with_wide = self.cell().load(SCOPE) == head::WIDE_SCOPE;
+        let (purpose, order) = (self.purpose(), Order::Fifo);
+        let choice = Choice { purpose, order, with_wide, recalls: false };
+        let found = own.template.with_refs(|template| {
+            engine.find_judged(template, choice, &mut verdicts, |section, target, reference| {
+                let stripe = Stripe::of_shape(section.view(), target.shape);
+                let cell = cell(section.view(), self.number);
+                // From a watch to one that has a tuple. The words of a cell in line are its chain's.
+                section.focus(cell.load(SCOPE));
+                section.set(cell, WANT, self.want.number());
+                section.focus(stripe.scope());
+                self.accept(section, stripe, reference)
+            })
+        });
+        let found = found.map_err(|error| Error::Template(error.to_string().into()))??;
+        Ok(found.is_some())
+    }
+
+    /// As [`Waiter::wait_while`], for one that looks itself.
+    #[cold]
+    pub(crate) fn wait_and_look(
+        &self,
+        (timeout, is_all): (Option<Duration>, bool),
+        goes_on: impl Fn() -> bool,
+    ) -> Result<bool, Error> {
+        let begin_ns = clock::monotonic_ns();
+        let deadline_ns = timeout.map(|timeout| begin_ns.saturating_add(nanoseconds(timeout)));
+        loop {
+            if self.look_itself()? {
+                return Ok(true);
+            }
+            let now_ns = clock::monotonic_ns();
+            let left_ns = deadline_ns.map(|deadline| deadline.saturating_sub(now_ns));
+            let limit = (left_ns.map(Duration::from_nanos), is_all);
+            if !self.wait_for_signal(limit, &goes_on)? {
+                // What came at the last moment came in time.
+                return self.look_itself();
+            }
+            // As a watch it was woken each time that it has looked around, and not asked.
+            if !goes_on() {
+                return Ok(false);
+            }
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Claims (rules K1 to K5): a tuple in somebody's hands until it is done with, and back in the space otherwise.
+//!
+//! A claimed record is in no list that a search goes through; the stripe has a list of its own for them, and the
+//! record's timer ends the claim. Its holder is known by a *fence*, a number that is never given out again: whoever
+//! comes with an older one has lost the claim, and changes nothing. Parts: getting a claim (here), what ends it
+//! ([`settle`]), what earlier attempts came to ([`history`]), and what was given up ([`dead`]).
+
+pub(crate) mod dead;
+pub(crate) mod history;
+pub(crate) mod settle;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tupelo_shm::{Section, View, process::fork_generation};
+use tupelo_tuple::{TemplateRef, TupleView};
+
+use crate::Engine;
+use crate::base::error::{Error, Need};
+use crate::engine::{NEXT_FENCE, space_line};
+use crate::index::find::{Order, Purpose};
+use crate::index::links;
+use crate::operations::at_match::Clock;
+use crate::operations::targets::TupleBuffer;
+use crate::store::extension::{self, ATTEMPTS, ATTEMPTS_MAX, Extension, FENCE};
+use crate::store::record::{self, HOLDER, Header, Record, SHAPE, STATE};
+use crate::store::registry::Kinds;
+use crate::store::step;
+use crate::store::stripe::{HELD, Stripe};
+use crate::time::list::{self, List};
+use crate::time::{self, wheel};
+use crate::waiters::deliver::Delivery;
+
+pub use history::Attempt;
+pub use settle::ClaimRenewal;
+
+/// What a claim is given on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimTerms {
+    /// How long the holder may be silent. Rounded up to milliseconds.
+    pub ttl: Duration,
+    /// After so many attempts that failed, the tuple is dead (rule K5); `None`: never. 0 is as 1: a claim is an attempt.
+    pub attempts_max: Option<u32>,
+}
+
+/// What keeps an engine for a claim: a reference to it, or a handle of the caller's own that has one. So a claim counts up one
+/// reference, and not two.
+pub trait Handle {
+    /// The engine.
+    fn kept(&self) -> &Arc<Engine>;
+}
+
+impl Handle for Arc<Engine> {
+    fn kept(&self) -> &Self {
+        self
+    }
+}
+
+/// A tuple in this process's hands (rule K1). Dropped before it is settled, it gives the tuple back.
+pub struct Claim<H: Handle = Arc<Engine>> {
+    handle: H,
+    place: Place,
+    attempt: u32,
+    is_settled: AtomicBool,
+    /// When it was made, as forks are counted: a child's copy of it is not the child's.
+    fork_generation: u32,
+}
+
+/// Where a claimed record is, and the fence of the claim.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) scope: u32,
+    pub(crate) reference: u32,
+    pub(crate) fence: u64,
+}
+
+/// A claim that was begun.
+#[derive(Clone, Copy)]
+pub(crate) struct Begun {
+    place: Place,
+    attempt: u32,
+    /// Whether the tuple was copied on the way: a large one is copied outside of the lock.
+    is_copied: bool,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Failure<'r> {
+    /// The holder said so.
+    Abort { reason: &'r str },
+    /// The claim's time ran out.
+    Silence { pid: u32 },
+    /// The holder died.
+    Death { pid: u32 },
+}
+
+impl Failure<'_> {
+    fn reason(&self) -> String {
+        match self {
+            Self::Abort { reason } => (*reason).to_owned(),
+            Self::Silence { pid } => format!("process {pid} did not renew its claim in time"),
+            Self::Death { pid } => format!("process {pid} died"),
+        }
+    }
+}
+
+impl<H: Handle> std::fmt::Debug for Claim<H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Claim").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+/// Words that beginning a claim changes, beside taking the record out of the lists.
+pub(crate) const BEGIN_WORDS: usize =
+    crate::store::blocks::ALLOCATE_WORDS + 1 + list::LINK_WORDS + 4 + wheel::ARM_WORDS;
+const _: () = assert!(BEGIN_WORDS <= step::STEP_WORDS);
+
+impl Engine {
+    /// Claims a match and gives it to `sink`, which reads it where it lies; `None` if nothing matches. Does not
+    /// wait.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says, and what `sink` says: then the tuple is back, and no attempt was counted.
+    pub fn try_claim<R, E: From<Error>>(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        terms: &ClaimTerms,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<(Claim, R)>, E> {
+        Claim::begin(self, template, order, terms, sink)
+    }
+
+    /// Copies a large tuple that was claimed, without the lock, and then looks whether it still is.
+    #[cold]
+    fn copy_claimed(&self, place: Place, copy: &mut TupleBuffer) -> Result<(), Error> {
+        let view = self.memory.view();
+        let record = record::at(&view, place.reference);
+        let is_copied = self.fill_held(&view, record, copy);
+        self.with_claim(place, |section, _, record| {
+            // It is the one that was copied: if that was none, there is none.
+            if !is_copied {
+                kinds_of(self, section.view(), record.header)?;
+            }
+            Ok(Delivery::default())
+        })
+    }
+
+    /// Copies a record without its lock. If somebody else has its memory by now, the copy means nothing, and this says `false`
+    /// if that can be seen already: the caller has yet to look whether the record is still its own.
+    pub(crate) fn fill_held(
+        &self,
+        view: &View<'_>,
+        record: Record<'_>,
+        copy: &mut TupleBuffer,
+    ) -> bool {
+        let kinds = self.kinds_of(view, record::shape_of(record.header).0);
+        kinds.inspect(|kinds| copy.fill(view, record, kinds)).is_some()
+    }
+
+    /// Claims a record that is in no list, and counted as held. Copies it if it is short.
+    ///
+    /// # Errors
+    ///
+    /// [`Need`], also if something has to happen first in the stripe.
+    #[inline]
+    pub(crate) fn begin_claim<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        (record, kinds): (Record<'m>, &Kinds),
+        (terms, copy): (&ClaimTerms, &mut TupleBuffer),
+    ) -> Result<Begun, Error> {
+        let (now_ms, end_ms) = time::now_and_in(terms.ttl);
+        if time::is_behind_at(stripe, now_ms) {
+            // What was found may be a tuple whose time is over.
+            return Err(Need::Time.into());
+        }
+        let (fence, extension) =
+            self.hold_until(section, stripe, (record, List::Claimed), end_ms)?;
+        // Means nothing to anybody until the section is over (R2).
+        extension.init(ATTEMPTS_MAX, terms.attempts_max.map_or(0, |most| most.max(1)));
+        let place = Place { scope: stripe.scope(), reference: record.reference, fence };
+        let is_copied = copy.fill_short(section.view(), record, kinds);
+        Ok(Begun { place, attempt: extension.load(ATTEMPTS).saturating_add(1), is_copied })
+    }
+
+    /// Puts a record that nothing else lists on a list of those in this process's hands, until `end_ms`. Returns the
+    /// fence by which the holder is known.
+    #[inline(always)]
+    pub(crate) fn hold_until<'m>(
+        &'m self,
+        section: &mut Section<'m>,
+        stripe: Stripe<'m>,
+        (record, list): (Record<'m>, List),
+        end_ms: u64,
+    ) -> Result<(u64, Extension<'m>), Error> {
+        let Record { reference, header } = record;
+        let extension = extension::ensure_beyond(section, &self.layout, stripe, header)?;
+        let counter = space_line(section.view()).double(NEXT_FENCE);
+        let fence = counter.fetch_add(1, Ordering::Relaxed) + 1;
+        // Meaningless until the record is listed (R2).
+        extension.init64(FENCE, fence);
+        self.begin_hold(section, stripe, extension, end_ms)?;
+        let holder = section.thread().participant() + 1;
+        let stores = [
+            (header.place(SHAPE), links::unmarked(header)),
+            (header.place(STATE), list.state()),
+            (header.place(HOLDER), holder),
+        ];
+        list::push_unlisted(section, stripe, list, (reference, extension), stores);
+        Ok((fence, extension))
+    }
+}
+
+impl<H: Handle + Clone> Claim<H> {
+    /// As [`Engine::try_claim`], in the space of `handle`, which the claim keeps.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::try_claim`].
+    #[inline]
+    pub fn begin<R, E: From<Error>>(
+        handle: &H,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        terms: &ClaimTerms,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<(Self, R)>, E> {
+        let engine = &**handle.kept();
+        let mut copy = TupleBuffer::new();
+        let how = (order, Purpose::Take, Clock::InAct);
+        let begun = engine.at_match(template, how, |section, stripe, hit, kinds| {
+            section.add(stripe.page(), HELD, 1);
+            links::unlink_found(section, stripe, hit);
+            engine.begin_claim(section, stripe, (hit.record, kinds), (terms, &mut copy))
+        })?;
+        begun.map(|begun| Self::pour(handle, begun, &mut copy, sink)).transpose()
+    }
+
+    /// Makes a claim of what was begun, and shows the tuple to `sink`.
+    pub(crate) fn pour<R, E: From<Error>>(
+        handle: &H,
+        begun: Begun,
+        copy: &mut TupleBuffer,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<(Self, R), E> {
+        let Begun { place, attempt, is_copied } = begun;
+        let is_settled = AtomicBool::new(false);
+        let (handle, fork_generation) = (handle.clone(), fork_generation());
+        let claim = Self { handle, place, attempt, is_settled, fork_generation };
+        let copied = if is_copied { Ok(()) } else { claim.handle.kept().copy_claimed(place, copy) };
+        match copied.map_err(E::from).and_then(|()| sink(copy.view())) {
+            Ok(result) => Ok((claim, result)),
+            Err(error) => {
+                // No attempt has failed: whose sink has not got the tuple has not tried.
+                claim.is_settled.store(true, Ordering::Relaxed);
+                // A claim that was lost meanwhile is back already.
+                match claim.handle.kept().release_claim(place) {
+                    Ok(()) | Err(Error::ClaimLost { .. }) => Err(error),
+                    Err(failed) => Err(failed.into()),
+                }
+            }
+        }
+    }
+}
+
+impl<H: Handle> Claim<H> {
+    /// What it keeps its engine by.
+    pub fn handle(&self) -> &H {
+        &self.handle
+    }
+
+    /// The number of the claim, which is greater than that of every earlier one in the space (rule K1).
+    pub fn fence(&self) -> u64 {
+        self.place.fence
+    }
+
+    /// Which attempt at the tuple this is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Whether this process made it, and is no fork of the one that did.
+    pub(super) fn is_own(&self) -> bool {
+        self.fork_generation == fork_generation()
+    }
+}
+
+impl<H: Handle> Drop for Claim<H> {
+    fn drop(&mut self) {
+        if self.is_own() && !self.is_settled.load(Ordering::Relaxed) {
+            // If this fails, the claim was lost, or the space says so at the next call.
+            let _ = self.abort("the claim was dropped");
+        }
+    }
+}
+
+/// The process that holds the record with this header; 0 if it is not known any more.
+pub(crate) fn holder_pid(engine: &Engine, header: Header<'_>) -> u32 {
+    engine.memory.pid_of_participant(header.load(HOLDER).wrapping_sub(1))
+}
+
+/// The kinds of a shape that a record names.
+pub(crate) fn kinds_of(
+    engine: &Engine,
+    view: &View<'_>,
+    header: Header<'_>,
+) -> Result<Kinds, Error> {
+    let (shape, _) = record::shape_of(header);
+    engine
+        .kinds_of(view, shape)
+        .ok_or_else(|| engine.damaged("a claimed record names a shape that does not exist"))
+}

@@ -1,0 +1,310 @@
+//! The side of the subscriber: beginning, taking events out, waiting for more, ending.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tupelo_shm::{CopyBuffer, Section};
+use tupelo_tuple::{Template, TemplateRef, TupleView};
+
+use crate::Engine;
+use crate::base::error::Error;
+use crate::base::layout::{CELL_BYTES, EXTENT_BYTES, head};
+use crate::operations::judged::has_condition;
+use crate::operations::wait::Waiter;
+use crate::store::arena;
+use crate::store::registry::Kinds;
+use crate::waiters::events::ring::{self, Ring, Waiting, scope_of};
+use crate::waiters::events::{EventKind, SubscribeTerms};
+use crate::waiters::{Cell, HEARS, RING, Want, cell};
+
+/// Most events that may wait for a subscriber (rule B2).
+pub const EVENTS_MAX: usize = 1 << 20;
+/// Most bytes of a ring: its places are 32 bits.
+pub const EVENT_BYTES_MAX: usize = 1 << 30;
+/// Room for an event, in bytes, if nothing else is said: what nearly all tuples are well below.
+const EVENT_BYTES_USUAL: usize = 256;
+
+/// Somebody who is told what happens to the tuples that match a template. Dropped, it ends.
+#[derive(Debug)]
+pub struct Subscription {
+    waiter: Waiter,
+    /// If its template has a condition (rule M9), which nobody else evaluates: whoever puts writes down what fits the
+    /// fields.
+    judge: Option<Box<Judge>>,
+    /// Events that its sink has refused since the last one that it was told of: they count as missed.
+    refused: AtomicU64,
+}
+
+/// What a subscription looks at itself.
+#[derive(Debug)]
+struct Judge {
+    template: Template,
+    passed: Mutex<Passed>,
+}
+
+/// The events that did not hold the condition.
+#[derive(Debug, Default)]
+struct Passed {
+    count: u64,
+    /// Events that were dropped since the last one that was told.
+    missed: u64,
+}
+
+/// An event that was taken out.
+struct Taken<'b> {
+    waiting: Waiting,
+    kinds: Kinds,
+    image: &'b [u8],
+}
+
+/// Something that happened to a tuple.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'t> {
+    /// What.
+    pub kind: EventKind,
+    /// A copy of the tuple.
+    pub tuple: TupleView<'t>,
+    /// Its number among the events of the subscription, from 1, those that were dropped counted.
+    pub sequence: u64,
+    /// How many were dropped between this and the one before, or refused by the sink.
+    pub missed: u64,
+}
+
+impl Taken<'_> {
+    fn event(&self) -> Event<'_> {
+        let tuple = TupleView::new(self.kinds.as_slice(), self.image, self.waiting.wide);
+        let tuple = tuple.of_class(self.kinds.class());
+        let Waiting { kind, sequence, missed, .. } = self.waiting;
+        Event { kind, tuple, sequence, missed }
+    }
+}
+
+impl Judge {
+    /// `None` for no template at all.
+    fn new(template: &[TemplateRef<'_>]) -> Result<Option<Self>, Error> {
+        let owned: Result<Vec<_>, _> = template.iter().map(TemplateRef::to_template).collect();
+        let owned = owned.map_err(|error| Error::Template(error.to_string().into()))?;
+        let template = owned.into_iter().reduce(Template::or);
+        Ok(template.map(|template| Self { template, passed: Mutex::default() }))
+    }
+
+    fn accepts(&self, engine: &Engine, tuple: &TupleView<'_>) -> Result<bool, Error> {
+        let judged = self.template.with_refs(|template| engine.verdict(template, tuple));
+        judged.map_err(|error| Error::Template(error.to_string().into()))
+    }
+}
+
+impl Passed {
+    /// The event as it is numbered among those that hold the condition, and those that were dropped: nobody knows
+    /// whether these held it.
+    fn numbered<'t>(&self, event: Event<'t>) -> Event<'t> {
+        let (sequence, missed) = (event.sequence - self.count, event.missed + self.missed);
+        Event { sequence, missed, ..event }
+    }
+}
+
+impl Engine {
+    /// Begins to write down what happens to tuples that match: everything after a moment of this call, nothing before
+    /// it (rule N3).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SpaceFull`] if there is no room for the events; [`Error::LimitExceeded`] beyond [`EVENTS_MAX`],
+    /// [`EVENT_BYTES_MAX`] or the maximum of waiters.
+    pub fn subscribe(
+        self: &Arc<Self>,
+        template: &[TemplateRef<'_>],
+        terms: &SubscribeTerms,
+    ) -> Result<Subscription, Error> {
+        let (events_max, bytes) = room_for(terms)?;
+        let fields: Vec<TemplateRef<'_>> =
+            template.iter().map(|one| one.without_condition()).collect();
+        let judge = if has_condition(template) { Judge::new(template)? } else { None };
+        let waiter = self.waiter_with(&fields, (Want::Events, None), |number| {
+            cell(&self.memory.view(), number).init(HEARS, terms.kinds);
+            self.retry(|| self.add_ring(number, events_max, bytes))
+        })?;
+        Ok(Subscription { waiter, judge: judge.map(Box::new), refused: AtomicU64::new(0) })
+    }
+
+    /// Gets a ring for a cell that is not in line yet.
+    fn add_ring(&self, number: u32, events_max: u32, bytes: usize) -> Result<(), Error> {
+        let count = u32::try_from(bytes.div_ceil(EXTENT_BYTES)).unwrap_or(u32::MAX);
+        let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
+        let first = arena::take(&mut section, &self.layout, count)?;
+        arena::mark_run(&section, &self.layout, first, count, head::CELLS_SCOPE);
+        let granule = self.layout.extent_granule(first);
+        ring::fill(section.view(), granule, count as usize * EXTENT_BYTES, events_max);
+        let cell: Cell<'_> = cell(section.view(), number);
+        section.set::<CELL_BYTES>(cell, RING, granule);
+        Ok(section.commit()?)
+    }
+
+    /// Frees the ring of a cell that is in line no more, if it has one.
+    pub(crate) fn drop_ring(&self, number: u32) -> Result<(), Error> {
+        let view = self.memory.view();
+        if Ring::of(&view, cell(&view, number)).is_none() {
+            return Ok(());
+        }
+        self.retry(|| {
+            let mut section = Section::enter(&self.memory, head::ARENA_SCOPE)?;
+            let cell: Cell<'_> = cell(section.view(), number);
+            let first = self.layout.extent_of(cell.load(RING));
+            let count = arena::entry(section.view(), &self.layout, first).load(arena::LIVE);
+            section.set::<CELL_BYTES>(cell, RING, 0);
+            arena::give_back(&mut section, &self.layout, first, count)?;
+            Ok(section.commit()?)
+        })?;
+        self.tell_first_for_room()
+    }
+}
+
+/// How many events may wait, and in how many bytes.
+fn room_for(terms: &SubscribeTerms) -> Result<(u32, usize), Error> {
+    let events_max = terms.events_max;
+    if events_max > EVENTS_MAX {
+        return Err(Error::LimitExceeded { what: "events in a buffer", limit: EVENTS_MAX });
+    }
+    let bytes = terms.bytes_max.unwrap_or(events_max * EVENT_BYTES_USUAL);
+    if bytes > EVENT_BYTES_MAX {
+        let what = "bytes in a buffer of events";
+        return Err(Error::LimitExceeded { what, limit: EVENT_BYTES_MAX });
+    }
+    Ok((u32::try_from(events_max.max(1)).unwrap_or(u32::MAX), bytes.max(EXTENT_BYTES)))
+}
+
+impl Subscription {
+    /// Takes the oldest event out and gives it to `sink`; `None` if none waits. Does not wait. What the sink refuses
+    /// is gone, too, and counts among what was missed before the next one (rule N2).
+    ///
+    /// Of a template with a condition, the oldest that holds it among those that wait as it begins; those before are gone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::EventTooLarge`] once for tuples that were larger than the buffer: they count as missed. What the
+    /// memory says, and what `sink` says.
+    pub fn try_next<R, E: From<Error>>(
+        &self,
+        sink: impl FnOnce(Event<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        if !self.has_something()? {
+            return Ok(None);
+        }
+        let mut buffer = CopyBuffer::new();
+        let Some(judge) = &self.judge else {
+            let taken = self.take_first(&mut buffer)?;
+            return taken.map(|taken| self.tell(taken.event(), sink)).transpose();
+        };
+        // Held for as long as it looks, so that of two threads none numbers its event before the other's.
+        let mut passed = judge.passed.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..self.waiting().max(1) {
+            let Some(taken) = self.take_first(&mut buffer)? else { break };
+            let event = passed.numbered(taken.event());
+            if judge.accepts(&self.waiter.engine, &event.tuple)? {
+                passed.missed = 0;
+                // A sink may let another thread go on that comes here too, or come here itself.
+                drop(passed);
+                return self.tell(event, sink).map(Some);
+            }
+            passed.count += 1;
+            passed.missed = event.missed;
+        }
+        Ok(None)
+    }
+
+    /// Gives an event to the sink, and notes it if that refuses it.
+    fn tell<R, E>(
+        &self,
+        event: Event<'_>,
+        sink: impl FnOnce(Event<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let missed = event.missed + self.refused.swap(0, Ordering::Relaxed);
+        sink(Event { missed, ..event }).inspect_err(|_| {
+            self.refused.fetch_add(missed + 1, Ordering::Relaxed);
+        })
+    }
+
+    /// Whether something waits for it, or has gone wrong.
+    fn has_something(&self) -> Result<bool, Error> {
+        if self.waiter.has_events() {
+            return Ok(true);
+        }
+        let engine = &*self.waiter.engine;
+        // What is due has happened by now, if nobody else saw to it. Who keeps the time after that is one who waits.
+        let kept = engine.keep_time(self.waiter.number());
+        engine.stop_keeping(self.waiter.number());
+        kept?;
+        // Nor must it be somebody else who sees that the holder of a tuple has died (rule L5).
+        engine.sweep_if_due()?;
+        if self.waiter.has_events() {
+            return Ok(true);
+        }
+        engine.require_sound().map(|()| false)
+    }
+
+    /// Takes the oldest event out; `None` if another thread was faster.
+    fn take_first<'b>(&self, buffer: &'b mut CopyBuffer) -> Result<Option<Taken<'b>>, Error> {
+        let (engine, number) = (&*self.waiter.engine, self.waiter.number());
+        let scope = scope_of(cell(&engine.memory.view(), number));
+        let mut section = Section::enter(&engine.memory, scope)?;
+        let own = cell(section.view(), number);
+        let Some(ring) = Ring::of(section.view(), own) else {
+            return Err(engine.damaged("a subscription has no ring"));
+        };
+        let Some(waiting) = ring.first(section.view()) else {
+            let too_large = ring.take_too_large(&mut section);
+            section.finish()?;
+            let Some(bytes) = too_large else { return Ok(None) };
+            let max_bytes = ring.bytes() as u64;
+            return Err(Error::EventTooLarge { bytes: u64::from(bytes), max_bytes });
+        };
+        let image = waiting.copy(buffer, section.view());
+        let Some(kinds) = engine.kinds_of(section.view(), waiting.shape) else {
+            return Err(engine.damaged("an event names a shape that does not exist"));
+        };
+        ring.remove_first(&mut section)?;
+        section.finish()?;
+        Ok(Some(Taken { waiting, kinds, image }))
+    }
+
+    /// Waits until there may be an event, or `timeout` has passed (`None`: for ever). Returns whether there may be.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says; the subscription goes on.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<bool, Error> {
+        Ok(self.waiter.has_events() || self.waiter.wait(timeout)? || self.waiter.has_events())
+    }
+
+    /// As [`Subscription::wait`], by a caller who has more time than `part` ([`Waiter::wait_part`]).
+    ///
+    /// # Errors
+    ///
+    /// As [`Subscription::wait`].
+    pub fn wait_part(&self, part: Duration) -> Result<bool, Error> {
+        let happened = self.waiter.has_events() || self.waiter.wait_part(part, || true)?;
+        Ok(happened || self.waiter.has_events())
+    }
+
+    /// Its place in line, for a bell.
+    pub fn waiter(&self) -> &Waiter {
+        &self.waiter
+    }
+
+    /// How many events wait.
+    pub fn waiting(&self) -> usize {
+        let view = self.waiter.engine.memory.view();
+        let ring = Ring::of(&view, cell(&view, self.waiter.number()));
+        ring.map_or(0, |ring| ring.count() as usize)
+    }
+
+    /// Ends it, as dropping does, and says whether that went well.
+    ///
+    /// # Errors
+    ///
+    /// What the memory says.
+    pub fn end(self) -> Result<(), Error> {
+        self.waiter.give_up()
+    }
+}

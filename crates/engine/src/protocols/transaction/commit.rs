@@ -1,0 +1,284 @@
+//! The commit of a transaction: every stripe concerned is locked, in every space, and one store makes all of it so
+//! (rules X1, C1).
+
+use smallvec::SmallVec;
+use tupelo_shm::{Section, commit_together};
+
+use crate::base::error::Error;
+use crate::operations::bulk::Together;
+use crate::operations::put::Incoming;
+use crate::protocols::claim::Place;
+use crate::protocols::transaction::part::Part;
+use crate::protocols::transaction::{Few, State, Transaction};
+use crate::recovery::full::{Wanted, largest_bytes};
+use crate::recovery::provide::Gathering;
+use crate::recovery::quota::Places;
+use crate::store::stripe::{self, HELD, Stripe};
+use crate::store::{record, step};
+use crate::time::list::List;
+use crate::waiters::deliver::Delivery;
+use crate::{Engine, time};
+
+/// What changes in one space.
+struct Change<'a> {
+    part: &'a Part,
+    incoming: &'a [(Incoming<'a>, u32)],
+    /// Of everything that it touches, ascending.
+    shapes: SmallVec<[u32; 2]>,
+}
+
+impl Transaction {
+    /// Makes everything happen at one moment: what was taken is consumed, what was put is there, in the order of the
+    /// puts, and what was read may be taken by others.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Aborted`] if the lease has ended: nothing happened. As [`Engine::put_all`], for any of the spaces:
+    /// nothing happened yet, and the transaction is open.
+    pub fn commit(&mut self) -> Result<(), Error> {
+        // Whether its lease has ended is asked when all is locked.
+        self.require_own_and_open()?;
+        let done = match &self.parts[..] {
+            [alone] if !alone.is_idle() => commit_alone(alone, self.term.end_ms),
+            all => commit_parts(all, self.term.end_ms),
+        };
+        let is_done = match done {
+            // It is told before the locks are taken: by then there may be nothing any more to be committed.
+            Err(Error::LimitExceeded { .. }) if time::is_past(self.term.end_ms) => false,
+            done => done?,
+        };
+        if !is_done {
+            return Err(self.run_out()?);
+        }
+        self.state = State::Committed;
+        self.parts.clear();
+        Ok(())
+    }
+}
+
+/// Commits what was done in one space: nothing elsewhere has to come with it. Returns whether nothing was lost before.
+fn commit_alone(part: &Part, end_ms: u64) -> Result<bool, Error> {
+    let fields = part.own.fields();
+    let refs = part.own.refs(&fields);
+    let mut incoming = Together::new();
+    part.incoming(&refs, &mut incoming)?;
+    let change = Change::new(part, &incoming);
+    let engine = &*part.engine;
+    engine.require_fit(&incoming)?;
+    engine.keep_time_for_wide()?;
+    let commit = || -> Result<Option<Delivery>, Error> {
+        let (mut section, places) = change.enter()?;
+        if time::is_past(end_ms) {
+            return Ok(None);
+        }
+        let delivery = change.apply(&mut section, places)?;
+        if delivery.is_some() {
+            section.finish()?;
+        }
+        Ok(delivery)
+    };
+    let (puts, leaving) = (change.puts(), part.holds.len());
+    let wanted = Wanted { shapes: &puts, leaving, largest_bytes: largest_bytes(&incoming) };
+    let done = engine.making_room(wanted, || engine.retry(commit))?;
+    let Some(delivery) = done else { return Ok(false) };
+    delivery.wake(engine);
+    Ok(true)
+}
+
+/// Commits, as often as something is missing. Returns whether nothing was lost before.
+fn commit_parts(all: &[Box<Part>], end_ms: u64) -> Result<bool, Error> {
+    let busy = all.iter().filter(|part| !part.is_idle());
+    let mut parts: Few<&Part> = busy.map(|part| &**part).collect();
+    // Always in the same order, whoever commits, so that no two wait for each other.
+    parts.sort_by_key(|part| part.engine.segment().identity().uuid);
+    let fields: Few<_> = parts.iter().map(|part| part.own.fields()).collect();
+    let refs: Few<_> =
+        parts.iter().zip(&fields).map(|(part, fields)| part.own.refs(fields)).collect();
+    let mut incoming: Few<Together<'_>> = parts.iter().map(|_| Together::new()).collect();
+    for ((part, refs), incoming) in parts.iter().zip(&refs).zip(&mut incoming) {
+        part.incoming(refs, incoming)?;
+        part.engine.require_fit(incoming)?;
+        part.engine.keep_time_for_wide()?;
+    }
+    let changes = parts.iter().zip(&incoming).map(|(part, incoming)| Change::new(part, incoming));
+    let changes: Few<Change<'_>> = changes.collect();
+    let mut has_dropped = false;
+    loop {
+        let (index, error) = match commit_once(&changes, end_ms) {
+            Ok(done) => {
+                for change in &changes {
+                    change.part.engine.return_log_reserve();
+                }
+                let Some(wakes) = done else { return Ok(false) };
+                for (delivery, part) in wakes.into_iter().zip(&parts) {
+                    delivery.wake(&part.engine);
+                }
+                return Ok(true);
+            }
+            Err((index, Error::Need(need))) => {
+                match changes[index].part.engine.provide(need, Gathering::Waits) {
+                    Ok(()) => continue,
+                    Err(error) => (index, error),
+                }
+            }
+            Err(refused) => refused,
+        };
+        match error {
+            Error::SpaceFull(full)
+                if !full.is_for_others()
+                    && make_room(&changes, (index, full.system_free_bytes), has_dropped)? =>
+            {
+                has_dropped = true;
+            }
+            error => return Err(error),
+        }
+    }
+}
+
+/// Drops a tuple for change number `index`, for which the system has so many bytes left, if it said so; if that is the way of
+/// its space, and all changes may find room then. Returns whether it did.
+fn make_room(
+    changes: &[Change<'_>],
+    (index, system_free_bytes): (usize, Option<u64>),
+    has_dropped: bool,
+) -> Result<bool, Error> {
+    for (number, Change { part, incoming, .. }) in changes.iter().enumerate() {
+        let more = incoming.len().saturating_sub(part.holds.len());
+        if !part.engine.may_have_room(more)? {
+            return Ok(false);
+        }
+        let system_free_bytes = system_free_bytes.filter(|_| number == index);
+        // Once, before anything is dropped.
+        if !has_dropped && !part.engine.would_fit(largest_bytes(incoming), system_free_bytes)? {
+            return Ok(false);
+        }
+    }
+    let change = &changes[index];
+    change.part.engine.makes_room(&change.puts(), change.part.holds.len())
+}
+
+/// One attempt. An error comes with the number of the change that it concerns.
+fn commit_once(
+    changes: &[Change<'_>],
+    end_ms: u64,
+) -> Result<Option<Few<Delivery>>, (usize, Error)> {
+    let mut sections: Few<Section<'_>> = Few::with_capacity(changes.len());
+    let mut all_places: Few<Places> = Few::with_capacity(changes.len());
+    for (index, change) in changes.iter().enumerate() {
+        let (section, places) = change.enter_entirely().map_err(|error| (index, error))?;
+        sections.push(section);
+        all_places.push(places);
+    }
+    if time::is_past(end_ms) {
+        return Ok(None);
+    }
+    let mut wakes = Few::new();
+    let locked = sections.iter_mut().zip(all_places);
+    for (index, (change, (section, places))) in changes.iter().zip(locked).enumerate() {
+        match change.apply(section, places).map_err(|error| (index, error))? {
+            Some(delivery) => wakes.push(delivery),
+            None => return Ok(None),
+        }
+    }
+    commit_together(&mut sections).map_err(|(index, error)| (index, error.into()))?;
+    Ok(Some(wakes))
+}
+
+impl<'a> Change<'a> {
+    /// What `part` has done, where `incoming` is what it puts.
+    fn new(part: &'a Part, incoming: &'a [(Incoming<'a>, u32)]) -> Self {
+        let held = part.held().chain(part.locks.all().map(|lock| &lock.place));
+        let held = held.map(|place| stripe::shape_of(place.scope));
+        let mut shapes: SmallVec<[u32; 2]> =
+            incoming.iter().map(|(_, shape)| *shape).chain(held).collect();
+        shapes.sort_unstable();
+        shapes.dedup();
+        Self { part, incoming, shapes }
+    }
+
+    /// The shapes of what it puts, tuple by tuple.
+    fn puts(&self) -> SmallVec<[u32; 2]> {
+        self.incoming.iter().map(|(_, shape)| *shape).collect()
+    }
+
+    /// Locks all that it touches, if nothing else is to be locked. Returns the places for what it puts, too.
+    fn enter(&self) -> Result<(Section<'a>, Places), Error> {
+        let engine: &'a Engine = &self.part.engine;
+        let puts = !self.incoming.is_empty();
+        if let [alone] = self.shapes[..] {
+            let scope = stripe::scope_of(alone);
+            return if puts {
+                engine.enter_to_put(scope)
+            } else {
+                Ok((engine.enter(scope)?, None))
+            };
+        }
+        let shapes = self.shapes.iter().copied();
+        let locked = if puts {
+            engine.lock_all_to_put(shapes)?
+        } else {
+            engine.lock_all(shapes)?.map(|section| (section, None))
+        };
+        match locked {
+            Some(locked) => Ok(locked),
+            None => unreachable!("a part that is not idle touches a shape"),
+        }
+    }
+
+    /// As [`Change::enter`], with whatever else it may need.
+    fn enter_entirely(&self) -> Result<(Section<'a>, Places), Error> {
+        let engine: &'a Engine = &self.part.engine;
+        if self.incoming.is_empty() {
+            return Ok((engine.lock_entirely(&self.shapes)?, None));
+        }
+        engine.lock_entirely_to_put(&self.shapes)
+    }
+
+    /// Makes the changes; `None`, and the section is only good to be dropped, if something was lost.
+    fn apply(&self, section: &mut Section<'a>, places: Places) -> Result<Option<Delivery>, Error> {
+        let engine: &'a Engine = &self.part.engine;
+        let locks = self.part.locks.oldest_first();
+        let locks = || locks.iter().map(|lock| lock.place);
+        if !locks().all(|place| engine.is_held(section, place, List::Locks)) {
+            return Ok(None);
+        }
+        let changes = self.incoming.len() + self.part.holds.len();
+        step::count_anew(section, changes, self.shapes.iter().copied())?;
+        let mut wakes = Delivery::default();
+        for place in self.part.held() {
+            let stripe = begin(section, *place)?;
+            let held = engine.held_at(section.view(), *place, List::Enlisted);
+            let Some((record, _)) = held.filter(|(_, fence)| *fence == place.fence) else {
+                return Ok(None);
+            };
+            engine.end_hold(section, stripe, (record, List::Enlisted))?;
+            section.add(stripe.page(), HELD, -1);
+            wakes.join(engine.told_of_end(section, stripe, record)?);
+        }
+        // The places of what goes are free for what follows.
+        engine.require_places(places, self.incoming.len().saturating_sub(self.part.holds.len()))?;
+        for place in locks() {
+            let stripe = begin(section, place)?;
+            let lock = record::at(section.view(), place.reference);
+            wakes.join(engine.take_off(section, stripe, lock)?);
+        }
+        wakes.join(engine.store_all(section, self.incoming)?);
+        // Frees last: a block that this section frees must not be filled in it again.
+        for place in self.part.held() {
+            let stripe = begin(section, *place)?;
+            let record = record::at(section.view(), place.reference);
+            engine.free_told(section, stripe, record)?;
+        }
+        for place in locks() {
+            engine.free_lock(section, place)?;
+        }
+        Ok(Some(wakes))
+    }
+}
+
+/// Begins a step in the stripe of a place.
+fn begin<'m>(section: &mut Section<'m>, place: Place) -> Result<Stripe<'m>, Error> {
+    step::begin(section)?;
+    section.focus(place.scope);
+    Ok(Stripe::of_scope(section.view(), place.scope))
+}

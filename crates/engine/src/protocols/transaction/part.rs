@@ -1,0 +1,159 @@
+//! What a transaction has done in one space.
+
+use std::sync::Arc;
+
+use tupelo_tuple::{TemplateRef, TupleRef};
+
+use crate::Engine;
+use crate::base::error::Error;
+use crate::index::find::{Order, Purpose};
+use crate::operations::at_match::Clock;
+use crate::operations::bulk::{Found, Together};
+use crate::operations::targets::TupleCopy;
+use crate::protocols::claim::Place;
+use crate::protocols::transaction::hold::{Enlisted, Hold};
+use crate::protocols::transaction::lock::{Lock, Locks};
+use crate::protocols::transaction::own::Own;
+use crate::protocols::transaction::{Few, Term};
+use crate::store::stripe::Stripe;
+use crate::store::{record, step};
+use crate::time::list::List;
+use crate::waiters::events::{EventKind, Happening};
+
+/// The part of a transaction that is in one space.
+pub(super) struct Part {
+    pub(super) engine: Arc<Engine>,
+    /// What it has taken there.
+    pub(super) holds: Few<Hold>,
+    /// Its locks on what it has read.
+    pub(super) locks: Locks,
+    /// What it is going to put.
+    pub(super) own: Own,
+}
+
+impl Part {
+    pub(super) fn new(engine: Arc<Engine>) -> Self {
+        let own = Own::new(engine.seed);
+        Self { engine, holds: Few::new(), locks: Locks::default(), own }
+    }
+
+    pub(super) fn takes(&self) -> usize {
+        self.holds.len()
+    }
+
+    pub(super) fn puts(&self) -> usize {
+        self.own.len()
+    }
+
+    /// Where what it has taken is.
+    pub(super) fn held(&self) -> impl Iterator<Item = &Place> {
+        self.holds.iter().map(|hold| &hold.place)
+    }
+
+    /// Adds to `all` what it is going to put, `refs`, checked and with the shapes.
+    pub(super) fn incoming<'f>(
+        &self,
+        refs: &[TupleRef<'f>],
+        all: &mut Together<'f>,
+    ) -> Result<(), Error> {
+        self.engine.all_incoming(refs, all)?;
+        for (one, _) in all.iter_mut().take(self.holds.len()) {
+            // It comes for one that goes.
+            one.takes_room = false;
+        }
+        Ok(())
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.holds.is_empty() && self.locks.is_empty() && self.own.len() == 0
+    }
+
+    /// Gives back what was taken and unlocks what was read; all of it, whatever goes wrong with some. The oldest of each
+    /// shape comes first, so that it goes to whoever waits (rule T2).
+    pub(super) fn release(&mut self) -> Result<(), Error> {
+        self.own = Own::new(self.engine.seed);
+        let holds = std::mem::take(&mut self.holds);
+        let locks = std::mem::take(&mut self.locks);
+        let held = holds.iter().map(|hold| (hold.age(), (List::Enlisted, hold.place)));
+        let locked = locks.all().map(|lock| (lock.age(), (List::Locks, lock.place)));
+        let mut all: Vec<_> = held.chain(locked).collect();
+        all.sort_by_key(|(age, _)| *age);
+        let release = |(_, (list, place))| match list {
+            List::Locks => self.engine.release_lock(place),
+            _ => self.engine.release_hold(place, EventKind::Return.into()),
+        };
+        let released: Vec<_> = all.into_iter().map(release).collect();
+        released.into_iter().collect()
+    }
+
+    /// Notes locks that it has got; or ends them again, if what was read was not wanted.
+    pub(super) fn keep(&mut self, locks: Vec<Lock>, wanted: bool) -> Result<(), Error> {
+        for lock in locks {
+            let over = if wanted { self.locks.add(lock) } else { Some(lock) };
+            if let Some(lock) = over {
+                self.engine.release_lock(lock.place)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back one that was taken, as it was: with the lock, if there was one.
+    pub(super) fn put_back(&mut self, taken: Enlisted, term: Term) -> Result<(), Error> {
+        let Enlisted { hold, was_locked } = taken;
+        if !was_locked {
+            return self.engine.release_hold(hold.place, Happening::Unheard);
+        }
+        if let Some(lock) = self.engine.release_to_lock(hold.place, term)? {
+            let gone = self.locks.add(lock);
+            return gone.map_or(Ok(()), |lock| self.engine.release_lock(lock.place));
+        }
+        Ok(())
+    }
+
+    /// Copies the match that `order` asks for, and locks it, if the transaction has not.
+    pub(super) fn read(
+        &mut self,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        term: Term,
+    ) -> Result<Option<(TupleCopy, Option<Lock>)>, Error> {
+        let (engine, locks) = (&self.engine, &self.locks);
+        let how = (order, Purpose::Read, Clock::BeforeSearch);
+        engine.at_match(template, how, |section, stripe, hit, kinds| {
+            let copy = TupleCopy::new(section.view(), hit.record.reference, *kinds);
+            let lock = match locks.on(stripe.scope(), hit.record) {
+                Some(_) => None,
+                None => Some(engine.lock(section, stripe, hit.record, term)?),
+            };
+            Ok((copy, lock))
+        })
+    }
+
+    /// Copies and locks up to `limit` matches of one moment. Returns also the locks that it had not before, which are
+    /// not yet noted.
+    pub(super) fn read_all(
+        &mut self,
+        template: &[TemplateRef<'_>],
+        limit: usize,
+        term: Term,
+    ) -> Result<(Vec<TupleCopy>, Vec<Lock>), Error> {
+        let (engine, locks) = (&self.engine, &self.locks);
+        let done = engine.at_one_moment(template, Purpose::Read, |section, targets| {
+            let (mut copies, mut got) = (Vec::new(), Vec::new());
+            let found: Vec<Found<'_>> =
+                crate::operations::bulk::found(section, targets, engine.seed, limit).collect();
+            for found in found {
+                copies.push(found.copy(section));
+                step::begin(section)?;
+                let stripe = Stripe::of_shape(section.view(), found.target.shape);
+                section.focus(stripe.scope());
+                let record = record::at(section.view(), found.reference);
+                if locks.on(stripe.scope(), record).is_none() {
+                    got.push(engine.lock(section, stripe, record, term)?);
+                }
+            }
+            Ok((copies, got))
+        })?;
+        Ok(done.unwrap_or_default())
+    }
+}

@@ -1,0 +1,198 @@
+//! What a transaction takes out of a space: as everybody, and also what it alone has read (rules X3, X6).
+
+use tupelo_shm::{Section, View};
+use tupelo_tuple::TemplateRef;
+
+use crate::Engine;
+use crate::base::error::Error;
+use crate::index::find::{Hit, Order, Purpose};
+use crate::operations::at_match::Clock;
+use crate::operations::targets::{Target, TupleBuffer, TupleCopy};
+use crate::protocols::transaction::Term;
+use crate::protocols::transaction::hold::Enlisted;
+use crate::protocols::transaction::lock::{Lock, Locks};
+use crate::protocols::transaction::own::{Number, is_beaten};
+use crate::protocols::transaction::part::Part;
+use crate::store::record::{self, Record};
+use crate::store::registry::Kinds;
+use crate::store::step;
+use crate::store::stripe::{self, Stripe};
+use crate::time::list::List;
+
+/// What is done with the first match among all, locked or not.
+enum First {
+    /// It was taken. The lock that the transaction had on it is turned into that.
+    Taken(Enlisted, bool, Option<Lock>),
+    /// What the transaction has put itself comes before it, and before all others.
+    Beaten,
+    /// Somebody else has read it: the match is another one.
+    Passed,
+}
+
+impl Part {
+    /// Takes the match that `order` asks for out of the space, past what others have read. It is not yet noted as
+    /// held by the transaction, and may still be beaten by `rival`, what the transaction itself has put. Returns also
+    /// whether it was copied to `copy`, as a short one is.
+    pub(super) fn take(
+        &mut self,
+        template: &[TemplateRef<'_>],
+        (order, rival): (Order, Option<Number>),
+        (term, copy): (Term, &mut TupleBuffer),
+    ) -> Result<Option<(Enlisted, bool)>, Error> {
+        if self.locks.is_empty() {
+            let engine: &Engine = &self.engine;
+            let how = (order, Purpose::Take, Clock::BeforeSearch);
+            return engine.at_match(template, how, |section, stripe, hit, kinds| {
+                let is_copied = copy.fill_short(section.view(), hit.record, kinds);
+                Ok((engine.enlist(section, stripe, hit, term)?, is_copied))
+            });
+        }
+        // By all other orders, what it has put itself comes after all that is in the space, or has won before.
+        let rival = rival.filter(|_| matches!(order, Order::Max(_) | Order::Min(_)));
+        match self.take_first(template, (order, rival), (term, copy))? {
+            None | Some(First::Beaten) => Ok(None),
+            Some(First::Taken(taken, is_copied, lock)) => {
+                if let Some(lock) = lock {
+                    self.locks.remove(&lock);
+                }
+                Ok(Some((taken, is_copied)))
+            }
+            Some(First::Passed) => self.take_shown(template, (order, rival), (term, copy)),
+        }
+    }
+
+    /// As [`Part::take`], if the match is the first one also for who only reads: nearly always. A search knows no more than
+    /// that somebody has read a tuple; of that one it is looked who.
+    fn take_first(
+        &self,
+        template: &[TemplateRef<'_>],
+        (order, rival): (Order, Option<Number>),
+        (term, copy): (Term, &mut TupleBuffer),
+    ) -> Result<Option<First>, Error> {
+        let (engine, locks): (&Engine, _) = (&self.engine, &self.locks);
+        let rival = rival.map(|number| self.own.get(number).view());
+        let how = (order, Purpose::Read, Clock::BeforeSearch);
+        engine.at_match(template, how, |section, stripe, hit, kinds| {
+            let record = hit.record;
+            if let Some(own) = &rival {
+                let copy = TupleCopy::new(section.view(), record.reference, *kinds);
+                if is_beaten(&copy.view(), own, order) {
+                    return Ok(First::Beaten);
+                }
+            }
+            if !Purpose::Take.passes_over(record.header) {
+                let is_copied = copy.fill_short(section.view(), record, kinds);
+                return Ok(First::Taken(
+                    engine.enlist(section, stripe, hit, term)?,
+                    is_copied,
+                    None,
+                ));
+            }
+            let lock = locks.on(stripe.scope(), record);
+            let Some(lock) = lock.filter(|lock| engine.only_locked(section.view(), lock).is_some())
+            else {
+                return Ok(First::Passed);
+            };
+            let is_copied = copy.fill_short(section.view(), record, kinds);
+            let taken = engine.take_locked(section, stripe, (lock, record), term)?;
+            // Frees last: a block that this section frees must not be filled in it again.
+            engine.free_lock(section, lock.place)?;
+            Ok(First::Taken(taken, is_copied, Some(*lock)))
+        })
+    }
+
+    /// As [`Part::take`], with everything shown that the transaction alone has read.
+    #[cold]
+    fn take_shown(
+        &mut self,
+        template: &[TemplateRef<'_>],
+        (order, rival): (Order, Option<Number>),
+        (term, copy): (Term, &mut TupleBuffer),
+    ) -> Result<Option<(Enlisted, bool)>, Error> {
+        let Self { engine, locks, own, .. } = self;
+        let engine: &Engine = engine;
+        let rival = rival.map(|number| own.get(number).view());
+        // Not if it is beaten: it would lose its lock, though it is not taken.
+        let choose = |section: &Section<'_>, targets: &[Target<'_>]| {
+            let chosen = engine.chosen(section, targets, order);
+            let chosen = chosen.filter(|found| {
+                !rival.is_some_and(|own| is_beaten(&found.copy(section).view(), &own, order))
+            });
+            chosen.map(|found| found.place(targets)).into_iter().collect()
+        };
+        let copying = |view: &View<'_>, record: Record<'_>, kinds: &Kinds| {
+            copy.fill_short(view, record, kinds)
+        };
+        Ok(take_at_once(engine, locks, (template, term), (choose, copying))?.pop())
+    }
+
+    /// Takes up to `at_most` matches, or none if there are fewer than `at_least`. Returns copies of the short ones.
+    pub(super) fn take_many(
+        &mut self,
+        template: &[TemplateRef<'_>],
+        (at_least, at_most): (usize, usize),
+        term: Term,
+    ) -> Result<Vec<(Enlisted, Option<TupleCopy>)>, Error> {
+        let Self { engine, locks, .. } = self;
+        let engine: &Engine = engine;
+        let choose = |section: &Section<'_>, targets: &[Target<'_>]| {
+            let found: Vec<_> =
+                crate::operations::bulk::found(section, targets, engine.seed, at_most).collect();
+            if found.len() < at_least {
+                return Vec::new();
+            }
+            found.iter().map(|found| found.place(targets)).collect()
+        };
+        take_at_once(engine, locks, (template, term), (choose, TupleCopy::of_short))
+    }
+}
+
+/// Takes what `choose` chooses at one moment: the number of the target, and the record. Returns also what `copying` makes of
+/// each. What the transaction alone has read is shown to the search, all of it.
+fn take_at_once<C>(
+    engine: &Engine,
+    locks: &mut Locks,
+    (template, term): (&[TemplateRef<'_>], Term),
+    (choose, mut copying): (
+        impl Fn(&Section<'_>, &[Target<'_>]) -> Vec<(usize, u32)>,
+        impl FnMut(&View<'_>, Record<'_>, &Kinds) -> C,
+    ),
+) -> Result<Vec<(Enlisted, C)>, Error> {
+    let done = engine.at_one_moment(template, Purpose::Take, |section, targets| {
+        let is_here = |lock: &&Lock| {
+            targets.iter().any(|one| stripe::scope_of(one.shape) == lock.place.scope)
+        };
+        let mut shown = engine.show_own(section, locks.all().filter(is_here))?;
+        let (mut taken, mut turned) = (Vec::new(), Vec::new());
+        for (number, reference) in choose(section, targets) {
+            let target = &targets[number];
+            step::begin(section)?;
+            let stripe = Stripe::of_shape(section.view(), target.shape);
+            section.focus(stripe.scope());
+            let record = record::at(section.view(), reference);
+            let copied = copying(section.view(), record, &target.kinds);
+            // The lock may be gone with the transaction's time, and its block another's.
+            let lock = locks.on(stripe.scope(), record);
+            let lock = lock.filter(|lock| engine.is_held(section, lock.place, List::Locks));
+            let enlisted = if let Some(lock) = lock {
+                shown.retain(|other| other.key() != lock.key());
+                turned.push(*lock);
+                engine.take_locked(section, stripe, (lock, record), term)?
+            } else {
+                engine.enlist(section, stripe, Hit { record, place: None }, term)?
+            };
+            taken.push((enlisted, copied));
+        }
+        engine.hide_again(section, &shown)?;
+        // Frees last: a block that this section frees must not be filled in it again.
+        for lock in &turned {
+            engine.free_lock(section, lock.place)?;
+        }
+        Ok((taken, turned))
+    })?;
+    let Some((taken, turned)) = done else { return Ok(Vec::new()) };
+    for lock in &turned {
+        locks.remove(lock);
+    }
+    Ok(taken)
+}

@@ -1,0 +1,333 @@
+//! The operations of a transaction, each in the transaction's own view: what is in the space and not in other
+//! hands, without what it took, with what it put (rules X2, X3, X6).
+
+use tupelo_tuple::{TemplateRef, TupleRef, TupleView};
+
+use crate::base::error::Error;
+use crate::index::find::Order;
+use crate::operations::targets::{TupleBuffer, TupleCopy};
+use crate::operations::wait::{Outcome, Waiter};
+use crate::protocols::transaction::Transaction;
+use crate::protocols::transaction::hold::Enlisted;
+use crate::protocols::transaction::own::{Number, is_beaten};
+use crate::waiters::Want;
+use crate::waiters::patience::Patience;
+
+impl Transaction {
+    /// Puts a tuple into space number `at`, at commit (rule X2).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLarge`] and [`Error::LimitExceeded`] at once; that the space is full is known at commit.
+    pub fn put<'f>(&mut self, at: usize, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
+        self.require_open()?;
+        let part = &mut self.parts[at];
+        let incoming = part.engine.incoming(tuple.into())?;
+        part.own.put(&incoming);
+        Ok(())
+    }
+
+    /// Checks a tuple that is to be put into space number `at`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::put`].
+    pub fn check<'f>(&mut self, at: usize, tuple: impl Into<TupleRef<'f>>) -> Result<(), Error> {
+        self.require_open()?;
+        self.parts[at].engine.incoming(tuple.into()).map(|_| ())
+    }
+
+    /// Whether it has read something in space number `at`. Then a take that finds nothing must not get in line: what
+    /// may come is what it has read itself, when others have not any more, and nobody hands that over. It watches, and
+    /// tries again.
+    pub fn has_read(&self, at: usize) -> bool {
+        self.parts.get(at).is_some_and(|part| !part.locks.is_empty())
+    }
+
+    /// Takes a match from space number `at` and gives it to `sink`; `None` if nothing matches that no other
+    /// transaction has (rule X4). Of what the transaction has put itself, which is younger than all in the space, only
+    /// if nothing else matches, or the order asks for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Aborted`] if the lease has ended. What `sink` says: then the tuple is back, as it was.
+    pub fn try_take<R, E: From<Error>>(
+        &mut self,
+        at: usize,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        self.require_open()?;
+        let own = self.own_match(at, template, order);
+        if order != Order::Lifo || own.is_none() {
+            let mut copy = TupleBuffer::new();
+            let into = (self.term, &mut copy);
+            if let Some(taken) = self.parts[at].take(template, (order, own), into)? {
+                return self.pour_held(at, (taken, &mut copy), (order, own), sink).map(Some);
+            }
+        }
+        own.map(|number| self.pour_own(at, number, sink)).transpose()
+    }
+
+    /// Copies a match in space number `at` for `sink`, and locks it; `None` if nothing matches.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::try_take`].
+    pub fn try_read<R, E: From<Error>>(
+        &mut self,
+        at: usize,
+        template: &[TemplateRef<'_>],
+        order: Order,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<R>, E> {
+        self.require_open()?;
+        let own = self.own_match(at, template, order);
+        let part = &mut self.parts[at];
+        if order != Order::Lifo || own.is_none() {
+            let read = part.read(template, order, self.term)?;
+            if let Some((copy, lock)) = read {
+                let is_own_better = own
+                    .is_some_and(|own| is_beaten(&copy.view(), &part.own.get(own).view(), order));
+                let locks = Vec::from_iter(lock);
+                if !is_own_better {
+                    let result = sink(copy.view());
+                    part.keep(locks, result.is_ok())?;
+                    return result.map(Some);
+                }
+                part.keep(locks, false)?;
+            }
+        }
+        own.map(|own| sink(part.own.get(own).view())).transpose()
+    }
+
+    /// Takes the matches of one moment from space number `at`, up to `limit`: the oldest of each shape first, then
+    /// what the transaction has put.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::try_take`]: if `sink` fails, all of them are back.
+    pub fn take_all<R, E: From<Error>>(
+        &mut self,
+        at: usize,
+        template: &[TemplateRef<'_>],
+        limit: Option<usize>,
+        sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Vec<R>, E> {
+        let taken = self.try_take_many(at, template, (0, limit.unwrap_or(usize::MAX)), sink)?;
+        Ok(taken.unwrap_or_default())
+    }
+
+    /// Takes between `at_least` and `at_most` matches of one moment from space number `at`; `None`, and nothing taken,
+    /// if there are fewer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::take_all`].
+    pub fn try_take_many<R, E: From<Error>>(
+        &mut self,
+        at: usize,
+        template: &[TemplateRef<'_>],
+        (at_least, at_most): (usize, usize),
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Option<Vec<R>>, E> {
+        self.require_open()?;
+        let own = self.parts[at].own.matches(template);
+        let from_space = (at_least.saturating_sub(own.len()), at_most);
+        let taken = self.parts[at].take_many(template, from_space, self.term)?;
+        if taken.len() + own.len() < at_least {
+            return Ok(None);
+        }
+        let all_taken: Vec<Enlisted> = taken.iter().map(|(one, _)| *one).collect();
+        let own = &own[..own.len().min(at_most - taken.len())];
+        let part = &mut self.parts[at];
+        let begin = part.holds.len();
+        part.holds.extend(all_taken.iter().map(|one| one.hold));
+        let mut pour_all = || {
+            let mut results = Vec::new();
+            let mut buffer = TupleBuffer::new();
+            for (one, copy) in &taken {
+                if copy.is_none() && !part.engine.copy_enlisted(one.hold, &mut buffer)? {
+                    return Ok(None);
+                }
+                results.push(sink(copy.as_ref().map_or_else(|| buffer.view(), TupleCopy::view))?);
+            }
+            for number in own {
+                results.push(sink(part.own.get(*number).view())?);
+            }
+            Ok(Some(results))
+        };
+        match pour_all() {
+            Ok(Some(results)) => {
+                for number in own {
+                    part.own.remove(*number);
+                }
+                Ok(Some(results))
+            }
+            Ok(None) => Err(self.run_out()?.into()),
+            Err(error) => {
+                part.holds.truncate(begin);
+                self.put_back(at, &all_taken)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives back what was taken and is not wanted, as it was. If it can not be locked again, all of the transaction is
+    /// undone: others might change what it has read (rule X3).
+    fn put_back(&mut self, at: usize, taken: &[Enlisted]) -> Result<(), Error> {
+        let (part, term) = (&mut self.parts[at], self.term);
+        for (index, one) in taken.iter().enumerate() {
+            if let Err(error) = part.put_back(*one, term) {
+                part.holds.extend(taken[index..].iter().map(|one| one.hold));
+                self.abort()?;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies the matches of one moment in space number `at`, up to `limit`, and locks them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::try_read`].
+    pub fn read_all<R, E: From<Error>>(
+        &mut self,
+        at: usize,
+        template: &[TemplateRef<'_>],
+        limit: Option<usize>,
+        mut sink: impl FnMut(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Vec<R>, E> {
+        self.require_open()?;
+        let limit = limit.unwrap_or(usize::MAX);
+        let part = &mut self.parts[at];
+        let (copies, locks) = part.read_all(template, limit, self.term)?;
+        let own = part.own.matches(template);
+        let own = own.iter().map(|number| part.own.get(*number));
+        let all = copies.iter().chain(own).take(limit);
+        let results: Result<Vec<R>, E> = all.map(|copy| sink(copy.view())).collect();
+        part.keep(locks, results.is_ok())?;
+        results
+    }
+
+    /// The number of matches in space number `at`. Locks nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::try_read`].
+    pub fn count(&mut self, at: usize, template: &[TemplateRef<'_>]) -> Result<u64, Error> {
+        self.require_open()?;
+        let part = &mut self.parts[at];
+        Ok(part.engine.count(template)? + part.own.matches(template).len() as u64)
+    }
+
+    /// Gets in line to take a match from space number `at` (rule X6), for [`Transaction::finish_take`]; or, if it is
+    /// not to be taken, watches for one.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::Engine::waiter`]; [`Error::Aborted`] if the lease has ended.
+    pub fn waiter(
+        &mut self,
+        at: usize,
+        template: &[TemplateRef<'_>],
+        take: bool,
+    ) -> Result<Waiter, Error> {
+        self.require_open()?;
+        let engine = &self.parts[at].engine;
+        if !take {
+            return engine.waiter(template, Want::Put);
+        }
+        // What it is handed is back when the transaction is over, also if the process is stopped.
+        engine.waiter_for(template, Want::Take, Some(Patience::Until(self.term.end_ms)))
+    }
+
+    /// Takes what a waiter of [`Transaction::waiter`] was handed. Does not wait: if there is nothing, the waiter stays
+    /// in line.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::try_take`].
+    pub fn finish_take<R, E: From<Error>>(
+        &mut self,
+        at: usize,
+        waiter: Waiter,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<Outcome<R>, E> {
+        self.require_open()?;
+        let mut copy = TupleBuffer::new();
+        match waiter.finish_enlisted(self.term, &mut copy)? {
+            Outcome::Waits(waiter) => Ok(Outcome::Waits(waiter)),
+            Outcome::Done(taken) => {
+                self.pour_held(at, (taken, &mut copy), (Order::Fifo, None), sink).map(Outcome::Done)
+            }
+        }
+    }
+
+    fn own_match(
+        &mut self,
+        at: usize,
+        template: &[TemplateRef<'_>],
+        order: Order,
+    ) -> Option<Number> {
+        let part = &mut self.parts[at];
+        let random = part.engine.random_for(order);
+        part.own.pick(template, order, random)
+    }
+
+    /// Gives what was taken from the space to `sink`, by way of `copy`, unless it was copied there; or what the transaction
+    /// has put itself, if the order asks for that rather.
+    fn pour_held<R, E: From<Error>>(
+        &mut self,
+        at: usize,
+        ((taken, is_copied), copy): ((Enlisted, bool), &mut TupleBuffer),
+        (order, own): (Order, Option<Number>),
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let part = &mut self.parts[at];
+        let is_whole = is_copied
+            || match part.engine.copy_enlisted(taken.hold, copy) {
+                Ok(is_held) => is_held,
+                Err(error) => {
+                    self.put_back(at, &[taken])?;
+                    return Err(error.into());
+                }
+            };
+        if !is_whole {
+            return Err(self.run_out()?.into());
+        }
+        let view = copy.view();
+        if let Some(own) = own.filter(|own| is_beaten(&view, &part.own.get(*own).view(), order)) {
+            self.put_back(at, &[taken])?;
+            return self.pour_own(at, own, sink);
+        }
+        match sink(view) {
+            Ok(result) => {
+                part.holds.push(taken.hold);
+                Ok(result)
+            }
+            Err(error) => {
+                self.put_back(at, &[taken])?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives what the transaction has put itself to `sink`, and forgets it.
+    fn pour_own<R, E: From<Error>>(
+        &mut self,
+        at: usize,
+        number: Number,
+        sink: impl FnOnce(TupleView<'_>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let own = &mut self.parts[at].own;
+        let result = sink(own.get(number).view())?;
+        own.remove(number);
+        Ok(result)
+    }
+}
+
+#[cfg(test)]
+mod tests;

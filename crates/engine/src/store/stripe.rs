@@ -1,0 +1,187 @@
+//! The page of a stripe: what one lock protects of a shape.
+//!
+//! | bytes | what |
+//! |---:|---|
+//! | 0 | the lock line |
+//! | 64 | read by every put and take, written seldom: waiters, indexes |
+//! | 128 | written by every put and take: the base list and the counts |
+//! | 192 | extents with room, per size class |
+//! | 304 | a spare block of each of the smallest sizes of records |
+//! | 320 | masks of the waiters |
+//! | 384 | what templates asked for without finding an index |
+//! | 640 | the indexes |
+//! | 1664 | extents with room beyond the limit, per size class; a spare block there |
+
+use tupelo_shm::{GRANULE, Section, Span, View};
+
+use crate::base::error::Error;
+use crate::base::layout::{self, STRIPE_BYTES};
+use crate::store::blocks::SIZES_COUNT;
+use crate::{Engine, time};
+
+/// The number of the shape.
+pub(crate) const SHAPE: usize = 64;
+/// Cells that are in line here: blocked callers, and subscriptions.
+pub(crate) const WAITING: usize = 68;
+/// Those among them that are told of removals.
+pub(crate) const WATCHING_REMOVALS: usize = 72;
+/// Which index slots are in use, a bit each.
+pub(crate) const INDEX_SET: usize = 76;
+/// The table of waiters: a block, 0 if nobody ever waited.
+pub(crate) const WAITER_TABLE: usize = 80;
+/// Records that are out of the lists but not gone: handed to a waiter, or in a take's hands.
+pub(crate) const HELD: usize = 84;
+/// The timing wheel: a block, 0 if nothing here was ever put on terms or claimed.
+pub(crate) const WHEEL: usize = 92;
+/// When the wheel has something to do next, in milliseconds (two words); 0: never. May be too early.
+pub(crate) const DUE_MS: usize = 96;
+/// First of the records that are claimed.
+pub(crate) const CLAIMED: usize = 104;
+/// First of the records that are dead, and how many there are.
+pub(crate) const DEAD: usize = 108;
+pub(crate) const DEAD_COUNT: usize = 112;
+/// Records that are not visible yet.
+pub(crate) const DELAYED_COUNT: usize = 116;
+/// How many records have come back to their places, modulo 2^32. Only tells that some did: not undone.
+pub(crate) const RETURNS: usize = 120;
+/// Subscriptions that are in line here.
+pub(crate) const SUBSCRIBED: usize = 124;
+
+/// First and last record in the order of their puts.
+pub(crate) const FIRST: usize = 128;
+pub(crate) const LAST: usize = 132;
+/// Records in the base list.
+pub(crate) const LIVE: usize = 136;
+/// The record that came back to its place last: the next one to do so often belongs behind it. A hint: not undone.
+pub(crate) const LAST_RETURNED: usize = 140;
+/// The sequence number of the next put (two words): grows, except that who begins anew counts anew ([`crate::store::step::count_anew`]);
+/// a number may be skipped.
+pub(crate) const NEXT_SEQUENCE: usize = 144;
+/// Tuples taken so far (two words). Statistics: undone in steps of many ([`crate::store::step::count_anew`]).
+pub(crate) const TAKES: usize = 152;
+
+/// Tuples whose lease ends, whatever else becomes of them: in the lists, held, dead, or not visible yet.
+pub(crate) const LEASED_COUNT: usize = 184;
+
+/// What is known of the wide waiters ([`crate::waiters::chain`]): twice the number of the change of their line up to
+/// which it is known, and whether one could match a tuple of this shape (two words). A hint: not undone.
+pub(crate) const WIDE_KNOWN: usize = 168;
+
+/// By when the first of the records is to be picked up that were handed over for a time, in milliseconds (two words); 0:
+/// there is none. May be too early ([`crate::waiters::patience`]).
+pub(crate) const HANDED_DUE_MS: usize = 176;
+
+/// Heads of the lists of extents with room: extent number + 1.
+pub(crate) const PARTIAL: usize = 192;
+
+/// First of the records that open transactions have taken.
+pub(crate) const ENLISTED: usize = 160;
+/// First of the locks that open transactions have on what they have read.
+pub(crate) const LOCKS: usize = 164;
+
+/// Spare blocks: one per class, 0 if there is none.
+pub(crate) const SPARES: usize = 304;
+pub(crate) const SPARES_COUNT: usize = 4;
+
+/// Masks of actual fields that waiters here are filed under: mask and count.
+pub(crate) const WAITER_MASKS: usize = 320;
+pub(crate) const WAITER_MASKS_MAX: usize = 8;
+
+/// Masks that were looked up without an index of their own: mask, lookups, records scanned, spare.
+pub(crate) const STATISTICS: usize = 384;
+pub(crate) const STATISTICS_MAX: usize = 16;
+pub(crate) const STATISTICS_BYTES: usize = 16;
+
+/// The descriptors of the indexes.
+pub(crate) const INDEXES: usize = 640;
+pub(crate) const INDEXES_MAX: usize = 8;
+pub(crate) const INDEX_BYTES: usize = 128;
+
+/// As [`PARTIAL`], of blocks that may lie beyond the limit of the space ([`crate::store::blocks`]).
+pub(crate) const PARTIAL_BEYOND: usize = INDEXES + INDEXES_MAX * INDEX_BYTES;
+/// A spare block of those for an extension, 0 if there is none.
+pub(crate) const SPARE_BEYOND: usize = PARTIAL_BEYOND + 4 * SIZES_COUNT;
+
+const _: () = assert!(PARTIAL + 4 * SIZES_COUNT <= SPARES);
+const _: () = assert!(SPARES + 4 * SPARES_COUNT <= WAITER_MASKS);
+const _: () = assert!(STATISTICS + STATISTICS_MAX * STATISTICS_BYTES <= INDEXES);
+const _: () = assert!(SPARE_BEYOND + 4 <= STRIPE_BYTES);
+
+/// A stripe, as a window on its page.
+#[derive(Clone, Copy)]
+pub(crate) struct Stripe<'m> {
+    page: Span<'m, STRIPE_BYTES>,
+    scope: u32,
+}
+
+impl<'m> Stripe<'m> {
+    /// The stripe of shape `shape`, which exists.
+    #[inline]
+    pub(crate) fn of_shape(view: &View<'m>, shape: u32) -> Self {
+        Self { page: view.span(layout::stripe(shape)), scope: scope_of(shape) }
+    }
+
+    /// The stripe that `scope` is the lock of.
+    pub(crate) fn of_scope(view: &View<'m>, scope: u32) -> Self {
+        Self { page: view.span(scope as usize * GRANULE), scope }
+    }
+
+    /// The page itself.
+    #[inline(always)]
+    pub(crate) fn page(self) -> Span<'m, STRIPE_BYTES> {
+        self.page
+    }
+
+    /// How many records a walk through the stripe meets at most: as many as it counts, and no more than
+    /// the segment can hold, should the count be damaged.
+    #[inline]
+    pub(crate) fn steps_max(self, view: &View<'_>) -> u32 {
+        self.page.load(LIVE).min(view.granules())
+    }
+
+    /// Whether somebody holds tuples that a search would find otherwise, or has locked some: they may be a dead
+    /// process's.
+    #[inline]
+    pub(crate) fn hides_some(self) -> bool {
+        self.page.load(HELD) | self.page.load(LOCKS) != 0
+    }
+
+    /// The scope of its lock.
+    #[inline]
+    pub(crate) fn scope(self) -> u32 {
+        self.scope
+    }
+}
+
+impl Engine {
+    /// Locks the stripe of shape `shape`, as [`Engine::enter`]. Returns it, too: found once for both.
+    #[inline(always)]
+    pub(crate) fn enter_stripe(&self, shape: u32) -> Result<(Section<'_>, Stripe<'_>), Error> {
+        let scope = scope_of(shape);
+        let (mut section, page) = Section::enter_with(&self.memory, scope)?;
+        let stripe = Stripe { page, scope };
+        if time::is_behind(stripe) {
+            drop(section);
+            section = self.enter_again(scope)?;
+        }
+        Ok((section, stripe))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn enter_again(&self, scope: u32) -> Result<Section<'_>, Error> {
+        self.enter(scope)
+    }
+}
+
+/// The shape whose stripe `scope` is the lock of.
+pub(crate) fn shape_of(scope: u32) -> u32 {
+    (scope - scope_of(0)) / (scope_of(1) - scope_of(0))
+}
+
+/// The scope of the lock of shape `shape`'s stripe.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "stripes lie in the first 100 MiB")]
+pub(crate) const fn scope_of(shape: u32) -> u32 {
+    (layout::stripe(shape) / GRANULE) as u32
+}
