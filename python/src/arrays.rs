@@ -79,10 +79,7 @@ pub(crate) fn array<'a>(
         return Ok(None);
     }
     let class = || known::class_name(object);
-    if !known::NDARRAY.is_class_of(object)? && known::MASKED_ARRAY.is_instance(object)? {
-        let hint = "put x.filled(0), or x.data and x.mask as two fields";
-        return Err(Refusal::new("a masked array, whose mask would be lost", hint));
-    }
+    refuse_subclass(object, &class)?;
     let buffer = Buffer::get(object, ffi::PyBUF_FULL_RO).map_err(|why| {
         if !why.is_instance_of::<PyException>(object.py()) {
             return Refusal::Raised(why);
@@ -109,6 +106,25 @@ pub(crate) fn array<'a>(
         Data::Copied(bytes)
     };
     Ok(Some(ArrayArgument { head, data }))
+}
+
+/// Refuses an array of numpy that is more than its elements, which alone would come back.
+fn refuse_subclass(object: &Bound<'_, PyAny>, class: &dyn Fn() -> String) -> Result<(), Refusal> {
+    if known::NDARRAY.is_class_of(object)? || !known::NDARRAY.is_instance(object)? {
+        return Ok(());
+    }
+    if known::MASKED_ARRAY.is_instance(object)? {
+        let hint = "put x.filled(0), or x.data and x.mask as two fields";
+        return Err(Refusal::new("a masked array, whose mask would be lost", hint));
+    }
+    // Elements in a file are elements; where they are is no part of them.
+    if known::MEMMAP.is_class_of(object)? {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        format!("a {}, which would come back as a plain numpy array", class()),
+        "put numpy.asarray(x), and what else it has in a field of its own",
+    ))
 }
 
 /// What describes an array of this type and shape.

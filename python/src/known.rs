@@ -22,6 +22,7 @@ pub(crate) static DATETIME: KnownClass = KnownClass::new("datetime", "datetime")
 pub(crate) static UUID: KnownClass = KnownClass::new("uuid", "UUID");
 pub(crate) static NDARRAY: KnownClass = KnownClass::new("numpy", "ndarray");
 static NUMPY_GENERIC: KnownClass = KnownClass::new("numpy", "generic");
+pub(crate) static MEMMAP: KnownClass = KnownClass::new("numpy", "memmap");
 pub(crate) static MASKED_ARRAY: KnownClass = KnownClass::new("numpy.ma", "MaskedArray");
 static ENUM: KnownClass = KnownClass::new("enum", "Enum");
 static TYPING_ALIAS: KnownClass = KnownClass::new("typing", "_GenericAlias");

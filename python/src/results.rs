@@ -222,7 +222,7 @@ fn objects_of<'py>(
 
 fn dict<'py>(py: Python<'py>, map: &Map, objects: Objects) -> Result<Bound<'py, PyDict>, Refusal> {
     let dict = PyDict::new(py);
-    for (key, item) in map.pairs() {
+    for (key, item) in map.ordered() {
         let step = || format!("[{key}]");
         let item = object(py, item, objects).map_err(|why| why.within(step))?;
         let key_object = object(py, key, objects)?;

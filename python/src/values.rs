@@ -101,7 +101,12 @@ impl Converter {
             pairs.push((key, value));
         }
         self.containers.pop();
-        Ok(Value::Map(Map::new(pairs).map_err(Refusal::from_message)?))
+        // In a template the order means nothing, so equal templates are written alike.
+        let map = match self.objects {
+            Objects::Compared => Map::new(pairs),
+            Objects::Pickled | Objects::Refused => Map::in_order(pairs),
+        };
+        Ok(Value::Map(map.map_err(Refusal::from_message)?))
     }
 
     /// Notes that the conversion descends into `container`.

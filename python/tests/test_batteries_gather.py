@@ -10,6 +10,7 @@ import types
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -296,6 +297,25 @@ def test_a_record_array_has_each_value_as_it_was(space, column, dtype):
     assert array.dtype.kind == dtype
     kept = map(float, column) if dtype == "f" else column
     assert sorted(map(repr, array.tolist())) == sorted(map(repr, kept))
+
+
+@pytest.mark.parametrize(
+    ("column", "dtype"),
+    [
+        ([2**53 + 1, None], "Int64"),
+        ([1, 2], "int64"),
+        ([2**64, None], "object"),
+        ([2**53 + 1, 0.5], "object"),
+        ([2**2000, 0.5, None], "object"),
+        ([1, 0.5, None], "float64"),
+    ],
+)
+def test_a_data_frame_rounds_no_int(space, column, dtype):
+    space.put_all(("h", row, value) for row, value in enumerate(column))
+    frame = gather(space, "h", int, ..., n=len(column)).to_pandas().set_index("f1").sort_index()
+    assert str(frame.f2.dtype) == dtype
+    for value, kept in zip(column, frame.f2, strict=True):
+        assert pd.isna(kept) if value is None else kept == value
 
 
 def test_a_terminal_that_is_gone_loses_no_results(space, monkeypatch):

@@ -13,7 +13,7 @@ from uuid import UUID
 import pytest
 
 import tupelo as ts
-from tupelo import REST, F
+from tupelo import REST, F, like
 from tupelo._native import parse_tuple, put_text
 
 # The older spelling, which is an object of another class.
@@ -53,6 +53,19 @@ PAIRS = [(kind, value) for kind, values in VALUES.items() for value in values]
 
 def shown(value):
     return repr(value)[:40]
+
+
+def test_a_dict_comes_back_in_its_order_which_no_template_looks_at_v3_v4(space):
+    first, second = {"z": 1, "a": {"y": 2, "b": 3}}, {"a": {"b": 3, "y": 2}, "z": 1}
+    space.put("order", first)
+    space.put("order", [{2: 0, 1: 0}, first])
+    assert space.count("order", second) == 1  # M2
+    assert space.count("order", F.in_([second])) == 1
+    _, back = space.take("order", dict)
+    assert (list(back), list(back["a"])) == (["z", "a"], ["y", "b"])
+    _, (numbers, back) = space.take("order", [{1: 0, 2: 0}, second])
+    assert (list(numbers), list(back), list(back["a"])) == ([2, 1], ["z", "a"], ["y", "b"])
+    assert str(like("order", first)) == str(like("order", second))
 
 
 @pytest.mark.parametrize(("kind", "value"), PAIRS, ids=shown)

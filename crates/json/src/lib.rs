@@ -192,7 +192,7 @@ fn to_float(name: &str) -> Option<f64> {
 
 /// An object, if every key is text that can not be taken for a tag.
 fn from_map(map: &Map) -> Json {
-    let pairs = map.pairs().iter();
+    let pairs = map.ordered();
     let as_object: Option<Object<String, Json>> = pairs
         .clone()
         .map(|(key, value)| match key {
@@ -228,8 +228,9 @@ fn to_object(object: Object<String, Json>) -> Result<Value, String> {
         let inside = object.into_values().next().unwrap_or_default();
         return to_tagged(&kind, inside);
     }
+    // An object has no order; here it stands sorted by its keys.
     let pairs = object.into_iter().map(|(key, value)| Ok((Value::Str(key), to_value(value)?)));
-    map(pairs.collect::<Result<Vec<_>, String>>()?)
+    map(Map::new(pairs.collect::<Result<Vec<_>, String>>()?))
 }
 
 fn to_values(items: Vec<Json>) -> Result<Vec<Value>, String> {
@@ -290,11 +291,11 @@ fn to_map(pairs: Json) -> Result<Value, String> {
         let [key, value] = <[Json; 2]>::try_from(pair).map_err(|_| expected())?;
         Ok((to_value(key)?, to_value(value)?))
     };
-    map(pairs.into_iter().map(pair).collect::<Result<Vec<_>, String>>()?)
+    map(Map::in_order(pairs.into_iter().map(pair).collect::<Result<Vec<_>, String>>()?))
 }
 
-fn map(pairs: Vec<(Value, Value)>) -> Result<Value, String> {
-    Map::new(pairs).map(Value::Map).map_err(|error| error.to_string())
+fn map(made: Result<Map, impl std::fmt::Display>) -> Result<Value, String> {
+    made.map(Value::Map).map_err(|error| error.to_string())
 }
 
 fn to_array(array: &Json) -> Result<Value, String> {

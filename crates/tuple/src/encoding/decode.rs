@@ -1,5 +1,6 @@
 //! Decoding values and tuples, refusing whatever is not canonical.
 
+use super::write::place_bytes;
 use super::{DEPTH_MAX, DecodeError, Item, Reader};
 use crate::field::folded_bits;
 use crate::image::ARITY_MAX;
@@ -112,6 +113,10 @@ fn value_at(reader: &mut Reader<'_>, place: Place) -> Result<Value, DecodeError>
         }
         Item::Entry(payload) => Value::Entry(entry(payload, place.below(start)?)?),
         Item::Opaque(payload) => Value::Opaque(opaque(payload)?),
+        Item::OrderedMap(_) if place.key => {
+            return Err(DecodeError::new(start, "a map in a key of a map has no order of its own"));
+        }
+        Item::OrderedMap(payload) => Value::Map(ordered_map(payload, place.below(start)?)?),
         Item::Pattern(..) => {
             return Err(DecodeError::new(start, "a pattern stands where a value must"));
         }
@@ -136,6 +141,21 @@ fn map(reader: &mut Reader<'_>, count: usize, place: Place) -> Result<Map, Decod
         pairs.push((key, value_at(reader, place)?));
     }
     Ok(Map::from_canonical(pairs))
+}
+
+fn ordered_map(mut payload: Reader<'_>, place: Place) -> Result<Map, DecodeError> {
+    let count = payload.expect_ordered_pairs()?;
+    let map = map(&mut payload, count, place)?;
+    let error = payload
+        .error("the places of a map's pairs are each of them once, and not in ascending order");
+    let Item::Bytes(places) = payload.item()? else { return Err(error) };
+    payload.finish()?;
+    let width = place_bytes(count);
+    if places.len() != width * count {
+        return Err(error);
+    }
+    let number = |place: &[u8]| place.iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
+    map.with_order(places.chunks_exact(width).map(number).collect()).ok_or(error)
 }
 
 /// Checks that the encoded keys of a map ascend, which also makes them distinct.

@@ -2,7 +2,7 @@
 
 use super::{DEPTH_MAX, EncodeError, extension, write};
 use crate::image::ARITY_MAX;
-use crate::value::{Opaque, array_head};
+use crate::value::{Map, Opaque, array_head};
 use crate::{Class, Field, Tuple, TupleRef, TupleView, Value};
 
 impl Value {
@@ -134,10 +134,13 @@ fn value(out: &mut Vec<u8>, value: &Value, levels: usize) -> Result<(), EncodeEr
         }
         Value::Map(map) => {
             let levels = below(levels)?;
-            write::map_header(out, map.pairs().len())?;
-            for (key, item) in map.pairs() {
-                self::value(out, key, levels)?;
-                self::value(out, item, levels)?;
+            match map.order() {
+                None => pairs(out, map, levels)?,
+                Some(order) => write::extension(out, extension::ORDERED_MAP, |out| {
+                    write::array_header(out, 2)?;
+                    pairs(out, map, levels)?;
+                    write::places(out, order)
+                })?,
             }
         }
         Value::Entry(record) => {
@@ -160,6 +163,16 @@ fn below(levels: usize) -> Result<usize, EncodeError> {
 fn list(out: &mut Vec<u8>, items: &[Value], levels: usize) -> Result<(), EncodeError> {
     write::array_header(out, items.len())?;
     items.iter().try_for_each(|item| value(out, item, levels))
+}
+
+/// The pairs of a map, sorted.
+fn pairs(out: &mut Vec<u8>, map: &Map, levels: usize) -> Result<(), EncodeError> {
+    write::map_header(out, map.pairs().len())?;
+    for (key, item) in map.pairs() {
+        value(out, key, levels)?;
+        value(out, item, levels)?;
+    }
+    Ok(())
 }
 
 fn entry<'a>(

@@ -1,8 +1,8 @@
 //! The canonical encoding of values, tuples and templates (rule V4): `docs/encoding.md`.
 //!
 //! A subset of `MessagePack` with extension types. Equal values have equal bytes: every number and every
-//! length has one form, map keys are sorted. The decoder accepts nothing else, so whatever it accepts
-//! can be compared by its bytes. It never panics, never recurses deeper than [`DEPTH_MAX`], and what it
+//! length has one form, map keys are sorted; the order of a map, where it has one, stands beside it. The decoder
+//! accepts nothing else, so whatever it accepts can be compared by its bytes, apart from such orders. It never panics, never recurses deeper than [`DEPTH_MAX`], and what it
 //! allocates is bounded by a small multiple of the input that it has already seen.
 
 mod decode;
@@ -45,6 +45,8 @@ pub(crate) mod extension {
     pub(crate) const ENTRY: i8 = 6;
     /// A language's own object: an array of codec, type name and bytes.
     pub(crate) const OPAQUE: i8 = 7;
+    /// A map whose order is not the sorted one: an array of the map, and of the places of its pairs in their order.
+    pub(crate) const ORDERED_MAP: i8 = 8;
 
     /// A formal: the set of kinds, as 16 bits.
     pub(crate) const KINDS: i8 = 16;

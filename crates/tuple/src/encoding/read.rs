@@ -41,6 +41,8 @@ pub(crate) enum Item<'a> {
     Entry(Reader<'a>),
     /// A language's own object: its payload, one list of three.
     Opaque(Reader<'a>),
+    /// A map with an order of its own: its payload, one list of two.
+    OrderedMap(Reader<'a>),
     /// An extension type that occurs in templates only, and its payload.
     Pattern(i8, Reader<'a>),
 }
@@ -151,6 +153,17 @@ impl<'a> Reader<'a> {
     pub fn expect_list(&mut self, reason: &'static str) -> Result<usize, DecodeError> {
         let error = self.error(reason);
         if let Item::List(count) = self.item()? { Ok(count) } else { Err(error) }
+    }
+
+    /// Reads past the head of the payload of a map with an order of its own. Returns how many pairs of items follow.
+    pub(super) fn expect_ordered_pairs(&mut self) -> Result<usize, DecodeError> {
+        const SHAPE: &str =
+            "a map with an order is an array of the map and the places of its pairs";
+        let error = self.error(SHAPE);
+        if self.expect_list(SHAPE)? != 2 {
+            return Err(error);
+        }
+        if let Item::Map(count) = self.item()? { Ok(count) } else { Err(error) }
     }
 
     /// Reads an item that must be text.
@@ -321,6 +334,7 @@ impl<'a> Reader<'a> {
             extension::TUPLE => Item::Tuple(inner),
             extension::ENTRY => Item::Entry(inner),
             extension::OPAQUE => Item::Opaque(inner),
+            extension::ORDERED_MAP => Item::OrderedMap(inner),
             extension::KINDS..=extension::WHERE => Item::Pattern(code, inner),
             _ => return Err(error("an extension type that is not known here")),
         })

@@ -25,7 +25,10 @@ fn same_item(a: &mut Reader<'_>, b: &mut Reader<'_>, levels: usize) -> Option<bo
             a_count == b_count && same_items(a, b, a_count, levels)?
         }
         // The keys are folded and sorted, so equal keys are at equal places.
-        (Item::Map(a_count), Item::Map(b_count)) => {
+        (Item::Map(_) | Item::OrderedMap(_), Item::Map(_) | Item::OrderedMap(_)) => {
+            let (mut a_payload, mut b_payload) = (None, None);
+            let (a, a_count) = pairs(a, a_item, &mut a_payload)?;
+            let (b, b_count) = pairs(b, b_item, &mut b_payload)?;
             a_count == b_count && same_items(a, b, 2 * a_count, levels)?
         }
         (Item::Tuple(mut a), Item::Tuple(mut b)) | (Item::Entry(mut a), Item::Entry(mut b)) => {
@@ -43,6 +46,24 @@ fn same_items(a: &mut Reader<'_>, b: &mut Reader<'_>, count: usize, levels: usiz
         }
     }
     Some(true)
+}
+
+/// Where the pairs of a map stand, and how many there are: behind its head, or in the payload of a map with an order,
+/// which means nothing here.
+fn pairs<'r, 'a>(
+    reader: &'r mut Reader<'a>,
+    item: Item<'a>,
+    payload: &'r mut Option<Reader<'a>>,
+) -> Option<(&'r mut Reader<'a>, usize)> {
+    match item {
+        Item::Map(count) => Some((reader, count)),
+        Item::OrderedMap(inner) => {
+            let inner = payload.insert(inner);
+            let count = inner.expect_ordered_pairs().ok()?;
+            Some((inner, count))
+        }
+        _ => None,
+    }
 }
 
 /// The hash of an encoded value.
@@ -68,7 +89,11 @@ fn hash_item(reader: &mut Reader<'_>, levels: usize) -> Option<u64> {
             hash::array(head, data)
         }
         Item::List(count) => hash_items(reader, count, Kind::List, levels)?,
-        Item::Map(count) => hash_items(reader, 2 * count, Kind::Map, levels)?,
+        item @ (Item::Map(_) | Item::OrderedMap(_)) => {
+            let mut payload = None;
+            let (pairs, count) = pairs(reader, item, &mut payload)?;
+            hash_items(pairs, 2 * count, Kind::Map, levels)?
+        }
         Item::Tuple(mut payload) => hash_items(&mut payload, 1, Kind::Tuple, levels)?,
         Item::Entry(mut payload) => hash_items(&mut payload, 1, Kind::Entry, levels)?,
         Item::BigInt(_) => hash::of_bytes(reader.since(start), hash::kind_seed(Kind::Int)),

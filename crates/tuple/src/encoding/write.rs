@@ -117,6 +117,25 @@ pub(crate) fn bytes_header(out: &mut Vec<u8>, length: usize) -> Result<(), Encod
     Ok(())
 }
 
+/// How many bytes each of `count` places takes: the fewest that hold them all.
+pub(super) const fn place_bytes(count: usize) -> usize {
+    match count {
+        0..=0x100 => 1,
+        0x101..=0x1_0000 => 2,
+        _ => 4,
+    }
+}
+
+/// A permutation of as many places, as a run of bytes: one, two or four for each, the most significant first.
+pub(super) fn places(out: &mut Vec<u8>, places: &[u32]) -> Result<(), EncodeError> {
+    let width = place_bytes(places.len());
+    bytes_header(out, width * places.len())?;
+    for place in places {
+        out.extend(&place.to_be_bytes()[4 - width..]);
+    }
+    Ok(())
+}
+
 /// Appends the beginning of a list of `count` items.
 ///
 /// # Errors

@@ -48,7 +48,9 @@ impl Display for Value {
             Self::Tuple(items) => write_call(out, "tuple", items),
             Self::Map(map) => {
                 out.write_str("map(")?;
-                write_joined(out, map.pairs(), |out, (key, value)| write!(out, "{key}: {value}"))?;
+                write_joined(out, map.ordered(), |out, (key, value)| {
+                    write!(out, "{key}: {value}")
+                })?;
                 out.write_str(")")
             }
             Self::Entry(entry) => write_entry(out, entry),

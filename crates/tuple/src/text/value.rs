@@ -132,7 +132,7 @@ fn of_kind(scanner: &mut Scanner<'_>, kind: &str, start: usize) -> Result<Value,
         let value = match kind {
             "list" => return Ok(Ok(Value::List(scanner.separated(")", value)?))),
             "tuple" => return Ok(Ok(Value::Tuple(scanner.separated(")", value)?))),
-            "map" => return Ok(Map::new(scanner.separated(")", pair)?).map(Value::Map)),
+            "map" => return Ok(Map::in_order(scanner.separated(")", pair)?).map(Value::Map)),
             "float" => special_float(scanner)?,
             "decimal" => Decimal::parse(&quote::text(scanner)?).map(Value::Decimal),
             "timestamp" => Timestamp::parse(&quote::text(scanner)?).map(Value::Timestamp),

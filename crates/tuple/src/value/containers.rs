@@ -1,58 +1,7 @@
-//! Values with parts that must be in order: maps, entries, and languages' own objects.
+//! Entries and languages' own objects.
 
 use super::{Value, ValueError};
 use crate::class::compare_names;
-
-/// A map, its pairs sorted by the encoded bytes of their keys (rule V4).
-///
-/// Keys that match each other are one key, so a key is kept *folded*: -0.0 as 0.0, every NaN as one, a
-/// decimal without zeros at its end. Equal maps then have equal bytes, whichever of them came first.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Map {
-    pairs: Vec<(Value, Value)>,
-}
-
-impl Map {
-    /// A map of `pairs`, in any order.
-    ///
-    /// # Errors
-    ///
-    /// [`ValueError::Duplicate`] if two keys match each other, [`ValueError::Key`] if a key is nested too deeply.
-    pub fn new(pairs: impl IntoIterator<Item = (Value, Value)>) -> Result<Self, ValueError> {
-        let mut keyed = Vec::new();
-        for (key, value) in pairs {
-            // Encoded once before folding, which recurses and needs a depth that was checked.
-            key.encode().map_err(ValueError::Key)?;
-            let key = key.into_folded();
-            keyed.push((key.encode().map_err(ValueError::Key)?, key, value));
-        }
-        keyed.sort_by(|(a, ..), (b, ..)| a.cmp(b));
-        if let Some(twice) = keyed.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(ValueError::Duplicate { key: twice[0].1.to_string() });
-        }
-        Ok(Self { pairs: keyed.into_iter().map(|(_, key, value)| (key, value)).collect() })
-    }
-
-    /// The pairs, sorted.
-    pub fn pairs(&self) -> &[(Value, Value)] {
-        &self.pairs
-    }
-
-    /// The pairs, sorted.
-    pub fn into_pairs(self) -> Vec<(Value, Value)> {
-        self.pairs
-    }
-
-    /// A map of pairs that are known to be sorted, folded and distinct.
-    pub(crate) const fn from_canonical(pairs: Vec<(Value, Value)>) -> Self {
-        Self { pairs }
-    }
-
-    fn folded(self) -> Self {
-        let fold = |(key, value): (Value, Value)| (key, value.into_folded());
-        Self { pairs: self.pairs.into_iter().map(fold).collect() }
-    }
-}
 
 /// A named record with named fields, in no order of their own (rule M7).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,16 +6,18 @@ mod containers;
 mod decimal;
 mod error;
 mod from;
+mod map;
 mod timestamp;
 
 pub(crate) use array::data_offset;
 pub use array::{Array, ArrayView, DIMENSIONS_MAX, DType, array_head};
 pub(crate) use big_int::BigIntRef;
 pub use big_int::{BIG_INT_BYTES_MAX, BigInt};
-pub use containers::{Entry, Map, Opaque};
+pub use containers::{Entry, Opaque};
 pub(crate) use decimal::DecimalRef;
 pub use decimal::{DECIMAL_DIGITS_MAX, DECIMAL_EXPONENT_MAX, Decimal};
 pub use error::ValueError;
+pub use map::Map;
 pub use timestamp::Timestamp;
 
 use crate::field::folded_bits;
@@ -24,7 +26,7 @@ use crate::{DecodeError, EncodeError, Encoded, Field, Kind};
 /// One value of any kind (rule V1), owning its bytes.
 ///
 /// `==` compares representations: floats by their bits, decimals with their exponent, so that equal
-/// values have equal encodings (rule V4). Whether a template calls two values the same is [`Value::same`].
+/// values have equal encodings, up to the order of maps, which it does not look at (rule V4). Whether a template calls two values the same is [`Value::same`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Value {

@@ -193,6 +193,67 @@ fn a_field_that_is_not_of_its_kind_is_refused_c5() {
 }
 
 #[test]
+fn the_order_of_a_map_comes_back_and_is_no_part_of_its_value_v3_v4() {
+    use tupelo_tuple::Map;
+    let pairs = |keys: [&str; 3]| keys.map(|key| (Value::from(key), Value::from(key.len())));
+    let given = Value::Map(Map::in_order(pairs(["z", "a", "mm"])).unwrap());
+    let sorted = Value::Map(Map::new(pairs(["z", "a", "mm"])).unwrap());
+    assert_eq!(given, sorted);
+    assert!(given.same(&sorted) && sorted.same(&given));
+    let hash_of = |value: &Value| value.with_field(|field| hash::field(&field));
+    assert_eq!(hash_of(&given), hash_of(&sorted));
+    assert!(Template::of_actuals(&tuple![sorted.clone()]).matches(&tuple![given.clone()]));
+    let Value::Map(back) = Value::decode(&given.encode().unwrap()).unwrap() else {
+        panic!("a map")
+    };
+    let keys: Vec<_> = back.ordered().map(|(key, _)| key.to_string()).collect();
+    assert_eq!(keys, [r#""z""#, r#""a""#, r#""mm""#]);
+    assert_eq!(tuple![given].to_string(), r#"(map("z": 1, "a": 1, "mm": 2))"#);
+    assert_eq!(tuple![sorted].to_string(), r#"(map("a": 1, "z": 1, "mm": 2))"#);
+    // In a key a map has no order, or equal keys had different bytes.
+    let key = |keys| {
+        Value::Map(
+            Map::in_order([(Value::Map(Map::in_order(pairs(keys)).unwrap()), 1.into())]).unwrap(),
+        )
+    };
+    assert_eq!(key(["z", "a", "mm"]).encode(), key(["a", "mm", "z"]).encode());
+}
+
+#[test]
+fn the_order_of_many_pairs_comes_back_v3() {
+    use tupelo_tuple::Map;
+    for count in [2_i64, 256, 257, 65_536, 65_537] {
+        let pairs = (0..count).rev().map(|key| (Value::from(key), Value::Null));
+        let map = Value::Map(Map::in_order(pairs).unwrap());
+        let bytes = map.encode().unwrap();
+        let Value::Map(back) = Value::decode(&bytes).unwrap() else { panic!("a map") };
+        let keys: Vec<_> = back.ordered().map(|(key, _)| key.clone()).collect();
+        assert_eq!(keys, (0..count).rev().map(Value::from).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn an_order_of_a_map_that_is_none_is_refused_c5() {
+    // {1: 2, 3: 4}, the second pair first.
+    let valid = "c7 0a 08 92 82 01 02 03 04 c4 02 01 00";
+    assert!(Value::decode(&hex(valid)).is_ok());
+    for (wrong, why) in [
+        ("c7 0a 08 92 82 01 02 03 04 c4 02 00 01", "each of them once"),
+        ("c7 0a 08 92 82 01 02 03 04 c4 02 01 01", "each of them once"),
+        ("c7 0a 08 92 82 01 02 03 04 c4 02 02 00", "each of them once"),
+        ("d7 08 92 82 01 02 03 04 c4 00", "each of them once"),
+        ("c7 0a 08 92 82 01 02 03 04 c4 01 00 00", "ends before here"),
+        ("c7 06 08 91 82 01 02 03 04", "is an array of the map"),
+        ("c7 05 08 92 07 c4 01 00", "is an array of the map"),
+        ("c7 0b 08 92 82 01 02 03 04 c4 02 01 00 00", "ends before here"),
+        ("81 c7 0a 08 92 82 01 02 03 04 c4 02 01 00 07", "no order of its own"),
+    ] {
+        let error = Value::decode(&hex(wrong)).unwrap_err().to_string();
+        assert!(error.contains(why), "{wrong}: {error}");
+    }
+}
+
+#[test]
 fn keys_that_match_are_one_key_m2() {
     use tupelo_tuple::Map;
     let zeros = [(0.0.into(), 1.into()), ((-0.0).into(), 2.into())];

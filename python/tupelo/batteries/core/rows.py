@@ -93,11 +93,16 @@ class Rows(list[T]):
     def to_pandas(self) -> Any:
         """Return the columns as a `pandas.DataFrame`, whose index counts the rows from 0.
 
+        A column of ints and `None` has the type `Int64`, whose missing values are `pandas.NA`. One
+        with ints that no column of numbers holds exactly has the objects themselves.
+
         Raises:
             ModuleNotFoundError: pandas is not installed.
             TypeError: as `columns`.
         """
-        return _library("to_pandas", "pandas").DataFrame(self.columns())
+        pandas = _library("to_pandas", "pandas")
+        columns = self.columns().items()
+        return pandas.DataFrame({name: _series(pandas, column) for name, column in columns})
 
     def to_arrow(self) -> Any:
         """Return the columns as a `pyarrow.Table`, each of the type that its values have.
@@ -126,6 +131,29 @@ def _library(method: str, name: str) -> Any:
             raise
         message = f"{method}() needs {name}, which is not installed: pip install {name}"
         raise ModuleNotFoundError(message, name=name) from None
+
+
+def _series(pandas: Any, column: list[Any]) -> Any:
+    """Return what a column of a `DataFrame` is made of: pandas by itself makes floats of ints."""
+    types = {type(value) for value in column}
+    if int not in types or types == {int}:
+        return column
+    if types == {int, type(None)} and all(value is None or _is_int64(value) for value in column):
+        return pandas.array(column, dtype="Int64")
+    if types <= {int, float, type(None)} and all(
+        type(value) is not int or _is_float(value) for value in column
+    ):
+        return column
+    return pandas.Series(column, dtype=object)
+
+
+def _is_int64(value: int) -> bool:
+    return -(2**63) <= value < 2**63
+
+
+def _is_float(value: int) -> bool:
+    """Whether a float is exactly this int."""
+    return abs(value) <= 2**53 or (abs(value) < 2**1023 and int(float(value)) == value)
 
 
 def _column(numpy: Any, column: list[Any]) -> Any:

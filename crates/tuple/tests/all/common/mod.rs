@@ -111,7 +111,7 @@ fn map(pairs: Vec<(Value, Value)>) -> Map {
             distinct.push((key, value));
         }
     }
-    Map::new(distinct).unwrap()
+    Map::in_order(distinct).unwrap()
 }
 
 pub(crate) fn tuple() -> impl Strategy<Value = Tuple> {
