@@ -27,6 +27,7 @@ use crate::known::{self, exactly};
 use crate::objects::Objects;
 use crate::patterns;
 use crate::refusal::Refusal;
+use crate::sent::Sent;
 use crate::space::Handle;
 use crate::template::{self, Template};
 use crate::values;
@@ -301,13 +302,28 @@ impl<'a> OwnedField<'a> {
         {
             return Ok(Self::Borrowed(field));
         }
+        if let Some(sent) = exactly::<Sent>(object) {
+            return Self::sent(sent.get().value(object.py()), objects);
+        }
         // Not by way of a value: that would copy the data.
         if known::NDARRAY.is_class_of(object)?
             && let Some(array) = arrays::array(object)?
         {
             return Ok(Self::Array(array));
         }
-        let value = values::value(object, objects)?;
+        Self::owned(values::value(object, objects)?)
+    }
+
+    /// The field for what a [`Sent`] has.
+    fn sent(object: &'a Bound<'_, PyAny>, objects: Objects) -> Result<Self, Refusal> {
+        match arrays::lent(object) {
+            Some(Ok(array)) => Ok(Self::Array(array)),
+            _ => Self::owned(values::sent(object, objects)?),
+        }
+    }
+
+    /// The field for a value.
+    fn owned(value: Value) -> Result<Self, Refusal> {
         Ok(match value {
             Value::Null
             | Value::Bool(_)

@@ -6,7 +6,7 @@
 //! `consume`, `finish`, `spawn` and other compositions live above, in `python/tupelo/`.
 //!
 //! * `call`: how a verb gets its arguments; the one place where raw pointers from Python come in. `keywords`: those it has.
-//! * `arguments`, `values`, `arrays`, `objects`: Python objects to fields; `results`: and back.
+//! * `arguments`, `values`, `arrays`, `objects`: Python objects to fields; `results`: and back. `sent`: those of tasks.
 //! * `entries`: classes with named fields, and their instances.
 //! * `patterns`, `formals`, `template`: what a field must look like; `F`, `like` and `parse`.
 //! * `verbs`: one file per family of operations; `waiting`: how the blocking ones wait.
@@ -41,6 +41,7 @@ mod patterns;
 mod refusal;
 mod results;
 mod search;
+mod sent;
 mod space;
 mod subscription;
 mod surroundings;
@@ -72,6 +73,8 @@ mod _native {
     use super::orphan::end_with_parent;
     #[pymodule_export]
     use super::search::{Found, LineObject, SearchObject};
+    #[pymodule_export]
+    use super::sent::Sent;
     #[pymodule_export]
     use super::space::{Handle, is_same, plain, remove, spaces};
     #[pymodule_export]

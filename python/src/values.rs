@@ -18,6 +18,7 @@ use crate::formals::{FieldOrder, FieldProxy, Formal, Rest};
 use crate::known::{self, exactly};
 use crate::objects::{self, Objects};
 use crate::refusal::Refusal;
+use crate::sent::Sent;
 use crate::template::Template;
 use crate::{arrays, entries};
 
@@ -27,12 +28,19 @@ use crate::{arrays, entries};
 ///
 /// [`Refusal`] if it can not be stored; it says where inside of `object`.
 pub(crate) fn value(object: &Bound<'_, PyAny>, objects: Objects) -> Result<Value, Refusal> {
-    Converter { objects, containers: Vec::new() }.value(object)
+    Converter { objects, sends: false, containers: Vec::new() }.value(object)
+}
+
+/// As [`value`], of what a [`Sent`] has.
+pub(crate) fn sent(object: &Bound<'_, PyAny>, objects: Objects) -> Result<Value, Refusal> {
+    Converter { objects, sends: objects == Objects::Pickled, containers: Vec::new() }.value(object)
 }
 
 /// The conversion of one field.
 struct Converter {
     objects: Objects,
+    /// Whether what is no field is pickled (see [`Sent`]).
+    sends: bool,
     /// The containers that the current object stands in, outermost first, by identity.
     containers: Vec<usize>,
 }
@@ -49,15 +57,48 @@ impl Converter {
         if let Some(dict) = exactly::<PyDict>(object) {
             return self.map(object, dict);
         }
+        if let Some(part) = exactly::<Sent>(object) {
+            return self.sent(part.get().value(object.py()));
+        }
+        if self.sends {
+            return self.part_of_sent(object);
+        }
+        match self.of_own_kind(object)? {
+            Some(value) => Ok(value),
+            None => objects::value(object, self.objects),
+        }
+    }
+
+    /// The value of an object of a kind of its own; `None` for one that is stored as a pickle.
+    fn of_own_kind(&mut self, object: &Bound<'_, PyAny>) -> Result<Option<Value>, Refusal> {
         if let Some(scalar) = scalar(object)? {
-            return Ok(scalar);
+            return Ok(Some(scalar));
         }
         if let Some(array) = arrays::array(object)? {
-            return array.to_value();
+            return array.to_value().map(Some);
         }
         refuse_misplaced(object)?;
-        if let Some(entry) = self.entry(object)? {
-            return Ok(entry);
+        self.entry(object)
+    }
+
+    /// The value of what stands in a [`Sent`], which is itself a part of this field.
+    fn sent(&mut self, object: &Bound<'_, PyAny>) -> Result<Value, Refusal> {
+        let sends = std::mem::replace(&mut self.sends, self.objects == Objects::Pickled);
+        let value = self.value(object);
+        self.sends = sends;
+        value
+    }
+
+    /// The value of an object that is no container and is sent: a pickle, where it is no field as it is.
+    fn part_of_sent(&mut self, object: &Bound<'_, PyAny>) -> Result<Value, Refusal> {
+        if !is_derived(object)? {
+            let depth = self.containers.len();
+            match self.of_own_kind(object) {
+                Ok(Some(value)) => return Ok(value),
+                Err(Refusal::Raised(why)) => return Err(Refusal::Raised(why)),
+                // It may have been refused within an entry.
+                Ok(None) | Err(Refusal::Unstorable { .. }) => self.containers.truncate(depth),
+            }
         }
         objects::value(object, self.objects)
     }
@@ -129,6 +170,20 @@ impl Converter {
         self.containers.push(identity);
         Ok(())
     }
+}
+
+/// Whether `object` is of a class derived from those of scalars, other than of numpy's: it would come back as a scalar.
+fn is_derived(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_scalar = object.is_instance_of::<PyInt>()
+        || object.is_instance_of::<PyString>()
+        || object.is_instance_of::<PyFloat>()
+        || object.is_instance_of::<PyBytes>();
+    let is_plain = object.is_exact_instance_of::<PyBool>()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyString>()
+        || object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyBytes>();
+    Ok(is_scalar && !is_plain && !known::is_numpy_scalar(object)?)
 }
 
 /// The value of an object that has no parts; `None` if it is none of those.

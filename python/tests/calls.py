@@ -1,12 +1,14 @@
 """Functions that workers call in tests: they find them by module and name."""
 
 import asyncio
+import enum
 import os
 import signal
 import sys
 import threading
 import time
 from dataclasses import dataclass
+from datetime import datetime
 
 import tupelo as ts
 
@@ -49,6 +51,59 @@ def leave(code):
 
 def unstorable():
     return bytearray(b"x")
+
+
+def unsendable():
+    return (word for word in "x")
+
+
+def unsendable_within():
+    return (1, {"a": unsendable()})
+
+
+def same(*values, **by_name):
+    """Return what came, with its types: those tell a member of an enum from its value."""
+    return values, by_name, [type(value).__name__ for value in [*values, *by_name.values()]]
+
+
+def first(value):
+    return value
+
+
+def type_name(value, name):
+    return f"{type(value).__name__} {type(name).__name__}"
+
+
+def fail_first(url, value):
+    """Raise at the first attempt; then return the type of the argument."""
+    with ts.connect(url, create=False) as space:
+        if space.put_if_absent("tried"):
+            raise ZeroDivisionError
+    return type(value).__name__
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+class Level(enum.IntEnum):
+    HIGH = 3
+
+
+class Word(enum.StrEnum):
+    YES = "yes"
+
+
+class Metres(float):
+    """A number that is more than its value."""
+
+
+@dataclass
+class Painted:
+    """An entry with fields that are none of a tuple."""
+
+    colour: Colour
+    at: datetime
 
 
 def unstorable_within():

@@ -178,7 +178,7 @@ def local_function():
         ((ts.call(math.sqrt, 2.0),), {"on": "moon"}, ValueError, "on is 'moon': give 'processes'"),
         ((ts.call(math.sqrt, 2.0),), {"on": 7}, TypeError, "on is of the type int"),
         ((ts.call(math.sqrt, 2.0),), {"at": 7}, TypeError, 'eval.. has no keyword argument "at"'),
-        ((ts.call(calls.double, bytearray(2)),), {}, ts.NotEncodable, "bytearray"),
+        ((ts.call(calls.double, calls.unsendable()),), {}, ts.NotEncodable, "generator"),
     ],
 )
 def test_what_makes_no_sense_is_refused(space, arguments, keywords, kind, message):

@@ -140,6 +140,11 @@ class Explanation:
     @property
     def differences(self) -> list[tuple[int, str, str]]: ...
 
+# Goes in the place of a value that travels with a task: what is no field of a tuple is sent as an object.
+@final
+class Sent:
+    def __new__(cls, value: object, /) -> Self: ...
+
 @final
 class Bell:
     def __new__(cls, space: Space) -> Self: ...

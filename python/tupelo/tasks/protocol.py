@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tupelo import F, like
+from tupelo._native import Sent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +82,15 @@ class Task(NamedTuple):
 
     def to_tuple(self) -> tuple[Any, ...]:
         """Return the tuple to put."""
-        return (TASK, *self)
+        return (TASK, self.queue, *self.call(), *self[4:])
+
+    def call(self) -> tuple[Any, Any, Any]:
+        """Return function, arguments and keywords as they are put."""
+        if self.function != EVAL:
+            return (self.function, Sent(self.arguments), Sent(self.keywords))
+        # What is not called becomes a field of a tuple, and is to be one.
+        fields = (sent_call(field) if is_call(field) else field for field in self.arguments)
+        return (EVAL, tuple(fields), self.keywords)
 
 
 def is_call(field: object) -> bool:
@@ -90,6 +99,12 @@ def is_call(field: object) -> bool:
         return False
     # Not `==` at once: that of an array gives an array.
     return type(field[0]) is str and field[0] == CALL
+
+
+def sent_call(field: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return such a field as it is put."""
+    _, function, arguments, keywords = field
+    return (CALL, function, Sent(arguments), Sent(keywords))
 
 
 # The functions below make the templates in one place: whoever asks for something asks alike, and a

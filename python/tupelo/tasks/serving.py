@@ -7,7 +7,7 @@ under the claim, behind all others; one whose worker died is back at its old pla
 
 from __future__ import annotations
 
-from tupelo._native import claim_partly, like, waiter
+from tupelo._native import Sent, claim_partly, like, waiter
 from tupelo.errors import ClaimLost, LimitExceeded, NotEncodable, SpaceFull
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.failures import (
@@ -162,7 +162,9 @@ class Server:
             NotEncodable: it can not be stored. The message says where in the result, or which field
                 of a tuple that computes itself; of the answer's own fields nobody knows.
         """
-        answer = (protocol.ANSWER, task.mailbox, task.number, protocol.DONE, value)
+        # That of `eval` is a tuple, whose fields are to be some.
+        sent = value if task.function == EVAL else Sent(value)
+        answer = (protocol.ANSWER, task.mailbox, task.number, protocol.DONE, sent)
         try:
             claim.put(*answer)
         except NotEncodable as error:
@@ -215,8 +217,7 @@ class Server:
         if failures < task.attempts_max and not is_final:
             puts = [task._replace(failures=failures).to_tuple()]
         elif self._keeps_dead:
-            call = (task.function, task.arguments, task.keywords)
-            puts.insert(0, (protocol.DEAD, task.queue, *call, task.number, error))
+            puts.insert(0, (protocol.DEAD, task.queue, *task.call(), task.number, error))
         try:
             self._end(claim, puts)
         except (SpaceFull, LimitExceeded) as full:

@@ -163,7 +163,7 @@ class Service:
             if is_signal or is_cancelled(error):
                 raise
             return failed(error, claim)  # the caller has it
-        return "done", value
+        return "done", _native.Sent(value)
 
     async def _put(self, *answer: Any) -> None:
         await self._space.put(ANSWER, *answer, lease=ANSWER_LEASE_S, timeout=ROOM_S)
@@ -217,7 +217,7 @@ async def call(
     service = checks.text("service", service)
     deadline = Deadline(timeout)
     mailbox = unique()
-    request = (REQUEST, service, mailbox, 0, [argument])
+    request = (REQUEST, service, mailbox, 0, [_native.Sent(argument)])
     # Longer than the caller waits, who withdraws it: the lease is for a caller that is killed.
     lease = None if deadline.timeout_s is None else deadline.timeout_s + REQUEST_GRACE_S
     try:
