@@ -10,7 +10,7 @@
 //! * `entries`: classes with named fields, and their instances.
 //! * `patterns`, `formals`, `template`: what a field must look like; `F`, `like` and `parse`.
 //! * `verbs`: one file per family of operations; `waiting`: how the blocking ones wait.
-//! * `search`: one match from one of several spaces.
+//! * `search`: one match from one of several spaces. `announced`: who serves which functions.
 //! * `claim`, `lease`, `transaction`, `subscription`: what `claim`, `put`, `transaction` and `subscribe` return.
 //! * `errors`, `refusal`: what goes wrong, as exceptions.
 //! * `fork`: what a child process may not use; `orphan`: a process that ends with its parent.
@@ -20,6 +20,7 @@
 
 use pyo3::prelude::*;
 
+mod announced;
 mod arguments;
 mod arrays;
 mod call;
@@ -55,6 +56,8 @@ mod waiting;
 /// The module `tupelo._native`.
 #[pymodule(gil_used = false)]
 mod _native {
+    #[pymodule_export]
+    use super::announced::{AnnouncementObject, announce, is_announced};
     #[pymodule_export]
     use super::claim::Claim;
     #[pymodule_export]

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import zipapp
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -14,6 +15,7 @@ from console import INSTALLED
 
 import tupelo as ts
 from tupelo import REST
+from tupelo._native import is_announced
 from tupelo.aio.batteries import worker as aio_worker
 from tupelo.batteries import RemoteFunction, worker
 from tupelo.batteries.core.remote import Address
@@ -101,6 +103,81 @@ def test_a_task_waits_until_there_is_a_worker_and_can_be_withdrawn(film, shm):
     with serving("film:render", "-n", 1):
         assert first.result(60) == "sea 1"
     assert second.cancelled()
+
+
+def test_a_task_that_nobody_serves_says_so_and_waits_on(film, shm):
+    later = film.render.submit(1)
+    told = rf"render\(1\) has no result after 0.01 s: no worker serves film:render in {shm.url}"
+    with pytest.raises(ts.Timeout, match=told) as caught:
+        later.result(0.01)
+    assert caught.value.hint == f"start one:  tupelo worker film:render -u {shm.url}"
+    with pytest.raises(ts.Timeout, match="no worker serves"):
+        later.exception(timeout=0.01)
+    asked = shm.eval("root", ts.call(math.sqrt, 4.0), on="workers")
+    with pytest.raises(ts.Timeout, match="no worker serves math:sqrt"):
+        asked.result(0)
+    assert asked.cancel()
+    with serving("film:render"):
+        assert later.result(60) == "sea 1"
+        assert is_announced(shm, "film:render") is True
+    assert is_announced(shm, "film:render") is False
+
+
+def test_who_works_on_a_task_need_not_have_announced_it(film, shm):
+    later = film.render.submit(1)
+    with shm.claim("tupelo.task", "film:render", REST):
+        with pytest.raises(TimeoutError) as caught:
+            later.result(0)
+        assert not isinstance(caught.value, ts.TupeloError)
+    later.cancel()
+
+
+PACKAGE = """
+import sys
+from tupelo.batteries import Pool, worker
+
+@worker({url!r})
+def render(frame):
+    return f"frame {{frame}}"
+
+def double(x):
+    return 2 * x
+
+if __name__ == "__main__":
+    import tupelo
+    with Pool({url!r}, workers=1) as pool:
+        print(list(pool.map(double, [4])), flush=True)
+    print(render.address.queue, flush=True)
+    print(render.submit(3).result(60), flush=True)
+"""
+
+
+def test_a_function_of_the_main_of_a_package_has_one_name(shm, tmp_path, monkeypatch):
+    package = tmp_path / "reel"
+    package.mkdir()
+    (package / "__init__.py").write_text("def __getattr__(name):\n    from . import __main__\n    return getattr(__main__, name)\n")
+    (package / "__main__.py").write_text(PACKAGE.format(url=shm.url))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with serving("reel:render"):
+        asked = subprocess.run(
+            [sys.executable, "-m", "reel"], check=True, capture_output=True, text=True, timeout=120
+        )
+    assert asked.stdout.splitlines() == ["[8]", "reel.__main__:render", "frame 3"]
+
+
+def test_the_main_of_an_archive_is_refused_when_it_is_decorated(shm, tmp_path):
+    source = tmp_path / "reel"
+    source.mkdir()
+    (source / "__main__.py").write_text(PACKAGE.format(url=shm.url))
+    zipapp.create_archive(source, tmp_path / "reel.pyz")
+    for what in ("reel", "reel.pyz"):
+        asked = subprocess.run(
+            [sys.executable, str(tmp_path / what)], check=False, capture_output=True, text=True, timeout=120
+        )
+        assert asked.returncode == 1
+        assert "TypeError: function render is in " in asked.stderr
+        assert "which runs as __main__ and which no worker can import" in asked.stderr
+    assert shm.count(REST) == 0
 
 
 def test_the_child_of_a_fork_waits_for_no_lock_of_a_function(film):

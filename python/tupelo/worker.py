@@ -12,7 +12,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 
 from tupelo import TupeloError, connect
-from tupelo._native import typed_s
+from tupelo._native import announce, typed_s
 from tupelo.batteries.core.remote import Address, public_terms, require_shared
 from tupelo.common_options import add_common_options
 from tupelo.spawn import WORKERS_MAX
@@ -116,6 +116,7 @@ class Service:
     def __init__(self, space: Space, terms: Terms, *, quiet: bool = False) -> None:
         """Get ready; say nothing of what goes on if `quiet`."""
         self._quiet = quiet
+        self._space = space
         self._queue = terms.queue
         self._url = space.url
         # Also from a signal's handler, which must not wait for a lock that it has interrupted.
@@ -127,6 +128,8 @@ class Service:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: self._news.put(None))
         self._crew.add(count)
+        # From here to the end of this process, who asks for the function is told that it is served.
+        self._announcement = announce(self._space, self._queue)
         self._say(f"serving {self._queue} in {self._url}, processes: {count}; Ctrl-C ends them")
         why = self._next_news()
         if why is not None:

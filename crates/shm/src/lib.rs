@@ -22,6 +22,7 @@
 
 mod access;
 mod addresses;
+mod announce;
 mod buffer;
 pub mod clock;
 mod copy;
@@ -53,6 +54,7 @@ mod table;
 mod thread;
 
 pub use access::{Fresh, GRANULE, Span, View, Word};
+pub use announce::Announcement;
 pub use buffer::CopyBuffer;
 pub use error::{AddressLimit, Bytes, Error, Limit};
 pub use group::{GROUP_MAX, commit_together};

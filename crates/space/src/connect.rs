@@ -214,6 +214,10 @@ impl Space {
         self.inner.place.name()
     }
 
+    pub(crate) fn place(&self) -> &Place {
+        &self.inner.place
+    }
+
     /// Whether it is in memory that this process has; if not, calls go over a connection.
     pub fn is_here(&self) -> bool {
         matches!(self.inner.backend, Backend::Local(_))
@@ -347,7 +351,7 @@ fn attach(name: &str, url: &str, options: &ConnectOptions) -> Result<Engine, Err
     Ok(Engine::new(segment)?.named(format!("shm://{name}")))
 }
 
-fn named(error: tupelo_shm::Error, url: &str) -> Error {
+pub(crate) fn named(error: tupelo_shm::Error, url: &str) -> Error {
     match error {
         tupelo_shm::Error::NotFound { .. } => Error::SpaceNotFound { url: url.into() },
         error => error.into(),

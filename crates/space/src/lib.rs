@@ -21,6 +21,7 @@
 //! What every operation promises is in `docs/semantics.md`, rule by rule.
 #![forbid(unsafe_code)]
 
+mod announced;
 mod bell;
 mod claim;
 mod connect;
@@ -59,5 +60,6 @@ pub use tupelo_engine::{
     LeaseTerms, Obituary, Order, SHAPES_MAX, SubscribeTerms, SubscriptionStat, TransactionStat,
     WAITERS_MAX, WhenFull, represents,
 };
+pub use tupelo_shm::Announcement;
 pub use tupelo_tuple::*;
 pub use wait::{Outcome, Waiter, Want, Watch};

@@ -256,7 +256,8 @@ def _mailbox(space: Space) -> Mailbox:
         if mailbox is None or pid != os.getpid():
             # Of the connection, and not of this object, with which the mailbox is to go. But where
             # a program is recorded, what the mailbox takes is told by this one alone.
-            mailbox = Mailbox(space if hasattr(space, "_note") else plain(space))
+            told = space if hasattr(space, "_note") else plain(space)
+            mailbox = Mailbox(told, is_public=True)
             _mailboxes[space] = (os.getpid(), mailbox)
     return mailbox
 

@@ -48,7 +48,7 @@ def path_of(function: Callable[..., Any]) -> str:
     Raises:
         TypeError: it can not be found by it.
     """
-    path = _path(function.__module__, function)
+    path = _path(_own_module(function), function)
     try:
         found = _walk(sys.modules[function.__module__], function.__qualname__)
     except (KeyError, AttributeError):
@@ -76,15 +76,57 @@ def public_path_of(function: Callable[..., Any]) -> str:
         raise TypeError(message)
     if function.__module__ != "__main__":
         return _path(function.__module__, function)
-    main = sys.modules["__main__"]
-    spec = getattr(main, "__spec__", None)
-    file = getattr(main, "__file__", None)
-    if spec is not None:
-        return _path(spec.name.removesuffix(".__main__"), function)
+    name = _module_of_main(function)
+    if name is not None:
+        return _path(name, function)
+    file = getattr(sys.modules["__main__"], "__file__", None)
     if file is None:
         message = f"function {function.__qualname__} was typed in: put it into a file"
         raise TypeError(message)
-    return _path(Path(file).stem, function)
+    stem = Path(file).stem
+    if "." in stem:
+        message = (
+            f"function {function.__qualname__} is in {Path(file).name}, which no worker can import"
+            " by that name: give the file one without a dot"
+        )
+        raise TypeError(message)
+    return _path(stem, function)
+
+
+def _own_module(function: Callable[..., Any]) -> str:
+    """Return the module by which this program's own workers find a function.
+
+    They have made a script their `__main__`, too, but not the `__main__` of a package.
+    """
+    if function.__module__ == "__main__":
+        name = _module_of_main(function)
+        if name is not None and name.endswith(".__main__"):
+            return name
+    return function.__module__
+
+
+def _module_of_main(function: Callable[..., Any]) -> str | None:
+    """Return the name under which other programs import what runs as `__main__`; None of a script.
+
+    That of a package is `package.__main__`, also for who imports it: so a function that is defined
+    there has one name, by which the package may pass it on.
+
+    Raises:
+        TypeError: it is the `__main__` of an archive or a folder, which nobody else can import.
+    """
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    if spec is None:
+        return None
+    name: str = spec.name
+    if name == "__main__":
+        place = getattr(main, "__file__", None) or "an archive or a folder"
+        message = (
+            f"function {function.__qualname__} is in {place}, which runs as __main__ and which no"
+            " worker can import: define it in a module beside, and import it"
+        )
+        raise TypeError(message)
+    return name
 
 
 def _path(module: str, function: Callable[..., Any]) -> str:

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any
 
 from tupelo import F
-from tupelo._native import plain
+from tupelo._native import is_announced, plain
 from tupelo.errors import Stalled, Timeout, TupeloError
 from tupelo.futures import PromptFuture, settle
 from tupelo.tasks import protocol
@@ -66,6 +66,44 @@ class TaskFuture(PromptFuture):
         self.is_put = False
         """Whether the task was put: if it is not there then, it is done, or lost."""
 
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait for the answer, and return its value.
+
+        Raises:
+            Timeout: it took longer than `timeout` seconds, and nobody serves the function.
+            TimeoutError: it took longer, and somebody does.
+            RemoteError: the task has failed.
+            CancelledError: it was withdrawn.
+        """
+        try:
+            return super().result(timeout)
+        except TimeoutError:
+            self._refuse_if_unserved(timeout)
+            raise
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait for the answer, and return why there is no value; None if there is one.
+
+        Raises:
+            Timeout, TimeoutError, CancelledError: as `result`.
+        """
+        try:
+            return super().exception(timeout)
+        except TimeoutError:
+            self._refuse_if_unserved(timeout)
+            raise
+
+    def _refuse_if_unserved(self, timeout: float | None) -> None:
+        """Say that no worker serves the function, if that is why there is no answer."""
+        if self.done():
+            return  # in between, or it is the answer
+        why = self._mailbox.why_unserved(self.task)
+        if why is not None:
+            error = Timeout(f"{why[0]} has no result after {timeout:g} s: {why[1]}")
+            error.hint = why[2]
+            error.space = self._mailbox.space.url
+            raise error from None
+
     def cancel(self) -> bool:
         """Withdraw the task from the space; return whether it was still there."""
         if self.cancelled():
@@ -76,17 +114,26 @@ class TaskFuture(PromptFuture):
 class Mailbox:
     """Where the answers to the tasks of one program go."""
 
-    def __init__(self, space: Space, name: str | None = None, *, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        space: Space,
+        name: str | None = None,
+        *,
+        hint: str | None = None,
+        is_public: bool = False,
+    ) -> None:
         """Make up a name, if there is none.
 
         Args:
             space: where the tasks go.
             name: no other mailbox of the space may have it.
             hint: what to type when a task has failed.
+            is_public: whether other programs do the tasks, if any does: `tupelo worker`.
         """
         self.name = new_name() if name is None else name
         self.space = space
         self._hint = hint
+        self._is_public = is_public
         self._pid = os.getpid()
         self._numbers = count()
         self._lock = threading.Lock()
@@ -176,6 +223,22 @@ class Mailbox:
             with self._lock:
                 self._leaving.remove(number)
         return is_taken
+
+    def why_unserved(self, task: Task) -> tuple[str, str, str] | None:
+        """Return the call, that no worker serves it, and what to type; None if one may."""
+        if not self._is_public:
+            return None
+        try:
+            if is_announced(self.space, task.queue) is not False:
+                return None
+            if self.space.count(protocol.tasks_from(self.name, task.number)) == 0:
+                return None  # somebody works on it, whoever that is
+        except TupeloError:  # nobody can tell
+            return None
+        url = self.space.url
+        call = shown_call(task.function, task.arguments, task.keywords)
+        what = f"no worker serves {task.queue} in {url}"
+        return call, what, f"start one:  tupelo worker {task.queue} -u {url}"
 
     def forget(self, future: TaskFuture) -> None:
         """Expect no answer: the task was never there."""

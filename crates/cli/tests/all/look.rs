@@ -312,6 +312,30 @@ fn doctor_names_every_space() {
 }
 
 #[test]
+fn doctor_tells_of_tasks_that_no_worker_serves() {
+    let space = filled("unserved");
+    for queue in ["film:render", "film:render", "17-abc"] {
+        let end = ["tuple(7)", "map()", "\"box\"", "0", "0", "1"];
+        let begin = ["put", &space.url, "tupelo.task", queue, "film:render"];
+        assert_eq!(run(&[&begin[..], &end].concat()).code, 0);
+    }
+    let told = || -> Vec<String> {
+        let report = run(&["doctor", &space.url, "--json"]).objects();
+        let tasks = report.iter().filter(|line| line["subject"] == "tasks");
+        tasks.map(|line| format!("{} {}", line["level"], line["text"])).collect()
+    };
+    let expected = format!(
+        "\"warn\" \"{0}: 2 tasks wait for film:render, which no worker serves: tupelo worker film:render -u {0}\"",
+        space.url
+    );
+    assert_eq!(told(), [expected]);
+    let opened = Space::connect(&space.url, &ConnectOptions::default()).unwrap();
+    let served = opened.announce("film:render").unwrap();
+    assert!(served.is_some());
+    assert_eq!(told(), Vec::<String>::new());
+}
+
+#[test]
 fn doctor_of_a_space_tells_who_is_stopped_and_who_waits_for_another_kind() {
     let (space, other) = (filled("in-vain"), filled("not-asked"));
     let mut taker = command(&["take", &space.url, "job", ":str"]).spawn().unwrap();

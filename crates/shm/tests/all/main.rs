@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "the tests look at the memory itself, and have signals come")]
 #![allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 
+mod announce;
 mod common;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod crash_group;

@@ -185,7 +185,7 @@ class Address:
                 )
                 space = self.connect()
                 require_shared(space)
-                self._mailbox = (os.getpid(), Mailbox(space, hint=hint))
+                self._mailbox = (os.getpid(), Mailbox(space, hint=hint, is_public=True))
             return self._mailbox[1]
 
 

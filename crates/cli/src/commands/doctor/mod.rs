@@ -5,6 +5,7 @@
 
 mod machine;
 mod spaces;
+mod unserved;
 
 use serde_json::json;
 

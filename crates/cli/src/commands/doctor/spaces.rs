@@ -6,7 +6,7 @@ use std::fs;
 
 use tupelo::{Blocked, Error, Explanation, Kind, Space, Stat, Template};
 
-use super::Finding;
+use super::{Finding, unserved};
 use crate::commands::{connect_existing, pids};
 use crate::failure::Failure;
 use crate::format;
@@ -31,9 +31,9 @@ pub(super) fn findings() -> Vec<Finding> {
 pub(super) fn findings_of(url: &str) -> Vec<Finding> {
     let looked = connect_existing(url).and_then(|space| {
         let stat = space.stat()?;
-        Ok((stat, waiting(url, &space)?))
+        Ok((stat, waiting(url, &space)?, unserved::findings(url, &space)?))
     });
-    let (stat, waiting) = match looked {
+    let (stat, waiting, unserved) = match looked {
         Ok(looked) => looked,
         Err(failure) => {
             let why = failure.message().unwrap_or_default().replace("\n  ", "; ");
@@ -47,6 +47,7 @@ pub(super) fn findings_of(url: &str) -> Vec<Finding> {
         Finding::warn("stopped", text)
     }));
     findings.extend(waiting);
+    findings.extend(unserved);
     findings
 }
 
