@@ -62,6 +62,7 @@ pub(crate) fn with_fields<'a, R>(
         && let Some((entry, false)) = entries::of_object(sole)?
     {
         entries::meet(py, handle, &entry)?;
+        entry.require_made_again().map_err(|why| why.into_exception(py, format_args!("this")))?;
         return with_entry(py, &entry, &entry.values(sole)?, handle, use_tuple);
     }
     let owned = owned_fields(py, (source, arguments), handle.objects())?;
@@ -140,6 +141,8 @@ pub(crate) fn with_tuples<R>(
     for (number, tuple) in tuples.iter().enumerate() {
         if let Some(entry) = &tuple.entry {
             entries::meet(py, handle, entry)?;
+            let place = format_args!("tuple {number}");
+            entry.require_made_again().map_err(|why| why.into_exception(py, place))?;
         }
         for (index, field) in tuple.fields.iter().enumerate() {
             if !plain(field, |_| ()) {

@@ -55,6 +55,8 @@ pub(crate) struct EntryClass {
     /// For each field of `names`, its place among `fields`.
     declared: Vec<usize>,
     how: How,
+    /// Why no instance can be made of what is stored, if that is so: then none is stored.
+    why_never_made: Option<String>,
 }
 
 struct FieldOf {
@@ -131,15 +133,21 @@ fn of_class(class: &Bound<'_, PyType>) -> PyResult<Option<Arc<EntryClass>>> {
     Ok(None)
 }
 
-type Description<'py> =
-    (String, Vec<String>, Vec<(Py<PyString>, Option<Py<PyString>>, bool)>, String, bool);
+type Description<'py> = (
+    String,
+    Vec<String>,
+    Vec<(Py<PyString>, Option<Py<PyString>>, bool)>,
+    String,
+    bool,
+    Option<String>,
+);
 
 #[cold]
 fn describe(class: &Bound<'_, PyType>) -> PyResult<Option<Arc<EntryClass>>> {
     let py = class.py();
     let described = py.import("tupelo.entries")?.getattr("describe")?.call1((class,))?;
     let Some(described) = described.extract::<Option<Description<'_>>>()? else { return Ok(None) };
-    let (name, bases, fields, how, never_fails) = described;
+    let (name, bases, fields, how, never_fails, why_never_made) = described;
     let field_names = fields.iter().map(|(name, ..)| name.bind(py).to_str().map(str::to_owned));
     let field_names: Vec<String> = field_names.collect::<PyResult<_>>()?;
     let names = Class::new(&name, bases, &field_names).map_err(|why| {
@@ -160,8 +168,10 @@ fn describe(class: &Bound<'_, PyType>) -> PyResult<Option<Arc<EntryClass>>> {
         "keywords" => How::Keywords,
         _ => How::Positions,
     };
+    let class_kept = class.clone().unbind();
     let entry =
-        Arc::new(EntryClass { class: class.clone().unbind(), names, fields, declared, how });
+        EntryClass { class: class_kept, names, fields, declared, how, why_never_made };
+    let entry = Arc::new(entry);
     with_met(|met| {
         met.by_class.insert(class.as_ptr().addr(), Arc::clone(&entry));
         met.given.remove(&name);
@@ -226,6 +236,15 @@ impl EntryClass {
             "{class} has a field {name:?}, which is also a keyword of the verbs: give like({class}, {name}=...), \
              which takes any field name"
         )))
+    }
+
+    /// Refuses to store an instance that could never be made again: every take of its class would fail at it.
+    pub(crate) fn require_made_again(&self) -> Result<(), Refusal> {
+        let Some(why) = &self.why_never_made else { return Ok(()) };
+        Err(Refusal::new(
+            format!("an entry {}, which can not be made again: {why}", self.names.name()),
+            "give the constructor the fields, and defaults for all else; or put the parts as a plain tuple",
+        ))
     }
 
     /// The fields of `instance`, in the order of the names.
@@ -416,6 +435,7 @@ pub(crate) fn value(
     mut convert: impl FnMut(&Bound<'_, PyAny>) -> Result<Value, Refusal>,
 ) -> Result<Option<Value>, Refusal> {
     let Some((entry, false)) = of_object(object)? else { return Ok(None) };
+    entry.require_made_again()?;
     let values = entry.values(object)?;
     let fields = entry.names.fields().zip(&values).map(|(name, value)| {
         let value = convert(value).map_err(|why| why.within(|| format!(".{name}")))?;

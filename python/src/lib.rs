@@ -12,7 +12,7 @@
 //! * `verbs`: one file per family of operations; `waiting`: how the blocking ones wait.
 //! * `search`: one match from one of several spaces. `announced`: who serves which functions.
 //! * `claim`, `lease`, `transaction`, `subscription`: what `claim`, `put`, `transaction` and `subscribe` return.
-//! * `errors`, `refusal`: what goes wrong, as exceptions.
+//! * `errors`, `refusal`: what goes wrong, as exceptions. `unreadable`: a tuple that can not be made.
 //! * `fork`: what a child process may not use; `orphan`: a process that ends with its parent.
 //! * `surroundings`: the interpreter's lock, and Ctrl-C, around what waits for a server.
 //! * `command_line`: the program `tupelo`, for the wheel's console script.
@@ -49,6 +49,7 @@ mod surroundings;
 mod template;
 mod timeout;
 mod transaction;
+mod unreadable;
 mod values;
 mod verbs;
 mod waiting;

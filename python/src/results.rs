@@ -13,7 +13,7 @@ use crate::call::Argument;
 use crate::errors::Failure;
 use crate::objects::{self, Objects};
 use crate::refusal::Refusal;
-use crate::{arrays, entries, known};
+use crate::{arrays, entries, known, unreadable};
 
 /// The tuple in `view` as a Python tuple.
 ///
@@ -26,6 +26,17 @@ use crate::{arrays, entries, known};
 /// `NotEncodable` naming the field that Python can not represent (V3).
 #[inline]
 pub(crate) fn tuple<'py>(
+    py: Python<'py>,
+    view: TupleView<'_>,
+    template: &[Argument<'_, 'py>],
+    objects: Objects,
+) -> Result<Bound<'py, PyAny>, Failure> {
+    made(py, view, template, objects).map_err(|why| unreadable::noted(py, view, why))
+}
+
+/// The same, without a word about what becomes of a tuple that can not be made.
+#[inline]
+fn made<'py>(
     py: Python<'py>,
     view: TupleView<'_>,
     template: &[Argument<'_, 'py>],

@@ -102,3 +102,12 @@ def test_an_argument_is_shown_only_where_it_is_wrong(space):
     assert space.claim("job", int, max_attempts=Odd(3)).attempt == 1
     with pytest.raises(TypeError, match="limit is True: give how many"):
         space.take_all("job", int, limit=True)
+
+
+def test_what_is_discarded_is_counted_and_gone_o6(space):
+    space.put_all(("job", n) for n in range(5))
+    assert space.discard("job", int, limit=2) == 2
+    assert space.read_all("job", int) == [("job", 2), ("job", 3), ("job", 4)]
+    assert space.discard("job", int, where="f[1] > 3") == 1
+    assert space.discard(REST) == 2
+    assert space.discard(REST) == 0

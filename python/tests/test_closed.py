@@ -21,6 +21,7 @@ VERBS = {
     "try_take": lambda space: space.try_take("job", int),
     "try_read": lambda space: space.try_read("job", int),
     "take_all": lambda space: space.take_all("job", int),
+    "discard": lambda space: space.discard("job", int),
     "read_all": lambda space: space.read_all("job", int),
     "take_many": lambda space: space.take_many("job", int, n=1),
     "count": lambda space: space.count("job", int),

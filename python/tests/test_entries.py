@@ -432,11 +432,58 @@ def test_a_constructor_with_other_arguments_or_another_order_gets_each_field_as_
         assert space.take(type(entry)) == entry
 
 
-def test_a_constructor_that_wants_more_than_the_fields_leaves_the_entry_v3(space):
+@dataclass(init=False)
+class AnyKeyword:
+    x: int
+
+    def __init__(self, **given):
+        self.x = given["x"]
+
+
+def test_an_entry_that_can_not_be_made_again_is_refused_when_it_is_put_v3(space):
     grown = Grown(1)
     grown.more = 3
-    for entry in (grown, Wanting(1, 2, 3)):
+    for entry, why in (
+        (grown, "an entry Grown, which can not be made again: its constructor takes no more="),
+        (Wanting(1, 2, 3), "its constructor wants seed, which is no field"),
+    ):
+        for put in (
+            space.put,
+            lambda entry: space.put_all([entry]),
+            lambda entry: space.put("within", [entry]),
+            lambda entry: space.swap("x", to=entry, timeout=0),
+        ):
+            space.put("x")
+            with pytest.raises(ts.NotEncodable, match=why) as caught:
+                put(entry)
+            assert "put the parts as a plain tuple" in caught.value.hint
+            assert space.take_all(ts.REST) == [("x",)]
+    for entry in (AnyKeyword(x=3), Scaled(5, y=7)):
         space.put(entry)
-        with pytest.raises(TypeError, match="argument"):
-            space.take(type(entry))
-        assert space.count(type(entry)) == 1
+        assert space.take(type(entry)).x == entry.x
+
+
+def test_a_tuple_that_can_not_be_made_says_how_it_is_removed(space):
+    """Or it would be the first that every take of its class meets."""
+    bad = object.__new__(Called)
+    bad.value = -1
+    space.put(bad)
+    space.put(Called(2))
+    with pytest.raises(ValueError, match="-1") as caught:
+        space.take(Called)
+    (note,) = caught.value.__notes__
+    remove = "space.discard(ts.parse('Called{value: -1}'), limit=1)"
+    assert note == f"the tuple stays where it is; to remove it unread: {remove}"
+    assert eval(remove, {"space": space, "ts": ts}) == 1  # noqa: S307 - as it says
+    assert space.take(Called).value == 2
+
+
+def test_a_tuple_with_an_object_of_no_class_here_says_how_it_is_removed(space):
+    put_text(space, '"job", 7, opaque("pickle", "gone.Gone", b"cgone\\nGone\\n.")')
+    with pytest.raises(ts.NotEncodable) as caught:
+        space.take("job", int, ...)
+    (note,) = caught.value.__notes__
+    assert note.endswith("""space.discard(ts.parse('("job", 7, :opaque)'), limit=1)""")
+    with space.transaction() as t:
+        assert t.discard("job", int, F.opaque) == 1
+    assert space.discard("job", 7, F.opaque) == 0

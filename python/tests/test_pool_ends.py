@@ -1,8 +1,6 @@
 """Pool: what ends, or breaks, in the middle of something leaves nothing, and somebody is told."""
 
 import asyncio
-import signal
-import subprocess
 import sys
 import threading
 from contextlib import suppress
@@ -103,50 +101,6 @@ def test_an_interrupt_while_workers_start_leaves_none(shm, shm_url, monkeypatch)
     assert shm.count(REST) == 0
 
 
-def is_there(url):
-    try:
-        ts.connect(url, create=False).close()
-    except ts.SpaceNotFound:
-        return False
-    return True
-
-
-DIES = """
-import os, signal, sys
-import tupelo as ts
-from tupelo.tasks import discarding
-
-discarding.remove = lambda _: os.kill(os.getpid(), signal.SIGKILL)
-discarding.discard_queue(ts.connect(sys.argv[1], create=False), "q")
-"""
-
-
-def test_who_is_killed_while_it_throws_tuples_away_leaves_no_space(shm, shm_url, eventually):
-    shm.put("tupelo.answer", "q/0", 0, "done", None)
-    killed = subprocess.run([sys.executable, "-c", DIES, shm_url], check=False, timeout=60)
-    assert killed.returncode == -signal.SIGKILL
-    assert shm.count(REST) == 1
-    discarding.discard_queue(shm, "q")
-    assert shm.count(REST) == 0
-    eventually(lambda: not is_there(f"shm://{discarding.NAME}"))  # or it is one of another process
-
-
-def test_what_is_thrown_away_may_fill_the_space(new_url, monkeypatch):
-    """It is moved to a space that is as large."""
-    sizes = []
-
-    def connect(*arguments, **options):
-        space = ts.connect(*arguments, **options)
-        sizes.append(space.stat()["bytes_max"])
-        return space
-
-    monkeypatch.setattr(discarding, "connect", connect)
-    with ts.connect(new_url("shm"), size="4G") as space:
-        space.put("tupelo.answer", "q/0", 0, "done", None)
-        discarding.discard_queue(space, "q")
-        assert sizes == [space.stat()["bytes_max"]] == [4 << 30]
-
-
 def test_what_can_not_be_read_here_is_thrown_away_too(shm_url):
     generous = ts.connect(shm_url, objects="pickle")
     with generous, ts.connect(shm_url, objects="strict") as strict:
@@ -156,26 +110,6 @@ def test_what_can_not_be_read_here_is_thrown_away_too(shm_url):
             strict.take_all("tupelo.answer", REST)
         discarding.discard_queue(strict, "q")
         assert generous.read_all(REST) == [("tupelo.answer", "another/0", 0, "done", {1})]
-
-
-def test_those_who_throw_away_at_the_same_time_do_not_get_in_each_others_way(new_url):
-    def work(number, url):
-        try:
-            with ts.connect(url) as space:
-                for _ in range(50):
-                    space.put("tupelo.answer", f"q{number}/0", 0, "done", None)
-                    discarding.discard_queue(space, f"q{number}")
-                assert space.count(REST) == 0
-        except BaseException as error:  # noqa: BLE001 - of a thread
-            problems.append(error)
-
-    problems = []
-    threads = [threading.Thread(target=work, args=(n, new_url("shm"))) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert problems == []
 
 
 @pytest.mark.parametrize("end", ["breaks", "is ended"])

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     # Name, argument of the constructor (None: set afterwards), whether it has a default.
     Field: TypeAlias = tuple[str, str | None, bool]
-    # Name of the class, names of its bases, fields, how entries are made, whether that never fails.
-    Description: TypeAlias = tuple[str, list[str], list[Field], str, bool]
+    # Name of the class, names of its bases, fields, how entries are made, whether that never fails,
+    # and why none can be made of what was stored, if so.
+    Description: TypeAlias = tuple[str, list[str], list[Field], str, bool, str | None]
 
 __all__ = ["describe", "imported", "name_of"]
 
@@ -40,7 +41,8 @@ def describe(cls: type[Any]) -> Description | None:
         return None
     fields, how, never_fails = described
     bases = [name_of(base) for base in cls.__mro__[1:] if _fields(base) is not None]
-    return name_of(cls), bases, fields, how, never_fails
+    why_never = None if how in {"tuple", "sequence"} else _why_never_made(cls, fields, how)
+    return name_of(cls), bases, fields, how, never_fails, why_never
 
 
 def imported(name: str, fields: list[str]) -> list[type[Any]]:
@@ -143,6 +145,33 @@ def _how(cls: Any, fields: list[Field]) -> str:
     code = _code_of(cls.__init__)
     positional = () if code is None else code.co_varnames[1 : code.co_argcount]
     return "positions" if positional == _arguments(fields) else "keywords"
+
+
+def _why_never_made(cls: type[Any], fields: list[Field], how: str) -> str | None:
+    """Return why the constructor can not be called with the fields, if it says so."""
+    from inspect import Parameter, signature  # noqa: PLC0415 - only where there is such a class
+
+    try:
+        parameters = signature(cls).parameters
+    except (TypeError, ValueError):  # it says nothing of itself
+        return None
+    arguments = _arguments(fields)
+    any_number = {Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD}
+    for name, parameter in parameters.items():
+        if name in arguments or parameter.kind in any_number:
+            continue
+        if parameter.default is Parameter.empty:
+            return f"its constructor wants {name}, which is no field"
+    if how == "positions":
+        return None
+    by_name = {
+        name
+        for name, parameter in parameters.items()
+        if parameter.kind in {Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY}
+    }
+    takes_any = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+    unknown = [] if takes_any else [name for name in arguments if name not in by_name]
+    return f"its constructor takes no {unknown[0]}=" if unknown else None
 
 
 def _owner(cls: type[Any], name: str) -> type[Any] | None:

@@ -15,7 +15,7 @@ import tupelo as ts
 from tupelo._native import put_text
 from tupelo.batteries.core import barrier, locks, queue, values
 from tupelo.consuming import SIGN
-from tupelo.tasks import discarding
+from tupelo.recording.verbs import NOWHERE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,9 +213,9 @@ def _carry_out(transfer: Transfer, histories: dict[str, History]) -> None:
     what was copied may have been taken there since.
     """
     source = histories[transfer.source]
-    # What a pool removes goes to a space that is none.
+    # What is discarded goes to a space that is none.
     name = transfer.target.partition("://")[2].partition(OF_PROCESS)[0]
-    is_none = name == discarding.NAME
+    is_none = f"mem://{name}" == NOWHERE
     target = History() if is_none else histories.setdefault(transfer.target, History())
     left = transfer.count
     there = source.put - source.taken if transfer.is_move else source.put.copy()

@@ -264,6 +264,33 @@ impl InsideObject {
         PyList::new(template.py(), taken)
     }
 
+    /// Take the matches of one moment and return how many there were; nothing is made of them.
+    ///
+    /// The arguments, and what is raised, are those of `take_all`.
+    ///
+    ///     >>> space.put_all(("job", n) for n in range(3))
+    ///     3
+    ///     >>> with space.transaction() as t:
+    ///     ...     t.discard("job", int)
+    ///     3
+    #[pyo3(
+        signature = (*template, limit = None, **fields),
+        text_signature = "($self, /, *template, limit=None, where=None)"
+    )]
+    fn discard(
+        &self,
+        template: &Bound<'_, PyTuple>,
+        limit: Given<'_, '_>,
+        fields: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<usize> {
+        require_clear(template)?;
+        let limit = limit_of(limit)?;
+        let taken = self.with_template((template, fields), |template, _| {
+            self.inside().take_all(template, limit, |_| Ok::<_, Failure>(()))
+        })?;
+        Ok(taken.len())
+    }
+
     /// Copy the matches of one moment; nobody else can take them before the end of the transaction (rule X3).
     ///
     /// The arguments, and what is raised, are those of `take_all`; one step can read some 250 000.

@@ -1,4 +1,4 @@
-//! Several matches at once: `take_all`, `read_all`, `take_many`, `count`.
+//! Several matches at once: `take_all`, `discard`, `read_all`, `take_many`, `count`.
 
 use std::ffi::CStr;
 use std::time::Duration;
@@ -52,6 +52,42 @@ Raises:
             call.space().take_all(template, limit, |view| call.tuple(view))
         })?;
         Ok(PyList::new(call.py, taken)?.into_any())
+    }
+}
+
+/// `discard(*template, limit=None, where=None)`
+pub(crate) struct Discard;
+
+impl Verb for Discard {
+    const NAME: &'static CStr = c"discard";
+    const DOC: &'static CStr = c"discard($self, /, *template, limit=None, where=None)
+--
+
+Remove the tuples that match now, in one step (rule O6), and return how many. Does not wait.
+
+As `take_all`, but nothing is made of them: also those go that can not be read here.
+
+Args:
+    template: as for `take`.
+    limit: how many at most; the oldest of a shape go first. None for all.
+    where: as for `take`.
+
+Raises:
+    TransactionTooBig: there are more than one step can change, some 600 000. Nothing was removed.
+
+>>> space.put_all((\"job\", n) for n in range(3))
+3
+>>> space.discard(\"job\", int)
+3
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [limit] = call.keywords(["limit"])?;
+        let limit = limit.map_or(Ok(None), |limit| optional_count("limit", limit))?;
+        let removed = call.with_template(|template| {
+            call.space().take_all(template, limit, |_| Ok::<_, Failure>(()))
+        })?;
+        Ok(removed.len().into_pyobject(call.py).map_err(PyErr::from)?.into_any())
     }
 }
 

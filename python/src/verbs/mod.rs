@@ -32,6 +32,7 @@ pub(crate) fn define_all(class: &Bound<'_, PyType>) -> PyResult<()> {
     define::<take::TryTake>(class)?;
     define::<take::TryRead>(class)?;
     define::<bulk::TakeAll>(class)?;
+    define::<bulk::Discard>(class)?;
     define::<bulk::ReadAll>(class)?;
     define::<bulk::TakeMany>(class)?;
     define::<bulk::Count>(class)?;

@@ -148,6 +148,16 @@ class Space:
         )
         return None if claimed is None else await Claim(_at_once(claimed), self._waiting.with_room)
 
+    async def discard(
+        self,
+        *template: Any,
+        limit: int | None = None,
+        where: str | None = None,
+        **fields: Any,
+    ) -> int:
+        """Remove the matches of one moment; see `tupelo.Space.discard`."""
+        return self._space.discard(*template, limit=limit, where=where, **fields)
+
     async def take_all(
         self, *template: Any, limit: int | None = None, where: str | None = None, **fields: Any
     ) -> list[Any]:

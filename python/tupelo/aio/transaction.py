@@ -105,6 +105,10 @@ class TransactionSpace:
         """Take the matches of one moment."""
         return self._inside.take_all(*template, limit=limit, **fields)
 
+    async def discard(self, *template: Any, limit: int | None = None, **fields: Any) -> int:
+        """Take the matches of one moment, and return how many there were."""
+        return self._inside.discard(*template, limit=limit, **fields)
+
     async def read_all(self, *template: Any, limit: int | None = None, **fields: Any) -> list[Any]:
         """Copy the matches of one moment."""
         return self._inside.read_all(*template, limit=limit, **fields)

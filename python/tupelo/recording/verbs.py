@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "IN_SPACES",
     "IN_TRANSACTIONS",
+    "NOWHERE",
     "SEARCHING",
     "Call",
     "Verb",
@@ -30,6 +31,9 @@ __all__ = [
     "named",
     "stand_in",
 ]
+
+NOWHERE = "mem://tupelo.discarded"
+"""Where a record says that tuples went that were removed unread."""
 
 # fmt: off
 OF_THE_VERB = frozenset({
@@ -228,6 +232,10 @@ def _transferred(call: Call, count: int, *, verb: str) -> None:
     call.note(verb, asked, to=other.url, count=count)
 
 
+def _discarded(call: Call, count: int) -> None:
+    call.note("move", call.asked(), to=NOWHERE, count=count)
+
+
 def _letters(call: Call, letters: list[Any]) -> None:
     for letter in letters:
         call.found("read", letter.tuple)
@@ -243,6 +251,7 @@ IN_TRANSACTIONS = (
     Verb("try_take", _TAKEN),
     Verb("try_read", _READ),
     Verb("take_all", partial(_each, verb="take")),
+    Verb("discard", _discarded),
     Verb("read_all", partial(_each, verb="read")),
     Verb("take_many", partial(_each, verb="take"), waits=True),
     Verb("swap", _swapped, waits=True),

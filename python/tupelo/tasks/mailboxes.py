@@ -11,8 +11,6 @@ from itertools import count
 
 from tupelo.errors import SpaceFull, Timeout
 from tupelo.tasks import protocol
-from tupelo.tasks.discarding import discard
-from tupelo.tasks.failures import is_of_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,12 +92,7 @@ class Mailboxes:
                 self._abandoned.discard(name)
 
     def _remove(self, template: Template[Any]) -> None:
-        try:
-            self._space.take_all(template)
-        except Exception as error:
-            if not is_of_value(error):
-                raise
-            discard(self._space, template)
+        self._space.discard(template)
 
     def _is_worked_for(self, name: str) -> bool:
         """Whether there is a task, also one that somebody holds (rule O9)."""
