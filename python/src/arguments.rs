@@ -15,7 +15,7 @@ use pyo3::types::{PyBool, PyBytes, PyEllipsis, PyFloat, PyInt, PyString, PyTuple
 
 use tupelo::image::ARITY_MAX;
 use tupelo::{
-    EncodeError, Encoded, Field, KindSet, Pattern, PatternRef, TemplateRef, TupleRef, Value,
+    Class, EncodeError, Encoded, Field, KindSet, Pattern, PatternRef, TemplateRef, TupleRef, Value,
 };
 
 use crate::arrays::{self, ArrayArgument};
@@ -63,7 +63,8 @@ pub(crate) fn with_fields<'a, R>(
     {
         entries::meet(py, handle, &entry)?;
         entry.require_made_again().map_err(|why| why.into_exception(py, format_args!("this")))?;
-        return with_entry(py, &entry, &entry.values(sole)?, handle, use_tuple);
+        let (class, values) = entry.stored(sole)?;
+        return with_entry(py, class, &values, handle, use_tuple);
     }
     let owned = owned_fields(py, (source, arguments), handle.objects())?;
     let fields: Vec<_> = owned.iter().map(OwnedField::field).collect();
@@ -86,20 +87,20 @@ fn with_arrays<'a, R>(
     use_tuple(TupleRef { fields: &fields, class: None })
 }
 
-/// Gives `use_tuple` the entry with these values.
+/// Gives `use_tuple` the entry of this class with these values.
 fn with_entry<R>(
     py: Python<'_>,
-    entry: &EntryClass,
+    names: &'static Class,
     values: &[Bound<'_, PyAny>],
     handle: &Handle,
     use_tuple: impl FnOnce(TupleRef<'_>) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
-    let class = Some(entry.names());
+    let class = Some(names);
     let mut fields = Vec::with_capacity(values.len());
     if values.iter().all(|value| plain(value, |field| fields.push(field))) {
         return use_tuple(TupleRef { fields: &fields, class });
     }
-    let owned = entry.names().fields().zip(values).map(|(name, value)| {
+    let owned = names.fields().zip(values).map(|(name, value)| {
         OwnedField::new(value, handle.objects())
             .map_err(|why| why.into_exception(py, format_args!("field {name}")))
     });
@@ -111,7 +112,8 @@ fn with_entry<R>(
 /// A tuple or an entry among several to put, with what its fields are taken from.
 pub(crate) struct Given<'py> {
     fields: Vec<Bound<'py, PyAny>>,
-    entry: Option<Arc<EntryClass>>,
+    /// Of an entry what it is an instance of, and what it is stored as.
+    entry: Option<(Arc<EntryClass>, &'static Class)>,
 }
 
 impl<'py> Given<'py> {
@@ -121,7 +123,8 @@ impl<'py> Given<'py> {
             return Ok(Some(Self { fields: tuple.iter().collect(), entry: None }));
         }
         let Some((entry, false)) = entries::of_object(object)? else { return Ok(None) };
-        Ok(Some(Self { fields: entry.values(object)?, entry: Some(entry) }))
+        let (class, fields) = entry.stored(object)?;
+        Ok(Some(Self { fields, entry: Some((entry, class)) }))
     }
 }
 
@@ -139,7 +142,7 @@ pub(crate) fn with_tuples<R>(
     // First what needs memory, so that then everything can be borrowed.
     let mut owned = Vec::new();
     for (number, tuple) in tuples.iter().enumerate() {
-        if let Some(entry) = &tuple.entry {
+        if let Some((entry, _)) = &tuple.entry {
             entries::meet(py, handle, entry)?;
             let place = format_args!("tuple {number}");
             entry.require_made_again().map_err(|why| why.into_exception(py, place))?;
@@ -148,8 +151,8 @@ pub(crate) fn with_tuples<R>(
             if !plain(field, |_| ()) {
                 let refused = |why: Refusal| match &tuple.entry {
                     None => why.into_exception(py, format_args!("tuple {number}, field {index}")),
-                    Some(entry) => {
-                        let name = entry.names().fields().nth(index).unwrap_or_default();
+                    Some((_, class)) => {
+                        let name = class.fields().nth(index).unwrap_or_default();
                         why.into_exception(py, format_args!("tuple {number}, field {name}"))
                     }
                 };
@@ -170,7 +173,7 @@ pub(crate) fn with_tuples<R>(
         .map(|tuple| {
             let (fields, behind) = rest.split_at(tuple.fields.len());
             rest = behind;
-            TupleRef { fields, class: tuple.entry.as_ref().map(|entry| entry.names()) }
+            TupleRef { fields, class: tuple.entry.as_ref().map(|(_, class)| *class) }
         })
         .collect();
     use_tuples(&tuples)

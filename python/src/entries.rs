@@ -18,33 +18,11 @@ use tupelo::{Alternative, Class, Entry, Pattern, Value};
 
 use crate::call::Argument;
 use crate::errors::{self, Failure};
+use crate::keywords::RESERVED;
 use crate::objects::Objects;
 use crate::refusal::Refusal;
 use crate::space::Handle;
-use crate::{patterns, values};
-
-/// Names that keywords of our verbs have, and of `search` and `gather`: a class with such a field can not be given
-/// with keywords.
-const RESERVED: [&str; 18] = [
-    "timeout",
-    "where",
-    "order",
-    "limit",
-    "n",
-    "at_least",
-    "idle",
-    "to",
-    "unless",
-    "lease",
-    "after",
-    "ttl",
-    "max_attempts",
-    "on",
-    "buffer",
-    "buffer_bytes",
-    "want",
-    "progress",
-];
+use crate::{carried, patterns, values};
 
 /// A class of entries.
 pub(crate) struct EntryClass {
@@ -169,8 +147,7 @@ fn describe(class: &Bound<'_, PyType>) -> PyResult<Option<Arc<EntryClass>>> {
         _ => How::Positions,
     };
     let class_kept = class.clone().unbind();
-    let entry =
-        EntryClass { class: class_kept, names, fields, declared, how, why_never_made };
+    let entry = EntryClass { class: class_kept, names, fields, declared, how, why_never_made };
     let entry = Arc::new(entry);
     with_met(|met| {
         met.by_class.insert(class.as_ptr().addr(), Arc::clone(&entry));
@@ -260,12 +237,27 @@ impl EntryClass {
         self.declared.iter().map(field).collect()
     }
 
-    /// Why entries of the stored class `stored` can not be instances of this one, if they can not be.
-    fn mismatch(&self, py: Python<'_>, stored: &Class) -> Option<String> {
-        let unknown = stored.fields().find(|name| !self.has_field(name));
-        if let Some(name) = unknown {
-            return Some(format!("add the field {name}, or give one of the classes another name"));
+    /// What is stored for `instance`: its class and its fields in their order. One that carries fields of another version
+    /// of its class is stored with them (M7).
+    pub(crate) fn stored<'py>(
+        &self,
+        instance: &Bound<'py, PyAny>,
+    ) -> PyResult<(&'static Class, Vec<Bound<'py, PyAny>>)> {
+        let values = self.values(instance)?;
+        match carried::of(instance)? {
+            None => Ok((self.names, values)),
+            Some(others) => carried::together(self.names, values, &others),
         }
+    }
+
+    /// Whether it has all fields of the class `stored`.
+    fn covers(&self, stored: &Class) -> bool {
+        stored.fields().all(|name| self.has_field(name))
+    }
+
+    /// Why entries of the stored class `stored` can not be instances of this one, if they can not be. What it does not know
+    /// they carry.
+    fn mismatch(&self, py: Python<'_>, stored: &Class) -> Option<String> {
         let absent = self.fields.iter().find(|field| {
             let is_stored = stored.index_of(&field.name.bind(py).to_string_lossy()).is_some();
             !is_stored && !field.has_default
@@ -304,7 +296,7 @@ impl EntryClass {
         }
     }
 
-    /// The same by keywords: some fields are not stored and have a default, or are set afterwards.
+    /// The same by keywords: some fields are not stored and have a default, are set afterwards, or are carried.
     fn make_partly<'py>(
         &self,
         py: Python<'py>,
@@ -329,6 +321,11 @@ impl EntryClass {
             for (name, value) in later {
                 set.call1((&instance, name, value))?;
             }
+        }
+        if !self.covers(stored) {
+            let unknown = stored.fields().enumerate().filter(|(_, name)| !self.has_field(name));
+            let unknown = unknown.map(|(index, name)| Ok((name, field(index)?)));
+            carried::keep(&instance, &unknown.collect::<PyResult<Vec<_>>>()?)?;
         }
         Ok(instance)
     }
@@ -436,14 +433,14 @@ pub(crate) fn value(
 ) -> Result<Option<Value>, Refusal> {
     let Some((entry, false)) = of_object(object)? else { return Ok(None) };
     entry.require_made_again()?;
-    let values = entry.values(object)?;
-    let fields = entry.names.fields().zip(&values).map(|(name, value)| {
+    let (names, values) = entry.stored(object)?;
+    let fields = names.fields().zip(&values).map(|(name, value)| {
         let value = convert(value).map_err(|why| why.within(|| format!(".{name}")))?;
         Ok((name.to_owned(), value))
     });
     let fields = fields.collect::<Result<Vec<_>, Refusal>>()?;
-    let bases = entry.names.bases().map(str::to_owned);
-    let made = Entry::new(entry.names.name(), bases, fields).map_err(Refusal::from_message)?;
+    let bases = names.bases().map(str::to_owned);
+    let made = Entry::new(names.name(), bases, fields).map_err(Refusal::from_message)?;
     Ok(Some(Value::Entry(made)))
 }
 
@@ -485,8 +482,8 @@ fn named(py: Python<'_>, stored: &'static Class) -> PyResult<Arc<EntryClass>> {
         return Ok(entry);
     }
     let entry = searched(py, stored, last)?;
-    // One that can not stand in is refused, and the right one may be imported yet.
-    if entry.mismatch(py, stored).is_none() {
+    // One that can not stand in is refused, or does not know all; and the right one may be imported yet.
+    if entry.covers(stored) && entry.mismatch(py, stored).is_none() {
         with_met(|met| met.chosen.insert(address, Arc::clone(&entry)));
     }
     Ok(entry)

@@ -11,6 +11,29 @@ use crate::errors;
 /// The keyword of all verbs that have a template: a condition over the whole tuple.
 pub(crate) const WHERE: &str = "where";
 
+/// Names that keywords of our verbs have, and of `search` and `gather`: a class with such a field can not be given
+/// with keywords.
+pub(crate) const RESERVED: [&str; 18] = [
+    "timeout",
+    "where",
+    "order",
+    "limit",
+    "n",
+    "at_least",
+    "idle",
+    "to",
+    "unless",
+    "lease",
+    "after",
+    "ttl",
+    "max_attempts",
+    "on",
+    "buffer",
+    "buffer_bytes",
+    "want",
+    "progress",
+];
+
 /// What a verb is called, and which keywords it has.
 #[derive(Clone, Copy)]
 pub(crate) struct Keywords<'n> {

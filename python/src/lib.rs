@@ -7,7 +7,7 @@
 //!
 //! * `call`: how a verb gets its arguments; the one place where raw pointers from Python come in. `keywords`: those it has.
 //! * `arguments`, `values`, `arrays`, `objects`: Python objects to fields; `results`: and back. `sent`: those of tasks.
-//! * `entries`: classes with named fields, and their instances.
+//! * `entries`: classes with named fields, and their instances. `carried`: fields that those do not know.
 //! * `patterns`, `formals`, `template`: what a field must look like; `F`, `like` and `parse`.
 //! * `verbs`: one file per family of operations; `waiting`: how the blocking ones wait.
 //! * `search`: one match from one of several spaces. `announced`: who serves which functions.
@@ -24,6 +24,7 @@ mod announced;
 mod arguments;
 mod arrays;
 mod call;
+mod carried;
 mod claim;
 mod command_line;
 mod conditions;

@@ -171,6 +171,34 @@ def test_a_class_with_another_field_is_a_mismatch_unless_it_has_a_default_m7(spa
     assert space.take(lenient) == lenient(2, "me")
 
 
+def test_an_older_class_goes_on_beside_a_newer_one_and_carries_what_it_does_not_know_m7(
+    space, make
+):
+    old, new = make("Versioned", id=REQUIRED), make("Versioned", id=REQUIRED, owner="?")
+    space.put_all([new(1, "ada"), new(2, "bob"), new(3, "eve")])
+    space.put(old(4))  # a program that has begun since
+    assert [one.id for one in space.read_all(old)] == [1, 2, 3, 4]
+    assert space.take(old, id=2) == old(2)
+    for _ in range(2):
+        space.put(ts.replace(space.take(old, id=1), id=1))
+        space.put(space.take(old, id=3))
+        space.put("within", [ts.replace(space.take(old, id=4), id=4)])
+        space.put(space.take("within", list)[1][0])
+    # Of a NamedTuple and a Struct there is no place where an instance could carry anything.
+    carries = hasattr(old(0), "__dict__")
+    owners = {one.id: one.owner for one in space.read_all(new)}
+    assert owners == ({1: "ada", 3: "eve", 4: "?"} if carries else {1: "?", 3: "?", 4: "?"})
+
+
+def test_a_copy_has_other_values_and_no_others_than_the_fields_have(make):
+    job = make("Job", id=REQUIRED, status="ready")
+    assert ts.replace(job(1), status="done") == job(1, "done")
+    with pytest.raises(TypeError):
+        ts.replace(job(1), stauts="done")
+    with pytest.raises(TypeError, match="entry has the type dict: give an instance of"):
+        ts.replace({}, status=1)
+
+
 # Not of a NamedTuple, all of which have one and the same object as their default.
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "NamedTuple"])
 def test_a_default_that_is_made_anew_each_time_is_so_for_what_had_no_such_field(space, make):

@@ -53,6 +53,7 @@ from tupelo.errors import (
     Unsupported,
     VersionMismatch,
 )
+from tupelo.replacing import replace
 from tupelo.searching import Found, Search, search
 from tupelo.space import connect
 from tupelo.spawn import spawn
@@ -131,6 +132,7 @@ __all__ = [
     "like",
     "parse",
     "remove",
+    "replace",
     "search",
     "spaces",
     "spawn",

@@ -71,6 +71,7 @@ from tupelo import (
     like,
     parse,
     remove,
+    replace,
     spaces,
     spawn,
 )
@@ -134,6 +135,7 @@ __all__ = [
     "like",
     "parse",
     "remove",
+    "replace",
     "search",
     "spaces",
     "spawn",

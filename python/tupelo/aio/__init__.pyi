@@ -45,6 +45,7 @@ from tupelo import (
     like as like,
     parse as parse,
     remove as remove,
+    replace as replace,
     spaces as spaces,
     spawn as spawn,
 )
