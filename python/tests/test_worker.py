@@ -19,6 +19,7 @@ from tupelo._native import is_announced
 from tupelo.aio.batteries import worker as aio_worker
 from tupelo.batteries import RemoteFunction, worker
 from tupelo.batteries.core.remote import Address
+from tupelo.tasks.mailbox import Mailbox
 
 FILM = """
 import os
@@ -33,6 +34,18 @@ def render(frame: int, scene: str = "sea") -> str:
     if frame < 0:
         raise ValueError(f"no frame {{frame}}")
     return f"{{scene}} {{frame}}"
+
+@worker(URL)
+def large():
+    return "x" * 100_000
+
+@worker(URL, ignore_result=True)
+def tell(word):
+    if word.startswith("bad"):
+        raise ValueError(word)
+    with ts.connect(URL, create=False) as space:
+        space.put("told", word)
+    return word
 
 @worker(URL, timeout=0.3)
 def idle():
@@ -123,6 +136,44 @@ def test_a_task_that_nobody_serves_says_so_and_waits_on(film, shm):
     assert is_announced(shm, "film:render") is False
 
 
+@pytest.mark.usefixtures("film")
+def test_a_worker_that_finds_no_room_for_its_answer_says_so_and_ends_when_it_is_told(new_url):
+    """B1: and the task is another one's again."""
+    with ts.connect(new_url("shm"), size="2M") as space:
+        mailbox = Mailbox(space)
+        later = mailbox.submit("film:large", "film:large", (), {}, attempts_max=1)
+        with suppress(ts.SpaceFull):
+            while True:
+                space.put("fills", bytes(4_000))
+        service = start("film:large", "-n", 1, "-u", space.url)
+        assert service.stdout.readline().startswith("serving ")
+        told = service.stderr.readline()
+        assert "a worker of film:large can not put the answer of film:large, and waits" in told
+        service.send_signal(signal.SIGTERM)
+        service.communicate(timeout=60)
+        assert service.returncode == 0
+        assert space.count("tupelo.task", "film:large", REST) == 1
+        space.discard("fills", bytes)
+        with serving("film:large", "-u", space.url):
+            assert later.result(60) == "x" * 100_000
+
+
+def test_a_result_that_nobody_wants_is_not_put(film, shm):
+    told = film.tell.submit("good news")
+    assert told.done()
+    assert told.result() is None
+    assert not told.cancel()
+    film.tell.submit("bad news")
+    with serving("film:tell"):
+        assert shm.take("told", "good news", timeout=60)
+        shm.wait_none("tupelo.task", REST, timeout=60)
+    ((letter),) = film.tell.dead()
+    assert letter["arguments"] == ("bad news",)
+    assert shm.count("tupelo.answer", REST) == 0
+    with pytest.raises(TypeError, match="ignore_result is 1: give True or False"):
+        worker(shm.url, ignore_result=1)
+
+
 def test_who_works_on_a_task_need_not_have_announced_it(film, shm):
     later = film.render.submit(1)
     with shm.claim("tupelo.task", "film:render", REST):
@@ -152,10 +203,17 @@ if __name__ == "__main__":
 """
 
 
+PASSES_ON = """
+def __getattr__(name):
+    from importlib import import_module
+    return getattr(import_module("reel.__main__"), name)
+"""
+
+
 def test_a_function_of_the_main_of_a_package_has_one_name(shm, tmp_path, monkeypatch):
     package = tmp_path / "reel"
     package.mkdir()
-    (package / "__init__.py").write_text("def __getattr__(name):\n    from . import __main__\n    return getattr(__main__, name)\n")
+    (package / "__init__.py").write_text(PASSES_ON)
     (package / "__main__.py").write_text(PACKAGE.format(url=shm.url))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with serving("reel:render"):
@@ -172,7 +230,11 @@ def test_the_main_of_an_archive_is_refused_when_it_is_decorated(shm, tmp_path):
     zipapp.create_archive(source, tmp_path / "reel.pyz")
     for what in ("reel", "reel.pyz"):
         asked = subprocess.run(
-            [sys.executable, str(tmp_path / what)], check=False, capture_output=True, text=True, timeout=120
+            [sys.executable, str(tmp_path / what)],
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
         assert asked.returncode == 1
         assert "TypeError: function render is in " in asked.stderr

@@ -32,6 +32,7 @@ def worker(
     timeout: Seconds | None = None,
     concurrency: int = 1,
     objects: Literal["strict", "pickle"] | None = None,
+    ignore_result: bool = False,
 ) -> Callable[[Callable[P, R]], RemoteFunction[P, R]]:
     """Have a function computed by worker processes; see `tupelo.batteries.worker`.
 
@@ -42,7 +43,14 @@ def worker(
     >>> render(7)
     'frame 7'
     """
-    terms = Terms.checked(retries, ttl, timeout, concurrency, objects)
+    terms = Terms.checked(
+        retries=retries,
+        ttl=ttl,
+        timeout=timeout,
+        concurrency=concurrency,
+        objects=objects,
+        ignore_result=ignore_result,
+    )
 
     def decorate(function: Callable[P, R]) -> RemoteFunction[P, R]:
         return RemoteFunction(function, Address(url, function, terms))

@@ -30,6 +30,7 @@ def worker(
     timeout: Seconds | None = None,
     concurrency: int = 1,
     objects: Literal["strict", "pickle"] | None = None,
+    ignore_result: bool = False,
 ) -> Callable[[Callable[P, R]], RemoteFunction[P, R]]:
     """Have a function computed by worker processes: `tupelo worker MODULE:FUNCTION` starts them.
 
@@ -46,6 +47,9 @@ def worker(
         concurrency: how many processes `tupelo worker` starts, if it is not told.
         objects: what becomes of arguments and results that are no field of a tuple, as for
             `connect`, here and in the workers.
+        ignore_result: whether nobody wants the result. Then workers put none, the future of
+            `submit` is done at once, with None, and says nothing of a task that fails: `dead` does.
+            Results that nobody collects stay in the space otherwise.
 
     Raises:
         TypeError: an argument of another type, or a function that workers can not find.
@@ -58,7 +62,14 @@ def worker(
     >>> render(7)
     'frame 7'
     """
-    terms = Terms.checked(retries, ttl, timeout, concurrency, objects)
+    terms = Terms.checked(
+        retries=retries,
+        ttl=ttl,
+        timeout=timeout,
+        concurrency=concurrency,
+        objects=objects,
+        ignore_result=ignore_result,
+    )
 
     def decorate(function: Callable[P, R]) -> RemoteFunction[P, R]:
         return RemoteFunction(function, Address(url, function, terms))

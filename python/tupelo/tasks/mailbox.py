@@ -195,6 +195,28 @@ class Mailbox:
             raise
         return future
 
+    def submit_unanswered(
+        self,
+        queue: str,
+        function: Any,
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any],
+        *,
+        attempts_max: int,
+        timeout_s: float | None = None,
+    ) -> TaskFuture:
+        """Put a task that nobody answers; the arguments are those of `submit`.
+
+        Returns:
+            A future that is done, with None as its result.
+        """
+        task = Task(queue, function, arguments, keywords, "", 0, 0, attempts_max)
+        self.space.put(*task.to_tuple(), timeout=timeout_s)
+        future = TaskFuture(self, task)
+        future.set_running_or_notify_cancel()
+        future.set_result(None)
+        return future
+
     def _start(self) -> None:
         """See to it that somebody takes answers while any are due."""
         with self._lock:

@@ -72,7 +72,7 @@ class Task(NamedTuple):
     arguments: tuple[Any, ...]
     keywords: dict[str, Any]
     mailbox: str
-    """Where the answer goes."""
+    """Where the answer goes; empty if there is to be none."""
     number: int
     """Chosen by who put the task; the answer carries it."""
     failures: int

@@ -7,7 +7,9 @@ under the claim, behind all others; one whose worker died is back at its old pla
 
 from __future__ import annotations
 
-from tupelo._native import Sent, claim_partly, like, waiter
+from time import monotonic
+
+from tupelo._native import Sent, claim_partly, like
 from tupelo.errors import ClaimLost, LimitExceeded, NotEncodable, SpaceFull
 from tupelo.tasks import functions, protocol
 from tupelo.tasks.failures import (
@@ -30,7 +32,13 @@ if TYPE_CHECKING:
 __all__ = ["Server"]
 
 ROOM_LOOK_S = 0.1
-"""How long to wait for a removal before looking again whether a full space has room."""
+"""How long to wait for room in a full space before looking whether this worker is to end."""
+
+ROOM_LOOK_S_MAX = 2.0
+"""The same when there was none again and again."""
+
+ROOM_TOLD_S = 60.0
+"""How often a worker says that it waits for room."""
 
 
 class Server:
@@ -131,7 +139,8 @@ class Server:
         """Let what was computed appear, or an answer that says why it can not be stored."""
         try:
             # This one first: what can be a part of it can also be a field of its own.
-            self._put_answer(claim, task, value)
+            if task.mailbox:
+                self._put_answer(claim, task, value)
             if task.function == EVAL:
                 claim.put(*value)
         except KeyboardInterrupt:
@@ -213,7 +222,7 @@ class Server:
         deaths = claim.attempt - 1
         error["attempts"] = failures + deaths
         error["attempts_max"] = max(task.attempts_max, failures + deaths)
-        puts: list[tuple[Any, ...]] = [_failed(task, error)]
+        puts = _answers(task, error)
         if failures < task.attempts_max and not is_final:
             puts = [task._replace(failures=failures).to_tuple()]
         elif self._keeps_dead:
@@ -222,13 +231,13 @@ class Server:
             self._end(claim, puts)
         except (SpaceFull, LimitExceeded) as full:
             # The task goes only when they are there: there never will be room for it twice.
-            self._end(claim, [_failed(task, without_task(error, full))])
+            self._end(claim, _answers(task, without_task(error, full)))
 
     def _refuse(self, claim: Claim[Any], task: Task, why: Exception) -> None:
         """Answer that a task can not be read here: nobody could put it again as it was."""
         error = {**described(why, outside=__file__), "attempts": claim.attempt, "is_kept": False}
         error["attempts_max"] = max(task.attempts_max, claim.attempt)
-        self._end(claim, [_failed(task, error)])
+        self._end(claim, _answers(task, error))
 
     def _end(self, claim: Claim[Any], puts: list[tuple[Any, ...]]) -> None:
         """Be done with a task; these appear for it, and nothing else."""
@@ -240,27 +249,40 @@ class Server:
     def _done(self, claim: Claim[Any]) -> None:
         """Let the answer appear; in a full space, as soon as there is room for it.
 
+        If this worker is to end meanwhile, the task is another one's again.
+
         Raises:
             SpaceFull: there never will be. It is still claimed.
         """
+        look_s, told_at = ROOM_LOOK_S, None
         while True:
             try:
-                claim.done()
+                claim.done(timeout=look_s)
             except SpaceFull as full:
                 if not full.may_pass:
                     raise
-                self._wait_for_room()
+                if self.is_to_end:
+                    claim.abort("the worker was ended while it waited for room for the answer")
+                    return
+                if told_at is None or monotonic() >= told_at + ROOM_TOLD_S:
+                    told_at = monotonic()
+                    _tell_of_room(claim, full)
+                look_s = min(look_s * 2, ROOM_LOOK_S_MAX)
             else:
                 return
 
-    def _wait_for_room(self) -> None:
-        removal = waiter(self._space, "removal", like(protocol.ANSWER, str, int, str, ...))
-        try:
-            removal.wait(ROOM_LOOK_S)
-        finally:
-            removal.cancel()
+
+def _tell_of_room(claim: Claim[Any], full: SpaceFull) -> None:
+    """Say that a worker waits, which nobody sees otherwise."""
+    import logging  # noqa: PLC0415 -- the half of what `import tupelo` would cost
+
+    _, queue, function, *_ = claim.tuple
+    message = "a worker of %s can not put the answer of %s, and waits for room: %s"
+    logging.getLogger("tupelo").warning(message, queue, function, full)
 
 
-def _failed(task: Task, error: dict[str, Any]) -> tuple[Any, ...]:
-    """Return the answer to a task that has failed."""
-    return (protocol.ANSWER, task.mailbox, task.number, protocol.FAILED, error)
+def _answers(task: Task, error: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Return the answer to a task that has failed; none, if nobody wants any."""
+    if not task.mailbox:
+        return []
+    return [(protocol.ANSWER, task.mailbox, task.number, protocol.FAILED, error)]

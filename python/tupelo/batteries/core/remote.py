@@ -38,15 +38,18 @@ class Terms(NamedTuple):
     timeout_s: float | None
     concurrency: int
     objects: Literal["strict", "pickle"] | None
+    ignore_result: bool
 
     @classmethod
     def checked(
         cls,
+        *,
         retries: int,
         ttl: Seconds,
         timeout: Seconds | None,
         concurrency: int,
         objects: Literal["strict", "pickle"] | None,
+        ignore_result: bool,
     ) -> Terms:
         """Check the arguments.
 
@@ -56,12 +59,16 @@ class Terms(NamedTuple):
         """
         ttl_s, timeout_s = checks.times_of_work(ttl, timeout)
         require_objects(objects)
+        if type(ignore_result) is not bool:
+            message = f"ignore_result is {ignore_result!r}: give True or False"
+            raise TypeError(message)
         return cls(
             checks.number_of("retries", retries, RETRIES_MAX, at_least=0),
             ttl_s,
             timeout_s,
             checks.number_of("concurrency", concurrency, WORKERS_MAX),
             objects,
+            ignore_result,
         )
 
 
@@ -78,13 +85,13 @@ class Address:
         self.terms = terms
         self.queue = functions.public_path_of(function)
         """Also the path of the function."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._mailbox: tuple[int, Mailbox] | None = None
         _addresses.add(self)
 
     def begin_anew(self) -> None:
         """In the child of a fork: another thread of the parent may have had the lock."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @property
     def url(self) -> str:
@@ -106,7 +113,9 @@ class Address:
         timeout_s: float | None = None,
     ) -> TaskFuture:
         """Put a task, waiting for room as `Space.put` does; return the future of its answer."""
-        return self._own_mailbox().submit(
+        mailbox = self._own_mailbox()
+        submit = mailbox.submit_unanswered if self.terms.ignore_result else mailbox.submit
+        return submit(
             self.queue,
             self.queue,
             arguments,
