@@ -3,6 +3,10 @@
 `take_future` and `read_future` get in line for a match and return at once. One thread per
 connection waits for all of them through one bell, as long as there are any. A future that is
 cancelled, and one whose process dies, leaves its tuple in the space (rule T5).
+
+Finalizers and handlers of signals may come between any two instructions, also of what is here, and
+cancel futures or ask for some. So a thread that has a lock gets it once more, here and wherever
+futures come from (`tupelo.tasks`), and what a lock guards is whole whenever other code may run.
 """
 
 from __future__ import annotations
@@ -38,11 +42,15 @@ class PromptFuture(Future["Any"]):
     def __init__(self) -> None:
         """Be in line."""
         super().__init__()
-        self._beginning = threading.Lock()
+        self._beginning = threading.RLock()
         self._told = False
+        self._begun_by: int | None = None
 
     def cancel(self) -> bool:
         """Cancel it, unless it runs or is done; return whether it is cancelled."""
+        # In a handler that has come between the two halves of the beginning: it runs in a moment.
+        if self._begun_by == threading.get_ident():
+            return self.cancelled()
         if not super().cancel():
             return False
         self.set_running_or_notify_cancel()
@@ -53,8 +61,12 @@ class PromptFuture(Future["Any"]):
         with self._beginning:
             if self._told:
                 return False
-            runs = super().set_running_or_notify_cancel()
-            self._told = not runs
+            self._begun_by = threading.get_ident()
+            try:
+                runs = super().set_running_or_notify_cancel()
+                self._told = not runs
+            finally:
+                self._begun_by = None
             return runs
 
 
@@ -65,7 +77,7 @@ class Collector:
         """Get a bell."""
         self.pid = os.getpid()
         self._bell = _native.Bell(space)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._waiting: dict[int, tuple[Future[tuple[Any, ...]], Waiter]] = {}
         self._has_thread = False
         self._is_starting = False
@@ -136,10 +148,12 @@ class Collector:
         for number in numbers:
             with self._lock:
                 future, place = self._waiting.get(number, (None, None))
-            # One that was cancelled is about to leave the line, in another thread; it may be here a
-            # second time, and has no state that could still change.
-            if future is None or place is None or future.cancelled() or not _is_served(place):
-                continue
+                # One that was cancelled is about to leave the line, in another thread; it may be
+                # here a second time, and has no state that could still change. With the lock, so
+                # that who cancels does not leave the line while it is looked at: what was handed
+                # over would go back only after `cancel` has returned.
+                if future is None or place is None or future.cancelled() or not _is_served(place):
+                    continue
             # Once it runs it can not be cancelled, so what is picked up is delivered.
             if future.running() or future.set_running_or_notify_cancel():
                 try:
@@ -197,14 +211,14 @@ def _is_served(place: Waiter) -> bool:
 
 
 _collectors: weakref.WeakKeyDictionary[Space, Collector] = weakref.WeakKeyDictionary()
-_collectors_lock = threading.Lock()
+_collectors_lock = threading.RLock()
 
 
 def _begin_anew() -> None:
     """In the child of a fork: another thread of the parent may have had the lock."""
     global _collectors, _collectors_lock  # noqa: PLW0603 - nobody else runs yet
     _collectors = weakref.WeakKeyDictionary()
-    _collectors_lock = threading.Lock()
+    _collectors_lock = threading.RLock()
 
 
 os.register_at_fork(after_in_child=_begin_anew)

@@ -38,7 +38,8 @@ class LoopBell:
         self._futures: dict[int, asyncio.Future[bool]] = {}
         self._places: dict[int, Place] = {}
         self._next_look: asyncio.TimerHandle | None = None
-        loop.add_reader(self._bell.fileno(), self._rung)
+        self._is_closed = False
+        loop.add_reader(self._bell.fileno(), _Reader(self))
 
     @property
     def native(self) -> Bell:
@@ -91,7 +92,15 @@ class LoopBell:
                 return
         self._end()
 
+    def loop_is_gone(self) -> None:
+        """Give everything back, if the loop was closed: its tasks never go on."""
+        if self._loop.is_closed() and self._pid == os.getpid():
+            self._end()
+
     def _end(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
         if not self._loop.is_closed():
             for future in self._futures.values():
                 _resolve(future, True)  # noqa: FBT003
@@ -152,6 +161,22 @@ class LoopBell:
             future = self._futures.get(number)
             if future is not None:
                 _resolve(future, True)  # noqa: FBT003
+
+
+class _Reader:
+    """What a loop calls when the bell was rung. A loop lets go of it when it is closed."""
+
+    __slots__ = ("_bell",)
+
+    def __init__(self, bell: LoopBell) -> None:
+        self._bell = bell
+
+    def __call__(self) -> None:
+        self._bell._rung()  # noqa: SLF001 - a part of it
+
+    def __del__(self) -> None:
+        """Tell the bell, which nobody else would: a loop does not say when it closes."""
+        self._bell.loop_is_gone()
 
 
 async def wait_for_any(rings: Sequence[tuple[LoopBell, int]], seconds: float | None) -> bool:

@@ -194,7 +194,7 @@ class _Start:
         """Get ready. `space` is closed if this is given up."""
         self._terms = terms
         self._space = space
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._pool: LocalPool | None = None
         self._has_begun = False
         self._waits_for_room = False

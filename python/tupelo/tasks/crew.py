@@ -100,7 +100,7 @@ class Threads:
         self._terms = terms
         self._on_broken = on_broken
         self._servers: dict[threading.Thread, Server] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._is_ending = False
         self._is_last_to_close = False
 
@@ -206,7 +206,7 @@ class Processes:
         self._terms = terms
         self._on_broken = on_broken
         self._on_death = on_death
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._members: dict[int, _Member] = {}
         self._early_deaths = 0
         self._is_ending = False

@@ -111,8 +111,8 @@ def _asked(field: Any, name: Callable[[Callable[..., Any]], Any]) -> Any:
 # What this process has begun, by the space and by how. A connection of its own each: the program's
 # may be closed before the tuple has appeared.
 
-_lock = threading.Lock()
-_making: dict[tuple[int, str, str, bool], threading.Lock] = {}
+_lock = threading.RLock()
+_making: dict[tuple[int, str, str, bool], threading.RLock] = {}
 """Had while a pool is made, which may wait for room in its space."""
 _in_line: set[tuple[int, str, str, bool]] = set()
 """Those whose maker waits for room."""
@@ -133,12 +133,13 @@ def _pool(space: Space, timeout_s: float | None, *, threads: bool) -> LocalPool:
             if pool is not None:
                 pool.used_at = monotonic()
         if pool is None or pool.broken is not None or not is_same(pool.space, space):
-            before, pool = pool, _made(space, timeout_s, threads=threads)
+            pool = _made(space, timeout_s, threads=threads)
             is_new = True
             with _lock:
-                _pools[key] = pool
-                if before is not None:
+                # Perhaps one that the handler of a signal has made meanwhile, in this thread.
+                if (before := _pools.get(key)) is not None:
                     _retired.append(before)
+                _pools[key] = pool
     finally:
         making.release()
     if is_new:
@@ -210,14 +211,14 @@ def _end(pool: LocalPool) -> None:
         pool.space.close()
 
 
-def _begin_making(key: tuple[int, str, str, bool], timeout_s: float | None) -> threading.Lock:
+def _begin_making(key: tuple[int, str, str, bool], timeout_s: float | None) -> threading.RLock:
     """Wait while another thread makes the pool, and have the lock.
 
     Raises:
         SpaceFull: that one waits for room, and the time is up. Else it is ready in a moment.
     """
     with _lock:
-        making = _making.setdefault(key, threading.Lock())
+        making = _making.setdefault(key, threading.RLock())
     give_up_at = None if timeout_s is None else monotonic() + timeout_s
     while not making.acquire(timeout=-1 if give_up_at is None else MAKER_LOOK_S):
         if give_up_at is not None and key in _in_line and monotonic() >= give_up_at:
@@ -265,7 +266,7 @@ def _mailbox(space: Space) -> Mailbox:
 def _begin_anew() -> None:
     """In the child of a fork: another thread of the parent may have had the locks."""
     global _in_line, _lock, _making  # noqa: PLW0603 - nobody else runs yet
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     _making = {}
     _in_line = set()
     _retired.clear()

@@ -136,7 +136,7 @@ class Mailbox:
         self._is_public = is_public
         self._pid = os.getpid()
         self._numbers = count()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._due: dict[int, TaskFuture] = {}
         self._has_thread = False
         self._unreadable: set[int] = set()
