@@ -9,38 +9,37 @@ use pyo3::types::{PyBool, PyFloat, PyInt};
 use crate::call::Argument;
 use crate::values;
 
-/// Longest time that can be asked for, in seconds: about 31 years. More is a mistake for `None`.
+/// Longest time that is counted, in seconds: about 31 years.
 const SECONDS_MAX: f64 = 1e9;
 
-/// The time in the argument `name`; `None` for ever.
+/// The time in the argument `name`; `None` for ever, as for what is longer than 31 years: `math.inf`, the sum of several.
 ///
 /// # Errors
 ///
-/// `TypeError` if it is not a time, `ValueError` if it is negative, not a number or beyond reason; both
-/// name the argument.
+/// `TypeError` if it is not a time, `ValueError` if it is negative or not a number; both name the argument.
 #[inline]
 pub(crate) fn seconds(
     name: &str,
     argument: Option<&Argument<'_, '_>>,
 ) -> PyResult<Option<Duration>> {
-    let wait = Time { name, none: Some("wait for ever"), zero: true };
+    let wait = Time { name, none: Some("wait for ever"), zero: true, endless: true };
     argument.map_or(Ok(None), |argument| wait.of(argument))
 }
 
 /// `lease=`: how long a tuple stays.
 pub(crate) const LEASE: Time<'static> =
-    Time { name: "lease", none: Some("keep the tuple for ever"), zero: false };
+    Time { name: "lease", none: Some("keep the tuple for ever"), zero: false, endless: false };
 /// `after=`: how long until a tuple is visible.
 pub(crate) const AFTER: Time<'static> =
-    Time { name: "after", none: Some("show it at once"), zero: true };
+    Time { name: "after", none: Some("show it at once"), zero: true, endless: false };
 /// `ttl=` of a claim: how long its holder may be silent.
-pub(crate) const TTL: Time<'static> = Time { name: "ttl", none: None, zero: false };
+pub(crate) const TTL: Time<'static> = Time { name: "ttl", none: None, zero: false, endless: false };
 /// The same, when the claim has one.
 pub(crate) const TTL_AGAIN: Time<'static> =
-    Time { name: "ttl", none: Some(AS_BEFORE), zero: false };
+    Time { name: "ttl", none: Some(AS_BEFORE), zero: false, endless: false };
 /// What a lease is renewed for.
 pub(crate) const RENEWAL: Time<'static> =
-    Time { name: "seconds", none: Some(AS_BEFORE), zero: false };
+    Time { name: "seconds", none: Some(AS_BEFORE), zero: false, endless: false };
 
 const AS_BEFORE: &str = "have as many as at first";
 
@@ -52,6 +51,8 @@ pub(crate) struct Time<'n> {
     none: Option<&'static str>,
     /// Whether no time at all is one.
     zero: bool,
+    /// Whether what is over the limit is as good as `None`.
+    endless: bool,
 }
 
 impl Time<'_> {
@@ -63,6 +64,9 @@ impl Time<'_> {
     #[cold]
     pub(crate) fn of(self, value: &Bound<'_, PyAny>) -> PyResult<Option<Duration>> {
         if value.is_none() && self.none.is_some() {
+            return Ok(None);
+        }
+        if self.endless && self.as_seconds(value)? > SECONDS_MAX {
             return Ok(None);
         }
         self.duration(value).map(Some)

@@ -81,13 +81,6 @@ WAITING = {
         (-0.5, ValueError, "timeout is -0.5: give seconds from 0 on"),
         (timedelta(seconds=-1), ValueError, "timeout is -1: give seconds from 0 on"),
         (float("nan"), ValueError, "timeout is NaN: give seconds from 0 on"),
-        (
-            float("inf"),
-            ValueError,
-            r"timeout is inf, over the limit of 1000000000 seconds \(31 years",
-        ),
-        (2e9, ValueError, r"timeout is 2000000000.0, over .*: give less, or None to wait for ever"),
-        (10**30, ValueError, "timeout is 1000000000000000000000000000000, over the limit"),
         ("3", TypeError, "timeout has the type str: give seconds as int or float, a timedelta"),
         (True, TypeError, "timeout has the type bool: give seconds"),
         ([], TypeError, "timeout has the type list: give seconds"),

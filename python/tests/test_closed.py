@@ -28,6 +28,7 @@ VERBS = {
     "scan": lambda space: space.scan("job", int),
     "swap": lambda space: space.swap("job", int, to=("job", 2)),
     "try_swap": lambda space: space.try_swap("job", int, to=("job", 2)),
+    "update": lambda space: space.update("job", int, to=lambda _: ("job", 2)),
     "wait_none": lambda space: space.wait_none("none", int),
     "consume": lambda space: space.consume("job", int),
     "finish": lambda space: space.finish("job", int),

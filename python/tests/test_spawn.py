@@ -120,6 +120,28 @@ def test_a_failing_worker_is_reported_with_its_traceback(shm, shm_url):
     assert caught.value.code == "TUP-011"
 
 
+class Elsewhere:
+    """What is an argument of an exception, and can not be sent."""
+
+    def __reduce__(self):
+        raise TypeError
+
+
+def raise_key_error(argument):
+    raise KeyError(argument() if callable(argument) else argument)
+
+
+def test_what_a_worker_has_raised_is_the_cause_if_it_is_one_of_pythons_own():
+    with pytest.raises(ts.RemoteError) as caught, ts.spawn(raise_key_error, "frame"):
+        pass
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert caught.value.__cause__.args == ("frame",)
+    with pytest.raises(ts.RemoteError, match="KeyError") as caught:
+        with ts.spawn(raise_key_error, Elsewhere):
+            pass
+    assert caught.value.__cause__ is None
+
+
 def test_the_other_failures_are_told_too():
     with pytest.raises(ts.RemoteError, match="other workers failed too"), ts.spawn(int, "x", n=2):
         pass

@@ -1,5 +1,7 @@
 """take, read, try_take, try_read."""
 
+import math
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
@@ -175,3 +177,14 @@ def test_a_wait_that_ends_keeps_nothing_from_others_and_has_what_came_in_time(sp
     assert place.end_wait()
     assert space.try_take("job", int) is None  # O9
     assert place.finish_now() == ("job", 2)
+
+
+@pytest.mark.parametrize("timeout", [math.inf, 1e10, 10**400, timedelta(days=20_000)], ids=str)
+def test_a_time_that_is_longer_than_anybody_waits_is_for_ever_o3(space, timeout):
+    space.put("there")
+    assert space.take("there", timeout=timeout) == ("there",)
+    waiting = threading.Thread(target=lambda: space.take("later", timeout=timeout))
+    waiting.start()
+    space.put("later")
+    waiting.join()
+    space.wait_none("there", timeout=timeout)

@@ -410,6 +410,8 @@ class Space(_Verbs):
         lease: Seconds | None = None,
         after: Seconds | None = None,
         timeout: Seconds | None = None,
+        atomic: bool = True,
+        progress: Callable[[int], object] | None = None,
     ) -> int: ...
     def put_if_absent(
         self,
@@ -417,6 +419,14 @@ class Space(_Verbs):
         unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
         timeout: Seconds | None = None,
     ) -> bool: ...
+    def update(
+        self,
+        *template: Any,
+        to: Callable[[Any], tuple[Any, ...] | Entry],
+        timeout: Seconds | None = None,
+        where: str | None = None,
+        **fields: Any,
+    ) -> Any: ...
     def count(self, *template: Any, where: str | None = None, **fields: Any) -> int: ...
     def discard(
         self, *template: Any, limit: int | None = None, where: str | None = None, **fields: Any

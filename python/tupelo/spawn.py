@@ -85,7 +85,7 @@ class Workers:
         self._n = n
         self._processes: list[SpawnProcess] = []
         self._reports: list[Connection] = []
-        self._outcomes: dict[Connection, str | None] = {}
+        self._outcomes: dict[Connection, _Failure | None] = {}
         self._pid = 0
         self.pids: list[int] = []
         """The process ids, in the order of the start."""
@@ -153,7 +153,10 @@ class Workers:
         self._close()
         failures = self._failures()
         if failures:
-            raise make(RemoteError.__name__, failures[0], _others(failures[1:]))
+            others = _others([failure.text for failure in failures[1:]])
+            error = make(RemoteError.__name__, failures[0].text, others)
+            error.__cause__ = failures[0].cause()
+            raise error
 
     def _wait(self) -> None:
         """Wait for all of them; if some fail and others go on, say so: they may wait for ever."""
@@ -173,7 +176,7 @@ class Workers:
                 if report in ended:
                     failure = _outcome(report, process)
                     self._outcomes[report] = failure
-                    untold.extend([failure] if failure is not None else [])
+                    untold.extend([] if failure is None else [failure.text])
         for process in self._processes:
             process.join()
 
@@ -186,9 +189,9 @@ class Workers:
                 if process.exitcode != INTERRUPTED:
                     self._outcomes[report] = failure
         for failure in self._failures():
-            error.add_note(failure)
+            error.add_note(failure.text)
 
-    def _failures(self) -> list[str]:
+    def _failures(self) -> list[_Failure]:
         """Return how workers have failed, in the order of their start."""
         outcomes = [self._outcomes.get(report) for report in self._reports]
         return [failure for failure in outcomes if failure is not None]
@@ -224,11 +227,33 @@ def _work(
 
         trace = "".join(traceback.format_exception(error)).rstrip()
         report.send(f"{_name(function)} failed in process {os.getpid()}\n{trace}")
+        # What can be made again of the exception itself; after the text, which always can.
+        with suppress(Exception):
+            report.send((f"{type(error).__module__}.{type(error).__qualname__}", error.args))
         report.close()
         sys.exit(1)
 
 
-def _outcome(report: Connection, process: SpawnProcess, seconds: float | None = None) -> str | None:
+class _Failure:
+    """How a worker failed: what it says, and the name and the arguments of its exception."""
+
+    __slots__ = ("arguments", "kind", "text")
+
+    def __init__(self, text: str, kind: str = "", arguments: tuple[Any, ...] = ()) -> None:
+        self.text = text
+        self.kind = kind
+        self.arguments = arguments
+
+    def cause(self) -> BaseException | None:
+        """Return the exception, if it is one of Python's own."""
+        from tupelo.tasks.failures import original  # noqa: PLC0415 - only where one has failed
+
+        return original(self.kind, self.arguments)
+
+
+def _outcome(
+    report: Connection, process: SpawnProcess, seconds: float | None = None
+) -> _Failure | None:
     """Wait for what a worker reports, or its end; return how it failed, or None if it did not.
 
     One that has reported may not end yet: other threads of it go on.
@@ -238,17 +263,21 @@ def _outcome(report: Connection, process: SpawnProcess, seconds: float | None = 
         process.join(seconds)
         # None if somebody else has waited for it: then nobody knows how it ended.
         if process.exitcode not in (0, None):
-            failure = _killed(process)
+            failure = _Failure(_killed(process))
     return failure
 
 
-def _read(report: Connection) -> str | None:
+def _read(report: Connection) -> _Failure | None:
     """Wait for what a worker has to report; None if it ended without."""
     try:
-        failure: str = report.recv()
+        text: str = report.recv()
     except (EOFError, OSError):  # nothing more, or it was killed in the middle of a report
         return None
-    return failure
+    try:
+        kind, arguments = report.recv()
+    except Exception:  # noqa: BLE001 - it was killed, or they are of a class that is not here
+        return _Failure(text)
+    return _Failure(text, kind, arguments)
 
 
 def _killed(process: SpawnProcess) -> str:

@@ -43,6 +43,7 @@ pub(crate) fn define_all(class: &Bound<'_, PyType>) -> PyResult<()> {
     define::<scan::Scan>(class)?;
     define::<swap::Swap>(class)?;
     define::<swap::TrySwap>(class)?;
+    define::<swap::Update>(class)?;
     define::<wait_none::WaitNone>(class)?;
     define::<transaction::Transaction>(class)?;
     define::<transfer::MoveTo>(class)?;

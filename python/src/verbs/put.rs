@@ -3,20 +3,21 @@
 use std::ffi::CStr;
 use std::time::Duration;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use tupelo::LeaseTerms;
+use tupelo::{Error, LeaseTerms};
 
 use crate::arguments::{self, Given, Source};
 use crate::call::{Argument, Call, Verb};
 use crate::entries;
-use crate::errors::Failure;
+use crate::errors::{self, Failure};
 use crate::known;
 use crate::lease::Lease;
 use crate::template::Template;
 use crate::timeout;
+use crate::values;
 use crate::waiting;
 
 /// `put(*fields, lease=None, after=None, timeout=None)`
@@ -125,7 +126,7 @@ pub(crate) struct PutAll;
 impl Verb for PutAll {
     const NAME: &'static CStr = c"put_all";
     const HAS_TEMPLATE: bool = false;
-    const DOC: &'static CStr = c"put_all($self, tuples, /, *, lease=None, after=None, timeout=None)
+    const DOC: &'static CStr = c"put_all($self, tuples, /, *, lease=None, after=None, timeout=None, atomic=True, progress=None)
 --
 
 Add several tuples, all of them or none; they become visible together (rule O5).
@@ -135,6 +136,9 @@ Args:
     lease: how long each of them stays, in seconds, as for put.
     after: how long until they are visible, in seconds, as for put.
     timeout: longest wait for room for all of them, in seconds, as for put.
+    atomic: False puts them in steps of 10 000, each of which is atomic: any number of them. What fails
+        has a note with how many were put before; timeout is that of a step.
+    progress: of these steps: is called after each with how many were put so far.
 
 Returns:
     How many there were.
@@ -146,13 +150,17 @@ Raises:
 
 >>> space.put_all((\"square\", n) for n in range(3))
 3
+>>> space.put_all(((\"square\", n) for n in range(3, 20_000)), atomic=False)
+19997
 >>> space.count(\"square\", int)
-3
+20000
 ";
 
     fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
-        let [lease, after, timeout] = call.keywords(["lease", "after", "timeout"])?;
+        let [lease, after, timeout, atomic, progress] =
+            call.keywords(["lease", "after", "timeout", "atomic", "progress"])?;
         let terms = terms(lease, after)?;
+        let limits = (lease, after, timeout);
         let timeout = timeout::seconds("timeout", timeout)?;
         let [tuples] = call.fields else {
             return Err(PyTypeError::new_err(
@@ -161,6 +169,10 @@ Raises:
             )
             .into());
         };
+        if in_steps(atomic, progress)? {
+            let steps = call.py.import("tupelo.stepping")?.getattr("put_in_steps")?;
+            return Ok(steps.call1((call.object, tuples, progress, limits))?);
+        }
         let tuples = collect(tuples)?;
         let space = call.space();
         let count = arguments::with_tuples(call.py, &tuples, call.handle, |tuples| {
@@ -168,8 +180,46 @@ Raises:
                 None => space.put_all(tuples),
                 Some(terms) => space.put_all_leased(tuples, terms),
             })
-        })?;
+        });
+        let count = count.map_err(|failure| advised(call.py, failure, call.space().url()))?;
         Ok(count.into_pyobject(call.py).map_err(PyErr::from)?.into_any())
+    }
+}
+
+/// Whether tuples are put in several steps.
+///
+/// # Errors
+///
+/// `TypeError` for an `atomic` that is no bool, `ValueError` for `progress` of a single step.
+pub(crate) fn in_steps(
+    atomic: Option<&Argument<'_, '_>>,
+    progress: Option<&Argument<'_, '_>>,
+) -> PyResult<bool> {
+    let atomic = match atomic {
+        None => true,
+        Some(atomic) => atomic.extract::<bool>().map_err(|_| {
+            let shown = values::shown(atomic);
+            PyTypeError::new_err(format!("atomic is {shown}: give True or False"))
+        })?,
+    };
+    if atomic && progress.is_some_and(|progress| !progress.is_none()) {
+        return Err(PyValueError::new_err(
+            "progress is given, and there is one step only: give atomic=False, too",
+        ));
+    }
+    Ok(!atomic)
+}
+
+/// The failure of one step, with the way out for one that is too large.
+#[cold]
+fn advised(py: Python<'_>, failure: Failure, url: &str) -> Failure {
+    match failure {
+        Failure::Space(error @ Error::TransactionTooBig { .. }) => {
+            let hint = "put_all(..., atomic=False) puts them in steps, each of which is atomic";
+            let message = error.message();
+            errors::make(py, "TransactionTooBig", &message, Some(hint), Some(url)).into()
+        }
+        failure => failure,
     }
 }
 

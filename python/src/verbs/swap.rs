@@ -13,6 +13,7 @@ use crate::call::{Argument, Call, Verb};
 use crate::entries;
 use crate::errors::Failure;
 use crate::known;
+use crate::template::Template;
 use crate::timeout;
 use crate::waiting::{self, Deadline};
 
@@ -82,6 +83,55 @@ fn swap<'py>(
         }
     }
     Err(call.space().timeout("swap", template, deadline.timeout()).into())
+}
+
+/// `update(*template, to, timeout=None, where=None)`
+pub(crate) struct Update;
+
+impl Verb for Update {
+    const NAME: &'static CStr = c"update";
+    const DOC: &'static CStr = c"update($self, /, *template, to, timeout=None, where=None)
+--
+
+Replace a match by what a function makes of it, in one step, and return that; waits for a match.
+
+It is a transaction: nobody takes the tuple meanwhile, and if the function raises, or this process
+dies, it is back at its place. So the function is better short.
+
+Args:
+    template: as for `take`.
+    to: is called with the tuple or entry, and returns the new one.
+    timeout: longest wait for a match, in seconds. None waits for ever; 0 does not wait.
+    where: as for `take`.
+
+Returns:
+    The new tuple or entry, which takes the last place (O8).
+
+Raises:
+    Timeout: nothing matched in time. Nothing has changed.
+    Aborted: the function took longer than 30 seconds. Nothing has changed.
+    SpaceFull: there is no room for the new one. Nothing has changed.
+    TypeError: the function returned neither a tuple nor an entry. Nothing has changed.
+    Unsupported: the space is a server's, which has no transactions.
+
+>>> space.put(\"counter\", 41)
+>>> space.update(\"counter\", int, to=lambda old: (\"counter\", old[1] + 1))
+('counter', 42)
+";
+
+    fn call<'py>(call: &Call<'_, 'py>) -> Result<Bound<'py, PyAny>, Failure> {
+        let [to, timeout] = call.keywords(["to", "timeout"])?;
+        let Some(to) = to else {
+            return Err(PyTypeError::new_err(
+                "update() needs to, the function that makes the new tuple, as in \
+                 update(\"counter\", int, to=lambda old: (\"counter\", old[1] + 1))",
+            )
+            .into());
+        };
+        let template = Template::from(call.owned_template()?);
+        let update = call.py.import("tupelo.updating")?.getattr("update")?;
+        Ok(update.call1((call.object, template, to, timeout))?)
+    }
 }
 
 /// `try_swap(*template, to, where=None)`

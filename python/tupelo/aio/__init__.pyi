@@ -2,7 +2,7 @@
 #
 # The asyncio twin: spaces whose verbs are awaited, with the types of the synchronous ones.
 
-from collections.abc import AsyncIterator, Coroutine, Generator, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable
 from contextlib import AbstractAsyncContextManager
 from types import EllipsisType, TracebackType, UnionType
 from typing import Any, Generic, Literal, Self, TypeVar, overload
@@ -3572,6 +3572,8 @@ class Space(_Verbs):
         lease: Seconds | None = None,
         after: Seconds | None = None,
         timeout: Seconds | None = None,
+        atomic: bool = True,
+        progress: Callable[[int], object] | None = None,
     ) -> int: ...
     async def put_if_absent(
         self,
@@ -3579,6 +3581,14 @@ class Space(_Verbs):
         unless: tuple[Any, ...] | Template[Any] | Entry | None = None,
         timeout: Seconds | None = None,
     ) -> bool: ...
+    async def update(
+        self,
+        *template: Any,
+        to: Callable[[Any], tuple[Any, ...] | Entry],
+        timeout: Seconds | None = None,
+        where: str | None = None,
+        **fields: Any,
+    ) -> Any: ...
     async def count(self, *template: Any, where: str | None = None, **fields: Any) -> int: ...
     async def discard(
         self, *template: Any, limit: int | None = None, where: str | None = None, **fields: Any

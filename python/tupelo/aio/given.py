@@ -16,6 +16,7 @@ KEYWORDS = {
     "claim": ("ttl", "timeout", "max_attempts", "order"),
     "take_many": ("n", "at_least", "timeout"),
     "swap": ("to", "timeout"),
+    "update": ("to", "timeout"),
     "wait_none": ("timeout",),
     "consume": ("idle",),
     "finish": (),

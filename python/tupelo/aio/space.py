@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 
-from tupelo import _native
+from tupelo import _native, stepping, updating
 from tupelo.aio import given
 from tupelo.aio.answers import answer
 from tupelo.aio.claim import Claim
@@ -285,6 +285,8 @@ class Space:
         lease: Seconds | None = None,
         after: Seconds | None = None,
         timeout: Seconds | None = None,
+        atomic: bool = True,
+        progress: Callable[[int], object] | None = None,
         **unknown: Any,
     ) -> int:
         """Store all tuples together, or none; return how many; see `tupelo.Space.put_all`.
@@ -292,6 +294,18 @@ class Space:
         An iterator is gone through at once, before it waits for room. A task that is cancelled
         meanwhile has put nothing.
         """
+        if atomic is False:
+            done = 0
+            for some in stepping.steps_of(tuples):
+                with stepping.counting(done):
+                    done += await self.put_all(
+                        some, lease=lease, after=after, timeout=timeout, **unknown
+                    )
+                if progress is not None:
+                    progress(done)
+            return done
+        if atomic is not True or progress is not None:
+            unknown |= {"atomic": atomic, "progress": progress}  # which is refused
         # Each attempt needs all of them again.
         every = list(tuples) if hasattr(tuples, "__next__") else tuples
 
@@ -433,6 +447,26 @@ class Space:
                 self._space, "take_many", seconds or 0.0, sought, at_least=least
             )
         return taken
+
+    async def update(
+        self,
+        *template: Any,
+        to: Callable[[Any], Any],
+        timeout: Seconds | None = None,
+        where: str | None = None,
+        **fields: Any,
+    ) -> Any:
+        """Replace a match by what a function makes of it; see `tupelo.Space.update`.
+
+        The function is called in the event loop, and is no coroutine.
+        """
+        given.require_keywords("update", template, fields)
+        updating.require_function(to)
+        fields = given.conditioned(fields, where)
+        async with self.transaction() as t:
+            new = to(await t.take(*template, timeout=timeout, **fields))
+            await t.put(*updating.fields_of(new))
+        return new
 
     async def swap(
         self,

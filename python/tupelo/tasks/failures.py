@@ -26,6 +26,7 @@ __all__ = [
     "how_to_look",
     "is_of_value",
     "lost",
+    "original",
     "remote_error",
     "shown_call",
     "without_task",
@@ -111,7 +112,7 @@ def remote_error(call: str, error: object, *, url: str, hint: str | None) -> Rem
     failed.kind = str(told.get("type"))
     failed.traceback = trace
     failed.attempts = attempts if isinstance(attempts, int) else None
-    failed.__cause__ = _original(failed.kind, told.get("arguments"))
+    failed.__cause__ = original(failed.kind, told.get("arguments"))
     return failed
 
 
@@ -143,7 +144,7 @@ def _shown_part(part: Any) -> str:
     return shown_call(*part[1:]) if is_call(part) else _short.repr(part)
 
 
-def _original(kind: str, arguments: Any) -> BaseException | None:
+def original(kind: str, arguments: Any) -> BaseException | None:
     """Return the worker's exception if it is one of Python's own: nothing else is looked up."""
     module, _, name = kind.partition(".")
     original = getattr(builtins, name, None) if module == "builtins" else None

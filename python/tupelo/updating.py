@@ -1,0 +1,56 @@
+"""`update`: a tuple replaced by what a function makes of it."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from tupelo._native import Seconds, Space, Template
+
+__all__ = ["fields_of", "require_function", "update"]
+
+
+def update(
+    space: Space,
+    template: Template[Any],
+    function: Callable[[Any], Any],
+    timeout: Seconds | None,
+) -> Any:
+    """Replace a match in a transaction; the arguments are those of `Space.update`."""
+    require_function(function)
+    with space.transaction() as t:
+        new = function(t.take(template, timeout=timeout))
+        t.put(*fields_of(new))
+    return new
+
+
+def require_function(function: object) -> None:
+    """Refuse what can not be called, before anything is taken.
+
+    Raises:
+        TypeError: it can not.
+    """
+    if not callable(function):
+        message = f"to has the type {type(function).__name__}: give a function of the old tuple"
+        raise TypeError(message)
+
+
+def fields_of(new: Any) -> tuple[Any, ...]:
+    """Return what is given to `put` for a tuple or an entry.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if type(new) is tuple:
+        return new
+    from tupelo import entries  # noqa: PLC0415 - not as light as the rest
+
+    if entries.describe(type(new)) is None:
+        message = (
+            f"to returned a {type(new).__name__}: return the new tuple, or an instance of a class"
+            " of entries"
+        )
+        raise TypeError(message)
+    return (new,)
