@@ -4,6 +4,9 @@ A process that dies is replaced: its task is a claim, and is back already. All a
 process that started them, also when that is killed. Nothing is told to them but through the space:
 one tuple `("tupelo.end", queue)` per worker ends them after their tasks. Where there is no room for
 that, processes get a signal, and threads end with their connection.
+
+A process of `multiprocessing` may have workers, too. It ends without what `atexit` knows, and waits
+for all its children first: so what ends them is registered with `multiprocessing` as well.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ import signal
 import threading
 import traceback
 import weakref
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import NamedTuple, Protocol
 
 from tupelo._native import end_with_parent
@@ -31,7 +34,7 @@ from tupelo.tasks.serving import Server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
     from typing import Any
@@ -215,6 +218,7 @@ class Processes:
         self._news = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self.owner = os.getpid()
         """The process whose workers they are: not the child of a fork."""
+        at_end_of_process(_kill_those_left, KILLED_AT)
         # Not at the end of the program, when the watcher still uses it.
         weakref.finalize(self, os.close, self._news).atexit = False
         _running.add(self)
@@ -367,11 +371,12 @@ class _Member(NamedTuple):
     @classmethod
     def start(cls, context: Any, space: Space, terms: Terms) -> _Member:
         ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(
-            target=_work, args=(theirs, os.getpid(), space, terms), name="tupelo worker"
-        )
+        with _may_have_children():
+            process = context.Process(
+                target=_work, args=(theirs, os.getpid(), space, terms), name="tupelo worker"
+            )
         try:
-            with theirs:
+            with theirs, _may_have_children():
                 process.start()
             # Our child that nobody has waited for: its number is still its own.
             return cls(process, process.pid, os.pidfd_open(process.pid), ours)
@@ -400,6 +405,22 @@ class _Member(NamedTuple):
         with suppress(ValueError):  # somebody else has waited for it, so nobody knows that it ended
             self.process.close()
         return ending
+
+
+@contextmanager
+def _may_have_children() -> Iterator[None]:
+    """Let a daemon of `multiprocessing`, as the workers of its pools are, start a process.
+
+    It is not allowed to, since a daemon that is killed would leave its children behind. Ours end
+    with it, however it ends.
+    """
+    config: dict[str, Any] = multiprocessing.current_process()._config  # type: ignore[attr-defined]  # noqa: SLF001 - there is no other way
+    is_daemon = config.pop("daemon", None)
+    try:
+        yield
+    finally:
+        if is_daemon is not None:
+            config["daemon"] = is_daemon
 
 
 def _work(report: Connection, parent: int, space: Space, terms: Terms) -> None:
@@ -441,6 +462,20 @@ def _tell_to_end(space: Space, queue: str, workers: int) -> bool:
     except SpaceFull:
         return False
     return True
+
+
+FINISHED_AT, KILLED_AT = 20, 10
+"""When what was begun is waited for, and when who is left is killed, at the end of a process: the
+greater first, and both before it waits for its children."""
+
+_registered: set[tuple[int, Callable[[], object]]] = set()
+
+
+def at_end_of_process(function: Callable[[], object], priority: int) -> None:
+    """Have a function called at the end of this process, if it is one of `multiprocessing`."""
+    if (os.getpid(), function) not in _registered:
+        _registered.add((os.getpid(), function))
+        multiprocessing.util.Finalize(None, function, exitpriority=priority)
 
 
 _running: weakref.WeakSet[Processes] = weakref.WeakSet()

@@ -16,6 +16,7 @@ from tupelo._native import Space, is_same, plain, present
 from tupelo.call import Call
 from tupelo.errors import SpaceFull, SpaceNotFound
 from tupelo.tasks import functions, protocol
+from tupelo.tasks.crew import FINISHED_AT, at_end_of_process
 from tupelo.tasks.local import LocalPool, connection_like, is_private
 from tupelo.tasks.mailbox import Mailbox
 
@@ -234,6 +235,7 @@ def _made(space: Space, timeout_s: float | None, *, threads: bool) -> LocalPool:
         SpaceNotFound: the name is that of another space by now, or of none.
     """
     own = connection_like(space)
+    at_end_of_process(_finish, FINISHED_AT)
     try:
         return LocalPool(own, threads=threads, keeps_dead=True, room_timeout_s=0)
     except SpaceFull:
