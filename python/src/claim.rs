@@ -15,6 +15,7 @@ use crate::arguments::{self, Source};
 use crate::call::Argument;
 use crate::errors::{self, Failure};
 use crate::known;
+use crate::refusal::stays_here;
 use crate::space::Handle;
 use crate::timeout;
 use crate::values;
@@ -289,6 +290,12 @@ impl Claim {
         };
         self.set_keep_alive(None);
         ended
+    }
+
+    /// Refused.
+    #[expect(clippy::unused_self, reason = "a method of the protocol of pickle")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(stays_here("a claim", "send its tuple, or claim in the other process"))
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {

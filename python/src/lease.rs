@@ -11,6 +11,7 @@ use pyo3::types::PyTuple;
 use tupelo::Error;
 
 use crate::errors;
+use crate::refusal::stays_here;
 use crate::space::Handle;
 use crate::timeout;
 use crate::values;
@@ -124,6 +125,12 @@ impl Lease {
     ///     `ValueError`: at the begin of the block: the lease never ends.
     fn keep_alive(slf: Bound<'_, Self>) -> KeepAlive {
         KeepAlive { lease: slf.unbind(), kept: Mutex::default() }
+    }
+
+    /// Refused.
+    #[expect(clippy::unused_self, reason = "a method of the protocol of pickle")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(stays_here("a lease", "renew and cancel it here"))
     }
 
     fn __repr__(&self) -> String {

@@ -2,9 +2,16 @@
 
 use std::fmt::{self, Display, Write};
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::errors;
+
+/// The exception for who pickles an object that is of use in this process alone: what it is, and what to do `instead`.
+#[cold]
+pub(crate) fn stays_here(what: &str, instead: &str) -> PyErr {
+    PyTypeError::new_err(format!("{what} stays with the process that made it: {instead}"))
+}
 
 /// An object that was refused, or an exception that its own code raised.
 pub(crate) enum Refusal {

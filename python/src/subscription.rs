@@ -9,6 +9,7 @@ use pyo3::types::PyTuple;
 use tupelo::Event;
 
 use crate::errors::Failure;
+use crate::refusal::stays_here;
 use crate::results;
 use crate::space::Handle;
 use crate::timeout;
@@ -158,6 +159,12 @@ impl Subscription {
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, _exception: &Bound<'_, PyAny>) {
         self.close();
+    }
+
+    /// Refused.
+    #[expect(clippy::unused_self, reason = "a method of the protocol of pickle")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(stays_here("a subscription", "subscribe in the other process"))
     }
 
     fn __repr__(&self) -> String {

@@ -77,6 +77,10 @@ else:
         message = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(message)
 
+    def __dir__() -> list[str]:
+        """Name also what is imported where it is used."""
+        return sorted({*globals(), *__all__})
+
 
 __version__ = "0.1.0"
 

@@ -12,6 +12,7 @@ use tupelo::Transaction as Held;
 
 use crate::call::Argument;
 use crate::errors;
+use crate::refusal::stays_here;
 use crate::space::Handle;
 pub(crate) use inside::InsideObject;
 
@@ -112,6 +113,12 @@ impl TransactionObject {
             errors::add_note(slf.py(), why, &error)?;
         }
         committed
+    }
+
+    /// Refused.
+    #[expect(clippy::unused_self, reason = "a method of the protocol of pickle")]
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(stays_here("a transaction", "begin one in the other process"))
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> String {

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
     from types import TracebackType
-    from typing import Self, TypeAlias
+    from typing import NoReturn, Self, TypeAlias
 
     from tupelo import _native
     from tupelo._native import Seconds
@@ -144,6 +144,14 @@ class Claim(Coroutine[Any, Any, "Claim[T]"], Generic[T]):
     def close(self) -> None:
         """End the coroutine that claims."""
         self._begin.close()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled."""
+        message = (
+            "a claim stays with the process that made it: send its tuple, or claim in the other"
+            " process"
+        )
+        raise TypeError(message)
 
     def __repr__(self) -> str:
         """Show the tuple, the attempt and the fence."""

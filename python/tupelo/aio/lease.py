@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from typing import NoReturn
 
     from tupelo import _native
     from tupelo._native import Seconds
@@ -63,6 +64,11 @@ class Lease:
         """
         with self._lease.keep_alive():
             yield
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled."""
+        message = "a lease stays with the process that made it: renew and cancel it here"
+        raise TypeError(message)
 
     def __repr__(self) -> str:
         """Show how long is left."""

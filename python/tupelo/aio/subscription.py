@@ -13,7 +13,7 @@ from tupelo.errors import SpaceClosed
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Self
+    from typing import Any, NoReturn, Self
 
     from tupelo._native import Seconds
     from tupelo.aio.loop_bell import LoopBell
@@ -47,6 +47,13 @@ class Subscription:
         # this is held.
         self._changes = threading.RLock()
         self._is_closed = False
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled."""
+        message = (
+            "a subscription stays with the process that made it: subscribe in the other process"
+        )
+        raise TypeError(message)
 
     def __repr__(self) -> str:
         """Show where it is, and how many events wait."""

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import TracebackType
-    from typing import Any, Self, TypeVar
+    from typing import Any, NoReturn, Self, TypeVar
 
     from tupelo._native import Order, Seconds, Template
     from tupelo.aio.space import Space
@@ -80,6 +80,13 @@ class TransactionSpace:
         """What the synchronous transaction sees, for the task that began it."""
         self._owner.require()
         return self._plain
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled."""
+        message = (
+            "a transaction stays with the process that made it: begin one in the other process"
+        )
+        raise TypeError(message)
 
     def __repr__(self) -> str:
         """Show where it is; of a transaction also whether it is open."""
