@@ -1,5 +1,6 @@
 """take_future and read_future."""
 
+import math
 import os
 import random
 import signal
@@ -13,6 +14,7 @@ from resources import open_descriptors, own_threads
 import tupelo as ts
 import tupelo.futures
 from tupelo import linda
+from tupelo.batteries import Pool
 from tupelo.futures import PromptFuture
 from tupelo.recording.coming import RecordingFuture
 from tupelo.recording.verbs import Call
@@ -165,7 +167,7 @@ def test_a_number_that_is_anothers_by_the_time_of_the_callback_stays_that_ones(s
 
 
 @pytest.mark.parametrize("raised", [SystemExit, TaskCancelled, KeyboardInterrupt])
-def test_a_callback_that_raises_holds_up_no_other_future(space, caplog, raised):
+def test_a_callback_that_raises_holds_up_no_other_future(space, caplog, eventually, raised):
     def give_up(_):
         raise raised
 
@@ -177,7 +179,7 @@ def test_a_callback_that_raises_holds_up_no_other_future(space, caplog, raised):
     assert other.result(timeout=60) == ("b", 2)
     space.put("c", 3)
     assert space.take_future("c", int).result(timeout=60) == ("c", 3)
-    assert "exception calling" in caplog.text
+    eventually(lambda: "exception calling" in caplog.text)
 
 
 @pytest.mark.usefixtures("shm")
@@ -243,3 +245,53 @@ def test_control_c_while_the_thread_starts_leaves_one_that_fulfils_every_future(
         space.put("n", n)
     assert [future.result(timeout=60) for future in futures] == [("n", n) for n in range(1_000)]
     eventually(lambda: space.stat()["waiters"] == 0)
+
+
+def test_a_callback_that_sleeps_holds_up_no_future(space):
+    go_on = threading.Event()
+    called = []
+
+    def sleeps(future):
+        called.append(future.result())
+        go_on.wait(60)
+
+    slow = [space.take_future("slow", n) for n in range(3)]
+    for future in slow:
+        future.add_done_callback(sleeps)
+        future.add_done_callback(lambda future: called.append(future.result()))
+    others = [space.take_future("other", n) for n in range(10)]
+    space.put_all([("slow", n) for n in range(3)] + [("other", n) for n in range(10)])
+    assert [future.result(60) for future in others] == [("other", n) for n in range(10)]
+    assert [future.result(60) for future in slow] == [("slow", n) for n in range(3)]
+    go_on.set()
+    ended = threading.Event()
+    last = space.take_future("last")
+    last.add_done_callback(lambda _: ended.set())
+    space.put("last")
+    assert ended.wait(60)
+    last.add_done_callback(called.append)
+    assert called[-1] is last  # at once, as for any future that is done
+
+
+def test_the_callbacks_of_a_future_come_in_their_order_and_one_that_raises_is_told(space, caplog):
+    came = []
+    ended = threading.Event()
+    future = space.take_future("job")
+    future.add_done_callback(came.append)
+    future.add_done_callback(lambda _: 1 / 0)
+    future.add_done_callback(lambda _: ended.set())
+    space.put("job")
+    assert ended.wait(60)
+    assert came == [future]
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_a_task_that_sleeps_in_a_callback_holds_up_no_other_task(space):
+    go_on = threading.Event()
+    with Pool(space.url, workers=2) as pool:
+        slow = pool.submit(math.sqrt, 4.0)
+        slow.add_done_callback(lambda _: go_on.wait(60))
+        assert pool.submit(math.sqrt, 9.0).result(60) == 3.0
+        assert slow.result(60) == 2.0
+        assert pool.submit(math.sqrt, 16.0).result(60) == 4.0
+        go_on.set()

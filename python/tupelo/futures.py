@@ -16,8 +16,10 @@ import os
 import threading
 import weakref
 from concurrent.futures import Future
+from functools import partial
 
 from tupelo import _native
+from tupelo.calling_back import call_elsewhere
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +39,12 @@ class PromptFuture(Future["Any"]):
 
     `concurrent.futures.wait` and `as_completed` go on waiting until whoever runs a future has
     noticed; one that was only in line is never run.
+
+    Its callbacks are called by a thread that has nothing else to do, where it is not the program's
+    own thread that ends it.
     """
+
+    _done_callbacks: list[Callable[[Any], object]]
 
     def __init__(self) -> None:
         """Be in line."""
@@ -45,6 +52,22 @@ class PromptFuture(Future["Any"]):
         self._beginning = threading.RLock()
         self._told = False
         self._begun_by: int | None = None
+
+    def _invoke_callbacks(self) -> None:
+        """Call them as `concurrent.futures` does; those of a program elsewhere, if that is due."""
+        if threading.current_thread().name not in THREADS:
+            super()._invoke_callbacks()  # type: ignore[misc]  # as all futures do at their end
+            return
+        every = self._done_callbacks
+        at_once = [one for one in every if _is_quick(one)]
+        self._done_callbacks = [one for one in every if not _is_quick(one)]
+        for callback in at_once:
+            settle(callback, self)
+        if self._done_callbacks:
+            call_elsewhere(partial(settle, self._invoke_rest, None))
+
+    def _invoke_rest(self, _: None) -> None:
+        super()._invoke_callbacks()  # type: ignore[misc]  # as above
 
     def cancel(self) -> bool:
         """Cancel it, unless it runs or is done; return whether it is cancelled."""
@@ -68,6 +91,16 @@ class PromptFuture(Future["Any"]):
             finally:
                 self._begun_by = None
             return runs
+
+
+THREADS = frozenset({"tupelo futures", "tupelo answers"})
+"""The names of the threads that end futures, and have others to end."""
+
+
+def _is_quick(callback: Callable[[Any], object]) -> bool:
+    """Whether a callback is ours, or only tells an event loop."""
+    module = str(getattr(callback, "__module__", None))
+    return module == "asyncio.futures" or module.startswith("tupelo.")
 
 
 class Collector:
@@ -190,7 +223,7 @@ class Collector:
                 settle(future.set_exception, error)
 
 
-def settle(end: Callable[[Any], None], outcome: Any) -> None:
+def settle(end: Callable[[Any], object], outcome: Any) -> None:
     """End a future, whatever its callbacks do: the others need the thread that does it.
 
     A future reports an `Exception` of a callback and goes on, but lets through what is to end a
