@@ -134,7 +134,7 @@ def test_a_worker_of_one_function_calls_no_other(served):
 @pytest.mark.parametrize(
     ("path", "problem"),
     [
-        ("nowhere:f", "no module for nowhere:f: No module named 'nowhere'; the worker looks in "),
+        ("nowhere:f", "there is no module nowhere for nowhere:f; it was looked for in "),
         ("calls:nothing", "calls:nothing is not there: module 'calls' has no attribute 'nothing'"),
         ("calls:os", "calls:os has the type module, which can not be called"),
         ("double", "'double' is no path of a function: write module:function"),

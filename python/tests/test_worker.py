@@ -447,7 +447,7 @@ def test_a_function_that_a_package_passes_on_is_served_under_its_own_name(
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["nowhere:f"], 2, "tupelo worker: no module for nowhere:f: No module named 'nowhere'"),
+        (["nowhere:f"], 2, "tupelo worker: there is no module nowhere for nowhere:f; it was"),
         (["math:nothing"], 2, "tupelo worker: math:nothing is not there"),
         (["math"], 2, "'math' is no path of a function: write module:function"),
         (["math:sqrt", "-n", "0"], 2, "must be 1 to 4096, not 0"),

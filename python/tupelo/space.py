@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from tupelo._native import Space, after_fork, register, stays_behind
+from tupelo.suggesting import suggests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ SIZE_MAX = "256 GiB"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
+@suggests
 def connect(
     url: str | None = None,
     *,

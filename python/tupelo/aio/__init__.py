@@ -82,6 +82,7 @@ from tupelo.aio.searching import Search, search
 from tupelo.aio.space import Space, wrapped
 from tupelo.aio.subscription import Subscription
 from tupelo.aio.transaction import Transaction, TransactionSpace
+from tupelo.suggesting import suggests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,6 +143,7 @@ __all__ = [
 ]
 
 
+@suggests
 def connect(
     url: str | None = None,
     *,

@@ -12,6 +12,7 @@ from tupelo.aio.space import Space
 from tupelo.batteries.core.pool import Failure, Failures, Terms
 from tupelo.errors import SpaceClosed, SpaceFull
 from tupelo.space import connect
+from tupelo.suggesting import suggests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class Pool:
     [2, 3, 4]
     """
 
+    @suggests
     def __init__(
         self,
         url: str | None = None,

@@ -9,6 +9,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 from tupelo.aio.answers import answer
 from tupelo.aio.space import Space
 from tupelo.batteries.core.remote import Address, Terms
+from tupelo.suggesting import suggests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@suggests
 def worker(
     url: str | None = None,
     *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tupelo.batteries.core import barrier as core
 from tupelo.batteries.core.barrier import BrokenBarrier
 from tupelo.batteries.verbs import AtOnce, run
+from tupelo.suggesting import suggests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Barrier:
     ...     thread.join()
     """
 
+    @suggests
     def __init__(self, space: Space, name: str, *, parties: int, party: str | None = None) -> None:
         """Make an object of the barrier; nothing happens in the space.
 
@@ -126,6 +128,7 @@ class Latch:
     >>> ready.wait()
     """
 
+    @suggests
     def __init__(self, space: Space, name: str, *, count: int = 1) -> None:
         """Make an object of the latch; nothing happens in the space.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tupelo.batteries.core import locks as core
 from tupelo.batteries.verbs import AtOnce, run
 from tupelo.errors import Timeout
+from tupelo.suggesting import suggests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -229,6 +230,7 @@ class Lock(Acquirable):
     ...     space.put("written by", lock.token)
     """
 
+    @suggests
     def __init__(self, space: Space, name: str, *, ttl: Seconds = 30) -> None:
         """Make an object of the lock; nothing happens in the space.
 
@@ -256,6 +258,7 @@ class Semaphore(Acquirable):
     ...     space.put("trained by", permit.token)
     """
 
+    @suggests
     def __init__(self, space: Space, name: str, *, n: int, ttl: Seconds = 30) -> None:
         """Make an object of the semaphore; nothing happens in the space.
 
@@ -289,6 +292,7 @@ class RWLock:
     ...     space.put("changed by", permit.token)
     """
 
+    @suggests
     def __init__(
         self, space: Space, name: str, *, readers: int = core.READERS, ttl: Seconds = 30
     ) -> None:

@@ -7,6 +7,7 @@ from typing import ParamSpec, TypeVar, cast, overload
 from tupelo.batteries.core.pool import Failure, Failures, Mapping, Terms
 from tupelo.batteries.verbs import AtOnce, run
 from tupelo.space import connect
+from tupelo.suggesting import suggests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Pool:
     [2, 3, 4]
     """
 
+    @suggests
     def __init__(
         self,
         url: str | None = None,

@@ -8,6 +8,7 @@ from tupelo.batteries.core import queue as core
 from tupelo.batteries.core.queue import DeadItem
 from tupelo.batteries.timeouts import FOR_EVER, Deadline
 from tupelo.batteries.verbs import AtOnce, run
+from tupelo.suggesting import suggests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -148,6 +149,7 @@ class Queue(Generic[T]):
     later is fine
     """
 
+    @suggests
     def __init__(
         self,
         space: Space,

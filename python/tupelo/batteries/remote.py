@@ -7,6 +7,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 from tupelo.batteries.core.remote import Address, Terms
 from tupelo.batteries.verbs import AtOnce, run
+from tupelo.suggesting import suggests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+@suggests
 def worker(
     url: str | None = None,
     *,

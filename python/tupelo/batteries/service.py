@@ -8,6 +8,7 @@ from contextlib import suppress
 from tupelo.batteries.core import service as core
 from tupelo.batteries.verbs import AtOnce, run
 from tupelo.errors import SpaceClosed
+from tupelo.suggesting import suggests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Service:
     >>> thread.join()
     """
 
+    @suggests
     def __init__(
         self,
         space: Space,
@@ -132,6 +134,7 @@ class Service:
             run(self._core.runs.end(begun))
 
 
+@suggests
 def call(
     space: Space, service: str, argument: Any = None, *, timeout: Seconds | None = None
 ) -> Any:

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from tupelo.batteries import checks
 from tupelo.batteries.core import values as core
 from tupelo.batteries.verbs import AtOnce, run
+from tupelo.suggesting import suggests
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Counter:
     11
     """
 
+    @suggests
     def __init__(self, space: Space, name: str) -> None:
         """Make an object of the counter; nothing happens in the space.
 
@@ -123,6 +125,7 @@ class Register(Generic[T]):
     0.2
     """
 
+    @suggests
     def __init__(self, space: Space, name: str, *, default: T) -> None:
         """Make an object of the register; nothing happens in the space.
 

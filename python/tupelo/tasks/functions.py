@@ -12,6 +12,8 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from tupelo.suggesting import nearest_to
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,16 +157,28 @@ def at(path: str) -> Callable[..., Any]:
     try:
         found = _walk(import_module(module), name)
     except ModuleNotFoundError as error:
-        message = f"no module for {path}: {error}; the worker looks in {_places()}"
-        raise LookupError(message) from error
+        raise LookupError(_no_module(path, module, error)) from error
     except AttributeError as error:
         message = f"{path} is not there: {error}"
+        nearest = nearest_to(str(error.name), dir(error.obj)) if error.name else None
+        message += "" if nearest is None else f"; did you mean {module}:{nearest}?"
         raise LookupError(message) from error
     if not callable(found):
         message = f"{path} has the type {type(found).__name__}, which can not be called"
         raise LookupError(message)  # noqa: TRY004 - the path is wrong, not a type
     function: Callable[..., Any] = found
     return function
+
+
+def _no_module(path: str, module: str, error: ModuleNotFoundError) -> str:
+    """Say which module is not there: that of the function, or one that it imports."""
+    if error.name not in {module, module.partition(".")[0]}:
+        return f"{path} can not be imported: it imports {error.name}, which is not installed here"
+    files = [place.stem for place in Path().glob("*.py")]
+    nearest = nearest_to(module, files)
+    meant = "" if nearest is None else f"; did you mean {nearest}:{path.partition(':')[2]}?"
+    places = f"it was looked for in {_places()}"
+    return f"there is no module {error.name} for {path}; {places}{meant}"
 
 
 def _walk(module: ModuleType, name: str) -> Any:

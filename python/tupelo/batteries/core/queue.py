@@ -31,6 +31,7 @@ from tupelo.batteries.core.getting import Getting
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import HeldAtOnce, awaited
 from tupelo.errors import NotEncodable, SchemaMismatch, SpaceFull, Timeout, TupeloError
+from tupelo.suggesting import suggests
 from tupelo.tasks.failures import is_of_value
 
 TYPE_CHECKING = False
@@ -167,6 +168,7 @@ class Delivery(Work[T]):
 class Queue(Generic[T]):
     """Items for whoever gets them first; see `tupelo.batteries.Queue`."""
 
+    @suggests
     def __init__(
         self,
         space: Verbs,

@@ -27,6 +27,7 @@ from tupelo.batteries.core.runs import LOOK_S, Runs, unique
 from tupelo.batteries.timeouts import Deadline, timed_out
 from tupelo.batteries.verbs import awaited
 from tupelo.errors import ClaimLost, LimitExceeded, SpaceFull, Timeout
+from tupelo.suggesting import suggests
 from tupelo.tasks import failures
 from tupelo.tasks.discarding import withdrawn
 
@@ -62,6 +63,7 @@ ATTEMPTS_MAX = 3
 class Service:
     """Answers what is asked under a name; see `tupelo.batteries.Service`."""
 
+    @suggests
     def __init__(
         self,
         space: Verbs,
