@@ -36,7 +36,8 @@ test: test-rust test-python ## run all tests, Rust and Python, but for those of 
 
 # A process per test on all processors, where there is a cargo-nextest for this machine; else the same tests, a program at a time.
 NEXTEST = $(shell test -x $(BIN)/cargo-nextest && echo $(BIN)/cargo-nextest)
-RUST_TESTS = $(if $(NEXTEST),$(NEXTEST) nextest run,$(CARGO) test)
+# One test more than there are processors: a third of the time the tests wait for processes that they have stopped.
+RUST_TESTS = $(if $(NEXTEST),$(NEXTEST) nextest run --test-threads $(shell echo $$(($$(nproc) + 1))),$(CARGO) test)
 # With the feature `checked` every access to a block that is not in use panics. One choice of packages and features, so one build.
 CHECKED := --package tupelo-shm --package tupelo-engine --package tupelo --features tupelo-shm/checked,tupelo/checked
 

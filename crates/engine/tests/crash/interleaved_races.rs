@@ -11,7 +11,7 @@ use tupelo_engine::{ClaimTerms, Engine, Error, LeaseTerms, Order, Outcome, Want}
 use tupelo_tuple::{Condition, Field, TemplateRef, TupleView};
 
 /// Interruptions in an ordinary run.
-const POINTS: usize = 150;
+const POINTS: usize = 60;
 /// The same in a thorough one, evenly spread over some 50 000 instructions.
 const POINTS_THOROUGH: usize = 5_000;
 
